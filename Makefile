@@ -1,0 +1,58 @@
+# jaxmbd: everything a checkout needs, from Python 3.11+ and make alone.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CREATED := $(VENV)/.created
+INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev)
+
+# Compiled programs are kept between runs.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test test-slow lint accuracy clean
+
+help: ## show this list
+	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+		| awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.installed-demo ## run the demonstration
+	$(BIN)/jaxmbd demo $(ARGS)
+
+test: $(VENV)/.installed-test ## run the tests, except the slow ones
+	$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(VENV)/.installed-test ## run the slow tests
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(VENV)/.installed-dev ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data
+	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/*.json)) $(ARGS)
+
+clean: ## remove the virtual environment, caches and build outputs
+	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info
+	find $(wildcard jaxmbd tests benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for the environment and one for each extra installed into it.
+$(INSTALLED): $(VENV)/.installed-%: pyproject.toml $(CREATED)
+	@echo "installing jaxmbd[$*] into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	@touch $@
+
+$(CREATED):
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "error: '$(PYTHON)' not found; jaxmbd needs Python 3.11 or newer." >&2; \
+		echo "       Name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: '$(PYTHON)' is $$($(PYTHON) --version 2>&1); jaxmbd needs 3.11 or newer." >&2; \
+		echo "       Name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@

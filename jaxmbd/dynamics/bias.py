@@ -1,0 +1,160 @@
+"""Backward wrench pass: generalised forces from body accelerations and loads.
+
+``τ_i = P_iᵀ w_i``, ``w_i = (inertia wrench) − (loads) + Σ_children A'ᵀ w_c`` (Hanzaki et al. 2009,
+(22)): with the velocity-product accelerations it gives the bias h, with the accelerations
+themselves ``M v̇ + h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.dynamics.inertia import world_inertias
+from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.model.forces import Effort, Load
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.spatial.factor import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.spatial.rotations import cross
+
+Inputs = Mapping[str, Any]
+"""Joint name to effort along its coordinates, a number or (nv,) [N·m or N]."""
+
+
+class BodyWrenches:
+    """Wrenches on all bodies about their centres of mass, world axes, gathered one by one."""
+
+    def __init__(self, m: MotionState):
+        zero = jnp.zeros(3, m.q.dtype)
+        self.m = m
+        self.moment = [zero] * len(m.top.bodies)
+        self.force = [zero] * len(m.top.bodies)
+
+    def add(self, load: Load) -> None:
+        """Add a load; what acts on the ground is lost."""
+        if load.body == GROUND:
+            return
+        i = self.m.top.index(load.body)
+        arm = load.point - self.m.pos.com[i]
+        self.moment[i] = self.moment[i] + load.moment + cross(arm, load.force)
+        self.force[i] = self.force[i] + load.force
+
+    def add_inertia(self, acc: Accelerations) -> None:
+        """Inertia wrenches less weight: ``[I α + ω × I ω; m (a − g)]``."""
+        gravity = jnp.asarray(self.m.mech.gravity)
+        for i, inertia in enumerate(world_inertias(self.m)):
+            mass, w = self.m.mech.bodies[self.m.top.bodies[i]].mass, self.m.vel.angular[i]
+            gyro = cross(w, inertia @ w)
+            self.moment[i] = self.moment[i] + inertia @ acc.angular[i] + gyro
+            self.force[i] = self.force[i] + mass * (acc.linear[i] - gravity)
+
+    def carried(self) -> tuple[list[Array], list[Array]]:
+        """Moment and force of each body together with all that it carries, about its COM."""
+        moment, force = list(self.moment), list(self.force)
+        for i in range(len(moment) - 1, -1, -1):
+            p = self.m.top.parent[i]
+            if p >= 0:
+                arm = self.m.pos.com[i] - self.m.pos.com[p]
+                moment[p] = moment[p] + moment[i] + cross(arm, force[i])
+                force[p] = force[p] + force[i]
+        return moment, force
+
+    def generalised(self) -> Array:
+        """``Nᵀ w`` (nv,): the wrenches seen by the joints' columns."""
+        moment, force = self.carried()
+        parts = [jnp.zeros(0, self.m.q.dtype)]
+        for i, name in enumerate(self.m.top.tree):
+            place = self.m.top.layout[name].v
+            parts.append(
+                self.m.pos.angular[place] @ moment[i] + self.m.pos.linear[place] @ force[i]
+            )
+        return jnp.concatenate(parts)
+
+
+def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Array]:
+    """The wrench ``S (SᵀS)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint."""
+    joint = m.mech.joints[name]
+    q = m.coordinates(name)
+    s_w, s_v = joint.subspace(q)
+    lower, pivots = ltdl(s_w.T @ s_w + s_v.T @ s_v)
+    y = ltdl_backward(lower, effort[:, None]) / pivots[:, None]
+    y = ltdl_forward(lower, y)[:, 0]
+    r_a = m.rotation(joint.a)
+    return r_a @ (s_w @ y), r_a @ (s_v @ y)
+
+
+def applied_loads(
+    m: MotionState, inputs: Inputs | None, *, elements: bool = True
+) -> tuple[list[Load], dict[str, Array]]:
+    """Loads on bodies and total efforts on joints, of the force elements and of `inputs`."""
+    loads: list[Load] = []
+    efforts: dict[str, Array] = {}
+    for name in m.mech.structure.forces if elements else ():
+        for item in m.mech.forces[name].loads(m):
+            if isinstance(item, Effort):
+                efforts[item.joint] = efforts.get(item.joint, 0.0) + item.value
+            else:
+                loads.append(item)
+    for name, value in (inputs or {}).items():
+        if name not in m.mech.joints or not m.mech.joints[name].can_be_in_tree:
+            known = [e.name for e in m.mech.structure.joints if e.kind.can_be_in_tree]
+            raise ValueError(f"inputs name the joint '{name}', which takes no effort; known: {known}")
+        effort = jnp.broadcast_to(jnp.asarray(value, m.q.dtype), (m.mech.joints[name].nv,))
+        efforts[name] = efforts.get(name, 0.0) + effort
+    return loads, efforts
+
+
+def generalised_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
+    """(nv,) of efforts on joints: directly on tree joints, as wrench pairs on cut ones."""
+    tree = {n: e for n, e in efforts.items() if m.top.layout[n].v is not None}
+    parts = [jnp.zeros(0, m.q.dtype)]
+    for name in m.top.tree:
+        place = m.top.layout[name].v
+        assert place is not None
+        parts.append(tree.get(name, jnp.zeros(place.stop - place.start, m.q.dtype)))
+    total = jnp.concatenate(parts)
+    cut = {n: e for n, e in efforts.items() if n not in tree}
+    if not cut:
+        return total
+    wrenches = BodyWrenches(m)
+    for name, effort in cut.items():
+        add_pair(wrenches, name, *effort_wrench(m, name, effort))
+    return total + wrenches.generalised()
+
+
+def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> None:
+    """Add a wrench on a joint's b at b's point, and its reaction on a."""
+    m = wrenches.m
+    joint = m.mech.joints[name]
+    x = m.position(joint.b, joint.point_b)
+    wrenches.add(Load(joint.b, x, force, moment))
+    wrenches.add(Load(joint.a, x, -force, -moment))
+
+
+def inertia_forces(m: MotionState, acc: Accelerations, loads: list[Load]) -> Array:
+    """``Nᵀ (inertia wrenches − weight − loads)`` (nv,) for given body accelerations."""
+    wrenches = BodyWrenches(m)
+    wrenches.add_inertia(acc)
+    for load in loads:
+        wrenches.add(Load(load.body, load.point, -load.force, -load.moment))
+    return wrenches.generalised()
+
+
+def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
+    """h (nv,) in ``M v̇ + h = τ + Jᵀ λ``: velocity products, weight and force elements.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+        v: speeds (nv,).
+        t: time [s], for laws that depend on it.
+    """
+    m = motion_state(mech, q, v, t)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    loads, efforts = applied_loads(m, None)
+    return inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)

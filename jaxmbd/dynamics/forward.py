@@ -1,0 +1,97 @@
+"""Forward dynamics: accelerations and multipliers from forces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.dynamics.bias import (
+    Inputs,
+    applied_loads,
+    generalised_efforts,
+    inertia_forces,
+)
+from jaxmbd.dynamics.kkt import KKT, factor_kkt, solve_kkt
+from jaxmbd.kinematics.closure import closure_gamma
+from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.model.mechanism import Mechanism
+
+
+def applied_forces(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
+    """``τ − h`` (nv,) and γ (nc,) at a state."""
+    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
+    loads, efforts = applied_loads(m, inputs)
+    force = generalised_efforts(m, efforts) - inertia_forces(m, acc, loads)
+    return force, closure_gamma(m, acc)
+
+
+def forward_dynamics(
+    mech: Mechanism, q: Array, v: Array, t: Any = 0.0, inputs: Inputs | None = None
+) -> tuple[Array, Array]:
+    """Accelerations v̇ (nv,) and multipliers λ (nc,) of ``M v̇ + h = τ + Jᵀ λ``, ``J v̇ = γ``.
+
+    λ is what a exerts on b [N, N·m], world axes; of redundant rows it has the least norm.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,), on the constraints.
+        v: speeds (nv,), on the constraints.
+        t: time [s].
+        inputs: efforts on joints by name, a number or (nv,) each [N·m or N].
+
+    Raises:
+        ValueError: on the host, where a motion has neither inertia nor constraint; inside `jit`
+            the result is NaN.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> vdot, lam = mbd.forward_dynamics(m, mbd.neutral(m), jnp.zeros(1))
+        >>> round(float(vdot[0]), 6)
+        9.81
+    """
+    m = motion_state(mech, q, v, t)
+    force, rhs = applied_forces(m, inputs)
+    kkt = factor_kkt(m)
+    check_determinate(m, kkt)
+    return solve_kkt(kkt, force, rhs)
+
+
+def check_determinate(m: MotionState, kkt: KKT) -> None:
+    """Raise, where the numbers can be seen, naming the motions that nothing determines."""
+    if isinstance(kkt.determinate, jax.core.Tracer):
+        return
+    loose = [n for n, ok in zip(m.top.speed_names, np.asarray(kkt.determinate), strict=True) if not ok]
+    if loose:
+        raise ValueError(
+            f"the motion along {loose} has neither inertia nor constraint: give the bodies that "
+            "it moves a mass or an inertia, or constrain it"
+        )
+
+
+def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
+    """½ Σ (m v·v + ω·I ω) over the bodies [J]."""
+    m = motion_state(mech, q, v)
+    total = jnp.zeros((), m.q.dtype)
+    for i, body in enumerate(m.top.bodies):
+        part, w, u = mech.bodies[body], m.vel.angular[i], m.vel.linear[i]
+        r = m.rotation(body)
+        w = r.T @ w
+        total = total + 0.5 * (part.mass * (u @ u) + w @ (jnp.asarray(part.inertia) @ w))
+    return total
+
+
+def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
+    """Weight ``−m g·x`` and the force elements' potentials [J] (constant forces ``−F·x``)."""
+    m = motion_state(mech, q, t=t)
+    total = jnp.zeros((), m.q.dtype)
+    for i, body in enumerate(m.top.bodies):
+        total = total - mech.bodies[body].mass * (jnp.asarray(mech.gravity) @ m.pos.com[i])
+    for name in mech.structure.forces:
+        total = total + mech.forces[name].energy(m)
+    return total

@@ -1,0 +1,116 @@
+"""Inverse dynamics: efforts and multipliers from a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
+from jaxmbd.dynamics.kkt import factor_kkt, solve_kkt
+from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+
+
+def inverse_dynamics(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    t: Any = 0.0,
+    inputs: Inputs | None = None,
+    actuated: Sequence[str] | None = None,
+) -> tuple[Array, Array]:
+    """Efforts τ (nv,) and multipliers λ (nc,) with ``M v̇ + h = τ + inputs + Jᵀ λ``.
+
+    In a closed loop the motion leaves part of (τ, λ) free. Without `actuated` every tree joint
+    may help and τ is the one that does no work against the constraints (``J M⁻¹ τ = 0``): zero for
+    a free motion. With `actuated` τ is zero elsewhere, and of least norm where the actuation is
+    redundant.
+
+    Args:
+        mech: the mechanism.
+        q, v, vdot: coordinates (nq,), speeds (nv,), accelerations (nv,), on the constraints.
+        t: time [s].
+        inputs: efforts that act besides, by joint.
+        actuated: names of the actuated tree joints.
+
+    Raises:
+        ValueError: an actuated joint is unknown or cut; on the host, the actuated joints cannot
+            produce the motion (inside `jit` τ and λ are NaN).
+    """
+    m = motion_state(mech, q, v, t)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, jnp.asarray(vdot))
+    loads, efforts = applied_loads(m, inputs)
+    required = inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)
+    zero = jnp.zeros(m.top.nc, m.q.dtype)
+    if actuated is None and m.top.nc == 0:
+        return required, zero
+    kkt = factor_kkt(m)
+    if actuated is None:
+        tau = required
+    else:
+        tau, missing = _least_effort(m, kkt, required, _columns(m, actuated))
+        _check_actuated(m, actuated, missing)
+        tau = jnp.where(jnp.any(missing), jnp.nan, tau)
+        required = required - tau
+    _, reaction = solve_kkt(kkt, required, zero)
+    if actuated is None:
+        tau = required + _transpose(m, kkt, reaction)
+    return tau, -reaction
+
+
+def _transpose(m: MotionState, kkt: Any, multipliers: Array) -> Array:
+    """``Jᵀ λ`` for unscaled multipliers."""
+    return kkt.jacobian.T @ (multipliers / kkt.scale)
+
+
+def _columns(m: MotionState, actuated: Sequence[str]) -> np.ndarray:
+    columns: list[int] = []
+    for name in actuated:
+        place = m.top.layout[name].v if name in m.top.layout else None
+        if place is None:
+            raise ValueError(
+                f"actuated joint '{name}' is not in the tree; actuated may name {list(m.top.tree)}, "
+                "and cut= chooses other cuts"
+            )
+        columns += range(place.start, place.stop)
+    return np.array(columns, int)
+
+
+def _least_effort(
+    m: MotionState, kkt: Any, required: Array, columns: np.ndarray
+) -> tuple[Array, Array]:
+    """Least τ on `columns` whose motion is that of `required`, and the speeds it cannot move.
+
+    With ``K = M⁻¹ − M⁻¹Jᵀ A⁻¹ J M⁻¹`` the motion that a force causes, ``K E τ = K required``.
+    """
+    zero = jnp.zeros(m.top.nc, m.q.dtype)
+
+    def motion(force: Array) -> Array:
+        return solve_kkt(kkt, force, zero, least_norm=False)[0]
+
+    eye = np.eye(m.top.nv)[columns]
+    response = jax.vmap(motion)(jnp.asarray(eye, m.q.dtype)).T
+    wanted = motion(required)
+    eps = float(jnp.finfo(m.q.dtype).eps)
+    factors = ldlt_rank_revealing(response @ response.T, eps**0.64)
+    effort = response.T @ ldlt_solve(*factors, wanted)
+    missing = jnp.abs(response @ effort - wanted) > eps**0.4 * (1e-300 + jnp.max(jnp.abs(wanted)))
+    return jnp.asarray(eye, m.q.dtype).T @ effort, missing
+
+
+def _check_actuated(m: MotionState, actuated: Sequence[str], missing: Array) -> None:
+    if isinstance(missing, jax.core.Tracer) or not bool(np.any(np.asarray(missing))):
+        return
+    speeds = [n for n, bad in zip(m.top.speed_names, np.asarray(missing), strict=True) if bad]
+    raise ValueError(
+        f"the joints actuated={list(actuated)} cannot produce this motion: nothing drives {speeds}; "
+        "actuate one of them too"
+    )

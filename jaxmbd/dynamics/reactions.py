@@ -1,0 +1,78 @@
+"""Joint reactions: the backward recursion at tree joints, λ at cut ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.dynamics.bias import (
+    BodyWrenches,
+    Inputs,
+    add_pair,
+    applied_loads,
+    effort_wrench,
+)
+from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.model.forces import Load
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.rotations import cross
+
+
+def joint_reactions(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    lam: Array,
+    t: Any = 0.0,
+    inputs: Inputs | None = None,
+) -> dict[str, Array]:
+    """Constraint wrench (6,) ``[n; f]`` of every joint [N·m, N], world axes.
+
+    It acts on b, about b's joint point. At tree joints it is the backward recursion
+    ``w_{i-1,i} = A' w_{i,i+1} + w_i* − w_i^e`` (Hanzaki et al. 2009, (22)), with the cut joints' λ
+    among the external wrenches; at cut joints it is ``W λ``. Efforts along a joint's own
+    coordinates (inputs, drives, joint torques, torsion springs) are not part of it.
+
+    Args:
+        mech: the mechanism.
+        q, v, vdot, lam: coordinates (nq,), speeds (nv,), accelerations (nv,), multipliers (nc,).
+        t: time [s].
+        inputs: efforts on joints by name.
+    """
+    m = motion_state(mech, q, v, t)
+    vdot, lam = jnp.asarray(vdot), jnp.asarray(lam)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    loads, efforts = applied_loads(m, inputs)
+    for name in m.top.drives:
+        drive = mech.drives[name]
+        along = jnp.zeros(mech.joints[drive.joint].nv, m.q.dtype)
+        along = along.at[drive.index].set(lam[m.top.layout[name].rows][0])
+        efforts[drive.joint] = efforts.get(drive.joint, 0.0) + along
+    wrenches = BodyWrenches(m)
+    wrenches.add_inertia(acc)
+    for load in loads:
+        wrenches.add(Load(load.body, load.point, -load.force, -load.moment))
+    for name, effort in efforts.items():
+        moment, force = effort_wrench(m, name, effort)
+        add_pair(wrenches, name, -moment, -force)
+    out = {}
+    for name in m.top.cut:
+        w = mech.joints[name].wrenches(*m.offset(name)) @ lam[m.top.layout[name].rows]
+        out[name] = w
+        add_pair(wrenches, name, -w[:3], -w[3:])
+    out |= _tree_reactions(m, wrenches)
+    return {e.name: out[e.name] for e in mech.structure.joints}
+
+
+def _tree_reactions(m: MotionState, wrenches: BodyWrenches) -> dict[str, Array]:
+    moment, force = wrenches.carried()
+    out = {}
+    for i, name in enumerate(m.top.tree):
+        about = moment[i] + cross(m.pos.com[i] - m.pos.joint[i], force[i])
+        w = jnp.concatenate([about, force[i]])
+        out[name] = -w if m.top.reversed_[i] else w
+    return out

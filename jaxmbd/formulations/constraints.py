@@ -1,0 +1,252 @@
+"""Every joint as scalar functions of the absolute coordinates of its two bodies.
+
+A body's absolute coordinates are its rotation R from the drawn orientation and the position x of
+its centre of mass. Each joint type is a handful of the textbook's conditions (Nikravesh; the
+lecture text's table 3.2; the row counts of Ghaedrahmati et al. 2019, appendix): points that
+coincide, body-fixed directions that stay perpendicular, a point on an axis or in a plane, a
+distance, an angle, a travel in step with an angle. Velocity Jacobians and the right-hand sides
+of the acceleration equations are derivatives of those functions along motions of the bodies, so
+nothing here knows of screws, subspaces or wrenches.
+
+Of a joint only its data are used; none of its methods is called. Force rows come before moment
+rows, and all rows grow with the motion of b relative to a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from jaxmbd.model import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    Rod,
+    Spherical,
+    Universal,
+)
+from jaxmbd.model.joints import Joint
+
+FORCE_ROWS: dict[type[Joint], int] = {
+    Revolute: 3,
+    Prismatic: 2,
+    Helical: 3,
+    Cylindrical: 2,
+    Universal: 3,
+    Spherical: 3,
+    Planar: 1,
+    Free: 0,
+    Fixed: 3,
+    Rod: 1,
+}
+"""How many of a joint's rows are lengths [m], with a force [N] as multiplier; the rest are angles."""
+
+
+class Pose(NamedTuple):
+    """Absolute coordinates of a body."""
+
+    rotation: Float[Array, "3 3"]
+    """From the drawn orientation."""
+    com: Float[Array, "3"]
+    """[m], world axes."""
+
+
+class Sketch(NamedTuple):
+    """What a joint looks like as drawn: arms from the two COMs, a triad of directions on each."""
+
+    arm_a: Float[Array, "3"]
+    arm_b: Float[Array, "3"]
+    triad_a: Float[Array, "3 3"]
+    """Columns (axis, e1, e2), right-handed, fixed in a."""
+    triad_b: Float[Array, "3 3"]
+    """The columns on b that should meet a's; for a universal joint those of its own axis."""
+    drawn: Float[Array, ""]
+    """Drawn distance [m] of the two joint points."""
+
+
+def cross_matrix(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """The matrix of ``a ×``."""
+    return jnp.cross(a[None, :], jnp.eye(3, dtype=a.dtype)).T
+
+
+def _unit(x: Array) -> Array:
+    x = jnp.asarray(x)
+    return x / jnp.linalg.norm(x)
+
+
+def _triad(axis: Array, first: Array | None = None) -> Array:
+    """Columns (axis, e1, e2); e1 is `first` made perpendicular, or grows from a global axis."""
+    u = _unit(axis)
+    start = jnp.eye(3, dtype=u.dtype)[jnp.argmin(jnp.abs(u))] if first is None else first
+    e1 = _unit(start - (u @ start) * u)
+    return jnp.stack([u, e1, jnp.cross(u, e1)], axis=1)
+
+
+def _least_turn(start: Array, end: Array) -> Array:
+    """The least rotation that takes the direction `start` to `end`."""
+    p, q = _unit(start), _unit(end)
+    c, v = p @ q, jnp.cross(p, q)
+    return c * jnp.eye(3, dtype=v.dtype) + cross_matrix(v) + jnp.outer(v, v) / (1.0 + c)
+
+
+def drawn_com(mech: Mechanism, body: str) -> Float[Array, "3"]:
+    """Drawn COM [m]; the ground's is the origin."""
+    return jnp.zeros(3, mech.dtype) if body == "ground" else mech.com(body)
+
+
+def sketch(mech: Mechanism, joint: Joint) -> Sketch:
+    """The joint as drawn, from its data: `at`, `at_a`, `at_b`, its axes."""
+    com_a, com_b = drawn_com(mech, joint.a), drawn_com(mech, joint.b)
+    if isinstance(joint, Free):
+        point_a = point_b = com_b
+    elif isinstance(joint, Rod):
+        point_a, point_b = mech.point(joint.at_a), mech.point(joint.at_b)
+    else:
+        at_b = getattr(joint, "at_b")
+        point_a = mech.point(getattr(joint, "at"))
+        point_b = point_a if at_b is None else mech.point(at_b)
+    triad_a = triad_b = jnp.eye(3, dtype=mech.dtype)
+    if isinstance(joint, Universal):
+        triad_a, triad_b = _triad(joint.axis_a), _triad(joint.axis_b)
+    elif isinstance(joint, Planar):
+        triad_a = triad_b = _triad(joint.normal, jnp.asarray(joint.x_axis))
+    elif isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)):
+        triad_a = triad_b = _triad(joint.axis)
+        if joint.axis_b is not None:
+            triad_b = _least_turn(joint.axis_b, joint.axis).T @ triad_a
+    distance = jnp.linalg.norm(point_b - point_a)
+    return Sketch(point_a - com_a, point_b - com_b, triad_a, triad_b, distance)
+
+
+def points(s: Sketch, a: Pose, b: Pose) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """World positions [m] of the joint point on a and of that on b."""
+    return a.com + a.rotation @ s.arm_a, b.com + b.rotation @ s.arm_b
+
+
+def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"]:
+    """The constraint functions φ of a joint; they vanish where it is assembled.
+
+    Args:
+        joint: for its type and its numbers.
+        s: the joint as drawn.
+        a: pose of the first body.
+        b: pose of the second body.
+
+    Returns:
+        Lengths [m], then angles [rad] to first order. Directions more than 90° off add 2 to
+        their rows, so that an upside-down body is no solution.
+    """
+    start, end = points(s, a, b)
+    d = end - start
+    on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
+    off_axis = on_a[:, 1:].T @ d
+    match joint:
+        case Revolute():
+            return jnp.concatenate([d, _parallel(on_a, on_b)])
+        case Cylindrical():
+            return jnp.concatenate([off_axis, _parallel(on_a, on_b)])
+        case Helical():
+            slip = on_a[:, 0] @ d - joint.pitch * helical_angle(joint, s, a, b)
+            return jnp.concatenate([off_axis, slip[None], _parallel(on_a, on_b)])
+        case Prismatic():
+            return jnp.concatenate([off_axis, _same_orientation(on_a, on_b)])
+        case Fixed():
+            return jnp.concatenate([d, _same_orientation(on_a, on_b)])
+        case Planar():
+            return jnp.concatenate([(on_a[:, 0] @ d)[None], _parallel(on_a, on_b)])
+        case Spherical():
+            return d
+        case Universal():
+            drawn = _angle(s.triad_a[:, 0], s.triad_b[:, 0])
+            return jnp.concatenate([d, (drawn - _angle(on_a[:, 0], on_b[:, 0]))[None]])
+        case Rod():
+            length = s.drawn if joint.length is None else joint.length
+            return (jnp.linalg.norm(d) - length)[None]
+        case Free():
+            return jnp.zeros(0, d.dtype)
+    raise TypeError(f"no constraint functions for a {type(joint).__name__} joint")
+
+
+def _parallel(on_a: Array, on_b: Array) -> Array:
+    """Two rows: b's axis stays perpendicular to e2 and e1 of a (turns about e1, e2)."""
+    axis = on_b[:, 0]
+    rows = jnp.stack([-(axis @ on_a[:, 2]), axis @ on_a[:, 1]])
+    return rows + jnp.where(axis @ on_a[:, 0] < 0.0, 2.0, 0.0)
+
+
+def _same_orientation(on_a: Array, on_b: Array) -> Array:
+    """Three rows: perpendicular pairs of the two triads (turns about axis, e1, e2)."""
+    dots = on_a.T @ on_b
+    rows = jnp.stack([dots[2, 1], dots[0, 2], dots[1, 0]])
+    return rows + jnp.where(jnp.trace(dots) < 1.0, 2.0, 0.0)
+
+
+def _angle(p: Array, q: Array) -> Array:
+    """Angle [rad] in (0, π) between two directions."""
+    return jnp.arctan2(jnp.linalg.norm(jnp.cross(p, q)), p @ q)
+
+
+def turn(on_a: Array, on_b: Array) -> Float[Array, ""]:
+    """Angle [rad] in (-π, π] about the common axis from a's triad to b's."""
+    dots = on_a[:, 1:].T @ on_b[:, 1:]
+    return jnp.arctan2(dots[1, 0] - dots[0, 1], dots[0, 0] + dots[1, 1])
+
+
+def helical_angle(joint: Helical, s: Sketch, a: Pose, b: Pose) -> Float[Array, ""]:
+    """Angle [rad] of a helical joint, its full turns counted by the travel."""
+    start, end = points(s, a, b)
+    on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
+    angle, pitch = turn(on_a, on_b), jnp.asarray(joint.pitch)
+    travel = jax.lax.stop_gradient(on_a[:, 0] @ (end - start))
+    wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
+    return angle + 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(wanted - angle) / (2.0 * jnp.pi))
+
+
+def displaced(pose: Pose, move: Float[Array, "6"]) -> Pose:
+    """The pose after the small move [θ; u]: ``exp(θ̃) R`` to second order, ``x + u``.
+
+    First and second derivatives at ``move = 0`` are those of the exponential map itself.
+    """
+    w = cross_matrix(move[:3])
+    r = pose.rotation + w @ pose.rotation + 0.5 * (w @ (w @ pose.rotation))
+    return Pose(r, pose.com + move[3:])
+
+
+def linearised(
+    phi: Callable[[Pose, Pose], Array], a: Pose, b: Pose, twists: Float[Array, "12"]
+) -> tuple[Float[Array, "rows"], Float[Array, "rows 12"], Float[Array, "rows"]]:
+    """φ, its velocity Jacobian and γ: ``φ̇ = J t`` and ``φ̈ = J ṫ − γ`` along a motion.
+
+    Args:
+        phi: constraint functions of the poses of a and b.
+        a: pose of the first body.
+        b: pose of the second body.
+        twists: [ω_a; v_a; ω_b; v_b] of the COMs [rad/s, m/s], world axes.
+
+    Returns:
+        φ; J with respect to ``[ω_a; v_a; ω_b; v_b]``; and γ, minus the second derivative of φ
+        along the path ``R(s) = exp(ω̃ s) R``, ``x(s) = x + v s`` of constant twists.
+    """
+
+    def moved(moves: Array) -> Array:
+        return phi(displaced(a, moves[:6]), displaced(b, moves[6:]))
+
+    def along(s: Array) -> Array:
+        return moved(s * twists)
+
+    def rate(s: Array) -> Array:
+        return jax.jvp(along, (s,), (jnp.ones_like(s),))[1]
+
+    zero = jnp.zeros((), twists.dtype)
+    _, second = jax.jvp(rate, (zero,), (jnp.ones_like(zero),))
+    return phi(a, b), jax.jacfwd(moved)(jnp.zeros_like(twists)), -second

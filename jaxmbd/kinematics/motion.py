@@ -1,0 +1,200 @@
+"""The motion at an instant, as users and force elements ask for it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.kinematics.propagation import (
+    Positions,
+    Velocities,
+    propagate_accelerations,
+    propagate_positions,
+    propagate_velocities,
+    rotate,
+)
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.spatial.factor import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.spatial.rotations import cross
+from jaxmbd.topology import topology
+
+
+class Pose(NamedTuple):
+    """`rotation` (3, 3) from the drawn orientation, `position` (3,) [m] of the COM."""
+
+    rotation: Array
+    position: Array
+
+
+class MotionState:
+    """The motion at (t, q, v): implements what force elements ask of a `Motion`."""
+
+    def __init__(
+        self, mech: Mechanism, q: Array, v: Array, t: Any, pos: Positions, vel: Velocities
+    ):
+        self.mech, self.q, self.v, self.t = mech, q, v, t
+        self.pos, self.vel = pos, vel
+        self.top = topology(mech)
+
+    def rotation(self, body: str) -> Array:
+        """Rotation (3, 3) from the drawn orientation."""
+        i = self.top.index(body)
+        r = None if i < 0 else self.pos.rotation[i]
+        return jnp.eye(3, dtype=self.q.dtype) if r is None else r
+
+    def angular_velocity(self, body: str) -> Array:
+        """(3,) [rad/s], world axes."""
+        i = self.top.index(body)
+        return jnp.zeros(3, self.q.dtype) if i < 0 else self.vel.angular[i]
+
+    def position(self, body: str, at: Any) -> Array:
+        """World position (3,) [m] of the point of `body` drawn at `at`."""
+        i, x = self.top.index(body), self.mech.point(at)
+        if i < 0:
+            return x
+        return self.pos.com[i] + rotate(self.pos.rotation[i], x - self.mech.com(body))
+
+    def point(self, body: str, at: Any) -> tuple[Array, Array]:
+        """World position [m] and velocity [m/s] of the point of `body` drawn at `at`."""
+        x = self.position(body, at)
+        return x, self.velocity_at(body, x)
+
+    def velocity_at(self, body: str, x: Array) -> Array:
+        """Velocity (3,) [m/s] of the point of `body` that is at the world point `x`."""
+        i = self.top.index(body)
+        if i < 0:
+            return jnp.zeros_like(x)
+        return self.vel.linear[i] + cross(self.vel.angular[i], x - self.pos.com[i])
+
+    def drawn(self, at: Any) -> Array:
+        """Drawn coordinates (3,) [m] of a point."""
+        return self.mech.point(at)
+
+    def offset(self, name: str) -> tuple[Array, Array, Array]:
+        """Rotations of a joint's two bodies, and the vector between its halves, world axes."""
+        joint = self.mech.joints[name]
+        d = self.position(joint.b, joint.point_b) - self.position(joint.a, joint.point_a)
+        return self.rotation(joint.a), self.rotation(joint.b), d
+
+    def relative_twist(self, name: str) -> tuple[Array, Array]:
+        """Twist of b relative to a at b's joint point, world axes."""
+        joint = self.mech.joints[name]
+        x = self.position(joint.b, joint.point_b)
+        spin = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
+        return spin, self.velocity_at(joint.b, x) - self.velocity_at(joint.a, x)
+
+    def coordinates(self, name: str) -> Array:
+        """Coordinates of a joint, in the tree or cut (a cut joint's angles are in (-π, π])."""
+        place = self.top.layout[name]
+        if place.q is not None:
+            return self.q[place.q]
+        r_a, r_b, d = self.offset(name)
+        return self.mech.joints[name].coordinates(r_a.T @ r_b, r_a.T @ d)
+
+    def joint(self, name: str) -> tuple[Array, Array]:
+        """Coordinates and speeds of a joint, in the tree or cut."""
+        place, joint = self.top.layout[name], self.mech.joints[name]
+        if place.q is not None:
+            return self.q[place.q], self.v[place.v]
+        q = self.coordinates(name)
+        r_a = self.rotation(joint.a)
+        s_w, s_v = joint.subspace(q)
+        spin, slide = self.relative_twist(name)
+        rhs = s_w.T @ (r_a.T @ spin) + s_v.T @ (r_a.T @ slide)
+        return q, _small_solve(s_w.T @ s_w + s_v.T @ s_v, rhs)
+
+
+def _small_solve(a: Array, b: Array) -> Array:
+    lower, pivots = ltdl(a)
+    y = ltdl_backward(lower, b[:, None]) / pivots[:, None]
+    return ltdl_forward(lower, y)[:, 0]
+
+
+def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:
+    """Propagate positions and velocities once; everything else is read off the result."""
+    q = jnp.asarray(q)
+    v = jnp.zeros(topology(mech).nv, q.dtype) if v is None else jnp.asarray(v)
+    pos = propagate_positions(mech, q)
+    return MotionState(mech, q, v, t, pos, propagate_velocities(mech, pos, v))
+
+
+def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
+    """Pose of every body, the ground included, at coordinates q (nq,).
+
+    Returns:
+        name to `Pose`: rotation (3, 3) from the drawn orientation, position (3,) of the COM [m].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.poses(m, mbd.neutral(m))["bob"].position.tolist()
+        [-1.0, 0.0, 0.0]
+    """
+    q = jnp.asarray(q)
+    pos = propagate_positions(mech, q)
+    eye = jnp.eye(3, dtype=q.dtype)
+    out = {GROUND: Pose(eye, jnp.zeros(3, q.dtype))}
+    for body, r, com in zip(topology(mech).bodies, pos.rotation, pos.com, strict=True):
+        out[body] = Pose(eye if r is None else r, com)
+    return out
+
+
+def point_position(mech: Mechanism, q: Array, body: str, point: Any) -> Array:
+    """World position (3,) [m] of the point of `body` drawn at `point` (a name or coordinates)."""
+    return motion_state(mech, q).position(body, point)
+
+
+def point_velocity(mech: Mechanism, q: Array, v: Array, body: str, point: Any) -> Array:
+    """World velocity (3,) [m/s] of the point of `body` drawn at `point`."""
+    return motion_state(mech, q, v).point(body, point)[1]
+
+
+def body_velocities(mech: Mechanism, q: Array, v: Array) -> dict[str, Array]:
+    """Twist (6,) ``[ω; v of the COM]`` [rad/s, m/s] of every moving body, world axes."""
+    vel = motion_state(mech, q, v).vel
+    return _by_name(mech, vel.angular, vel.linear)
+
+
+def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict[str, Array]:
+    """Acceleration (6,) ``[ω̇; v̇ of the COM]`` [rad/s², m/s²] of every moving body, world axes."""
+    m = motion_state(mech, q, v)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, jnp.asarray(vdot))
+    return _by_name(mech, acc.angular, acc.linear)
+
+
+def joint_coordinates(mech: Mechanism, q: Array) -> dict[str, Array]:
+    """Coordinates of every joint, tree or cut, but rods; a cut joint's angles are in (-π, π]."""
+    m = motion_state(mech, q)
+    return {
+        e.name: m.coordinates(e.name) for e in mech.structure.joints if e.kind.can_be_in_tree
+    }
+
+
+def coordinate_rates(mech: Mechanism, q: Array, v: Array) -> Array:
+    """q̇ (nq,) for the speeds v (nv,): quaternions turn by ``ṗ = ½ (0, v) ∘ p``."""
+    return _by_joint(mech, "rate", jnp.asarray(q), v)
+
+
+def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
+    """Coordinates (nq,) after a small `change` (nv,) along the speeds; quaternions stay unit."""
+    return _by_joint(mech, "step", jnp.asarray(q), change)
+
+
+def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
+    top = topology(mech)
+    parts = [jnp.zeros(0, q.dtype)]
+    for name in top.tree:
+        place, joint = top.layout[name], mech.joints[name]
+        if joint.nv:
+            parts.append(getattr(joint, method)(q[place.q], v[place.v]))
+    return jnp.concatenate(parts)
+
+
+def _by_name(
+    mech: Mechanism, angular: tuple[Array, ...], linear: tuple[Array, ...]
+) -> dict[str, Array]:
+    bodies = topology(mech).bodies
+    return {b: jnp.concatenate([w, u]) for b, w, u in zip(bodies, angular, linear, strict=True)}

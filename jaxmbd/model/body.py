@@ -1,0 +1,44 @@
+"""Rigid bodies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from jaxmbd.model.numbers import number, point
+
+
+class Body(eqx.Module):
+    """A rigid body, in global axes as drawn.
+
+    Attributes:
+        mass: [kg], at least zero; a massless link is allowed.
+        com: centre of mass as drawn, (3,) [m], or the name of a point.
+        inertia: about the centre of mass in the global axes as drawn, (3, 3) [kg m²], or (3,)
+            for a diagonal; positive semidefinite. The default, zero, makes a point mass.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Body(mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17)).mass
+        array(2.)
+    """
+
+    mass: Any = eqx.field(converter=number)
+    com: Any = eqx.field(converter=point)
+    inertia: Any
+
+    def __init__(self, mass: Any = 0.0, com: Any = (0.0, 0.0, 0.0), inertia: Any = 0.0):
+        self.mass = number(mass)
+        self.com = point(com)
+        self.inertia = _inertia_matrix(number(inertia))
+
+
+def _inertia_matrix(inertia: Any) -> Any:
+    shape = getattr(inertia, "shape", None)
+    if shape == (3,):
+        return inertia[:, None] * np.eye(3, dtype=inertia.dtype)
+    if shape == ():
+        return inertia * np.eye(3, dtype=inertia.dtype)
+    return inertia

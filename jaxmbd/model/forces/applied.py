@@ -1,0 +1,98 @@
+"""Applied forces and torques: at a point, between bodies, on a joint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
+from jaxmbd.model.numbers import number, point
+
+
+class PointForce(ForceElement):
+    """A force on a point of a body, in world axes.
+
+    Attributes:
+        b: name of the body.
+        at: the point, (3,) [m] as drawn or the name of a point.
+        force: constant part (3,) [N].
+        law: a function of (t [s], position (3,) [m], velocity (3,) [m/s]) giving further force.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.PointForce("wheel", at=(0, 0.9, 0), force=(0, 0, 4000.0)).b
+        'wheel'
+    """
+
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    force: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
+    law: Any = eqx.field(converter=law, default=None)
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        x, velocity = motion.point(self.b, self.at)
+        force = jnp.asarray(self.force)
+        if self.law is not None:
+            force = force + self.law(motion.t, x, velocity)
+        return [Load(self.b, x, force, jnp.zeros_like(force))]
+
+    def energy(self, motion: Motion) -> Array | float:
+        x, _ = motion.point(self.b, self.at)
+        return -(jnp.asarray(self.force) @ x)
+
+
+class Torque(ForceElement):
+    """A torque from body a on body b, world axes; its reaction acts on a.
+
+    Attributes:
+        a, b: names of the bodies.
+        torque: constant part (3,) [N·m].
+        law: a function of (t [s], relative angular velocity (3,) [rad/s]) giving further torque.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Torque("ground", "satellite", torque=(0, 0, 0.1)).a
+        'ground'
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    torque: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
+    law: Any = eqx.field(converter=law, default=None)
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        torque = jnp.asarray(self.torque)
+        if self.law is not None:
+            spin = motion.angular_velocity(self.b) - motion.angular_velocity(self.a)
+            torque = torque + self.law(motion.t, spin)
+        none = jnp.zeros_like(torque)
+        return [Load(self.a, none, none, -torque), Load(self.b, none, none, torque)]
+
+
+class JointTorque(ForceElement):
+    """An effort along the coordinates of a joint, positive along +q.
+
+    Attributes:
+        joint: name of the joint.
+        torque: constant part, a number or (nv,) [N·m for angles, N for travels].
+        law: a function of (t [s], q (nq,), v (nv,)) giving further effort.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.JointTorque("crank", law=lambda t, q, v: -0.1 * v).joint
+        'crank'
+    """
+
+    joint: str = eqx.field(static=True)
+    torque: Any = eqx.field(converter=number, default=0.0)
+    law: Any = eqx.field(converter=law, default=None)
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        q, v = motion.joint(self.joint)
+        effort = jnp.broadcast_to(jnp.asarray(self.torque, v.dtype), v.shape)
+        if self.law is not None:
+            effort = effort + self.law(motion.t, q, v)
+        return [Effort(self.joint, effort)]

@@ -1,0 +1,97 @@
+"""What a force element is: loads on bodies and efforts on joints, from the motion at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+from jax import Array
+
+
+class Load(NamedTuple):
+    """A wrench on one body, world axes: `force` [N] at the world `point` [m], `moment` [N·m]."""
+
+    body: str
+    point: Array
+    force: Array
+    moment: Array
+
+
+class Effort(NamedTuple):
+    """Generalised force (nv,) along the speeds of a joint [N·m or N]."""
+
+    joint: str
+    value: Array
+
+
+class Motion(Protocol):
+    """The motion at an instant, as force elements see it."""
+
+    t: Any
+
+    def point(self, body: str, at: Any) -> tuple[Array, Array]:
+        """World position [m] and velocity [m/s] of the point of `body` drawn at `at`."""
+        ...
+
+    def drawn(self, at: Any) -> Array:
+        """Drawn coordinates of a point."""
+        ...
+
+    def rotation(self, body: str) -> Array:
+        """Rotation (3, 3) of `body` from its drawn orientation."""
+        ...
+
+    def angular_velocity(self, body: str) -> Array:
+        """Angular velocity of `body` [rad/s], world axes."""
+        ...
+
+    def joint(self, name: str) -> tuple[Array, Array]:
+        """Coordinates and speeds of a joint, in the tree or cut."""
+        ...
+
+
+class ForceElement(eqx.Module):
+    """Base of all force elements."""
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Names of the bodies that it acts on."""
+        names = (getattr(self, "a", None), getattr(self, "b", None))
+        return tuple(n for n in names if n is not None)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that it acts on."""
+        name = getattr(self, "joint", None)
+        return () if name is None else (name,)
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """Field name to point."""
+        names = ("at", "at_a", "at_b")
+        return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        """Loads and efforts at this instant."""
+        raise TypeError(f"{type(self).__name__} defines no loads")
+
+    def energy(self, motion: Motion) -> Array | float:
+        """Potential energy [J]; zero where the element has none."""
+        return 0.0
+
+
+class FunctionLaw(eqx.Module):
+    """A plain JAX function as a law: static, so it is part of the structure, not of the numbers."""
+
+    function: Callable[..., Any] = eqx.field(static=True)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+def law(x: Any) -> Any:
+    """A law as a pytree: functions are wrapped, modules with parameters are kept, None stays."""
+    if x is None or isinstance(x, eqx.Module) or not callable(x):
+        return x
+    return FunctionLaw(x)

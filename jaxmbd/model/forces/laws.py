@@ -1,0 +1,85 @@
+"""Laws with parameters, and the registry by which a description's file names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.model.forces.base import FunctionLaw
+from jaxmbd.model.numbers import number
+
+LAWS: dict[str, Any] = {}
+T = TypeVar("T")
+
+
+def register_law(name: str) -> Callable[[T], T]:
+    """Give a law (a function, or a module class with parameters) the name it has in JSON files.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> @mbd.register_law("stiffening")
+        ... def stiffening(extension, rate):
+        ...     return 1e5 * extension**3
+    """
+
+    def register(thing: T) -> T:
+        if name in LAWS and LAWS[name] is not thing:
+            old = LAWS[name]
+            same = getattr(old, "__qualname__", 0) == getattr(thing, "__qualname__", 1)
+            if not same:
+                raise ValueError(f"law name {name!r} is taken by {old!r}; choose another")
+        LAWS[name] = thing
+        return thing
+
+    return register
+
+
+def law_name(value: Any) -> str | None:
+    """The registered name of a law or of its class, or None."""
+    thing = value.function if isinstance(value, FunctionLaw) else type(value)
+    return next((name for name, known in LAWS.items() if known is thing), None)
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def law_energy(value: Any, extension: Array) -> Array:
+    """``∫₀ˣ law(s, 0) ds`` by 16-point Gauss-Legendre (exact for polynomials to degree 31)."""
+    total = jnp.zeros_like(extension)
+    zero = jnp.zeros_like(extension)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        total = total + weight * value(0.5 * extension * (1.0 + node), zero)
+    return 0.5 * extension * total
+
+
+@register_law("signed_square")
+class SignedSquare(eqx.Module):
+    """``coefficient · |x| x``: a progressive spring [N/m²]."""
+
+    coefficient: Any = eqx.field(converter=number)
+
+    def __call__(self, extension: Array, rate: Array) -> Array:
+        return self.coefficient * jnp.abs(extension) * extension
+
+
+@register_law("table")
+class Table(eqx.Module):
+    """Piecewise-linear force over extension, or over its rate, held constant beyond the ends.
+
+    Attributes:
+        x: increasing breakpoints (n,) [m], or [m/s] where `of_rate`.
+        y: forces (n,) [N].
+        of_rate: whether `x` is the rate of extension (a damper's table).
+    """
+
+    x: Any = eqx.field(converter=number)
+    y: Any = eqx.field(converter=number)
+    of_rate: bool = eqx.field(static=True, default=False)
+
+    def __call__(self, extension: Array, rate: Array) -> Array:
+        return jnp.interp(rate if self.of_rate else extension, self.x, self.y)

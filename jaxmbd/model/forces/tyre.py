@@ -1,0 +1,64 @@
+"""A vertical tyre."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
+from jaxmbd.model.numbers import number, point
+
+
+class Tyre(ForceElement):
+    """A spring-damper between the road and a wheel centre, along `up`; it pushes, never pulls.
+
+    With δ = radius − (height of the centre over the road), the force on the wheel is
+    ``max(0, stiffness·δ + damping·δ̇)`` where δ > 0, and zero where the wheel has lifted off.
+
+    Attributes:
+        b: name of the wheel's body.
+        at: wheel centre, (3,) [m] as drawn or the name of a point.
+        stiffness: [N/m].
+        damping: [N·s/m].
+        radius: unloaded [m].
+        road: height of the road along `up` [m].
+        up: unit vector out of the road (3,).
+        law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Tyre("hub", at=(0, 0.9, 0.3), stiffness=2e5, damping=100.0, radius=0.31).b
+        'hub'
+    """
+
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    stiffness: Any = eqx.field(converter=number)
+    damping: Any = eqx.field(converter=number, default=0.0)
+    radius: Any = eqx.field(converter=number, default=0.3)
+    road: Any = eqx.field(converter=number, default=0.0)
+    up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
+    law: Any = eqx.field(converter=law, default=None)
+
+    def _compression(self, motion: Motion) -> tuple[Array, Array, Array, Array]:
+        x, velocity = motion.point(self.b, self.at)
+        up = jnp.asarray(self.up)
+        height, rise = self.road, 0.0
+        if self.law is not None:
+            t = jnp.asarray(motion.t, x.dtype)
+            more, rise = eqx.filter_jvp(self.law, (t,), (jnp.ones_like(t),))
+            height = height + more
+        return x, up, self.radius - (up @ x - height), rise - up @ velocity
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        x, up, depth, rate = self._compression(motion)
+        push = jnp.maximum(self.stiffness * depth + self.damping * rate, 0.0)
+        force = jnp.where(depth > 0.0, push, 0.0) * up
+        return [Load(self.b, x, force, jnp.zeros_like(force))]
+
+    def energy(self, motion: Motion) -> Array | float:
+        _, _, depth, _ = self._compression(motion)
+        return 0.5 * self.stiffness * jnp.maximum(depth, 0.0) ** 2

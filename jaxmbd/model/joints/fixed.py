@@ -1,0 +1,55 @@
+"""The fixed joint (a weld)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.numbers import point
+from jaxmbd.spatial.rotations import gibbs_vector
+
+
+class Fixed(Joint):
+    """b is welded to a as drawn. As a cut joint: three force and three moment rows, world axes.
+
+    Attributes:
+        a, b: names of the connected bodies.
+        at: where the reaction is reported, (3,) [m] as drawn or the name of a point; `at_b`
+            where b's half is drawn apart: the weld brings it to `at`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> len(mbd.Fixed("frame", "bracket", at=(0, 0, 0)).rows)
+        6
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 0
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 3
+    coordinates_text: ClassVar[str] = "none"
+
+    def rotation(self, q: Array) -> Array | None:
+        return None
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        return jnp.zeros((3, 0), q.dtype), jnp.zeros((3, 0), q.dtype)
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        return d[:0]
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return jnp.concatenate([d, r_a @ gibbs_vector(r_a.T @ r_b)])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        eye = jnp.eye(3, dtype=d.dtype)
+        zero = jnp.zeros_like(eye)
+        return jnp.block([[zero, eye], [eye, zero]])

@@ -1,0 +1,73 @@
+"""The free joint: six degrees of freedom."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.numbers import ComRef
+from jaxmbd.spatial.rotations import (
+    quaternion_from_matrix,
+    quaternion_rate,
+    quaternion_step,
+    rotation_matrix,
+)
+
+
+class Free(Joint):
+    """No constraint at all: q = (quaternion, displacement of b's centre of mass [m]) in a's axes.
+
+    The speeds are ``[ω; v]`` in a's axes [rad/s, m/s]. A free joint cannot be cut.
+
+    Attributes:
+        a, b: names of the bodies; b floats relative to a.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Free("ground", "satellite").nv
+        6
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+
+    nq: ClassVar[int] = 7
+    nv: ClassVar[int] = 6
+    rows: ClassVar[tuple[str, ...]] = ()
+    coordinates_text: ClassVar[str] = "quaternion, displacement of the COM [m]"
+    can_be_cut: ClassVar[bool] = False
+
+    @property
+    def point_a(self) -> Any:
+        return ComRef(self.b)
+
+    @property
+    def point_b(self) -> Any:
+        return ComRef(self.b)
+
+    def neutral(self) -> np.ndarray:
+        return np.array([1.0, 0, 0, 0, 0, 0, 0])
+
+    def rotation(self, q: Array) -> Array | None:
+        return rotation_matrix(q[:4])
+
+    def translation(self, q: Array) -> Array | None:
+        return q[4:]
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        eye, zero = jnp.eye(3, dtype=q.dtype), jnp.zeros((3, 3), q.dtype)
+        return jnp.concatenate([eye, zero], axis=1), jnp.concatenate([zero, eye], axis=1)
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return jnp.concatenate([quaternion_rate(q[:4], v[:3]), v[3:]])
+
+    def step(self, q: Array, change: Array) -> Array:
+        return jnp.concatenate([quaternion_step(q[:4], change[:3]), q[4:] + change[3:]])
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        return jnp.concatenate([quaternion_from_matrix(r), d])

@@ -1,0 +1,60 @@
+"""The helical (screw) joint."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.joints.base import AxisJoint, wrench_columns
+from jaxmbd.model.numbers import number
+from jaxmbd.spatial.rotations import angle_about, axis_rotation
+
+
+class Helical(AxisJoint):
+    """A rotation about `axis` with a travel of `pitch` [m/rad] times its angle; q is the angle [rad].
+
+    As a cut joint: three force rows (two perpendicular to the axis, then ``axis − pitch·moment``)
+    and two moment rows. Cut, it cannot count turns (its angle is read back in (-π, π]): prefer
+    it in the tree.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Helical("ground", "nut", at=(0, 0, 0), axis=(0, 0, 1), pitch=0.002).nv
+        1
+    """
+
+    pitch: Any = eqx.field(converter=number)
+
+    nq: ClassVar[int] = 1
+    nv: ClassVar[int] = 1
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
+    coordinates_text: ClassVar[str] = "angle [rad]"
+
+    def rotation(self, q: Array) -> Array | None:
+        return self.turned(axis_rotation(self.unit_axis(), q[0]))
+
+    def translation(self, q: Array) -> Array | None:
+        return self.pitch * q[0] * self.unit_axis()
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        axis = self.unit_axis()
+        return axis[:, None], (self.pitch * axis)[:, None]
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        return angle_about(self.unit_axis(), self.unturned(r))[None]
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        axis, e1, e2 = self.frame(r_a)
+        rho = self.misalignment(r_a, r_b)
+        angle = self.coordinates(r_a.T @ r_b, d)[0]
+        return jnp.stack([e1 @ d, e2 @ d, axis @ d - self.pitch * angle, e1 @ rho, e2 @ rho])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        axis, e1, e2 = self.frame(r_a)
+        zero = jnp.zeros_like(axis)
+        return wrench_columns(
+            [zero, zero, -self.pitch * axis, e1, e2], [e1, e2, axis, zero, zero]
+        )

@@ -1,0 +1,52 @@
+"""The prismatic joint."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.joints.base import AxisJoint, wrench_columns
+from jaxmbd.spatial.rotations import gibbs_vector
+
+
+class Prismatic(AxisJoint):
+    """One translation along `axis`: q is the travel [m] of b relative to a.
+
+    As a cut joint: two force rows (perpendicular to the axis), three moment rows (world axes).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Prismatic("ground", "slider", at=(0, 0, 0), axis=(1, 0, 0)).nv
+        1
+    """
+
+    nq: ClassVar[int] = 1
+    nv: ClassVar[int] = 1
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 2 + ("moment",) * 3
+    coordinates_text: ClassVar[str] = "travel [m]"
+
+    def rotation(self, q: Array) -> Array | None:
+        return self.turned(None)
+
+    def translation(self, q: Array) -> Array | None:
+        return q[0] * self.unit_axis()
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        axis = self.unit_axis()
+        return jnp.zeros_like(axis)[:, None], axis[:, None]
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        return (self.unit_axis() @ d)[None]
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        _, e1, e2 = self.frame(r_a)
+        rho = r_a @ gibbs_vector(self.unturned(r_a.T @ r_b))
+        return jnp.concatenate([jnp.stack([e1 @ d, e2 @ d]), rho])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        _, e1, e2 = self.frame(r_a)
+        zero = jnp.zeros_like(e1)
+        x, y, z = jnp.eye(3, dtype=e1.dtype)
+        return wrench_columns([zero, zero, x, y, z], [e1, e2, zero, zero, zero])

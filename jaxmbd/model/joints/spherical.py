@@ -1,0 +1,74 @@
+"""The spherical (ball) joint."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.numbers import point
+from jaxmbd.spatial.rotations import (
+    quaternion_from_matrix,
+    quaternion_rate,
+    quaternion_step,
+    rotation_matrix,
+)
+
+
+class Spherical(Joint):
+    """Three rotations about `at`: q the unit quaternion from b's axes to a's, scalar first.
+
+    The speeds are the relative angular velocity in a's axes [rad/s], ``q̇ = ½ (0, v) ∘ q``: they
+    are regular at every orientation, unlike the rates of the Euler parameters' vector part
+    (Hanzaki et al. 2009, (13)), singular at ``e0 = 0``.
+    As a cut joint: three force rows, world axes.
+
+    Attributes:
+        a, b: names of the connected bodies.
+        at: centre of the ball, (3,) [m] as drawn or the name of a point; `at_b` where b's half
+            is drawn apart.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Spherical("crank", "coupler", at=(0.1, 0, 0)).nq
+        4
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+
+    nq: ClassVar[int] = 4
+    nv: ClassVar[int] = 3
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 3
+    coordinates_text: ClassVar[str] = "quaternion e0 e1 e2 e3"
+
+    def neutral(self) -> np.ndarray:
+        return np.array([1.0, 0.0, 0.0, 0.0])
+
+    def rotation(self, q: Array) -> Array | None:
+        return rotation_matrix(q)
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        return jnp.eye(3, dtype=q.dtype), jnp.zeros((3, 3), q.dtype)
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return quaternion_rate(q, v)
+
+    def step(self, q: Array, change: Array) -> Array:
+        return quaternion_step(q, change)
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        return quaternion_from_matrix(r)
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return d
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        eye = jnp.eye(3, dtype=d.dtype)
+        return jnp.concatenate([jnp.zeros_like(eye), eye])

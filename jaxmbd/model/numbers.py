@@ -1,0 +1,63 @@
+"""How numbers and points enter a description: arrays stay as given, literals become float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+ArrayLike = Any
+GROUND = "ground"
+
+
+class PointRef(eqx.Module):
+    """A hardpoint by name: the coordinates are `mechanism.points[name]`."""
+
+    name: str = eqx.field(static=True)
+
+
+class ComRef(eqx.Module):
+    """The centre of mass of a body as a point, so that moving the one moves the other."""
+
+    body: str = eqx.field(static=True)
+
+
+def number(x: ArrayLike) -> Any:
+    """`x` as an array: arrays and tracers keep their type, Python numbers become float64."""
+    if isinstance(x, jax.Array) or (isinstance(x, np.ndarray) and x.dtype == np.float32):
+        return x
+    if _holds_tracers(x):
+        return jax.numpy.stack([jax.numpy.asarray(y) for y in x])
+    try:
+        return np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        return x  # a placeholder of a pytree operation, or an error that validation names
+
+
+def optional_number(x: ArrayLike | None) -> Any:
+    """`number`, with None kept."""
+    return None if x is None else number(x)
+
+
+def point(x: ArrayLike | str | None) -> Any:
+    """A point: the name of one, its coordinates (3,) [m], or None."""
+    if isinstance(x, str):
+        return PointRef(x)
+    if x is None or isinstance(x, (PointRef, ComRef)):
+        return x
+    return number(x)
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the numbers of `x` can be looked at now (it is no tracer and no placeholder)."""
+    return isinstance(x, (np.ndarray, np.generic, float, int)) or (
+        isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)
+    )
+
+
+def _holds_tracers(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) and any(
+        isinstance(y, jax.Array) or _holds_tracers(y) for y in x
+    )

@@ -1,0 +1,233 @@
+"""Validation of a description: every problem found, each with the part, the finding and the cure.
+
+Only numbers that can be looked at are checked; traced ones pass.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.model.joints import Free, Joint, Planar, Rod, Spherical, Universal
+from jaxmbd.model.numbers import GROUND, ComRef, PointRef, is_concrete
+
+
+def validate(
+    bodies: dict[str, Any],
+    joints: dict[str, Any],
+    forces: dict[str, Any],
+    drives: dict[str, Any],
+    points: dict[str, Any],
+    gravity: Any,
+    cut: tuple[str, ...] | None,
+) -> None:
+    """Check a whole description.
+
+    Raises:
+        ValueError: with all problems in one message.
+    """
+    found: list[str] = []
+    if GROUND in bodies:
+        found.append("body 'ground' is the fixed body and is always there; give this one another name")
+    for name, body in bodies.items():
+        found += _body_problems(name, body, points)
+    for name, x in points.items():
+        found += _vector_problems(f"point '{name}'", x)
+    for name, joint in joints.items():
+        found += _joint_problems(name, joint, bodies, points)
+    for name, element in forces.items():
+        found += _force_problems(name, element, bodies, joints, points)
+    for name, drive in drives.items():
+        found += _drive_problems(name, drive, joints)
+    found += _vector_problems("gravity", gravity)
+    found += _connection_problems(bodies, joints)
+    found += _cut_problems(joints, cut)
+    if found:
+        count = "one problem" if len(found) == 1 else f"{len(found)} problems"
+        raise ValueError(f"this mechanism has {count}:\n" + "\n".join(f"  - {p}" for p in found))
+
+
+def lacks_inertia(body: Any) -> bool:
+    """Whether the mass is known to be zero or the inertia known to be singular."""
+    if not (is_concrete(body.mass) and is_concrete(body.inertia)):
+        return False
+    inertia = np.asarray(body.inertia, float)
+    eigenvalues = np.linalg.eigvalsh(inertia)
+    return bool(body.mass == 0.0) or bool(eigenvalues[0] <= 1e-12 * eigenvalues[-1])
+
+
+def _vector_problems(what: str, x: Any) -> list[str]:
+    shape = getattr(x, "shape", None)
+    if shape != (3,):
+        return [f"{what} has {'no shape' if shape is None else f'shape {shape}'}; give 3 numbers"]
+    if is_concrete(x) and not np.all(np.isfinite(np.asarray(x))):
+        return [f"{what} is {np.asarray(x).tolist()}; its coordinates must be finite"]
+    return []
+
+
+def _body_problems(name: str, body: Any, points: dict[str, Any]) -> list[str]:
+    what, found = f"body '{name}'", []
+    found += _point_problems(f"{what}: com", body.com, points)
+    if getattr(body.mass, "shape", None) != ():
+        found.append(f"{what}: mass must be one number [kg]")
+    elif is_concrete(body.mass) and not (body.mass >= 0.0 and np.isfinite(body.mass)):
+        found.append(f"{what}: mass is {float(body.mass):g} kg; it must be finite and at least zero")
+    if getattr(body.inertia, "shape", None) != (3, 3):
+        found.append(f"{what}: inertia must be (3, 3), or (3,) for a diagonal [kg m²]")
+    elif is_concrete(body.inertia):
+        found += _inertia_problems(what, np.asarray(body.inertia, float))
+    return found
+
+
+def _inertia_problems(what: str, inertia: np.ndarray) -> list[str]:
+    if not np.all(np.isfinite(inertia)):
+        return [f"{what}: inertia is not finite"]
+    size = np.abs(inertia).max()
+    if np.abs(inertia - inertia.T).max() > 1e-6 * size:
+        return [f"{what}: inertia is not symmetric; give products of inertia on both sides"]
+    eigenvalues = np.linalg.eigvalsh(inertia)
+    if eigenvalues[0] < -1e-6 * size:
+        return [
+            f"{what}: inertia has the negative eigenvalue {eigenvalues[0]:.3g} kg m²; it must be "
+            "positive semidefinite (is it about the COM, in global axes as drawn?)"
+        ]
+    if eigenvalues[2] > (eigenvalues[0] + eigenvalues[1]) * (1 + 1e-6):
+        warnings.warn(
+            f"{what}: principal inertias {eigenvalues} break the triangle inequality "
+            "(no rigid body has them); they are used as given",
+            stacklevel=5,
+        )
+    return []
+
+
+def _point_problems(what: str, ref: Any, points: dict[str, Any]) -> list[str]:
+    if isinstance(ref, PointRef):
+        if ref.name not in points:
+            return [f"{what} names the point '{ref.name}', which is not in points={sorted(points)}"]
+        return []
+    return [] if isinstance(ref, ComRef) else _vector_problems(what, ref)
+
+
+def _unknown_bodies(what: str, names: tuple[str, ...], bodies: dict[str, Any]) -> list[str]:
+    return [
+        f"{what} names the body '{n}', which does not exist; known: {[GROUND, *bodies]}"
+        for n in names
+        if n not in bodies and n != GROUND
+    ]
+
+
+def _joint_problems(
+    name: str, joint: Any, bodies: dict[str, Any], points: dict[str, Any]
+) -> list[str]:
+    what = f"joint '{name}'"
+    if not isinstance(joint, Joint):
+        return [f"{what} is a {type(joint).__name__}; give one of jaxmbd's joint types"]
+    found = _unknown_bodies(what, (joint.a, joint.b), bodies)
+    if joint.a == joint.b:
+        found.append(f"{what} connects '{joint.a}' to itself; name two bodies")
+    for field, ref in joint.points.items():
+        found += _point_problems(f"{what}: {field}", ref, points)
+    for field in joint.directions:
+        axis = getattr(joint, field)
+        if axis is None:
+            continue
+        problems = _vector_problems(f"{what}: {field}", axis)
+        if not problems and is_concrete(axis) and not np.any(np.asarray(axis)):
+            problems = [f"{what}: {field} is zero; give its direction as a nonzero vector"]
+        found += problems
+    if not found:
+        found += _direction_problems(what, joint)
+        found += _rod_problems(what, joint, points)
+    return found
+
+
+def _direction_problems(what: str, joint: Any) -> list[str]:
+    pairs = {Universal: ("axis_a", "axis_b"), Planar: ("normal", "x_axis")}.get(type(joint))
+    if pairs is None:
+        if getattr(joint, "axis_b", None) is not None:
+            a, b = (getattr(joint, f) for f in ("axis", "axis_b"))
+            if is_concrete(a) and is_concrete(b) and np.dot(a, b) < 0.0:
+                return [f"{what}: axis and axis_b point apart by more than 90°; turn one round"]
+        return []
+    a, b = (getattr(joint, f) for f in pairs)
+    if not (is_concrete(a) and is_concrete(b)):
+        return []
+    sine = np.linalg.norm(np.cross(a, b)) / (np.linalg.norm(a) * np.linalg.norm(b))
+    if sine < 1e-6:
+        return [f"{what}: {pairs[0]} and {pairs[1]} are parallel; they must span a plane"]
+    return []
+
+
+def _rod_problems(what: str, joint: Any, points: dict[str, Any]) -> list[str]:
+    if not isinstance(joint, Rod):
+        return []
+    ends = [points[r.name] if isinstance(r, PointRef) else r for r in (joint.at_a, joint.at_b)]
+    if all(is_concrete(x) for x in ends) and np.array_equal(*map(np.asarray, ends)):
+        return [f"{what} has both ends in one point; use Spherical, or draw the ends apart"]
+    if joint.length is not None and is_concrete(joint.length) and not joint.length > 0.0:
+        return [f"{what}: length is {float(joint.length):g} m; it must be positive"]
+    return []
+
+
+def _force_problems(
+    name: str, element: Any, bodies: dict[str, Any], joints: dict[str, Any], points: dict[str, Any]
+) -> list[str]:
+    what = f"force '{name}'"
+    found = _unknown_bodies(what, element.bodies, bodies)
+    for joint in element.joints:
+        if joint not in joints:
+            found.append(f"{what} names the joint '{joint}', which does not exist: {list(joints)}")
+        elif isinstance(joints[joint], Rod):
+            found.append(f"{what} acts on the rod '{joint}', which has no coordinates")
+        elif hasattr(element, "index"):
+            found += _index_problems(what, element, joints[joint])
+    for field, ref in element.points.items():
+        found += _point_problems(f"{what}: {field}", ref, points)
+    for field, value in vars(element).items():
+        if is_concrete(value) and not np.all(np.isfinite(np.asarray(value))):
+            found.append(f"{what}: {field} is not finite")
+    return found
+
+
+def _index_problems(what: str, element: Any, joint: Any) -> list[str]:
+    if isinstance(joint, (Spherical, Free)):
+        return [f"{what} acts on one coordinate of '{element.joint}', whose q is a quaternion"]
+    if not 0 <= element.index < joint.nv:
+        return [f"{what}: index {element.index} is outside the {joint.nv} coordinates of '{element.joint}'"]
+    return []
+
+
+def _drive_problems(name: str, drive: Any, joints: dict[str, Any]) -> list[str]:
+    what = f"drive '{name}'"
+    if drive.joint not in joints:
+        return [f"{what} names the joint '{drive.joint}', which does not exist: {list(joints)}"]
+    return _index_problems(what, drive, joints[drive.joint])
+
+
+def _connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
+    reached, grew = {GROUND}, True
+    edges = [j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree]
+    while grew:
+        grew = False
+        for joint in edges:
+            if (joint.a in reached) != (joint.b in reached):
+                reached |= {joint.a, joint.b}
+                grew = True
+    return [
+        f"body '{name}' is not connected to the ground (rods do not count); add a joint, for "
+        f"example Free('ground', '{name}')"
+        for name in bodies
+        if name not in reached
+    ]
+
+
+def _cut_problems(joints: dict[str, Any], cut: tuple[str, ...] | None) -> list[str]:
+    found = []
+    for name in cut or ():
+        if name not in joints:
+            found.append(f"cut= names the joint '{name}', which does not exist: {list(joints)}")
+        elif not joints[name].can_be_cut:
+            found.append(f"cut= names '{name}', but a {type(joints[name]).__name__} joint cannot be cut")
+    return found

@@ -1,0 +1,155 @@
+"""Rotations: matrices, Euler parameters, axis and angle, and the bases that joints need.
+
+Euler parameters are scalar first, ``p = (e0, e1, e2, e3)``; ``rotation_matrix(p)`` takes the
+components of a vector from the rotated frame to the reference frame.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+# An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
+# a direction that no drawing uses.
+_OFF_AXIS = np.array([0.5391, 0.3217, 0.7783])
+_OFF_AXIS /= np.linalg.norm(_OFF_AXIS)
+_OFF_1 = np.cross(_OFF_AXIS, [1.0, 0.0, 0.0])
+_OFF_1 /= np.linalg.norm(_OFF_1)
+_OFF_2 = np.cross(_OFF_AXIS, _OFF_1)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Cross product over the last axis, written out so that zeros stay literal zeros."""
+    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
+    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
+    return jnp.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+
+
+def skew(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """The cross-product matrix ``ã``, with ``ã b = a × b`` (Hanzaki et al. 2009, (4))."""
+    zero = jnp.zeros_like(a[0])
+    return jnp.stack(
+        [
+            jnp.stack([zero, -a[2], a[1]]),
+            jnp.stack([a[2], zero, -a[0]]),
+            jnp.stack([-a[1], a[0], zero]),
+        ]
+    )
+
+
+def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """The vector of the skew part of `m`: ``vee(skew(a)) = a``."""
+    return 0.5 * jnp.stack([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+
+
+def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
+    """`a` over its length; `a` must not be zero."""
+    return a / jnp.sqrt(jnp.sum(a * a))
+
+
+def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
+    """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
+    k = skew(axis)
+    return jnp.eye(3, dtype=axis.dtype) + jnp.sin(angle) * k + (1.0 - jnp.cos(angle)) * (k @ k)
+
+
+def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """The least rotation that takes the unit vector `a` to `b`; singular only at ``b = -a``."""
+    k = skew(cross(a, b))
+    return jnp.eye(3, dtype=k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
+
+
+def perpendicular_pair(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
+    """Two unit vectors that complete the unit vector `axis` to a right-handed basis.
+
+    A fixed basis in general position is carried to `axis` by the least rotation, so the pair is
+    a smooth function of `axis`: it never jumps between the samples of a batch.
+    """
+    r = rotation_between(jnp.asarray(_OFF_AXIS, axis.dtype), axis)
+    return r @ jnp.asarray(_OFF_1, axis.dtype), r @ jnp.asarray(_OFF_2, axis.dtype)
+
+
+def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Array, "4"]:
+    """Hamilton's product ``p ∘ q``; ``rotation_matrix(p ∘ q) = rotation_matrix(p) @ (q)``."""
+    p0, p1, p2, p3 = p
+    q0, q1, q2, q3 = q
+    return jnp.stack(
+        [
+            p0 * q0 - p1 * q1 - p2 * q2 - p3 * q3,
+            p0 * q1 + p1 * q0 + p2 * q3 - p3 * q2,
+            p0 * q2 - p1 * q3 + p2 * q0 + p3 * q1,
+            p0 * q3 + p1 * q2 - p2 * q1 + p3 * q0,
+        ]
+    )
+
+
+def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
+    """``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)`` for unit Euler parameters (Hanzaki 2009, (3))."""
+    e0, e = p[0], p[1:]
+    eye = jnp.eye(3, dtype=p.dtype)
+    return (2.0 * e0 * e0 - 1.0) * eye + 2.0 * (jnp.outer(e, e) + e0 * skew(e))
+
+
+def quaternion_rate(p: Float[Array, "4"], omega: Float[Array, "3"]) -> Float[Array, "4"]:
+    """``ṗ = ½ (0, ω) ∘ p`` for `omega` [rad/s] in the reference frame's axes."""
+    return 0.5 * quaternion_product(jnp.concatenate([jnp.zeros_like(omega[:1]), omega]), p)
+
+
+def quaternion_step(p: Float[Array, "4"], turn: Float[Array, "3"]) -> Float[Array, "4"]:
+    """Turn `p` by the small rotation vector `turn` [rad] (reference axes), kept at unit length.
+
+    To first order in `turn`; the result is normalised, and its sign is never flipped.
+    """
+    return normalize_quaternion(p + quaternion_rate(p, turn))
+
+
+def normalize_quaternion(p: Float[Array, "4"]) -> Float[Array, "4"]:
+    """`p` over its length, sign kept."""
+    return p / jnp.sqrt(jnp.sum(p * p))
+
+
+def quaternion_from_matrix(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
+    """Unit Euler parameters of a rotation matrix, with ``e0 >= 0``.
+
+    The column of largest norm of the 4×4 matrix ``4 p pᵀ`` (linear in `r`) is normalised
+    (Shepperd 1978), so no angle of rotation is singular.
+    """
+    t = r[0, 0] + r[1, 1] + r[2, 2]
+    diagonal = jnp.stack(
+        [1.0 + t, 1.0 + 2.0 * r[0, 0] - t, 1.0 + 2.0 * r[1, 1] - t, 1.0 + 2.0 * r[2, 2] - t]
+    )
+    w = 2.0 * vee(r)
+    s = r + r.T
+    table = jnp.stack(
+        [
+            jnp.stack([diagonal[0], w[0], w[1], w[2]]),
+            jnp.stack([w[0], diagonal[1], s[0, 1], s[0, 2]]),
+            jnp.stack([w[1], s[0, 1], diagonal[2], s[1, 2]]),
+            jnp.stack([w[2], s[0, 2], s[1, 2], diagonal[3]]),
+        ]
+    )
+    p = normalize_quaternion(table[jnp.argmax(diagonal)])
+    return jnp.where(p[0] < 0.0, -p, p)
+
+
+def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """``2 tan(angle/2)`` along the axis of `r`: zero only where `r` is the identity.
+
+    To first order it is the rotation vector; unlike the skew part it has no false zero at π.
+    """
+    trace = r[0, 0] + r[1, 1] + r[2, 2]
+    return 4.0 * vee(r) / (1.0 + trace)
+
+
+def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
+    """``2 tan(angle/2)`` along ``a × b``: zero only where the unit vectors agree in sense too."""
+    return 2.0 * cross(a, b) / (1.0 + jnp.dot(a, b))
+
+
+def angle_about(
+    axis: Float[Array, "3"], r: Float[Array, "3 3"]
+) -> Float[Array, ""]:
+    """Angle in (-π, π] of the rotation `r` about the unit vector `axis`, which `r` keeps."""
+    return jnp.arctan2(2.0 * jnp.dot(axis, vee(r)), jnp.trace(r) - 1.0)

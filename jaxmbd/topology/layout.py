@@ -1,0 +1,203 @@
+"""`Topology`: the tree, the cut joints, and where each joint's numbers stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxmbd.model.joints import Rod
+from jaxmbd.model.mechanism import Edge, Mechanism, Structure
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.topology.spanning_tree import Tree, cumulative_freedom, spanning_tree
+
+
+class Place(NamedTuple):
+    """Where a joint's numbers stand: `q` and `v` of a tree joint, `rows` of a cut one."""
+
+    q: slice | None
+    v: slice | None
+    rows: slice | None
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Derived from a mechanism's structure alone, once; hashable and printable.
+
+    Attributes:
+        bodies: names in tree order: parents before children, each branch consecutive.
+        parent: index of each body's parent in `bodies`, -1 for the ground.
+        tree: the joint that carries each body, in the same order.
+        reversed_: whether that joint runs from the child to the parent as declared.
+        cut: joints that are constraint rows (rods among them), as declared.
+        drives: names of the drives, whose rows follow the cut joints'.
+        layout: joint or drive name to `Place`.
+        nq, nv, nc: numbers of coordinates, speeds and constraint rows.
+        support: for each body the indices in v of the joints between it and the ground.
+        light: bodies known to lack inertia.
+    """
+
+    bodies: tuple[str, ...]
+    parent: tuple[int, ...]
+    tree: tuple[str, ...]
+    reversed_: tuple[bool, ...]
+    cut: tuple[str, ...]
+    drives: tuple[str, ...]
+    layout: Mapping[str, Place]
+    nq: int
+    nv: int
+    nc: int
+    support: tuple[tuple[int, ...], ...]
+    cdof: Mapping[str, int]
+    row_names: tuple[str, ...]
+    row_kinds: tuple[str, ...]
+    speed_names: tuple[str, ...]
+    light: tuple[str, ...]
+
+    def index(self, body: str) -> int:
+        """Index of a body in `bodies`, -1 for the ground."""
+        return -1 if body == GROUND else self.bodies.index(body)
+
+    def columns(self, body: str) -> tuple[int, ...]:
+        """Indices in v that move `body`."""
+        return () if body == GROUND else self.support[self.index(body)]
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}, nc = {self.nc}"]
+        for i, body in enumerate(self.bodies):
+            parent = GROUND if self.parent[i] < 0 else self.bodies[self.parent[i]]
+            place = self.layout[self.tree[i]]
+            q = "-" if place.q is None else f"q[{place.q.start}:{place.q.stop}]"
+            lines.append(f"  {i + 1:2d} {parent} -> {body} by {self.tree[i]} {q}, CDOF {self.cdof[body]}")
+        for name in (*self.cut, *self.drives):
+            rows = self.layout[name].rows
+            assert rows is not None
+            lines.append(f"  cut {name}: rows[{rows.start}:{rows.stop}]")
+        return "\n".join(lines)
+
+
+def topology(mech: Mechanism) -> Topology:
+    """Spanning tree, cut joints and coordinate layout of a mechanism.
+
+    Cached by structure: numbers never enter, so nothing is derived again when they change.
+
+    Raises:
+        ValueError: where the user's `cut` does not leave a tree.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.topology(mbd.zoo.rssr()).cut
+        ('B',)
+    """
+    return _topology(mech.structure)
+
+
+@lru_cache(maxsize=None)
+def _topology(structure: Structure) -> Topology:
+    tree = spanning_tree(structure)
+    bodies = _number(structure, tree)
+    edges = [tree[b] for b in bodies]
+    parents = [e.a if e.b == b else e.b for b, e in zip(bodies, edges, strict=True)]
+    parent = tuple(-1 if p == GROUND else bodies.index(p) for p in parents)
+    layout, nq, nv = _tree_layout(edges)
+    carried = {e.name for e in edges}
+    cut = tuple(e for e in structure.joints if e.name not in carried)
+    nc = 0
+    for edge in cut:
+        layout[edge.name] = Place(None, None, slice(nc, nc + len(edge.kind.rows)))
+        nc += len(edge.kind.rows)
+    for name, joint, _ in structure.drives:
+        if joint not in carried:
+            raise ValueError(
+                f"drive '{name}' is on the cut joint '{joint}'; name other cuts with cut=, for "
+                f"example without '{joint}' among {[e.name for e in cut]}"
+            )
+        layout[name] = Place(None, None, slice(nc, nc + 1))
+        nc += 1
+    return Topology(
+        bodies=bodies,
+        parent=parent,
+        tree=tuple(e.name for e in edges),
+        reversed_=tuple(e.a == b for b, e in zip(bodies, edges, strict=True)),
+        cut=tuple(e.name for e in cut),
+        drives=tuple(name for name, _, _ in structure.drives),
+        layout=MappingProxyType(layout),
+        nq=nq,
+        nv=nv,
+        nc=nc,
+        support=_support(parent, edges, layout),
+        cdof=MappingProxyType(cumulative_freedom(tree)),
+        row_names=_row_names(cut) + tuple(n for n, _, _ in structure.drives),
+        row_kinds=tuple(k for e in cut for k in e.kind.rows) + ("force",) * len(structure.drives),
+        speed_names=tuple(
+            e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
+        ),
+        light=structure.light,
+    )
+
+
+def neutral(mech: Mechanism) -> np.ndarray:
+    """Coordinates q (nq,) of the drawn configuration: zeros, and unit quaternions.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.neutral(mbd.zoo.double_pendulum())
+        array([0., 0.])
+    """
+    top = topology(mech)
+    parts = [mech.joints[name].neutral() for name in top.tree]
+    return np.concatenate([*parts, np.zeros(0)]).astype(mech.dtype)
+
+
+def _number(structure: Structure, tree: Tree) -> tuple[str, ...]:
+    """Depth-first from the ground, children in the order in which their joints are declared."""
+    order = {e.name: i for i, e in enumerate(structure.joints)}
+    children: dict[str, list[str]] = {}
+    for body, edge in sorted(tree.items(), key=lambda item: order[item[1].name]):
+        children.setdefault(edge.a if edge.b == body else edge.b, []).append(body)
+    numbered: list[str] = []
+    stack = children.get(GROUND, [])[::-1]
+    while stack:
+        body = stack.pop()
+        numbered.append(body)
+        stack.extend(children.get(body, [])[::-1])
+    return tuple(numbered)
+
+
+def _tree_layout(edges: list[Edge]) -> tuple[dict[str, Place], int, int]:
+    layout: dict[str, Place] = {}
+    nq = nv = 0
+    for edge in edges:
+        q, v = slice(nq, nq + edge.kind.nq), slice(nv, nv + edge.kind.nv)
+        layout[edge.name] = Place(q, v, None)
+        nq, nv = q.stop, v.stop
+    return layout, nq, nv
+
+
+def _support(
+    parent: tuple[int, ...], edges: list[Edge], layout: dict[str, Place]
+) -> tuple[tuple[int, ...], ...]:
+    support: list[tuple[int, ...]] = []
+    for p, edge in zip(parent, edges, strict=True):
+        v = layout[edge.name].v
+        assert v is not None
+        support.append((support[p] if p >= 0 else ()) + tuple(range(v.start, v.stop)))
+    return tuple(support)
+
+
+def _row_names(cut: tuple[Edge, ...]) -> tuple[str, ...]:
+    names = []
+    for edge in cut:
+        kinds = edge.kind.rows
+        if issubclass(edge.kind, Rod):
+            names.append(f"{edge.name} length")
+            continue
+        count = {"force": 0, "moment": 0}
+        for kind in kinds:
+            count[kind] += 1
+            names.append(f"{edge.name} {kind} {count[kind]}")
+    return tuple(names)

@@ -1,0 +1,14 @@
+"""Settings that must be in place before any test computes: float64 and the compilation cache."""
+
+import os
+from pathlib import Path
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    cache = Path(__file__).resolve().parent.parent / ".cache" / "jax"
+    jax.config.update("jax_compilation_cache_dir", str(cache))
+if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
