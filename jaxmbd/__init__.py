@@ -4,6 +4,18 @@ The names below stand in the order of the data's way: describe, derive, assemble
 """
 
 from jaxmbd import zoo
+from jaxmbd.analysis import (
+    Assembly,
+    Mobility,
+    PointCoordinate,
+    Solution,
+    Status,
+    assemble,
+    assemble_velocity,
+    mobility,
+    project,
+    simulate,
+)
 from jaxmbd.dynamics import (
     DeNOC,
     bias,
@@ -55,4 +67,3 @@ from jaxmbd.model import (
     register_law,
 )
 from jaxmbd.topology import Topology, neutral, topology
-

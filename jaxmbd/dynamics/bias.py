@@ -78,7 +78,7 @@ class BodyWrenches:
 
 def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Array]:
     """The wrench ``S (SᵀS)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint."""
-    joint = m.mech.joints[name]
+    joint = m.mech.joint(name)
     q = m.coordinates(name)
     s_w, s_v = joint.subspace(q)
     lower, pivots = ltdl(s_w.T @ s_w + s_v.T @ s_v)
@@ -101,10 +101,12 @@ def applied_loads(
             else:
                 loads.append(item)
     for name, value in (inputs or {}).items():
-        if name not in m.mech.joints or not m.mech.joints[name].can_be_in_tree:
+        if name not in m.mech.joints or not m.mech.joint(name).can_be_in_tree:
             known = [e.name for e in m.mech.structure.joints if e.kind.can_be_in_tree]
-            raise ValueError(f"inputs name the joint '{name}', which takes no effort; known: {known}")
-        effort = jnp.broadcast_to(jnp.asarray(value, m.q.dtype), (m.mech.joints[name].nv,))
+            raise ValueError(
+                f"inputs name the joint '{name}', which takes no effort; known: {known}"
+            )
+        effort = jnp.broadcast_to(jnp.asarray(value, m.q.dtype), (m.mech.joint(name).nv,))
         efforts[name] = efforts.get(name, 0.0) + effort
     return loads, efforts
 
@@ -130,7 +132,7 @@ def generalised_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
 def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> None:
     """Add a wrench on a joint's b at b's point, and its reaction on a."""
     m = wrenches.m
-    joint = m.mech.joints[name]
+    joint = m.mech.joint(name)
     x = m.position(joint.b, joint.point_b)
     wrenches.add(Load(joint.b, x, force, moment))
     wrenches.add(Load(joint.a, x, -force, -moment))
@@ -146,7 +148,7 @@ def inertia_forces(m: MotionState, acc: Accelerations, loads: list[Load]) -> Arr
 
 
 def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
-    """h (nv,) in ``M v̇ + h = τ + Jᵀ λ``: velocity products, weight and force elements.
+    """H (nv,) in ``M v̇ + h = τ + Jᵀ λ``: velocity products, weight and force elements.
 
     Args:
         mech: the mechanism.

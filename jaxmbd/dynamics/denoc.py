@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.bias import Inputs, applied_loads, BodyWrenches, generalised_efforts
+from jaxmbd.dynamics.bias import BodyWrenches, Inputs, applied_loads, generalised_efforts
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.model.mechanism import Mechanism
@@ -78,9 +78,9 @@ def denoc_equations(
     m = motion_state(mech, q, v, t)
     d = _denoc(m)
     rates = [
-        m.mech.joints[name].rate(m.q[m.top.layout[name].q], m.v[m.top.layout[name].v])
+        m.mech.joint(name).rate(m.q[m.top.layout[name].q], m.v[m.top.layout[name].v])
         for name in m.top.tree
-        if m.mech.joints[name].nv
+        if m.mech.joint(name).nv
     ]
     qdot = jnp.concatenate([*rates, jnp.zeros(0, m.q.dtype)])
     _, ndot_v = jax.jvp(lambda x: denoc(mech, x, m.v).twist, (m.q,), (qdot,))

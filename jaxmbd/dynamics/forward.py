@@ -66,7 +66,9 @@ def check_determinate(m: MotionState, kkt: KKT) -> None:
     """Raise, where the numbers can be seen, naming the motions that nothing determines."""
     if isinstance(kkt.determinate, jax.core.Tracer):
         return
-    loose = [n for n, ok in zip(m.top.speed_names, np.asarray(kkt.determinate), strict=True) if not ok]
+    loose = [
+        n for n, ok in zip(m.top.speed_names, np.asarray(kkt.determinate), strict=True) if not ok
+    ]
     if loose:
         raise ValueError(
             f"the motion along {loose} has neither inertia nor constraint: give the bodies that "

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import (
     ldlt_rank_revealing,
@@ -91,9 +91,7 @@ def factor_kkt(m: MotionState) -> KKT:
         empty = none[0:0].reshape(0)
         half = jnp.zeros((m.top.nv, 0), m.q.dtype)
         kept = jnp.zeros(0, bool)
-        return KKT(
-            lower, pivots, alpha, jacobian, half, none, empty, kept, scale, determinate
-        )
+        return KKT(lower, pivots, alpha, jacobian, half, none, empty, kept, scale, determinate)
     half = ltdl_backward(lower, jacobian.T)
     schur = half.T @ (half / jnp.where(determinate, pivots, 1.0)[:, None])
     factors = ldlt_rank_revealing(schur, float(eps) ** 0.64)
@@ -103,7 +101,7 @@ def factor_kkt(m: MotionState) -> KKT:
 def solve_kkt(
     kkt: KKT, force: Array, rhs: Array, *, least_norm: bool = True
 ) -> tuple[Array, Array]:
-    """x (nv,) and λ (nc,) of ``M x = force + Jᵀ λ``, ``J x = rhs``.
+    """X (nv,) and λ (nc,) of ``M x = force + Jᵀ λ``, ``J x = rhs``.
 
     NaN where a motion has neither inertia nor constraint.
 

@@ -49,7 +49,7 @@ def joint_reactions(
     loads, efforts = applied_loads(m, inputs)
     for name in m.top.drives:
         drive = mech.drives[name]
-        along = jnp.zeros(mech.joints[drive.joint].nv, m.q.dtype)
+        along = jnp.zeros(mech.joint(drive.joint).nv, m.q.dtype)
         along = along.at[drive.index].set(lam[m.top.layout[name].rows][0])
         efforts[drive.joint] = efforts.get(drive.joint, 0.0) + along
     wrenches = BodyWrenches(m)
@@ -61,7 +61,7 @@ def joint_reactions(
         add_pair(wrenches, name, -moment, -force)
     out = {}
     for name in m.top.cut:
-        w = mech.joints[name].wrenches(*m.offset(name)) @ lam[m.top.layout[name].rows]
+        w = mech.joint(name).wrenches(*m.offset(name)) @ lam[m.top.layout[name].rows]
         out[name] = w
         add_pair(wrenches, name, -w[:3], -w[3:])
     out |= _tree_reactions(m, wrenches)

@@ -13,6 +13,7 @@ description and the force elements.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -20,37 +21,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import (
-    FORCE_ROWS,
-    Pose,
-    Sketch,
-    constraint,
-    drawn_com,
-    helical_angle,
-    linearised,
-    points,
-    sketch,
-    turn,
-)
-from jaxmbd.model import (
-    Cylindrical,
-    Fixed,
-    Free,
-    Helical,
-    Mechanism,
-    Planar,
-    Prismatic,
-    Revolute,
-    Rod,
-    Spherical,
-    Universal,
-)
+from jaxmbd.formulations.constraints import FORCE_ROWS, constraint, linearised, points
+from jaxmbd.formulations.state import State, StateMotion, effort_directions
+from jaxmbd.model import Mechanism
 from jaxmbd.model.forces import Effort
-from jaxmbd.model.joints import Joint
-
-State = Mapping[str, tuple[Any, Any, Any, Any]]
-"""Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of
-the COM (3,) [m/s]), world axes."""
 
 
 class AbsoluteSolution(NamedTuple):
@@ -110,12 +84,12 @@ def absolute_accelerations(
         ... )
         >>> state = {"bob": (np.eye(3), np.array([1.0, 0, 0]), np.zeros(3), np.zeros(3))}
         >>> solution = absolute_accelerations(mech, state)
-        >>> print(np.round(solution.accelerations["bob"][1], 6))
-        9.81
+        >>> print(f"{solution.accelerations['bob'][1]:.3f}")
+        9.810
     """
     motion = StateMotion(mech, state, t)
     bodies = mech.structure.bodies
-    system = _System(*_masses(motion), *_rows(motion))
+    system = _System(_masses(motion), *_rows(motion))
     force = _loads(motion, dict(efforts or {}))
     acceleration, lam, rank, imbalance = _solve(system, force, motion.length)
     split = np.cumsum([0, *(system.counts[n] for n in motion.sketches)])
@@ -135,158 +109,6 @@ def absolute_accelerations(
     )
 
 
-class StateMotion:
-    """The motion of all bodies as force elements see it, read from the absolute state."""
-
-    def __init__(self, mech: Mechanism, state: State, t: Any = 0.0):
-        missing = [n for n in mech.structure.bodies if n not in state]
-        if missing:
-            raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
-        if mech.structure.drives:
-            names = [n for n, _, _ in mech.structure.drives]
-            raise ValueError(f"drives {names} are not supported here; give their efforts instead")
-        self.mech, self.t = mech, t
-        self.state = {n: tuple(jnp.asarray(x, mech.dtype) for x in state[n]) for n in state}
-        zero = jnp.zeros(3, mech.dtype)
-        self.state["ground"] = (jnp.eye(3, dtype=mech.dtype), zero, zero, zero)
-        self.sketches = {e.name: sketch(mech, mech.joints[e.name]) for e in mech.structure.joints}
-        arms = [x for s in self.sketches.values() for x in (s.arm_a, s.arm_b)]
-        longest = jnp.max(jnp.stack([jnp.linalg.norm(x) for x in arms]))
-        self.length = jnp.where(longest > 0.0, longest, 1.0)
-
-    def pose(self, body: str) -> Pose:
-        """Rotation and COM of a body."""
-        return Pose(*self.state[body][:2])
-
-    def twist(self, body: str) -> Float[Array, "6"]:
-        """[ω; v of the COM] of a body."""
-        return jnp.concatenate(self.state[body][2:])
-
-    def halves(self, name: str) -> tuple[Joint, Sketch, Pose, Pose]:
-        """A joint, as drawn, with the poses of its bodies."""
-        joint = self.mech.joints[name]
-        return joint, self.sketches[name], self.pose(joint.a), self.pose(joint.b)
-
-    def velocity(self, body: str, x: Array) -> Float[Array, "3"]:
-        """Velocity [m/s] of the point of `body` that is at the world position `x`."""
-        _, com, omega, v = self.state[body]
-        return v + jnp.cross(omega, x - com)
-
-    def point(self, body: str, at: Any) -> tuple[Array, Array]:
-        """World position [m] and velocity [m/s] of the point of `body` drawn at `at`."""
-        r, com = self.pose(body)
-        x = com + r @ (self.drawn(at) - drawn_com(self.mech, body))
-        return x, self.velocity(body, x)
-
-    def drawn(self, at: Any) -> Array:
-        """Drawn coordinates [m] of a point."""
-        return self.mech.point(at)
-
-    def rotation(self, body: str) -> Array:
-        """Rotation of a body from its drawn orientation."""
-        return self.state[body][0]
-
-    def angular_velocity(self, body: str) -> Array:
-        """Angular velocity [rad/s] of a body, world axes."""
-        return self.state[body][2]
-
-    def joint(self, name: str) -> tuple[Array, Array]:
-        """Coordinates (nq,) and speeds (nv,) of a joint; angles in (-π, π]."""
-        joint, s, a, b = self.halves(name)
-        _, x = points(s, a, b)
-        angular = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
-        linear = self.velocity(joint.b, x) - self.velocity(joint.a, x)
-        speeds = _directions(joint, s, a, b).T @ jnp.concatenate([angular, linear])
-        return _coordinates(joint, s, a, b), speeds
-
-    def at_joint_point(self, name: str, wrench: Array) -> Float[Array, "6"]:
-        """A wrench on b about its COM, moved to b's joint point."""
-        _, s, a, b = self.halves(name)
-        _, x = points(s, a, b)
-        return jnp.concatenate([wrench[:3] - jnp.cross(x - b.com, wrench[3:]), wrench[3:]])
-
-
-def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"]:
-    """Coordinates of b relative to a, zero as drawn."""
-    start, end = points(s, a, b)
-    on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
-    travels = on_a.T @ (end - start)
-    angle = turn(on_a, on_b)
-    match joint:
-        case Revolute():
-            return angle[None]
-        case Helical():
-            return helical_angle(joint, s, a, b)[None]
-        case Prismatic():
-            return travels[:1]
-        case Cylindrical():
-            return jnp.stack([angle, travels[0]])
-        case Planar():
-            return jnp.stack([angle, travels[1], travels[2]])
-        case Universal():
-            # In a's axes b's own axis is A(q1) axis_b; in b's axes a's is B(-q2) axis_a.
-            image_b = a.rotation.T @ on_b[:, 0]
-            image_a = b.rotation.T @ on_a[:, 0]
-            first = _azimuth(s.triad_a, image_b) - _azimuth(s.triad_a, s.triad_b[:, 0])
-            second = _azimuth(s.triad_b, s.triad_a[:, 0]) - _azimuth(s.triad_b, image_a)
-            q = jnp.stack([first, second])
-            return q - 2.0 * jnp.pi * jnp.round(q / (2.0 * jnp.pi))
-        case Spherical():
-            return _euler_parameters(a.rotation.T @ b.rotation)
-        case Free():
-            return jnp.concatenate([_euler_parameters(a.rotation.T @ b.rotation), travels])
-        case Fixed():
-            return travels[:0]
-    raise ValueError(f"a {type(joint).__name__} has no coordinates; name another joint")
-
-
-def _azimuth(triad: Array, x: Array) -> Array:
-    """Angle [rad] of `x` about the triad's axis, from e1."""
-    return jnp.arctan2(triad[:, 2] @ x, triad[:, 1] @ x)
-
-
-def _euler_parameters(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
-    """Euler parameters with e0 ≥ 0: the eigenvector to 4 of the matrix ``4 p pᵀ``."""
-    trace = jnp.trace(r)
-    axial = jnp.stack([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
-    corner = jnp.concatenate([(1.0 + trace)[None], axial])
-    block = r + r.T + (1.0 - trace) * jnp.eye(3, dtype=r.dtype)
-    square = jnp.concatenate([corner[None], jnp.concatenate([axial[:, None], block], axis=1)])
-    p = jnp.linalg.eigh(square)[1][:, -1]
-    return jnp.where(p[0] < 0.0, -p, p)
-
-
-def _directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 nv"]:
-    """Wrenches [n; f] at b's point on b, world axes, that are unit efforts along the coordinates.
-
-    They are dual to the joint's motions: their power on those is the speeds themselves.
-    """
-    on_a = a.rotation @ s.triad_a
-    u, e1, e2 = on_a.T
-    none = jnp.zeros_like(u)
-    match joint:
-        case Revolute() | Helical():
-            columns = [(u, none)]
-        case Prismatic():
-            columns = [(none, u)]
-        case Cylindrical():
-            columns = [(u, none), (none, u)]
-        case Planar():
-            columns = [(u, none), (none, e1), (none, e2)]
-        case Universal():
-            axes = jnp.stack([u, b.rotation @ s.triad_b[:, 0]], axis=1)
-            columns = [(x, none) for x in jnp.linalg.pinv(axes)]
-        case Spherical():
-            columns = [(x, none) for x in a.rotation.T]
-        case Free():
-            columns = [(x, none) for x in a.rotation.T] + [(none, x) for x in a.rotation.T]
-        case Fixed() | Rod():
-            return jnp.zeros((6, 0), u.dtype)
-        case _:
-            raise TypeError(f"no efforts for a {type(joint).__name__} joint")
-    return jnp.stack([jnp.concatenate(c) for c in columns], axis=1)
-
-
 class _System(NamedTuple):
     mass: Array  # (6n, 6n)
     phi: Array  # (rows,)
@@ -297,14 +119,14 @@ class _System(NamedTuple):
     is_force: np.ndarray  # (rows,), whether a row is a length
 
 
-def _masses(motion: StateMotion) -> tuple[Array]:
+def _masses(motion: StateMotion) -> Float[Array, "6n 6n"]:
     bodies = motion.mech.structure.bodies
     mass = jnp.zeros((6 * len(bodies), 6 * len(bodies)), motion.mech.dtype)
     for i, name in enumerate(bodies):
         k, eye = 6 * i, jnp.eye(3, dtype=mass.dtype)
         mass = mass.at[k : k + 3, k : k + 3].set(_world_inertia(motion, name))
         mass = mass.at[k + 3 : k + 6, k + 3 : k + 6].set(motion.mech.bodies[name].mass * eye)
-    return (mass,)
+    return mass
 
 
 def _world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
@@ -322,7 +144,7 @@ def _rows(motion: StateMotion) -> tuple[Any, ...]:
     for name in motion.sketches:
         joint, s, a, b = motion.halves(name)
         twists = jnp.concatenate([motion.twist(joint.a), motion.twist(joint.b)])
-        phi, pair, gamma = linearised(lambda x, y, j=joint, s=s: constraint(j, s, x, y), a, b, twists)
+        phi, pair, gamma = linearised(partial(constraint, joint, s), a, b, twists)
         rows = jnp.zeros((phi.shape[0], 6 * len(place)), mech.dtype)
         for body, columns in ((joint.a, pair[:, :6]), (joint.b, pair[:, 6:])):
             if body != "ground":
@@ -361,7 +183,7 @@ def _loads(motion: StateMotion, efforts: dict[str, Any]) -> Float[Array, "6n"]:
                 add(load.body, load.point, load.moment, load.force)
     for name, value in acting:
         joint, s, a, b = motion.halves(name)
-        columns = _directions(joint, s, a, b)
+        columns = effort_directions(joint, s, a, b)
         value = jnp.asarray(value, mech.dtype)
         if value.shape != columns.shape[1:]:
             raise ValueError(
@@ -382,7 +204,7 @@ def _solve(
     through an orthonormal basis of their row space, ``J = U S Vᵀ``, so that redundant ones drop
     out, and λ = U S⁻¹ μ is least among those with the same ``Jᵀλ = V μ``.
     """
-    n, eps = force.shape[0], jnp.finfo(force.dtype).eps
+    n, eps = force.shape[0], float(jnp.finfo(force.dtype).eps)
     along = jnp.where(jnp.arange(n) % 6 < 3, 1.0 / length, 1.0)  # unit of each motion over metres
     row = jnp.where(system.is_force, 1.0, length)
     mass = along[:, None] * system.mass * along

@@ -49,7 +49,7 @@ FORCE_ROWS: dict[type[Joint], int] = {
     Fixed: 3,
     Rod: 1,
 }
-"""How many of a joint's rows are lengths [m], with a force [N] as multiplier; the rest are angles."""
+"""How many rows of a joint are lengths [m] with forces [N] as multipliers; the rest are angles."""
 
 
 class Pose(NamedTuple):
@@ -112,8 +112,8 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
     elif isinstance(joint, Rod):
         point_a, point_b = mech.point(joint.at_a), mech.point(joint.at_b)
     else:
-        at_b = getattr(joint, "at_b")
-        point_a = mech.point(getattr(joint, "at"))
+        at, at_b = joint.at, joint.at_b  # type: ignore[attr-defined]
+        point_a = mech.point(at)
         point_b = point_a if at_b is None else mech.point(at_b)
     triad_a = triad_b = jnp.eye(3, dtype=mech.dtype)
     if isinstance(joint, Universal):

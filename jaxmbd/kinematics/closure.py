@@ -24,7 +24,7 @@ def closure_residual(m: MotionState) -> Array:
     """φ (nc,): closure errors of the cut joints, then of the drives at the state's time."""
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.cut:
-        joint = m.mech.joints[name]
+        joint = m.mech.joint(name)
         drawn = m.drawn(joint.point_b) - m.drawn(joint.point_a)
         parts.append(joint.residual(*m.offset(name), drawn))
     for name in m.top.drives:
@@ -38,7 +38,7 @@ def closure_jacobian(m: MotionState) -> Array:
     """J (nc, nv): ``J v`` is the velocity of b minus that of a along the constraint wrenches."""
     blocks = [jnp.zeros((0, m.top.nv), m.q.dtype)]
     for name in m.top.cut:
-        joint = m.mech.joints[name]
+        joint = m.mech.joint(name)
         w = joint.wrenches(*m.offset(name))
         x = m.position(joint.b, joint.point_b)
         signs = column_signs(m, joint.a, joint.b)
@@ -92,7 +92,7 @@ def _row_acceleration(m: MotionState, acc: Accelerations, name: str) -> Array:
     ``V̇ = [α_b − α_a; a_b(O) − a_a(O) − ω_a × U]``: O moves with b, so the point of a that lies
     at O slips back along it with U.
     """
-    joint = m.mech.joints[name]
+    joint = m.mech.joint(name)
     r_a, r_b, d = m.offset(name)
     x = m.position(joint.b, joint.point_b)
     spin, slide = m.relative_twist(name)

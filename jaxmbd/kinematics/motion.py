@@ -75,13 +75,13 @@ class MotionState:
 
     def offset(self, name: str) -> tuple[Array, Array, Array]:
         """Rotations of a joint's two bodies, and the vector between its halves, world axes."""
-        joint = self.mech.joints[name]
+        joint = self.mech.joint(name)
         d = self.position(joint.b, joint.point_b) - self.position(joint.a, joint.point_a)
         return self.rotation(joint.a), self.rotation(joint.b), d
 
     def relative_twist(self, name: str) -> tuple[Array, Array]:
         """Twist of b relative to a at b's joint point, world axes."""
-        joint = self.mech.joints[name]
+        joint = self.mech.joint(name)
         x = self.position(joint.b, joint.point_b)
         spin = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
         return spin, self.velocity_at(joint.b, x) - self.velocity_at(joint.a, x)
@@ -92,11 +92,11 @@ class MotionState:
         if place.q is not None:
             return self.q[place.q]
         r_a, r_b, d = self.offset(name)
-        return self.mech.joints[name].coordinates(r_a.T @ r_b, r_a.T @ d)
+        return self.mech.joint(name).coordinates(r_a.T @ r_b, r_a.T @ d)
 
     def joint(self, name: str) -> tuple[Array, Array]:
         """Coordinates and speeds of a joint, in the tree or cut."""
-        place, joint = self.top.layout[name], self.mech.joints[name]
+        place, joint = self.top.layout[name], self.mech.joint(name)
         if place.q is not None:
             return self.q[place.q], self.v[place.v]
         q = self.coordinates(name)
@@ -168,9 +168,7 @@ def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict
 def joint_coordinates(mech: Mechanism, q: Array) -> dict[str, Array]:
     """Coordinates of every joint, tree or cut, but rods; a cut joint's angles are in (-π, π]."""
     m = motion_state(mech, q)
-    return {
-        e.name: m.coordinates(e.name) for e in mech.structure.joints if e.kind.can_be_in_tree
-    }
+    return {e.name: m.coordinates(e.name) for e in mech.structure.joints if e.kind.can_be_in_tree}
 
 
 def coordinate_rates(mech: Mechanism, q: Array, v: Array) -> Array:
@@ -187,7 +185,7 @@ def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     top = topology(mech)
     parts = [jnp.zeros(0, q.dtype)]
     for name in top.tree:
-        place, joint = top.layout[name], mech.joints[name]
+        place, joint = top.layout[name], mech.joint(name)
         if joint.nv:
             parts.append(getattr(joint, method)(q[place.q], v[place.v]))
     return jnp.concatenate(parts)

@@ -71,7 +71,7 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
     rotations: list[Array | None] = []
     coms, points, angular, linear, column_com = [], [], [], [], []
     for i, name in enumerate(top.tree):
-        joint, p = mech.joints[name], top.parent[i]
+        joint, p = mech.joint(name), top.parent[i]
         qi = q[top.layout[name].q]
         r_p = rotations[p] if p >= 0 else None
         anchor = joint.point_b if top.reversed_[i] else joint.point_a
@@ -141,7 +141,7 @@ def propagate_velocities(mech: Mechanism, pos: Positions, v: Array) -> Velocitie
         if p >= 0:
             w = angular[p]
             u = linear[p] + cross(w, pos.com[i] - pos.com[p])
-        if mech.joints[name].nv:
+        if mech.joint(name).nv:
             w = w + v[place] @ pos.angular[place]
             u = u + v[place] @ pos.linear[place]
         angular.append(w)
@@ -161,7 +161,7 @@ def propagate_accelerations(
     zero = jnp.zeros(3, pos.angular.dtype)
     angular, linear = [], []
     for i, name in enumerate(top.tree):
-        p, joint = top.parent[i], mech.joints[name]
+        p, joint = top.parent[i], mech.joint(name)
         alpha, at, com = zero, pos.joint[i], pos.com[i]
         acc = zero
         if p >= 0:
@@ -192,7 +192,7 @@ def _velocity_products(
 ) -> tuple[Array, Array]:
     """Velocity-product accelerations of joint i, angular and linear at b's point."""
     name, p = top.tree[i], top.parent[i]
-    joint, place = mech.joints[name], top.layout[name]
+    joint, place = mech.joint(name), top.layout[name]
     vi = v[place.v]
     spin = vi @ pos.angular[place.v]
     slide = vi @ pos.linear[place.v] - cross(spin, pos.com[i] - pos.joint[i])

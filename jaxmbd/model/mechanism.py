@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from jaxmbd.model.body import Body
 from jaxmbd.model.drive import Drive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
-from jaxmbd.model.numbers import ComRef, PointRef, is_concrete, number
+from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, number
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.validation import lacks_inertia, validate
 
@@ -38,7 +39,9 @@ class Structure(NamedTuple):
     drives: tuple[tuple[str, str, int], ...]
     cut: tuple[str, ...] | None
     light: tuple[str, ...]
-    """Bodies whose inertia is known to be incomplete (massless links, point masses)."""
+    """Bodies whose inertia is, or for all that is known may be, incomplete (massless links, point
+    masses, traced numbers)."""
+    points: tuple[str, ...]
 
 
 class Mechanism(eqx.Module):
@@ -108,6 +111,7 @@ class Mechanism(eqx.Module):
             drives=tuple((n, d.joint, d.index) for n, d in drives.items()),
             cut=cut,
             light=tuple(n for n, body in bodies.items() if lacks_inertia(body)),
+            points=tuple(named),
         )
 
     @property
@@ -128,6 +132,18 @@ class Mechanism(eqx.Module):
         if isinstance(ref, ComRef):
             return self.com(ref.body)
         return jnp.asarray(ref)
+
+    def joint(self, name: str) -> Joint:
+        """A joint with its directions as components (3,), where they are given by two points."""
+        joint = self.joints[name]
+        refs = {f: getattr(joint, f) for f in joint.directions}
+        refs = {f: r for f, r in refs.items() if isinstance(r, Toward)}
+        if refs:
+            joint = copy(joint)
+            for field, ref in refs.items():
+                value = self.point(ref.end) - self.point(ref.start)
+                object.__setattr__(joint, field, value)
+        return joint
 
     def com(self, body: str) -> Array:
         """Drawn centre of mass (3,) [m] of a body."""

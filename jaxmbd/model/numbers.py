@@ -24,6 +24,20 @@ class ComRef(eqx.Module):
     body: str = eqx.field(static=True)
 
 
+class Toward(eqx.Module):
+    """The direction from one named hardpoint to another: it follows them when they move."""
+
+    start: str = eqx.field(static=True)
+    end: str = eqx.field(static=True)
+
+
+def direction(x: ArrayLike | tuple[str, str] | None) -> Any:
+    """A direction: components (3,), a pair of point names (from, to), or None."""
+    if isinstance(x, (tuple, list)) and len(x) == 2 and all(isinstance(n, str) for n in x):
+        return Toward(*x)
+    return x if isinstance(x, Toward) else optional_number(x)
+
+
 def number(x: ArrayLike) -> Any:
     """`x` as an array: arrays and tracers keep their type, Python numbers become float64."""
     if isinstance(x, jax.Array) or (isinstance(x, np.ndarray) and x.dtype == np.float32):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
+from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
 
 
 def mechanism_table(mech: Any) -> str:
@@ -45,9 +45,7 @@ def mechanism_table(mech: Any) -> str:
             for n, f in ((n, mech.forces[n]) for n in s.forces)
         ],
     )
-    lines += _section(
-        ("point", "as drawn [m]"), [(n, _numbers(x)) for n, x in mech.points.items()]
-    )
+    lines += _section(("point", "as drawn [m]"), [(n, _numbers(mech.points[n])) for n in s.points])
     return "\n".join(lines)
 
 
@@ -55,7 +53,10 @@ def _section(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     if not rows:
         return []
     widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
-    text = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in [head, *rows]]
+    text = [
+        "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip()
+        for r in [head, *rows]
+    ]
     return ["", text[0], "-" * len(text[0]), *text[1:]]
 
 
@@ -77,8 +78,13 @@ def _point(ref: Any) -> str:
 
 
 def _axes(joint: Any) -> list[str]:
-    values = ((f, getattr(joint, f)) for f in joint.directions)
-    return [_numbers(v) if f == "axis" else f"{f}={_numbers(v)}" for f, v in values if v is not None]
+    values = [(f, getattr(joint, f)) for f in joint.directions]
+    texts = [(f, _direction(v)) for f, v in values if v is not None]
+    return [text if f == "axis" else f"{f}={text}" for f, text in texts]
+
+
+def _direction(x: Any) -> str:
+    return f"{x.start} -> {x.end}" if isinstance(x, Toward) else _numbers(x)
 
 
 def _fields(element: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model.joints import Free, Joint, Planar, Rod, Spherical, Universal
-from jaxmbd.model.numbers import GROUND, ComRef, PointRef, is_concrete
+from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 
 
 def validate(
@@ -30,7 +30,9 @@ def validate(
     """
     found: list[str] = []
     if GROUND in bodies:
-        found.append("body 'ground' is the fixed body and is always there; give this one another name")
+        found.append(
+            "body 'ground' is the fixed body and is always there; give this one another name"
+        )
     for name, body in bodies.items():
         found += _body_problems(name, body, points)
     for name, x in points.items():
@@ -50,9 +52,9 @@ def validate(
 
 
 def lacks_inertia(body: Any) -> bool:
-    """Whether the mass is known to be zero or the inertia known to be singular."""
+    """Whether the mass may be zero or the inertia singular: traced numbers may be anything."""
     if not (is_concrete(body.mass) and is_concrete(body.inertia)):
-        return False
+        return True
     inertia = np.asarray(body.inertia, float)
     eigenvalues = np.linalg.eigvalsh(inertia)
     return bool(body.mass == 0.0) or bool(eigenvalues[0] <= 1e-12 * eigenvalues[-1])
@@ -73,7 +75,9 @@ def _body_problems(name: str, body: Any, points: dict[str, Any]) -> list[str]:
     if getattr(body.mass, "shape", None) != ():
         found.append(f"{what}: mass must be one number [kg]")
     elif is_concrete(body.mass) and not (body.mass >= 0.0 and np.isfinite(body.mass)):
-        found.append(f"{what}: mass is {float(body.mass):g} kg; it must be finite and at least zero")
+        found.append(
+            f"{what}: mass is {float(body.mass):g} kg; it must be finite and at least zero"
+        )
     if getattr(body.inertia, "shape", None) != (3, 3):
         found.append(f"{what}: inertia must be (3, 3), or (3,) for a diagonal [kg m²]")
     elif is_concrete(body.inertia):
@@ -125,6 +129,8 @@ def _joint_problems(
     if not isinstance(joint, Joint):
         return [f"{what} is a {type(joint).__name__}; give one of jaxmbd's joint types"]
     found = _unknown_bodies(what, (joint.a, joint.b), bodies)
+    if isinstance(joint, Free) and joint.b == GROUND:
+        found.append(f"{what} floats the ground; write Free('ground', '{joint.a}')")
     if joint.a == joint.b:
         found.append(f"{what} connects '{joint.a}' to itself; name two bodies")
     for field, ref in joint.points.items():
@@ -132,6 +138,9 @@ def _joint_problems(
     for field in joint.directions:
         axis = getattr(joint, field)
         if axis is None:
+            continue
+        if isinstance(axis, Toward):
+            found += _toward_problems(f"{what}: {field}", axis, points)
             continue
         problems = _vector_problems(f"{what}: {field}", axis)
         if not problems and is_concrete(axis) and not np.any(np.asarray(axis)):
@@ -141,6 +150,16 @@ def _joint_problems(
         found += _direction_problems(what, joint)
         found += _rod_problems(what, joint, points)
     return found
+
+
+def _toward_problems(what: str, axis: Toward, points: dict[str, Any]) -> list[str]:
+    missing = [n for n in (axis.start, axis.end) if n not in points]
+    if missing:
+        return [f"{what} names the points {missing}, which are not in points={sorted(points)}"]
+    ends = [points[axis.start], points[axis.end]]
+    if all(is_concrete(x) for x in ends) and np.array_equal(*map(np.asarray, ends)):
+        return [f"{what} is zero: the points '{axis.start}' and '{axis.end}' coincide"]
+    return []
 
 
 def _direction_problems(what: str, joint: Any) -> list[str]:
@@ -195,7 +214,9 @@ def _index_problems(what: str, element: Any, joint: Any) -> list[str]:
     if isinstance(joint, (Spherical, Free)):
         return [f"{what} acts on one coordinate of '{element.joint}', whose q is a quaternion"]
     if not 0 <= element.index < joint.nv:
-        return [f"{what}: index {element.index} is outside the {joint.nv} coordinates of '{element.joint}'"]
+        return [
+            f"{what}: index {element.index} is outside the {joint.nv} coordinates of '{element.joint}'"
+        ]
     return []
 
 
@@ -229,5 +250,7 @@ def _cut_problems(joints: dict[str, Any], cut: tuple[str, ...] | None) -> list[s
         if name not in joints:
             found.append(f"cut= names the joint '{name}', which does not exist: {list(joints)}")
         elif not joints[name].can_be_cut:
-            found.append(f"cut= names '{name}', but a {type(joints[name]).__name__} joint cannot be cut")
+            found.append(
+                f"cut= names '{name}', but a {type(joints[name]).__name__} joint cannot be cut"
+            )
     return found

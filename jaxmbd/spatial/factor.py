@@ -83,8 +83,10 @@ def ldlt_solve(
     b: Float[Array, " n"],
 ) -> Float[Array, " n"]:
     """The basic solution of ``A x = b``: zero in the rows that `ldlt_rank_revealing` skipped."""
-    y = _unit_lower_solve(jnp.where(kept[:, None], lower, jnp.eye(lower.shape[0], dtype=b.dtype)),
-                          jnp.where(kept, b, 0.0)[:, None])
+    y = _unit_lower_solve(
+        jnp.where(kept[:, None], lower, jnp.eye(lower.shape[0], dtype=b.dtype)),
+        jnp.where(kept, b, 0.0)[:, None],
+    )
     y = jnp.where(kept[:, None], y / pivots[:, None], 0.0)
     return _unit_lower_transpose_solve(jnp.where(kept[:, None], lower, 0.0), y, kept)[:, 0]
 

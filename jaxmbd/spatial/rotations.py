@@ -148,8 +148,6 @@ def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
     return 2.0 * cross(a, b) / (1.0 + jnp.dot(a, b))
 
 
-def angle_about(
-    axis: Float[Array, "3"], r: Float[Array, "3 3"]
-) -> Float[Array, ""]:
+def angle_about(axis: Float[Array, "3"], r: Float[Array, "3 3"]) -> Float[Array, ""]:
     """Angle in (-π, π] of the rotation `r` about the unit vector `axis`, which `r` keeps."""
     return jnp.arctan2(2.0 * jnp.dot(axis, vee(r)), jnp.trace(r) - 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -56,6 +56,7 @@ class Topology:
     row_names: tuple[str, ...]
     row_kinds: tuple[str, ...]
     speed_names: tuple[str, ...]
+    speed_kinds: tuple[str, ...]
     light: tuple[str, ...]
 
     def index(self, body: str) -> int:
@@ -72,7 +73,9 @@ class Topology:
             parent = GROUND if self.parent[i] < 0 else self.bodies[self.parent[i]]
             place = self.layout[self.tree[i]]
             q = "-" if place.q is None else f"q[{place.q.start}:{place.q.stop}]"
-            lines.append(f"  {i + 1:2d} {parent} -> {body} by {self.tree[i]} {q}, CDOF {self.cdof[body]}")
+            lines.append(
+                f"  {i + 1:2d} {parent} -> {body} by {self.tree[i]} {q}, CDOF {self.cdof[body]}"
+            )
         for name in (*self.cut, *self.drives):
             rows = self.layout[name].rows
             assert rows is not None
@@ -96,7 +99,7 @@ def topology(mech: Mechanism) -> Topology:
     return _topology(mech.structure)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _topology(structure: Structure) -> Topology:
     tree = spanning_tree(structure)
     bodies = _number(structure, tree)
@@ -136,6 +139,7 @@ def _topology(structure: Structure) -> Topology:
         speed_names=tuple(
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
         ),
+        speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
         light=structure.light,
     )
 
@@ -149,7 +153,7 @@ def neutral(mech: Mechanism) -> np.ndarray:
         array([0., 0.])
     """
     top = topology(mech)
-    parts = [mech.joints[name].neutral() for name in top.tree]
+    parts = [mech.joint(name).neutral() for name in top.tree]
     return np.concatenate([*parts, np.zeros(0)]).astype(mech.dtype)
 
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import optional_number, point
+from jaxmbd.model.numbers import direction, point
 from jaxmbd.spatial.rotations import alignment, perpendicular_pair, rotation_between, unit
 
 
@@ -34,6 +34,8 @@ class Joint(eqx.Module):
 
     nq: ClassVar[int]
     nv: ClassVar[int]
+    speeds: ClassVar[tuple[str, ...]] = ()
+    """Kind of each speed: "angle" [rad/s] or "travel" [m/s]."""
     rows: ClassVar[tuple[str, ...]]
     """Kind of each constraint row: "force" [N, m] or "moment" [N·m, rad]."""
     coordinates_text: ClassVar[str] = ""
@@ -104,16 +106,17 @@ class AxisJoint(Joint):
     Attributes:
         a, b: names of the connected bodies; ``"ground"`` is the fixed one.
         at: the joint point, coordinates (3,) [m] as drawn or the name of a point.
-        axis: direction as drawn, (3,); its length does not matter.
+        axis: direction as drawn, (3,), of any length, or the names of two points (from, to): it then
+            follows them when they move.
         at_b, axis_b: the half on `b` where it is drawn apart from the half on `a`.
     """
 
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
-    axis: Any = eqx.field(converter=optional_number)
+    axis: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
-    axis_b: Any = eqx.field(converter=optional_number, default=None, kw_only=True)
+    axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
 
     directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
 

@@ -24,6 +24,7 @@ class Cylindrical(AxisJoint):
 
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
+    speeds: ClassVar[tuple[str, ...]] = ("angle", "travel")
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad], travel [m]"
 

@@ -34,6 +34,7 @@ class Fixed(Joint):
 
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
+    speeds: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 3
     coordinates_text: ClassVar[str] = "none"
 

@@ -38,6 +38,7 @@ class Free(Joint):
 
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6
+    speeds: ClassVar[tuple[str, ...]] = ("angle",) * 3 + ("travel",) * 3
     rows: ClassVar[tuple[str, ...]] = ()
     coordinates_text: ClassVar[str] = "quaternion, displacement of the COM [m]"
     can_be_cut: ClassVar[bool] = False

@@ -30,6 +30,7 @@ class Helical(AxisJoint):
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
+    speeds: ClassVar[tuple[str, ...]] = ("angle",)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
 
@@ -55,6 +56,4 @@ class Helical(AxisJoint):
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         axis, e1, e2 = self.frame(r_a)
         zero = jnp.zeros_like(axis)
-        return wrench_columns(
-            [zero, zero, -self.pitch * axis, e1, e2], [e1, e2, axis, zero, zero]
-        )
+        return wrench_columns([zero, zero, -self.pitch * axis, e1, e2], [e1, e2, axis, zero, zero])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import is_concrete, number, optional_number, point
+from jaxmbd.model.numbers import direction, is_concrete, point
 from jaxmbd.spatial.rotations import (
     alignment,
     angle_about,
@@ -31,7 +31,7 @@ class Planar(Joint):
         a, b: names of the connected bodies.
         at: a point of the plane, (3,) [m] as drawn or the name of a point; `at_b` where b's half
             is drawn apart.
-        normal: direction as drawn, (3,).
+        normal: direction as drawn, (3,), or the names of two points (from, to).
         x_axis: direction (3,) of the first translation; by default the global axis x, or y where
             x is within 26° of the normal. A traced normal needs it given.
 
@@ -50,6 +50,7 @@ class Planar(Joint):
 
     nq: ClassVar[int] = 3
     nv: ClassVar[int] = 3
+    speeds: ClassVar[tuple[str, ...]] = ("angle", "travel", "travel")
     rows: ClassVar[tuple[str, ...]] = ("force",) + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad], x [m], y [m]"
     directions: ClassVar[tuple[str, ...]] = ("normal", "x_axis")
@@ -59,7 +60,7 @@ class Planar(Joint):
     ):
         self.a, self.b = a, b
         self.at, self.at_b = point(at), point(at_b)
-        self.normal = number(normal)
+        self.normal = direction(normal)
         if x_axis is None:
             if not is_concrete(self.normal):
                 raise ValueError(
@@ -68,7 +69,7 @@ class Planar(Joint):
                 )
             n = np.asarray(self.normal)
             x_axis = np.array([1.0, 0, 0]) if abs(n[0]) < 0.9 * np.linalg.norm(n) else [0, 1.0, 0]
-        self.x_axis = optional_number(x_axis)
+        self.x_axis = direction(x_axis)
 
     def _basis(self) -> tuple[Array, Array, Array]:
         n = unit(jnp.asarray(self.normal))

@@ -24,6 +24,7 @@ class Prismatic(AxisJoint):
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
+    speeds: ClassVar[tuple[str, ...]] = ("travel",)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2 + ("moment",) * 3
     coordinates_text: ClassVar[str] = "travel [m]"
 

@@ -24,6 +24,7 @@ class Revolute(AxisJoint):
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
+    speeds: ClassVar[tuple[str, ...]] = ("angle",)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
 

@@ -45,6 +45,7 @@ class Spherical(Joint):
 
     nq: ClassVar[int] = 4
     nv: ClassVar[int] = 3
+    speeds: ClassVar[tuple[str, ...]] = ("angle",) * 3
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3
     coordinates_text: ClassVar[str] = "quaternion e0 e1 e2 e3"
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import number, point
+from jaxmbd.model.numbers import direction, point
 from jaxmbd.spatial.rotations import axis_rotation, cross, unit
 
 
@@ -25,7 +25,7 @@ class Universal(Joint):
         a, b: names of the connected bodies.
         at: the crossing point, (3,) [m] as drawn or the name of a point; `at_b` where b's half
             is drawn apart.
-        axis_a, axis_b: directions as drawn, (3,).
+        axis_a, axis_b: directions as drawn, (3,), or pairs of point names (from, to).
 
     Example:
         >>> import jaxmbd as mbd
@@ -36,12 +36,13 @@ class Universal(Joint):
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
-    axis_a: Any = eqx.field(converter=number)
-    axis_b: Any = eqx.field(converter=number)
+    axis_a: Any = eqx.field(converter=direction)
+    axis_b: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
 
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
+    speeds: ClassVar[tuple[str, ...]] = ("angle", "angle")
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",)
     coordinates_text: ClassVar[str] = "angle about axis_a, about axis_b [rad]"
     moving_subspace: ClassVar[bool] = True

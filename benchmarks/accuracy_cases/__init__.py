@@ -1,0 +1,1 @@
+"""One module for each kind of reference file; see `benchmarks/accuracy.py`."""

@@ -1,0 +1,286 @@
+"""Position assembly: close the loops, hold what the caller holds, walk to far targets.
+
+Levenberg-Marquardt in the speeds' directions, least change first: with r the scaled closure
+errors and held coordinates and J their Jacobian, ``δ = −W Jᵀ (J W Jᵀ + μ 1)⁻¹ r``, so idle freedoms
+(a ball-ball link's spin) stay as they were guessed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.analysis.known import Key, Known, known_rows, known_values, parse_known
+from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
+from jaxmbd.dynamics.kkt import mechanism_length, row_scale
+from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.topology import neutral, topology
+
+_STEP_ANGLE = np.deg2rad(5.0)
+_STEP_TRAVEL = 0.05
+_MAX_STEPS = 400
+_INNER = 30
+
+
+class Assembly(NamedTuple):
+    """An assembled configuration.
+
+    Attributes:
+        q: coordinates (nq,); NaN where not assembled.
+        residual: largest closure error [m; moment rows times the mechanism's length].
+        status: a `Status` number.
+        iterations: Newton steps taken.
+    """
+
+    q: Array
+    residual: Array
+    status: Array
+    iterations: Array
+
+
+class _Walk(NamedTuple):
+    """State of the search: `stage` counts the steps towards the target."""
+
+    q: Array
+    stage: Array
+    inner: Array
+    damping: Array
+    error: Array
+    iterations: Array
+
+
+def assemble(
+    mech: Mechanism,
+    known: Known | None = None,
+    guess: Any = None,
+    *,
+    t: Any = 0.0,
+    throw: bool = True,
+) -> Assembly:
+    """Close the loops of a mechanism.
+
+    The search starts from the drawn configuration, or `guess`, and first closes the loops there;
+    held coordinates are then carried to their values in steps of at most 5° (or 5 % of the
+    mechanism's length), each from the last solution, so the branch of the guess is kept.
+    Derivatives are those of the solution, by the implicit function theorem, forward and reverse;
+    freedoms that nothing determines have least change.
+
+    Args:
+        mech: the mechanism.
+        known: what is held: ``{joint: value}``, ``{(joint, i): value}`` or
+            ``{PointCoordinate(body, point, axis): value}`` [rad, m]; a quaternion for ball joints.
+        guess: coordinates (nq,) to start from.
+        t: time [s] at which drives are evaluated.
+        throw: raise on the host where the mechanism does not assemble.
+
+    Raises:
+        ValueError: `known` names nothing or a cut joint; on the host, the loops cannot be closed
+            (says which joint and by how much).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> int(mbd.assemble(m, known={"crank": 0.1}).status)
+        0
+    """
+    keys, values = parse_known(mech, known)
+    guess = neutral(mech) if guess is None else guess
+    guess = jnp.asarray(guess, mech.dtype)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    q, residual, status, iterations = _jitted(keys, mech, values, jnp.asarray(t, mech.dtype), guess)
+    if throw and visible(status) and int(status) != Status.OK:
+        _raise(mech, keys, values, t, guess, Status(int(status)))
+    return Assembly(q, residual, status, iterations)
+
+
+def _raise(
+    mech: Mechanism, keys: tuple[Key, ...], values: list[Any], t: Any, guess: Array, status: Status
+) -> None:
+    closest = _search(keys, mech, values, jnp.asarray(t, mech.dtype), guess)
+    held = f" while {len(keys)} coordinates are held" if keys else ""
+    text = (
+        open_joints(mech, closest.q, t) or "no loop is open, but a held coordinate is out of reach"
+    )
+    raise ValueError(
+        f"the mechanism does not assemble ({status.name.lower()}){held}: at the closest "
+        f"configuration found {text}. Check the hardpoints and lengths of that loop, give a guess "
+        "near the wanted branch, or hold a value within reach"
+    )
+
+
+def _rows(
+    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, q: Array
+) -> tuple[Array, Array]:
+    """Scaled residual (n,) and Jacobian (n, nv) of closure and held coordinates, in metres."""
+    m = motion_state(mech, q, t=t)
+    scale = row_scale(m)
+    held, held_rows = known_rows(m, keys, values, mechanism_length(mech))
+    residual = jnp.concatenate([scale * closure_residual(m), held])
+    return residual, jnp.concatenate([scale[:, None] * closure_jacobian(m), held_rows])
+
+
+def _least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any) -> Array:
+    """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``; W measures travel in mechanism lengths."""
+    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
+    weight = jnp.where(travel, mechanism_length(mech) ** 2, 1.0)
+    gram = (rows * weight) @ rows.T
+    size = jnp.trace(gram) / gram.shape[0]
+    gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)
+    tolerance = float(jnp.finfo(gram.dtype).eps) ** 0.64
+    return weight * (rows.T @ ldlt_solve(*ldlt_rank_revealing(gram, tolerance), rhs))
+
+
+@partial(jax.jit, static_argnums=0)
+def _search(
+    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
+) -> _Walk:
+    length = mechanism_length(mech)
+    start = known_values(motion_state(mech, guess, t=t), keys)
+    stages = _stages(mech, keys, start, values, length)
+    coarse, fine = 1e-4 * length, 4.0 * jnp.finfo(guess.dtype).eps * length
+
+    def targets(stage: Array) -> list[Array]:
+        s = (stage / jnp.maximum(stages, 1)).astype(guess.dtype)
+        return [
+            v if jnp.ndim(v) else v0 + jnp.where(stages > 0, s, 1.0) * (v - v0)
+            for v0, v in zip(start, values, strict=True)
+        ]
+
+    def going(w: _Walk) -> Array:
+        return (w.inner < _INNER) & jnp.isfinite(w.error)
+
+    def step(w: _Walk) -> _Walk:
+        goal = targets(w.stage)
+        residual, rows = _rows(keys, mech, goal, t, w.q)
+        change = -_least_change(mech, rows, residual, w.damping)
+        turn = jnp.max(jnp.abs(change) * _unit_weights(mech), initial=0.0)
+        trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
+        before = jnp.max(jnp.abs(residual), initial=0.0)
+        after = jnp.max(jnp.abs(_rows(keys, mech, goal, t, trial)[0]), initial=0.0)
+        better = (after < before) | (before == 0.0)
+        q = jnp.where(better, trial, w.q)
+        error = jnp.where(better, after, before)
+        damping = jnp.where(better, w.damping * 0.1, jnp.maximum(10.0 * w.damping, 1e-6))
+        damping = jnp.where(damping < 1e-8, 0.0, damping)
+        last = w.stage >= stages
+        arrived = ~last & (error < coarse)
+        stuck = last & ((error <= fine) | (~better & (before < closing_tolerance(q.dtype, length))))
+        inner = jnp.where(arrived, 0, jnp.where(stuck, _INNER, w.inner + 1))
+        stage = w.stage + arrived.astype(w.stage.dtype)
+        return _Walk(q, stage, inner, damping, error, w.iterations + 1)
+
+    zero = jnp.zeros((), jnp.int32)
+    first = _Walk(guess, zero, zero, jnp.zeros((), guess.dtype), length, zero)
+    done = lax.while_loop(going, step, first)
+    reached = done.stage >= stages
+    return done._replace(error=jnp.where(reached, done.error, jnp.maximum(done.error, length)))
+
+
+def _unit_weights(mech: Mechanism) -> Array:
+    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
+    return jnp.where(travel, 1.0 / mechanism_length(mech), 1.0)
+
+
+def _stages(
+    mech: Mechanism, keys: tuple[Key, ...], start: list[Array], values: list[Any], length: Array
+) -> Array:
+    """How many steps the walk to the held values takes."""
+    top = topology(mech)
+    count = jnp.zeros((), mech.dtype)
+    for key, v0, v in zip(keys, start, values, strict=True):
+        if jnp.ndim(v):
+            continue  # a quaternion is set at once
+        angle = False
+        if not hasattr(key, "body"):
+            angle = top.speed_kinds[top.layout[key.joint].v.start + key.index] == "angle"
+        stride = _STEP_ANGLE if angle else _STEP_TRAVEL * length
+        count = jnp.maximum(count, jnp.abs(v - v0) / stride)
+    count = jnp.where(jnp.isfinite(count), count, 0.0)
+    return jnp.minimum(jnp.ceil(count), _MAX_STEPS).astype(jnp.int32)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _assemble(
+    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
+) -> tuple[Array, Array, Array, Array]:
+    done = _search(keys, mech, values, t, guess)
+    finite = jnp.all(jnp.isfinite(done.q)) & jnp.isfinite(done.error)
+    closed = done.error < closing_tolerance(guess.dtype, mechanism_length(mech))
+    status = jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED)
+    status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)
+    q = jnp.where(status == Status.OK, done.q, jnp.nan)
+    return q, done.error, status, done.iterations
+
+
+@_assemble.defjvp
+def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+    """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least change.
+
+    A sample that did not assemble has zero tangents and passes no cotangent on, so it cannot
+    spoil leaves that the batch shares.
+    """
+    mech, values, t, guess = primals
+    out = _assemble(keys, mech, values, t, guess)
+    ok = out[2] == Status.OK
+    q = jnp.where(ok, out[0], jnp.asarray(neutral(mech)))
+    dot = jax.tree_util.tree_map(
+        lambda x: jnp.where(ok, x, jnp.zeros_like(x)), (tangents[0], tangents[1], tangents[2])
+    )
+    safe = jax.tree_util.tree_map(
+        lambda x: jnp.where(ok | jnp.isfinite(x), x, jnp.ones_like(x)), (mech, values, t)
+    )
+    _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
+    _, rows = _rows(keys, *safe, q)
+    change = -_least_change(safe[0], rows, rate, 0.0)
+    qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
+    zero = np.zeros((), jax.dtypes.float0)
+    return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
+
+
+_jitted = jax.jit(_assemble, static_argnums=0)
+
+
+def assemble_velocity(
+    mech: Mechanism, q: Array, known_v: Known | None = None, guess: Any = None, *, t: Any = 0.0
+) -> Array:
+    """Speeds v (nv,) on the constraints, ``J v = b``, of least change from `guess` (zero).
+
+    Args:
+        mech: the mechanism.
+        q: assembled coordinates (nq,).
+        known_v: speeds that are held, with the keys of `assemble` [rad/s, m/s].
+        guess: speeds to start from (nv,).
+        t: time [s] at which drives are evaluated.
+
+    Returns:
+        v (nv,); differentiable in the mechanism, q and the held speeds.
+    """
+    keys, values = parse_known(mech, known_v, rates=True)
+    m = motion_state(mech, q, t=t)
+    guess = jnp.zeros(m.top.nv, m.q.dtype) if guess is None else jnp.asarray(guess)
+    scale, length = row_scale(m), mechanism_length(mech)
+    _, held = known_rows(m, keys, known_values(m, keys), length)
+    rows = jnp.concatenate([scale[:, None] * closure_jacobian(m), held])
+    wanted = [
+        v * (length if _is_angle(m.top, key) else 1.0) for key, v in zip(keys, values, strict=True)
+    ]
+    target = jnp.concatenate(
+        [scale * closure_velocity(m), jnp.stack(wanted) if wanted else jnp.zeros(0, m.q.dtype)]
+    )
+    if rows.shape[0] == 0:
+        return guess
+    return guess + _least_change(mech, rows, target - rows @ guess, 0.0)
+
+
+def _is_angle(top: Any, key: Key) -> bool:
+    if hasattr(key, "body"):
+        return False
+    return top.speed_kinds[top.layout[key.joint].v.start + key.index] == "angle"

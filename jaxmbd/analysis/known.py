@@ -1,0 +1,181 @@
+"""What a caller holds while a mechanism is assembled: joint coordinates and point coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.kinematics.closure import column_signs
+from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.model.joints import Free, Spherical
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.spatial.rotations import cross, quaternion_product
+from jaxmbd.topology import Topology, topology
+
+
+class PointCoordinate(NamedTuple):
+    """One world coordinate of a point of a body, to be held by `assemble`.
+
+    Attributes:
+        body: name of the body.
+        point: name of a point, or its drawn coordinates as a tuple [m].
+        axis: "x", "y" or "z".
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.PointCoordinate("upright", "wheel_centre", "z").axis
+        'z'
+    """
+
+    body: str
+    point: str | tuple[float, float, float]
+    axis: str
+
+
+class JointCoordinate(NamedTuple):
+    """One coordinate of a tree joint; index None holds a whole quaternion joint."""
+
+    joint: str
+    index: int | None
+
+
+Key = PointCoordinate | JointCoordinate
+Known = Mapping[Any, Any]
+
+
+def parse_known(
+    mech: Mechanism, known: Known | None, rates: bool = False
+) -> tuple[tuple[Key, ...], list[Any]]:
+    """Split `known` into static keys and their values, one key a coordinate.
+
+    Raises:
+        ValueError: a key names nothing, or a cut joint (with the cuts that would do instead).
+    """
+    top = topology(mech)
+    keys: list[Key] = []
+    values: list[Any] = []
+    for key, value in (known or {}).items():
+        if isinstance(key, PointCoordinate):
+            _check_point(mech, key)
+            keys.append(key)
+            values.append(jnp.asarray(value, mech.dtype))
+            continue
+        joint, index = key if isinstance(key, tuple) else (key, None)
+        _check_joint(mech, top, joint, index)
+        kind = mech.joint(joint)
+        value = jnp.asarray(value, mech.dtype)
+        if isinstance(kind, (Spherical, Free)) and not rates:
+            keys.append(JointCoordinate(joint, None))
+            values.append(value)
+            continue
+        size = kind.nv
+        value = jnp.broadcast_to(value, (1 if index is not None else size,))
+        for k, i in enumerate(range(size) if index is None else [index]):
+            keys.append(JointCoordinate(joint, i))
+            values.append(value[k])
+    return tuple(keys), values
+
+
+def _check_point(mech: Mechanism, key: PointCoordinate) -> None:
+    if key.body not in mech.bodies or key.axis not in ("x", "y", "z"):
+        raise ValueError(
+            f"known: {key} names no coordinate; bodies are {list(mech.structure.bodies)}, axes x, y, z"
+        )
+    if isinstance(key.point, str) and key.point not in mech.points:
+        raise ValueError(f"known: {key} names no point; points are {sorted(mech.points)}")
+
+
+def _check_joint(mech: Mechanism, top: Topology, joint: Any, index: int | None) -> None:
+    if joint not in mech.joints:
+        raise ValueError(
+            f"known names the joint {joint!r}, which does not exist: {list(mech.joints)}"
+        )
+    if joint in top.cut:
+        edge = mech.joint(joint)
+        loop = _loop(top, edge.a, edge.b)
+        cure = (
+            f"; describe the mechanism with cut= naming another joint of its loop: {loop}"
+            if loop
+            else ""
+        )
+        raise ValueError(f"known names '{joint}', which is cut and so has no coordinate{cure}")
+    kind = mech.joint(joint)
+    if index is not None and (isinstance(kind, (Spherical, Free)) or not 0 <= index < kind.nq):
+        raise ValueError(
+            f"known: '{joint}' has {kind.coordinates_text}; coordinate {index} cannot be held"
+        )
+
+
+def _loop(top: Topology, a: str, b: str) -> list[str]:
+    """Tree joints on the way between two bodies."""
+
+    def path(body: str) -> list[str]:
+        names, i = [], top.index(body)
+        while i >= 0:
+            names.append(top.tree[i])
+            i = top.parent[i]
+        return names
+
+    up, down = path(a), path(b)
+    return [n for n in up if n not in down] + [n for n in down if n not in up]
+
+
+def known_values(m: MotionState, keys: tuple[Key, ...]) -> list[Array]:
+    """Present values of the held coordinates."""
+    out = []
+    for key in keys:
+        if isinstance(key, PointCoordinate):
+            out.append(m.position(key.body, _point(key))["xyz".index(key.axis)])
+        else:
+            q = m.q[m.top.layout[key.joint].q]
+            out.append(q if key.index is None else q[key.index])
+    return out
+
+
+def known_rows(
+    m: MotionState, keys: tuple[Key, ...], values: list[Array], length: Array
+) -> tuple[Array, Array]:
+    """Residual (nk,) and Jacobian (nk, nv) of the held coordinates, angles times `length`."""
+    residuals, rows = [jnp.zeros(0, m.q.dtype)], [jnp.zeros((0, m.top.nv), m.q.dtype)]
+    for key, value, now in zip(keys, values, known_values(m, keys), strict=True):
+        if isinstance(key, PointCoordinate):
+            residuals.append((now - value)[None])
+            rows.append(_point_row(m, key)[None])
+            continue
+        place = m.top.layout[key.joint].v
+        assert place is not None
+        eye = np.eye(m.top.nv)[place]
+        if key.index is not None:
+            scale = length if m.top.speed_kinds[place.start + key.index] == "angle" else 1.0
+            residuals.append((scale * (now - value))[None])
+            rows.append(scale * jnp.asarray(eye[key.index : key.index + 1], m.q.dtype))
+            continue
+        residuals.append(length * _turn(now[:4], value[:4]))
+        rows.append(length * jnp.asarray(eye[:3], m.q.dtype))
+        residuals.append(now[4:] - value[4:])
+        rows.append(jnp.asarray(eye[3:], m.q.dtype))
+    return jnp.concatenate(residuals), jnp.concatenate(rows)
+
+
+def _turn(p: Array, target: Array) -> Array:
+    """Rotation vector, to first order, from `target` to `p`: zero only where they agree."""
+    conjugate = target * jnp.asarray([1.0, -1.0, -1.0, -1.0], p.dtype)
+    e = quaternion_product(p, conjugate / jnp.sqrt(target @ target))
+    return 2.0 * e[1:] / jnp.where(jnp.abs(e[0]) > 1e-6, e[0], 1e-6)
+
+
+def _point(key: PointCoordinate) -> Any:
+    return key.point if isinstance(key.point, str) else np.asarray(key.point)
+
+
+def _point_row(m: MotionState, key: PointCoordinate) -> Array:
+    """∂(point coordinate)/∂(speeds) (nv,)."""
+    x = m.position(key.body, _point(key))
+    moves = column_signs(m, GROUND, key.body)
+    velocity = m.pos.linear + cross(m.pos.angular, x - m.pos.column_com)
+    return jnp.where(moves == 0.0, 0.0, velocity[:, "xyz".index(key.axis)])

@@ -1,0 +1,94 @@
+"""Mobility: what a mechanism can do at a configuration, and which rows say nothing new."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd.dynamics.kkt import row_scale
+from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics.closure import closure_jacobian
+from jaxmbd.kinematics.propagation import propagate_positions, propagate_velocities
+from jaxmbd.model.joints import Rod, Spherical
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.factor import ldlt_rank_revealing
+from jaxmbd.topology import neutral, topology
+
+
+class Mobility(NamedTuple):
+    """Degrees of freedom at a configuration.
+
+    Attributes:
+        kutzbach: ``6 n − Σ (6 − f)``, drives not counted.
+        dof: ``nv − rank J``.
+        rank: of the constraint Jacobian.
+        idle: bodies with a freedom of their own that moves nothing else (a ball-ball link's spin).
+        redundant: names of the rows that the rows before them imply.
+    """
+
+    kutzbach: int
+    dof: int
+    rank: int
+    idle: tuple[str, ...]
+    redundant: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"Kutzbach {self.kutzbach}, degrees of freedom {self.dof} (rank {self.rank})"]
+        if self.idle:
+            lines.append(f"idle: the spin of {', '.join(self.idle)}")
+        if self.redundant:
+            lines.append(f"redundant rows: {', '.join(self.redundant)}")
+        return "\n".join(lines)
+
+
+def mobility(mech: Mechanism, q: Any = None) -> Mobility:
+    """Mobility of a mechanism at q (nq,), by default as drawn; a host function.
+
+    Rank is that of the scaled Jacobian by singular values; a row is redundant where it makes an
+    angle of less than 1e-5 with the span of the rows before it.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.mobility(mbd.zoo.rssr()).idle
+        ('coupler',)
+    """
+    top = topology(mech)
+    q = jnp.asarray(neutral(mech) if q is None else q)
+    m = motion_state(mech, q)
+    rows = row_scale(m)[:, None] * closure_jacobian(m)
+    freedom = 6 * len(top.bodies) - sum(6 - e.kind.nv for e in mech.structure.joints)
+    redundant: tuple[str, ...] = ()
+    null = np.eye(top.nv)
+    rank = 0
+    if top.nc:
+        _, sizes, vh = np.linalg.svd(np.asarray(rows))
+        rank = int(np.sum(sizes > 1e-8 * max(sizes[0], 1e-300)))
+        null = vh[rank:].T
+        kept = np.asarray(ldlt_rank_revealing(rows @ rows.T, 1e-10)[2])
+        redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
+    return Mobility(freedom, top.nv - rank, rank, _idle(mech, q, null), redundant)
+
+
+def _idle(mech: Mechanism, q: Any, null: np.ndarray) -> tuple[str, ...]:
+    """Bodies between ball joints alone that can spin while every other body rests."""
+    top = topology(mech)
+    if null.shape[1] == 0:
+        return ()
+    pos = propagate_positions(mech, q)
+    moves = [propagate_velocities(mech, pos, jnp.asarray(n)) for n in null.T]
+    twists = np.array(
+        [[np.concatenate([w, u]) for w, u in zip(v.angular, v.linear, strict=True)] for v in moves]
+    )
+    idle = []
+    for i, body in enumerate(top.bodies):
+        joints = [e for e in mech.structure.joints if body in (e.a, e.b)]
+        balls = all(issubclass(e.kind, (Spherical, Rod)) for e in joints)
+        if len(joints) < 2 or not balls:
+            continue
+        others = np.delete(twists, i, axis=1).reshape(len(moves), -1)
+        sizes = np.linalg.svd(others, compute_uv=False) if others.size else np.zeros(0)
+        if np.sum(sizes > 1e-8) < len(moves):
+            idle.append(body)
+    return tuple(idle)

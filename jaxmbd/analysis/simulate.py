@@ -1,0 +1,275 @@
+"""Simulation: a time loop of integrator steps, each brought back onto the constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.analysis.adaptive import adaptive_interval
+from jaxmbd.analysis.integrators import INTEGRATORS
+from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
+from jaxmbd.dynamics.forward import applied_forces, check_determinate
+from jaxmbd.dynamics.kkt import factor_kkt, mechanism_length, row_scale, solve_kkt
+from jaxmbd.kinematics import motion_state, step_coordinates
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.topology import topology
+
+Outputs = Callable[[Array, Array, Array], Any]
+
+
+class Solution(NamedTuple):
+    """A motion.
+
+    Attributes:
+        t: times (n,) [s].
+        q: coordinates (n, nq); NaN from the step on at which a run failed.
+        v: speeds (n, nv).
+        outputs: what the caller's function gave at each time, stacked; None without one.
+        status: a `Status` number.
+        drift: largest closure error met at a saved time [m; moment rows times the length].
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    outputs: Any
+    status: Array
+    drift: Array
+
+
+class _Options(NamedTuple):
+    method: Any
+    constraints: str
+    baumgarte_rate: float
+    t0: float
+    dt: float
+    saves: int
+    save_every: int
+    outputs_only: bool
+
+
+def simulate(
+    mech: Mechanism,
+    q0: Any,
+    v0: Any,
+    *,
+    t1: float,
+    dt: float,
+    t0: float = 0.0,
+    method: Any = "rk4",
+    save_every: int = 1,
+    inputs: Any = None,
+    outputs: Outputs | None = None,
+    outputs_only: bool = False,
+    constraints: str = "project",
+    baumgarte_rate: float | None = None,
+    throw: bool = True,
+) -> Solution:
+    """Integrate a mechanism from (q0, v0).
+
+    One mechanism; a batch by `jax.vmap`. Under `jit` the result is differentiable, forward and
+    reverse, in the mechanism, the initial state and the inputs.
+
+    Args:
+        mech: the mechanism.
+        q0: coordinates (nq,), assembled.
+        v0: speeds (nv,), on the constraints (see `assemble_velocity`).
+        t1: end time [s].
+        dt: step [s]; (t1 − t0)/dt is rounded to a whole number of `save_every` steps.
+        t0: start time [s].
+        method: "rk4", "semi_implicit_euler", or a diffrax solver (`diffrax.Dopri8()`, an implicit
+            one for stiff systems): then steps are adaptive (rtol 1e-10, atol 1e-12) between
+            times that are `dt` apart.
+        save_every: keep every n-th step (the first state is always kept).
+        inputs: efforts on joints, ``{joint: value}`` or a function of t that gives that.
+        outputs: a function of (t, q, v) whose value is kept at each saved time.
+        outputs_only: keep no trajectory but its first and last state: q and v are then (2, …).
+        constraints: "project" each step onto position and velocity constraints (in the metric of
+            the mass matrix), "baumgarte", or "none".
+        baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
+        throw: raise on the host where the run fails.
+
+    Raises:
+        ValueError: an argument is out of range; on the host, q0 is not assembled (says which joint
+            is open), a motion has neither inertia nor constraint, or the run diverges (says when).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> s = mbd.simulate(m, mbd.neutral(m), [0.0], t1=0.1, dt=1e-3)
+        >>> s.q.shape
+        (101, 1)
+    """
+    options = _options(method, constraints, baumgarte_rate, t0, t1, dt, save_every, outputs_only)
+    top = topology(mech)
+    q0, v0 = jnp.asarray(q0, mech.dtype), jnp.asarray(v0, mech.dtype)
+    if q0.shape != (top.nq,) or v0.shape != (top.nv,):
+        raise ValueError(
+            f"q0 and v0 have shapes {q0.shape} and {v0.shape}; this mechanism takes ({top.nq},) and "
+            f"({top.nv},). For a batch, wrap the call in jax.vmap"
+        )
+    if inputs is not None and not callable(inputs):
+        inputs = {k: jnp.asarray(x, mech.dtype) for k, x in inputs.items()}
+    solution = _run(mech, q0, v0, inputs, outputs, options)
+    if throw and visible(solution.status) and int(solution.status) != Status.OK:
+        _raise(mech, q0, v0, solution, options)
+    return solution
+
+
+def _options(
+    method: Any,
+    constraints: str,
+    rate: float | None,
+    t0: float,
+    t1: float,
+    dt: float,
+    every: int,
+    outputs_only: bool,
+) -> _Options:
+    if isinstance(method, str) and method not in INTEGRATORS:
+        raise ValueError(
+            f"method {method!r} is unknown; give one of {list(INTEGRATORS)} or a diffrax solver"
+        )
+    if constraints not in ("project", "baumgarte", "none"):
+        raise ValueError(f"constraints={constraints!r}; give 'project', 'baumgarte' or 'none'")
+    for name, x in (("t1", t1), ("dt", dt), ("t0", t0)):
+        if isinstance(x, jax.core.Tracer):
+            raise ValueError(
+                f"{name} is traced, but sets the number of steps: give a Python number"
+            )
+    if not (dt > 0.0 and t1 > t0 and every >= 1):
+        raise ValueError(
+            f"need dt > 0, t1 > t0, save_every >= 1; got {dt=}, {t0=}, {t1=}, {every=}"
+        )
+    saves = max(1, round((t1 - t0) / (dt * every)))
+    step = (t1 - t0) / (saves * every)
+    rate = 0.1 / step if rate is None else float(rate)
+    return _Options(method, constraints, rate, float(t0), float(step), saves, every, outputs_only)
+
+
+@eqx.filter_jit
+def _run(
+    mech: Mechanism, q0: Array, v0: Array, inputs: Any, outputs: Outputs | None, o: _Options
+) -> Solution:
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    bad = _initial_status(mech, q0, v0, o)
+    q0 = jnp.where(bad == Status.OK, q0, jnp.nan)
+
+    def keep(t: Array, q: Array, v: Array) -> Any:
+        return None if outputs is None else outputs(t, q, v)
+
+    def one(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
+        q, v = carry
+        return _step(mech, inputs, o, o.t0 + o.dt * k.astype(q.dtype), q, v), None
+
+    def interval(carry: tuple[Array, Array], n: Array) -> Any:
+        steps = n * o.save_every + jnp.arange(o.save_every)
+        q, v = lax.scan(one, carry, steps)[0]
+        t = o.t0 + o.dt * ((n + 1) * o.save_every).astype(q.dtype)
+        drift = _drift(mech, t, q)
+        trajectory = None if o.outputs_only else (q, v)
+        return (q, v), (t, trajectory, keep(t, q, v), drift)
+
+    start = jnp.asarray(o.t0, q0.dtype)
+    (q, v), (t, trajectory, kept, drift) = lax.scan(interval, (q0, v0), jnp.arange(o.saves))
+    qs, vs = (q[None], v[None]) if trajectory is None else trajectory
+    status = jnp.where(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v)), bad, Status.DIVERGED)
+    status = jnp.where(bad == Status.OK, status, bad)
+    tolerance = 1e3 * closing_tolerance(q0.dtype, mechanism_length(mech))
+    off = (o.constraints == "project") & (status == Status.OK) & ~(jnp.max(drift) < tolerance)
+    status = jnp.where(off, Status.DIVERGED, status).astype(jnp.int32)
+    first = keep(start, q0, v0)
+    return Solution(
+        jnp.concatenate([start[None], t]),
+        jnp.concatenate([q0[None], qs]),
+        jnp.concatenate([v0[None], vs]),
+        jax.tree_util.tree_map(
+            lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), first, kept
+        ),
+        status,
+        jnp.max(drift),
+    )
+
+
+def _drift(mech: Mechanism, t: Array, q: Array) -> Array:
+    m = motion_state(mech, q, t=t)
+    return jnp.max(jnp.abs(row_scale(m) * closure_residual(m)), initial=0.0)
+
+
+def _initial_status(mech: Mechanism, q0: Array, v0: Array, o: _Options) -> Array:
+    m = motion_state(mech, q0, v0, jnp.asarray(o.t0, q0.dtype))
+    scale, length = row_scale(m), mechanism_length(mech)
+    tolerance = closing_tolerance(q0.dtype, length)
+    opened = jnp.max(jnp.abs(scale * closure_residual(m)), initial=0.0)
+    slip = scale * (closure_jacobian(m) @ v0 - closure_velocity(m))
+    speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
+    closed = (opened < tolerance) & (jnp.max(jnp.abs(slip), initial=0.0) < speed)
+    finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
+    return jnp.where(finite, jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED), Status.NON_FINITE)
+
+
+def _step(
+    mech: Mechanism, inputs: Any, o: _Options, t: Array, q: Array, v: Array
+) -> tuple[Array, Array]:
+    def acceleration(s: Array, q: Array, v: Array) -> Array:
+        m = motion_state(mech, q, v, s)
+        force, rhs = applied_forces(m, inputs(s) if callable(inputs) else inputs)
+        if o.constraints == "baumgarte":
+            slip = closure_jacobian(m) @ v - closure_velocity(m)
+            alpha = o.baumgarte_rate
+            rhs = rhs - 2.0 * alpha * slip - alpha**2 * closure_residual(m)
+        return solve_kkt(factor_kkt(m), force, rhs, least_norm=False)[0]
+
+    if isinstance(o.method, str):
+        q, v = INTEGRATORS[o.method](mech, acceleration, t, q, v, o.dt)
+    else:
+        q, v = adaptive_interval(mech, o.method, acceleration, t, q, v, o.dt)
+    if o.constraints == "project" and topology(mech).nc:
+        q, v = project(mech, q, v, t + o.dt)
+    return q, v
+
+
+def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
+    """The nearest state on the constraints, nearest in the metric of the mass matrix.
+
+    Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for v:
+    errors after an integration step are small and square, so the second pass leaves rounding.
+    """
+
+    def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        q, v = state
+        m = motion_state(mech, q, v, t)
+        kkt, zero = factor_kkt(m), jnp.zeros_like(v)
+        change, _ = solve_kkt(kkt, zero, -closure_residual(m), least_norm=False)
+        slip = closure_velocity(m) - closure_jacobian(m) @ v
+        return (
+            step_coordinates(mech, q, change),
+            v + solve_kkt(kkt, zero, slip, least_norm=False)[0],
+        )
+
+    return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
+
+
+def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, o: _Options) -> None:
+    status = Status(int(solution.status))
+    if status == Status.NOT_ASSEMBLED:
+        raise ValueError(
+            f"the initial state is not on the constraints: {open_joints(mech, q0, o.t0)}. Take q0 "
+            "from assemble(...) and v0 from assemble_velocity(...)"
+        )
+    m = motion_state(mech, q0, v0, o.t0)
+    check_determinate(m, factor_kkt(m))
+    bad = ~np.all(np.isfinite(np.asarray(solution.q)), axis=1)
+    when = float(solution.t[int(np.argmax(bad))]) if bad.any() else o.t0
+    raise ValueError(
+        f"the run failed ({status.name.lower()}) at t = {when:.6g} s, drift {float(solution.drift):.3g}"
+        " m: try a smaller dt, an implicit diffrax solver where it is stiff, or look for a singular "
+        "position there"
+    )

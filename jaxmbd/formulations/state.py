@@ -1,0 +1,195 @@
+"""The motion of a mechanism read from absolute coordinates: what force elements and efforts ask.
+
+`StateMotion` is this package's own `jaxmbd.model.forces.Motion`; joint coordinates, speeds and
+the wrenches of efforts follow from the two bodies' poses, with the conventions that the joint
+types document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from jaxmbd.formulations.constraints import (
+    Pose,
+    Sketch,
+    drawn_com,
+    helical_angle,
+    points,
+    sketch,
+    turn,
+)
+from jaxmbd.model import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    Rod,
+    Spherical,
+    Universal,
+)
+from jaxmbd.model.joints import Joint
+
+State = Mapping[str, tuple[Any, Any, Any, Any]]
+"""Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of
+the COM (3,) [m/s]), world axes."""
+
+
+class StateMotion:
+    """The motion of all bodies as force elements see it, read from the absolute state."""
+
+    def __init__(self, mech: Mechanism, state: State, t: Any = 0.0):
+        missing = [n for n in mech.structure.bodies if n not in state]
+        if missing:
+            raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
+        if mech.structure.drives:
+            names = [n for n, _, _ in mech.structure.drives]
+            raise ValueError(f"drives {names} are not supported here; give their efforts instead")
+        self.mech, self.t = mech, t
+        self.state = {n: tuple(jnp.asarray(x, mech.dtype) for x in state[n]) for n in state}
+        zero = jnp.zeros(3, mech.dtype)
+        self.state["ground"] = (jnp.eye(3, dtype=mech.dtype), zero, zero, zero)
+        self.sketches = {e.name: sketch(mech, mech.joint(e.name)) for e in mech.structure.joints}
+        arms = [x for s in self.sketches.values() for x in (s.arm_a, s.arm_b)]
+        longest = jnp.max(jnp.stack([jnp.linalg.norm(x) for x in arms]))
+        self.length = jnp.where(longest > 0.0, longest, 1.0)
+
+    def pose(self, body: str) -> Pose:
+        """Rotation and COM of a body."""
+        return Pose(*self.state[body][:2])
+
+    def twist(self, body: str) -> Float[Array, "6"]:
+        """[ω; v of the COM] of a body."""
+        return jnp.concatenate(self.state[body][2:])
+
+    def halves(self, name: str) -> tuple[Joint, Sketch, Pose, Pose]:
+        """A joint, as drawn, with the poses of its bodies."""
+        joint = self.mech.joint(name)
+        return joint, self.sketches[name], self.pose(joint.a), self.pose(joint.b)
+
+    def velocity(self, body: str, x: Array) -> Float[Array, "3"]:
+        """Velocity [m/s] of the point of `body` that is at the world position `x`."""
+        _, com, omega, v = self.state[body]
+        return v + jnp.cross(omega, x - com)
+
+    def point(self, body: str, at: Any) -> tuple[Array, Array]:
+        """World position [m] and velocity [m/s] of the point of `body` drawn at `at`."""
+        r, com = self.pose(body)
+        x = com + r @ (self.drawn(at) - drawn_com(self.mech, body))
+        return x, self.velocity(body, x)
+
+    def drawn(self, at: Any) -> Array:
+        """Drawn coordinates [m] of a point."""
+        return self.mech.point(at)
+
+    def rotation(self, body: str) -> Array:
+        """Rotation of a body from its drawn orientation."""
+        return self.state[body][0]
+
+    def angular_velocity(self, body: str) -> Array:
+        """Angular velocity [rad/s] of a body, world axes."""
+        return self.state[body][2]
+
+    def joint(self, name: str) -> tuple[Array, Array]:
+        """Coordinates (nq,) and speeds (nv,) of a joint; angles in (-π, π]."""
+        joint, s, a, b = self.halves(name)
+        _, x = points(s, a, b)
+        angular = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
+        linear = self.velocity(joint.b, x) - self.velocity(joint.a, x)
+        speeds = effort_directions(joint, s, a, b).T @ jnp.concatenate([angular, linear])
+        return _coordinates(joint, s, a, b), speeds
+
+    def at_joint_point(self, name: str, wrench: Array) -> Float[Array, "6"]:
+        """A wrench on b about its COM, moved to b's joint point."""
+        _, s, a, b = self.halves(name)
+        _, x = points(s, a, b)
+        return jnp.concatenate([wrench[:3] - jnp.cross(x - b.com, wrench[3:]), wrench[3:]])
+
+
+def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"]:
+    """Coordinates of b relative to a, zero as drawn."""
+    start, end = points(s, a, b)
+    on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
+    travels = on_a.T @ (end - start)
+    angle = turn(on_a, on_b)
+    match joint:
+        case Revolute():
+            return angle[None]
+        case Helical():
+            return helical_angle(joint, s, a, b)[None]
+        case Prismatic():
+            return travels[:1]
+        case Cylindrical():
+            return jnp.stack([angle, travels[0]])
+        case Planar():
+            return jnp.stack([angle, travels[1], travels[2]])
+        case Universal():
+            # In a's axes b's own axis is A(q1) axis_b; in b's axes a's is B(-q2) axis_a.
+            image_b = a.rotation.T @ on_b[:, 0]
+            image_a = b.rotation.T @ on_a[:, 0]
+            first = _azimuth(s.triad_a, image_b) - _azimuth(s.triad_a, s.triad_b[:, 0])
+            second = _azimuth(s.triad_b, s.triad_a[:, 0]) - _azimuth(s.triad_b, image_a)
+            q = jnp.stack([first, second])
+            return q - 2.0 * jnp.pi * jnp.round(q / (2.0 * jnp.pi))
+        case Spherical():
+            return _euler_parameters(a.rotation.T @ b.rotation)
+        case Free():
+            return jnp.concatenate([_euler_parameters(a.rotation.T @ b.rotation), travels])
+        case Fixed():
+            return travels[:0]
+    raise ValueError(f"a {type(joint).__name__} has no coordinates; name another joint")
+
+
+def _azimuth(triad: Array, x: Array) -> Array:
+    """Angle [rad] of `x` about the triad's axis, from e1."""
+    return jnp.arctan2(triad[:, 2] @ x, triad[:, 1] @ x)
+
+
+def _euler_parameters(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
+    """Euler parameters with e0 ≥ 0: the eigenvector to 4 of the matrix ``4 p pᵀ``."""
+    trace = jnp.trace(r)
+    axial = jnp.stack([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
+    corner = jnp.concatenate([(1.0 + trace)[None], axial])
+    block = r + r.T + (1.0 - trace) * jnp.eye(3, dtype=r.dtype)
+    square = jnp.concatenate([corner[None], jnp.concatenate([axial[:, None], block], axis=1)])
+    p = jnp.linalg.eigh(square)[1][:, -1]
+    return jnp.where(p[0] < 0.0, -p, p)
+
+
+def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 nv"]:
+    """Wrenches [n; f] at b's point on b, world axes, that are unit efforts along the coordinates.
+
+    They are dual to the joint's motions: their power on those is the speeds themselves.
+    """
+    on_a = a.rotation @ s.triad_a
+    u, e1, e2 = on_a.T
+    none = jnp.zeros_like(u)
+    match joint:
+        case Revolute() | Helical():
+            columns = [(u, none)]
+        case Prismatic():
+            columns = [(none, u)]
+        case Cylindrical():
+            columns = [(u, none), (none, u)]
+        case Planar():
+            columns = [(u, none), (none, e1), (none, e2)]
+        case Universal():
+            axes = jnp.stack([u, b.rotation @ s.triad_b[:, 0]], axis=1)
+            columns = [(x, none) for x in jnp.linalg.pinv(axes)]
+        case Spherical():
+            columns = [(x, none) for x in a.rotation.T]
+        case Free():
+            columns = [(x, none) for x in a.rotation.T] + [(none, x) for x in a.rotation.T]
+        case Fixed() | Rod():
+            return jnp.zeros((6, 0), u.dtype)
+        case _:
+            raise TypeError(f"no efforts for a {type(joint).__name__} joint")
+    return jnp.stack([jnp.concatenate(c) for c in columns], axis=1)

@@ -1,0 +1,189 @@
+"""Mechanisms in the reference format gt-mech-1.
+
+World coordinates at t = 0; a body's inertia is about its centre of mass in body axes, turned to
+the world by ``R0``. See `read_gt_mech`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.model.body import Body
+from jaxmbd.model.forces import PointForce, SignedSquare, SpringDamper, Torque
+from jaxmbd.model.joints import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Rod,
+    Spherical,
+    Universal,
+)
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+
+Source = dict[str, Any] | str | os.PathLike[str]
+
+
+class UnsupportedConstraint(ValueError):
+    """The file has a joint of a type that jaxmbd does not build; the text names it."""
+
+
+def read_gt_mech(source: Source) -> Mechanism:
+    """The mechanism of a gt-mech-1 file.
+
+    Joint types: spherical, revolute, universal, prismatic, cylindrical, fixed, planar, and
+    distance, which becomes a `Rod`. A body that only rods (or nothing) hold gets a `Free` joint
+    named ``free_<body>``. Springs become `SpringDamper`, forces `PointForce`, torques `Torque`.
+
+    Args:
+        source: path of the file, or its content; with or without the outer level.
+
+    Raises:
+        UnsupportedConstraint: lists all joints of other types.
+        ValueError: lists what else is wrong with the description.
+    """
+    data = _mechanism(source)
+    bodies = {b["name"]: _body(b) for b in _named(data, "bodies")}
+    joints = _joints(data)
+    for body in _loose(bodies, joints):
+        joints[_new_name(f"free_{body}", joints)] = Free(GROUND, body)
+    return Mechanism(
+        bodies=bodies,
+        joints=joints,
+        forces=_forces(data),
+        gravity=np.asarray(data.get("gravity", (0.0, 0.0, 0.0)), float),
+    )
+
+
+def gt_velocities(source: Source) -> dict[str, np.ndarray]:
+    """Body name to its velocity at t = 0, (6,) ``[ω; v of the COM]``, world axes."""
+    return {
+        b["name"]: np.concatenate(
+            [
+                np.asarray(b.get("w0", np.zeros(3)), float),
+                np.asarray(b.get("v0", np.zeros(3)), float),
+            ]
+        )
+        for b in _mechanism(source)["bodies"]
+    }
+
+
+def _mechanism(source: Source) -> dict[str, Any]:
+    where = "this data"
+    if not isinstance(source, dict):
+        where = str(source)
+        source = json.loads(Path(source).read_text(encoding="utf-8"))
+    data = source.get("mechanism", source) if isinstance(source, dict) else {}
+    missing = [key for key in ("bodies", "joints") if key not in data]
+    if missing:
+        raise ValueError(
+            f"{where} is no gt-mech-1 mechanism: it has no {' and no '.join(map(repr, missing))}"
+        )
+    return data
+
+
+def _named(data: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """The entries of one list, each with a name of its own."""
+    entries = [
+        {**entry, "name": entry.get("name") or f"{key.rstrip('s')}_{i}"}
+        for i, entry in enumerate(data.get(key) or [])
+    ]
+    names = [entry["name"] for entry in entries]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ValueError(f"{key}: the names {twice} are given twice; rename one of each")
+    return entries
+
+
+def _new_name(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _body(data: dict[str, Any]) -> Body:
+    turn = np.asarray(data.get("R0", np.eye(3)), float)
+    inertia = np.asarray(data["inertia"], float)
+    if inertia.ndim == 1:
+        inertia = np.diag(inertia)
+    turned = turn @ inertia @ turn.T
+    return Body(mass=data["mass"], com=data["com0"], inertia=0.5 * (turned + turned.T))
+
+
+def _joints(data: dict[str, Any]) -> dict[str, Joint]:
+    joints, unknown = {}, []
+    for entry in _named(data, "joints"):
+        build = JOINTS.get(entry["type"])
+        if build is None:
+            unknown.append(f"joint '{entry['name']}' is of type {entry['type']!r}")
+            continue
+        joints[entry["name"]] = build(entry["A"], entry["B"], entry)
+    if unknown:
+        raise UnsupportedConstraint(
+            f"{'; '.join(unknown)}: jaxmbd does not build these; known types: {sorted(JOINTS)}"
+        )
+    return joints
+
+
+JOINTS = {
+    "spherical": lambda a, b, j: Spherical(a, b, j["point"]),
+    "revolute": lambda a, b, j: Revolute(a, b, j["point"], j["axis"]),
+    "universal": lambda a, b, j: Universal(a, b, j["point"], j["axis"], j["axis2"]),
+    "prismatic": lambda a, b, j: Prismatic(a, b, j["point"], j["axis"]),
+    "cylindrical": lambda a, b, j: Cylindrical(a, b, j["point"], j["axis"]),
+    "fixed": lambda a, b, j: Fixed(a, b, j["point"]),
+    "distance": lambda a, b, j: Rod(a, b, j["pA"], j["pB"], length=j.get("length")),
+    "planar": lambda a, b, j: Planar(a, b, j["point"], j["axis"]),
+}
+
+
+def _loose(bodies: dict[str, Body], joints: dict[str, Joint]) -> list[str]:
+    """One body of each group that no joint but rods connects to the ground."""
+    edges = [(j.a, j.b) for j in joints.values() if j.can_be_in_tree]
+    reached, loose = _reach({GROUND}, edges), []
+    for body in bodies:
+        if body not in reached:
+            loose.append(body)
+            reached = _reach(reached | {body}, edges)
+    return loose
+
+
+def _reach(reached: set[str], edges: list[tuple[str, str]]) -> set[str]:
+    grew = True
+    while grew:
+        grew = False
+        for a, b in edges:
+            if (a in reached) != (b in reached):
+                reached, grew = reached | {a, b}, True
+    return reached
+
+
+def _forces(data: dict[str, Any]) -> dict[str, Any]:
+    forces: dict[str, Any] = {}
+    for s in _named(data, "springs"):
+        square = s.get("k2abs", 0.0)
+        forces[s["name"]] = SpringDamper(
+            s["A"],
+            s["B"],
+            s["pA"],
+            s["pB"],
+            stiffness=s.get("k", 0.0),
+            damping=s.get("c", 0.0),
+            free_length=s.get("L0"),
+            preload=s.get("f0", 0.0),
+            law=SignedSquare(square) if square else None,
+        )
+    for f in _named(data, "forces"):
+        forces[_new_name(f["name"], forces)] = PointForce(f["B"], f["point"], f["F"])
+    for t in _named(data, "torques"):
+        forces[_new_name(t["name"], forces)] = Torque(t.get("A", GROUND), t["B"], t["T"])
+    return forces

@@ -1,0 +1,160 @@
+"""A mechanism as plain data, field by field: a new joint or force type needs no code here."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from jaxmbd.model.forces import FunctionLaw, law_name
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
+
+FORMAT = "jaxmbd-mechanism-1"
+PRECISIONS = ("float64", "float32")
+
+
+class _Unsavable(Exception):
+    """A value that a file cannot hold; its text says why and what to do."""
+
+
+def to_dict(mech: Mechanism) -> dict[str, Any]:
+    """The mechanism as dictionaries, lists, numbers and strings, ready for `json.dumps`.
+
+    Numbers are Python floats, whose text gives back the same bits; float32 ones too. Bodies,
+    joints, forces, drives and points are lists of objects with a ``"name"``, in the order of
+    declaration. Joint and force types go by class name, points by name, laws by the name given
+    with `register_law`.
+
+    Raises:
+        ValueError: lists all that cannot be saved (a law or drive whose function has no
+            registered name, traced or batched numbers), each with its cure.
+    """
+    found: list[str] = []
+    precision = str(np.dtype(mech.dtype))
+    if precision not in PRECISIONS:
+        found.append(f"its numbers are {precision}; convert them first: mech.astype('float32')")
+    s = mech.structure
+    data = {
+        "format": FORMAT,
+        "dtype": precision,
+        "gravity": _checked("gravity", mech.gravity, (3,), found),
+        "points": [
+            {"name": n, "at": _checked(f"point '{n}'", x, (3,), found)}
+            for n, x in mech.points.items()
+        ],
+        "bodies": [_body(n, mech.bodies[n], found) for n in s.bodies],
+        "joints": [
+            _element(f"joint '{e.name}'", e.name, mech.joints[e.name], found) for e in s.joints
+        ],
+        "forces": [_element(f"force '{n}'", n, mech.forces[n], found) for n in s.forces],
+        "drives": [_drive(n, mech.drives[n], found) for n, _, _ in s.drives],
+    }
+    if s.cut is not None:
+        data["cut"] = list(s.cut)
+    if found:
+        raise ValueError("this mechanism cannot be saved:\n" + "\n".join(f"  - {p}" for p in found))
+    return data
+
+
+def _checked(what: str, x: Any, shape: tuple[int, ...], found: list[str]) -> Any:
+    """The numbers of `x`, which must have the shape of one mechanism, not of a batch."""
+    if getattr(x, "shape", shape) != shape:
+        found.append(
+            f"{what} has shape {x.shape} where one mechanism has {shape}; a batch is saved one by "
+            "one: save(jax.tree.map(lambda x: x[i], mechs), path)"
+        )
+        return None
+    return _value(what, x, found)
+
+
+def _body(name: str, body: Any, found: list[str]) -> dict[str, Any]:
+    what = f"body '{name}'"
+    _checked(f"{what}: mass", body.mass, (), found)
+    return {"name": name, **_fields(what, body, found)}
+
+
+def _element(what: str, name: str, element: Any, found: list[str]) -> dict[str, Any]:
+    return {"name": name, "type": type(element).__name__, **_fields(what, element, found)}
+
+
+def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
+    what = f"drive '{name}'"
+    function = law_name(FunctionLaw(drive.function))
+    if function is None:
+        found.append(f"{what}: {_no_name(drive.function)}")
+    return {
+        "name": name,
+        "joint": drive.joint,
+        "function": function,
+        "params": _value(f"{what}: params", drive.params, found),
+        "index": drive.index,
+    }
+
+
+def _fields(what: str, module: Any, found: list[str]) -> dict[str, Any]:
+    """Field name to value; fields that are None are left out."""
+    values = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
+    return {
+        name: _value(f"{what}: {name}", value, found)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _value(what: str, value: Any, found: list[str]) -> Any:
+    try:
+        return _plain(value, what, found)
+    except _Unsavable as error:
+        found.append(f"{what} {error}")
+        return None
+
+
+def _plain(value: Any, what: str, found: list[str]) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, PointRef):
+        return value.name
+    if isinstance(value, ComRef):
+        return {"com_of": value.body}
+    if isinstance(value, eqx.Module):
+        return _law(value, what, found)
+    if isinstance(value, dict):
+        if not all(isinstance(k, str) for k in value):
+            raise _Unsavable("is a dictionary whose keys are not all strings; name them")
+        return {"dict": {k: _value(f"{what}[{k!r}]", v, found) for k, v in value.items()}}
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_value(f"{what}[{i}]", v, found) for i, v in enumerate(value)]}
+    return _numbers(value)
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, jax.core.Tracer):
+        raise _Unsavable("is traced; save outside jit, vmap and grad, where it is a number")
+    if not is_concrete(value):
+        raise _Unsavable(f"is a {type(value).__name__}; a file holds numbers and registered laws")
+    array = np.asarray(value, dtype=np.float64)
+    if not np.all(np.isfinite(array)):
+        raise _Unsavable("is not finite; JSON has no such number")
+    return array.tolist()
+
+
+def _law(value: Any, what: str, found: list[str]) -> dict[str, Any]:
+    name = law_name(value)
+    if name is None:
+        thing = value.function if isinstance(value, FunctionLaw) else type(value)
+        raise _Unsavable(_no_name(thing))
+    fields = {} if isinstance(value, FunctionLaw) else _fields(what, value, found)
+    return {"law": name, **fields}
+
+
+def _no_name(thing: Any) -> str:
+    called = getattr(thing, "__qualname__", repr(thing))
+    return (
+        f"uses {called}, which has no registered name, and functions are never pickled; "
+        f"register it where it is defined: @jaxmbd.register_law('a_name')"
+    )

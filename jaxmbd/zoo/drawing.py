@@ -1,0 +1,80 @@
+"""What the mechanisms of the zoo share: numbers that may be traced, inertias, published data.
+
+A derived number stays a float64 NumPy number as long as what it comes from is one: a mechanism of
+plain Python numbers is then the same with and without JAX's double precision switched on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd.model.numbers import number
+
+
+def functions_for(*numbers: Any) -> ModuleType:
+    """`jax.numpy` where any of the numbers is a JAX array or traced, else `numpy`."""
+    leaves = jax.tree_util.tree_leaves(numbers)
+    return jnp if any(isinstance(x, jax.Array) for x in leaves) else np
+
+
+def downward(gravity: Any, axis: int) -> Any:
+    """Gravity (3,) [m/s²]: given as such, or as a number that acts against a global axis."""
+    g = number(gravity)
+    if g.ndim:
+        return g
+    return g * np.array([-1.0 if i == axis else 0.0 for i in range(3)], g.dtype)
+
+
+def rod_inertia(direction: Any, axial: Any, transverse: Any) -> Any:
+    """Inertia (3, 3) [kg m²] of a body of revolution about the unit vector `direction` (3,)."""
+    u = number(direction)
+    return transverse * np.eye(3) + (axial - transverse) * (u[:, None] * u)
+
+
+def turned_inertia(moments: Any, axes: Any) -> Any:
+    """Inertia (3, 3) [kg m²] in global axes of `moments` (3,) about the columns of `axes`."""
+    columns = number(axes).T
+    return sum(m * (u[:, None] * u) for m, u in zip(moments, columns, strict=True))
+
+
+def unit_vector(direction: Any) -> Any:
+    """`direction` (3,) over its length."""
+    x = number(direction)
+    return x / (x @ x) ** 0.5
+
+
+def middle(*points: Any) -> Any:
+    """Mean of some points (3,) [m]."""
+    return sum(number(x) for x in points) / len(points)
+
+
+def published(name: str) -> dict[str, Any]:
+    """One of the data files that lie beside this module."""
+    path = resources.files("jaxmbd.zoo") / "data" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Published hardpoints with the user's in their place.
+
+    Raises:
+        ValueError: names the overrides that are no hardpoints of this mechanism.
+    """
+    overrides = dict(overrides or {})
+    unknown = sorted(overrides.keys() - points.keys())
+    if unknown:
+        raise ValueError(f"points= names {unknown}, which are no hardpoints here: {list(points)}")
+    return {name: number(overrides.get(name, x)) for name, x in points.items()}
+
+
+def without(points: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The points but for some."""
+    return {name: x for name, x in points.items() if name not in names}

@@ -1,0 +1,287 @@
+"""Newton-Euler in absolute coordinates: closed forms, a worked example, Pinocchio's numbers."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd.formulations import absolute_accelerations
+from jaxmbd.formulations.constraints import constraint
+from jaxmbd.formulations.state import StateMotion
+
+DATA = Path(__file__).parent / "data"
+Z = np.zeros(3)
+
+
+def skew(a):
+    return np.cross(a, np.eye(3)).T
+
+
+def turned(axis, angle):
+    """Rotation matrix by Rodrigues' formula."""
+    k = skew(np.asarray(axis) / np.linalg.norm(axis))
+    return np.eye(3) + np.sin(angle) * k + (1 - np.cos(angle)) * k @ k
+
+
+def random_turn(rng):
+    return turned(rng.normal(size=3), rng.uniform(-2, 2))
+
+
+def test_pendulum():
+    m, length, angle, spin = 1.3, 0.7, 0.4, 2.0
+    inertia = np.array([0.01, 0.05, 0.05])
+    mech = mbd.Mechanism(
+        {"bob": mbd.Body(m, (length, 0, 0), inertia)},
+        {"hinge": mbd.Revolute("ground", "bob", (0, 0, 0), (0, 1, 0))},
+    )
+    r = turned([0, 1, 0], angle)
+    x, omega = r @ [length, 0, 0], np.array([0, spin, 0])
+    sol = absolute_accelerations(mech, {"bob": (r, x, omega, np.cross(omega, x))})
+
+    alpha = m * 9.81 * length * np.cos(angle) / (inertia[1] + m * length**2)
+    a = np.cross([0, alpha, 0], x) - spin**2 * x
+    np.testing.assert_allclose(sol.accelerations["bob"], [0, alpha, 0, *a], atol=1e-12)
+    hinge = m * (a - [0, 0, -9.81])
+    np.testing.assert_allclose(sol.reactions["hinge"], [0, 0, 0, *hinge], atol=1e-12)
+    assert sol.rank == 5
+    assert max(sol.velocity_residual, sol.imbalance) < 1e-14
+    assert np.abs(sol.residual["hinge"]).max() < 1e-15
+
+
+def test_free_body_obeys_eulers_equations():
+    rng = np.random.default_rng(0)
+    inertia = np.diag([1.0, 2.0, 2.5])
+    torque, push = np.array([0.3, -0.2, 0.5]), np.array([1.0, 2.0, 3.0])
+    mech = mbd.Mechanism(
+        {"top": mbd.Body(2.0, (0.1, 0.2, 0.3), inertia)},
+        {"float": mbd.Free("ground", "top")},
+        {
+            "torque": mbd.Torque("ground", "top", torque),
+            "push": mbd.PointForce("top", at=(1, 0, 0), force=push),
+        },
+    )
+    r, omega = random_turn(rng), rng.normal(size=3)
+    sol = absolute_accelerations(mech, {"top": (r, Z, omega, Z)})
+
+    body = r.T @ omega  # Euler's equations in the body's axes
+    moment = r.T @ (torque + np.cross(r @ [0.9, -0.2, -0.3], push))
+    rate = np.linalg.solve(inertia, moment - np.cross(body, inertia @ body))
+    expected = [*(r @ rate), *(push / 2 - [0, 0, 9.81])]
+    np.testing.assert_allclose(sol.accelerations["top"], expected, rtol=1e-12)
+    assert sol.rank == 0
+
+
+def test_spinning_top_precesses_steadily():
+    # m g l = (C s − A Ω cos θ) Ω: s the spin about the figure axis, A and C about the tip.
+    m, length, a, c, theta, precession = 0.8, 0.3, 0.02, 0.01, 0.6, 3.0
+    about_point = a + m * length**2
+    s = (m * 9.81 * length / precession + about_point * precession * np.cos(theta)) / c
+    mech = mbd.Mechanism(
+        {"top": mbd.Body(m, (0, 0, length), (a, a, c))},
+        {"tip": mbd.Spherical("ground", "top", (0, 0, 0))},
+    )
+    r = turned([0, 1, 0], theta)
+    figure = r @ [0, 0, 1]
+    up = np.array([0.0, 0, 1])
+    omega = s * figure + precession * (up - np.cos(theta) * figure)
+    x = length * figure
+    sol = absolute_accelerations(mech, {"top": (r, x, omega, np.cross(omega, x))})
+    expected = np.cross(precession * up, omega)  # a steady motion turns ω with the precession
+    np.testing.assert_allclose(sol.accelerations["top"][:3], expected, rtol=1e-11, atol=1e-11)
+
+
+def test_lecture_example_of_two_planar_bodies():
+    # 004, (4.16)-(4.18); φ and ω from papers/README.md and γ; printed numbers are rounded.
+    si, sj = np.array([0.9, 0.7, 0]), np.array([-1.3, 1.0, 0])
+    mech = mbd.Mechanism(
+        {"i": mbd.Body(1.2, (0, 0, 0), (2, 2, 2.5)), "j": mbd.Body(2.0, si - sj, (3, 3, 4))},
+        {"float": mbd.Free("ground", "i"), "pin": mbd.Revolute("j", "i", si, (0, 0, 1))},
+        {
+            "left": mbd.PointForce("i", (0, 0, 0), (-10, 0, 0)),
+            "right": mbd.PointForce("j", si - sj, (10, 0, 0)),
+        },
+        gravity=(0, -9.81, 0),
+    )
+    ri, rj = (turned([0, 0, 1], np.radians(x)) for x in (34.32, 11.47))
+    wi, wj = np.array([0, 0, np.sqrt(0.000502)]), np.array([0, 0, np.sqrt(0.001037)])
+    state = {
+        "i": (ri, Z, wi, Z),
+        "j": (rj, ri @ si - rj @ sj, wj, np.cross(wi, ri @ si) - np.cross(wj, rj @ sj)),
+    }
+    sol = absolute_accelerations(mech, state)
+    planar = [2, 3, 4]  # angular about z, then x, y
+    np.testing.assert_allclose(
+        np.take(sol.accelerations["i"], planar), [-3.061, -2.571, -10.154], rtol=0.01
+    )
+    np.testing.assert_allclose(
+        np.take(sol.accelerations["j"], planar), [1.096, 1.543, -9.604], rtol=0.01
+    )
+    np.testing.assert_allclose(sol.multipliers["pin"][:2], [6.915, -0.413], rtol=0.01)
+    assert sol.velocity_residual < 1e-14
+
+
+def fourbar(data):
+    bodies, l = data["bodies"], data["lengths"]
+    xa, xb, xd = (np.array(bodies[n]["placement_p"]) for n in "ABD")
+    y = (0, 1, 0)
+    make = {
+        n: mbd.Body(b["mass"], x + np.array(b["com"]), np.array(b["inertia_com"]))
+        for (n, b), x in zip(bodies.items(), (xa, xa + xb, xd), strict=True)
+    }
+    joints = {
+        "A": mbd.Revolute("ground", "A", xa, y),
+        "B": mbd.Revolute("A", "B", xa + xb, y),
+        "D": mbd.Revolute("ground", "D", xd, y),
+        "close": mbd.Revolute(
+            "D", "B", xd + [l["rocker"], 0, 0], y, at_b=xa + xb + [l["coupler"], 0, 0]
+        ),
+    }
+    return mbd.Mechanism(make, joints)
+
+
+def fourbar_state(data, q, v):
+    bodies, y, out = data["bodies"], np.array([0.0, 1, 0]), {}
+    for name, turn, spin in (("A", q[0], v[0]), ("D", q[2], v[2])):
+        r, w = turned(y, turn), spin * y
+        arm = r @ bodies[name]["com"]
+        out[name] = (r, np.array(bodies[name]["placement_p"]) + arm, w, np.cross(w, arm))
+    r, w = turned(y, q[0] + q[1]), (v[0] + v[1]) * y
+    pin = out["A"][0] @ bodies["B"]["placement_p"]
+    arm = r @ bodies["B"]["com"]
+    out["B"] = (r, pin + arm, w, np.cross(out["A"][2], pin) + np.cross(w, arm))
+    return out
+
+
+def test_fourbar_of_pinocchio():
+    data = json.loads((DATA / "closedloop_fourbar_pin.json").read_text())
+    mech = fourbar(data)
+    solve = jax.jit(absolute_accelerations)
+    for s in data["states"]:
+        efforts = {n: np.array([tau]) for n, tau in zip("ABD", s["tau"], strict=True)}
+        sol = solve(mech, fourbar_state(data, s["q"], s["v"]), 0.0, efforts)
+        spin = {n: a[1] for n, a in sol.accelerations.items()}
+        qdd = [spin["A"], spin["B"] - spin["A"], spin["D"]]
+        np.testing.assert_allclose(qdd, s["qdd"], rtol=1e-9, atol=1e-9)
+        force = np.take(sol.reactions["close"], [3, 5])
+        np.testing.assert_allclose(force, s["lambda_world_on_first_body"], rtol=1e-9, atol=1e-9)
+        assert sol.rank == 17  # one DOF in 3-D: three of the twenty rows are redundant
+        assert np.abs(sol.residual["close"]).max() < 1e-12
+        assert max(sol.velocity_residual, sol.imbalance) < 1e-11
+
+
+AT, AT_B, U, V = (0.3, -0.2, 0.5), (0.35, -0.1, 0.45), (1.0, 2.0, -0.5), (0.3, 1.0, 0.8)
+APART = {"at_b": AT_B, "axis_b": (1.2, 1.8, -0.1)}
+JOINTS = {
+    "revolute": mbd.Revolute("a", "b", AT, U, **APART),
+    "prismatic": mbd.Prismatic("a", "b", AT, U, **APART),
+    "helical": mbd.Helical("a", "b", AT, U, 0.05, **APART),
+    "cylindrical": mbd.Cylindrical("a", "b", AT, U, **APART),
+    "universal": mbd.Universal("a", "b", AT, U, V, at_b=AT_B),
+    "spherical": mbd.Spherical("a", "b", AT, at_b=AT_B),
+    "planar": mbd.Planar("a", "b", AT, U, V, at_b=AT_B),
+    "fixed": mbd.Fixed("a", "b", AT, at_b=AT_B),
+    "free": mbd.Free("a", "b"),
+}
+
+
+@pytest.mark.parametrize("kind", JOINTS)
+def test_constraints_agree_with_the_motion_that_the_joint_type_allows(kind):
+    """The joint types' own tree motion satisfies the rows here; coordinates and power agree."""
+    joint, rng = JOINTS[kind], np.random.default_rng(3)
+    bodies = {
+        "a": mbd.Body(1.0, (0.1, 0, 0.2), (1, 1, 1)),
+        "b": mbd.Body(2.0, (1, 1, 0), (1, 2, 2)),
+    }
+    joints = {"float": mbd.Free("ground", "a"), "j": joint}
+    mech = mbd.Mechanism(bodies, joints)
+    q = joint.step(jnp.asarray(joint.neutral()), rng.uniform(-1.2, 1.2, joint.nv))
+    v = rng.normal(size=joint.nv)
+    ra, xa, wa, va = random_turn(rng), *rng.normal(size=(3, 3))
+    com_a, com_b = mech.com("a"), mech.com("b")
+    at_a, at_b = (mech.point(mech.joints["j"].point_a), mech.point(mech.joints["j"].point_b))
+    turn, shift, (angular, linear) = joint.rotation(q), joint.translation(q), joint.subspace(q)
+    rb = ra if turn is None else ra @ turn
+    end = xa + ra @ (at_a - com_a + (0 if shift is None else shift))
+    wb, xb = wa + ra @ angular @ v, end - rb @ (at_b - com_b)
+    vb = va + np.cross(wa, end - xa) + ra @ linear @ v + np.cross(wb, xb - end)
+    state = {"a": (ra, xa, wa, va), "b": (rb, xb, wb, vb)}
+    tau = rng.normal(size=joint.nv)
+    sol = absolute_accelerations(mech, state, efforts={"j": tau})
+
+    assert np.abs(sol.residual["j"]).max(initial=0) < 1e-14
+    assert sol.velocity_residual < 1e-14
+    assert sol.rank == len(sol.multipliers["j"]) == len(joint.rows) == 6 - joint.nv
+    got_q, got_v = StateMotion(mech, state).joint("j")
+    np.testing.assert_allclose(got_q, q, atol=1e-14)
+    np.testing.assert_allclose(got_v, v, atol=1e-13)
+    # The reaction does no work on the joint's motions.
+    n, f = np.split(np.asarray(sol.reactions["j"]), 2)
+    assert np.abs((ra @ angular).T @ n + (ra @ linear).T @ f).max(initial=0) < 1e-13
+
+    # Power: efforts and gravity change the kinetic energy, constraints do not.
+    power = tau @ v
+    for name, (r, _, w, u) in state.items():
+        body, acc = bodies[name], np.asarray(sol.accelerations[name])
+        inertia = r @ body.inertia @ r.T
+        power -= w @ inertia @ acc[:3] + body.mass * u @ (acc[3:] - np.array([0, 0, -9.81]))
+    assert abs(power) < 1e-12
+
+    # Along the motion with these accelerations the rows stay zero to third order.
+    def later(h):
+        def at(n):
+            r, x, w, u = state[n]
+            acc = sol.accelerations[n]
+            turn = jax.scipy.linalg.expm(skew(w * h + acc[:3] * h * h / 2))
+            return turn @ r, x + u * h + acc[3:] * h * h / 2, w, u
+
+        moved = {n: at(n) for n in state}
+        return np.asarray(constraint(*StateMotion(mech, moved).halves("j")))
+
+    h = 1e-3
+    second = (later(h) + later(-h)) / h**2
+    assert np.abs(second).max(initial=0) < 2e-3
+
+
+def test_rod_pushes_apart_and_massless_links_are_allowed():
+    # A mass on a vertical rod, and the same rod as a massless body with two balls.
+    rod = mbd.Mechanism(
+        {"m": mbd.Body(2.0, (0, 0, 1), 0.1)},
+        {"f": mbd.Free("ground", "m"), "rod": mbd.Rod("ground", "m", (0, 0, 0), (0, 0, 1))},
+    )
+    still = (np.eye(3), np.array([0.0, 0, 1]), Z, np.array([0.5, 0, 0]))
+    sol = absolute_accelerations(rod, {"m": still})
+    # centripetal 0.25 m/s² towards the pivot leaves m (g − v²/l) for the rod
+    np.testing.assert_allclose(sol.multipliers["rod"], [2.0 * (9.81 - 0.25)], rtol=1e-13)
+    link = mbd.Mechanism(
+        {"m": mbd.Body(2.0, (0, 0, 1), 0.1), "link": mbd.Body(0.0, (0, 0, 0.5))},
+        {
+            "low": mbd.Spherical("ground", "link", (0, 0, 0)),
+            "high": mbd.Spherical("link", "m", (0, 0, 1)),
+        },
+    )
+    omega = np.array([0, 0.5, 0])
+    state = {"m": still, "link": (np.eye(3), np.array([0, 0, 0.5]), omega, np.array([0.25, 0, 0]))}
+    both = absolute_accelerations(link, state)
+    np.testing.assert_allclose(both.accelerations["m"], sol.accelerations["m"], atol=1e-12)
+    np.testing.assert_allclose(both.reactions["low"][3:], [0, 0, 19.12], atol=1e-12)
+    assert both.imbalance < 1e-13
+
+
+def test_refuses_what_it_cannot_do():
+    joints = {"hinge": mbd.Revolute("ground", "b", (0, 0, 0), (0, 1, 0))}
+    bodies = {"b": mbd.Body(1.0, (1, 0, 0))}
+    state = {"b": (np.eye(3), np.array([1.0, 0, 0]), Z, Z)}
+    driven = mbd.Mechanism(bodies, joints, drives={"d": mbd.Drive("hinge", lambda t, p: t)})
+    with pytest.raises(ValueError, match="drives"):
+        absolute_accelerations(driven, state)
+    mech = mbd.Mechanism(bodies, joints)
+    with pytest.raises(ValueError, match="no entry for"):
+        absolute_accelerations(mech, {})
+    with pytest.raises(ValueError, match="no joints"):
+        absolute_accelerations(mech, state, efforts={"knee": [1.0]})
+    with pytest.raises(ValueError, match="shape"):
+        absolute_accelerations(mech, state, efforts={"hinge": [1.0, 2.0]})
