@@ -126,3 +126,37 @@ def random_state(mech: mbd.Mechanism, seed: int, spread: float = 0.5):
     top = mbd.topology(mech)
     q = mbd.step_coordinates(mech, mbd.neutral(mech), spread * rng.normal(size=top.nv))
     return np.asarray(q), rng.normal(size=top.nv)
+
+
+def random_motion(mech: mbd.Mechanism, seed: int, spread: float = 0.3):
+    """A random state on the constraints, moving, found without `assemble`.
+
+    The drawn configuration is assembled; it is left along a motion that the constraints allow,
+    then closed by least squares.
+    """
+    rng = np.random.default_rng(seed + 1000)
+    q, top = mbd.neutral(mech), mbd.topology(mech)
+    q = np.asarray(mbd.step_coordinates(mech, q, spread * _allowed(mech, q, rng)))
+    for _ in range(30):
+        residual = np.asarray(mbd.constraint_residual(mech, q))
+        if np.abs(residual).max(initial=0.0) < 1e-14:
+            break
+        jacobian = np.asarray(mbd.constraint_jacobian(mech, q))
+        change = -np.linalg.lstsq(jacobian, residual, rcond=1e-9)[0]
+        q = np.asarray(mbd.step_coordinates(mech, q, change))
+    assert np.abs(np.asarray(mbd.constraint_residual(mech, q))).max(initial=0.0) < 1e-12
+    v = _allowed(mech, q, rng)
+    assert top.nv and np.linalg.norm(v) > 0.1, "the mechanism must move"
+    return q, v
+
+
+def _allowed(mech: mbd.Mechanism, q, rng: np.random.Generator) -> np.ndarray:
+    """Random speeds of unit size on the constraints."""
+    nv = mbd.topology(mech).nv
+    v = rng.normal(size=nv)
+    jacobian = np.asarray(mbd.constraint_jacobian(mech, q))
+    if jacobian.shape[0]:
+        _, sizes, vh = np.linalg.svd(jacobian)
+        null = vh[int(np.sum(sizes > 1e-9)) :]
+        v = null.T @ (null @ v)
+    return v / np.linalg.norm(v)

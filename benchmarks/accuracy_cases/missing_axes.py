@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from accuracy_cases.pin_tree import Link, UnknownJoint, build, quaternion, to_engine
 
 import jaxmbd as mbd
+from accuracy_cases.pin_tree import Link, UnknownJoint, build, quaternion, to_engine
 from jaxmbd.spatial.rotations import axis_rotation, rotation_matrix
 
 STATES = 4
@@ -32,7 +32,8 @@ def find_missing_axes(links: list[Link], data: dict[str, Any]) -> tuple[list[Lin
     if rest:
         links = _fit(links, rest, data)
         notes += [
-            f"axis of '{links[i].name}' is not in the file: fitted to its mass matrices" for i in rest
+            f"axis of '{links[i].name}' is not in the file: fitted to its mass matrices"
+            for i in rest
         ]
     return links, notes
 
@@ -100,7 +101,9 @@ def _fit(links: list[Link], rest: list[int], data: dict[str, Any]) -> list[Link]
         axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
     if float(jnp.linalg.norm(error(axes))) > 1e-8 * float(jnp.linalg.norm(theirs)):
         names = [links[i].name for i in rest]
-        raise UnknownJoint(f"the file leaves out the axes of {names}, and its values do not fix them")
+        raise UnknownJoint(
+            f"the file leaves out the axes of {names}, and its values do not fix them"
+        )
     return [replace(link, axis=np.asarray(link.axis)) for link in with_axes(jnp.asarray(axes))]
 
 

@@ -92,7 +92,7 @@ def _kind(joint: dict[str, Any]) -> tuple[str, np.ndarray | None]:
 
 
 def build(links: list[Link], gravity: Any, **closing: Any) -> mbd.Mechanism:
-    """The mechanism; bodies and joints go by the names of the joints. `closing` joins the joints."""
+    """The mechanism, its bodies named as their joints; `closing` holds further joints, cut."""
     bodies, joints = {}, {}
     for link in links:
         w = link.frame

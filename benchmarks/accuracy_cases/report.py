@@ -27,11 +27,17 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        return self.verdict in ("ok", "not run")
+        return self.verdict in ("ok", "not run", "note")
 
 
 def compare(
-    case: str, quantity: str, ours: Any, theirs: Any, *, allowed: float | None = None, basis: str = ""
+    case: str,
+    quantity: str,
+    ours: Any,
+    theirs: Any,
+    *,
+    allowed: float | None = None,
+    basis: str = "",
 ) -> Row:
     """The largest difference; entries that the file leaves NaN are skipped, ours never.
 
@@ -60,6 +66,11 @@ def failed(case: str, text: str) -> Row:
     return Row(case, text, np.nan, np.nan, "", "FAIL")
 
 
+def note(case: str, text: str) -> Row:
+    """Something the reader should know; neither a success nor a failure."""
+    return Row(case, text, np.nan, np.nan, "", "note")
+
+
 def not_run(case: str, text: str) -> Row:
     """A part that is left out on purpose; the text says why."""
     return Row(case, text, np.nan, np.nan, "", "not run")
@@ -81,7 +92,8 @@ def table(rows: Sequence[Row]) -> str:
     ]
     widths = [max(len(c[i]) for c in [head, *cells]) for i in range(len(head))]
     return "\n".join(
-        "  ".join(x.ljust(w) for x, w in zip(c, widths, strict=True)).rstrip() for c in [head, *cells]
+        "  ".join(x.ljust(w) for x, w in zip(c, widths, strict=True)).rstrip()
+        for c in [head, *cells]
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -161,13 +162,16 @@ def _run(
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     bad = _initial_status(mech, q0, v0, o)
     q0 = jnp.where(bad == Status.OK, q0, jnp.nan)
+    start = jnp.asarray(o.t0, q0.dtype)
 
     def keep(t: Array, q: Array, v: Array) -> Any:
         return None if outputs is None else outputs(t, q, v)
 
+    step, hoisted = jax.closure_convert(partial(_step, mech, inputs, o), start, q0, v0)
+
     def one(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
-        q, v = carry
-        return _step(mech, inputs, o, o.t0 + o.dt * k.astype(q.dtype), q, v), None
+        t = start + o.dt * k.astype(start.dtype)
+        return _guarded(step, t, *carry, *hoisted), None
 
     def interval(carry: tuple[Array, Array], n: Array) -> Any:
         steps = n * o.save_every + jnp.arange(o.save_every)
@@ -177,7 +181,6 @@ def _run(
         trajectory = None if o.outputs_only else (q, v)
         return (q, v), (t, trajectory, keep(t, q, v), drift)
 
-    start = jnp.asarray(o.t0, q0.dtype)
     (q, v), (t, trajectory, kept, drift) = lax.scan(interval, (q0, v0), jnp.arange(o.saves))
     qs, vs = (q[None], v[None]) if trajectory is None else trajectory
     status = jnp.where(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v)), bad, Status.DIVERGED)
@@ -234,6 +237,27 @@ def _step(
     if o.constraints == "project" and topology(mech).nc:
         q, v = project(mech, q, v, t + o.dt)
     return q, v
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _guarded(step: Any, t: Array, q: Array, v: Array, *hoisted: Any) -> tuple[Array, Array]:
+    """A step whose derivatives are zero where it fails.
+
+    A sample that turns NaN then passes no cotangent on, so it cannot spoil the gradient of leaves
+    that the batch shares.
+    """
+    return step(t, q, v, *hoisted)
+
+
+@_guarded.defjvp
+def _guarded_jvp(step: Any, primals: Any, tangents: Any) -> Any:
+    out, linear = jax.linearize(lambda *x: step(*x), *primals)
+    ok = jnp.all(jnp.isfinite(out[0])) & jnp.all(jnp.isfinite(out[1]))
+
+    def masked(tree: Any) -> Any:
+        return jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tree)
+
+    return out, masked(linear(*masked(tangents)))
 
 
 def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:

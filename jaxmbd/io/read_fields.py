@@ -15,7 +15,7 @@ from jaxmbd.model.body import Body
 from jaxmbd.model.drive import Drive
 from jaxmbd.model.forces import FORCE_TYPES, LAWS, FunctionLaw
 from jaxmbd.model.joints import JOINT_TYPES
-from jaxmbd.model.numbers import ComRef, PointRef
+from jaxmbd.model.numbers import ComRef, PointRef, Toward
 
 
 class _Unreadable(Exception):
@@ -121,6 +121,8 @@ def _value(value: Any, field: Any, dtype: Any) -> Any:
         return None
     if isinstance(value, str):
         return PointRef(value)
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(n, str) for n in value):
+        return Toward(*value)
     if not isinstance(value, dict):
         return numbers(value, dtype)
     if "law" in value:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmbd.model.forces import FunctionLaw, law_name
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
+from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
 
 FORMAT = "jaxmbd-mechanism-1"
 PRECISIONS = ("float64", "float32")
@@ -26,8 +26,8 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
 
     Numbers are Python floats, whose text gives back the same bits; float32 ones too. Bodies,
     joints, forces, drives and points are lists of objects with a ``"name"``, in the order of
-    declaration. Joint and force types go by class name, points by name, laws by the name given
-    with `register_law`.
+    declaration. Joint and force types go by class name, points by name, a direction between two
+    points by their names, laws by the name given with `register_law`.
 
     Raises:
         ValueError: lists all that cannot be saved (a law or drive whose function has no
@@ -44,7 +44,7 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
         "gravity": _checked("gravity", mech.gravity, (3,), found),
         "points": [
             {"name": n, "at": _checked(f"point '{n}'", x, (3,), found)}
-            for n, x in mech.points.items()
+            for n, x in ((n, mech.points[n]) for n in s.points)
         ],
         "bodies": [_body(n, mech.bodies[n], found) for n in s.bodies],
         "joints": [
@@ -118,6 +118,8 @@ def _plain(value: Any, what: str, found: list[str]) -> Any:
         return value
     if isinstance(value, PointRef):
         return value.name
+    if isinstance(value, Toward):
+        return [value.start, value.end]
     if isinstance(value, ComRef):
         return {"com_of": value.body}
     if isinstance(value, eqx.Module):

@@ -100,6 +100,8 @@ class MotionState:
         if place.q is not None:
             return self.q[place.q], self.v[place.v]
         q = self.coordinates(name)
+        if joint.nv == 0:
+            return q, q
         r_a = self.rotation(joint.a)
         s_w, s_v = joint.subspace(q)
         spin, slide = self.relative_twist(name)

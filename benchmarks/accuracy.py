@@ -1,0 +1,80 @@
+"""Compare jaxmbd with results of other people's software: the door through which they come in.
+
+    python benchmarks/accuracy.py FILE.json ...
+
+The kind of a file is told from its content; see `benchmarks/accuracy_cases`, one module a kind.
+Settings (the step) are found from the file alone. Prints the largest errors; exits with 1 where
+one is larger than the accuracy the file states (1e-6 relative where it states none), or where a
+file, or a part of it, is not supported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import jax  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+from accuracy_cases import KINDS  # noqa: E402
+from accuracy_cases.report import Row, failed, table, unsupported  # noqa: E402
+
+
+def check_file(path: Path) -> list[Row]:
+    """All comparisons of one file; a file that cannot be read or built gives one failed row."""
+    try:
+        path = description_of(path)
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(data, dict):
+            return [unsupported(path.stem, "the file does not hold one object")]
+        kind = next((k for k in KINDS if k.detect(data)), None)
+        if kind is None:
+            return [unsupported(path.stem, "the content is of no known kind")]
+        return kind.check(data, path.parent)
+    except Exception as error:  # one bad file must not hide the others
+        traceback.print_exc()
+        return [failed(path.stem, f"{type(error).__name__}: {error}".splitlines()[0])]
+
+
+def description_of(path: Path) -> Path:
+    """The JSON file that a series belongs to; a JSON file itself."""
+    if path.suffix != ".csv":
+        return path
+    for candidate in sorted(path.parent.glob("*.json")):
+        data: Any = json.loads(candidate.read_text(encoding="utf-8"))
+        named = data.get("series") if isinstance(data, dict) else None
+        if path.name in (named if isinstance(named, list) else [named]):
+            return candidate
+    raise ValueError(f"no JSON file beside {path.name} names it as its series")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
+    files = parser.parse_args(arguments).files
+    warnings.filterwarnings("ignore", message=".*triangle inequality.*")
+    bad: list[str] = []
+    for path in files:
+        start = time.perf_counter()
+        rows = check_file(path)
+        print(f"\n{path} ({time.perf_counter() - start:.0f} s)\n{table(rows)}", flush=True)
+        if not rows or not all(r.ok for r in rows):
+            bad.append(path.name)
+    print(
+        f"\n{len(files) - len(bad)} of {len(files)} files agree"
+        + (f"; not: {', '.join(bad)}" if bad else "")
+    )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""Monte-Carlo: draw samples, evaluate them in chunks on all devices, tell the spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+Samples = Mapping[str, np.ndarray]
+Progress = Callable[[Iterable[Any]], Iterable[Any]]
+
+
+class Normal(NamedTuple):
+    """Normally distributed about the nominal value, each number on its own.
+
+    Attributes:
+        sigma: standard deviation, in the unit of the number.
+    """
+
+    sigma: float
+
+    def draw(self, rng: np.random.Generator, nominal: np.ndarray, count: int) -> np.ndarray:
+        """`count` samples (count, …) about `nominal` (…)."""
+        return nominal + self.sigma * rng.standard_normal((count, *nominal.shape))
+
+
+class Uniform(NamedTuple):
+    """Evenly distributed between ``nominal·(1 − fraction)`` and ``nominal·(1 + fraction)``."""
+
+    fraction: float
+
+    def draw(self, rng: np.random.Generator, nominal: np.ndarray, count: int) -> np.ndarray:
+        """`count` samples (count, …) about `nominal` (…)."""
+        return nominal * (1.0 + self.fraction * rng.uniform(-1.0, 1.0, (count, *nominal.shape)))
+
+
+def draw(
+    nominal: Mapping[str, Any], scatter: Mapping[str, Normal | Uniform], count: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Draw `count` samples about nominal inputs; the same seed gives the same samples.
+
+    Args:
+        nominal: name to number or array.
+        scatter: name to distribution; inputs without one stay as they are.
+        count: how many.
+        seed: of the random numbers.
+
+    Returns:
+        name to array (count, …).
+
+    Example:
+        >>> from jaxmbd.campaign import Normal, draw
+        >>> draw({"x": 1.0, "y": 2.0}, {"x": Normal(0.1)}, count=3, seed=0)["y"]
+        array([2., 2., 2.])
+    """
+    if unknown := sorted(scatter.keys() - nominal.keys()):
+        raise ValueError(f"scatter names {unknown}, which are no inputs: {list(nominal)}")
+    rng = np.random.default_rng(seed)
+    values = {name: np.asarray(x, np.float64) for name, x in nominal.items()}
+    return {
+        name: scatter[name].draw(rng, x, count) if name in scatter else np.stack([x] * count)
+        for name, x in values.items()
+    }
+
+
+def evaluate(
+    function: Callable[[dict[str, Any]], dict[str, Any]],
+    samples: Samples,
+    *,
+    chunks: int = 8,
+    progress: Progress | None = None,
+) -> dict[str, np.ndarray]:
+    """Apply a function of one sample to all, chunk by chunk, each chunk spread over all devices.
+
+    The function is compiled once. The last chunk is filled up with copies of the last sample.
+
+    Args:
+        function: one sample (a dictionary) to its outputs (a dictionary of arrays).
+        samples: name to array (n, …).
+        chunks: in how many parts.
+        progress: wraps the iteration over the parts (`progress_bar`).
+
+    Returns:
+        name to array (n, …).
+    """
+    devices = jax.devices()
+    count = len(next(iter(samples.values())))
+    size = -(-count // max(1, min(chunks, count)))
+    size = -(-size // len(devices)) * len(devices)
+    mesh, spec = Mesh(np.array(devices), ("sample",)), PartitionSpec("sample")
+    batched = jax.jit(
+        jax.shard_map(
+            jax.vmap(function), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False
+        )
+    )
+    parts = []
+    for start in (progress or list)(range(0, count, size)):
+        rows = np.minimum(np.arange(start, start + size), count - 1)
+        chunk = {name: x[rows] for name, x in samples.items()}
+        outputs = batched(jax.device_put(chunk, NamedSharding(mesh, spec)))
+        parts.append(jax.tree_util.tree_map(np.asarray, outputs))
+    return {n: np.concatenate([p[n] for p in parts])[:count] for n in parts[0]} if parts else {}
+
+
+class Spread(NamedTuple):
+    """Spread of one number over the samples that succeeded.
+
+    Attributes:
+        nominal: of the undisturbed mechanism.
+        mean, std: NaN where there is no sample (std: fewer than two).
+        low, high: smallest and largest.
+        worst: the value farthest from the nominal one.
+        sample: number of that sample, -1 where there is none.
+    """
+
+    nominal: float
+    mean: float
+    std: float
+    low: float
+    high: float
+    worst: float
+    sample: int
+
+
+def spread(values: np.ndarray, ok: np.ndarray, nominal: float) -> Spread:
+    """Mean, standard deviation and extremes of `values` (n,) over the samples that are `ok` (n,).
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.campaign import spread
+        >>> spread(np.array([1.0, np.nan, 3.0]), np.array([True, False, True]), 1.5).sample
+        2
+    """
+    rows = np.flatnonzero(ok)
+    x = np.asarray(values)[rows]
+    if not rows.size:
+        return Spread(nominal, *[float("nan")] * 5, -1)
+    far = int(np.argmax(np.abs(x - nominal)))
+    std = float(x.std(ddof=1)) if rows.size > 1 else float("nan")
+    return Spread(
+        nominal, float(x.mean()), std, float(x.min()), float(x.max()), float(x[far]), int(rows[far])
+    )

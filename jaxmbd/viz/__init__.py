@@ -1,0 +1,6 @@
+"""Pictures of results, with matplotlib."""
+
+from jaxmbd.viz.fan import curve_fan, histogram
+from jaxmbd.viz.suspension_corner import corner_figure
+
+__all__ = ["corner_figure", "curve_fan", "histogram"]

@@ -1,0 +1,59 @@
+"""Spread of many samples: a fan of curves, a histogram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BAND, LINE, WORST, GREY = "#4c78a8", "#1f3d5c", "#d1495b", "#5f6b76"
+
+
+def curve_fan(ax: Any, x: Any, curves: Any, nominal: Any, worst: int | None = None) -> None:
+    """The range of all curves, its middle 90 %, the nominal curve and that of one sample.
+
+    Args:
+        ax: matplotlib axes.
+        x: abscissa (n,).
+        curves: one a sample (samples, n); rows with NaN are left out.
+        nominal: (n,).
+        worst: number of a sample to draw on its own.
+    """
+    curves = np.asarray(curves)
+    good = curves[np.all(np.isfinite(curves), axis=1)]
+    if len(good):
+        low, high = np.percentile(good, [5.0, 95.0], axis=0)
+        every = dict(color=BAND, linewidth=0)
+        ax.fill_between(x, good.min(axis=0), good.max(axis=0), alpha=0.22, label="all", **every)
+        ax.fill_between(x, low, high, alpha=0.45, label="middle 90 %", **every)
+    if worst is not None and worst >= 0:
+        ax.plot(x, curves[worst], color=WORST, linewidth=1.4, label=f"worst: sample {worst}")
+    ax.plot(x, nominal, color=LINE, linewidth=1.8, label="as published")
+    tidy(ax)
+
+
+def histogram(ax: Any, values: Any, nominal: float, worst: float) -> None:
+    """How often which value occurs; the nominal and the worst one marked.
+
+    Args:
+        ax: matplotlib axes.
+        values: (samples,); NaN is left out.
+        nominal, worst: values to mark.
+    """
+    values = np.asarray(values)
+    values = values[np.isfinite(values)]
+    bins = min(40, max(5, int(np.sqrt(values.size))))
+    ax.hist(values, bins=bins, color=BAND, alpha=0.55, edgecolor="white", linewidth=0.4)
+    ax.axvline(nominal, color=LINE, linewidth=1.8)
+    ax.axvline(worst, color=WORST, linewidth=1.4)
+    ax.set_ylabel("samples")
+    tidy(ax)
+
+
+def tidy(ax: Any) -> None:
+    """Two spines, a light grid behind."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    ax.tick_params(colors=GREY, labelsize=8)
+    ax.grid(True, color="#e3e7eb", linewidth=0.6)
+    ax.set_axisbelow(True)
