@@ -130,12 +130,15 @@ def _rows(
 def _least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any) -> Array:
     """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``; W measures travel in mechanism lengths."""
     travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
+    if rows.shape[0] == 0:
+        return jnp.zeros(rows.shape[1], rows.dtype)
     weight = jnp.where(travel, mechanism_length(mech) ** 2, 1.0)
     gram = (rows * weight) @ rows.T
     size = jnp.trace(gram) / gram.shape[0]
     gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)
     tolerance = float(jnp.finfo(gram.dtype).eps) ** 0.64
-    return weight * (rows.T @ ldlt_solve(*ldlt_rank_revealing(gram, tolerance), rhs))
+    solution = ldlt_solve(*ldlt_rank_revealing(gram, tolerance), rhs[:, None])[:, 0]
+    return weight * (rows.T @ solution)
 
 
 @partial(jax.jit, static_argnums=0)

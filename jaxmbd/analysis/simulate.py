@@ -16,7 +16,7 @@ from jaxmbd.analysis.adaptive import adaptive_interval
 from jaxmbd.analysis.integrators import INTEGRATORS
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
-from jaxmbd.dynamics.kkt import factor_kkt, mechanism_length, row_scale, solve_kkt
+from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, row_scale, solve_kkt
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.model.mechanism import Mechanism
@@ -175,7 +175,7 @@ def _run(
 
     def interval(carry: tuple[Array, Array], n: Array) -> Any:
         steps = n * o.save_every + jnp.arange(o.save_every)
-        q, v = lax.scan(one, carry, steps)[0]
+        q, v = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
         t = o.t0 + o.dt * ((n + 1) * o.save_every).astype(q.dtype)
         drift = _drift(mech, t, q)
         trajectory = None if o.outputs_only else (q, v)
@@ -228,7 +228,7 @@ def _step(
             slip = closure_jacobian(m) @ v - closure_velocity(m)
             alpha = o.baumgarte_rate
             rhs = rhs - 2.0 * alpha * slip - alpha**2 * closure_residual(m)
-        return solve_kkt(factor_kkt(m), force, rhs, least_norm=False)[0]
+        return solve_kkt(kkt_system(m), force[:, None], rhs[:, None])[0][:, 0]
 
     if isinstance(o.method, str):
         q, v = INTEGRATORS[o.method](mech, acceleration, t, q, v, o.dt)
@@ -270,13 +270,10 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
         q, v = state
         m = motion_state(mech, q, v, t)
-        kkt, zero = factor_kkt(m), jnp.zeros_like(v)
-        change, _ = solve_kkt(kkt, zero, -closure_residual(m), least_norm=False)
         slip = closure_velocity(m) - closure_jacobian(m) @ v
-        return (
-            step_coordinates(mech, q, change),
-            v + solve_kkt(kkt, zero, slip, least_norm=False)[0],
-        )
+        errors = jnp.stack([-closure_residual(m), slip], axis=1)
+        change, _ = solve_kkt(kkt_system(m), jnp.zeros((v.shape[0], 2), v.dtype), errors)
+        return step_coordinates(mech, q, change[:, 0]), v + change[:, 1]
 
     return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
 
@@ -288,8 +285,7 @@ def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, o: _Option
             f"the initial state is not on the constraints: {open_joints(mech, q0, o.t0)}. Take q0 "
             "from assemble(...) and v0 from assemble_velocity(...)"
         )
-    m = motion_state(mech, q0, v0, o.t0)
-    check_determinate(m, factor_kkt(m))
+    check_determinate(mech, q0)
     bad = ~np.all(np.isfinite(np.asarray(solution.q)), axis=1)
     when = float(solution.t[int(np.argmax(bad))]) if bad.any() else o.t0
     raise ValueError(

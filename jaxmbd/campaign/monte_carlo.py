@@ -92,9 +92,7 @@ def evaluate(
     size = -(-size // len(devices)) * len(devices)
     mesh, spec = Mesh(np.array(devices), ("sample",)), PartitionSpec("sample")
     batched = jax.jit(
-        jax.shard_map(
-            jax.vmap(function), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False
-        )
+        jax.shard_map(jax.vmap(function), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     )
     parts = []
     for start in (progress or list)(range(0, count, size)):

@@ -176,7 +176,7 @@ def _kept(study: CornerStudy) -> np.ndarray:
 def run_corner(
     samples: int = 2000,
     seed: int = 0,
-    study: CornerStudy = CornerStudy(),
+    study: CornerStudy | None = None,
     *,
     inputs: dict[str, np.ndarray] | None = None,
     chunks: int = 8,
@@ -187,7 +187,7 @@ def run_corner(
     Args:
         samples: how many.
         seed: of the random numbers.
-        study: what is scattered and looked at.
+        study: what is scattered and looked at; by default as `CornerStudy` says.
         inputs: samples of the caller's own in place of drawn ones, each (n, …).
         chunks: in how many parts to evaluate.
         progress: wraps the iteration over the parts (`progress_bar`).
@@ -195,6 +195,7 @@ def run_corner(
     Returns:
         inputs and outputs of all samples, with units.
     """
+    study = study or CornerStudy()
     nominal = nominal_inputs()
     if inputs is None:
         scatter = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ from jaxmbd.dynamics.bias import (
     generalised_efforts,
     inertia_forces,
 )
-from jaxmbd.dynamics.kkt import KKT, factor_kkt, solve_kkt
+from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm, solve_kkt
 from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
@@ -55,20 +56,29 @@ def forward_dynamics(
         >>> round(float(vdot[0]), 6)
         9.81
     """
+    vdot, lam = _forward(mech, jnp.asarray(q), jnp.asarray(v), t, inputs)
+    if not isinstance(vdot, jax.core.Tracer) and np.isnan(np.asarray(vdot)).any():
+        check_determinate(mech, q)
+    return vdot, lam
+
+
+@eqx.filter_jit
+def _forward(
+    mech: Mechanism, q: Array, v: Array, t: Any, inputs: Inputs | None
+) -> tuple[Array, Array]:
     m = motion_state(mech, q, v, t)
     force, rhs = applied_forces(m, inputs)
-    kkt = factor_kkt(m)
-    check_determinate(m, kkt)
-    return solve_kkt(kkt, force, rhs)
+    system = kkt_system(m)
+    vdot, lam = solve_kkt(system, force[:, None], rhs[:, None])
+    return vdot[:, 0], least_norm(system, lam[:, 0])
 
 
-def check_determinate(m: MotionState, kkt: KKT) -> None:
-    """Raise, where the numbers can be seen, naming the motions that nothing determines."""
-    if isinstance(kkt.determinate, jax.core.Tracer):
-        return
-    loose = [
-        n for n, ok in zip(m.top.speed_names, np.asarray(kkt.determinate), strict=True) if not ok
-    ]
+def check_determinate(mech: Mechanism, q: Array) -> None:
+    """Raise, naming the motions that nothing determines; for the host."""
+    m = motion_state(mech, q)
+    system = kkt_system(m)
+    determinate = factor_kkt(system.singular, system.mass, system.jacobian).determinate
+    loose = [n for n, ok in zip(m.top.speed_names, np.asarray(determinate), strict=True) if not ok]
     if loose:
         raise ValueError(
             f"the motion along {loose} has neither inertia nor constraint: give the bodies that "

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
-from jaxmbd.dynamics.kkt import factor_kkt, solve_kkt
+from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
@@ -52,23 +52,19 @@ def inverse_dynamics(
     zero = jnp.zeros(m.top.nc, m.q.dtype)
     if actuated is None and m.top.nc == 0:
         return required, zero
-    kkt = factor_kkt(m)
+    system = kkt_system(m)
     if actuated is None:
         tau = required
     else:
-        tau, missing = _least_effort(m, kkt, required, _columns(m, actuated))
+        tau, missing = _least_effort(m, system, required, _columns(m, actuated))
         _check_actuated(m, actuated, missing)
         tau = jnp.where(jnp.any(missing), jnp.nan, tau)
         required = required - tau
-    _, reaction = solve_kkt(kkt, required, zero)
+    _, reaction = solve_kkt(system, required[:, None], zero[:, None])
+    reaction = least_norm(system, reaction[:, 0])
     if actuated is None:
-        tau = required + _transpose(m, kkt, reaction)
+        tau = required + system.jacobian.T @ (reaction / system.scale)
     return tau, -reaction
-
-
-def _transpose(m: MotionState, kkt: Any, multipliers: Array) -> Array:
-    """``Jᵀ λ`` for unscaled multipliers."""
-    return kkt.jacobian.T @ (multipliers / kkt.scale)
 
 
 def _columns(m: MotionState, actuated: Sequence[str]) -> np.ndarray:
@@ -85,25 +81,22 @@ def _columns(m: MotionState, actuated: Sequence[str]) -> np.ndarray:
 
 
 def _least_effort(
-    m: MotionState, kkt: Any, required: Array, columns: np.ndarray
+    m: MotionState, system: System, required: Array, columns: np.ndarray
 ) -> tuple[Array, Array]:
     """Least τ on `columns` whose motion is that of `required`, and the speeds it cannot move.
 
     With ``K = M⁻¹ − M⁻¹Jᵀ A⁻¹ J M⁻¹`` the motion that a force causes, ``K E τ = K required``.
     """
-    zero = jnp.zeros(m.top.nc, m.q.dtype)
-
-    def motion(force: Array) -> Array:
-        return solve_kkt(kkt, force, zero, least_norm=False)[0]
-
-    eye = np.eye(m.top.nv)[columns]
-    response = jax.vmap(motion)(jnp.asarray(eye, m.q.dtype)).T
-    wanted = motion(required)
+    eye = jnp.asarray(np.eye(m.top.nv)[:, columns], m.q.dtype)
+    forces = jnp.concatenate([eye, required[:, None]], axis=1)
+    motions, _ = solve_kkt(system, forces, jnp.zeros((m.top.nc, forces.shape[1]), m.q.dtype))
+    response, wanted = motions[:, :-1], motions[:, -1]
     eps = float(jnp.finfo(m.q.dtype).eps)
     factors = ldlt_rank_revealing(response @ response.T, eps**0.64)
-    effort = response.T @ ldlt_solve(*factors, wanted)
-    missing = jnp.abs(response @ effort - wanted) > eps**0.4 * (1e-300 + jnp.max(jnp.abs(wanted)))
-    return jnp.asarray(eye, m.q.dtype).T @ effort, missing
+    effort = response.T @ ldlt_solve(*factors, wanted[:, None])[:, 0]
+    size = jnp.max(jnp.abs(wanted))
+    missing = jnp.abs(response @ effort - wanted) > eps**0.4 * (1e-300 + size)
+    return eye @ effort, missing
 
 
 def _check_actuated(m: MotionState, actuated: Sequence[str], missing: Array) -> None:

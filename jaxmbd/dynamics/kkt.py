@@ -7,7 +7,8 @@ the multipliers of least norm are found on request.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,28 +29,38 @@ from jaxmbd.spatial.factor import (
 )
 
 
-class KKT(NamedTuple):
-    """A factored KKT system; rows of J are scaled so that all multipliers are in newtons.
+class System(NamedTuple):
+    """The matrices of a KKT system; rows of J are scaled so that all multipliers are in newtons.
+
+    Attributes:
+        mass: M (nv, nv).
+        jacobian: scaled J (nc, nv).
+        scale: (nc,) that was applied to the rows.
+        singular: whether M may be singular, as bodies are known to lack inertia.
+    """
+
+    mass: Array
+    jacobian: Array
+    scale: Array
+    singular: bool
+
+
+class Factors(NamedTuple):
+    """Factors of a KKT system.
 
     Attributes:
         lower, pivots: ``Lᵀ D L`` of M, or of ``M + α JᵀJ``.
-        alpha: α, or zero.
-        jacobian: scaled J (nc, nv).
+        alpha: α, or None.
         half: ``L⁻ᵀ Jᵀ`` (nv, nc).
-        schur, schur_pivots, kept: rank-revealing factors of A; `kept` is false in redundant rows.
-        scale: (nc,) that was applied to the rows.
+        schur: rank-revealing factors of A: lower, pivots, and which rows are kept.
         determinate: (nv,), false where a pivot shows neither inertia nor constraint.
     """
 
     lower: Array
     pivots: Array
-    alpha: Array | float
-    jacobian: Array
+    alpha: Array | None
     half: Array
-    schur: Array
-    schur_pivots: Array
-    kept: Array
-    scale: Array
+    schur: tuple[Array, Array, Array]
     determinate: Array
 
 
@@ -70,68 +81,91 @@ def row_scale(m: MotionState) -> Array:
     return jnp.where(moment, mechanism_length(m.mech), 1.0).astype(m.q.dtype)
 
 
-def factor_kkt(m: MotionState) -> KKT:
-    """Factor the KKT system at a configuration.
-
-    Where bodies are known to lack inertia (``topology.light``) M may be singular, and
-    ``M + α JᵀJ`` is factored instead: with ``f + α Jᵀ c`` for f it has the same solution.
-    """
-    mass, scale = joint_space_inertia(m), row_scale(m)
+def kkt_system(m: MotionState) -> System:
+    """The KKT matrices at a configuration."""
+    scale = row_scale(m)
     jacobian = scale[:, None] * closure_jacobian(m)
-    alpha: Array | float = 0.0
-    if m.top.light and m.top.nc:
+    return System(joint_space_inertia(m), jacobian, scale, bool(m.top.light) and m.top.nc > 0)
+
+
+def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
+    """Factor a KKT system.
+
+    Where M may be singular, ``M + α JᵀJ`` is factored instead: with ``f + α Jᵀ c`` for f it has the
+    same solution.
+    """
+    eps = float(jnp.finfo(mass.dtype).eps)
+    alpha = None
+    if singular:
         rows = jnp.sum(jacobian * jacobian)
         alpha = jax.lax.stop_gradient(jnp.trace(mass) / jnp.where(rows > 0.0, rows, 1.0))
         mass = mass + alpha * (jacobian.T @ jacobian)
     lower, pivots = ltdl(mass)
-    eps = jnp.finfo(m.q.dtype).eps
     determinate = pivots > 64.0 * eps * jnp.diagonal(mass)
-    if m.top.nc == 0:
-        none = jnp.zeros((0, 0), m.q.dtype)
-        empty = none[0:0].reshape(0)
-        half = jnp.zeros((m.top.nv, 0), m.q.dtype)
-        kept = jnp.zeros(0, bool)
-        return KKT(lower, pivots, alpha, jacobian, half, none, empty, kept, scale, determinate)
+    pivots = jnp.where(determinate, pivots, 1.0)
+    if jacobian.shape[0] == 0:
+        none = jnp.zeros((0, 0), mass.dtype)
+        schur = (none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
+        return Factors(lower, pivots, alpha, jacobian.T, schur, determinate)
     half = ltdl_backward(lower, jacobian.T)
-    schur = half.T @ (half / jnp.where(determinate, pivots, 1.0)[:, None])
-    factors = ldlt_rank_revealing(schur, float(eps) ** 0.64)
-    return KKT(lower, pivots, alpha, jacobian, half, *factors, scale, determinate)
+    schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), eps**0.64)
+    return Factors(lower, pivots, alpha, half, schur, determinate)
 
 
-def solve_kkt(
-    kkt: KKT, force: Array, rhs: Array, *, least_norm: bool = True
+def _substitute(k: Factors, jacobian: Array, force: Array, rhs: Array) -> tuple[Array, Array]:
+    """x (nv, m) and basic λ (nc, m) from the factors."""
+    if jacobian.shape[0] == 0:
+        y = ltdl_backward(k.lower, force)
+        return ltdl_forward(k.lower, y / k.pivots[:, None]), rhs
+    if k.alpha is not None:
+        force = force + k.alpha * (jacobian.T @ rhs)
+    y = ltdl_backward(k.lower, force)
+    multipliers = ldlt_solve(*k.schur, rhs - k.half.T @ (y / k.pivots[:, None]))
+    y = y + k.half @ multipliers
+    return ltdl_forward(k.lower, y / k.pivots[:, None]), multipliers
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _solve(
+    singular: bool, mass: Array, jacobian: Array, force: Array, rhs: Array
 ) -> tuple[Array, Array]:
-    """X (nv,) and λ (nc,) of ``M x = force + Jᵀ λ``, ``J x = rhs``.
+    k = factor_kkt(singular, mass, jacobian)
+    x, multipliers = _substitute(k, jacobian, force, rhs)
+    return jnp.where(jnp.all(k.determinate), x, jnp.nan), multipliers
 
-    NaN where a motion has neither inertia nor constraint.
+
+@_solve.defjvp
+def _solve_jvp(singular: bool, primals: Any, tangents: Any) -> Any:
+    """``K ẋ = ḃ − K̇ x`` with the factors of K: nothing is differentiated through them."""
+    mass, jacobian, force, rhs = primals
+    dmass, djacobian, dforce, drhs = tangents
+    k = factor_kkt(singular, mass, jacobian)
+    x, multipliers = _substitute(k, jacobian, force, rhs)
+    dforce = dforce - dmass @ x + djacobian.T @ multipliers
+    tangent = _substitute(k, jacobian, dforce, drhs - djacobian @ x)
+    return (jnp.where(jnp.all(k.determinate), x, jnp.nan), multipliers), tangent
+
+
+def solve_kkt(system: System, force: Array, rhs: Array) -> tuple[Array, Array]:
+    """x (nv, m) and λ (nc, m) of ``M x = force + Jᵀ λ``, ``J x = rhs``, for m right sides.
+
+    λ is zero in redundant rows; x is NaN where a motion has neither inertia nor constraint.
 
     Args:
-        kkt: the factored system.
-        force: (nv,).
-        rhs: (nc,).
-        least_norm: give redundant multipliers their least norm (moments over the mechanism's
-            length); x is the same either way.
+        system: the matrices.
+        force: (nv, m).
+        rhs: (nc, m), of the rows as they were before scaling.
     """
-    if kkt.scale.shape[0] == 0:
-        x = _inertia_solve(kkt, ltdl_backward(kkt.lower, force[:, None])[:, 0])
-        return _where_determinate(kkt, x), rhs
-    rhs = kkt.scale * rhs
-    if not isinstance(kkt.alpha, float):
-        force = force + kkt.alpha * (kkt.jacobian.T @ rhs)
-    y = ltdl_backward(kkt.lower, force[:, None])[:, 0]
-    pivots = jnp.where(kkt.determinate, kkt.pivots, 1.0)
-    b = rhs - kkt.half.T @ (y / pivots)
-    multipliers = ldlt_solve(kkt.schur, kkt.schur_pivots, kkt.kept, b)
-    x = _inertia_solve(kkt, y + kkt.half @ multipliers)
-    if least_norm:
-        multipliers = minimum_norm(kkt.schur, kkt.kept, multipliers)
-    return _where_determinate(kkt, x), _where_determinate(kkt, kkt.scale * multipliers)
+    scale = system.scale[:, None]
+    x, multipliers = _solve(
+        system.singular, system.mass, system.jacobian, force, scale * rhs
+    )
+    return x, scale * multipliers
 
 
-def _inertia_solve(kkt: KKT, y: Array) -> Array:
-    pivots = jnp.where(kkt.determinate, kkt.pivots, 1.0)
-    return ltdl_forward(kkt.lower, (y / pivots)[:, None])[:, 0]
-
-
-def _where_determinate(kkt: KKT, x: Array) -> Array:
-    return jnp.where(jnp.all(kkt.determinate), x, jnp.nan)
+def least_norm(system: System, multipliers: Array) -> Array:
+    """λ (nc,) of least norm (moments over the mechanism's length) with the same ``Jᵀ λ``."""
+    if multipliers.shape[0] < 2:
+        return multipliers
+    lower, _, kept = factor_kkt(system.singular, system.mass, system.jacobian).schur
+    return system.scale * minimum_norm(lower, kept, multipliers / system.scale)

@@ -61,7 +61,7 @@ def joint_reactions(
         add_pair(wrenches, name, -moment, -force)
     out = {}
     for name in m.top.cut:
-        w = mech.joint(name).wrenches(*m.offset(name)) @ lam[m.top.layout[name].rows]
+        w = m.wrenches(name)[0] @ lam[m.top.layout[name].rows]
         out[name] = w
         add_pair(wrenches, name, -w[:3], -w[3:])
     out |= _tree_reactions(m, wrenches)

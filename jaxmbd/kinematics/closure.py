@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,7 +16,7 @@ from jax import Array
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.rotations import cross, skew
+from jaxmbd.spatial.rotations import cross
 
 
 def closure_residual(m: MotionState) -> Array:
@@ -39,7 +38,7 @@ def closure_jacobian(m: MotionState) -> Array:
     blocks = [jnp.zeros((0, m.top.nv), m.q.dtype)]
     for name in m.top.cut:
         joint = m.mech.joint(name)
-        w = joint.wrenches(*m.offset(name))
+        w, _ = m.wrenches(name)
         x = m.position(joint.b, joint.point_b)
         signs = column_signs(m, joint.a, joint.b)
         at_point = m.pos.linear + cross(m.pos.angular, x - m.pos.column_com)
@@ -93,17 +92,13 @@ def _row_acceleration(m: MotionState, acc: Accelerations, name: str) -> Array:
     at O slips back along it with U.
     """
     joint = m.mech.joint(name)
-    r_a, r_b, d = m.offset(name)
     x = m.position(joint.b, joint.point_b)
     spin, slide = m.relative_twist(name)
-    w_a, w_b = m.angular_velocity(joint.a), m.angular_velocity(joint.b)
-    d_rate = m.velocity_at(joint.b, x) - m.velocity_at(joint.a, x - d)
-    tangent = (skew(w_a) @ r_a, skew(w_b) @ r_b, d_rate)
-    w, w_rate = jax.jvp(joint.wrenches, (r_a, r_b, d), tangent)
+    w, w_rate = m.wrenches(name)
     alpha_b, acc_b = _acceleration_at(m, acc, joint.b, x)
     alpha_a, acc_a = _acceleration_at(m, acc, joint.a, x)
     angular = alpha_b - alpha_a
-    linear = acc_b - acc_a - cross(w_a, slide)
+    linear = acc_b - acc_a - cross(m.angular_velocity(joint.a), slide)
     return w[:3].T @ angular + w[3:].T @ linear + w_rate[:3].T @ spin + w_rate[3:].T @ slide
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -18,7 +19,7 @@ from jaxmbd.kinematics.propagation import (
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.spatial.factor import ltdl, ltdl_backward, ltdl_forward
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.spatial.rotations import cross, skew
 from jaxmbd.topology import topology
 
 
@@ -38,6 +39,8 @@ class MotionState:
         self.mech, self.q, self.v, self.t = mech, q, v, t
         self.pos, self.vel = pos, vel
         self.top = topology(mech)
+        self._offsets: dict[str, tuple[Array, Array, Array]] = {}
+        self._wrenches: dict[str, tuple[Array, Array]] = {}
 
     def rotation(self, body: str) -> Array:
         """Rotation (3, 3) from the drawn orientation."""
@@ -75,9 +78,22 @@ class MotionState:
 
     def offset(self, name: str) -> tuple[Array, Array, Array]:
         """Rotations of a joint's two bodies, and the vector between its halves, world axes."""
-        joint = self.mech.joint(name)
-        d = self.position(joint.b, joint.point_b) - self.position(joint.a, joint.point_a)
-        return self.rotation(joint.a), self.rotation(joint.b), d
+        if name not in self._offsets:
+            joint = self.mech.joint(name)
+            d = self.position(joint.b, joint.point_b) - self.position(joint.a, joint.point_a)
+            self._offsets[name] = self.rotation(joint.a), self.rotation(joint.b), d
+        return self._offsets[name]
+
+    def wrenches(self, name: str) -> tuple[Array, Array]:
+        """Constraint wrenches W (6, rows) of a cut joint at b's point, world axes, and Ẇ."""
+        if name not in self._wrenches:
+            joint, (r_a, r_b, d) = self.mech.joint(name), self.offset(name)
+            x = self.position(joint.b, joint.point_b)
+            d_rate = self.velocity_at(joint.b, x) - self.velocity_at(joint.a, x - d)
+            spins = (skew(self.angular_velocity(body)) for body in (joint.a, joint.b))
+            rates = tuple(s @ r for s, r in zip(spins, (r_a, r_b), strict=True))
+            self._wrenches[name] = jax.jvp(joint.wrenches, (r_a, r_b, d), (*rates, d_rate))
+        return self._wrenches[name]
 
     def relative_twist(self, name: str) -> tuple[Array, Array]:
         """Twist of b relative to a at b's joint point, world axes."""

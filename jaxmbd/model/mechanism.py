@@ -102,7 +102,7 @@ class Mechanism(eqx.Module):
         parts = (bodies, joints, forces, drives, named, gravity)
         dtype = _dtype(parts)
         self.bodies, self.joints, self.forces, self.drives, self.points, self.gravity = (
-            jax.tree_util.tree_map(lambda x: _cast(x, dtype), part) for part in parts
+            _cast_all(part, dtype) for part in parts
         )
         self.structure = Structure(
             bodies=tuple(bodies),
@@ -122,6 +122,33 @@ class Mechanism(eqx.Module):
     def astype(self, dtype: Any) -> Mechanism:
         """The same mechanism with all its numbers in `dtype`."""
         return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), self)
+
+    def replace(self, **parts: Any) -> Mechanism:
+        """A mechanism with some parts changed or added; names keep their order of declaration.
+
+        Args:
+            **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=`` are merged by
+                name over what is there; ``gravity=`` and ``cut=`` replace it.
+
+        Example:
+            >>> import jaxmbd as mbd
+            >>> m = mbd.zoo.simple_pendulum()
+            >>> driven = m.replace(forces={"motor": mbd.JointTorque("hinge", torque=1.0)})
+            >>> list(driven.forces)
+            ['motor']
+        """
+        s = self.structure
+        order = {
+            "bodies": s.bodies,
+            "joints": [e.name for e in s.joints],
+            "forces": s.forces,
+            "drives": [d[0] for d in s.drives],
+            "points": s.points,
+        }
+        old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
+        new = {key: {**old[key], **parts.pop(key, {})} for key in order}
+        new |= {"gravity": self.gravity, "cut": s.cut} | parts
+        return Mechanism(**new)
 
     def point(self, ref: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point given by name, reference or coordinates."""
@@ -183,6 +210,12 @@ def _dtype(parts: Any) -> Any:
             "gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"
         )
     return np.dtype(np.float64)
+
+
+def _cast_all(part: Any, dtype: Any) -> Any:
+    if isinstance(part, dict):  # tree_map would sort the names
+        return {name: _cast_all(x, dtype) for name, x in part.items()}
+    return jax.tree_util.tree_map(lambda x: _cast(x, dtype), part)
 
 
 def _cast(x: Any, dtype: Any) -> Any:

@@ -53,15 +53,18 @@ def ldlt_rank_revealing(
 
     `A` is scaled to a unit diagonal first, so a pivot is the squared sine of the angle between a
     row and the span of those before it. Where that is below `tolerance` the row is redundant:
-    its pivot is set to one and its column to zero, exactly as a semidefinite matrix demands.
+    its pivot is set to one and its column to zero, exactly as a semidefinite matrix demands. So is
+    a row that is rounding beside the others (a planar loop's moment rows).
 
     Returns:
         `L` (n, n) of the matrix itself, `D` (n,), and `kept` (n,), false for redundant rows.
     """
     n = a.shape[0]
     diagonal = jnp.diagonal(a)
-    scale = jnp.sqrt(jnp.where(diagonal > 0.0, diagonal, 1.0))
-    s = a / (scale[:, None] * scale[None, :])
+    noise = (64.0 * float(jnp.finfo(a.dtype).eps)) ** 2 * jnp.max(diagonal)
+    real = diagonal > noise
+    scale = jnp.sqrt(jnp.where(real, diagonal, 1.0))
+    s = jnp.where(real[:, None] & real[None, :], a / (scale[:, None] * scale[None, :]), 0.0)
     columns, pivots, kept = [], [], []
     for k in range(n):
         d = s[0, 0]
@@ -80,15 +83,14 @@ def ldlt_solve(
     lower: Float[Array, "n n"],
     pivots: Float[Array, " n"],
     kept: Bool[Array, " n"],
-    b: Float[Array, " n"],
-) -> Float[Array, " n"]:
+    b: Float[Array, "n m"],
+) -> Float[Array, "n m"]:
     """The basic solution of ``A x = b``: zero in the rows that `ldlt_rank_revealing` skipped."""
-    y = _unit_lower_solve(
-        jnp.where(kept[:, None], lower, jnp.eye(lower.shape[0], dtype=b.dtype)),
-        jnp.where(kept, b, 0.0)[:, None],
-    )
-    y = jnp.where(kept[:, None], y / pivots[:, None], 0.0)
-    return _unit_lower_transpose_solve(jnp.where(kept[:, None], lower, 0.0), y, kept)[:, 0]
+    kept = kept[:, None]
+    eye = jnp.eye(lower.shape[0], dtype=b.dtype)
+    y = _unit_lower_solve(jnp.where(kept, lower, eye), jnp.where(kept, b, 0.0))
+    y = jnp.where(kept, y / pivots[:, None], 0.0)
+    return _unit_lower_transpose_solve(jnp.where(kept, lower, 0.0), y, kept[:, 0])
 
 
 def minimum_norm(
@@ -109,7 +111,7 @@ def minimum_norm(
         jnp.where(kept[:, None], lower, 0.0), coupling, kept
     )
     gram, pivots, full = ldlt_rank_revealing(z.T @ z + jnp.diag(1.0 - redundant), 0.0)
-    return x - z @ ldlt_solve(gram, pivots, full, z.T @ x)
+    return x - z @ ldlt_solve(gram, pivots, full, (z.T @ x)[:, None])[:, 0]
 
 
 def _unit_lower_solve(lower: Array, b: Array) -> Array:

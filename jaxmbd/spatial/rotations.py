@@ -19,29 +19,27 @@ _OFF_1 = np.cross(_OFF_AXIS, [1.0, 0.0, 0.0])
 _OFF_1 /= np.linalg.norm(_OFF_1)
 _OFF_2 = np.cross(_OFF_AXIS, _OFF_1)
 
+# ã_ij = _SKEW[i, j, k] a_k: minus the permutation symbol.
+_SKEW = np.zeros((3, 3, 3))
+_SKEW[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = -1.0
+_SKEW[[1, 2, 0], [0, 1, 2], [2, 0, 1]] = 1.0
+
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product over the last axis, written out so that zeros stay literal zeros."""
-    ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
-    bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    return jnp.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+    """Cross product over the last axis: ``(a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)``."""
+    aa = jnp.concatenate([a, a], axis=-1)
+    bb = jnp.concatenate([b, b], axis=-1)
+    return aa[..., 1:4] * bb[..., 2:5] - aa[..., 2:5] * bb[..., 1:4]
 
 
 def skew(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The cross-product matrix ``ã``, with ``ã b = a × b`` (Hanzaki et al. 2009, (4))."""
-    zero = jnp.zeros_like(a[0])
-    return jnp.stack(
-        [
-            jnp.stack([zero, -a[2], a[1]]),
-            jnp.stack([a[2], zero, -a[0]]),
-            jnp.stack([-a[1], a[0], zero]),
-        ]
-    )
+    return jnp.asarray(_SKEW, a.dtype) @ a
 
 
 def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """The vector of the skew part of `m`: ``vee(skew(a)) = a``."""
-    return 0.5 * jnp.stack([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+    return jnp.tensordot(m, jnp.asarray(0.5 * _SKEW, m.dtype), 2)
 
 
 def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
@@ -51,8 +49,9 @@ def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
 
 def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
     """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
-    k = skew(axis)
-    return jnp.eye(3, dtype=axis.dtype) + jnp.sin(angle) * k + (1.0 - jnp.cos(angle)) * (k @ k)
+    s, c = jnp.sin(angle), jnp.cos(angle)
+    eye = jnp.eye(3, dtype=axis.dtype)
+    return c * eye + s * skew(axis) + (1.0 - c) * jnp.outer(axis, axis)
 
 
 def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:

@@ -27,7 +27,7 @@ def curve_fan(ax: Any, x: Any, curves: Any, nominal: Any, worst: int | None = No
         ax.fill_between(x, good.min(axis=0), good.max(axis=0), alpha=0.22, label="all", **every)
         ax.fill_between(x, low, high, alpha=0.45, label="middle 90 %", **every)
     if worst is not None and worst >= 0:
-        ax.plot(x, curves[worst], color=WORST, linewidth=1.4, label=f"worst: sample {worst}")
+        ax.plot(x, curves[worst], color=WORST, linewidth=1.4, label="worst sample")
     ax.plot(x, nominal, color=LINE, linewidth=1.8, label="as published")
     tidy(ax)
 
@@ -38,7 +38,8 @@ def histogram(ax: Any, values: Any, nominal: float, worst: float) -> None:
     Args:
         ax: matplotlib axes.
         values: (samples,); NaN is left out.
-        nominal, worst: values to mark.
+        nominal: value to mark.
+        worst: another.
     """
     values = np.asarray(values)
     values = values[np.isfinite(values)]

@@ -70,4 +70,4 @@ def _histogram(ax: Any, results: Results, name: str) -> None:
     s = spread(variable.values, results.ok, float(results.nominal[name]))
     histogram(ax, factor * variable.values, factor * s.nominal, factor * s.worst)
     ax.set_xlabel(f"{variable.text} [{unit}]", fontsize=9)
-    ax.set_title(f"std {factor * s.std:.3g}, worst sample {s.sample}", fontsize=8)
+    ax.set_title(f"std {factor * s.std:.3g} {unit}, worst sample {s.sample}", fontsize=8)

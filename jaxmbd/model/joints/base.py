@@ -49,7 +49,7 @@ class Joint(eqx.Module):
     @property
     def points(self) -> dict[str, Any]:
         """Field name to point, for the halves that are given."""
-        names = ("at", "at_b", "at_a")
+        names = ("at", "at_a", "at_b")
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
 
     @property
