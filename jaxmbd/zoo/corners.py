@@ -7,10 +7,10 @@ is a massless `Rod`, the tyre is replaced by a vertical force at the wheel's cen
 the drive shaft is left out. Each corner has two degrees of freedom, the wheel's travel and its
 spin; as drawn it is not in static equilibrium.
 
-`points` moves hardpoints: a dictionary of those that differ from the published ones. The axis of an
-arm's hinge runs through its two inboard points (``…_front``, ``…_rear``), which therefore enter
-through this argument only; all others are also `points` of the mechanism. Centres of mass and
-inertias stay where they were published.
+`points` moves hardpoints: a dictionary of those that differ from the published ones. All are
+`points` of the mechanism: the axis of an arm's hinge runs through its two inboard points
+(``…_front``, ``…_rear``) and follows them. Centres of mass and inertias stay where they were
+published.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ from jaxmbd.zoo.drawing import (
     moved,
     published,
     turned_inertia,
-    unit_vector,
-    without,
 )
 
 _Y = (0.0, 1.0, 0.0)
+_STRUT = ("strut_bottom", "strut_top")
 _GLOBAL = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -48,10 +47,9 @@ def _body(data: Mapping[str, Any], com: Any = None) -> Body:
     return Body(data["mass"], com=data["com"] if com is None else com, inertia=inertia)
 
 
-def _hinge(body: str, points: Mapping[str, Any], arm: str) -> Revolute:
-    """An arm's hinge through its two inboard points, placed midway."""
-    front, rear = points[f"{arm}_front"], points[f"{arm}_rear"]
-    return Revolute("ground", body, at=middle(front, rear), axis=front - rear)
+def _hinge(body: str, arm: str) -> Revolute:
+    """An arm's hinge through its two inboard points."""
+    return Revolute("ground", body, at=f"{arm}_front", axis=(f"{arm}_rear", f"{arm}_front"))
 
 
 def _wheel_and_track_rod() -> dict[str, Any]:
@@ -107,8 +105,8 @@ def double_wishbone(
     return Mechanism(
         bodies={name: _body(body) for name, body in bodies.items()},
         joints={
-            "rev_uca": _hinge("uca", p, "upper_arm"),
-            "rev_lca": _hinge("lca", p, "lower_arm"),
+            "rev_uca": _hinge("uca", "upper_arm"),
+            "rev_lca": _hinge("lca", "lower_arm"),
             "sph_uca": Spherical("uca", "upright", at="upper_arm_ball"),
             "sph_lca": Spherical("lca", "upright", at="lower_arm_ball"),
             **_wheel_and_track_rod(),
@@ -118,7 +116,7 @@ def double_wishbone(
             SpringDamper("ground", "lca", **shock_ends, damping=damping),
             wheel_load,
         ),
-        points=without(p, "upper_arm_front", "upper_arm_rear", "lower_arm_front", "lower_arm_rear"),
+        points=p,
         gravity=downward(gravity, 2),
     )
 
@@ -162,7 +160,7 @@ def multi_link(
     return Mechanism(
         bodies={name: _body(body) for name, body in data["bodies"].items()},
         joints={
-            "rev_ua": _hinge("upper_arm", p, "upper_arm"),
+            "rev_ua": _hinge("upper_arm", "upper_arm"),
             "sph_ua": Spherical("upper_arm", "upright", at="upper_arm_ball"),
             "univ_lat": Universal("lateral", "ground", "lateral_inboard", *axes["univ_lat"]),
             "sph_lat": Spherical("lateral", "upright", at="lateral_ball"),
@@ -177,7 +175,7 @@ def multi_link(
             SpringDamper("ground", "trailing", **shock_ends, damping=damping),
             wheel_load,
         ),
-        points=without(p, "upper_arm_front", "upper_arm_rear"),
+        points=p,
         gravity=downward(gravity, 2),
     )
 
@@ -221,13 +219,12 @@ def macpherson(
     top, bottom = p["strut_top"], p["strut_bottom"]
     ends = dict(at_a="strut_top", at_b="strut_bottom")
     coms = {"strut": middle(top, bottom)}
-    line = unit_vector(top - bottom)
     return Mechanism(
         bodies={n: _body(body, coms.get(n)) for n, body in data["bodies"].items()},
         joints={
-            "rev_lca": _hinge("lca", p, "lower_arm"),
+            "rev_lca": _hinge("lca", "lower_arm"),
             "sph_lca": Spherical("lca", "upright", at="lower_arm_ball"),
-            "cyl_strut": Cylindrical("upright", "strut", at="strut_bottom", axis=line),
+            "cyl_strut": Cylindrical("upright", "strut", "strut_bottom", _STRUT),
             "univ_strut": Universal("ground", "strut", "strut_top", *axes["univ_strut"]),
             **_wheel_and_track_rod(),
         },
@@ -238,6 +235,6 @@ def macpherson(
             SpringDamper("ground", "upright", **ends, damping=damping),
             wheel_load,
         ),
-        points=without(p, "lower_arm_front", "lower_arm_rear"),
+        points=p,
         gravity=downward(gravity, 2),
     )

@@ -73,8 +73,3 @@ def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dic
     if unknown:
         raise ValueError(f"points= names {unknown}, which are no hardpoints here: {list(points)}")
     return {name: number(overrides.get(name, x)) for name, x in points.items()}
-
-
-def without(points: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The points but for some."""
-    return {name: x for name, x in points.items() if name not in names}

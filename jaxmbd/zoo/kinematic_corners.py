@@ -30,10 +30,11 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.zoo.drawing import downward, middle, moved, published, without
+from jaxmbd.zoo.drawing import downward, middle, moved, published
 
 _X = (1.0, 0.0, 0.0)
 _Y = (0.0, 1.0, 0.0)
+_STRUT = ("lower_wishbone_outboard", "strut_top")
 _LINKS = ("upper_front_link", "upper_rear_link", "lower_front_link", "lower_rear_link")
 
 
@@ -48,9 +49,10 @@ def _body(mass: float, radius: float, *points: Any) -> Body:
 
 
 def _wishbone(p: Mapping[str, Any], name: str) -> tuple[Body, Revolute]:
-    """A wishbone's body and its hinge through the two inboard points, placed midway."""
+    """A wishbone's body and its hinge through the two inboard points."""
     front, rear = p[f"{name}_inboard_front"], p[f"{name}_inboard_rear"]
-    hinge = Revolute("ground", name, at=middle(front, rear), axis=front - rear)
+    ends = (f"{name}_inboard_rear", f"{name}_inboard_front")
+    hinge = Revolute("ground", name, at=ends[1], axis=ends)
     return _body(2.0, 0.15, front, rear, p[f"{name}_outboard"]), hinge
 
 
@@ -101,9 +103,7 @@ def double_wishbone_kinematic(
             "upper_ball": Spherical("upper_wishbone", "upright", at="upper_wishbone_outboard"),
             **_steering(),
         },
-        points=without(
-            p, *(f"{s}_wishbone_inboard_{e}" for s in ("lower", "upper") for e in ("front", "rear"))
-        ),
+        points=p,
         gravity=downward(gravity, 2),
     )
 
@@ -147,10 +147,10 @@ def macpherson_kinematic(points: Mapping[str, Any] | None = None, gravity: Any =
             "lower_wishbone": hinge,
             "lower_ball": Spherical("lower_wishbone", "upright", at="lower_wishbone_outboard"),
             "strut_top": Universal("ground", "strut", at="strut_top", axis_a=_X, axis_b=across),
-            "strut": Cylindrical("upright", "strut", at="strut_top", axis=line),
+            "strut": Cylindrical("upright", "strut", at="strut_top", axis=_STRUT),
             **_steering(),
         },
-        points=without(p, "lower_wishbone_inboard_front", "lower_wishbone_inboard_rear"),
+        points=p,
         gravity=downward(gravity, 2),
     )
 
