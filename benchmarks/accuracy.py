@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 import traceback
@@ -19,11 +20,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent))  # a checkout that is not installed
 
 import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    jax.config.update("jax_compilation_cache_dir", str(HERE.parent / ".cache" / "jax"))
 
 from accuracy_cases import KINDS  # noqa: E402
 from accuracy_cases.report import Row, failed, table, unsupported  # noqa: E402

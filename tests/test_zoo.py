@@ -209,7 +209,8 @@ def test_multi_link_and_macpherson_published_values():
     for joint in (lateral, multi_link.joints["univ_tl"], strut.joints["univ_strut"]):
         assert abs(joint.axis_a @ joint.axis_b) < 1e-15
     np.testing.assert_allclose(
-        unit(strut.joint("cyl_strut").axis), [-0.12051262538976, -0.20085422859306, 0.97218017156181]
+        unit(strut.joint("cyl_strut").axis),
+        [-0.12051262538976, -0.20085422859306, 0.97218017156181],
     )
     np.testing.assert_allclose(strut.com("strut"), [-0.094512535, 0.81914575, 0.4137268])
     spring = strut.forces["spring"]

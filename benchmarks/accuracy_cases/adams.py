@@ -167,7 +167,7 @@ def _spring(case: dict[str, Any], words: str) -> Any:
 def _compare(
     name: str, case: dict[str, Any], mech: Any, joint: str | None, series: Series, stated: float
 ) -> list[Row]:
-    kept = series.columns["t"] <= SPAN + 1e-9
+    kept = series.times <= SPAN + 1e-9
     wanted = {k: c for k, c in COLUMNS.items() if all(n in series.columns for n in c)}
     if joint is None:
         wanted.pop("joint force", None)
@@ -181,7 +181,7 @@ def _compare(
         return {k: x for k, x in _observed(mech, joint, turn, t, q, v).items() if k in wanted}
 
     allowed = _allowed(theirs, stated)
-    motion = integrate(mech, q0, v0, series.columns["t"][kept], observe, {"position": stated})
+    motion = integrate(mech, q0, v0, series.times[kept], observe, {"position": stated})
     rows = []
     for key, ours in motion.values.items():
         if key == "orientation":  # a quaternion and its negative are one orientation

@@ -192,13 +192,15 @@ def _observed(
     }
     out["trackrod_inboard"] = at("rack", points["trackrod_inboard"])
     axle = out["axle_outboard"] - out["axle_inboard"]
+    side = 1.0 if outboard[1] > 0.0 else -1.0  # the angles are those of a left wheel, or mirrored
+    seen = axle * jnp.array([1.0, side, 1.0])
     wheel = at("upright", centre)
-    toe = jnp.rad2deg(zoo.toe_angle(axle))
+    toe = jnp.rad2deg(zoo.toe_angle(seen))
     out |= {
         "axle_midpoint": 0.5 * (out["axle_outboard"] + out["axle_inboard"]),
         "wheel_center": wheel,
         "wheel_travel": wheel[2] - MM * centre[2],
-        "camber": jnp.rad2deg(zoo.camber_angle(axle)),
+        "camber": jnp.rad2deg(zoo.camber_angle(seen)),
         "toe_angle": toe,
         "steer_angle": -toe,
     }

@@ -109,6 +109,12 @@ class Series:
     comments: tuple[str, ...]
     columns: dict[str, np.ndarray]
 
+    @property
+    def times(self) -> np.ndarray:
+        """The column of times [s]: `t` or `time`, else the first."""
+        named = [n for n in self.columns if n.lower() in ("t", "time")]
+        return self.columns[named[0] if named else next(iter(self.columns))]
+
     def stack(self, names: Iterable[str]) -> np.ndarray:
         """(rows, len(names)); a column that is missing is NaN."""
         rows = len(next(iter(self.columns.values())))

@@ -35,7 +35,9 @@ def rk4_step(
         return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv)), None
 
     zero = (jnp.zeros_like(q), jnp.zeros_like(v))
-    (_, (sum_q, sum_v)), _ = lax.scan(jax.checkpoint(stage, prevent_cse=False), (zero, zero), (nodes, weights))
+    (_, (sum_q, sum_v)), _ = lax.scan(
+        jax.checkpoint(stage, prevent_cse=False), (zero, zero), (nodes, weights)
+    )
     return normalise(mech, q + h * sum_q, v), v + h * sum_v
 
 

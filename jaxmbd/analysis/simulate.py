@@ -46,14 +46,19 @@ class Solution(NamedTuple):
 
 
 class _Options(NamedTuple):
+    """What a compiled run depends on; `_Times` are its numbers."""
+
     method: Any
     constraints: str
-    baumgarte_rate: float
-    t0: float
-    dt: float
     saves: int
     save_every: int
     outputs_only: bool
+
+
+class _Times(NamedTuple):
+    t0: Any
+    dt: Any
+    baumgarte_rate: Any
 
 
 def simulate(
@@ -108,7 +113,10 @@ def simulate(
         >>> s.q.shape
         (101, 1)
     """
-    options = _options(method, constraints, baumgarte_rate, t0, t1, dt, save_every, outputs_only)
+    options, times = _options(
+        method, constraints, baumgarte_rate, t0, t1, dt, save_every, outputs_only
+    )
+    times = _Times(*(jnp.asarray(x, mech.dtype) for x in times))
     top = topology(mech)
     q0, v0 = jnp.asarray(q0, mech.dtype), jnp.asarray(v0, mech.dtype)
     if q0.shape != (top.nq,) or v0.shape != (top.nv,):
@@ -118,9 +126,9 @@ def simulate(
         )
     if inputs is not None and not callable(inputs):
         inputs = {k: jnp.asarray(x, mech.dtype) for k, x in inputs.items()}
-    solution = _run(mech, q0, v0, inputs, outputs, options)
+    solution = _run(mech, q0, v0, inputs, outputs, times, options)
     if throw and visible(solution.status) and int(solution.status) != Status.OK:
-        _raise(mech, q0, v0, solution, options)
+        _raise(mech, q0, solution, float(t0))
     return solution
 
 
@@ -133,7 +141,7 @@ def _options(
     dt: float,
     every: int,
     outputs_only: bool,
-) -> _Options:
+) -> tuple[_Options, _Times]:
     if isinstance(method, str) and method not in INTEGRATORS:
         raise ValueError(
             f"method {method!r} is unknown; give one of {list(INTEGRATORS)} or a diffrax solver"
@@ -152,31 +160,38 @@ def _options(
     saves = max(1, round((t1 - t0) / (dt * every)))
     step = (t1 - t0) / (saves * every)
     rate = 0.1 / step if rate is None else float(rate)
-    return _Options(method, constraints, rate, float(t0), float(step), saves, every, outputs_only)
+    options = _Options(method, constraints, saves, every, outputs_only)
+    return options, _Times(float(t0), float(step), rate)
 
 
 @eqx.filter_jit
 def _run(
-    mech: Mechanism, q0: Array, v0: Array, inputs: Any, outputs: Outputs | None, o: _Options
+    mech: Mechanism,
+    q0: Array,
+    v0: Array,
+    inputs: Any,
+    outputs: Outputs | None,
+    times: _Times,
+    o: _Options,
 ) -> Solution:
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    bad = _initial_status(mech, q0, v0, o)
+    bad = _initial_status(mech, q0, v0, times.t0)
     q0 = jnp.where(bad == Status.OK, q0, jnp.nan)
-    start = jnp.asarray(o.t0, q0.dtype)
+    start, dt = times.t0, times.dt
 
     def keep(t: Array, q: Array, v: Array) -> Any:
         return None if outputs is None else outputs(t, q, v)
 
-    step, hoisted = jax.closure_convert(partial(_step, mech, inputs, o), start, q0, v0)
+    step, hoisted = jax.closure_convert(partial(_step, mech, inputs, o, times), start, q0, v0)
 
     def one(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
-        t = start + o.dt * k.astype(start.dtype)
+        t = start + dt * k.astype(start.dtype)
         return _guarded(step, t, *carry, *hoisted), None
 
     def interval(carry: tuple[Array, Array], n: Array) -> Any:
         steps = n * o.save_every + jnp.arange(o.save_every)
         q, v = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
-        t = o.t0 + o.dt * ((n + 1) * o.save_every).astype(q.dtype)
+        t = start + dt * ((n + 1) * o.save_every).astype(q.dtype)
         drift = _drift(mech, t, q)
         trajectory = None if o.outputs_only else (q, v)
         return (q, v), (t, trajectory, keep(t, q, v), drift)
@@ -206,8 +221,8 @@ def _drift(mech: Mechanism, t: Array, q: Array) -> Array:
     return jnp.max(jnp.abs(row_scale(m) * closure_residual(m)), initial=0.0)
 
 
-def _initial_status(mech: Mechanism, q0: Array, v0: Array, o: _Options) -> Array:
-    m = motion_state(mech, q0, v0, jnp.asarray(o.t0, q0.dtype))
+def _initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
+    m = motion_state(mech, q0, v0, t0)
     scale, length = row_scale(m), mechanism_length(mech)
     tolerance = closing_tolerance(q0.dtype, length)
     opened = jnp.max(jnp.abs(scale * closure_residual(m)), initial=0.0)
@@ -219,23 +234,23 @@ def _initial_status(mech: Mechanism, q0: Array, v0: Array, o: _Options) -> Array
 
 
 def _step(
-    mech: Mechanism, inputs: Any, o: _Options, t: Array, q: Array, v: Array
+    mech: Mechanism, inputs: Any, o: _Options, times: _Times, t: Array, q: Array, v: Array
 ) -> tuple[Array, Array]:
     def acceleration(s: Array, q: Array, v: Array) -> Array:
         m = motion_state(mech, q, v, s)
         force, rhs = applied_forces(m, inputs(s) if callable(inputs) else inputs)
         if o.constraints == "baumgarte":
             slip = closure_jacobian(m) @ v - closure_velocity(m)
-            alpha = o.baumgarte_rate
+            alpha = times.baumgarte_rate
             rhs = rhs - 2.0 * alpha * slip - alpha**2 * closure_residual(m)
         return solve_kkt(kkt_system(m), force[:, None], rhs[:, None])[0][:, 0]
 
     if isinstance(o.method, str):
-        q, v = INTEGRATORS[o.method](mech, acceleration, t, q, v, o.dt)
+        q, v = INTEGRATORS[o.method](mech, acceleration, t, q, v, times.dt)
     else:
-        q, v = adaptive_interval(mech, o.method, acceleration, t, q, v, o.dt)
+        q, v = adaptive_interval(mech, o.method, acceleration, t, q, v, times.dt)
     if o.constraints == "project" and topology(mech).nc:
-        q, v = project(mech, q, v, t + o.dt)
+        q, v = project(mech, q, v, t + times.dt)
     return q, v
 
 
@@ -278,16 +293,16 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
 
 
-def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, o: _Options) -> None:
+def _raise(mech: Mechanism, q0: Array, solution: Solution, t0: float) -> None:
     status = Status(int(solution.status))
     if status == Status.NOT_ASSEMBLED:
         raise ValueError(
-            f"the initial state is not on the constraints: {open_joints(mech, q0, o.t0)}. Take q0 "
+            f"the initial state is not on the constraints: {open_joints(mech, q0, t0)}. Take q0 "
             "from assemble(...) and v0 from assemble_velocity(...)"
         )
     check_determinate(mech, q0)
     bad = ~np.all(np.isfinite(np.asarray(solution.q)), axis=1)
-    when = float(solution.t[int(np.argmax(bad))]) if bad.any() else o.t0
+    when = float(solution.t[int(np.argmax(bad))]) if bad.any() else t0
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, drift {float(solution.drift):.3g}"
         " m: try a smaller dt, an implicit diffrax solver where it is stiff, or look for a singular "

@@ -72,13 +72,13 @@ class Results(NamedTuple):
                 for name, v in self.variables.items()
             },
         }
-        arrays = {name: v.values for name, v in self.variables.items()}
+        arrays: dict[str, Any] = {name: v.values for name, v in self.variables.items()}
         arrays |= {f"nominal.{name}": x for name, x in self.nominal.items()}
-        text = np.array(json.dumps(about, ensure_ascii=False, indent=1))
+        arrays[_ABOUT] = np.array(json.dumps(about, ensure_ascii=False, indent=1))
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{os.getpid()}.draft.npz")
         try:
-            np.savez_compressed(draft, **{_ABOUT: text}, **arrays)
+            np.savez_compressed(draft, **arrays)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)

@@ -22,7 +22,6 @@ from jaxmbd.kinematics import point_position, point_velocity, poses
 from jaxmbd.model import Mechanism
 from jaxmbd.topology import neutral, topology
 from jaxmbd.zoo import camber_angle, multi_link, toe_angle
-from jaxmbd.zoo.drawing import published
 
 _SPINDLE = (0.0, 1.0, 0.0)
 _STRIDE = 2
@@ -49,18 +48,17 @@ class CornerStudy(NamedTuple):
 
 def nominal_inputs() -> dict[str, np.ndarray]:
     """The published numbers: `hardpoints` (14, 3) [m], `spring_rate` [N/m], `damping` [N·s/m]."""
-    points = published("multi_link")["points"]
-    spring, shock = (multi_link().forces[name] for name in ("spring", "shock"))
+    mech = multi_link()
     return {
-        "hardpoints": np.array(list(points.values())),
-        "spring_rate": np.asarray(spring.stiffness),
-        "damping": np.asarray(shock.damping),
+        "hardpoints": np.stack([np.asarray(mech.points[n]) for n in hardpoint_names()]),
+        "spring_rate": np.asarray(mech.forces["spring"].stiffness),
+        "damping": np.asarray(mech.forces["shock"].damping),
     }
 
 
 def hardpoint_names() -> tuple[str, ...]:
     """Names of the rows of `hardpoints`."""
-    return tuple(published("multi_link")["points"])
+    return multi_link().structure.points
 
 
 def corner(sample: dict[str, Any]) -> Mechanism:

@@ -157,9 +157,7 @@ def solve_kkt(system: System, force: Array, rhs: Array) -> tuple[Array, Array]:
         rhs: (nc, m), of the rows as they were before scaling.
     """
     scale = system.scale[:, None]
-    x, multipliers = _solve(
-        system.singular, system.mass, system.jacobian, force, scale * rhs
-    )
+    x, multipliers = _solve(system.singular, system.mass, system.jacobian, force, scale * rhs)
     return x, scale * multipliers
 
 
