@@ -1,4 +1,4 @@
-"""The RSSR of the first paper: closed form, free motion, a drive's power, and its three-revolute twin."""
+"""The RSSR of the first paper: closed form, free motion, power, and its three-revolute twin."""
 
 from __future__ import annotations
 

@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.known import Key, Known, known_rows, known_values, parse_known
+from jaxmbd.analysis.known import Key, Known, PointCoordinate, known_rows, known_values, parse_known
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
 from jaxmbd.topology import neutral, topology
@@ -94,6 +95,7 @@ def assemble(
     keys, values = parse_known(mech, known)
     guess = neutral(mech) if guess is None else guess
     guess = jnp.asarray(guess, mech.dtype)
+    check_shape("guess", guess, topology(mech).nq)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     q, residual, status, iterations = _jitted(keys, mech, values, jnp.asarray(t, mech.dtype), guess)
     if throw and visible(status) and int(status) != Status.OK:
@@ -106,14 +108,24 @@ def _raise(
 ) -> None:
     closest = _search(keys, mech, values, jnp.asarray(t, mech.dtype), guess)
     held = f" while {len(keys)} coordinates are held" if keys else ""
-    text = (
-        open_joints(mech, closest.q, t) or "no loop is open, but a held coordinate is out of reach"
-    )
+    now = known_values(motion_state(mech, closest.q, t=t), keys)
+    missed = [
+        f"{_held_name(key)} is at {np.asarray(x)} instead of {np.asarray(v)}"
+        for key, x, v in zip(keys, now, values, strict=True)
+        if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
+    ]
+    text = "; ".join([t for t in (open_joints(mech, closest.q, t), *missed) if t])
     raise ValueError(
         f"the mechanism does not assemble ({status.name.lower()}){held}: at the closest "
         f"configuration found {text}. Check the hardpoints and lengths of that loop, give a guess "
         "near the wanted branch, or hold a value within reach"
     )
+
+
+def _held_name(key: Key) -> str:
+    if isinstance(key, PointCoordinate):
+        return f"{key.axis} of {key.point} on '{key.body}'"
+    return f"'{key.joint}'" if key.index is None else f"coordinate {key.index} of '{key.joint}'"
 
 
 def _rows(
@@ -264,7 +276,11 @@ def assemble_velocity(
         t: time [s] at which drives are evaluated.
 
     Returns:
-        v (nv,); differentiable in the mechanism, q and the held speeds.
+        v (nv,); differentiable in the mechanism, q and the held speeds. NaN inside `jit` where no
+        speeds meet all that is asked.
+
+    Raises:
+        ValueError: on the host, the held speeds contradict the constraints or each other.
     """
     keys, values = parse_known(mech, known_v, rates=True)
     m = motion_state(mech, q, t=t)
@@ -280,7 +296,17 @@ def assemble_velocity(
     )
     if rows.shape[0] == 0:
         return guess
-    return guess + _least_change(mech, rows, target - rows @ guess, 0.0)
+    v = guess + _least_change(mech, rows, target - rows @ guess, 0.0)
+    miss = jnp.abs(rows @ v - target)
+    size = jnp.max(jnp.abs(target)) + jnp.max(jnp.abs(rows)) * jnp.max(jnp.abs(v))
+    met = miss <= float(jnp.finfo(v.dtype).eps) ** 0.5 * size
+    if not isinstance(met, jax.core.Tracer) and not np.all(np.asarray(met)):
+        names = np.array([*m.top.row_names, *map(str, keys)])[~np.asarray(met)]
+        raise ValueError(
+            f"no speeds meet all that is asked: {', '.join(names)} contradict the others; hold "
+            "fewer speeds, or look for a singular position"
+        )
+    return jnp.where(jnp.all(met), v, jnp.nan)
 
 
 def _is_angle(top: Any, key: Key) -> bool:

@@ -70,10 +70,19 @@ def parse_known(
         kind = mech.joint(joint)
         value = jnp.asarray(value, mech.dtype)
         if isinstance(kind, (Spherical, Free)) and not rates:
+            if value.shape != (kind.nq,):
+                raise ValueError(
+                    f"known: '{joint}' takes {kind.nq} numbers: {kind.coordinates_text}"
+                )
             keys.append(JointCoordinate(joint, None))
             values.append(value)
             continue
         size = kind.nv
+        if value.shape not in ((), (1 if index is not None else size,)):
+            raise ValueError(
+                f"known: the value of '{joint}' has shape {value.shape}; it has {size} coordinates "
+                f"({kind.coordinates_text})"
+            )
         value = jnp.broadcast_to(value, (1 if index is not None else size,))
         for k, i in enumerate(range(size) if index is None else [index]):
             keys.append(JointCoordinate(joint, i))

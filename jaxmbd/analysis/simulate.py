@@ -13,12 +13,14 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.adaptive import adaptive_interval
+from jaxmbd.analysis.assemble import assemble_velocity
 from jaxmbd.analysis.integrators import INTEGRATORS
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, row_scale, solve_kkt
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import topology
 
@@ -64,7 +66,7 @@ class _Times(NamedTuple):
 def simulate(
     mech: Mechanism,
     q0: Any,
-    v0: Any,
+    v0: Any = None,
     *,
     t1: float,
     dt: float,
@@ -86,7 +88,7 @@ def simulate(
     Args:
         mech: the mechanism.
         q0: coordinates (nq,), assembled.
-        v0: speeds (nv,), on the constraints (see `assemble_velocity`).
+        v0: speeds (nv,), on the constraints (see `assemble_velocity`); by default at rest.
         t1: end time [s].
         dt: step [s]; (t1 − t0)/dt is rounded to a whole number of `save_every` steps.
         t0: start time [s].
@@ -118,17 +120,15 @@ def simulate(
     )
     times = _Times(*(jnp.asarray(x, mech.dtype) for x in times))
     top = topology(mech)
-    q0, v0 = jnp.asarray(q0, mech.dtype), jnp.asarray(v0, mech.dtype)
-    if q0.shape != (top.nq,) or v0.shape != (top.nv,):
-        raise ValueError(
-            f"q0 and v0 have shapes {q0.shape} and {v0.shape}; this mechanism takes ({top.nq},) and "
-            f"({top.nv},). For a batch, wrap the call in jax.vmap"
-        )
+    q0 = jnp.asarray(q0, mech.dtype)
+    check_shape("q0", q0, top.nq)
+    v0 = assemble_velocity(mech, q0, t=t0) if v0 is None else jnp.asarray(v0, mech.dtype)
+    check_shape("v0", v0, top.nv)
     if inputs is not None and not callable(inputs):
         inputs = {k: jnp.asarray(x, mech.dtype) for k, x in inputs.items()}
     solution = _run(mech, q0, v0, inputs, outputs, times, options)
     if throw and visible(solution.status) and int(solution.status) != Status.OK:
-        _raise(mech, q0, solution, float(t0))
+        _raise(mech, q0, v0, solution, float(t0))
     return solution
 
 
@@ -142,7 +142,7 @@ def _options(
     every: int,
     outputs_only: bool,
 ) -> tuple[_Options, _Times]:
-    if isinstance(method, str) and method not in INTEGRATORS:
+    if method not in INTEGRATORS and not hasattr(method, "term_structure"):
         raise ValueError(
             f"method {method!r} is unknown; give one of {list(INTEGRATORS)} or a diffrax solver"
         )
@@ -153,9 +153,10 @@ def _options(
             raise ValueError(
                 f"{name} is traced, but sets the number of steps: give a Python number"
             )
-    if not (dt > 0.0 and t1 > t0 and every >= 1):
+    whole = isinstance(every, int) and every >= 1
+    if not (dt > 0.0 and t1 > t0 and whole and np.all(np.isfinite([t0, t1, dt]))):
         raise ValueError(
-            f"need dt > 0, t1 > t0, save_every >= 1; got {dt=}, {t0=}, {t1=}, {every=}"
+            f"need finite dt > 0, t1 > t0 and a whole save_every >= 1; got {dt=}, {t0=}, {t1=}, {every=}"
         )
     saves = max(1, round((t1 - t0) / (dt * every)))
     step = (t1 - t0) / (saves * every)
@@ -293,12 +294,16 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
 
 
-def _raise(mech: Mechanism, q0: Array, solution: Solution, t0: float) -> None:
+def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, t0: float) -> None:
     status = Status(int(solution.status))
     if status == Status.NOT_ASSEMBLED:
+        m = motion_state(mech, q0, v0, t0)
+        slip = np.asarray(closure_jacobian(m) @ v0 - closure_velocity(m))
+        worst = int(np.argmax(np.abs(slip)))
         raise ValueError(
-            f"the initial state is not on the constraints: {open_joints(mech, q0, t0)}. Take q0 "
-            "from assemble(...) and v0 from assemble_velocity(...)"
+            f"the initial state is not on the constraints: {open_joints(mech, q0, t0)}; the row "
+            f"'{m.top.row_names[worst]}' moves at {slip[worst]:.3g} m/s or rad/s. Take q0 from "
+            "assemble(...) and v0 from assemble_velocity(...)"
         )
     check_determinate(mech, q0)
     bad = ~np.all(np.isfinite(np.asarray(solution.q)), axis=1)

@@ -135,7 +135,8 @@ def spread(values: np.ndarray, ok: np.ndarray, nominal: float) -> Spread:
     rows = np.flatnonzero(ok)
     x = np.asarray(values)[rows]
     if not rows.size:
-        return Spread(nominal, *[float("nan")] * 5, -1)
+        nan = float("nan")
+        return Spread(nominal, nan, nan, nan, nan, nan, -1)
     far = int(np.argmax(np.abs(x - nominal)))
     std = float(x.std(ddof=1)) if rows.size > 1 else float("nan")
     return Spread(

@@ -49,10 +49,11 @@ class CornerStudy(NamedTuple):
 def nominal_inputs() -> dict[str, np.ndarray]:
     """The published numbers: `hardpoints` (14, 3) [m], `spring_rate` [N/m], `damping` [N·s/m]."""
     mech = multi_link()
+    forces: dict[str, Any] = dict(mech.forces)
     return {
         "hardpoints": np.stack([np.asarray(mech.points[n]) for n in hardpoint_names()]),
-        "spring_rate": np.asarray(mech.forces["spring"].stiffness),
-        "damping": np.asarray(mech.forces["shock"].damping),
+        "spring_rate": np.asarray(forces["spring"].stiffness),
+        "damping": np.asarray(forces["shock"].damping),
     }
 
 
@@ -102,7 +103,9 @@ def release(mech: Mechanism, q: Array, study: CornerStudy) -> tuple[dict[str, Ar
     Returns:
         time histories, every second step, with `t` and the loops' `drift`; and the status.
     """
-    drawn, spring, shock = mech.point("wheel_centre"), mech.forces["spring"], mech.forces["shock"]
+    drawn, forces = mech.point("wheel_centre"), mech.forces
+    spring: Any = forces["spring"]
+    shock: Any = forces["shock"]
 
     def outputs(t: Array, q: Array, v: Array) -> dict[str, Array]:
         line = point_position(mech, q, "trailing", "shock_bottom") - mech.point("shock_top")

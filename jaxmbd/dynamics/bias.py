@@ -106,7 +106,12 @@ def applied_loads(
             raise ValueError(
                 f"inputs name the joint '{name}', which takes no effort; known: {known}"
             )
-        effort = jnp.broadcast_to(jnp.asarray(value, m.q.dtype), (m.mech.joint(name).nv,))
+        effort, nv = jnp.asarray(value, m.q.dtype), m.mech.joint(name).nv
+        if effort.shape not in ((), (nv,)):
+            raise ValueError(
+                f"the input on joint '{name}' has shape {effort.shape}; give one number or ({nv},)"
+            )
+        effort = jnp.broadcast_to(effort, (nv,))
         efforts[name] = efforts.get(name, 0.0) + effort
     return loads, efforts
 

@@ -76,7 +76,11 @@ def _forward(
 def check_determinate(mech: Mechanism, q: Array) -> None:
     """Raise, naming the motions that nothing determines; for the host."""
     m = motion_state(mech, q)
+    if not np.all(np.isfinite(np.asarray(m.q))):
+        raise ValueError("q is not finite: take it from assemble(...) and look at its status")
     system = kkt_system(m)
+    if not np.all(np.isfinite(np.asarray(system.mass))):
+        raise ValueError("a number of the mechanism is not finite: print(mech) shows them all")
     determinate = factor_kkt(system.singular, system.mass, system.jacobian).determinate
     loose = [n for n, ok in zip(m.top.speed_names, np.asarray(determinate), strict=True) if not ok]
     if loose:

@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
 from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
-from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
@@ -36,7 +36,9 @@ def inverse_dynamics(
 
     Args:
         mech: the mechanism.
-        q, v, vdot: coordinates (nq,), speeds (nv,), accelerations (nv,), on the constraints.
+        q: coordinates (nq,), on the constraints.
+        v: speeds (nv,), on the constraints.
+        vdot: accelerations (nv,), on the constraints.
         t: time [s].
         inputs: efforts that act besides, by joint.
         actuated: names of the actuated tree joints.
@@ -46,7 +48,9 @@ def inverse_dynamics(
             produce the motion (inside `jit` τ and λ are NaN).
     """
     m = motion_state(mech, q, v, t)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, jnp.asarray(vdot))
+    vdot = jnp.asarray(vdot)
+    check_shape("vdot", vdot, m.top.nv)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     loads, efforts = applied_loads(m, inputs)
     required = inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)
     zero = jnp.zeros(m.top.nc, m.q.dtype)

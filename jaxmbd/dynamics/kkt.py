@@ -65,7 +65,7 @@ class Factors(NamedTuple):
 
 
 def mechanism_length(mech: Mechanism) -> Array:
-    """A typical length [m]: the spread of hardpoints and centres of mass; one where they coincide."""
+    """A typical length [m]: the spread of points and centres of mass; one where they coincide."""
     points = [jnp.asarray(x) for x in mech.points.values()]
     points += [mech.com(body) for body in mech.structure.bodies]
     stack = jax.lax.stop_gradient(jnp.stack(points))
@@ -113,7 +113,7 @@ def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
 
 
 def _substitute(k: Factors, jacobian: Array, force: Array, rhs: Array) -> tuple[Array, Array]:
-    """x (nv, m) and basic λ (nc, m) from the factors."""
+    """Substitute: x (nv, m) and basic λ (nc, m) from the factors."""
     if jacobian.shape[0] == 0:
         y = ltdl_backward(k.lower, force)
         return ltdl_forward(k.lower, y / k.pivots[:, None]), rhs
@@ -147,7 +147,7 @@ def _solve_jvp(singular: bool, primals: Any, tangents: Any) -> Any:
 
 
 def solve_kkt(system: System, force: Array, rhs: Array) -> tuple[Array, Array]:
-    """x (nv, m) and λ (nc, m) of ``M x = force + Jᵀ λ``, ``J x = rhs``, for m right sides.
+    """Solve for x (nv, m) and λ (nc, m): ``M x = force + Jᵀ λ``, ``J x = rhs``, for m right sides.
 
     λ is zero in redundant rows; x is NaN where a motion has neither inertia nor constraint.
 

@@ -14,7 +14,7 @@ from jaxmbd.dynamics.bias import (
     applied_loads,
     effort_wrench,
 )
-from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.forces import Load
 from jaxmbd.model.mechanism import Mechanism
@@ -39,12 +39,17 @@ def joint_reactions(
 
     Args:
         mech: the mechanism.
-        q, v, vdot, lam: coordinates (nq,), speeds (nv,), accelerations (nv,), multipliers (nc,).
+        q: coordinates (nq,).
+        v: speeds (nv,).
+        vdot: accelerations (nv,).
+        lam: multipliers (nc,).
         t: time [s].
         inputs: efforts on joints by name.
     """
     m = motion_state(mech, q, v, t)
     vdot, lam = jnp.asarray(vdot), jnp.asarray(lam)
+    check_shape("vdot", vdot, m.top.nv)
+    check_shape("lam", lam, m.top.nc)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     loads, efforts = applied_loads(m, inputs)
     for name in m.top.drives:

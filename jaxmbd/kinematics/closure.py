@@ -113,7 +113,7 @@ def _acceleration_at(
 
 
 def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
-    """Closure error φ (nc,) of the cut joints and drives: metres in force rows, radians in moment rows.
+    """Closure error φ (nc,) of cut joints and drives [m in force rows, rad in moment rows].
 
     Rows stand as in ``topology(mech).layout[joint].rows``: force rows first.
     """

@@ -133,10 +133,26 @@ def _small_solve(a: Array, b: Array) -> Array:
 
 def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:
     """Propagate positions and velocities once; everything else is read off the result."""
+    top = topology(mech)
     q = jnp.asarray(q)
-    v = jnp.zeros(topology(mech).nv, q.dtype) if v is None else jnp.asarray(v)
+    v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v)
+    check_shape("q", q, top.nq)
+    check_shape("v", v, top.nv)
     pos = propagate_positions(mech, q)
     return MotionState(mech, q, v, t, pos, propagate_velocities(mech, pos, v))
+
+
+def check_shape(name: str, x: Array, size: int) -> None:
+    """Refuse a vector of the wrong length.
+
+    Raises:
+        ValueError: names the vector and the shape it must have.
+    """
+    if x.shape != (size,):
+        raise ValueError(
+            f"{name} has shape {x.shape}, but this mechanism takes ({size},); for a batch, wrap the "
+            "call in jax.vmap"
+        )
 
 
 def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
@@ -151,8 +167,8 @@ def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
         >>> mbd.poses(m, mbd.neutral(m))["bob"].position.tolist()
         [-1.0, 0.0, 0.0]
     """
-    q = jnp.asarray(q)
-    pos = propagate_positions(mech, q)
+    m = motion_state(mech, q)
+    q, pos = m.q, m.pos
     eye = jnp.eye(3, dtype=q.dtype)
     out = {GROUND: Pose(eye, jnp.zeros(3, q.dtype))}
     for body, r, com in zip(topology(mech).bodies, pos.rotation, pos.com, strict=True):
@@ -178,8 +194,9 @@ def body_velocities(mech: Mechanism, q: Array, v: Array) -> dict[str, Array]:
 
 def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict[str, Array]:
     """Acceleration (6,) ``[ω̇; v̇ of the COM]`` [rad/s², m/s²] of every moving body, world axes."""
-    m = motion_state(mech, q, v)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, jnp.asarray(vdot))
+    m, vdot = motion_state(mech, q, v), jnp.asarray(vdot)
+    check_shape("vdot", vdot, m.top.nv)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     return _by_name(mech, acc.angular, acc.linear)
 
 
@@ -201,6 +218,9 @@ def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
 
 def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     top = topology(mech)
+    v = jnp.asarray(v)
+    check_shape("q", q, top.nq)
+    check_shape("v", v, top.nv)
     parts = [jnp.zeros(0, q.dtype)]
     for name in top.tree:
         place, joint = top.layout[name], mech.joint(name)

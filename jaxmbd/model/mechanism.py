@@ -89,13 +89,13 @@ class Mechanism(eqx.Module):
         drives: Mapping[str, Drive] | None = None,
         points: Mapping[str, Any] | None = None,
         gravity: Any = (0.0, 0.0, -9.81),
-        cut: tuple[str, ...] | list[str] | None = None,
+        cut: tuple[str, ...] | list[str] | str | None = None,
     ):
         bodies, joints = dict(bodies), dict(joints)
         forces, drives = dict(forces or {}), dict(drives or {})
         named = {name: number(x) for name, x in (points or {}).items()}
         gravity = number(gravity)
-        cut = None if cut is None else tuple(cut)
+        cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
         validate(bodies, joints, forces, drives, named, gravity, cut)
         joints = _name_points(joints, named)
         forces = _name_points(forces, named)

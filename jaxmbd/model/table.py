@@ -87,13 +87,18 @@ def _direction(x: Any) -> str:
     return f"{x.start} -> {x.end}" if isinstance(x, Toward) else _numbers(x)
 
 
+def _law(value: Any) -> str:
+    function = getattr(value, "function", None)
+    return type(value).__name__ if function is None else getattr(function, "__name__", "law")
+
+
 def _fields(element: Any) -> str:
     parts = []
     for name, value in vars(element).items():
         if name in ("a", "b", "joint") or isinstance(value, PointRef) or value is None:
             continue
         if not jax.tree_util.all_leaves([value]):
-            parts.append(f"{name}={type(value).__name__}")
+            parts.append(f"{name}={_law(value)}")
         elif isinstance(value, (str, int)):
             parts.append(f"{name}={value}")
         else:

@@ -5,11 +5,15 @@ Only numbers that can be looked at are checked; traced ones pass.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
 import numpy as np
 
+from jaxmbd.model.body import Body
+from jaxmbd.model.drive import Drive
+from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Free, Joint, Planar, Rod, Spherical, Universal
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 
@@ -44,8 +48,9 @@ def validate(
     for name, drive in drives.items():
         found += _drive_problems(name, drive, joints)
     found += _vector_problems("gravity", gravity)
+    found += _name_problems(joints, forces, drives, points)
     found += _connection_problems(bodies, joints)
-    found += _cut_problems(joints, cut)
+    found += _cut_problems(bodies, joints, cut)
     if found:
         count = "one problem" if len(found) == 1 else f"{len(found)} problems"
         raise ValueError(f"this mechanism has {count}:\n" + "\n".join(f"  - {p}" for p in found))
@@ -71,6 +76,8 @@ def _vector_problems(what: str, x: Any) -> list[str]:
 
 def _body_problems(name: str, body: Any, points: dict[str, Any]) -> list[str]:
     what, found = f"body '{name}'", []
+    if not isinstance(body, Body):
+        return [f"{what} is a {type(body).__name__}; give a Body"]
     found += _point_problems(f"{what}: com", body.com, points)
     if getattr(body.mass, "shape", None) != ():
         found.append(f"{what}: mass must be one number [kg]")
@@ -133,8 +140,12 @@ def _joint_problems(
         found.append(f"{what} floats the ground; write Free('ground', '{joint.a}')")
     if joint.a == joint.b:
         found.append(f"{what} connects '{joint.a}' to itself; name two bodies")
+    found += _missing_fields(what, joint)
     for field, ref in joint.points.items():
         found += _point_problems(f"{what}: {field}", ref, points)
+    for field in ("pitch", "length"):
+        if getattr(joint, field, None) is not None:
+            found += _number_problems(f"{what}: {field}", getattr(joint, field), ((),))
     for field in joint.directions:
         axis = getattr(joint, field)
         if axis is None:
@@ -159,6 +170,30 @@ def _toward_problems(what: str, axis: Toward, points: dict[str, Any]) -> list[st
     ends = [points[axis.start], points[axis.end]]
     if all(is_concrete(x) for x in ends) and np.array_equal(*map(np.asarray, ends)):
         return [f"{what} is zero: the points '{axis.start}' and '{axis.end}' coincide"]
+    return []
+
+
+def _missing_fields(what: str, joint: Joint) -> list[str]:
+    """Fields without a default that were given as None."""
+    fields = dataclasses.fields(joint)  # type: ignore[arg-type]
+    missing = [
+        f.name
+        for f in fields
+        if f.default is dataclasses.MISSING
+        and f.name not in ("at_b", "x_axis")
+        and getattr(joint, f.name) is None
+    ]
+    return [f"{what}: {field} is missing" for field in missing]
+
+
+def _number_problems(what: str, x: Any, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
+    shape = getattr(x, "shape", None)
+    if shape not in shapes:
+        wanted = " or ".join("one number" if s == () else f"{s[0]} numbers" for s in shapes)
+        found = repr(x) if shape is None else f"of shape {shape}"
+        return [f"{what} is {found}; give {wanted}"]
+    if is_concrete(x) and not np.all(np.isfinite(np.asarray(x))):
+        return [f"{what} is {np.asarray(x).tolist()}; it must be finite"]
     return []
 
 
@@ -194,6 +229,8 @@ def _force_problems(
     name: str, element: Any, bodies: dict[str, Any], joints: dict[str, Any], points: dict[str, Any]
 ) -> list[str]:
     what = f"force '{name}'"
+    if not isinstance(element, ForceElement):
+        return [f"{what} is a {type(element).__name__}; give one of jaxmbd's force elements"]
     found = _unknown_bodies(what, element.bodies, bodies)
     for joint in element.joints:
         if joint not in joints:
@@ -204,9 +241,9 @@ def _force_problems(
             found += _index_problems(what, element, joints[joint])
     for field, ref in element.points.items():
         found += _point_problems(f"{what}: {field}", ref, points)
-    for field, value in vars(element).items():
-        if is_concrete(value) and not np.all(np.isfinite(np.asarray(value))):
-            found.append(f"{what}: {field} is not finite")
+    for field, shapes in element.shapes(joints).items():
+        if getattr(element, field) is not None:
+            found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
     return found
 
 
@@ -215,27 +252,61 @@ def _index_problems(what: str, element: Any, joint: Any) -> list[str]:
         return [f"{what} acts on one coordinate of '{element.joint}', whose q is a quaternion"]
     if not 0 <= element.index < joint.nv:
         return [
-            f"{what}: index {element.index} is outside the {joint.nv} coordinates of '{element.joint}'"
+            f"{what}: index {element.index} is outside the {joint.nv} coordinates of "
+            f"'{element.joint}'"
         ]
     return []
 
 
 def _drive_problems(name: str, drive: Any, joints: dict[str, Any]) -> list[str]:
     what = f"drive '{name}'"
+    if not isinstance(drive, Drive):
+        return [f"{what} is a {type(drive).__name__}; give a Drive"]
     if drive.joint not in joints:
         return [f"{what} names the joint '{drive.joint}', which does not exist: {list(joints)}"]
     return _index_problems(what, drive, joints[drive.joint])
 
 
-def _connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
+def _name_problems(
+    joints: dict[str, Any], forces: dict[str, Any], drives: dict[str, Any], points: dict[str, Any]
+) -> list[str]:
+    """Names that would stand for two things."""
+    found = [
+        f"drive '{name}' has the name of a joint; give it one of its own, for example "
+        f"'{name}_drive'"
+        for name in drives
+        if name in joints
+    ]
+    taken = {name: f"the point '{name}'" for name in points}
+    for kind, elements in (("joint", joints), ("force", forces)):
+        for name, element in elements.items():
+            for field, value in getattr(element, "points", {}).items():
+                key = f"{name}.{field}"
+                if isinstance(value, (PointRef, ComRef)):
+                    continue
+                if key in taken:
+                    found.append(
+                        f"{kind} '{name}': its {field} would become the point '{key}', which "
+                        f"{taken[key]} already is; rename one of them"
+                    )
+                taken[key] = f"that of {kind} '{name}'"
+    return found
+
+
+def _reached(edges: list[Any]) -> set[str]:
+    """Bodies that some chain of joints connects to the ground."""
     reached, grew = {GROUND}, True
-    edges = [j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree]
     while grew:
         grew = False
         for joint in edges:
             if (joint.a in reached) != (joint.b in reached):
                 reached |= {joint.a, joint.b}
                 grew = True
+    return reached
+
+
+def _connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
+    reached = _reached([j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree])
     return [
         f"body '{name}' is not connected to the ground (rods do not count); add a joint, for "
         f"example Free('ground', '{name}')"
@@ -244,13 +315,27 @@ def _connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list
     ]
 
 
-def _cut_problems(joints: dict[str, Any], cut: tuple[str, ...] | None) -> list[str]:
+def _cut_problems(
+    bodies: dict[str, Any], joints: dict[str, Any], cut: tuple[str, ...] | None
+) -> list[str]:
+    if cut is None:
+        return []
     found = []
-    for name in cut or ():
+    for name in cut:
         if name not in joints:
             found.append(f"cut= names the joint '{name}', which does not exist: {list(joints)}")
         elif not joints[name].can_be_cut:
-            found.append(
-                f"cut= names '{name}', but a {type(joints[name]).__name__} joint cannot be cut"
-            )
+            kind = type(joints[name]).__name__
+            found.append(f"cut= names '{name}', but a {kind} joint cannot be cut")
+    tree = {n: j for n, j in joints.items() if isinstance(j, Joint) and j.can_be_in_tree}
+    whole = _reached(list(tree.values()))
+    tree = {n: j for n, j in tree.items() if n not in cut}
+    reached = _reached(list(tree.values()))
+    off = [b for b in bodies if b in whole and b not in reached]
+    if off:
+        found.append(f"cut={list(cut)} cuts the bodies {off} off from the ground; cut fewer joints")
+    elif len(tree) > len(reached) - 1:
+        found.append(
+            f"cut={list(cut)} leaves loops among the joints {list(tree)}; cut one joint in each loop"
+        )
     return found

@@ -26,7 +26,7 @@ _SKEW[[1, 2, 0], [0, 1, 2], [2, 0, 1]] = 1.0
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product over the last axis: ``(a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)``."""
+    """Cross product over the last axis, (a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)."""
     aa = jnp.concatenate([a, a], axis=-1)
     bb = jnp.concatenate([b, b], axis=-1)
     return aa[..., 1:4] * bb[..., 2:5] - aa[..., 2:5] * bb[..., 1:4]

@@ -58,7 +58,7 @@ def _other(edge: Edge, body: str) -> str:
 
 
 def _shortest_paths(structure: Structure, edges: list[Edge]) -> Tree:
-    """Dijkstra's tree; among paths of equal CDOF the joint of least freedom, then declared first."""
+    """Dijkstra's tree; of paths of equal CDOF the joint of least freedom, then declared first."""
     order = {e.name: i for i, e in enumerate(structure.joints)}
     tree: Tree = {}
     queue: list[tuple[int, int, int, str, Edge | None]] = [(0, 0, 0, GROUND, None)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -31,6 +31,8 @@ class PointForce(ForceElement):
     at: Any = eqx.field(converter=point)
     force: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
     law: Any = eqx.field(converter=law, default=None)
+
+    vectors: ClassVar[tuple[str, ...]] = ("force",)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         x, velocity = motion.point(self.b, self.at)
@@ -63,6 +65,8 @@ class Torque(ForceElement):
     torque: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
     law: Any = eqx.field(converter=law, default=None)
 
+    vectors: ClassVar[tuple[str, ...]] = ("torque",)
+
     def loads(self, motion: Motion) -> list[Load | Effort]:
         torque = jnp.asarray(self.torque)
         if self.law is not None:
@@ -89,6 +93,10 @@ class JointTorque(ForceElement):
     joint: str = eqx.field(static=True)
     torque: Any = eqx.field(converter=number, default=0.0)
     law: Any = eqx.field(converter=law, default=None)
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """One number, or one for each speed of the joint."""
+        return {"torque": ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)}
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
 from jax import Array
@@ -54,6 +55,9 @@ class Motion(Protocol):
 class ForceElement(eqx.Module):
     """Base of all force elements."""
 
+    vectors: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that have three components."""
+
     @property
     def bodies(self) -> tuple[str, ...]:
         """Names of the bodies that it acts on."""
@@ -71,6 +75,12 @@ class ForceElement(eqx.Module):
         """Field name to point."""
         names = ("at", "at_a", "at_b")
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Numeric fields and the shapes that they may have; numbers, unless `vectors` names them."""
+        other = {"a", "b", "joint", "law", "index", "at", "at_a", "at_b"}
+        names = [f.name for f in dataclasses.fields(self) if f.name not in other]
+        return {n: ((3,),) if n in self.vectors else ((),) for n in names}
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         """Loads and efforts at this instant."""

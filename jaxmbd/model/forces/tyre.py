@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -42,6 +42,8 @@ class Tyre(ForceElement):
     road: Any = eqx.field(converter=number, default=0.0)
     up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
     law: Any = eqx.field(converter=law, default=None)
+
+    vectors: ClassVar[tuple[str, ...]] = ("up",)
 
     def _compression(self, motion: Motion) -> tuple[Array, Array, Array, Array]:
         x, velocity = motion.point(self.b, self.at)

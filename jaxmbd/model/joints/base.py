@@ -92,7 +92,7 @@ class Joint(eqx.Module):
         raise TypeError(f"{type(self).__name__} is a constraint row and has no coordinates")
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
-        """Closure error, one entry a row; `d` in world axes, `drawn` the same vector as drawn."""
+        """Closure error, one entry a row; `d` in world axes, `drawn` the same as drawn."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:

@@ -14,7 +14,7 @@ from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
 class Helical(AxisJoint):
-    """A rotation about `axis` with a travel of `pitch` [m/rad] times its angle; q is the angle [rad].
+    """A rotation about `axis`, and a travel of `pitch` [m/rad] times its angle q [rad].
 
     As a cut joint: three force rows (two perpendicular to the axis, then ``axis − pitch·moment``)
     and two moment rows. Cut, it cannot count turns (its angle is read back in (-π, π]): prefer
