@@ -93,7 +93,8 @@ def parse_known(
 def _check_point(mech: Mechanism, key: PointCoordinate) -> None:
     if key.body not in mech.bodies or key.axis not in ("x", "y", "z"):
         raise ValueError(
-            f"known: {key} names no coordinate; bodies are {list(mech.structure.bodies)}, axes x, y, z"
+            f"known: {key} names no coordinate; bodies are {list(mech.structure.bodies)}, axes "
+            "x, y, z"
         )
     if isinstance(key.point, str) and key.point not in mech.points:
         raise ValueError(f"known: {key} names no point; points are {sorted(mech.points)}")

@@ -156,7 +156,8 @@ def _options(
     whole = isinstance(every, int) and every >= 1
     if not (dt > 0.0 and t1 > t0 and whole and np.all(np.isfinite([t0, t1, dt]))):
         raise ValueError(
-            f"need finite dt > 0, t1 > t0 and a whole save_every >= 1; got {dt=}, {t0=}, {t1=}, {every=}"
+            "need finite dt > 0, t1 > t0 and a whole save_every >= 1; got "
+            f"{dt=}, {t0=}, {t1=}, {every=}"
         )
     saves = max(1, round((t1 - t0) / (dt * every)))
     step = (t1 - t0) / (saves * every)
@@ -279,8 +280,8 @@ def _guarded_jvp(step: Any, primals: Any, tangents: Any) -> Any:
 def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
     """The nearest state on the constraints, nearest in the metric of the mass matrix.
 
-    Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for v:
-    errors after an integration step are small and square, so the second pass leaves rounding.
+    Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
+    v: errors after an integration step are small and square, so the second pass leaves rounding.
     """
 
     def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -309,7 +310,7 @@ def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, t0: float)
     bad = ~np.all(np.isfinite(np.asarray(solution.q)), axis=1)
     when = float(solution.t[int(np.argmax(bad))]) if bad.any() else t0
     raise ValueError(
-        f"the run failed ({status.name.lower()}) at t = {when:.6g} s, drift {float(solution.drift):.3g}"
-        " m: try a smaller dt, an implicit diffrax solver where it is stiff, or look for a singular "
-        "position there"
+        f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "
+        f"{float(solution.drift):.3g} m: try a smaller dt, an implicit diffrax solver where it is "
+        "stiff, or look for a singular position there"
     )

@@ -77,8 +77,8 @@ def _columns(m: MotionState, actuated: Sequence[str]) -> np.ndarray:
         place = m.top.layout[name].v if name in m.top.layout else None
         if place is None:
             raise ValueError(
-                f"actuated joint '{name}' is not in the tree; actuated may name {list(m.top.tree)}, "
-                "and cut= chooses other cuts"
+                f"actuated joint '{name}' is not in the tree; actuated may name "
+                f"{list(m.top.tree)}, and cut= chooses other cuts"
             )
         columns += range(place.start, place.stop)
     return np.array(columns, int)
@@ -108,6 +108,6 @@ def _check_actuated(m: MotionState, actuated: Sequence[str], missing: Array) -> 
         return
     speeds = [n for n, bad in zip(m.top.speed_names, np.asarray(missing), strict=True) if bad]
     raise ValueError(
-        f"the joints actuated={list(actuated)} cannot produce this motion: nothing drives {speeds}; "
-        "actuate one of them too"
+        f"the joints actuated={list(actuated)} cannot produce this motion: nothing drives "
+        f"{speeds}; actuate one of them too"
     )

@@ -150,8 +150,8 @@ def check_shape(name: str, x: Array, size: int) -> None:
     """
     if x.shape != (size,):
         raise ValueError(
-            f"{name} has shape {x.shape}, but this mechanism takes ({size},); for a batch, wrap the "
-            "call in jax.vmap"
+            f"{name} has shape {x.shape}, but this mechanism takes ({size},); for a batch, wrap "
+            "the call in jax.vmap"
         )
 
 

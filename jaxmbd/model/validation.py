@@ -336,6 +336,7 @@ def _cut_problems(
         found.append(f"cut={list(cut)} cuts the bodies {off} off from the ground; cut fewer joints")
     elif len(tree) > len(reached) - 1:
         found.append(
-            f"cut={list(cut)} leaves loops among the joints {list(tree)}; cut one joint in each loop"
+            f"cut={list(cut)} leaves loops among the joints {list(tree)}; cut one joint in each "
+            "loop"
         )
     return found

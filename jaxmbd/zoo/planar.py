@@ -26,13 +26,13 @@ def four_bar(
     masses: Any = (0.9, 2.4, 1.8),
     gravity: Any = 9.81,
 ) -> Mechanism:
-    """A four-bar linkage in the plane xz, drawn unassembled with all its links along +x.
+    """A four-bar linkage in the plane xz, drawn open: crank and rocker upright, coupler level.
 
     Source: the four-bar of jaxmbd's comparison with Pinocchio, made of bars of 3 kg/m. Its
     joints turn about +y: `A` (ground, crank), `B` (crank, coupler), `D` (ground, rocker) and
     `C` (coupler, rocker), which closes the loop: its two halves are drawn apart, at
-    (crank + coupler, 0, 0) on the coupler and (ground + rocker, 0, 0) on the rocker, and
-    `assemble` brings them together. The multiplier of `C` is the force on the rocker.
+    (coupler, 0, crank) on the coupler and (ground, 0, rocker) on the rocker, and `assemble`
+    brings them together. The multiplier of `C` is the force on the rocker.
 
     Args:
         crank: its length [m].
@@ -51,13 +51,12 @@ def four_bar(
         >>> [joint.name for joint in mbd.zoo.four_bar().structure.joints]
         ['A', 'B', 'D', 'C']
     """
-    tip, end = crank + coupler, ground + rocker
     m_crank, m_coupler, m_rocker = masses
     return Mechanism(
         bodies={
-            "crank": _bar(m_crank, crank, (crank / 2, 0.0, 0.0), _X, 1e-4),
-            "coupler": _bar(m_coupler, coupler, (crank + coupler / 2, 0.0, 0.0), _X, 1e-4),
-            "rocker": _bar(m_rocker, rocker, (ground + rocker / 2, 0.0, 0.0), _X, 1e-4),
+            "crank": _bar(m_crank, crank, (0.0, 0.0, crank / 2), _Z, 1e-4),
+            "coupler": _bar(m_coupler, coupler, (coupler / 2, 0.0, crank), _X, 1e-4),
+            "rocker": _bar(m_rocker, rocker, (ground, 0.0, rocker / 2), _Z, 1e-4),
         },
         joints={
             "A": Revolute("ground", "crank", at="A", axis=_Y),
@@ -67,10 +66,10 @@ def four_bar(
         },
         points={
             "A": (0.0, 0.0, 0.0),
-            "B": (crank, 0.0, 0.0),
+            "B": (0.0, 0.0, crank),
             "D": (ground, 0.0, 0.0),
-            "C_coupler": (tip, 0.0, 0.0),
-            "C_rocker": (end, 0.0, 0.0),
+            "C_coupler": (coupler, 0.0, crank),
+            "C_rocker": (ground, 0.0, rocker),
         },
         gravity=downward(gravity, 2),
     )

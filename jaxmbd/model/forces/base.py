@@ -77,7 +77,7 @@ class ForceElement(eqx.Module):
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numeric fields and the shapes that they may have; numbers, unless `vectors` names them."""
+        """Numeric fields and the shapes that they may have: numbers unless named in `vectors`."""
         other = {"a", "b", "joint", "law", "index", "at", "at_a", "at_b"}
         names = [f.name for f in dataclasses.fields(self) if f.name not in other]
         return {n: ((3,),) if n in self.vectors else ((),) for n in names}

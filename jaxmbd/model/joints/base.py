@@ -106,8 +106,8 @@ class AxisJoint(Joint):
     Attributes:
         a, b: names of the connected bodies; ``"ground"`` is the fixed one.
         at: the joint point, coordinates (3,) [m] as drawn or the name of a point.
-        axis: direction as drawn, (3,), of any length, or the names of two points (from, to): it then
-            follows them when they move.
+        axis: direction as drawn, (3,), of any length, or the names of two points (from, to): it
+            then follows them when they move.
         at_b, axis_b: the half on `b` where it is drawn apart from the half on `a`.
     """
 
