@@ -9,6 +9,8 @@ INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev)
 # Compiled programs are kept between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
+# Loading them logs harmless lines by the page.
+export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -35,7 +37,7 @@ lint: $(VENV)/.installed-dev ## check style, formatting and types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data
-	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/*.json)) $(ARGS)
+	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/groundtruth/*.json)) $(ARGS)
 
 clean: ## remove the virtual environment, caches and build outputs
 	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info

@@ -17,6 +17,8 @@ import sys
 import time
 import traceback
 import warnings
+from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +64,35 @@ def description_of(path: Path) -> Path:
     raise ValueError(f"no JSON file beside {path.name} names it as its series")
 
 
+def versions() -> dict[str, str]:
+    names = ("jax", "numpy", "jaxmbd")
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "a checkout"
+    return found | {"python": sys.version.split()[0], "platform": sys.platform}
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
-    files = parser.parse_args(arguments).files
+    parser.add_argument("--json", type=Path, help="also write the comparisons to this file")
+    options = parser.parse_args(arguments)
+    files, results = options.files, {}
     warnings.filterwarnings("ignore", message=".*triangle inequality.*")
     bad: list[str] = []
     for path in files:
         start = time.perf_counter()
         rows = check_file(path)
+        results[path.stem] = [asdict(row) for row in rows]
         print(f"\n{path} ({time.perf_counter() - start:.0f} s)\n{table(rows)}", flush=True)
         if not rows or not all(r.ok for r in rows):
             bad.append(path.name)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps({"versions": versions(), "files": results}, indent=1))
     print(
         f"\n{len(files) - len(bad)} of {len(files)} files agree"
         + (f"; not: {', '.join(bad)}" if bad else "")

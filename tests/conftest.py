@@ -3,7 +3,10 @@
 import os
 from pathlib import Path
 
-import jax
+# Loading from the compilation cache logs harmless lines by the page.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 

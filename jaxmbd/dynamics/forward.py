@@ -56,7 +56,7 @@ def forward_dynamics(
         >>> round(float(vdot[0]), 6)
         9.81
     """
-    vdot, lam = _forward(mech, jnp.asarray(q), jnp.asarray(v), t, inputs)
+    vdot, lam = _forward(mech, jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype), t, inputs)
     if not isinstance(vdot, jax.core.Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
     return vdot, lam

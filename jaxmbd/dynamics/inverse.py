@@ -48,7 +48,7 @@ def inverse_dynamics(
             produce the motion (inside `jit` τ and λ are NaN).
     """
     m = motion_state(mech, q, v, t)
-    vdot = jnp.asarray(vdot)
+    vdot = jnp.asarray(vdot, mech.dtype)
     check_shape("vdot", vdot, m.top.nv)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     loads, efforts = applied_loads(m, inputs)

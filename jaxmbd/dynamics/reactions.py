@@ -47,7 +47,7 @@ def joint_reactions(
         inputs: efforts on joints by name.
     """
     m = motion_state(mech, q, v, t)
-    vdot, lam = jnp.asarray(vdot), jnp.asarray(lam)
+    vdot, lam = jnp.asarray(vdot, mech.dtype), jnp.asarray(lam, mech.dtype)
     check_shape("vdot", vdot, m.top.nv)
     check_shape("lam", lam, m.top.nc)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)

@@ -134,8 +134,8 @@ def _small_solve(a: Array, b: Array) -> Array:
 def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:
     """Propagate positions and velocities once; everything else is read off the result."""
     top = topology(mech)
-    q = jnp.asarray(q)
-    v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v)
+    q = jnp.asarray(q, mech.dtype)
+    v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v, mech.dtype)
     check_shape("q", q, top.nq)
     check_shape("v", v, top.nv)
     pos = propagate_positions(mech, q)
@@ -218,7 +218,7 @@ def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
 
 def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     top = topology(mech)
-    v = jnp.asarray(v)
+    q, v = jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype)
     check_shape("q", q, top.nq)
     check_shape("v", v, top.nv)
     parts = [jnp.zeros(0, q.dtype)]

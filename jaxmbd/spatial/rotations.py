@@ -138,13 +138,18 @@ def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
 
     To first order it is the rotation vector; unlike the skew part it has no false zero at π.
     """
-    trace = r[0, 0] + r[1, 1] + r[2, 2]
-    return 4.0 * vee(r) / (1.0 + trace)
+    return _unless_opposed(4.0 * vee(r), 1.0 + r[0, 0] + r[1, 1] + r[2, 2])
 
 
 def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
     """``2 tan(angle/2)`` along ``a × b``: zero only where the unit vectors agree in sense too."""
-    return 2.0 * cross(a, b) / (1.0 + jnp.dot(a, b))
+    return _unless_opposed(2.0 * cross(a, b), 1.0 + jnp.dot(a, b))
+
+
+def _unless_opposed(numerator: Array, denominator: Array) -> Array:
+    """Their ratio; a large vector at half a turn, where both are rounding."""
+    opposed = denominator < 1e4 * jnp.finfo(numerator.dtype).eps
+    return jnp.where(opposed, 1e6, numerator / jnp.where(opposed, 1.0, denominator))
 
 
 def angle_about(axis: Float[Array, "3"], r: Float[Array, "3 3"]) -> Float[Array, ""]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import itertools
+import math
 
 from jaxmbd.model.mechanism import Edge, Structure
 from jaxmbd.model.numbers import GROUND
+
+# Choices of cut joints that are searched whole (a fraction of a second).
+_SEARCHED = 2000
 
 Tree = dict[str, Edge]
 """Body to the joint that carries it."""
@@ -15,9 +20,11 @@ def spanning_tree(structure: Structure) -> Tree:
     """Choose which joints carry the bodies; the others are cut.
 
     A branch's cumulative degree of freedom (CDOF) is the sum of its joints' (Hanzaki et al.
-    2009, section 3.1). The tree of shortest paths from the ground, weighted by joint freedom,
-    makes the largest CDOF least. Exchanges that keep that maximum then lower the number of
-    constraint rows, and ties cut the joint declared last.
+    2009, section 3.1). The largest CDOF is made least; of such trees the one with fewest
+    constraint rows is taken, and of those the one that cuts the joints declared last. Small graphs
+    are searched whole. In large ones the tree of shortest paths from the ground, weighted by joint
+    freedom, makes the largest CDOF least, and exchanges of one joint for another then lower the
+    number of rows.
 
     Raises:
         ValueError: where the user's `cut` leaves a loop or cuts a body off.
@@ -35,7 +42,24 @@ def spanning_tree(structure: Structure) -> Tree:
                 + (f"joints {loops} still close loops; cut one joint in each loop" if loops else "")
             )
         return tree
-    return _fewer_rows(_shortest_paths(structure, edges), edges)
+    tree = _shortest_paths(structure, edges)
+    if math.comb(len(edges), len(tree)) <= _SEARCHED:
+        return _best_of_all(structure, edges, len(tree))
+    return _fewer_rows(structure, tree, edges)
+
+
+def _best_of_all(structure: Structure, edges: list[Edge], size: int) -> Tree:
+    """The best tree of all, by going through every choice of cut joints."""
+
+    def rank(kept: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]] | None:
+        tree = _shortest_paths(structure, [edges[i] for i in kept])
+        if len(tree) < size:
+            return None
+        freedom = sum(edges[i].kind.nv for i in kept)
+        return max(cumulative_freedom(tree).values()), freedom, kept
+
+    ranks = filter(None, map(rank, itertools.combinations(range(len(edges)), size)))
+    return _shortest_paths(structure, [edges[i] for i in min(ranks)[2]])
 
 
 def cumulative_freedom(tree: Tree) -> dict[str, int]:
@@ -77,29 +101,21 @@ def _shortest_paths(structure: Structure, edges: list[Edge]) -> Tree:
     return tree
 
 
-def _fewer_rows(tree: Tree, edges: list[Edge]) -> Tree:
-    """Swap carrying joints for ones of less freedom while the largest CDOF stays."""
+def _fewer_rows(structure: Structure, tree: Tree, edges: list[Edge]) -> Tree:
+    """Exchange tree joints for ones of less freedom while the largest CDOF stays."""
     largest = max(cumulative_freedom(tree).values())
     improved = True
     while improved:
         improved = False
-        for edge in edges:
-            for body in (edge.b, edge.a):
-                if body == GROUND or edge in tree.values() or edge.kind.nv >= tree[body].kind.nv:
-                    continue
-                trial = {**tree, body: edge}
-                if not _is_tree(trial) or max(cumulative_freedom(trial).values()) > largest:
+        carrying = list(tree.values())
+        for edge in (e for e in edges if e not in carrying):
+            for old in (e for e in carrying if e.kind.nv > edge.kind.nv):
+                kept = [e for e in edges if e == edge or (e in carrying and e != old)]
+                trial = _shortest_paths(structure, kept)
+                if len(trial) < len(tree) or max(cumulative_freedom(trial).values()) > largest:
                     continue
                 tree, improved = trial, True
+                break
+            if improved:
+                break
     return tree
-
-
-def _is_tree(tree: Tree) -> bool:
-    for body in tree:
-        seen = set()
-        while body != GROUND:
-            if body in seen:
-                return False
-            seen.add(body)
-            body = _other(tree[body], body)
-    return True

@@ -22,7 +22,7 @@ from jaxmbd.spatial.rotations import (
 class Free(Joint):
     """No constraint at all: q = (quaternion, displacement of b's centre of mass [m]) in a's axes.
 
-    The speeds are ``[ω; v]`` in a's axes [rad/s, m/s]. A free joint cannot be cut.
+    The speeds are ``[ω; v]`` in a's axes [rad/s, m/s]. In a loop it constrains nothing.
 
     Attributes:
         a, b: names of the bodies; b floats relative to a.
@@ -72,3 +72,9 @@ class Free(Joint):
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return jnp.concatenate([quaternion_from_matrix(r), d])
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return d[:0]
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        return jnp.zeros((6, 0), d.dtype)

@@ -1,0 +1,66 @@
+"""Write the README's accuracy table from a result file of `accuracy.py --json`.
+
+    python benchmarks/accuracy_table.py
+
+One line a file: the comparison that comes nearest to what the file allows.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results" / "accuracy.json"
+README = HERE.parent / "README.md"
+BEGIN, END = "<!-- accuracy table -->", "<!-- end of accuracy table -->"
+
+SETS = {
+    "dw_generic_quarter": "double wishbone, free response",
+    "dw_generic_quarter_undamped": "the same, undamped",
+    "mac_generic_quarter": "MacPherson, free response",
+    "mac_generic_quarter_undamped": "the same, undamped",
+    "ml_generic_quarter": "multi-link, free response",
+    "ml_generic_quarter_undamped": "the same, undamped",
+    "kin_double_wishbone": "double wishbone, bump and steer sweeps [mm, deg]",
+    "kin_macpherson": "MacPherson, bump and steer sweeps [mm, deg]",
+    "iftomm_A01_simple_pendulum": "IFToMM A01, simple pendulum",
+    "iftomm_A02_nfourbar": "IFToMM A02, N = 2 until its links are horizontal",
+    "iftomm_A04_bricard": "IFToMM A04, Bricard",
+    "iftomm_spatial_slider_crank": "IFToMM spatial slider-crank",
+    "sundials_slider_crank": "SUNDIALS slider-crank with sensitivities",
+    "chrono_adams_joints": "28 ADAMS runs of single joints",
+    "closedloop_fourbar_pin": "closed four-bar, accelerations and λ",
+    "robot_panda": "Panda arm, Pinocchio",
+    "robot_ur5": "UR5 arm, Pinocchio",
+    "robot_solo12": "Solo-12 quadruped, Pinocchio",
+}
+
+
+def lines(results: dict[str, Any]) -> list[str]:
+    out = [
+        "| reference | comparisons | nearest to its limit | error | allowed |",
+        "|---|---|---|---|---|",
+    ]
+    for name, title in SETS.items():
+        rows = [r for r in results["files"][name] if r["verdict"] == "ok"]
+        if any(r["verdict"] not in ("ok", "note", "not run") for r in results["files"][name]):
+            raise SystemExit(f"{name} does not agree: run accuracy.py and look")
+        worst = max(rows, key=lambda r: r["error"] / r["allowed"])
+        out.append(
+            f"| {title} | {len(rows)} | {worst['quantity']} | {worst['error']:.1e} "
+            f"| {worst['allowed']:.1e} |"
+        )
+    return out
+
+
+def filled(readme: str, results: dict[str, Any]) -> str:
+    """The README's text with its table replaced."""
+    before, rest = readme.split(BEGIN)
+    after = rest.split(END)[1] if END in rest else rest
+    return before + BEGIN + "\n" + "\n".join(lines(results)) + "\n" + END + after
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text(), json.loads(RESULTS.read_text())))
