@@ -44,5 +44,6 @@ def adaptive_interval(
         throw=False,
     )
     ok = result.result == diffrax.RESULTS.successful
-    q, v = (jnp.where(ok, y[-1], jnp.nan) for y in result.ys)
+    assert result.ys is not None
+    q, v = (jnp.asarray(jnp.where(ok, y[-1], jnp.nan)) for y in result.ys)
     return normalise(mech, q, v), v

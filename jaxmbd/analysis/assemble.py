@@ -15,14 +15,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.known import Key, Known, PointCoordinate, known_rows, known_values, parse_known
+from jaxmbd.analysis.known import (
+    Key,
+    Known,
+    PointCoordinate,
+    is_angle,
+    known_rows,
+    known_values,
+    parse_known,
+)
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
+from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
-from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
 from jaxmbd.topology import neutral, topology
 
 _STEP_ANGLE = np.deg2rad(5.0)
@@ -139,20 +147,6 @@ def _rows(
     return residual, jnp.concatenate([scale[:, None] * closure_jacobian(m), held_rows])
 
 
-def _least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any) -> Array:
-    """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``; W measures travel in mechanism lengths."""
-    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
-    if rows.shape[0] == 0:
-        return jnp.zeros(rows.shape[1], rows.dtype)
-    weight = jnp.where(travel, mechanism_length(mech) ** 2, 1.0)
-    gram = (rows * weight) @ rows.T
-    size = jnp.trace(gram) / gram.shape[0]
-    gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)
-    tolerance = float(jnp.finfo(gram.dtype).eps) ** 0.64
-    solution = ldlt_solve(*ldlt_rank_revealing(gram, tolerance), rhs[:, None])[:, 0]
-    return weight * (rows.T @ solution)
-
-
 @partial(jax.jit, static_argnums=0)
 def _search(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
@@ -175,7 +169,7 @@ def _search(
     def step(w: _Walk) -> _Walk:
         goal = targets(w.stage)
         residual, rows = _rows(keys, mech, goal, t, w.q)
-        change = -_least_change(mech, rows, residual, w.damping)
+        change = -least_change(mech, rows, residual, w.damping)
         turn = jnp.max(jnp.abs(change) * _unit_weights(mech), initial=0.0)
         trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
         before = jnp.max(jnp.abs(residual), initial=0.0)
@@ -213,10 +207,7 @@ def _stages(
     for key, v0, v in zip(keys, start, values, strict=True):
         if jnp.ndim(v):
             continue  # a quaternion is set at once
-        angle = False
-        if not hasattr(key, "body"):
-            angle = top.speed_kinds[top.layout[key.joint].v.start + key.index] == "angle"
-        stride = _STEP_ANGLE if angle else _STEP_TRAVEL * length
+        stride = _STEP_ANGLE if is_angle(top, key) else _STEP_TRAVEL * length
         count = jnp.maximum(count, jnp.abs(v - v0) / stride)
     count = jnp.where(jnp.isfinite(count), count, 0.0)
     return jnp.minimum(jnp.ceil(count), _MAX_STEPS).astype(jnp.int32)
@@ -231,7 +222,7 @@ def _assemble(
     closed = done.error < closing_tolerance(guess.dtype, mechanism_length(mech))
     status = jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED)
     status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)
-    q = jnp.where(status == Status.OK, done.q, jnp.nan)
+    q = jnp.asarray(jnp.where(status == Status.OK, done.q, jnp.nan))
     return q, done.error, status, done.iterations
 
 
@@ -245,7 +236,7 @@ def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     mech, values, t, guess = primals
     out = _assemble(keys, mech, values, t, guess)
     ok = out[2] == Status.OK
-    q = jnp.where(ok, out[0], jnp.asarray(neutral(mech)))
+    q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(mech))))
     dot = jax.tree_util.tree_map(
         lambda x: jnp.where(ok, x, jnp.zeros_like(x)), (tangents[0], tangents[1], tangents[2])
     )
@@ -253,63 +244,11 @@ def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
         lambda x: jnp.where(ok | jnp.isfinite(x), x, jnp.ones_like(x)), (mech, values, t)
     )
     _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
-    _, rows = _rows(keys, *safe, q)
-    change = -_least_change(safe[0], rows, rate, 0.0)
+    _, rows = _rows(keys, safe[0], safe[1], safe[2], q)
+    change = -least_change(safe[0], rows, rate, 0.0)
     qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
 
 
 _jitted = jax.jit(_assemble, static_argnums=0)
-
-
-def assemble_velocity(
-    mech: Mechanism, q: Array, known_v: Known | None = None, guess: Any = None, *, t: Any = 0.0
-) -> Array:
-    """Speeds v (nv,) on the constraints, ``J v = b``, of least change from `guess` (zero).
-
-    Args:
-        mech: the mechanism.
-        q: assembled coordinates (nq,).
-        known_v: speeds that are held, with the keys of `assemble` [rad/s, m/s].
-        guess: speeds to start from (nv,).
-        t: time [s] at which drives are evaluated.
-
-    Returns:
-        v (nv,); differentiable in the mechanism, q and the held speeds. NaN inside `jit` where no
-        speeds meet all that is asked.
-
-    Raises:
-        ValueError: on the host, the held speeds contradict the constraints or each other.
-    """
-    keys, values = parse_known(mech, known_v, rates=True)
-    m = motion_state(mech, q, t=t)
-    guess = jnp.zeros(m.top.nv, m.q.dtype) if guess is None else jnp.asarray(guess)
-    scale, length = row_scale(m), mechanism_length(mech)
-    _, held = known_rows(m, keys, known_values(m, keys), length)
-    rows = jnp.concatenate([scale[:, None] * closure_jacobian(m), held])
-    wanted = [
-        v * (length if _is_angle(m.top, key) else 1.0) for key, v in zip(keys, values, strict=True)
-    ]
-    target = jnp.concatenate(
-        [scale * closure_velocity(m), jnp.stack(wanted) if wanted else jnp.zeros(0, m.q.dtype)]
-    )
-    if rows.shape[0] == 0:
-        return guess
-    v = guess + _least_change(mech, rows, target - rows @ guess, 0.0)
-    miss = jnp.abs(rows @ v - target)
-    size = jnp.max(jnp.abs(target)) + jnp.max(jnp.abs(rows)) * jnp.max(jnp.abs(v))
-    met = miss <= float(jnp.finfo(v.dtype).eps) ** 0.5 * size
-    if not isinstance(met, jax.core.Tracer) and not np.all(np.asarray(met)):
-        names = np.array([*m.top.row_names, *map(str, keys)])[~np.asarray(met)]
-        raise ValueError(
-            f"no speeds meet all that is asked: {', '.join(names)} contradict the others; hold "
-            "fewer speeds, or look for a singular position"
-        )
-    return jnp.where(jnp.all(met), v, jnp.nan)
-
-
-def _is_angle(top: Any, key: Key) -> bool:
-    if hasattr(key, "body"):
-        return False
-    return top.speed_kinds[top.layout[key.joint].v.start + key.index] == "angle"

@@ -189,3 +189,12 @@ def _point_row(m: MotionState, key: PointCoordinate) -> Array:
     moves = column_signs(m, GROUND, key.body)
     velocity = m.pos.linear + cross(m.pos.angular, x - m.pos.column_com)
     return jnp.where(moves == 0.0, 0.0, velocity[:, "xyz".index(key.axis)])
+
+
+def is_angle(top: Topology, key: Key) -> bool:
+    """Whether a held coordinate is an angle [rad] rather than a length [m]."""
+    if isinstance(key, PointCoordinate):
+        return False
+    place = top.layout[key.joint].v
+    assert place is not None and key.index is not None
+    return top.speed_kinds[place.start + key.index] == "angle"

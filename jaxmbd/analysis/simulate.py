@@ -11,14 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from jaxmbd.analysis.adaptive import adaptive_interval
-from jaxmbd.analysis.assemble import assemble_velocity
 from jaxmbd.analysis.integrators import INTEGRATORS
+from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
+from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, row_scale, solve_kkt
-from jaxmbd.kinematics import motion_state, step_coordinates
+from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
@@ -149,7 +151,7 @@ def _options(
     if constraints not in ("project", "baumgarte", "none"):
         raise ValueError(f"constraints={constraints!r}; give 'project', 'baumgarte' or 'none'")
     for name, x in (("t1", t1), ("dt", dt), ("t0", t0)):
-        if isinstance(x, jax.core.Tracer):
+        if isinstance(x, Tracer):
             raise ValueError(
                 f"{name} is traced, but sets the number of steps: give a Python number"
             )
@@ -240,7 +242,8 @@ def _step(
 ) -> tuple[Array, Array]:
     def acceleration(s: Array, q: Array, v: Array) -> Array:
         m = motion_state(mech, q, v, s)
-        force, rhs = applied_forces(m, inputs(s) if callable(inputs) else inputs)
+        efforts: Any = inputs(s) if callable(inputs) else inputs
+        force, rhs = applied_forces(m, efforts)
         if o.constraints == "baumgarte":
             slip = closure_jacobian(m) @ v - closure_velocity(m)
             alpha = times.baumgarte_rate
@@ -275,24 +278,6 @@ def _guarded_jvp(step: Any, primals: Any, tangents: Any) -> Any:
         return jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tree)
 
     return out, masked(linear(*masked(tangents)))
-
-
-def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
-    """The nearest state on the constraints, nearest in the metric of the mass matrix.
-
-    Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
-    v: errors after an integration step are small and square, so the second pass leaves rounding.
-    """
-
-    def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        q, v = state
-        m = motion_state(mech, q, v, t)
-        slip = closure_velocity(m) - closure_jacobian(m) @ v
-        errors = jnp.stack([-closure_residual(m), slip], axis=1)
-        change, _ = solve_kkt(kkt_system(m), jnp.zeros((v.shape[0], 2), v.dtype), errors)
-        return step_coordinates(mech, q, change[:, 0]), v + change[:, 1]
-
-    return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
 
 
 def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, t0: float) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxmbd.kinematics import constraint_residual
 from jaxmbd.model.mechanism import Mechanism
@@ -27,7 +27,7 @@ class Status(IntEnum):
 
 def visible(x: Any) -> bool:
     """Whether the caller is on the host with one sample, so that a failure may raise."""
-    return not isinstance(x, jax.core.Tracer) and np.ndim(x) == 0
+    return not isinstance(x, Tracer) and np.ndim(x) == 0
 
 
 def closing_tolerance(dtype: Any, length: Array) -> Array:

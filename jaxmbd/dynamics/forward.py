@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxmbd.dynamics.bias import (
     Inputs,
@@ -57,7 +57,7 @@ def forward_dynamics(
         9.81
     """
     vdot, lam = _forward(mech, jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype), t, inputs)
-    if not isinstance(vdot, jax.core.Tracer) and np.isnan(np.asarray(vdot)).any():
+    if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
     return vdot, lam
 

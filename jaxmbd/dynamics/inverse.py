@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
 from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
@@ -104,7 +104,7 @@ def _least_effort(
 
 
 def _check_actuated(m: MotionState, actuated: Sequence[str], missing: Array) -> None:
-    if isinstance(missing, jax.core.Tracer) or not bool(np.any(np.asarray(missing))):
+    if isinstance(missing, Tracer) or not bool(np.any(np.asarray(missing))):
         return
     speeds = [n for n, bad in zip(m.top.speed_names, np.asarray(missing), strict=True) if bad]
     raise ValueError(

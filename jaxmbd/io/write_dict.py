@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from jaxmbd.model.forces import FunctionLaw, law_name
 from jaxmbd.model.mechanism import Mechanism
@@ -135,7 +135,7 @@ def _plain(value: Any, what: str, found: list[str]) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         raise _Unsavable("is traced; save outside jit, vmap and grad, where it is a number")
     if not is_concrete(value):
         raise _Unsavable(f"is a {type(value).__name__}; a file holds numbers and registered laws")

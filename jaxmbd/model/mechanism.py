@@ -16,7 +16,7 @@ from jaxmbd.model.body import Body
 from jaxmbd.model.drive import Drive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
-from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, number
+from jaxmbd.model.numbers import ComRef, PointRef, Toward, number
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.validation import lacks_inertia, validate
 
@@ -146,7 +146,7 @@ class Mechanism(eqx.Module):
             "points": s.points,
         }
         old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
-        new = {key: {**old[key], **parts.pop(key, {})} for key in order}
+        new: dict[str, Any] = {key: {**old[key], **parts.pop(key, {})} for key in order}
         new |= {"gravity": self.gravity, "cut": s.cut} | parts
         return Mechanism(**new)
 
@@ -223,4 +223,4 @@ def _cast(x: Any, dtype: Any) -> Any:
         return x.astype(dtype)
     if isinstance(x, (int, float)) and not isinstance(x, bool):
         return np.asarray(x, dtype)
-    return x.astype(dtype) if is_concrete(x) or isinstance(x, jax.Array) else x
+    return x.astype(dtype) if isinstance(x, jax.Array) else x

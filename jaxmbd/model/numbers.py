@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 ArrayLike = Any
 GROUND = "ground"
@@ -67,7 +68,7 @@ def point(x: ArrayLike | str | None) -> Any:
 def is_concrete(x: Any) -> bool:
     """Whether the numbers of `x` can be looked at now (it is no tracer and no placeholder)."""
     return isinstance(x, (np.ndarray, np.generic, float, int)) or (
-        isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)
+        isinstance(x, jax.Array) and not isinstance(x, Tracer)
     )
 
 

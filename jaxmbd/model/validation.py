@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model.body import Body
+from jaxmbd.model.connections import connection_problems, cut_problems, name_problems
 from jaxmbd.model.drive import Drive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Free, Joint, Planar, Rod, Spherical, Universal
@@ -48,9 +49,9 @@ def validate(
     for name, drive in drives.items():
         found += _drive_problems(name, drive, joints)
     found += _vector_problems("gravity", gravity)
-    found += _name_problems(joints, forces, drives, points)
-    found += _connection_problems(bodies, joints)
-    found += _cut_problems(bodies, joints, cut)
+    found += name_problems(joints, forces, drives, points)
+    found += connection_problems(bodies, joints)
+    found += cut_problems(bodies, joints, cut)
     if found:
         count = "one problem" if len(found) == 1 else f"{len(found)} problems"
         raise ValueError(f"this mechanism has {count}:\n" + "\n".join(f"  - {p}" for p in found))
@@ -168,7 +169,7 @@ def _toward_problems(what: str, axis: Toward, points: dict[str, Any]) -> list[st
     if missing:
         return [f"{what} names the points {missing}, which are not in points={sorted(points)}"]
     ends = [points[axis.start], points[axis.end]]
-    if all(is_concrete(x) for x in ends) and np.array_equal(*map(np.asarray, ends)):
+    if all(is_concrete(x) for x in ends) and np.array_equal(ends[0], ends[1]):
         return [f"{what} is zero: the points '{axis.start}' and '{axis.end}' coincide"]
     return []
 
@@ -218,7 +219,7 @@ def _rod_problems(what: str, joint: Any, points: dict[str, Any]) -> list[str]:
     if not isinstance(joint, Rod):
         return []
     ends = [points[r.name] if isinstance(r, PointRef) else r for r in (joint.at_a, joint.at_b)]
-    if all(is_concrete(x) for x in ends) and np.array_equal(*map(np.asarray, ends)):
+    if all(is_concrete(x) for x in ends) and np.array_equal(ends[0], ends[1]):
         return [f"{what} has both ends in one point; use Spherical, or draw the ends apart"]
     if joint.length is not None and is_concrete(joint.length) and not joint.length > 0.0:
         return [f"{what}: length is {float(joint.length):g} m; it must be positive"]
@@ -265,78 +266,3 @@ def _drive_problems(name: str, drive: Any, joints: dict[str, Any]) -> list[str]:
     if drive.joint not in joints:
         return [f"{what} names the joint '{drive.joint}', which does not exist: {list(joints)}"]
     return _index_problems(what, drive, joints[drive.joint])
-
-
-def _name_problems(
-    joints: dict[str, Any], forces: dict[str, Any], drives: dict[str, Any], points: dict[str, Any]
-) -> list[str]:
-    """Names that would stand for two things."""
-    found = [
-        f"drive '{name}' has the name of a joint; give it one of its own, for example "
-        f"'{name}_drive'"
-        for name in drives
-        if name in joints
-    ]
-    taken = {name: f"the point '{name}'" for name in points}
-    for kind, elements in (("joint", joints), ("force", forces)):
-        for name, element in elements.items():
-            for field, value in getattr(element, "points", {}).items():
-                key = f"{name}.{field}"
-                if isinstance(value, (PointRef, ComRef)):
-                    continue
-                if key in taken:
-                    found.append(
-                        f"{kind} '{name}': its {field} would become the point '{key}', which "
-                        f"{taken[key]} already is; rename one of them"
-                    )
-                taken[key] = f"that of {kind} '{name}'"
-    return found
-
-
-def _reached(edges: list[Any]) -> set[str]:
-    """Bodies that some chain of joints connects to the ground."""
-    reached, grew = {GROUND}, True
-    while grew:
-        grew = False
-        for joint in edges:
-            if (joint.a in reached) != (joint.b in reached):
-                reached |= {joint.a, joint.b}
-                grew = True
-    return reached
-
-
-def _connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
-    reached = _reached([j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree])
-    return [
-        f"body '{name}' is not connected to the ground (rods do not count); add a joint, for "
-        f"example Free('ground', '{name}')"
-        for name in bodies
-        if name not in reached
-    ]
-
-
-def _cut_problems(
-    bodies: dict[str, Any], joints: dict[str, Any], cut: tuple[str, ...] | None
-) -> list[str]:
-    if cut is None:
-        return []
-    found = []
-    for name in cut:
-        if name not in joints:
-            found.append(f"cut= names the joint '{name}', which does not exist: {list(joints)}")
-        elif not joints[name].can_be_cut:
-            kind = type(joints[name]).__name__
-            found.append(f"cut= names '{name}', but a {kind} joint cannot be cut")
-    tree = {n: j for n, j in joints.items() if isinstance(j, Joint) and j.can_be_in_tree}
-    whole = _reached(list(tree.values()))
-    tree = {n: j for n, j in tree.items() if n not in cut}
-    reached = _reached(list(tree.values()))
-    off = [b for b in bodies if b in whole and b not in reached]
-    if off:
-        found.append(f"cut={list(cut)} cuts the bodies {off} off from the ground; cut fewer joints")
-    elif len(tree) > len(reached) - 1:
-        found.append(
-            f"cut={list(cut)} leaves loops among the joints {list(tree)}; cut one joint in each "
-            "loop"
-        )
-    return found

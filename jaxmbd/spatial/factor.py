@@ -60,10 +60,10 @@ def ldlt_rank_revealing(
         `L` (n, n) of the matrix itself, `D` (n,), and `kept` (n,), false for redundant rows.
     """
     n = a.shape[0]
-    diagonal = jnp.diagonal(a)
+    diagonal = jnp.asarray(jnp.diagonal(a))
     noise = (64.0 * float(jnp.finfo(a.dtype).eps)) ** 2 * jnp.max(diagonal)
     real = diagonal > noise
-    scale = jnp.sqrt(jnp.where(real, diagonal, 1.0))
+    scale = jnp.sqrt(jnp.asarray(jnp.where(real, diagonal, 1.0)))
     s = jnp.where(real[:, None] & real[None, :], a / (scale[:, None] * scale[None, :]), 0.0)
     columns, pivots, kept = [], [], []
     for k in range(n):
