@@ -47,7 +47,7 @@ def lines(results: dict[str, Any]) -> list[str]:
         rows = [r for r in results["files"][name] if r["verdict"] == "ok"]
         if any(r["verdict"] not in ("ok", "note", "not run") for r in results["files"][name]):
             raise SystemExit(f"{name} does not agree: run accuracy.py and look")
-        worst = max(rows, key=lambda r: r["error"] / r["allowed"])
+        worst = max(rows, key=lambda r: r["error"] / (r["allowed"] or 1.0))
         out.append(
             f"| {title} | {len(rows)} | {worst['quantity']} | {worst['error']:.1e} "
             f"| {worst['allowed']:.1e} |"
