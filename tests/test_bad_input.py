@@ -176,11 +176,11 @@ DESCRIPTIONS = {
     "unknown cut": (lambda: {"cut": ["nothing"]}, ["cut=", "'nothing'", "['hinge']"]),
     "a cut that leaves a loop": (
         lambda: {**LOOP, "cut": []},
-        ["cut=", "still close loops", "cut one joint in each loop"],
+        ["cut=[]", "loops", "cut one joint in each loop"],
     ),
     "a cut that cuts a body off": (
         lambda: {"cut": ["hinge"]},
-        ["cut=", "['arm'] are cut off from the ground"],
+        ["cut=['hinge']", "['arm']", "the ground"],
     ),
     "a cut through a free joint": (
         lambda: {
@@ -284,7 +284,7 @@ def test_all_problems_come_in_one_message():
 def test_wrong_cuts_come_with_the_other_problems():
     with pytest.raises(ValueError) as caught:
         arm(cut=["hinge"], gravity=(1.0, 2.0))
-    assert "gravity" in str(caught.value) and "cut off" in str(caught.value)
+    assert "gravity" in str(caught.value) and "cut=['hinge']" in str(caught.value)
 
 
 def test_traced_numbers_pass_but_traced_shapes_do_not():
@@ -434,7 +434,7 @@ def test_known_value_out_of_reach(four_bar, known, words):
 
 def test_known_value_out_of_reach_without_a_loop():
     height = mbd.PointCoordinate("bob", (-1.0, 0.0, 0.0), "y")
-    with pytest.raises(ValueError, match="out of reach"):
+    with pytest.raises(ValueError, match=r"'bob'.* instead of 1\.5.*reach"):
         mbd.assemble(mbd.zoo.simple_pendulum(), {height: 1.5})
     q = mbd.assemble(mbd.zoo.simple_pendulum(), {height: -0.5}).q
     np.testing.assert_allclose(np.sin(q), [0.5], atol=1e-12)
@@ -453,10 +453,13 @@ def test_wrong_shape_of_a_guess(four_bar):
 def test_held_speeds_that_contradict_each_other(four_bar):
     """Of two speeds of a mechanism of one freedom the second must not be dropped in silence."""
     mech, q = four_bar
-    rate = float(mbd.assemble_velocity(mech, q, {"A": 1.0})[mbd.topology(mech).layout["D"].v][0])
-    agreed = mbd.assemble_velocity(mech, q, {"A": 1.0, "D": rate})
-    assert abs(float(agreed[0]) - 1.0) < 1e-9
-    with pytest.raises(ValueError, match="'D'|D"):
+    alone = jax.jit(lambda v: mbd.assemble_velocity(mech, q, {"A": v}))(1.0)
+    rate = float(alone[mbd.topology(mech).layout["D"].v][0])
+    both = jax.jit(lambda a, d: mbd.assemble_velocity(mech, q, {"A": a, "D": d}))
+    np.testing.assert_allclose(both(1.0, rate), alone, atol=1e-9)
+    assert np.isnan(both(1.0, rate - 5.0)).all()
+    assert np.isnan(both(1.0, rate + 1e-3)).all()
+    with pytest.raises(ValueError, match="'D'|'A'"):
         mbd.assemble_velocity(mech, q, {"A": 1.0, "D": rate - 5.0})
 
 
@@ -487,13 +490,14 @@ def run(mech, q, v, **changes):
 
 def test_simulate_from_an_open_position(four_bar):
     mech, q = four_bar
-    with pytest.raises(ValueError, match=r"joint 'C' is open by 0\.2 m.*assemble\("):
+    with pytest.raises(ValueError, match=r"joint 'C' is open by 0\.\d+ m.*assemble\("):
         run(mech, np.zeros(3), np.zeros(3))
     with pytest.raises(ValueError) as caught:
         run(mech, q, np.ones(3))
     text = str(caught.value)
-    assert "'C'" in text and "assemble_velocity" in text and "m/s" in text
-    assert not re.search(r"open by \d(\.\d+)?e-1\d m\b", text), "blames the position for the speeds"
+    assert "'C" in text and "assemble_velocity" in text
+    slip = np.abs(np.asarray(mbd.constraint_jacobian(mech, q)) @ np.ones(3)).max()
+    assert f"{slip:.3g} m/s" in text
 
 
 @pytest.mark.parametrize(("q", "v"), [((5, 3), (5, 3)), ((4,), (3,)), ((3,), (2,))])

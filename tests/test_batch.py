@@ -1,4 +1,4 @@
-"""Batches: a bad sample is flagged and spoils nothing, transforms agree, nothing is compiled twice."""
+"""Batches: a bad sample is flagged and spoils nothing, transforms agree, one compilation."""
 
 from __future__ import annotations
 

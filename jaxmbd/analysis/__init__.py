@@ -6,7 +6,7 @@ from jaxmbd.analysis.mobility import Mobility, mobility
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.simulate import Solution, simulate
 from jaxmbd.analysis.status import Status
-from jaxmbd.analysis.velocity import assemble_velocity
+from jaxmbd.analysis.velocity import assemble_acceleration, assemble_velocity
 
 __all__ = [
     "Assembly",
@@ -15,6 +15,7 @@ __all__ = [
     "Solution",
     "Status",
     "assemble",
+    "assemble_acceleration",
     "assemble_velocity",
     "mobility",
     "project",

@@ -18,7 +18,7 @@ from jax import Array, lax
 from jaxmbd.analysis.known import (
     Key,
     Known,
-    PointCoordinate,
+    held_name,
     is_angle,
     known_rows,
     known_values,
@@ -118,7 +118,7 @@ def _raise(
     held = f" while {len(keys)} coordinates are held" if keys else ""
     now = known_values(motion_state(mech, closest.q, t=t), keys)
     missed = [
-        f"{_held_name(key)} is at {np.asarray(x)} instead of {np.asarray(v)}"
+        f"{held_name(key)} is at {np.asarray(x)} instead of {np.asarray(v)}"
         for key, x, v in zip(keys, now, values, strict=True)
         if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
     ]
@@ -128,12 +128,6 @@ def _raise(
         f"configuration found {text}. Check the hardpoints and lengths of that loop, give a guess "
         "near the wanted branch, or hold a value within reach"
     )
-
-
-def _held_name(key: Key) -> str:
-    if isinstance(key, PointCoordinate):
-        return f"{key.axis} of {key.point} on '{key.body}'"
-    return f"'{key.joint}'" if key.index is None else f"coordinate {key.index} of '{key.joint}'"
 
 
 def _rows(

@@ -140,7 +140,7 @@ def known_values(m: MotionState, keys: tuple[Key, ...]) -> list[Array]:
     out = []
     for key in keys:
         if isinstance(key, PointCoordinate):
-            out.append(m.position(key.body, _point(key))["xyz".index(key.axis)])
+            out.append(m.position(key.body, point_of(key))["xyz".index(key.axis)])
         else:
             q = m.q[m.top.layout[key.joint].q]
             out.append(q if key.index is None else q[key.index])
@@ -179,13 +179,14 @@ def _turn(p: Array, target: Array) -> Array:
     return 2.0 * e[1:] / jnp.where(jnp.abs(e[0]) > 1e-6, e[0], 1e-6)
 
 
-def _point(key: PointCoordinate) -> Any:
+def point_of(key: PointCoordinate) -> Any:
+    """The point of a held point coordinate, as the model names points."""
     return key.point if isinstance(key.point, str) else np.asarray(key.point)
 
 
 def _point_row(m: MotionState, key: PointCoordinate) -> Array:
     """∂(point coordinate)/∂(speeds) (nv,)."""
-    x = m.position(key.body, _point(key))
+    x = m.position(key.body, point_of(key))
     moves = column_signs(m, GROUND, key.body)
     velocity = m.pos.linear + cross(m.pos.angular, x - m.pos.column_com)
     return jnp.where(moves == 0.0, 0.0, velocity[:, "xyz".index(key.axis)])
@@ -198,3 +199,10 @@ def is_angle(top: Topology, key: Key) -> bool:
     place = top.layout[key.joint].v
     assert place is not None and key.index is not None
     return top.speed_kinds[place.start + key.index] == "angle"
+
+
+def held_name(key: Key) -> str:
+    """A held coordinate in words, for messages."""
+    if isinstance(key, PointCoordinate):
+        return f"{key.axis} of {key.point} on '{key.body}'"
+    return f"'{key.joint}'" if key.index is None else f"coordinate {key.index} of '{key.joint}'"

@@ -1,4 +1,4 @@
-"""Velocity assembly: speeds on the constraints, and the step of least change it rests on."""
+"""Velocity and acceleration assembly, and the step of least change that they rest on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,27 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import Known, is_angle, known_rows, known_values, parse_known
+from jaxmbd.analysis.known import (
+    Key,
+    Known,
+    PointCoordinate,
+    held_name,
+    is_angle,
+    known_rows,
+    known_values,
+    parse_known,
+    point_of,
+)
 from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
+from jaxmbd.kinematics.closure import (
+    closure_gamma,
+    closure_jacobian,
+    closure_velocity,
+    point_acceleration,
+)
+from jaxmbd.kinematics.motion import MotionState, check_shape
+from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
 from jaxmbd.topology import topology
@@ -53,26 +70,79 @@ def assemble_velocity(
     """
     keys, values = parse_known(mech, known_v, rates=True)
     m = motion_state(mech, q, t=t)
-    guess = jnp.zeros(m.top.nv, m.q.dtype) if guess is None else jnp.asarray(guess)
-    scale, length = row_scale(m), mechanism_length(mech)
+    return _meet(m, keys, closure_velocity(m), values, guess)
+
+
+def assemble_acceleration(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    known_vdot: Known | None = None,
+    guess: Any = None,
+    *,
+    t: Any = 0.0,
+) -> Array:
+    """Accelerations v̇ (nv,) on the constraints, ``J v̇ = γ``, of least change from `guess` (zero).
+
+    Args:
+        mech: the mechanism.
+        q: assembled coordinates (nq,).
+        v: speeds (nv,) on the constraints.
+        known_vdot: accelerations that are held, with the keys of `assemble` [rad/s², m/s²].
+        guess: accelerations to start from (nv,).
+        t: time [s] at which drives are evaluated.
+
+    Returns:
+        v̇ (nv,), as `assemble_velocity` returns v.
+
+    Raises:
+        ValueError: on the host, the held accelerations contradict the constraints or each other.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> q = mbd.assemble(m).q
+        >>> v = mbd.assemble_velocity(m, q, {"crank": 2.0})
+        >>> vdot = mbd.assemble_acceleration(m, q, v, {"crank": 0.0})
+        >>> bool(abs(mbd.constraint_jacobian(m, q) @ vdot - mbd.gamma(m, q, v)).max() < 1e-12)
+        True
+    """
+    keys, values = parse_known(mech, known_vdot, rates=True)
+    m = motion_state(mech, q, v, t)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    values = [
+        value - point_acceleration(m, acc, key.body, point_of(key))["xyz".index(key.axis)]
+        if isinstance(key, PointCoordinate)
+        else value
+        for key, value in zip(keys, values, strict=True)
+    ]
+    return _meet(m, keys, closure_gamma(m, acc), values, guess)
+
+
+def _meet(
+    m: MotionState, keys: tuple[Key, ...], target: Array, values: list[Any], guess: Any
+) -> Array:
+    """Solve ``J x = target`` with the held rates at `values`, for least change from `guess`."""
+    guess = jnp.zeros(m.top.nv, m.q.dtype) if guess is None else jnp.asarray(guess, m.q.dtype)
+    check_shape("guess", guess, m.top.nv)
+    scale, length = row_scale(m), mechanism_length(m.mech)
     _, held = known_rows(m, keys, known_values(m, keys), length)
     rows = jnp.concatenate([scale[:, None] * closure_jacobian(m), held])
-    wanted = [
-        v * (length if is_angle(m.top, key) else 1.0) for key, v in zip(keys, values, strict=True)
-    ]
-    target = jnp.concatenate(
-        [scale * closure_velocity(m), jnp.stack(wanted) if wanted else jnp.zeros(0, m.q.dtype)]
-    )
     if rows.shape[0] == 0:
         return guess
-    v = guess + least_change(mech, rows, target - rows @ guess, 0.0)
-    miss = jnp.abs(rows @ v - target)
-    size = jnp.max(jnp.abs(target)) + jnp.max(jnp.abs(rows)) * jnp.max(jnp.abs(v))
-    met = miss <= float(jnp.finfo(v.dtype).eps) ** 0.5 * size
+    wanted = [
+        (x * (length if is_angle(m.top, key) else 1.0))[None]
+        for key, x in zip(keys, values, strict=True)
+    ]
+    target = jnp.concatenate([scale * target, *wanted])
+    x = guess + least_change(m.mech, rows, target - rows @ guess, 0.0)
+    miss = jnp.abs(rows @ x - target)
+    size = jnp.max(jnp.abs(target)) + jnp.max(jnp.abs(rows)) * jnp.max(jnp.abs(x))
+    met = miss <= float(jnp.finfo(x.dtype).eps) ** 0.5 * size
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
-        names = np.array([*m.top.row_names, *map(str, keys)])[~np.asarray(met)]
+        names = np.array([*m.top.row_names, *map(held_name, keys)])[~np.asarray(met)]
         raise ValueError(
-            f"no speeds meet all that is asked: {', '.join(names)} contradict the others; hold "
-            "fewer speeds, or look for a singular position"
+            f"no motion meets all that is asked: {', '.join(names)} contradict the others; hold "
+            "less, or look for a singular position"
         )
-    return jnp.asarray(jnp.where(jnp.all(met), v, jnp.nan))
+    return jnp.asarray(jnp.where(jnp.all(met), x, jnp.nan))

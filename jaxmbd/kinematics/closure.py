@@ -112,6 +112,11 @@ def _acceleration_at(
     return alpha, acc.linear[i] + cross(alpha, r) + cross(w, cross(w, r))
 
 
+def point_acceleration(m: MotionState, acc: Accelerations, body: str, at: Any) -> Array:
+    """Acceleration (3,) [m/s²] of the point of `body` drawn at `at`."""
+    return _acceleration_at(m, acc, body, m.position(body, at))[1]
+
+
 def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     """Closure error φ (nc,) of cut joints and drives [m in force rows, rad in moment rows].
 
