@@ -207,17 +207,16 @@ def _run(
     tolerance = 1e3 * closing_tolerance(q0.dtype, mechanism_length(mech))
     off = (o.constraints == "project") & (status == Status.OK) & ~(jnp.max(drift) < tolerance)
     status = jnp.where(off, Status.DIVERGED, status).astype(jnp.int32)
-    first = keep(start, q0, v0)
-    return Solution(
-        jnp.concatenate([start[None], t]),
-        jnp.concatenate([q0[None], qs]),
-        jnp.concatenate([v0[None], vs]),
-        jax.tree_util.tree_map(
-            lambda a, b: jnp.concatenate([jnp.asarray(a)[None], b]), first, kept
-        ),
-        status,
-        jnp.max(drift),
-    )
+
+    def series(first: Any, rest: Array) -> Array:
+        whole = jnp.concatenate([jnp.asarray(first)[None], rest])
+        return (
+            jnp.where(off, jnp.nan, whole) if jnp.issubdtype(whole.dtype, jnp.floating) else whole
+        )
+
+    kept = jax.tree_util.tree_map(series, keep(start, q0, v0), kept)
+    times_kept = jnp.concatenate([start[None], t])
+    return Solution(times_kept, series(q0, qs), series(v0, vs), kept, status, jnp.max(drift))
 
 
 def _drift(mech: Mechanism, t: Array, q: Array) -> Array:

@@ -72,7 +72,7 @@ def closure_velocity(m: MotionState) -> Array:
 
 def column_signs(m: MotionState, a: str, b: str) -> np.ndarray:
     """(nv,): +1 where a speed moves b alone, -1 where it moves a alone, 0 where both or none."""
-    signs = np.zeros(m.top.nv)
+    signs = np.zeros(m.top.nv, m.q.dtype)
     signs[list(m.top.columns(b))] += 1.0
     signs[list(m.top.columns(a))] -= 1.0
     return signs

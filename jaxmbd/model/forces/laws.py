@@ -52,7 +52,7 @@ def law_energy(value: Any, extension: Array) -> Array:
     """``∫₀ˣ law(s, 0) ds`` by 16-point Gauss-Legendre (exact for polynomials to degree 31)."""
     total = jnp.zeros_like(extension)
     zero = jnp.zeros_like(extension)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+    for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
         total = total + weight * value(0.5 * extension * (1.0 + node), zero)
     return 0.5 * extension * total
 
