@@ -7,6 +7,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
@@ -15,3 +16,14 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     jax.config.update("jax_compilation_cache_dir", str(cache))
 if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def pytest_collection_modifyitems(items):
+    """Keep a file's tests on one worker, as they share compiled functions.
+
+    The random mechanisms share nothing: each seed is a group of its own.
+    """
+    for item in items:
+        seed = getattr(getattr(item, "callspec", None), "params", {}).get("case")
+        group = item.path.name if seed is None else f"{item.path.name} {seed % 8}"
+        item.add_marker(pytest.mark.xdist_group(group))
