@@ -18,6 +18,7 @@ if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Keep a file's tests on one worker, as they share compiled functions.
 
@@ -25,5 +26,5 @@ def pytest_collection_modifyitems(items):
     """
     for item in items:
         seed = getattr(getattr(item, "callspec", None), "params", {}).get("case")
-        group = item.path.name if seed is None else f"{item.path.name} {seed % 8}"
-        item.add_marker(pytest.mark.xdist_group(group))
+        share = f" {seed % 8}" if isinstance(seed, int) else ""
+        item.add_marker(pytest.mark.xdist_group(item.path.name + share))
