@@ -47,6 +47,11 @@ class Assembly(NamedTuple):
         residual: largest closure error [m; moment rows times the mechanism's length].
         status: a `Status` number.
         iterations: Newton steps taken.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.assemble(mbd.zoo.rssr()).q.shape
+        (6,)
     """
 
     q: Array

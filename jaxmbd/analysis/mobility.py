@@ -26,6 +26,12 @@ class Mobility(NamedTuple):
         rank: of the constraint Jacobian.
         idle: bodies with a freedom of their own that moves nothing else (a ball-ball link's spin).
         redundant: names of the rows that the rows before them imply.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> print(mbd.mobility(mbd.zoo.rssr()))
+        Kutzbach 2, degrees of freedom 2 (rank 3)
+        idle: the spin of coupler
     """
 
     kutzbach: int

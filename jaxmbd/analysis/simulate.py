@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jaxmbd.analysis.adaptive import adaptive_interval
 from jaxmbd.analysis.integrators import INTEGRATORS
 from jaxmbd.analysis.projection import project
-from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
+from jaxmbd.analysis.status import Status, closing_tolerance, initial_status, open_joints, visible
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, row_scale, solve_kkt
@@ -39,6 +39,12 @@ class Solution(NamedTuple):
         outputs: what the caller's function gave at each time, stacked; None without one.
         status: a `Status` number.
         drift: largest closure error met at a saved time [m; moment rows times the length].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.simulate(m, [0.1], t1=0.02, dt=1e-3).status.item()
+        0
     """
 
     t: Array
@@ -179,7 +185,7 @@ def _run(
     o: _Options,
 ) -> Solution:
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    bad = _initial_status(mech, q0, v0, times.t0)
+    bad = initial_status(mech, q0, v0, times.t0)
     q0 = jnp.where(bad == Status.OK, q0, jnp.nan)
     start, dt = times.t0, times.dt
 
@@ -222,18 +228,6 @@ def _run(
 def _drift(mech: Mechanism, t: Array, q: Array) -> Array:
     m = motion_state(mech, q, t=t)
     return jnp.max(jnp.abs(row_scale(m) * closure_residual(m)), initial=0.0)
-
-
-def _initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
-    m = motion_state(mech, q0, v0, t0)
-    scale, length = row_scale(m), mechanism_length(mech)
-    tolerance = closing_tolerance(q0.dtype, length)
-    opened = jnp.max(jnp.abs(scale * closure_residual(m)), initial=0.0)
-    slip = scale * (closure_jacobian(m) @ v0 - closure_velocity(m))
-    speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
-    closed = (opened < tolerance) & (jnp.max(jnp.abs(slip), initial=0.0) < speed)
-    finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
-    return jnp.where(finite, jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED), Status.NON_FINITE)
 
 
 def _step(

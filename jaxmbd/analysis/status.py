@@ -10,13 +10,21 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.kinematics import constraint_residual
+from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, mechanism_length, row_scale
+from jaxmbd.kinematics import constraint_residual, motion_state
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import topology
 
 
 class Status(IntEnum):
-    """Outcome of a computation, one number a sample."""
+    """Outcome of a computation, one number a sample.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Status(1).name
+        'NOT_ASSEMBLED'
+    """
 
     OK = 0
     NOT_ASSEMBLED = 1
@@ -48,3 +56,20 @@ def open_joints(mech: Mechanism, q: Any, t: float = 0.0) -> str:
         worst = int(np.argmax(np.where(np.isnan(size), np.inf, size)))
         found.append((size[worst], f"joint '{name}' is open by {size[worst]:.3g} {unit[worst]}"))
     return "; ".join(text for _, text in sorted(found, reverse=True))
+
+
+def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
+    """`Status` of a state as the start of a run: finite, on the constraints, and determinate."""
+    m = motion_state(mech, q0, v0, t0)
+    scale, length = row_scale(m), mechanism_length(mech)
+    tolerance = closing_tolerance(q0.dtype, length)
+    opened = jnp.max(jnp.abs(scale * closure_residual(m)), initial=0.0)
+    slip = scale * (closure_jacobian(m) @ v0 - closure_velocity(m))
+    speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
+    closed = (opened < tolerance) & (jnp.max(jnp.abs(slip), initial=0.0) < speed)
+    finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
+    system = kkt_system(m)
+    pivots = factor_kkt(system.singular, system.mass, system.jacobian).determinate
+    status = jnp.where(jnp.all(pivots), Status.OK, Status.SINGULAR)
+    status = jnp.where(closed, status, Status.NOT_ASSEMBLED)
+    return jnp.where(finite, status, Status.NON_FINITE)

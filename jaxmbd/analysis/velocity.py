@@ -67,6 +67,13 @@ def assemble_velocity(
 
     Raises:
         ValueError: on the host, the held speeds contradict the constraints or each other.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> v = mbd.assemble_velocity(m, mbd.neutral(m), {"crank": 2.0})
+        >>> round(float(v[0]), 6)
+        2.0
     """
     keys, values = parse_known(mech, known_v, rates=True)
     m = motion_state(mech, q, t=t)

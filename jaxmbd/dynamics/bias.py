@@ -160,6 +160,12 @@ def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
         q: coordinates (nq,).
         v: speeds (nv,).
         t: time [s], for laws that depend on it.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> round(float(mbd.bias(m, mbd.neutral(m), jnp.zeros(1))[0]), 6)
+        -9.81
     """
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)

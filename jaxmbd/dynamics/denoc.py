@@ -29,6 +29,12 @@ class DeNOC(NamedTuple):
         mass: (6n, 6n) ``diag(I_i, m_i 1)``.
         gyro: (6n, 6n) ``W``, the angular velocities' cross-product matrices.
         twist: (6n,) ``t = N_l N_d v``.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> mbd.denoc(m, mbd.neutral(m)).n_d.shape
+        (18, 5)
     """
 
     n_l: Array
@@ -39,7 +45,16 @@ class DeNOC(NamedTuple):
 
 
 def denoc(mech: Mechanism, q: Array, v: Array | None = None) -> DeNOC:
-    """The DeNOC matrices of the tree at (q, v), bodies in the order of ``topology(mech)``."""
+    """The DeNOC matrices of the tree at (q, v), bodies in the order of ``topology(mech)``.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> d = mbd.denoc(m, mbd.neutral(m))
+        >>> n = d.n_l @ d.n_d
+        >>> bool(abs(n.T @ d.mass @ n - mbd.mass_matrix(m, mbd.neutral(m))).max() < 1e-15)
+        True
+    """
     return _denoc(motion_state(mech, q, v))
 
 
@@ -74,6 +89,13 @@ def denoc_equations(
     """``M = Nᵀ M N`` (nv, nv) and ``τ − h`` (nv,) by the dense matrices alone.
 
     ``h = Nᵀ (M Ṅ v + W M E t − w)``, with ``Ṅ v`` by differentiating ``N(q) v`` along the motion.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mass, force = mbd.denoc_equations(m, mbd.neutral(m), jnp.zeros(1))
+        >>> round(float(force[0] / mass[0, 0]), 6)
+        9.81
     """
     m = motion_state(mech, q, v, t)
     d = _denoc(m)

@@ -91,7 +91,14 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
 
 
 def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
-    """½ Σ (m v·v + ω·I ω) over the bodies [J]."""
+    """½ Σ (m v·v + ω·I ω) over the bodies [J].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> float(mbd.kinetic_energy(m, mbd.neutral(m), [2.0]))
+        2.0
+    """
     m = motion_state(mech, q, v)
     total = jnp.zeros((), m.q.dtype)
     for i, body in enumerate(m.top.bodies):
@@ -103,7 +110,14 @@ def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
 
 
 def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
-    """Weight ``−m g·x`` and the force elements' potentials [J] (constant forces ``−F·x``)."""
+    """Weight ``−m g·x`` and the force elements' potentials [J] (constant forces ``−F·x``).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> float(mbd.potential_energy(m, mbd.neutral(m)))
+        0.0
+    """
     m = motion_state(mech, q, t=t)
     total = jnp.zeros((), m.q.dtype)
     for i, body in enumerate(m.top.bodies):

@@ -46,6 +46,14 @@ def inverse_dynamics(
     Raises:
         ValueError: an actuated joint is unknown or cut; on the host, the actuated joints cannot
             produce the motion (inside `jit` τ and λ are NaN).
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> rest = jnp.zeros(1)
+        >>> tau, _ = mbd.inverse_dynamics(m, mbd.neutral(m), rest, rest)
+        >>> round(float(tau[0]), 6)
+        -9.81
     """
     m = motion_state(mech, q, v, t)
     vdot = jnp.asarray(vdot, mech.dtype)

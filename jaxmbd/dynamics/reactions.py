@@ -45,6 +45,15 @@ def joint_reactions(
         lam: multipliers (nc,).
         t: time [s].
         inputs: efforts on joints by name.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> q, rest = mbd.neutral(m) + jnp.pi / 2, jnp.zeros(1)
+        >>> vdot, lam = mbd.forward_dynamics(m, q, rest)
+        >>> wrench = mbd.joint_reactions(m, q, rest, vdot, lam)["hinge"]
+        >>> round(float(wrench[4]), 6)
+        9.81
     """
     m = motion_state(mech, q, v, t)
     vdot, lam = jnp.asarray(vdot, mech.dtype), jnp.asarray(lam, mech.dtype)

@@ -51,6 +51,14 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     Raises:
         ValueError: names the file and lists all its problems, each with the part and the cure.
         FileNotFoundError: where there is no such file.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.save(mbd.zoo.rssr(), f"{folder}/rssr.json")
+        ...     again = mbd.load(f"{folder}/rssr.json")
+        >>> again.structure == mbd.zoo.rssr().structure
+        True
     """
     path = Path(path)
     repeated: list[str] = []

@@ -121,16 +121,36 @@ def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     """Closure error φ (nc,) of cut joints and drives [m in force rows, rad in moment rows].
 
     Rows stand as in ``topology(mech).layout[joint].rows``: force rows first.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> bool(abs(mbd.constraint_residual(m, mbd.neutral(m))).max() < 1e-15)
+        True
     """
     return closure_residual(motion_state(mech, q, t=t))
 
 
 def constraint_jacobian(mech: Mechanism, q: Array) -> Array:
-    """J (nc, nv): ``J v`` = velocity of b minus that of a; equals ∂φ/∂q where φ = 0."""
+    """J (nc, nv): ``J v`` = velocity of b minus that of a; equals ∂φ/∂q where φ = 0.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> mbd.constraint_jacobian(m, mbd.neutral(m)).shape
+        (3, 5)
+    """
     return closure_jacobian(motion_state(mech, q))
 
 
 def gamma(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
-    """γ (nc,) of the acceleration level ``J v̇ = γ``: ``−J̇ v``, and f̈ for a drive."""
+    """γ (nc,) of the acceleration level ``J v̇ = γ``: ``−J̇ v``, and f̈ for a drive.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> mbd.gamma(m, mbd.neutral(m), [1.0, 0, 0, 0, 0]).shape
+        (3,)
+    """
     m = motion_state(mech, q, v, t)
     return closure_gamma(m, propagate_accelerations(mech, m.q, m.pos, m.vel, m.v))

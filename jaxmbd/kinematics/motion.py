@@ -24,7 +24,14 @@ from jaxmbd.topology import topology
 
 
 class Pose(NamedTuple):
-    """`rotation` (3, 3) from the drawn orientation, `position` (3,) [m] of the COM."""
+    """`rotation` (3, 3) from the drawn orientation, `position` (3,) [m] of the COM.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> mbd.poses(m, mbd.neutral(m))["crank"].rotation.shape
+        (3, 3)
+    """
 
     rotation: Array
     position: Array
@@ -177,23 +184,51 @@ def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
 
 
 def point_position(mech: Mechanism, q: Array, body: str, point: Any) -> Array:
-    """World position (3,) [m] of the point of `body` drawn at `point` (a name or coordinates)."""
+    """World position (3,) [m] of the point of `body` drawn at `point` (a name or coordinates).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.point_position(m, mbd.neutral(m), "bob", (-2.0, 0, 0)).tolist()
+        [-2.0, 0.0, 0.0]
+    """
     return motion_state(mech, q).position(body, point)
 
 
 def point_velocity(mech: Mechanism, q: Array, v: Array, body: str, point: Any) -> Array:
-    """World velocity (3,) [m/s] of the point of `body` drawn at `point`."""
+    """World velocity (3,) [m/s] of the point of `body` drawn at `point`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.point_velocity(m, mbd.neutral(m), [1.0], "bob", (-2.0, 0, 0))[1].item()
+        -2.0
+    """
     return motion_state(mech, q, v).point(body, point)[1]
 
 
 def body_velocities(mech: Mechanism, q: Array, v: Array) -> dict[str, Array]:
-    """Twist (6,) ``[ω; v of the COM]`` [rad/s, m/s] of every moving body, world axes."""
+    """Twist (6,) ``[ω; v of the COM]`` [rad/s, m/s] of every moving body, world axes.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.body_velocities(m, mbd.neutral(m), [3.0])["bob"][2].item()
+        3.0
+    """
     vel = motion_state(mech, q, v).vel
     return _by_name(mech, vel.angular, vel.linear)
 
 
 def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict[str, Array]:
-    """Acceleration (6,) ``[ω̇; v̇ of the COM]`` [rad/s², m/s²] of every moving body, world axes."""
+    """Acceleration (6,) ``[ω̇; v̇ of the COM]`` [rad/s², m/s²] of every moving body, world axes.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.body_accelerations(m, mbd.neutral(m), [0.0], [2.0])["bob"][4].item()
+        -2.0
+    """
     m, vdot = motion_state(mech, q, v), jnp.asarray(vdot)
     check_shape("vdot", vdot, m.top.nv)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
@@ -201,18 +236,39 @@ def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict
 
 
 def joint_coordinates(mech: Mechanism, q: Array) -> dict[str, Array]:
-    """Coordinates of every joint, tree or cut, but rods; a cut joint's angles are in (-π, π]."""
+    """Coordinates of every joint, tree or cut, but rods; a cut joint's angles are in (-π, π].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> list(mbd.joint_coordinates(m, mbd.neutral(m)))
+        ['crank', 'A', 'B', 'rocker']
+    """
     m = motion_state(mech, q)
     return {e.name: m.coordinates(e.name) for e in mech.structure.joints if e.kind.can_be_in_tree}
 
 
 def coordinate_rates(mech: Mechanism, q: Array, v: Array) -> Array:
-    """q̇ (nq,) for the speeds v (nv,): quaternions turn by ``ṗ = ½ (0, v) ∘ p``."""
+    """q̇ (nq,) for the speeds v (nv,): quaternions turn by ``ṗ = ½ (0, v) ∘ p``.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> mbd.coordinate_rates(m, mbd.neutral(m), [0, 0, 0, 1.0, 0]).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.5, 0.0]
+    """
     return _by_joint(mech, "rate", jnp.asarray(q), v)
 
 
 def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
-    """Coordinates (nq,) after a small `change` (nv,) along the speeds; quaternions stay unit."""
+    """Coordinates (nq,) after a small `change` (nv,) along the speeds; quaternions stay unit.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.step_coordinates(m, mbd.neutral(m), [0.1]).tolist()
+        [0.1]
+    """
     return _by_joint(mech, "step", jnp.asarray(q), change)
 
 

@@ -39,6 +39,11 @@ class Topology:
         nq, nv, nc: numbers of coordinates, speeds and constraint rows.
         support: for each body the indices in v of the joints between it and the ground.
         light: bodies known to lack inertia.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.topology(mbd.zoo.rssr()).layout["rocker"].v
+        slice(4, 5, None)
     """
 
     bodies: tuple[str, ...]

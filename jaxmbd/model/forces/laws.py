@@ -59,7 +59,13 @@ def law_energy(value: Any, extension: Array) -> Array:
 
 @register_law("signed_square")
 class SignedSquare(eqx.Module):
-    """``coefficient · |x| x``: a progressive spring [N/m²]."""
+    """``coefficient · |x| x``: a progressive spring [N/m²].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> float(mbd.SignedSquare(10.0)(-2.0, 0.0))
+        -40.0
+    """
 
     coefficient: Any = eqx.field(converter=number)
 
@@ -75,6 +81,11 @@ class Table(eqx.Module):
         x: increasing breakpoints (n,) [m], or [m/s] where `of_rate`.
         y: forces (n,) [N].
         of_rate: whether `x` is the rate of extension (a damper's table).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> float(mbd.Table([0.0, 1.0], [0.0, 50.0])(0.5, 0.0))
+        25.0
     """
 
     x: Any = eqx.field(converter=number)
