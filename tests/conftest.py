@@ -1,10 +1,17 @@
 """Settings that must be in place before any test computes: float64 and the compilation cache."""
 
 import os
+from importlib import metadata
 from pathlib import Path
 
 # Loading from the compilation cache logs harmless lines by the page.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Small programs, compiled once and run once: half the suite's time is XLA's. Unknown flags abort,
+# so they are set only for the releases on which they were tried.
+if metadata.version("jaxlib").startswith("0.9."):
+    os.environ.setdefault(
+        "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    )
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
