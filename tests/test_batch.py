@@ -268,3 +268,20 @@ def test_host_calls_are_not_traced_again_when_only_numbers_change():
     once(2)
     assert len(calls) == seen
     assert _jitted._cache_size() == size
+
+
+def test_time_and_inputs_are_numbers_too():
+    """Another t or effort must not trace, and so compile, again on the host."""
+    traces = []
+
+    def law(t, q, v):
+        traces.append(1)
+        return t * jnp.ones_like(v)
+
+    mech = mbd.zoo.simple_pendulum().replace(forces={"law": mbd.JointTorque("hinge", law=law)})
+    q, rest = mbd.neutral(mech), np.zeros(1)
+    first = float(mbd.forward_dynamics(mech, q, rest, 0.0, {"hinge": 0.0})[0][0])
+    seen = len(traces)
+    second = float(mbd.forward_dynamics(mech, q, rest, 0.2, {"hinge": 0.1})[0][0])
+    assert second == pytest.approx(first + 0.3, rel=1e-12)
+    assert len(traces) == seen

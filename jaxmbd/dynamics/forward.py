@@ -56,7 +56,9 @@ def forward_dynamics(
         >>> round(float(vdot[0]), 6)
         9.81
     """
-    vdot, lam = _forward(mech, jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype), t, inputs)
+    q, v, t = (jnp.asarray(x, mech.dtype) for x in (q, v, t))
+    inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
+    vdot, lam = _forward(mech, q, v, t, inputs)
     if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
     return vdot, lam
