@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         if path.stem in LEFT_OUT:
             continue
         data = thin_one(json.loads(path.read_text(encoding="utf-8")), given.source, given.target)
-        data["copied_from"] = f"shared/groundtruth/{path.name}, thinned by make_test_data.py"
+        data["copied_from"] = f"{path.name}, thinned by make_test_data.py"
         text = json.dumps(data, indent=None if "states" in data else 1)
         (given.target / path.name).write_text(text + "\n", encoding="utf-8")
     size = sum(p.stat().st_size for p in given.target.rglob("*") if p.is_file())

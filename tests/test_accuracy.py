@@ -37,7 +37,7 @@ def files():
 
 
 @pytest.mark.filterwarnings("ignore:.*triangle inequality")
-@pytest.mark.parametrize("path", files())
+@pytest.mark.parametrize("path", list(files()))
 def test_agrees(runner, path):
     rows = runner.check_file(path)
     compared = [r for r in rows if r.verdict == "ok"]

@@ -25,14 +25,16 @@ def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
         ValueError: lists what cannot be saved, each part with its cure.
 
     Example:
-        >>> import jaxmbd as mbd
+        >>> import tempfile, jaxmbd as mbd
         >>> mech = mbd.Mechanism(
         ...     bodies={"bob": mbd.Body(mass=1.0, com=(1, 0, 0))},
         ...     joints={"hinge": mbd.Revolute("ground", "bob", at=(0, 0, 0), axis=(0, 1, 0))},
         ... )
         >>> from jaxmbd.io import load, save
-        >>> save(mech, "/tmp/pendulum.json")
-        >>> load("/tmp/pendulum.json").structure == mech.structure
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(mech, f"{folder}/pendulum.json")
+        ...     again = load(f"{folder}/pendulum.json")
+        >>> again.structure == mech.structure
         True
     """
     path = Path(path)
