@@ -128,6 +128,8 @@ def _raise(
         if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
     ]
     text = "; ".join([t for t in (open_joints(mech, closest.q, t), *missed) if t])
+    if float(closest.error) < 1e-6 * float(mechanism_length(mech)):
+        text += " (nearly closed: a dead centre or the edge of its reach, where it is singular)"
     raise ValueError(
         f"the mechanism does not assemble ({status.name.lower()}){held}: at the closest "
         f"configuration found {text}. Check the hardpoints and lengths of that loop, give a guess "
