@@ -25,7 +25,7 @@ from jaxmbd.analysis.known import (
     parse_known,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
-from jaxmbd.analysis.velocity import least_change
+from jaxmbd.analysis.velocity import least_change, speed_units
 from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
@@ -171,7 +171,7 @@ def _search(
         goal = targets(w.stage)
         residual, rows = _rows(keys, mech, goal, t, w.q)
         change = -least_change(mech, rows, residual, w.damping)
-        turn = jnp.max(jnp.abs(change) * _unit_weights(mech), initial=0.0)
+        turn = jnp.max(jnp.abs(change) / speed_units(mech), initial=0.0)
         trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
         before = jnp.max(jnp.abs(residual), initial=0.0)
         after = jnp.max(jnp.abs(_rows(keys, mech, goal, t, trial)[0]), initial=0.0)
@@ -192,11 +192,6 @@ def _search(
     done = lax.while_loop(going, step, first)
     reached = done.stage >= stages
     return done._replace(error=jnp.where(reached, done.error, jnp.maximum(done.error, length)))
-
-
-def _unit_weights(mech: Mechanism) -> Array:
-    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
-    return jnp.where(travel, 1.0 / mechanism_length(mech), 1.0)
 
 
 def _stages(

@@ -50,7 +50,7 @@ def semi_implicit_euler_step(
 
 
 def normalise(mech: Mechanism, q: Array, v: Array) -> Array:
-    """Q with its quaternions at unit length, signs kept."""
+    """Bring the quaternions of q to unit length, signs kept."""
     return step_coordinates(mech, q, 0.0 * v)
 
 

@@ -14,7 +14,7 @@ from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.rotations import cross, quaternion_product
+from jaxmbd.spatial.rotations import quaternion_product
 from jaxmbd.topology import Topology, topology
 
 
@@ -161,7 +161,7 @@ def known_rows(
         assert place is not None
         eye = np.eye(m.top.nv)[place]
         if key.index is not None:
-            scale = length if m.top.speed_kinds[place.start + key.index] == "angle" else 1.0
+            scale = length if is_angle(m.top, key) else 1.0
             residuals.append((scale * (now - value))[None])
             rows.append(scale * jnp.asarray(eye[key.index : key.index + 1], m.q.dtype))
             continue
@@ -188,8 +188,7 @@ def _point_row(m: MotionState, key: PointCoordinate) -> Array:
     """∂(point coordinate)/∂(speeds) (nv,)."""
     x = m.position(key.body, point_of(key))
     moves = column_signs(m, GROUND, key.body)
-    velocity = m.pos.linear + cross(m.pos.angular, x - m.pos.column_com)
-    return jnp.where(moves == 0.0, 0.0, velocity[:, "xyz".index(key.axis)])
+    return jnp.where(moves == 0.0, 0.0, m.columns_at(x)[:, "xyz".index(key.axis)])
 
 
 def is_angle(top: Topology, key: Key) -> bool:

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd.dynamics.kkt import row_scale
-from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian
-from jaxmbd.kinematics.propagation import propagate_positions, propagate_velocities
+from jaxmbd.kinematics.propagation import propagate_velocities
 from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import ldlt_rank_revealing
@@ -74,16 +74,15 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
         null = vh[rank:].T
         kept = np.asarray(ldlt_rank_revealing(rows @ rows.T, 1e-10)[2])
         redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
-    return Mobility(freedom, top.nv - rank, rank, _idle(mech, q, null), redundant)
+    return Mobility(freedom, top.nv - rank, rank, _idle(m, null), redundant)
 
 
-def _idle(mech: Mechanism, q: Any, null: np.ndarray) -> tuple[str, ...]:
+def _idle(m: MotionState, null: np.ndarray) -> tuple[str, ...]:
     """Bodies between ball joints alone that can spin while every other body rests."""
-    top = topology(mech)
+    mech, top = m.mech, m.top
     if null.shape[1] == 0:
         return ()
-    pos = propagate_positions(mech, q)
-    moves = [propagate_velocities(mech, pos, jnp.asarray(n)) for n in null.T]
+    moves = [propagate_velocities(mech, m.pos, jnp.asarray(n)) for n in null.T]
     twists = np.array(
         [[np.concatenate([w, u]) for w, u in zip(v.angular, v.linear, strict=True)] for v in moves]
     )

@@ -16,10 +16,17 @@ from jax.core import Tracer
 from jaxmbd.analysis.adaptive import adaptive_interval
 from jaxmbd.analysis.integrators import INTEGRATORS
 from jaxmbd.analysis.projection import project
-from jaxmbd.analysis.status import Status, closing_tolerance, initial_status, open_joints, visible
+from jaxmbd.analysis.status import (
+    Status,
+    closing_tolerance,
+    closure_error,
+    initial_status,
+    open_joints,
+    visible,
+)
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
-from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, row_scale, solve_kkt
+from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, solve_kkt
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
@@ -202,7 +209,7 @@ def _run(
         steps = n * o.save_every + jnp.arange(o.save_every)
         q, v = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
         t = start + dt * ((n + 1) * o.save_every).astype(q.dtype)
-        drift = _drift(mech, t, q)
+        drift = closure_error(motion_state(mech, q, t=t))
         trajectory = None if o.outputs_only else (q, v)
         return (q, v), (t, trajectory, keep(t, q, v), drift)
 
@@ -223,11 +230,6 @@ def _run(
     kept = jax.tree_util.tree_map(series, keep(start, q0, v0), kept)
     times_kept = jnp.concatenate([start[None], t])
     return Solution(times_kept, series(q0, qs), series(v0, vs), kept, status, jnp.max(drift))
-
-
-def _drift(mech: Mechanism, t: Array, q: Array) -> Array:
-    m = motion_state(mech, q, t=t)
-    return jnp.max(jnp.abs(row_scale(m) * closure_residual(m)), initial=0.0)
 
 
 def _step(

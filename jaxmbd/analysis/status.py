@@ -11,7 +11,7 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, mechanism_length, row_scale
-from jaxmbd.kinematics import constraint_residual, motion_state
+from jaxmbd.kinematics import MotionState, constraint_residual, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import topology
@@ -58,12 +58,17 @@ def open_joints(mech: Mechanism, q: Any, t: float = 0.0) -> str:
     return "; ".join(text for _, text in sorted(found, reverse=True))
 
 
+def closure_error(m: MotionState) -> Array:
+    """Largest closure error [m; moment rows times the mechanism's length]."""
+    return jnp.max(jnp.abs(row_scale(m) * closure_residual(m)), initial=0.0)
+
+
 def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
     """`Status` of a state as the start of a run: finite, on the constraints, and determinate."""
     m = motion_state(mech, q0, v0, t0)
     scale, length = row_scale(m), mechanism_length(mech)
     tolerance = closing_tolerance(q0.dtype, length)
-    opened = jnp.max(jnp.abs(scale * closure_residual(m)), initial=0.0)
+    opened = closure_error(m)
     slip = scale * (closure_jacobian(m) @ v0 - closure_velocity(m))
     speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
     closed = (opened < tolerance) & (jnp.max(jnp.abs(slip), initial=0.0) < speed)

@@ -35,12 +35,17 @@ from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
 from jaxmbd.topology import topology
 
 
+def speed_units(mech: Mechanism) -> Array:
+    """(nv,): the mechanism's length for travels, one for angles."""
+    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
+    return jnp.where(travel, mechanism_length(mech), 1.0)
+
+
 def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any) -> Array:
     """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``; W measures travel in mechanism lengths."""
-    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
     if rows.shape[0] == 0:
         return jnp.zeros(rows.shape[1], rows.dtype)
-    weight = jnp.where(travel, mechanism_length(mech) ** 2, 1.0)
+    weight = speed_units(mech) ** 2
     gram = (rows * weight) @ rows.T
     size = jnp.trace(gram) / gram.shape[0]
     gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)

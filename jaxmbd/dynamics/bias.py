@@ -19,7 +19,7 @@ from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.forces import Effort, Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.factor import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.spatial.factor import ltdl_solve
 from jaxmbd.spatial.rotations import cross
 
 Inputs = Mapping[str, Any]
@@ -81,20 +81,16 @@ def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Arra
     joint = m.mech.joint(name)
     q = m.coordinates(name)
     s_w, s_v = joint.subspace(q)
-    lower, pivots = ltdl(s_w.T @ s_w + s_v.T @ s_v)
-    y = ltdl_backward(lower, effort[:, None]) / pivots[:, None]
-    y = ltdl_forward(lower, y)[:, 0]
+    y = ltdl_solve(s_w.T @ s_w + s_v.T @ s_v, effort)
     r_a = m.rotation(joint.a)
     return r_a @ (s_w @ y), r_a @ (s_v @ y)
 
 
-def applied_loads(
-    m: MotionState, inputs: Inputs | None, *, elements: bool = True
-) -> tuple[list[Load], dict[str, Array]]:
+def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], dict[str, Array]]:
     """Loads on bodies and total efforts on joints, of the force elements and of `inputs`."""
     loads: list[Load] = []
     efforts: dict[str, Array] = {}
-    for name in m.mech.structure.forces if elements else ():
+    for name in m.mech.structure.forces:
         for item in m.mech.forces[name].loads(m):
             if isinstance(item, Effort):
                 efforts[item.joint] = efforts.get(item.joint, 0.0) + item.value

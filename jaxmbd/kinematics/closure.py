@@ -41,8 +41,7 @@ def closure_jacobian(m: MotionState) -> Array:
         w, _ = m.wrenches(name)
         x = m.position(joint.b, joint.point_b)
         signs = column_signs(m, joint.a, joint.b)
-        at_point = m.pos.linear + cross(m.pos.angular, x - m.pos.column_com)
-        rows = w[:3].T @ m.pos.angular.T + w[3:].T @ at_point.T
+        rows = w[:3].T @ m.pos.angular.T + w[3:].T @ m.columns_at(x).T
         blocks.append(jnp.where(signs == 0.0, 0.0, signs * rows))
     for name in m.top.drives:
         row = np.zeros((1, m.top.nv))

@@ -18,7 +18,7 @@ from jaxmbd.kinematics.propagation import (
 )
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.factor import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.spatial.factor import ltdl_solve
 from jaxmbd.spatial.rotations import cross, skew
 from jaxmbd.topology import topology
 
@@ -79,6 +79,10 @@ class MotionState:
             return jnp.zeros_like(x)
         return self.vel.linear[i] + cross(self.vel.angular[i], x - self.pos.com[i])
 
+    def columns_at(self, x: Array) -> Array:
+        """(nv, 3): velocity at the world point `x` that each speed gives a body it moves."""
+        return self.pos.linear + cross(self.pos.angular, x - self.pos.column_com)
+
     def drawn(self, at: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point."""
         return self.mech.point(at)
@@ -129,13 +133,7 @@ class MotionState:
         s_w, s_v = joint.subspace(q)
         spin, slide = self.relative_twist(name)
         rhs = s_w.T @ (r_a.T @ spin) + s_v.T @ (r_a.T @ slide)
-        return q, _small_solve(s_w.T @ s_w + s_v.T @ s_v, rhs)
-
-
-def _small_solve(a: Array, b: Array) -> Array:
-    lower, pivots = ltdl(a)
-    y = ltdl_backward(lower, b[:, None]) / pivots[:, None]
-    return ltdl_forward(lower, y)[:, 0]
+        return q, ltdl_solve(s_w.T @ s_w + s_v.T @ s_v, rhs)
 
 
 def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:

@@ -46,6 +46,13 @@ def ltdl_forward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Ar
     return _unit_lower_solve(lower, b)
 
 
+def ltdl_solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Solve ``A x = b`` for a small positive definite matrix."""
+    lower, pivots = ltdl(a)
+    y = ltdl_backward(lower, b[:, None]) / pivots[:, None]
+    return ltdl_forward(lower, y)[:, 0]
+
+
 def ldlt_rank_revealing(
     a: Float[Array, "n n"], tolerance: float
 ) -> tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -84,4 +83,4 @@ class Universal(Joint):
 def _angle(axis: Array, start: Array, end: Array) -> Array:
     """Angle about `axis` that takes `start` to `end`, both off the axis."""
     s = start - (axis @ start) * axis
-    return jax.numpy.arctan2(axis @ cross(s, end), s @ end)
+    return jnp.arctan2(axis @ cross(s, end), s @ end)
