@@ -1,0 +1,191 @@
+"""`lanes.vmap`: the meaning of `jax.vmap`, compiled."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.extend import core
+
+from jaxmbd.lanes import primitive
+from jaxmbd.lanes.graph import Unsupported
+from jaxmbd.lanes.kernel import Key, kernel
+
+_WARNED: set[str] = set()
+
+
+def vmap(
+    fn: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    static: Sequence[int] = (),
+    strict: bool = False,
+    threads: int | None = None,
+) -> Callable[..., Any]:
+    """Map a function over a batch, like `jax.vmap`, by one compiled kernel.
+
+    The function's scalar operations are compiled once, several samples side by side in each vector
+    register, and run on all cores. Arrays that it closes over are constants of the kernel (a new
+    value is a new kernel); arguments are not. Loops stay loops. Derivatives are kernels too.
+
+    Args:
+        fn: a function of pytrees of arrays, on one sample.
+        in_axes: as for `jax.vmap`: an axis, None for an argument that the batch shares, or a tree
+            of them.
+        out_axes: where the batch axis goes in the results.
+        static: positions of arguments whose concrete leaves without a batch axis become constants.
+        strict: raise where the function cannot be compiled, instead of a warning and `jax.vmap`.
+        threads: at most so many cores; by default all.
+
+    Raises:
+        ValueError: batch sizes differ, or nothing has a batch axis.
+        Unsupported: with `strict`, names the operation that cannot be compiled, and its place.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> lanes.vmap(lambda x: jnp.sin(x) @ x)(jnp.zeros((5, 3))).shape
+        (5,)
+    """
+    traced: dict[Any, Any] = {}
+
+    @wraps(fn)
+    def batched(*args: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten(args)
+        axes = _spread(in_axes, args)
+        leaves = [jnp.asarray(x) if not hasattr(x, "dtype") else x for x in leaves]
+        size = _size(leaves, axes)
+        baked = _baked(args, axes, static, leaves)
+        moved = [
+            x if a is None else x if a == 0 else jnp.moveaxis(jnp.asarray(x), a, 0)
+            for x, a in zip(leaves, axes, strict=True)
+        ]
+        flags = tuple(a is not None for a in axes)
+        avals = tuple(
+            jax.ShapeDtypeStruct(np.shape(x)[1:] if b else np.shape(x), x.dtype)
+            for x, b in zip(moved, flags, strict=True)
+        )
+        place = (tree, flags, tuple((a.shape, a.dtype) for a in avals), _names(baked))
+        known = traced.get(place)
+        if known is None:
+            known, lasting = _trace(fn, tree, avals, baked)
+            if lasting:
+                traced[place] = known
+        key, consts, out_tree, out_avals = known
+        given = [x for k, x in enumerate(moved) if k not in baked]
+        given_flags = [b for k, b in enumerate(flags) if k not in baked]
+        given_flags = [False] * len(consts) + given_flags
+        try:
+            kernel(key, given_flags).graph  # noqa: B018
+        except Unsupported as error:
+            if strict:
+                raise
+            _warn(str(error))
+            return jax.vmap(fn, in_axes=in_axes, out_axes=out_axes)(*args)
+        out = primitive.call(key, [*consts, *given], given_flags, size, threads or 0)
+        to = _spread(out_axes, jax.tree_util.tree_unflatten(out_tree, out_avals))
+        out = [_placed(y, a) for y, a in zip(out, to, strict=True)]
+        return jax.tree_util.tree_unflatten(out_tree, out)
+
+    return batched
+
+
+def _placed(y: Any, axis: int | None) -> Any:
+    if axis is None:
+        raise ValueError("lanes.vmap: out_axes=None; give the batch axis of each result a place")
+    return y if axis == 0 else jnp.moveaxis(y, 0, axis)
+
+
+def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any]) -> tuple[Any, bool]:
+    """The single-sample jaxpr, arrays that are traced from outside as leading arguments."""
+    shapes: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        it = iter(leaves)
+        whole = [baked[k] if k in baked else next(it) for k in range(len(avals))]
+        out = fn(*jax.tree_util.tree_unflatten(tree, whole))
+        out_leaves, out_tree = jax.tree_util.tree_flatten(out)
+        shapes.append(out_tree)
+        return [jnp.asarray(x) for x in out_leaves]
+
+    given = [a for k, a in enumerate(avals) if k not in baked]
+    closed = jax.make_jaxpr(flat)(*given)
+    outer = [k for k, c in enumerate(closed.consts) if isinstance(c, Tracer)]
+    consts: list[Any] = []
+    if outer:
+        consts = [closed.consts[k] for k in outer]
+        closed = _hoisted(closed, outer)
+    return (Key(closed), consts, shapes[-1], list(closed.out_avals)), not outer
+
+
+def _hoisted(closed: Any, outer: list[int]) -> Any:
+    """A closed jaxpr whose constants `outer` become its first arguments."""
+    jaxpr, chosen = closed.jaxpr, set(outer)
+    first = [jaxpr.constvars[k] for k in outer]
+    rest = [v for k, v in enumerate(jaxpr.constvars) if k not in chosen]
+    kept = [c for k, c in enumerate(closed.consts) if k not in chosen]
+    new = core.Jaxpr(rest, [*first, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
+    return core.ClosedJaxpr(new, kept)
+
+
+def _spread(axes: Any, tree: Any) -> list[int | None]:
+    """An axis for each leaf, from a tree of axes that is a prefix of the leaves' tree."""
+    leaves: list[int | None] = []
+
+    def add(axis: Any, part: Any) -> None:
+        leaves.extend([axis] * len(jax.tree_util.tree_leaves(part)))
+
+    axes = tuple(axes) if isinstance(axes, list) else axes
+    try:
+        jax.tree_util.tree_map(add, axes, tree, is_leaf=lambda x: x is None)
+    except ValueError as error:
+        raise ValueError(
+            f"lanes.vmap: in_axes or out_axes do not match the tree: {error}"
+        ) from None
+    return leaves
+
+
+def _size(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
+    sizes: dict[int, int] = {}
+    for k, (x, a) in enumerate(zip(leaves, axes, strict=True)):
+        if a is None:
+            continue
+        if not -np.ndim(x) <= a < np.ndim(x):
+            raise ValueError(f"lanes.vmap: argument {k} has shape {np.shape(x)} and no axis {a}")
+        sizes[k] = np.shape(x)[a]
+    if not sizes:
+        raise ValueError("lanes.vmap: no argument has a batch axis (all in_axes are None)")
+    if len(set(sizes.values())) > 1:
+        raise ValueError(
+            "lanes.vmap: batch sizes differ: "
+            + ", ".join(f"leaf {k} has {n}" for k, n in sizes.items())
+        )
+    return next(iter(sizes.values()))
+
+
+def _baked(args: Any, axes: Any, static: Sequence[int], leaves: Sequence[Any]) -> dict[int, Any]:
+    """Leaves that become constants of the kernel."""
+    baked, k = {}, 0
+    for position, arg in enumerate(args):
+        for _ in jax.tree_util.tree_leaves(arg):
+            if position in static and axes[k] is None and not isinstance(leaves[k], Tracer):
+                baked[k] = np.asarray(leaves[k])
+            k += 1
+    return baked
+
+
+def _names(baked: dict[int, Any]) -> Any:
+    return tuple((k, x.tobytes()) for k, x in baked.items())
+
+
+def _warn(text: str) -> None:
+    if text not in _WARNED:
+        _WARNED.add(text)
+        warnings.warn(f"{text}; jax.vmap is used instead", stacklevel=3)

@@ -1,0 +1,230 @@
+"""A graph as LLVM IR: one function that runs over vectors of samples.
+
+``kernel(ptr inputs, ptr outputs, i64 first, i64 last, ptr scratch)`` treats the vectors first …
+last − 1 of `width` samples each. On a GPU the width is one and a vector is a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jaxmbd.lanes import memory, operations
+from jaxmbd.lanes.graph import Buffer, Graph, Loop, Node, Region, live_nodes
+from jaxmbd.lanes.text import LLVM, Text, literal
+
+
+class Emitter:
+    """Writes the body of the kernel of one graph.
+
+    Attributes:
+        text: the lines, and fresh names.
+        live: nodes that are needed.
+        names: (node, as a vector) → its operand.
+    """
+
+    def __init__(self, graph: Graph, width: int, inputs: int, outputs: int, *, gpu: bool = False):
+        self.graph, self.width, self.gpu = graph, width, gpu
+        self.inputs, self.outputs = inputs, outputs
+        self.text = Text(width)
+        self.live = live_nodes(graph)
+        self.names: dict[tuple[Node, bool], str] = {}
+        self.functions: set[tuple[str, int]] = set()
+        self.tables: dict[Buffer, str] = {}
+        self.slots: dict[Buffer, int] = {}
+        self.scratch_slots = 0
+        self.operations = 0
+        self.flops = 0
+        self._passes: dict[Region, int] = {}
+        self._inverses: dict[tuple[Node, bool], str] = {}
+        self.pairs: dict[Node, str] = {}
+        self._uses()
+
+    def _uses(self) -> None:
+        """Which uniform values vectors need, and which denominators are shared."""
+        self.spread: set[Node] = set()
+        self.inverted: set[Node] = set()
+        seen: set[Node] = set()
+        self.both: set[Node] = set()
+        angles: dict[Node, set[str]] = {}
+        for n in self.live:
+            if n.op == "loop":
+                self.spread.update(n.data.inits)
+                self.spread.update(n.data.outs)
+            elif n.op in memory.WRITES:
+                self.spread.update(n.args[1:])
+            elif not n.uniform:
+                self.spread.update(n.args)
+            if n.op == "div" and n.dtype[0] == "f" and not n.args[1].constant:
+                b = n.args[1]
+                inner = n.region is not None and b.region is not None
+                if b in seen or (inner and n.region.depth > b.region.depth):  # pyright: ignore
+                    self.inverted.add(b)
+                seen.add(b)
+            if n.op in ("sin", "cos"):
+                angles.setdefault(n.args[0], set()).add(n.op)
+        for _, row in self.graph.outputs:
+            self.spread.update(row)
+        self.both = {x for x, kinds in angles.items() if len(kinds) == 2}
+
+    # Operands
+
+    def type_of(self, n: Node) -> str:
+        """LLVM type of a node's value."""
+        return LLVM[n.dtype] if n.uniform else self.text.vector(LLVM[n.dtype])
+
+    def operand(self, n: Node, vector: bool) -> str:
+        """A node as an operand, spread over the lanes where `vector`."""
+        vector = vector and self.width > 1
+        if n.constant:
+            word = literal(n.data, n.dtype)
+            return f"splat ({LLVM[n.dtype]} {word})" if vector else word
+        return self.names[n, vector or not n.uniform]
+
+    def define(self, n: Node, name: str) -> None:
+        """A node's value is known under that name from here on."""
+        self.names[n, not n.uniform] = name
+        if self.width == 1:
+            self.names[n, True] = self.names[n, False] = name
+        elif n.uniform and n in self.spread:
+            self.names[n, True] = self.text.splat(LLVM[n.dtype], name)
+        if n in self.inverted:
+            ty = self.type_of(n)
+            one = self.operand(self.graph.const(1.0, n.dtype), not n.uniform)
+            inverse = self.text.let(f"fdiv {ty} {one}, {name}")
+            self._inverses[n, not n.uniform] = inverse
+            if self.width == 1:
+                self._inverses[n, n.uniform] = inverse
+            elif n.uniform:
+                self._inverses[n, True] = self.text.splat(LLVM[n.dtype], inverse)
+
+    def inverse(self, n: Node, vector: bool) -> str | None:
+        """The name of 1/n, where it is shared."""
+        return self._inverses.get((n, vector))
+
+    # Program
+
+    def kernel(self) -> str:
+        """The kernel function's text."""
+        t = self.text
+        kind = "ptx_kernel " if self.gpu else ""
+        body = memory.gpu_header if self.gpu else memory.cpu_header
+        header = body(self)
+        self.region(self.graph.prologue)
+        footer = memory.open_vectors(self)
+        memory.load_elements(self)
+        self.region(self.graph.base)
+        for buffer, row in self.graph.outputs:
+            memory.store_row(self, buffer, "0", row)
+        t.line(footer)
+        arguments = header
+        return "\n".join(
+            [f"define {kind}void @kernel({arguments}) {{", "entry:", *t.lines, "  ret void", "}"]
+        )
+
+    def region(self, region: Region) -> None:
+        """The live nodes of a region, in order."""
+        for n in region.nodes:
+            if n not in self.live or (n, not n.uniform) in self.names:
+                continue
+            if n.op == "loop":
+                self.loop(n.data)
+            elif n.op in memory.OPS:
+                memory.OPS[n.op](self, n)
+            elif n.op not in ("param", "result", "element"):
+                self.count(n)
+                self.define(n, operations.emit(self, n))
+
+    def count(self, n: Node) -> None:
+        """Add a node to the counts of operations and floating operations in its region."""
+        self.operations += 1
+        if n.dtype[0] == "f":
+            self.flops += operations.flops(n) * self.passes(n.region)
+
+    def passes(self, region: Region | None) -> int:
+        """How often a region runs for one sample (while loops counted once)."""
+        return self._passes.get(region, 1) if region is not None else 1
+
+    def loop(self, loop: Loop) -> None:
+        """A loop as basic blocks: phi nodes for live carries, a latch, an exit."""
+        t = self.text
+        self._passes[loop.body] = self.passes(loop.body.parent) * (loop.count or 1)
+        head, latch, after = (t.label(x) for x in ("head", "latch", "exit"))
+        kept = [k for k, p in enumerate(loop.params) if p in self.live and loop.outs[k] is not p]
+        for k, p in enumerate(loop.params):
+            if p in self.live and loop.outs[k] is p:
+                self.define(p, self.operand(loop.inits[k], True))
+        before = t.block
+        inits = {k: self.operand(loop.inits[k], True) for k in kept}
+        t.line(f"br label %{head}")
+        t.open(head)
+        counter, following = t.name(), t.name()
+        t.line(f"{counter} = phi i64 [0, %{before}], [{following}, %{latch}]")
+        place = len(t.lines)
+        for k in kept:
+            self.names[loop.params[k], True] = t.name()
+            if self.width == 1:
+                self.names[loop.params[k], False] = self.names[loop.params[k], True]
+        self.define(loop.counter, counter)
+        for k in kept:
+            if loop.params[k] in self.inverted:
+                self.define(loop.params[k], self.names[loop.params[k], True])
+        self.region(loop.body)
+        t.line(f"br label %{latch}")
+        t.open(latch)
+        t.line(f"{following} = add i64 {counter}, 1")
+        if loop.count is None:
+            t.line(
+                f"br i1 {self._any(self.operand(loop.outs[-1], True))}, label %{head}, label %{after}"
+            )
+        else:
+            more = t.let(f"icmp slt i64 {following}, {loop.count}")
+            t.line(f"br i1 {more}, label %{head}, label %{after}")
+        t.open(after)
+        phis = []
+        for k in kept:
+            p, ty = loop.params[k], t.vector(LLVM[loop.params[k].dtype])
+            out = self.operand(loop.outs[k], True)
+            phis.append(
+                f"  {self.names[p, True]} = phi {ty} [{inits[k]}, %{before}], [{out}, %{latch}]"
+            )
+        t.lines[place:place] = phis
+        self._results(loop)
+
+    def _results(self, loop: Loop) -> None:
+        region = loop.body.parent
+        assert region is not None
+        for n in region.nodes:
+            if n.op == "result" and n.args[0].data is loop and n in self.live:
+                out = loop.outs[n.data]
+                if out is loop.params[n.data]:
+                    out = loop.inits[n.data]
+                self.define(n, self.operand(out, True))
+
+    def _any(self, mask: str) -> str:
+        if self.width == 1:
+            return mask
+        return self.text.let(
+            f"call i1 @llvm.vector.reduce.or.v{self.width}i1(<{self.width} x i1> {mask})"
+        )
+
+    def module(self) -> str:
+        """The whole module: kernel, tables, elementary functions, declarations."""
+        from jaxmbd.lanes import elementary
+
+        kernel = self.kernel()
+        parts = [*self._tables(), kernel]
+        declared = set(self.text.declared)
+        if self.functions:
+            needed = sorted(self.functions)
+            parts.append(elementary.definitions(needed, self.width))
+            declared |= elementary.declarations(needed, self.width)
+        if self.width > 1:
+            w = self.width
+            declared.add(f"declare i1 @llvm.vector.reduce.or.v{w}i1(<{w} x i1>)")
+        return "\n".join([*sorted(declared), *parts])
+
+    def _tables(self) -> Iterable[str]:
+        for buffer, name in self.tables.items():
+            ty = LLVM[buffer.dtype]
+            values = ", ".join(f"{ty} {literal(x, buffer.dtype)}" for x in buffer.values)
+            yield f"{name} = private constant [{buffer.size} x {ty}] [{values}]"

@@ -1,0 +1,55 @@
+"""Steps that may fail for some samples without spoiling the gradients of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+GUARDED = "lanes_guarded"
+
+
+def guarded(fn: Callable[..., Any], *args: Any) -> Any:
+    """``fn(*args)``, whose derivatives are zero where its value is not finite.
+
+    A sample that turns NaN then passes no cotangent on, so it cannot spoil the gradient of leaves
+    that the batch shares. What `fn` closes over must not be traced.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> float(jax.grad(lambda x: lanes.guarded(jnp.sqrt, x))(-1.0))
+        0.0
+    """
+    return _guarded(fn, *args)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _guarded(fn: Any, *args: Any) -> Any:
+    def lanes_guarded(*args: Any) -> Any:
+        return fn(*args)
+
+    return jax.jit(lanes_guarded)(*args)
+
+
+@_guarded.defjvp
+def _guarded_jvp(fn: Any, primals: Any, tangents: Any) -> Any:
+    out, linear = jax.linearize(lambda *x: fn(*x), *primals)
+    ok = finite(out)
+
+    def masked(tree: Any) -> Any:
+        return jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tree)
+
+    return out, masked(linear(*masked(tangents)))
+
+
+def finite(tree: Any) -> Any:
+    """Whether all floating leaves are finite."""
+    ok = jnp.asarray(True)
+    for x in jax.tree_util.tree_leaves(tree):
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            ok = ok & jnp.all(jnp.isfinite(x))
+    return ok

@@ -1,0 +1,325 @@
+"""Loads and stores of the kernel: rows of arguments and results, scratch, tables.
+
+Rows stand as JAX has them, one sample after the other; a vector of samples is read as a block of
+`width` rows and transposed in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jaxmbd.lanes.graph import Buffer, Node
+from jaxmbd.lanes.text import BYTES, LLVM
+
+if TYPE_CHECKING:
+    from jaxmbd.lanes.emit import Emitter
+
+WRITES = ("store", "accumulate", "row")
+SLOT = 8
+"""Bytes of one element of scratch in one lane."""
+
+
+def stored(dtype: str) -> str:
+    """The LLVM type of an element in memory: booleans take a byte."""
+    return "i8" if dtype == "i1" else LLVM[dtype]
+
+
+def cpu_header(e: Emitter) -> str:
+    """Open the kernel: pointers of arguments and results; its parameters."""
+    t = e.text
+    for kind, count in (("in", e.inputs), ("out", e.outputs)):
+        for k in range(count):
+            t.line(f"%{kind}.p{k} = getelementptr ptr, ptr %{kind}s, i64 {k}")
+            t.line(f"%{kind}{k} = load ptr, ptr %{kind}.p{k}")
+    return "ptr noalias %ins, ptr noalias %outs, i64 %first, i64 %last, ptr noalias %scratch"
+
+
+def gpu_header(e: Emitter) -> str:
+    """Open a GPU kernel: a thread for each sample, pointers as parameters."""
+    pointers = [f"ptr addrspace(1) %in{k}.g" for k in range(e.inputs)]
+    pointers += [f"ptr addrspace(1) %out{k}.g" for k in range(e.outputs)]
+    t = e.text
+    for kind, count in (("in", e.inputs), ("out", e.outputs)):
+        for k in range(count):
+            t.line(f"%{kind}{k} = addrspacecast ptr addrspace(1) %{kind}{k}.g to ptr")
+    t.line("%scratch.all = addrspacecast ptr addrspace(1) %scratch.g to ptr")
+    for name in ("tid.x", "ctaid.x", "ntid.x"):
+        function = f"@llvm.nvvm.read.ptx.sreg.{name}"
+        t.declared.add(f"declare i32 {function}()")
+        t.line(f"%{name} = call i32 {function}()")
+    t.line("%block = mul i32 %ctaid.x, %ntid.x")
+    t.line("%thread = add i32 %block, %tid.x")
+    t.line("%sample = zext i32 %thread to i64")
+    t.line("%inside = icmp slt i64 %sample, %count")
+    t.line("br i1 %inside, label %work, label %done")
+    t.open("work")
+    return ", ".join([*pointers, "ptr addrspace(1) %scratch.g", "i64 %count"])
+
+
+def open_vectors(e: Emitter) -> str:
+    """Open the loop over vectors of samples; the lines that close it."""
+    t = e.text
+    if e.gpu:
+        t.line(f"%stride = mul i64 %count, {SLOT}")
+        t.line(f"%own = mul i64 %sample, {SLOT}")
+        t.line("%memory = getelementptr i8, ptr %scratch.all, i64 %own")
+        return "br label %done\ndone:"
+    before = t.block
+    t.line("br label %vector")
+    t.open("vector")
+    t.line(f"%group = phi i64 [%first, %{before}], [%group.next, %vector.end]")
+    t.line(f"%sample = mul i64 %group, {e.width}")
+    return (
+        "br label %vector.end\nvector.end:\n  %group.next = add i64 %group, 1\n"
+        "  %vector.more = icmp slt i64 %group.next, %last\n"
+        "  br i1 %vector.more, label %vector, label %vector.done\nvector.done:"
+    )
+
+
+def load_elements(e: Emitter) -> None:
+    """All elements of the batched arguments that are needed, in blocks of rows."""
+    needed: dict[Buffer, list[Node]] = {}
+    for n in e.graph.base.nodes:
+        if n.op == "element" and n in e.live:
+            needed.setdefault(n.data[0], []).append(n)
+    for buffer, nodes in needed.items():
+        _load_rows(e, buffer, {n.data[1]: n for n in nodes})
+
+
+def _load_rows(e: Emitter, buffer: Buffer, nodes: dict[int, Node]) -> None:
+    size, w, t = buffer.size, e.width, e.text
+    for first in range(0, size, w):
+        block = [nodes.get(first + k) for k in range(min(w, size - first))]
+        if not any(block):
+            continue
+        if w == 1 or size == 1:
+            ty = t.vector(stored(buffer.dtype))
+            address = _row_address(e, buffer, 0, str(first))
+            columns = [t.let(f"load {ty}, ptr {address}, align {BYTES[buffer.dtype]}")]
+        else:
+            columns = _load_block(e, buffer, first, len(block))
+        for node, column in zip(block, columns, strict=False):
+            if node is not None:
+                e.define(node, _from_memory(e, node, column))
+
+
+def _row_address(e: Emitter, buffer: Buffer, lane: int, element: str) -> str:
+    """Address of an element of the sample in a lane."""
+    t = e.text
+    pointer = f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
+    row = t.let(f"add i64 %sample, {lane}") if lane else "%sample"
+    start = t.let(f"mul i64 {row}, {buffer.size}") if buffer.size != 1 else row
+    place = start if element == "0" else t.let(f"add i64 {start}, {element}")
+    return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
+
+
+def _load_block(e: Emitter, buffer: Buffer, first: int, count: int) -> list[str]:
+    """`width` rows of `count` elements as columns."""
+    t, w, scalar = e.text, e.width, stored(buffer.dtype)
+    part, whole = f"<{count} x {scalar}>", f"<{w} x {scalar}>"
+    rows = []
+    for lane in range(w):
+        address = _row_address(e, buffer, lane, str(first))
+        row = t.let(f"load {part}, ptr {address}, align {BYTES[buffer.dtype]}")
+        if count < w:
+            mask = ", ".join(f"i32 {k}" if k < count else "i32 poison" for k in range(w))
+            row = t.let(f"shufflevector {part} {row}, {part} poison, <{w} x i32> <{mask}>")
+        rows.append(row)
+    return _transpose(e, rows, whole)
+
+
+def _transpose(e: Emitter, rows: list[str], ty: str) -> list[str]:
+    """Columns of a square block: exchange halves of ever larger size."""
+    w, step = e.width, 1
+    rows = list(rows)
+    while step < w:
+        low = [f"i32 {c if not c & step else w + c - step}" for c in range(w)]
+        high = [f"i32 {c + step if not c & step else w + c}" for c in range(w)]
+        for r in range(w):
+            if not r & step:
+                a, b = rows[r], rows[r + step]
+                for target, mask in ((r, low), (r + step, high)):
+                    rows[target] = e.text.let(
+                        f"shufflevector {ty} {a}, {ty} {b}, <{w} x i32> <{', '.join(mask)}>"
+                    )
+        step *= 2
+    return rows
+
+
+def _from_memory(e: Emitter, n: Node, name: str) -> str:
+    if n.dtype != "i1":
+        return name
+    ty = "i8" if n.uniform else e.text.vector("i8")
+    zero = "0" if n.uniform or e.width == 1 else "zeroinitializer"
+    return e.text.let(f"icmp ne {ty} {name}, {zero}")
+
+
+def _to_memory(e: Emitter, n: Node) -> str:
+    name = e.operand(n, True)
+    if n.dtype != "i1":
+        return name
+    return e.text.let(f"zext {e.text.vector('i1')} {name} to {e.text.vector('i8')}")
+
+
+def store_row(e: Emitter, buffer: Buffer, start: str, nodes: Sequence[Node]) -> None:
+    """Write elements start … of a result's row, for every lane."""
+    t, w = e.text, e.width
+    scalar = stored(buffer.dtype)
+    ty, align = t.vector(scalar), BYTES[buffer.dtype]
+    for first in range(0, len(nodes), w):
+        block = [_to_memory(e, n) for n in nodes[first : first + w]]
+        element = start if first == 0 else t.let(f"add i64 {start}, {first}")
+        if w == 1 or buffer.size == 1:
+            address = _row_address(e, buffer, 0, element)
+            t.line(f"store {ty} {block[0]}, ptr {address}, align {align}")
+            continue
+        count = len(block)
+        rows = _transpose(e, block + ["poison"] * (w - count), ty)
+        for lane, row in enumerate(rows):
+            address = _row_address(e, buffer, lane, element)
+            part = f"<{count} x {scalar}>"
+            if count < w:
+                mask = ", ".join(f"i32 {k}" for k in range(count))
+                row = t.let(f"shufflevector {ty} {row}, {ty} poison, <{count} x i32> <{mask}>")
+            t.line(f"store {part} {row}, ptr {address}, align {align}")
+
+
+# Nodes
+
+
+def _element(e: Emitter, n: Node) -> None:
+    """An element of an argument that the batch does not vary."""
+    buffer, index = n.data
+    if buffer.batched:
+        return
+    address = e.text.let(f"getelementptr {stored(n.dtype)}, ptr %in{buffer.position}, i64 {index}")
+    name = e.text.let(f"load {stored(n.dtype)}, ptr {address}")
+    e.define(n, _from_memory(e, n, name))
+
+
+def _place(e: Emitter, index: Node, offset: int) -> str:
+    name = e.operand(index, not index.uniform)
+    if offset == 0:
+        return name
+    if index.uniform:
+        return e.text.let(f"add i64 {name}, {offset}")
+    add = f"splat (i64 {offset})" if e.width > 1 else str(offset)
+    return e.text.let(f"add {e.text.vector('i64')} {name}, {add}")
+
+
+def _slot_address(e: Emitter, buffer: Buffer, place: str) -> str:
+    """Address of an element of scratch: lanes beside one another."""
+    t = e.text
+    if buffer not in e.slots:
+        e.slots[buffer] = e.scratch_slots
+        e.scratch_slots += buffer.size
+    slot = t.let(f"add i64 {place}, {e.slots[buffer]}")
+    if e.gpu:
+        where = t.let(f"mul i64 {slot}, %stride")
+        return t.let(f"getelementptr i8, ptr %memory, i64 {where}")
+    where = t.let(f"mul i64 {slot}, {e.width * SLOT}")
+    return t.let(f"getelementptr i8, ptr %scratch, i64 {where}")
+
+
+def _load(e: Emitter, n: Node) -> None:
+    buffer, offset = n.data
+    index = n.args[0]
+    place = _place(e, index, offset)
+    t, scalar = e.text, stored(n.dtype)
+    if index.uniform and not (buffer.kind == "input" and buffer.batched):
+        ty = scalar if n.uniform else t.vector(scalar)
+        if buffer.kind == "scratch":
+            name = t.let(
+                f"load {ty}, ptr {_slot_address(e, buffer, place)}, align {BYTES[n.dtype]}"
+            )
+        else:
+            address = t.let(f"getelementptr {scalar}, ptr {_origin(e, buffer)}, i64 {place}")
+            name = t.let(f"load {scalar}, ptr {address}")
+        e.define(n, _from_memory(e, n, name))
+        return
+    e.define(n, _from_memory(e, n, _load_lanes(e, buffer, index, place, scalar)))
+
+
+def _load_lanes(e: Emitter, buffer: Buffer, index: Node, place: str, scalar: str) -> str:
+    """One load for each lane: of its own row, or at its own index."""
+    t, w = e.text, e.width
+    result = "poison"
+    for lane in range(w):
+        at = place
+        if not index.uniform and w > 1:
+            at = t.let(f"extractelement <{w} x i64> {place}, i64 {lane}")
+        if buffer.kind == "scratch":
+            address = _slot_address(e, buffer, at)
+            step = lane * BYTES[buffer.dtype]
+            address = t.let(f"getelementptr i8, ptr {address}, i64 {step}")
+        elif buffer.batched:
+            address = _row_address(e, buffer, lane, at)
+        else:
+            address = t.let(f"getelementptr {scalar}, ptr {_origin(e, buffer)}, i64 {at}")
+        value = t.let(f"load {scalar}, ptr {address}")
+        if w == 1:
+            return value
+        result = t.let(f"insertelement <{w} x {scalar}> {result}, {scalar} {value}, i64 {lane}")
+    return result
+
+
+def _origin(e: Emitter, buffer: Buffer) -> str:
+    if buffer.kind == "input":
+        return f"%in{buffer.position}"
+    return e.tables.setdefault(buffer, f"@table{len(e.tables)}")
+
+
+def _store(e: Emitter, n: Node) -> None:
+    buffer, offset = n.data
+    address = _slot_address(e, buffer, _place(e, n.args[0], offset))
+    ty = e.text.vector(stored(n.dtype))
+    e.text.line(f"store {ty} {_to_memory(e, n.args[1])}, ptr {address}, align {BYTES[n.dtype]}")
+
+
+def _accumulate(e: Emitter, n: Node) -> None:
+    """Add to an element of scratch; each lane at its own index where that varies."""
+    t, (buffer, offset), scalar = e.text, n.data, LLVM[n.dtype]
+    index, value = n.args
+    place = _place(e, index, offset)
+    if index.uniform or e.width == 1:
+        address, ty = _slot_address(e, buffer, place), t.vector(scalar)
+        old = t.let(f"load {ty}, ptr {address}, align {BYTES[n.dtype]}")
+        new = t.let(f"fadd {ty} {old}, {e.operand(value, True)}")
+        t.line(f"store {ty} {new}, ptr {address}, align {BYTES[n.dtype]}")
+        return
+    for lane in range(e.width):
+        at = t.let(f"extractelement <{e.width} x i64> {place}, i64 {lane}")
+        address = _slot_address(e, buffer, at)
+        address = t.let(f"getelementptr i8, ptr {address}, i64 {lane * BYTES[n.dtype]}")
+        vector = f"<{e.width} x {scalar}>"
+        part = t.let(f"extractelement {vector} {e.operand(value, True)}, i64 {lane}")
+        old = t.let(f"load {scalar}, ptr {address}")
+        t.line(f"store {scalar} {t.let(f'fadd {scalar} {old}, {part}')}, ptr {address}")
+
+
+def _clear(e: Emitter, n: Node) -> None:
+    """Fill a buffer of scratch with zeros."""
+    t, buffer = e.text, n.data[0]
+    head, after = t.label("clear"), t.label("cleared")
+    before = t.block
+    t.line(f"br label %{head}")
+    t.open(head)
+    i, following = t.name(), t.name()
+    t.line(f"{i} = phi i64 [0, %{before}], [{following}, %{head}]")
+    ty = t.vector(LLVM[buffer.dtype])
+    t.line(f"store {ty} zeroinitializer, ptr {_slot_address(e, buffer, i)}, align 4")
+    t.line(f"{following} = add i64 {i}, 1")
+    more = t.let(f"icmp slt i64 {following}, {buffer.size}")
+    t.line(f"br i1 {more}, label %{head}, label %{after}")
+    t.open(after)
+
+
+def _row(e: Emitter, n: Node) -> None:
+    store_row(e, n.data[0], e.operand(n.args[0], False), n.args[1:])
+
+
+OPS = {
+    "element": _element, "load": _load, "store": _store, "accumulate": _accumulate,
+    "clear": _clear, "row": _row,
+}  # fmt: skip

@@ -1,0 +1,281 @@
+"""The JAX primitive of a lanes call, and its rules: lowering, batching, derivatives.
+
+Derivatives: the tangent map of a call is a primitive of its own, linear in the tangents. Pushed
+forward it is a kernel of the function's JVP; transposed, a kernel of its VJP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend import core
+from jax.interpreters import ad, batching, mlir
+
+from jaxmbd.lanes.kernel import Key, kernel
+
+call_p = core.Primitive("lanes")
+call_p.multiple_results = True
+tangent_p = core.Primitive("lanes_tangent")
+tangent_p.multiple_results = True
+
+# Parameters of both: `key` (the single-sample function), `batched` (which arguments have a leading
+# batch axis), `size` (of the batch), `threads`; of call_p also `pullback` (see `Kernel`).
+
+
+def call(
+    key: Key, args: Sequence[Any], batched: Sequence[bool], size: int, threads: int
+) -> list[Array]:
+    """Run a single-sample function over a batch."""
+    return call_p.bind(
+        *args, key=key, batched=tuple(batched), size=size, threads=threads, pullback=None
+    )
+
+
+def _floating(aval: Any) -> bool:
+    return jnp.issubdtype(aval.dtype, jnp.floating)
+
+
+def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
+    """The same by `jax.vmap`, where no kernel can be made."""
+    fn = single(key, pullback)
+    extra = (True,) * (pullback[1].count(True) if pullback else 0)
+    axes = [0 if b else None for b in (*batched, *extra)]
+    return jax.vmap(lambda *args: fn(*args), in_axes=tuple(axes))
+
+
+def single(key: Key, pullback: Any) -> Any:
+    """The single-sample function of a call, as a JAX function of flat arguments."""
+    fn = core.jaxpr_as_fun(key.closed)
+    if pullback is None:
+        return fn
+    wanted, given = pullback
+    count = len(key.closed.in_avals)
+
+    def back(*args: Any) -> list[Array]:
+        primals, cotangents = args[:count], iter(args[count:])
+
+        def of_wanted(*chosen: Any) -> Any:
+            it = iter(chosen)
+            out = fn(*[next(it) if w else x for x, w in zip(primals, wanted, strict=True)])
+            return [y for y, g in zip(out, given, strict=True) if g]
+
+        _, pull = jax.vjp(of_wanted, *[x for x, w in zip(primals, wanted, strict=True) if w])
+        return list(pull(list(cotangents)))
+
+    return back
+
+
+# Values
+
+
+@call_p.def_impl
+def _impl(*args: Any, **params: Any) -> Any:
+    return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
+
+
+@cache
+def _jitted(params: Any) -> Any:
+    return jax.jit(lambda *args: call_p.bind(*args, **dict(params)))
+
+
+@call_p.def_abstract_eval
+def _abstract(*avals: Any, key: Key, batched: Any, size: int, threads: int, pullback: Any) -> Any:
+    k = kernel(key, batched, pullback)
+    return [jax.core.ShapedArray((size, *a.shape), a.dtype) for a in k.out_avals]
+
+
+def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
+    k = kernel(params["key"], params["batched"], params["pullback"])
+    if params["size"] == 0 or not k.out_avals:
+        return _lower_plain(ctx, *args, **params)
+    compiled = k.compile_cpu(params["threads"])
+    return jax.ffi.ffi_lowering(compiled.name)(ctx, *args)
+
+
+def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
+    fn = plain(params["key"], params["batched"], params["pullback"])
+    size = params["size"]
+
+    def spread(*xs: Any) -> list[Array]:
+        if size == 0:
+            return [jnp.zeros(a.shape, a.dtype) for a in ctx.avals_out]
+        return list(fn(*xs))
+
+    return mlir.lower_fun(spread, multiple_results=True)(ctx, *args)
+
+
+mlir.register_lowering(call_p, _lower_plain)
+mlir.register_lowering(call_p, _lower_cpu, platform="cpu")
+
+
+def _batch(args: Any, dims: Any, **params: Any) -> Any:
+    """One more batch axis: it is joined with the call's own."""
+    count = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    size = params["size"]
+    k = kernel(params["key"], params["batched"], params["pullback"])
+    joined, flags = [], []
+    for x, d, b in zip(args, dims, k.in_batched, strict=True):
+        if d is not None:
+            x = jnp.moveaxis(x, d, 0)
+            if not b:
+                x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
+        elif b:
+            x = jnp.broadcast_to(x[None], (count, *x.shape))
+        flags.append(d is not None or b)
+        joined.append(x.reshape(count * size, *x.shape[2:]) if flags[-1] else x)
+    new = dict(params, batched=tuple(flags[: len(params["batched"])]), size=count * size)
+    out = call_p.bind(*joined, **new)
+    return [y.reshape(count, size, *y.shape[1:]) for y in out], [0] * len(out)
+
+
+batching.primitive_batchers[call_p] = _batch
+
+
+# Derivatives
+
+
+def _as_value(key: Key, pullback: Any) -> Key:
+    """A call's function with nothing hidden in `pullback`, to be differentiated again."""
+    if pullback is None:
+        return key
+    return _traced(key, pullback)
+
+
+@cache
+def _traced(key: Key, pullback: Any) -> Key:
+    avals = [*key.closed.in_avals]
+    avals += [a for a, g in zip(key.closed.out_avals, pullback[1], strict=True) if g]
+    return Key(jax.make_jaxpr(single(key, pullback))(*avals))
+
+
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    out = call_p.bind(*primals, **params)
+    key = _as_value(params["key"], params["pullback"])
+    k = kernel(params["key"], params["batched"], params["pullback"])
+    moving = tuple(
+        not isinstance(t, ad.Zero) and _floating(p) for p, t in zip(primals, tangents, strict=True)
+    )
+    if not any(moving):
+        return out, [ad.Zero.from_primal_value(y) for y in out]
+    dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
+    floats = tangent_p.bind(
+        *primals, *dots, key=key, batched=k.in_batched, size=params["size"],
+        threads=params["threads"], moving=moving,
+    )  # fmt: skip
+    given = iter(floats)
+    return out, [next(given) if _floating(y) else ad.Zero.from_primal_value(y) for y in out]
+
+
+ad.primitive_jvps[call_p] = _jvp
+
+
+@cache
+def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
+    """(primals, moving tangents) → tangents of the floating results."""
+    fn = core.jaxpr_as_fun(key.closed)
+    avals = key.closed.in_avals
+
+    def push(primals: Any, dots: Any) -> Any:
+        def of_moving(*chosen: Any) -> Any:
+            it = iter(chosen)
+            out = fn(*[next(it) if m else x for x, m in zip(primals, moving, strict=True)])
+            return [y for y in out if _floating(y)]
+
+        chosen = [x for x, m in zip(primals, moving, strict=True) if m]
+        return jax.jvp(of_moving, tuple(chosen), tuple(dots))[1]
+
+    dots = [a for a, m in zip(avals, moving, strict=True) if m]
+    return Key(jax.make_jaxpr(push)(list(avals), dots))
+
+
+def _tangent_flags(batched: Sequence[bool], moving: Sequence[bool]) -> tuple[bool, ...]:
+    return (*batched, *[b for b, m in zip(batched, moving, strict=True) if m])
+
+
+def _tangent(*args: Any, key: Key, batched: Any, size: int, threads: int, moving: Any) -> Any:
+    flags = _tangent_flags(batched, moving)
+    return call_p.bind(
+        *args, key=_tangent_key(key, moving), batched=flags, size=size, threads=threads,
+        pullback=None,
+    )  # fmt: skip
+
+
+@tangent_p.def_impl
+def _tangent_impl(*args: Any, **params: Any) -> Any:
+    return _tangent(*args, **params)
+
+
+@tangent_p.def_abstract_eval
+def _tangent_abstract(*avals: Any, key: Key, size: int, **params: Any) -> Any:
+    floats = [a for a in key.closed.out_avals if _floating(a)]
+    return [jax.core.ShapedArray((size, *a.shape), a.dtype) for a in floats]
+
+
+mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True))
+
+
+def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
+    """``J̇`` transposed: the pullback kernel, summed over the batch where an argument has none."""
+    key, batched, moving = params["key"], params["batched"], params["moving"]
+    primals = args[: len(batched)]
+    given_floats = [not isinstance(c, ad.Zero) for c in cotangents]
+    it = iter(given_floats)
+    given = tuple(next(it) if _floating(a) else False for a in key.closed.out_avals)
+    if not any(given):
+        return [None] * len(args)
+    seeds = [c for c, g in zip(cotangents, given_floats, strict=True) if g]
+    grads = call_p.bind(
+        *primals, *seeds, key=key, batched=batched, size=params["size"],
+        threads=params["threads"], pullback=(moving, given),
+    )  # fmt: skip
+    flags = [b for b, m in zip(batched, moving, strict=True) if m]
+    back = [x if b else jnp.sum(x, axis=0) for x, b in zip(grads, flags, strict=True)]
+    return [None] * len(primals) + back
+
+
+ad.primitive_transposes[tangent_p] = _tangent_transpose
+
+
+def _tangent_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """The tangent map differentiated again: that of the call it lowers to."""
+    return jax.jvp(
+        lambda *x: _tangent(*x, **params), primals,
+        tuple(ad.instantiate_zeros(t) for t in tangents),
+    )  # fmt: skip
+
+
+ad.primitive_jvps[tangent_p] = _tangent_jvp
+
+
+def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
+    count = len(params["batched"])
+    flags = _tangent_flags(params["batched"], params["moving"])
+    size = params["size"]
+    n = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    # A tangent's batching follows its primal's, so a primal is spread where either is mapped.
+    spread = [d is not None for d in dims]
+    where = [k for k, m in enumerate(params["moving"]) if m]
+    for j, k in enumerate(where):
+        spread[k] = spread[count + j] = spread[k] or spread[count + j]
+    joined = []
+    for x, d, b, s in zip(args, dims, flags, spread, strict=True):
+        if d is not None:
+            x = jnp.moveaxis(x, d, 0)
+        elif s or b:
+            x = jnp.broadcast_to(x[None], (n, *x.shape))
+        if s and not b:
+            x = jnp.broadcast_to(x[:, None], (n, size, *x.shape[1:]))
+        joined.append(x.reshape(n * size, *x.shape[2:]) if s or b else x)
+    batched = tuple(s or b for s, b in zip(spread[:count], params["batched"], strict=True))
+    out = tangent_p.bind(*joined, **dict(params, batched=batched, size=n * size))
+    return [y.reshape(n, size, *y.shape[1:]) for y in out], [0] * len(out)
+
+
+batching.primitive_batchers[tangent_p] = _tangent_batch
+__all__ = ["call", "np", "plain"]

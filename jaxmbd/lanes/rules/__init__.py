@@ -1,0 +1,16 @@
+"""How each JAX primitive becomes scalar nodes; importing this fills `RULES`."""
+
+from jaxmbd.lanes.rules import (
+    arithmetic,
+    contraction,
+    control,
+    derivatives,
+    indexing,
+    linear,
+    shapes,
+)
+from jaxmbd.lanes.rules.registry import RULES
+
+__all__ = [
+    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear", "shapes",
+]  # fmt: skip
