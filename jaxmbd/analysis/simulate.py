@@ -30,6 +30,7 @@ from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, solve_kkt
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
+from jaxmbd.lanes import guarded
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import topology
 
@@ -203,7 +204,7 @@ def _run(
 
     def one(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
         t = start + dt * k.astype(start.dtype)
-        return _guarded(step, t, *carry, *hoisted), None
+        return guarded(step, t, *carry, *hoisted), None
 
     def interval(carry: tuple[Array, Array], n: Array) -> Any:
         steps = n * o.save_every + jnp.arange(o.save_every)
@@ -252,27 +253,6 @@ def _step(
     if o.constraints == "project" and topology(mech).nc:
         q, v = project(mech, q, v, t + times.dt)
     return q, v
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _guarded(step: Any, t: Array, q: Array, v: Array, *hoisted: Any) -> tuple[Array, Array]:
-    """A step whose derivatives are zero where it fails.
-
-    A sample that turns NaN then passes no cotangent on, so it cannot spoil the gradient of leaves
-    that the batch shares.
-    """
-    return step(t, q, v, *hoisted)
-
-
-@_guarded.defjvp
-def _guarded_jvp(step: Any, primals: Any, tangents: Any) -> Any:
-    out, linear = jax.linearize(lambda *x: step(*x), *primals)
-    ok = jnp.all(jnp.isfinite(out[0])) & jnp.all(jnp.isfinite(out[1]))
-
-    def masked(tree: Any) -> Any:
-        return jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tree)
-
-    return out, masked(linear(*masked(tangents)))
 
 
 def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution, t0: float) -> None:

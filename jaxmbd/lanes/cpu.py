@@ -37,6 +37,10 @@ class Compiled:
 @cache
 def machine() -> Any:
     """LLVM's target machine for this host."""
+    return _new_machine()
+
+
+def _new_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features()
@@ -120,7 +124,8 @@ def optimise(module: Any, target_machine: Any) -> None:
 
 def _link(code: bytes) -> Any:
     try:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine())
+        # The engine takes the target machine over: it needs one of its own.
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
     except RuntimeError:

@@ -13,6 +13,10 @@ from jaxmbd.lanes.graph import Buffer, Graph, Loop, Node, Region, live_nodes
 from jaxmbd.lanes.text import LLVM, Text, literal
 
 
+FIXED = ("const", "param", "result", "loop")
+"""Nodes that have their names from elsewhere."""
+
+
 class Emitter:
     """Writes the body of the kernel of one graph.
 
@@ -31,11 +35,13 @@ class Emitter:
         self.functions: set[tuple[str, int]] = set()
         self.tables: dict[Buffer, str] = {}
         self.slots: dict[Buffer, int] = {}
+        self.blocks: dict[tuple[Buffer, int], list[str]] = {}
         self.scratch_slots = 0
         self.operations = 0
         self.flops = 0
         self._passes: dict[Region, int] = {}
         self._inverses: dict[tuple[Node, bool], str] = {}
+        self._captured: dict[Loop, list[Node]] = {}
         self.pairs: dict[Node, str] = {}
         self._uses()
 
@@ -109,10 +115,10 @@ class Emitter:
         kind = "ptx_kernel " if self.gpu else ""
         body = memory.gpu_header if self.gpu else memory.cpu_header
         header = body(self)
-        self.region(self.graph.prologue)
+        prologue = self.graph.prologue
+        self.region(prologue, [n for n in prologue.nodes if n in self.live])
         footer = memory.open_vectors(self)
-        memory.load_elements(self)
-        self.region(self.graph.base)
+        self.region(self.graph.base, [n for _, row in self.graph.outputs for n in row])
         for buffer, row in self.graph.outputs:
             memory.store_row(self, buffer, "0", row)
         t.line(footer)
@@ -121,18 +127,56 @@ class Emitter:
             [f"define {kind}void @kernel({arguments}) {{", "entry:", *t.lines, "  ret void", "}"]
         )
 
-    def region(self, region: Region) -> None:
-        """The live nodes of a region, in order."""
+    def region(self, region: Region, roots: Iterable[Node] = ()) -> None:
+        """The live nodes of a region: effects in their order, all else just before its first use.
+
+        What a loop inside needs is computed before it. So few values wait in registers.
+        """
         for n in region.nodes:
-            if n not in self.live or (n, not n.uniform) in self.names:
-                continue
-            if n.op == "loop":
-                self.loop(n.data)
-            elif n.op in memory.OPS:
+            if n.op in memory.OPS and n.op != "element" and n in self.live:
+                self.demand(n.args, region)
                 memory.OPS[n.op](self, n)
-            elif n.op not in ("param", "result", "element"):
+            elif n.op == "loop" and n in self.live:
+                self.demand(n.args, region)
+                self.demand(self.captured(n.data), region)
+                self.loop(n.data)
+        self.demand(roots, region)
+
+    def demand(self, nodes: Iterable[Node], region: Region) -> None:
+        """Compute nodes of a region with all that they need, depth first."""
+        stack = [(n, False) for n in reversed(list(nodes))]
+        while stack:
+            n, ready = stack.pop()
+            if n.region is not region or n.op in FIXED or (n, not n.uniform) in self.names:
+                continue
+            if n.op == "element":
+                memory.load_element(self, n)
+            elif n.op in memory.OPS:
+                continue
+            elif ready:
                 self.count(n)
                 self.define(n, operations.emit(self, n))
+            else:
+                stack.append((n, True))
+                args = n.args[:1] if n.op == "custom" else n.args
+                stack.extend((a, False) for a in args)
+
+    def captured(self, loop: Loop) -> list[Node]:
+        """Live nodes from outside that a loop's body uses."""
+        found = self._captured.get(loop)
+        if found is None:
+            found = []
+            for n in loop.body.nodes:
+                if n not in self.live:
+                    continue
+                found.extend(n.args[:1] if n.op == "custom" else n.args)
+                if n.op == "loop":
+                    found.extend(self.captured(n.data))
+            found.extend(n for n, p in zip(loop.outs, loop.params, strict=True) if p in self.live)
+            found = self._captured[loop] = [
+                n for n in dict.fromkeys(found) if n.region is not loop.body
+            ]
+        return found
 
     def count(self, n: Node) -> None:
         """Add a node to the counts of operations and floating operations in its region."""
@@ -168,7 +212,7 @@ class Emitter:
         for k in kept:
             if loop.params[k] in self.inverted:
                 self.define(loop.params[k], self.names[loop.params[k], True])
-        self.region(loop.body)
+        self.region(loop.body, [loop.outs[k] for k in kept])
         t.line(f"br label %{latch}")
         t.open(latch)
         t.line(f"{following} = add i64 {counter}, 1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,11 @@ class Node:
         region: where it is computed; None for constants.
         uniform: whether it is the same in all samples.
         deps: bits of the differentiated inputs that it depends on.
+        number: its place in the order of making.
     """
 
-    __slots__ = ("args", "data", "deps", "dtype", "op", "region", "uniform")
+    __slots__ = ("args", "data", "deps", "dtype", "number", "op", "region", "uniform")
+    _numbers = count()
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class Node:
     ):
         self.op, self.args, self.dtype, self.region = op, args, dtype, region
         self.uniform, self.deps, self.data = uniform, deps, data
+        self.number = next(Node._numbers)
 
     @property
     def constant(self) -> bool:
@@ -176,7 +180,7 @@ class Graph:
             folded = fold(self, dtype, *args)
             if folded is not None:
                 return folded
-        if op in COMMUTATIVE and id(args[0]) > id(args[1]):
+        if op in COMMUTATIVE and args[0].number > args[1].number:
             args = (args[1], args[0])
         key = (op, dtype, *args)
         node = self.memo.get(key)
@@ -352,7 +356,7 @@ def live_nodes(graph: Graph) -> set[Node]:
             if n.data.count is None:
                 todo.append(n.data.params[-1])
         else:
-            todo.extend(n.args)
+            todo.extend(n.args[:1] if n.op == "custom" else n.args)
             if n.op == "load" and n.data[0] not in read:
                 read.add(n.data[0])
                 todo.extend(writers.get(n.data[0], ()))

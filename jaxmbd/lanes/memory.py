@@ -77,31 +77,68 @@ def open_vectors(e: Emitter) -> str:
     )
 
 
-def load_elements(e: Emitter) -> None:
-    """All elements of the batched arguments that are needed, in blocks of rows."""
-    needed: dict[Buffer, list[Node]] = {}
-    for n in e.graph.base.nodes:
-        if n.op == "element" and n in e.live:
-            needed.setdefault(n.data[0], []).append(n)
-    for buffer, nodes in needed.items():
-        _load_rows(e, buffer, {n.data[1]: n for n in nodes})
+def load_element(e: Emitter, n: Node) -> None:
+    """An element of an argument, with its neighbours in the row that are needed too."""
+    buffer, index = n.data
+    if not buffer.batched:
+        address = e.text.let(
+            f"getelementptr {stored(n.dtype)}, ptr %in{buffer.position}, i64 {index}"
+        )
+        name = e.text.let(f"load {stored(n.dtype)}, ptr {address}")
+        e.define(n, _from_memory(e, n, name))
+        return
+    size, w = buffer.size, e.width
+    if w == 1 or size == 1:
+        ty, address = e.text.vector(stored(n.dtype)), _row_address(e, buffer, 0, str(index))
+        column = e.text.let(f"load {ty}, ptr {address}, align {BYTES[n.dtype]}")
+        e.define(n, _from_memory(e, n, column))
+        return
+    first = 0 if size <= w else min(index - index % w, size - w)
+    known = _block_columns(e, buffer, first)
+    e.define(n, _from_memory(e, n, known[index - first]))
 
 
-def _load_rows(e: Emitter, buffer: Buffer, nodes: dict[int, Node]) -> None:
-    size, w, t = buffer.size, e.width, e.text
-    for first in range(0, size, w):
-        block = [nodes.get(first + k) for k in range(min(w, size - first))]
-        if not any(block):
-            continue
-        if w == 1 or size == 1:
-            ty = t.vector(stored(buffer.dtype))
-            address = _row_address(e, buffer, 0, str(first))
-            columns = [t.let(f"load {ty}, ptr {address}, align {BYTES[buffer.dtype]}")]
+def _block_columns(e: Emitter, buffer: Buffer, first: int) -> list[str]:
+    """Columns of a block of rows, read once."""
+    key = (buffer, first)
+    if key not in e.blocks:
+        size, w = buffer.size, e.width
+        if size < w:
+            e.blocks[key] = _load_packed(e, buffer)
         else:
-            columns = _load_block(e, buffer, first, len(block))
-        for node, column in zip(block, columns, strict=False):
-            if node is not None:
-                e.define(node, _from_memory(e, node, column))
+            e.blocks[key] = _load_block(e, buffer, first)
+    return e.blocks[key]
+
+
+def _load_packed(e: Emitter, buffer: Buffer) -> list[str]:
+    """Columns of `width` short rows, which lie in memory as `size` whole vectors."""
+    t, w, n = e.text, e.width, buffer.size
+    scalar = stored(buffer.dtype)
+    start = _row_address(e, buffer, 0, "0")
+    vectors = []
+    for k in range(n):
+        address = t.let(f"getelementptr {scalar}, ptr {start}, i64 {k * w}") if k else start
+        vectors.append(t.let(f"load <{w} x {scalar}>, ptr {address}, align {BYTES[buffer.dtype]}"))
+    places = [[divmod(row * n + column, w) for row in range(w)] for column in range(n)]
+    return [_gather_lanes(e, vectors, where, scalar) for where in places]
+
+
+def _gather_lanes(
+    e: Emitter, vectors: Sequence[str], where: Sequence[tuple[int, int]], scalar: str
+) -> str:
+    """A vector whose lane k is lane ``where[k][1]`` of vector ``where[k][0]``."""
+    w, ty = e.width, f"<{e.width} x {scalar}>"
+    result, done = "poison", set()
+    for source in sorted({v for v, _ in where}):
+        mask = []
+        for lane, (v, at) in enumerate(where):
+            mask.append(w + at if v == source else lane if v in done else None)
+        words = ", ".join("i32 poison" if k is None else f"i32 {k}" for k in mask)
+        result = e.text.let(
+            f"shufflevector {ty} {result}, {ty} {vectors[source]}, <{w} x i32> <{words}>"
+        )
+        done.add(source)
+    return result
 
 
 def _row_address(e: Emitter, buffer: Buffer, lane: int, element: str) -> str:
@@ -114,19 +151,14 @@ def _row_address(e: Emitter, buffer: Buffer, lane: int, element: str) -> str:
     return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
 
 
-def _load_block(e: Emitter, buffer: Buffer, first: int, count: int) -> list[str]:
-    """`width` rows of `count` elements as columns."""
-    t, w, scalar = e.text, e.width, stored(buffer.dtype)
-    part, whole = f"<{count} x {scalar}>", f"<{w} x {scalar}>"
+def _load_block(e: Emitter, buffer: Buffer, first: int) -> list[str]:
+    """`width` rows of `width` elements as columns."""
+    w, ty = e.width, f"<{e.width} x {stored(buffer.dtype)}>"
     rows = []
     for lane in range(w):
         address = _row_address(e, buffer, lane, str(first))
-        row = t.let(f"load {part}, ptr {address}, align {BYTES[buffer.dtype]}")
-        if count < w:
-            mask = ", ".join(f"i32 {k}" if k < count else "i32 poison" for k in range(w))
-            row = t.let(f"shufflevector {part} {row}, {part} poison, <{w} x i32> <{mask}>")
-        rows.append(row)
-    return _transpose(e, rows, whole)
+        rows.append(e.text.let(f"load {ty}, ptr {address}, align {BYTES[buffer.dtype]}"))
+    return _transpose(e, rows, ty)
 
 
 def _transpose(e: Emitter, rows: list[str], ty: str) -> list[str]:
@@ -164,38 +196,55 @@ def _to_memory(e: Emitter, n: Node) -> str:
 
 def store_row(e: Emitter, buffer: Buffer, start: str, nodes: Sequence[Node]) -> None:
     """Write elements start … of a result's row, for every lane."""
-    t, w = e.text, e.width
-    scalar = stored(buffer.dtype)
-    ty, align = t.vector(scalar), BYTES[buffer.dtype]
-    for first in range(0, len(nodes), w):
-        block = [_to_memory(e, n) for n in nodes[first : first + w]]
-        element = start if first == 0 else t.let(f"add i64 {start}, {first}")
-        if w == 1 or buffer.size == 1:
-            address = _row_address(e, buffer, 0, element)
-            t.line(f"store {ty} {block[0]}, ptr {address}, align {align}")
-            continue
-        count = len(block)
-        rows = _transpose(e, block + ["poison"] * (w - count), ty)
-        for lane, row in enumerate(rows):
-            address = _row_address(e, buffer, lane, element)
-            part = f"<{count} x {scalar}>"
-            if count < w:
-                mask = ", ".join(f"i32 {k}" for k in range(count))
-                row = t.let(f"shufflevector {ty} {row}, {ty} poison, <{count} x i32> <{mask}>")
-            t.line(f"store {part} {row}, ptr {address}, align {align}")
+    w, n = e.width, len(nodes)
+    ty, align = e.text.vector(stored(buffer.dtype)), BYTES[buffer.dtype]
+    columns = [_to_memory(e, x) for x in nodes]
+    if w == 1 or buffer.size == 1:
+        for k, column in enumerate(columns):
+            address = _row_address(e, buffer, 0, _plus(e, start, k))
+            e.text.line(f"store {ty} {column}, ptr {address}, align {align}")
+    elif n < w and n == buffer.size:
+        _store_packed(e, buffer, columns)
+    elif n < w:
+        _store_part(e, buffer, start, columns)
+    else:
+        for first in sorted({*range(0, n - w + 1, w), n - w}):
+            rows = _transpose(e, columns[first : first + w], ty)
+            for lane, row in enumerate(rows):
+                address = _row_address(e, buffer, lane, _plus(e, start, first))
+                e.text.line(f"store {ty} {row}, ptr {address}, align {align}")
+
+
+def _plus(e: Emitter, start: str, k: int) -> str:
+    if k == 0:
+        return start
+    return str(int(start) + k) if start.isdigit() else e.text.let(f"add i64 {start}, {k}")
+
+
+def _store_packed(e: Emitter, buffer: Buffer, columns: Sequence[str]) -> None:
+    """`width` short rows, which lie in memory as whole vectors."""
+    w, n, scalar = e.width, len(columns), stored(buffer.dtype)
+    start = _row_address(e, buffer, 0, "0")
+    for k in range(n):
+        where = [((k * w + lane) % n, (k * w + lane) // n) for lane in range(w)]
+        vector = _gather_lanes(e, columns, where, scalar)
+        address = e.text.let(f"getelementptr {scalar}, ptr {start}, i64 {k * w}")
+        line = f"store <{w} x {scalar}> {vector}, ptr {address}, align {BYTES[buffer.dtype]}"
+        e.text.line(line)
+
+
+def _store_part(e: Emitter, buffer: Buffer, start: str, columns: Sequence[str]) -> None:
+    """A few elements of `width` rows."""
+    t, w, n, scalar = e.text, e.width, len(columns), stored(buffer.dtype)
+    ty = f"<{w} x {scalar}>"
+    keep = ", ".join(f"i32 {k}" for k in range(n))
+    for lane, row in enumerate(_transpose(e, [*columns] + ["poison"] * (w - n), ty)):
+        address = _row_address(e, buffer, lane, start)
+        part = t.let(f"shufflevector {ty} {row}, {ty} poison, <{n} x i32> <{keep}>")
+        t.line(f"store <{n} x {scalar}> {part}, ptr {address}, align {BYTES[buffer.dtype]}")
 
 
 # Nodes
-
-
-def _element(e: Emitter, n: Node) -> None:
-    """An element of an argument that the batch does not vary."""
-    buffer, index = n.data
-    if buffer.batched:
-        return
-    address = e.text.let(f"getelementptr {stored(n.dtype)}, ptr %in{buffer.position}, i64 {index}")
-    name = e.text.let(f"load {stored(n.dtype)}, ptr {address}")
-    e.define(n, _from_memory(e, n, name))
 
 
 def _place(e: Emitter, index: Node, offset: int) -> str:
@@ -320,6 +369,6 @@ def _row(e: Emitter, n: Node) -> None:
 
 
 OPS = {
-    "element": _element, "load": _load, "store": _store, "accumulate": _accumulate,
+    "element": load_element, "load": _load, "store": _store, "accumulate": _accumulate,
     "clear": _clear, "row": _row,
 }  # fmt: skip

@@ -71,6 +71,11 @@ def single(key: Key, pullback: Any) -> Any:
     return back
 
 
+def _zero(x: Any) -> Any:
+    """The symbolic zero tangent of a value."""
+    return ad.Zero(jax.core.get_aval(x).to_tangent_aval())
+
+
 # Values
 
 
@@ -162,14 +167,14 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         not isinstance(t, ad.Zero) and _floating(p) for p, t in zip(primals, tangents, strict=True)
     )
     if not any(moving):
-        return out, [ad.Zero.from_primal_value(y) for y in out]
+        return out, [_zero(y) for y in out]
     dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
     floats = tangent_p.bind(
         *primals, *dots, key=key, batched=k.in_batched, size=params["size"],
         threads=params["threads"], moving=moving,
     )  # fmt: skip
     given = iter(floats)
-    return out, [next(given) if _floating(y) else ad.Zero.from_primal_value(y) for y in out]
+    return out, [next(given) if _floating(y) else _zero(y) for y in out]
 
 
 ad.primitive_jvps[call_p] = _jvp

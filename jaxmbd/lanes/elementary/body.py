@@ -1,0 +1,289 @@
+"""A function's LLVM IR text, built by arithmetic on `Value`s.
+
+A `Value` is a vector of floats, of integers as wide, or of truth values; operators on it append
+instructions to its `Body`. Python numbers beside a `Value` become constants of its kind. At width
+1 the vectors are plain scalars.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+SCALARS = {"f64": "double", "f32": "float"}
+FLOAT_OPERATIONS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+Operand = Union["Value", float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A static single assignment of one kind: "f64", "f32", "i64", "i32", "i128" or "i1".
+
+    Shifts to the right are logical; comparisons of floats are ordered, false wherever an argument
+    is NaN.
+    """
+
+    body: Body
+    kind: str
+    text: str
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds floats."""
+        return self.kind[0] == "f"
+
+    @property
+    def bits(self) -> int:
+        """Of one lane."""
+        return int(self.kind[1:])
+
+    @property
+    def typed(self) -> str:
+        """The value with its type before it, as an argument."""
+        return f"{self.body.type_of(self.kind)} {self.text}"
+
+    def constant(self, number: Operand) -> Value:
+        """A number as a value of this kind; a value as it is."""
+        if isinstance(number, Value):
+            return number
+        return Value(self.body, self.kind, self.body.literal(self.kind, number))
+
+    def _binary(self, operation: str, left: Operand, right: Operand) -> Value:
+        left, right = self.constant(left), self.constant(right)
+        if self.is_float:
+            operation = FLOAT_OPERATIONS[operation]
+        return self.body.emit(self.kind, f"{operation} {left.typed}, {right.text}")
+
+    def _compare(self, predicate: str, other: Operand) -> Value:
+        instruction = f"fcmp o{predicate}" if self.is_float else f"icmp {_signed(predicate)}"
+        return self.body.emit("i1", f"{instruction} {self.typed}, {self.constant(other).text}")
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary("add", self, other)
+
+    def __radd__(self, other: float) -> Value:
+        return self._binary("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary("sub", self, other)
+
+    def __rsub__(self, other: float) -> Value:
+        return self._binary("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary("mul", self, other)
+
+    def __rmul__(self, other: float) -> Value:
+        return self._binary("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._binary("div", self, other)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._binary("div", other, self)
+
+    def __neg__(self) -> Value:
+        return self.body.emit(self.kind, f"fneg {self.typed}") if self.is_float else 0 - self
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self._binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return self._binary("lshr", self, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare("lt", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare("le", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare("gt", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare("ge", other)
+
+    def equals(self, other: Operand) -> Value:
+        """Where both are the same number."""
+        return self._compare("eq", other)
+
+
+def symbol(name: str, bits: int, width: int) -> str:
+    """A function's symbol, as "@lanes.sin.v8f64", at width 1 "@lanes.sin.f64"."""
+    return f"@lanes.{name}.f{bits}" if width == 1 else f"@lanes.{name}.v{width}f{bits}"
+
+
+def structure(*types: str) -> str:
+    """The LLVM type of several results; that of one is itself."""
+    return types[0] if len(types) == 1 else f"{{{', '.join(types)}}}"
+
+
+class Body:
+    """The instructions of one function, and what they call.
+
+    Attributes:
+        width: lanes of its vectors.
+        callers: lanes of the functions that call it; differs from `width` where a scalar function
+            serves vectors.
+    """
+
+    def __init__(self, width: int, callers: int | None = None):
+        self.width = width
+        self.callers = callers or width
+        self.lines: list[str] = []
+        self.intrinsics: set[str] = set()
+        self.tables: set[str] = set()
+        self.callees: set[tuple[str, int]] = set()
+        self._block = "entry"
+        self._count = 0
+
+    def type_of(self, kind: str) -> str:
+        """The LLVM type of a kind."""
+        scalar = SCALARS.get(kind, kind)
+        return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
+
+    def literal(self, kind: str, number: float) -> str:
+        """A constant; floats as the bits of a double, which LLVM reads for both formats."""
+        if kind[0] == "f":
+            if kind == "f32":
+                (number,) = struct.unpack("f", struct.pack("f", number))
+            (pattern,) = struct.unpack("Q", struct.pack("d", number))
+            text = f"0x{pattern:016X}"
+        else:
+            text = str(int(number))
+        return text if self.width == 1 else f"splat ({SCALARS.get(kind, kind)} {text})"
+
+    def emit(self, kind: str, instruction: str) -> Value:
+        """Append an instruction that yields a value."""
+        value = Value(self, kind, self._fresh())
+        self.lines.append(f"  {value.text} = {instruction}")
+        return value
+
+    def intrinsic(self, name: str, *arguments: Value) -> Value:
+        """Call an LLVM intrinsic on one kind that yields the same."""
+        kind = arguments[0].kind
+        suffix = kind if self.width == 1 else f"v{self.width}{kind}"
+        types = ", ".join([self.type_of(kind)] * len(arguments))
+        head = f"{self.type_of(kind)} @llvm.{name}.{suffix}"
+        self.intrinsics.add(f"declare {head}({types})")
+        return self.emit(kind, f"call {head}({', '.join(a.typed for a in arguments)})")
+
+    def call(
+        self, name: str, arguments: Sequence[Value], kinds: tuple[str, ...]
+    ) -> tuple[Value, ...]:
+        """Call another function of this library, whose results have `kinds`."""
+        bits = arguments[0].bits
+        self.callees.add((name, bits))
+        result = structure(*map(self.type_of, kinds))
+        typed = ", ".join(argument.typed for argument in arguments)
+        call = f"call {result} {symbol(name, bits, self.callers)}({typed})"
+        if len(kinds) == 1:
+            return (self.emit(kinds[0], call),)
+        called = self.emit("", call)
+        return tuple(
+            self.emit(kind, f"extractvalue {result} {called.text}, {index}")
+            for index, kind in enumerate(kinds)
+        )
+
+    def each_lane(self, name: str, x: Value, kinds: tuple[str, ...]) -> tuple[Value, ...]:
+        """Call a function of one scalar, which has several results, lane by lane."""
+        if self.width == 1:
+            return self.call(name, [x], kinds)
+        self.callees.add((name, x.bits))
+        types = [SCALARS.get(kind, kind) for kind in kinds]
+        results = structure(*types)
+        function = symbol(name, x.bits, self.callers)
+        vectors = [Value(self, kind, "poison") for kind in kinds]
+        for lane in range(self.width):
+            scalar = self.emit("", f"extractelement {x.typed}, i32 {lane}").text
+            called = self.emit("", f"call {results} {function}({SCALARS[x.kind]} {scalar})").text
+            for index, (vector, scalar_type) in enumerate(zip(vectors, types, strict=True)):
+                element = self.emit("", f"extractvalue {results} {called}, {index}").text
+                inserted = f"insertelement {vector.typed}, {scalar_type} {element}, i32 {lane}"
+                vectors[index] = self.emit(vector.kind, inserted)
+        return tuple(vectors)
+
+    def table(self, name: str, words: Sequence[int]) -> str:
+        """A constant array of 64-bit words; returns its symbol."""
+        at = f"@lanes.{name}.v{self.callers}"
+        entries = ", ".join(f"i64 {word}" for word in words)
+        self.tables.add(f"{at} = internal constant [{len(words)} x i64] [{entries}]")
+        return at
+
+    def load(self, table: str, index: Value) -> Value:
+        """A word of a table, at width 1."""
+        place = self.emit("", f"getelementptr i64, ptr {table}, {index.typed}")
+        return self.emit("i64", f"load i64, ptr {place.text}")
+
+    def any_lane(self, mask: Value) -> str:
+        """The name of a scalar i1: whether the mask is set in some lane."""
+        if self.width == 1:
+            return mask.text
+        head = f"i1 @llvm.vector.reduce.or.v{self.width}i1"
+        self.intrinsics.add(f"declare {head}({self.type_of('i1')})")
+        return self.emit("", f"call {head}({mask.typed})").text
+
+    def rarely(
+        self, mask: Value, rare: Callable[[], tuple[Value, ...]], usual: tuple[Value, ...]
+    ) -> tuple[Value, ...]:
+        """`usual`, or what `rare` builds in a block of its own, entered if any lane is in `mask`.
+
+        The rare block computes every lane; what it calls should be `cold`, so that LLVM moves the
+        block out of the way.
+        """
+        before, label = self._block, self._fresh()[1:]
+        self._branch(f"i1 {self.any_lane(mask)}, label %rare.{label}, label %join.{label}")
+        self._open(f"rare.{label}")
+        values, after = rare(), self._block
+        self._branch(f"label %join.{label}")
+        self._open(f"join.{label}")
+        return tuple(
+            self.emit(
+                v.kind, f"phi {self.type_of(v.kind)} [{u.text}, %{before}], [{v.text}, %{after}]"
+            )
+            for u, v in zip(usual, values, strict=True)
+        )
+
+    def repeat(self, start: Value, step: Callable[[Value], tuple[Value, Value]]) -> Value:
+        """Apply `step` until no lane is unfinished; it gives the next value and that mask.
+
+        It must leave the lanes that are finished as they are.
+        """
+        before, label = self._block, self._fresh()[1:]
+        self._branch(f"label %loop.{label}")
+        self._open(f"loop.{label}")
+        head = len(self.lines)
+        value = self.emit(start.kind, "phi")
+        following, unfinished = step(value)
+        again = self.any_lane(unfinished)
+        edges = f"[{start.text}, %{before}], [{following.text}, %{self._block}]"
+        self.lines[head] = f"  {value.text} = phi {self.type_of(start.kind)} {edges}"
+        self._branch(f"i1 {again}, label %loop.{label}, label %done.{label}")
+        self._open(f"done.{label}")
+        return following
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f"%t{self._count}"
+
+    def _branch(self, target: str) -> None:
+        self.lines.append(f"  br {target}")
+
+    def _open(self, label: str) -> None:
+        self._block = label
+        self.lines.append(f"{label}:")
+
+
+def _signed(predicate: str) -> str:
+    return predicate if predicate == "eq" else f"s{predicate}"

@@ -1,0 +1,85 @@
+"""The error function and its complement.
+
+erf a = a + a P(a²) below 1. The complement is e^(−a²) (1 + G(t))/(2a + 1), t = (a − 3)/(a + 3),
+where G varies so little that one polynomial fits it and t's rounding does not matter (Shepherd and
+Laframboise, Math. Comp. 36, 1981); a² is the sum of two floats, so that the exponential of a large
+one keeps its digits. Floats are computed as doubles.
+"""
+
+from __future__ import annotations
+
+import math
+
+from jaxmbd.lanes.elementary.body import Value
+from jaxmbd.lanes.elementary.error_coefficients import (
+    ERROR,
+    INVERSE_ERROR,
+    INVERSE_ERROR_MIDDLE,
+    INVERSE_ERROR_TAIL,
+    SCALED_COMPLEMENT,
+)
+from jaxmbd.lanes.elementary.exponential import exp_of_remainder, reduce, scaled
+from jaxmbd.lanes.elementary.logarithmic import log
+from jaxmbd.lanes.elementary.operations import (
+    copysign,
+    fma,
+    horner,
+    magnitude,
+    resized,
+    sqrt,
+    two_product,
+    where,
+)
+
+LARGEST = 28.0
+"""Beyond, erfc is 0."""
+CENTRE = 3.0
+
+
+def erf(x: Value) -> Value:
+    """The error function."""
+    wide = resized(x, 64)
+    a = magnitude(wide)
+    result = where(a < 1.0, _near_zero(a), 1.0 - _complement(a))
+    return resized(copysign(result, wide), x.bits)
+
+
+def erfc(x: Value) -> Value:
+    """1 − erf x, without its cancellation."""
+    wide = resized(x, 64)
+    a = magnitude(wide)
+    far = _complement(a)
+    far = where(wide < 0.0, 2.0 - far, far)
+    result = where(a < 0.375, 1.0 - copysign(_near_zero(a), wide), far)
+    return resized(result, x.bits)
+
+
+def erf_inv(x: Value) -> Value:
+    """The inverse of erf, x + x P(w) with w = −log(1 − x²) (Giles, GPU Computing Gems, 2011)."""
+    wide = resized(x, 64)
+    a = magnitude(wide)
+    w = -log((1.0 - a) * (a + 1.0))
+    root = sqrt(w)
+    far = where(
+        root < 4.0,
+        horner(root - 3.25, INVERSE_ERROR_MIDDLE[64]),
+        horner(root - 5.0, INVERSE_ERROR_TAIL[64]),
+    )
+    p = where(w < 6.25, horner(w - 3.125, INVERSE_ERROR[64]), far)
+    result = where(a.equals(1.0), math.inf, fma(a, p, a))
+    return resized(copysign(result, wide), x.bits)
+
+
+def _near_zero(a: Value) -> Value:
+    """The error function for 0 ≤ a ≤ 1."""
+    return fma(horner(a * a, ERROR[64]), a, a)
+
+
+def _complement(a: Value) -> Value:
+    """Its complement for a ≥ 0.3."""
+    a = where(a > LARGEST, LARGEST, a)
+    square, square_low = two_product(a, a)
+    reduced = reduce(-square, rest=True).moved(by=-square_low)
+    e = exp_of_remainder(reduced)
+    t = (a - CENTRE) / (a + CENTRE)
+    return scaled(fma(e, horner(t, SCALED_COMPLEMENT[64]), e) / fma(a, 2.0, 1.0), reduced)
