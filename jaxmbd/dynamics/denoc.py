@@ -71,7 +71,8 @@ def _denoc(m: MotionState) -> DeNOC:
             n_l = n_l.at[block, 6 * j : 6 * j + 6].set(propagation)
             j = m.top.parent[j]
         place = m.top.layout[name].v
-        column = jnp.concatenate([m.pos.angular[place].T, m.pos.linear[place].T])
+        at_com = m.columns_at(m.pos.com[i])[place]
+        column = jnp.concatenate([m.pos.angular[place].T, at_com.T])
         n_d = n_d.at[block, place].set(column)
     blocks = [
         jnp.block([[inertia, zero], [zero, jnp.asarray(m.mech.bodies[b].mass) * eye]])

@@ -18,7 +18,10 @@ from jaxmbd.spatial.rotations import cross
 
 
 class CompositeInertia(NamedTuple):
-    """Inertia of a body and all it carries about that body's centre of mass, world axes.
+    """Inertia of a body and all it carries about a reference point, world axes.
+
+    The reference is the centre of mass of the body that carries them all (the first of the tree
+    from the ground), so that composites add without a shift.
 
     Attributes:
         mass: [kg].
@@ -36,37 +39,47 @@ def world_inertias(m: MotionState) -> list[Array]:
     out = []
     for body, r in zip(m.top.bodies, m.pos.rotation, strict=True):
         inertia = jnp.asarray(m.mech.bodies[body].inertia)
-        out.append(inertia if r is None else r @ inertia @ r.T)
+        out.append(inertia if r is None else _symmetric(r @ inertia @ r.T))
+    return out
+
+
+def _symmetric(a: Array) -> Array:
+    """A symmetric matrix from its upper triangle: the lower one need not be computed."""
+    return jnp.where(np.triu(np.ones(a.shape, bool)), a, a.T)
+
+
+def references(m: MotionState) -> list[Array]:
+    """For each body the point that its branch's composite inertias are about."""
+    out: list[Array] = []
+    for i, p in enumerate(m.top.parent):
+        out.append(m.pos.com[i] if p < 0 else out[p])
     return out
 
 
 def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeInertia]:
     """Composite inertias, gathered from the leaves inward."""
-    zero = jnp.zeros(3, m.q.dtype)
-    total = [
-        CompositeInertia(jnp.asarray(m.mech.bodies[body].mass), zero, inertia)
-        for body, inertia in zip(m.top.bodies, inertias, strict=True)
-    ]
+    total = []
+    for i, (body, point) in enumerate(zip(m.top.bodies, references(m), strict=True)):
+        mass, zero = jnp.asarray(m.mech.bodies[body].mass), jnp.zeros(3, m.q.dtype)
+        if m.top.parent[i] < 0:
+            total.append(CompositeInertia(mass, zero, inertias[i]))
+            continue
+        r = m.pos.com[i] - point
+        shift = mass * (r @ r) * jnp.eye(3, dtype=r.dtype) - jnp.outer(mass * r, r)
+        total.append(CompositeInertia(mass, mass * r, inertias[i] + _symmetric(shift)))
     for i in range(len(total) - 1, -1, -1):
         p = m.top.parent[i]
         if p >= 0:
-            total[p] = _add(total[p], total[i], m.pos.com[i] - m.pos.com[p])
+            sums = (a + b for a, b in zip(total[p], total[i], strict=True))
+            total[p] = CompositeInertia(*sums)
     return total
-
-
-def _add(a: CompositeInertia, b: CompositeInertia, r: Array) -> CompositeInertia:
-    """`a` and `b` together, about a's point; `r` runs from a's point to b's."""
-    eye = jnp.eye(3, dtype=r.dtype)
-    hr = jnp.outer(b.moment, r)
-    shift = (b.mass * (r @ r) + 2.0 * (b.moment @ r)) * eye - b.mass * jnp.outer(r, r) - hr - hr.T
-    return CompositeInertia(
-        a.mass + b.mass, a.moment + b.moment + b.mass * r, a.inertia + b.inertia + shift
-    )
 
 
 def joint_space_inertia(m: MotionState) -> Array:
     """M (nv, nv) from the composite inertias; zero between branches."""
     composite = composite_inertias(m, world_inertias(m))
+    at = jnp.concatenate([*_column_references(m), jnp.zeros((0, 3), m.q.dtype)])
+    linear = m.pos.slide + cross(m.pos.angular, at - m.pos.column_point)
     nv = m.top.nv
     columns = [jnp.zeros((nv, 0), m.q.dtype)]
     for i, name in enumerate(m.top.tree):
@@ -75,19 +88,24 @@ def joint_space_inertia(m: MotionState) -> Array:
         if place.start == place.stop:
             continue
         c, end = composite[i], place.stop
-        w, u = m.pos.angular[place], m.pos.linear[place]
+        w, u = m.pos.angular[place], linear[place]
         momentum = c.mass * u + cross(w, c.moment[None])
         spin = w @ c.inertia + cross(c.moment[None], u)
-        at_com = m.pos.linear[:end] + cross(
-            m.pos.angular[:end], m.pos.com[i] - m.pos.column_com[:end]
-        )
-        block = m.pos.angular[:end] @ spin.T + at_com @ momentum.T
+        block = m.pos.angular[:end] @ spin.T + linear[:end] @ momentum.T
         supports = np.isin(np.arange(end), m.top.support[i])[:, None]
         block = jnp.where(supports, block, 0.0)
         columns.append(jnp.concatenate([block, jnp.zeros((nv - end, w.shape[0]), w.dtype)]))
-    upper = jnp.concatenate(columns, axis=1)
-    above = np.triu(np.ones((nv, nv), bool))
-    return jnp.where(above, upper, upper.T)
+    return _symmetric(jnp.concatenate(columns, axis=1))
+
+
+def _column_references(m: MotionState) -> list[Array]:
+    """The reference point of each joint's columns."""
+    out = []
+    for name, point in zip(m.top.tree, references(m), strict=True):
+        place = m.top.layout[name].v
+        assert place is not None
+        out.append(jnp.broadcast_to(point, (place.stop - place.start, 3)))
+    return out
 
 
 def mass_matrix(mech: Mechanism, q: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross
 
@@ -107,8 +107,8 @@ def _acceleration_at(
     i = m.top.index(body)
     if i < 0:
         return jnp.zeros_like(x), jnp.zeros_like(x)
-    alpha, w, r = acc.angular[i], m.vel.angular[i], x - m.pos.com[i]
-    return alpha, acc.linear[i] + cross(alpha, r) + cross(w, cross(w, r))
+    alpha = acc.angular[i]
+    return alpha, acc.linear[i] + slope(alpha, m.vel.angular[i]) @ (x - m.pos.com[i])
 
 
 def point_acceleration(m: MotionState, acc: Accelerations, body: str, at: Any) -> Array:

@@ -81,7 +81,7 @@ class MotionState:
 
     def columns_at(self, x: Array) -> Array:
         """(nv, 3): velocity at the world point `x` that each speed gives a body it moves."""
-        return self.pos.linear + cross(self.pos.angular, x - self.pos.column_com)
+        return self.pos.slide + cross(self.pos.angular, x - self.pos.column_point)
 
     def drawn(self, at: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point."""

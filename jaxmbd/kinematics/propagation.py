@@ -14,7 +14,7 @@ from jax import Array
 
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.spatial.rotations import cross, skew
 from jaxmbd.topology import Topology, topology
 
 
@@ -26,16 +26,16 @@ class Positions(NamedTuple):
         com: centre of mass (3,) each [m].
         joint: b's point of the joint that carries the body, (3,) each [m].
         angular: (nv, 3) angular part of the columns of all ``P_i``, world axes.
-        linear: (nv, 3) their linear part at the centre of mass of the body they carry.
-        column_com: (nv, 3) that centre of mass.
+        slide: (nv, 3) their linear part at `column_point`; zero where a joint only turns.
+        column_point: (nv, 3) b's point of the joint that each column belongs to.
     """
 
     rotation: tuple[Array | None, ...]
     com: tuple[Array, ...]
     joint: tuple[Array, ...]
     angular: Array
-    linear: Array
-    column_com: Array
+    slide: Array
+    column_point: Array
 
 
 class Velocities(NamedTuple):
@@ -69,7 +69,7 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
     top = topology(mech)
     q = jnp.asarray(q)
     rotations: list[Array | None] = []
-    coms, points, angular, linear, column_com = [], [], [], [], []
+    coms, points, angular, slide, column_point = [], [], [], [], []
     for i, name in enumerate(top.tree):
         joint, p = mech.joint(name), top.parent[i]
         qi = q[top.layout[name].q]
@@ -84,16 +84,16 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
             sign = -1.0 if top.reversed_[i] else 1.0
             w, u = (sign * _rotate_columns(r_a, s) for s in joint.subspace(qi))
             angular.append(w)
-            linear.append(u + cross(w, (com - at)[None]))
-            column_com.append(jnp.broadcast_to(com, w.shape))
+            slide.append(u)
+            column_point.append(jnp.broadcast_to(at, w.shape))
     none = jnp.zeros((0, 3), q.dtype)
     return Positions(
         tuple(rotations),
         tuple(coms),
         tuple(points),
         jnp.concatenate([*angular, none]),
-        jnp.concatenate([*linear, none]),
-        jnp.concatenate([*column_com, none]),
+        jnp.concatenate([*slide, none]),
+        jnp.concatenate([*column_point, none]),
     )
 
 
@@ -131,7 +131,10 @@ def _child_pose(
 
 
 def propagate_velocities(mech: Mechanism, pos: Positions, v: Array) -> Velocities:
-    """Twists ``ω_i = ω_p + P_ω q̇``, ``v_i = v_p + ω_p × (c_i − c_p) + P_v q̇``."""
+    """Twists ``ω_i = ω_p + Ω``, ``v_i = v_p + ω_p × (c_i − c_p) + U + Ω × (c_i − O)``.
+
+    ``[Ω; U] = P q̇`` is the relative twist at b's joint point O.
+    """
     top = topology(mech)
     zero = jnp.zeros(3, pos.angular.dtype)
     angular, linear = [], []
@@ -142,11 +145,17 @@ def propagate_velocities(mech: Mechanism, pos: Positions, v: Array) -> Velocitie
             w = angular[p]
             u = linear[p] + cross(w, pos.com[i] - pos.com[p])
         if mech.joint(name).nv:
-            w = w + v[place] @ pos.angular[place]
-            u = u + v[place] @ pos.linear[place]
+            spin = v[place] @ pos.angular[place]
+            w = w + spin
+            u = u + v[place] @ pos.slide[place] + cross(spin, pos.com[i] - pos.joint[i])
         angular.append(w)
         linear.append(u)
     return Velocities(tuple(angular), tuple(linear))
+
+
+def slope(alpha: Array, w: Array) -> Array:
+    """``α̃ + ω̃ω̃`` (3, 3): takes an arm in a body to the difference of its ends' accelerations."""
+    return skew(alpha) + jnp.outer(w, w) - (w @ w) * jnp.eye(3, dtype=w.dtype)
 
 
 def propagate_accelerations(
@@ -165,17 +174,16 @@ def propagate_accelerations(
         alpha, at, com = zero, pos.joint[i], pos.com[i]
         acc = zero
         if p >= 0:
-            alpha, r, w = angular[p], at - pos.com[p], vel.angular[p]
-            acc = linear[p] + cross(alpha, r) + cross(w, cross(w, r))
+            alpha = angular[p]
+            acc = linear[p] + slope(alpha, vel.angular[p]) @ (at - pos.com[p])
         place = top.layout[name].v
         if joint.nv:
             turn, slide = _velocity_products(mech, top, i, q, pos, vel, v)
             alpha, acc = alpha + turn, acc + slide
-        r, w = com - at, vel.angular[i]
-        acc = acc + cross(alpha, r) + cross(w, cross(w, r))
         if vdot is not None and joint.nv:
             alpha = alpha + vdot[place] @ pos.angular[place]
-            acc = acc + vdot[place] @ pos.linear[place]
+            acc = acc + vdot[place] @ pos.slide[place]
+        acc = acc + slope(alpha, vel.angular[i]) @ (com - at)
         angular.append(alpha)
         linear.append(acc)
     return Accelerations(tuple(angular), tuple(linear))
@@ -195,7 +203,7 @@ def _velocity_products(
     joint, place = mech.joint(name), top.layout[name]
     vi = v[place.v]
     spin = vi @ pos.angular[place.v]
-    slide = vi @ pos.linear[place.v] - cross(spin, pos.com[i] - pos.joint[i])
+    slide = vi @ pos.slide[place.v]
     turn_rate = slide_rate = jnp.zeros_like(spin)
     a = i if top.reversed_[i] else p
     if a >= 0:
