@@ -26,6 +26,7 @@ from jaxmbd.analysis.known import (
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.analysis.velocity import least_change, speed_units
+from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
@@ -78,6 +79,7 @@ def assemble(
     *,
     t: Any = 0.0,
     throw: bool = True,
+    backend: str = "auto",
 ) -> Assembly:
     """Close the loops of a mechanism.
 
@@ -94,6 +96,7 @@ def assemble(
         guess: coordinates (nq,) to start from.
         t: time [s] at which drives are evaluated.
         throw: raise on the host where the mechanism does not assemble.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
         ValueError: `known` names nothing or a cut joint; on the host, the loops cannot be closed
@@ -110,7 +113,8 @@ def assemble(
     guess = jnp.asarray(guess, mech.dtype)
     check_shape("guess", guess, topology(mech).nq)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    q, residual, status, iterations = _jitted(keys, mech, values, jnp.asarray(t, mech.dtype), guess)
+    t = jnp.asarray(t, mech.dtype)
+    q, residual, status, iterations = _jitted(backend, keys, mech, values, t, guess)
     if throw and visible(status) and int(status) != Status.OK:
         _raise(mech, keys, values, t, guess, Status(int(status)))
     return Assembly(q, residual, status, iterations)
@@ -247,4 +251,6 @@ def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
 
 
-_jitted = jax.jit(_assemble, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
+def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, partial(_assemble, keys), *args)

@@ -25,6 +25,7 @@ from jaxmbd.analysis.status import (
     visible,
 )
 from jaxmbd.analysis.velocity import assemble_velocity
+from jaxmbd.dynamics.backend import check_backend, compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, solve_kkt
 from jaxmbd.kinematics import motion_state
@@ -95,6 +96,7 @@ def simulate(
     constraints: str = "project",
     baumgarte_rate: float | None = None,
     throw: bool = True,
+    backend: str = "auto",
 ) -> Solution:
     """Integrate a mechanism from (q0, v0).
 
@@ -119,6 +121,7 @@ def simulate(
             the mass matrix), "baumgarte", or "none".
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
         throw: raise on the host where the run fails.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`); adaptive solvers are XLA's.
 
     Raises:
         ValueError: an argument is out of range; on the host, q0 is not assembled (says which joint
@@ -142,7 +145,10 @@ def simulate(
     check_shape("v0", v0, top.nv)
     if inputs is not None and not callable(inputs):
         inputs = {k: jnp.asarray(x, mech.dtype) for k, x in inputs.items()}
-    solution = _run(mech, q0, v0, inputs, outputs, times, options)
+    check_backend(backend)
+    if not isinstance(method, str):
+        backend = "xla"
+    solution = _run(backend, options, mech, q0, v0, inputs, outputs, times)
     if throw and visible(solution.status) and int(solution.status) != Status.OK:
         _raise(mech, q0, v0, solution, float(t0))
     return solution
@@ -183,14 +189,18 @@ def _options(
 
 
 @eqx.filter_jit
-def _run(
+def _run(backend: str, options: _Options, *args: Any) -> Solution:
+    return compiled(backend, partial(_motion, options), *args)
+
+
+def _motion(
+    o: _Options,
     mech: Mechanism,
     q0: Array,
     v0: Array,
     inputs: Any,
     outputs: Outputs | None,
     times: _Times,
-    o: _Options,
 ) -> Solution:
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     bad = initial_status(mech, q0, v0, times.t0)

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.bias import (
     Inputs,
     applied_loads,
@@ -32,7 +33,13 @@ def applied_forces(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]
 
 
 def forward_dynamics(
-    mech: Mechanism, q: Array, v: Array, t: Any = 0.0, inputs: Inputs | None = None
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    t: Any = 0.0,
+    inputs: Inputs | None = None,
+    *,
+    backend: str = "auto",
 ) -> tuple[Array, Array]:
     """Accelerations v̇ (nv,) and multipliers λ (nc,) of ``M v̇ + h = τ + Jᵀ λ``, ``J v̇ = γ``.
 
@@ -44,6 +51,7 @@ def forward_dynamics(
         v: speeds (nv,), on the constraints.
         t: time [s].
         inputs: efforts on joints by name, a number or (nv,) each [N·m or N].
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
         ValueError: on the host, where a motion has neither inertia nor constraint; inside `jit`
@@ -58,14 +66,18 @@ def forward_dynamics(
     """
     q, v, t = (jnp.asarray(x, mech.dtype) for x in (q, v, t))
     inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
-    vdot, lam = _forward(mech, q, v, t, inputs)
+    vdot, lam = _forward(backend, mech, q, v, t, inputs)
     if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
     return vdot, lam
 
 
 @eqx.filter_jit
-def _forward(
+def _forward(backend: str, *args: Any) -> tuple[Array, Array]:
+    return compiled(backend, _accelerations, *args)
+
+
+def _accelerations(
     mech: Mechanism, q: Array, v: Array, t: Any, inputs: Inputs | None
 ) -> tuple[Array, Array]:
     m = motion_state(mech, q, v, t)

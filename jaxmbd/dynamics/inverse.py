@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
 from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.topology import Topology, topology
 
 
 def inverse_dynamics(
@@ -26,6 +30,8 @@ def inverse_dynamics(
     t: Any = 0.0,
     inputs: Inputs | None = None,
     actuated: Sequence[str] | None = None,
+    *,
+    backend: str = "auto",
 ) -> tuple[Array, Array]:
     """Efforts τ (nv,) and multipliers λ (nc,) with ``M v̇ + h = τ + inputs + Jᵀ λ``.
 
@@ -42,6 +48,7 @@ def inverse_dynamics(
         t: time [s].
         inputs: efforts that act besides, by joint.
         actuated: names of the actuated tree joints.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
         ValueError: an actuated joint is unknown or cut; on the host, the actuated joints cannot
@@ -55,38 +62,62 @@ def inverse_dynamics(
         >>> round(float(tau[0]), 6)
         -9.81
     """
+    q, v, vdot, t = (jnp.asarray(x, mech.dtype) for x in (q, v, vdot, t))
+    check_shape("vdot", vdot, topology(mech).nv)
+    chosen = None if actuated is None else tuple(actuated)
+    inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
+    if chosen is not None:
+        _columns(topology(mech), chosen)
+    tau, lam, missing = _inverse(backend, chosen, mech, q, v, vdot, t, inputs)
+    if actuated is not None:
+        _check_actuated(topology(mech), actuated, missing)
+    return tau, lam
+
+
+@eqx.filter_jit
+def _inverse(backend: str, actuated: tuple[str, ...] | None, *args: Any) -> Any:
+    return compiled(backend, partial(_efforts, actuated), *args)
+
+
+def _efforts(
+    actuated: tuple[str, ...] | None,
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    t: Any,
+    inputs: Inputs,
+) -> tuple[Array, Array, Array]:
+    """τ, λ, and the speeds that the actuated joints cannot move."""
     m = motion_state(mech, q, v, t)
-    vdot = jnp.asarray(vdot, mech.dtype)
-    check_shape("vdot", vdot, m.top.nv)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     loads, efforts = applied_loads(m, inputs)
     required = inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)
-    zero = jnp.zeros(m.top.nc, m.q.dtype)
+    zero, missing = jnp.zeros(m.top.nc, m.q.dtype), jnp.zeros(m.top.nv, bool)
     if actuated is None and m.top.nc == 0:
-        return required, zero
+        return required, zero, missing
     system = kkt_system(m)
     if actuated is None:
         tau = required
     else:
-        tau, missing = _least_effort(m, system, required, _columns(m, actuated))
-        _check_actuated(m, actuated, missing)
+        tau, missing = _least_effort(m, system, required, _columns(m.top, actuated))
         tau = jnp.where(jnp.any(missing), jnp.nan, tau)
         required = required - tau
     _, reaction = solve_kkt(system, required[:, None], zero[:, None])
     reaction = least_norm(system, reaction[:, 0])
     if actuated is None:
         tau = required + system.jacobian.T @ (reaction / system.scale)
-    return tau, -reaction
+    return tau, -reaction, missing
 
 
-def _columns(m: MotionState, actuated: Sequence[str]) -> np.ndarray:
+def _columns(top: Topology, actuated: Sequence[str]) -> np.ndarray:
     columns: list[int] = []
     for name in actuated:
-        place = m.top.layout[name].v if name in m.top.layout else None
+        place = top.layout[name].v if name in top.layout else None
         if place is None:
             raise ValueError(
                 f"actuated joint '{name}' is not in the tree; actuated may name "
-                f"{list(m.top.tree)}, and cut= chooses other cuts"
+                f"{list(top.tree)}, and cut= chooses other cuts"
             )
         columns += range(place.start, place.stop)
     return np.array(columns, int)
@@ -111,10 +142,10 @@ def _least_effort(
     return eye @ effort, missing
 
 
-def _check_actuated(m: MotionState, actuated: Sequence[str], missing: Array) -> None:
+def _check_actuated(top: Topology, actuated: Sequence[str], missing: Array) -> None:
     if isinstance(missing, Tracer) or not bool(np.any(np.asarray(missing))):
         return
-    speeds = [n for n, bad in zip(m.top.speed_names, np.asarray(missing), strict=True) if bad]
+    speeds = [n for n, bad in zip(top.speed_names, np.asarray(missing), strict=True) if bad]
     raise ValueError(
         f"the joints actuated={list(actuated)} cannot produce this motion: nothing drives "
         f"{speeds}; actuate one of them too"

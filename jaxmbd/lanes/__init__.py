@@ -6,8 +6,8 @@ samples in each vector register, and calls the machine code from inside `jax.jit
 of mechanics.
 """
 
-from jaxmbd.lanes.batch import vmap
+from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.graph import Unsupported
 from jaxmbd.lanes.guard import guarded
 
-__all__ = ["Unsupported", "guarded", "vmap"]
+__all__ = ["Unsupported", "guarded", "jit", "vmap"]

@@ -262,13 +262,13 @@ class Sweep:
     def _pairs(self, call: Custom, cts: dict[int, Node]) -> list[np.ndarray]:
         """Cotangents of the floating results, as arrays."""
         arrays, k = [], 0
-        for x in call.outs:
+        for x, floating in zip(call.outs, call.float_outs, strict=True):
             y = np.empty(x.shape, object)
             for place in np.ndindex(*x.shape):
-                zero = self.g.const(0.0, x[place].dtype) if x[place].dtype[0] == "f" else None
+                zero = self.g.const(0.0, x[place].dtype) if floating else None
                 y[place] = cts.get(k, zero)
                 k += 1
-            if call.is_float(x):
+            if floating:
                 arrays.append(y)
         return arrays
 
@@ -277,9 +277,7 @@ class Sweep:
         g = self.g
         bit = g.new_bit()
         tangents, holders = [], []
-        for x in call.args:
-            if not call.is_float(x):
-                continue
+        for x in call.float_args:
             t = np.empty(x.shape, object)
             for place in np.ndindex(*x.shape):
                 n = x[place]
@@ -301,7 +299,7 @@ class Sweep:
         """The rule itself."""
         arrays = self._pairs(call, cts)
         back = evaluate_closed(self.g, derivative_jaxpr(call), [*call.args, *arrays])
-        for x, c in zip([x for x in call.args if call.is_float(x)], back, strict=True):
+        for x, c in zip(call.float_args, back, strict=True):
             self.seed(x, c)
 
     def _guard(self, call: Custom, cts: dict[int, Node]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -14,10 +13,9 @@ from jax.core import Tracer
 from jax.extend import core
 
 from jaxmbd.lanes import primitive
-from jaxmbd.lanes.graph import Unsupported
+from jaxmbd.lanes.graph import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Key, kernel
 
-_WARNED: set[str] = set()
 
 
 def vmap(
@@ -87,7 +85,7 @@ def vmap(
         except Unsupported as error:
             if strict:
                 raise
-            _warn(str(error))
+            warn_once(str(error), "jax.vmap")
             return jax.vmap(fn, in_axes=in_axes, out_axes=out_axes)(*args)
         out = primitive.call(key, [*consts, *given], given_flags, size, threads or 0)
         to = _spread(out_axes, jax.tree_util.tree_unflatten(out_tree, out_avals))
@@ -95,6 +93,52 @@ def vmap(
         return jax.tree_util.tree_unflatten(out_tree, out)
 
     return batched
+
+
+def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = None) -> Any:
+    """Compile a function of one sample, like `jax.jit`; `jax.vmap` of it is one kernel too.
+
+    So a library function that is written for one sample and wrapped in this runs over a batch as
+    `lanes.vmap` would run it, wherever its caller says `jax.vmap`.
+
+    Args:
+        fn: a function of pytrees of arrays, on one sample.
+        strict: raise where it cannot be compiled, instead of a warning and plain JAX.
+        threads: at most so many cores; by default all.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> f = lanes.jit(lambda x: jnp.sin(x) @ x)
+        >>> f(jnp.zeros(3)).item(), jax.vmap(f)(jnp.zeros((5, 3))).shape
+        (0.0, (5,))
+    """
+    traced: dict[Any, Any] = {}
+
+    @wraps(fn)
+    def compiled(*args: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten(args)
+        leaves = [jnp.asarray(x) if not hasattr(x, "dtype") else x for x in leaves]
+        avals = tuple(jax.ShapeDtypeStruct(np.shape(x), x.dtype) for x in leaves)
+        place = (tree, tuple((a.shape, a.dtype) for a in avals))
+        known = traced.get(place)
+        if known is None:
+            known, lasting = _trace(fn, tree, avals, {})
+            if lasting:
+                traced[place] = known
+        key, consts, out_tree, _ = known
+        flags = [False] * (len(consts) + len(leaves))
+        try:
+            kernel(key, flags).graph  # noqa: B018
+        except Unsupported as error:
+            if strict:
+                raise
+            warn_once(str(error), "jax.jit")
+            return fn(*args)
+        out = primitive.call(key, [*consts, *leaves], flags, 1, threads or 0)
+        return jax.tree_util.tree_unflatten(out_tree, [y[0] for y in out])
+
+    return compiled
 
 
 def _placed(y: Any, axis: int | None) -> Any:
@@ -131,7 +175,8 @@ def _hoisted(closed: Any, outer: list[int]) -> Any:
     first = [jaxpr.constvars[k] for k in outer]
     rest = [v for k, v in enumerate(jaxpr.constvars) if k not in chosen]
     kept = [c for k, c in enumerate(closed.consts) if k not in chosen]
-    new = core.Jaxpr(rest, [*first, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects)
+    info = jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    new = core.Jaxpr(rest, [*first, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, info)
     return core.ClosedJaxpr(new, kept)
 
 
@@ -183,9 +228,3 @@ def _baked(args: Any, axes: Any, static: Sequence[int], leaves: Sequence[Any]) -
 
 def _names(baked: dict[int, Any]) -> Any:
     return tuple((k, x.tobytes()) for k, x in baked.items())
-
-
-def _warn(text: str) -> None:
-    if text not in _WARNED:
-        _WARNED.add(text)
-        warnings.warn(f"{text}; jax.vmap is used instead", stacklevel=3)

@@ -8,6 +8,7 @@ not change is computed before it, what the batch does not vary before the batch.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -29,6 +30,16 @@ COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "eq", "ne"))
 
 class Unsupported(NotImplementedError):
     """A function holds something that lanes cannot compile; the message names it and its place."""
+
+
+_WARNED: set[str] = set()
+
+
+def warn_once(text: str, instead: str) -> None:
+    """Say, once, what cannot be compiled and what is used instead."""
+    if text not in _WARNED:
+        _WARNED.add(text)
+        warnings.warn(f"{text}; {instead} is used instead", stacklevel=4)
 
 
 class Region:

@@ -38,6 +38,8 @@ def flops(n: Node) -> int:
 def emit(e: Emitter, n: Node) -> str:
     """Write a node's instructions; the name of its value."""
     vector = not n.uniform
+    if n.op == "custom":
+        return e.operand(n.args[0], vector)
     args = [e.operand(a, vector) for a in n.args]
     if n.op in _INFIX:
         word = _INFIX[n.op][0 if n.dtype[0] == "f" else 1]
@@ -219,12 +221,8 @@ def _shift(e: Emitter, n: Node, args: list[str]) -> str:
     return t.let(f"select {mask} {far}, {ty} {zero}, {ty} {result}")
 
 
-def _identity(e: Emitter, n: Node, args: list[str]) -> str:
-    return args[0]
-
-
 _SPECIAL: dict[str, Callable[[Emitter, Node, list[str]], str]] = {
     "div": _div, "rem": _rem, "neg": _neg, "not": _not, "select": _select, "min": _extreme,
     "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift, "lshr": _shift,
-    "ashr": _shift, "custom": _identity,
+    "ashr": _shift,
 }  # fmt: skip

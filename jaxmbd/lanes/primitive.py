@@ -17,6 +17,7 @@ from jax import Array
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
+from jaxmbd.lanes.graph import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Key, kernel
 
 call_p = core.Primitive("lanes")
@@ -46,6 +47,8 @@ def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
     fn = single(key, pullback)
     extra = (True,) * (pullback[1].count(True) if pullback else 0)
     axes = [0 if b else None for b in (*batched, *extra)]
+    if not any(b for b in (*batched, *extra)):
+        return lambda *args: [y[None] for y in fn(*args)]
     return jax.vmap(lambda *args: fn(*args), in_axes=tuple(axes))
 
 
@@ -73,7 +76,7 @@ def single(key: Key, pullback: Any) -> Any:
 
 def _zero(x: Any) -> Any:
     """The symbolic zero tangent of a value."""
-    return ad.Zero(jax.core.get_aval(x).to_tangent_aval())
+    return ad.Zero(jax.typeof(x).to_tangent_aval())
 
 
 # Values
@@ -145,7 +148,7 @@ batching.primitive_batchers[call_p] = _batch
 # Derivatives
 
 
-def _as_value(key: Key, pullback: Any) -> Key:
+def without_pullback(key: Key, pullback: Any) -> Key:
     """A call's function with nothing hidden in `pullback`, to be differentiated again."""
     if pullback is None:
         return key
@@ -161,7 +164,7 @@ def _traced(key: Key, pullback: Any) -> Key:
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     out = call_p.bind(*primals, **params)
-    key = _as_value(params["key"], params["pullback"])
+    key = without_pullback(params["key"], params["pullback"])
     k = kernel(params["key"], params["batched"], params["pullback"])
     moving = tuple(
         not isinstance(t, ad.Zero) and _floating(p) for p, t in zip(primals, tangents, strict=True)
@@ -181,7 +184,7 @@ ad.primitive_jvps[call_p] = _jvp
 
 
 @cache
-def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
+def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
     """(primals, moving tangents) → tangents of the floating results."""
     fn = core.jaxpr_as_fun(key.closed)
     avals = key.closed.in_avals
@@ -199,16 +202,28 @@ def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
     return Key(jax.make_jaxpr(push)(list(avals), dots))
 
 
-def _tangent_flags(batched: Sequence[bool], moving: Sequence[bool]) -> tuple[bool, ...]:
+def tangent_flags(batched: Sequence[bool], moving: Sequence[bool]) -> tuple[bool, ...]:
+    """Which arguments of the tangent map have a batch axis."""
     return (*batched, *[b for b, m in zip(batched, moving, strict=True) if m])
 
 
 def _tangent(*args: Any, key: Key, batched: Any, size: int, threads: int, moving: Any) -> Any:
-    flags = _tangent_flags(batched, moving)
-    return call_p.bind(
-        *args, key=_tangent_key(key, moving), batched=flags, size=size, threads=threads,
+    flags = tangent_flags(batched, moving)
+    return _checked_call(
+        args, key=tangent_key(key, moving), batched=flags, size=size, threads=threads,
         pullback=None,
     )  # fmt: skip
+
+
+def _checked_call(args: Sequence[Any], **params: Any) -> list[Array]:
+    """A call, or `jax.vmap` of its function where no kernel can be made."""
+    key, batched, pullback = params["key"], params["batched"], params["pullback"]
+    try:
+        kernel(key, batched, pullback).graph  # noqa: B018
+    except Unsupported as error:
+        warn_once(str(error), "jax.vmap of the derivative")
+        return list(plain(key, batched, pullback)(*args))
+    return call_p.bind(*args, **params)
 
 
 @tangent_p.def_impl
@@ -235,8 +250,8 @@ def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
     if not any(given):
         return [None] * len(args)
     seeds = [c for c, g in zip(cotangents, given_floats, strict=True) if g]
-    grads = call_p.bind(
-        *primals, *seeds, key=key, batched=batched, size=params["size"],
+    grads = _checked_call(
+        [*primals, *seeds], key=key, batched=batched, size=params["size"],
         threads=params["threads"], pullback=(moving, given),
     )  # fmt: skip
     flags = [b for b, m in zip(batched, moving, strict=True) if m]
@@ -260,7 +275,7 @@ ad.primitive_jvps[tangent_p] = _tangent_jvp
 
 def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
     count = len(params["batched"])
-    flags = _tangent_flags(params["batched"], params["moving"])
+    flags = tangent_flags(params["batched"], params["moving"])
     size = params["size"]
     n = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     # A tangent's batching follows its primal's, so a primal is spread where either is mapped.

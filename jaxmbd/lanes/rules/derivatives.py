@@ -42,10 +42,15 @@ class Custom:
         flat = [n for x in self.outs for n in x.reshape(-1)]
         return next(k for k, n in enumerate(flat) if n.dtype[0] == "f")
 
-    @staticmethod
-    def is_float(x: np.ndarray) -> bool:
-        """Whether an argument or result has a derivative."""
-        return bool(x.size) and x.flat[0].dtype[0] == "f"
+    @property
+    def float_args(self) -> list[np.ndarray]:
+        """The arguments that have a derivative."""
+        return [x for x, v in zip(self.args, self.eqn.invars, strict=True) if _floating(v.aval)]
+
+    @property
+    def float_outs(self) -> list[bool]:
+        """Which results have a derivative."""
+        return [_floating(v.aval) for v in self.eqn.outvars]
 
 
 @rule("custom_jvp_call")
@@ -138,7 +143,10 @@ def derivative_jaxpr(call: Custom) -> Any:
 def _alone(eqn: Any) -> Any:
     """One equation as a function of its arguments."""
     places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
-    jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects)
+    p = eqn.params
+    body = p.get("call_jaxpr", p.get("fun_jaxpr"))
+    info = body.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
     whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))
     return lambda *args: whole(*[args[k] for k in places.values()])
 

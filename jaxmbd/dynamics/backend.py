@@ -1,0 +1,39 @@
+"""Which compiler runs the engine's functions: lanes, or XLA alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+
+from jaxmbd import lanes
+
+BACKENDS = ("auto", "lanes", "xla")
+"""``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
+raises what it cannot compile; ``"auto"`` does so where it can; ``"xla"`` never."""
+
+
+def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
+    """``fn(*args)`` by the chosen compiler; leaves that are not arrays are static.
+
+    To be called while tracing (inside `jax.jit`), so that it compiles once.
+
+    Raises:
+        ValueError: the backend is unknown.
+    """
+    check_backend(backend)
+    if backend == "xla":
+        return fn(*args)
+    arrays, static = eqx.partition(args, eqx.is_array)
+
+    def of_arrays(arrays: Any) -> Any:
+        return fn(*eqx.combine(arrays, static))
+
+    return lanes.jit(of_arrays, strict=backend == "lanes")(arrays)
+
+
+def check_backend(backend: str) -> None:
+    """Refuse an unknown backend."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}; give one of {list(BACKENDS)}")
