@@ -71,9 +71,7 @@ class BodyWrenches:
         for i, name in enumerate(self.m.top.tree):
             place = self.m.top.layout[name].v
             at_joint = moment[i] + cross(self.m.pos.com[i] - self.m.pos.joint[i], force[i])
-            parts.append(
-                self.m.pos.angular[place] @ at_joint + self.m.pos.slide[place] @ force[i]
-            )
+            parts.append(self.m.pos.angular[place] @ at_joint + self.m.pos.slide[place] @ force[i])
         return jnp.concatenate(parts)
 
 

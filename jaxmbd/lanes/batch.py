@@ -17,7 +17,6 @@ from jaxmbd.lanes.graph import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Key, kernel
 
 
-
 def vmap(
     fn: Callable[..., Any],
     in_axes: Any = 0,
@@ -89,7 +88,8 @@ def vmap(
             return jax.vmap(fn, in_axes=in_axes, out_axes=out_axes)(*args)
         out = primitive.call(key, [*consts, *given], given_flags, size, threads or 0)
         to = _spread(out_axes, jax.tree_util.tree_unflatten(out_tree, out_avals))
-        out = [_placed(y, a) for y, a in zip(out, to, strict=True)]
+        shared = kernel(key, given_flags).shared
+        out = [_placed(y, a, s) for y, a, s in zip(out, to, shared, strict=True)]
         return jax.tree_util.tree_unflatten(out_tree, out)
 
     return batched
@@ -141,9 +141,11 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
     return compiled
 
 
-def _placed(y: Any, axis: int | None) -> Any:
+def _placed(y: Any, axis: int | None, shared: bool) -> Any:
     if axis is None:
-        raise ValueError("lanes.vmap: out_axes=None; give the batch axis of each result a place")
+        if not shared:
+            raise ValueError("lanes.vmap: out_axes is None for a result that varies with the batch")
+        return y[0]
     return y if axis == 0 else jnp.moveaxis(y, 0, axis)
 
 

@@ -234,6 +234,11 @@ def _to_int(x: Any, dtype: str) -> int:
     return wrap(int(x), dtype)
 
 
+@fold("stop")
+def _stop(g: Graph, dtype: str, a: Node) -> Node | None:
+    return None if a.deps else a
+
+
 @fold("min", "max")
 def _extreme(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
     return a if a is b else None

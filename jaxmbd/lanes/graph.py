@@ -87,6 +87,7 @@ class Node:
 
     @property
     def constant(self) -> bool:
+        """Whether its value, `data`, is known."""
         return self.op == "const"
 
     def __repr__(self) -> str:
@@ -206,7 +207,7 @@ class Graph:
                 region = a.region
             uniform = uniform and a.uniform
             deps |= a.deps
-        node = Node(op, args, dtype, region, uniform, deps, data)
+        node = Node(op, args, dtype, region, uniform, 0 if op == "stop" else deps, data)
         region.nodes.append(node)
         return node
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes import build, cpu, driver
+from jaxmbd.lanes.adjoint import pullback_graph
 from jaxmbd.lanes.emit import Emitter
-from jaxmbd.lanes.graph import Graph, Node, live_nodes
+from jaxmbd.lanes.graph import Graph, Unsupported, live_nodes
 from jaxmbd.lanes.memory import SLOT
 
 VECTORS = 64
@@ -56,14 +57,25 @@ class Kernel:
             Unsupported: the function holds something that lanes cannot compile.
         """
         start = time.perf_counter()
-        if self.pullback is None:
-            g = build.value_graph(self.closed, self.batched)
-        else:
-            from jaxmbd.lanes.adjoint import pullback_graph
-
-            g = pullback_graph(self.closed, self.batched, *self.pullback)
+        try:
+            if self.pullback is None:
+                g = build.value_graph(self.closed, self.batched)
+            else:
+                g = pullback_graph(self.closed, self.batched, *self.pullback)
+        except Unsupported as error:
+            text = str(error)
+            start_of_text = "lanes cannot compile "
+            raise Unsupported(
+                text if text.startswith(start_of_text) else start_of_text + text
+            ) from None
         self.seconds["trace"] = time.perf_counter() - start
         return g
+
+    @cached_property
+    def shared(self) -> list[bool]:
+        """Which results are the same in all samples."""
+        rows = {b.position: row for b, row in self.graph.outputs}
+        return [all(n.uniform for n in rows.get(k, ())) for k in range(len(self.out_avals))]
 
     @property
     def in_avals(self) -> list[Any]:
@@ -134,6 +146,3 @@ def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:
     if found is None:
         found = _KERNELS[name] = Kernel(key.closed, tuple(batched), pullback)
     return found
-
-
-__all__ = ["Kernel", "Key", "Node", "kernel"]

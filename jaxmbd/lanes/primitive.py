@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
@@ -298,4 +297,3 @@ def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
 
 
 batching.primitive_batchers[tangent_p] = _tangent_batch
-__all__ = ["call", "np", "plain"]

@@ -156,7 +156,7 @@ def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> np.ndarray:
 
 def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | None = None) -> Value:
     """Apply a function of nodes to arrays of one shape (or scalars)."""
-    ufunc = np.frompyfunc(fn, len(args), 1)
+    ufunc = _quiet(np.frompyfunc(fn, len(args), 1))
     long = [a for a in args if isinstance(a, Stacked)]
     if not long:
         return np.asarray(ufunc(*args), object)
@@ -183,7 +183,28 @@ def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | No
 def _pick(g: Graph, value: np.ndarray, start: int, index: Node) -> Any:
     if index.constant:
         return value[index.data + start]
-    raise Unsupported(f"mixing short and long arrays of shape {value.shape}")
+    if all(
+        a is b for row in value[1:] for a, b in zip(np.ravel(row), np.ravel(value[0]), strict=True)
+    ):
+        return value[0]
+    index = g.op("add", index, g.const(start, "i64"))
+    return in_memory(g, value).at(g, index)
+
+
+def in_memory(g: Graph, x: np.ndarray) -> Stacked:
+    """A small array as one in memory, so that a computed index is one load."""
+    flat = x.reshape(-1)
+    dtype = flat[0].dtype
+    if all(n.constant for n in flat):
+        values = [n.data for n in flat]
+        table = Buffer("const", dtype, flat.size, values=values, batched=False)
+        return rows_of(g, table, x.shape)
+    buffer = g.scratch(dtype, flat.size)
+    deps = 0
+    for k, node in enumerate(flat):
+        g.store(buffer, g.const(k, "i64"), 0, node)
+        deps |= node.deps
+    return rows_of(g, buffer, x.shape, deps)
 
 
 def _common_lengths(values: Sequence[Stacked]) -> list[int]:
@@ -193,3 +214,13 @@ def _common_lengths(values: Sequence[Stacked]) -> list[int]:
         ends |= set(np.cumsum([n for n, _ in v.pieces]).tolist())
     ordered = sorted(ends)
     return [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
+
+
+def _quiet(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose folding of constants may meet infinities without a word."""
+
+    def call(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return ufunc(*args)
+
+    return call

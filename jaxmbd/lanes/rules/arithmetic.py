@@ -21,7 +21,7 @@ PLAIN = {
     "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh",
     "acosh": "acosh", "atanh": "atanh", "exp": "exp", "exp2": "exp2", "expm1": "expm1",
     "log": "log", "log1p": "log1p", "cbrt": "cbrt", "logistic": "logistic",
-    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "lgamma": "lgamma", "digamma": "digamma",
+    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "stop_gradient": "stop",
 }  # fmt: skip
 """Primitives that are one operation of the graph."""
 
@@ -87,6 +87,24 @@ def _is_finite(g: Graph, eqn: Any, x: Node) -> Node:
     return g.op("lt", g.op("abs", x), g.const(float("inf"), x.dtype))
 
 
+@scalar_rule("lt_to", "le_to")
+def _total_order(g: Graph, eqn: Any, x: Node, y: Node) -> Node:
+    """Comparisons of a total order: NaN comes last."""
+    less = g.op("lt" if eqn.primitive.name == "lt_to" else "le", x, y)
+    if x.dtype[0] != "f":
+        return less
+    x_nan, y_nan = g.op("ne", x, x), g.op("ne", y, y)
+    if eqn.primitive.name == "lt_to":
+        return g.op("or", less, g.op("and", y_nan, g.op("not", x_nan)))
+    return g.op("or", less, y_nan)
+
+
+@scalar_rule("eq_to")
+def _total_equal(g: Graph, eqn: Any, x: Node, y: Node) -> Node:
+    both = g.op("and", g.op("ne", x, x), g.op("ne", y, y))
+    return g.op("or", g.op("eq", x, y), both)
+
+
 @scalar_rule("round")
 def _round(g: Graph, eqn: Any, x: Node) -> Node:
     if int(eqn.params["rounding_method"]) == 1:
@@ -119,7 +137,7 @@ def _integer_pow(g: Graph, eqn: Any, x: Node) -> Node:
 
 
 def power(g: Graph, x: Node, n: int) -> Node:
-    """x to an integer power, by squaring."""
+    """An integer power, by squaring."""
     if n < 0:
         return g.op("div", g.const(1, x.dtype), power(g, x, -n))
     result, square = g.const(1, x.dtype), x
@@ -165,9 +183,17 @@ def _bitcast(g: Graph, eqn: Any, x: Node) -> Node:
     return g.op("bitcast", x, dtype=dtype)
 
 
-@rule("copy", "copy_p", "stop_gradient", "optimization_barrier", "reduce_precision", "pvary")
+@rule("copy", "copy_p", "optimization_barrier", "pvary")
 def _same(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     return list(args)
+
+
+@rule("reduce_precision")
+def _reduce_precision(g: Graph, eqn: Any, x: Value) -> Value:
+    info = np.finfo(eqn.outvars[0].aval.dtype)
+    if eqn.params["exponent_bits"] < info.nexp or eqn.params["mantissa_bits"] < info.nmant:
+        raise Unsupported("to fewer bits than the type has")
+    return x
 
 
 @rule("iota")

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from jax.extend import core
 
-from jaxmbd.lanes.graph import Buffer, Graph, Node, Unsupported, Write
-from jaxmbd.lanes.rules.arithmetic import result_dtype
-from jaxmbd.lanes.rules.indexing import in_memory
+from jaxmbd.lanes.graph import Graph, Node, Unsupported, Write
 from jaxmbd.lanes.rules.registry import evaluate, evaluate_closed, rule
 from jaxmbd.lanes.values import (
     Stacked,
@@ -19,8 +17,10 @@ from jaxmbd.lanes.values import (
     constants,
     elementwise,
     from_buffer,
+    in_memory,
     rows_of,
     scalars,
+    short_dtype,
 )
 
 UNROLLED = 1
@@ -28,7 +28,7 @@ UNROLLED = 1
 SEGMENTED = 16
 """For reverse mode, longer scans become two nested ones, so that memory grows like √length."""
 HELD = 256
-"""A scan's results of at most so many elements are loaded after it, longer ones as they are used."""
+"""A scan's results of at most so many elements are loaded after it, others as they are used."""
 
 
 @rule("jit", "pjit", "closed_call", "core_call", "custom_lin", "core_closed_call")
@@ -277,8 +277,6 @@ def flow(jaxpr: Any, bits: Sequence[int]) -> list[int]:
 
 def result_dtype_of(v: Any) -> str:
     """The short dtype of a jaxpr's variable."""
-    from jaxmbd.lanes.values import short_dtype
-
     return short_dtype(v.aval.dtype)
 
 
@@ -295,32 +293,48 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
     cond_consts, body_consts = list(args[:nc]), list(args[nc : nc + nb])
     init = [scalars(g, x) for x in args[nc + nb :]]
-    shapes = [x.shape for x in init]
 
     def arrays(nodes: Sequence[Node]) -> list[Value]:
         out, k = [], 0
-        for shape in shapes:
-            x = np.empty(shape, object)
+        for like in init:
+            x = np.empty(like.shape, object)
             x.reshape(-1)[:] = nodes[k : k + x.size]
             out.append(x)
             k += x.size
         return out
 
-    def going(state: list[Value]) -> Node:
+    def going(state: list[Value]) -> np.ndarray:
         out = evaluate_closed(g, p["cond_jaxpr"], [*cond_consts, *state])
-        return scalars(g, out[0]).item()
-
-    def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
-        active, state = carries[-1], carries[:-1]
-        new = evaluate_closed(g, p["body_jaxpr"], [*body_consts, *arrays(state)])
-        nodes = [n for x in new for n in scalars(g, x).reshape(-1)]
-        kept = [g.op("select", active, n, old) for n, old in zip(nodes, state, strict=True)]
-        return [*kept, g.op("and", active, going(arrays(kept)))], []
+        return scalars(g, out[0])
 
     nodes = [n for x in init for n in x.reshape(-1)]
-    start = going(arrays(nodes))
+    first = going(arrays(nodes))
+
+    # Under `jax.vmap` each entry along the leading axes has a condition of its own.
+    def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
+        state = arrays(carries[: len(nodes)])
+        active = np.empty(first.shape, object)
+        active.reshape(-1)[:] = carries[len(nodes) : -1]
+        new = evaluate_closed(g, p["body_jaxpr"], [*body_consts, *state])
+        choose = np.frompyfunc(lambda a, n, old: g.op("select", a, n, old), 3, 1)
+        kept: list[Value] = []
+        for n, old in zip(new, state, strict=True):
+            mask = active.reshape(active.shape + (1,) * (old.ndim - active.ndim))
+            kept.append(np.asarray(choose(mask, scalars(g, n), old), object))
+        still = np.frompyfunc(lambda a, b: g.op("and", a, b), 2, 1)(active, going(kept))
+        flags = list(np.asarray(still, object).reshape(-1))
+        flat = [n for x in kept for n in scalars(g, x).reshape(-1)]
+        return [*flat, *flags, _any(g, flags)], []
+
+    flags = list(first.reshape(-1))
     deps = [_all_bits(g) if g.differentiable and n.dtype[0] == "f" else 0 for n in nodes]
-    return arrays(g.loop(None, [*nodes, start], body, [*deps, 0])[:-1])
+    deps += [0] * (len(flags) + 1)
+    out = g.loop(None, [*nodes, *flags, _any(g, flags)], body, deps)
+    return arrays(out[: len(nodes)])
 
 
-__all__ = ["Buffer", "Scan", "constants", "flow", "result_dtype"]
+def _any(g: Graph, flags: Sequence[Node]) -> Node:
+    result = g.const(False, "i1")
+    for flag in flags:
+        result = g.op("or", result, flag)
+    return result

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import NUMPY, Buffer, Graph, Node, Unsupported
+from jaxmbd.lanes.graph import NUMPY, Graph, Node, Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
-from jaxmbd.lanes.values import SMALL, Stacked, Value, clamp, rows_of, scalars
+from jaxmbd.lanes.values import SMALL, Stacked, Value, clamp, in_memory, scalars
 
 LONG = 24
 """A computed index into more entries goes through memory; into fewer it is a chain of selects."""
@@ -34,22 +34,6 @@ def pick(g: Graph, x: Value, index: Sequence[Node]) -> Node:
         here = g.op("le", first, g.const(k, first.dtype))
         result = g.op("select", here, pick(g, x[k], rest), result)
     return result
-
-
-def in_memory(g: Graph, x: np.ndarray) -> Stacked:
-    """A small array as one in memory, so that a computed index is one load."""
-    flat = x.reshape(-1)
-    dtype = flat[0].dtype
-    if all(n.constant for n in flat):
-        values = [n.data for n in flat]
-        table = Buffer("const", dtype, flat.size, values=values, batched=False)
-        return rows_of(g, table, x.shape)
-    buffer = g.scratch(dtype, flat.size)
-    deps = 0
-    for k, node in enumerate(flat):
-        g.store(buffer, g.const(k, "i64"), 0, node)
-        deps |= node.deps
-    return rows_of(g, buffer, x.shape, deps)
 
 
 def _indices(value: Value, g: Graph) -> np.ndarray:
@@ -198,6 +182,9 @@ _COMBINE = {
 @rule(*_COMBINE)
 def _scatter(g: Graph, eqn: Any, x: Value, indices: Value, updates: Value) -> Value:
     d, op = eqn.params["dimension_numbers"], _COMBINE[eqn.primitive.name]
+    update = eqn.params.get("update_jaxpr")
+    if op is None and update is not None and update.eqns:
+        raise Unsupported("a scatter that applies a function")
     out, index, updates = np.array(scalars(g, x), object), _indices(indices, g), scalars(g, updates)
     batch = [k for k in range(updates.ndim) if k not in d.update_window_dims]
     window = [

@@ -14,7 +14,9 @@ from jaxmbd.lanes.values import SMALL, Stacked, Value, scalars
 
 @rule("reshape")
 def _reshape(g: Graph, eqn: Any, x: Value, *_: Value) -> Value:
-    sizes = eqn.params["new_sizes"]
+    sizes, order = eqn.params["new_sizes"], eqn.params.get("dimensions")
+    if order is not None:
+        x = np.transpose(scalars(g, x), order)
     if isinstance(x, Stacked):
         if sizes and sizes[0] == x.shape[0]:
             return x.map(lambda r: r.reshape(sizes[1:]), sizes, x.dtype)

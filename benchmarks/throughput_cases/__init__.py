@@ -1,0 +1,1 @@
+"""What `benchmarks/throughput.py` is made of: mechanisms, work, columns, peers and targets."""

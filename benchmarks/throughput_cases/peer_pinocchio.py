@@ -1,0 +1,105 @@
+"""Forward dynamics by Pinocchio: `constraintDynamics`, one thread, called from Python.
+
+What a call from Python costs by itself is measured with the same binding and the same eight kinds
+of arguments, on a model without joints and constraints: it does nothing else. That time is taken
+off. `ProximalSettings(1e-12, 0, 1)`, one iteration without regularisation, is its fastest, and
+exact where no row is redundant. Joints turn about the z axes of their own frames, Pinocchio's
+fastest kind. The model and its data stay in the cache: one design is timed, which favours it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from throughput_cases.tree import Tree, scalar_last
+
+try:
+    import pinocchio as pin
+except ImportError:
+    pin: Any = None
+
+Call = Callable[[], Any]
+
+
+def version() -> str | None:
+    return None if pin is None else pin.__version__
+
+
+def _frame(axis: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is `axis`."""
+    x = np.eye(3)[np.argmin(np.abs(axis))]
+    x = x - (x @ axis) * axis
+    x = x / np.linalg.norm(x)
+    return np.stack([x, np.cross(axis, x), axis], axis=1)
+
+
+def model(tree: Tree) -> tuple[Any, Any]:
+    """A Pinocchio model whose joint frames coincide with the global axes' points as drawn."""
+    m = pin.Model()
+    m.gravity = pin.Motion(tree.gravity, np.zeros(3))
+    drawn = [pin.SE3.Identity()]
+    for link in tree.links:
+        turn = _frame(link.axis) if link.kind == "revolute" else np.eye(3)
+        here = pin.SE3(turn, link.at)
+        kind = pin.JointModelRZ() if link.kind == "revolute" else pin.JointModelSpherical()
+        parent = link.parent + 1
+        index = m.addJoint(parent, kind, drawn[parent].actInv(here), link.name)
+        com = turn.T @ (link.com - link.at)
+        inertia = pin.Inertia(link.mass, com, turn.T @ link.inertia @ turn)
+        m.appendBodyToJoint(index, inertia, pin.SE3.Identity())
+        drawn.append(here)
+    balls = pin.StdVec_RigidConstraintModel()
+    for ball in tree.balls:
+        ends = []
+        for i in (ball.a + 1, ball.b + 1):
+            ends += [i, drawn[i].actInv(pin.SE3(np.eye(3), ball.at))]
+        balls.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, m, *ends, pin.LOCAL))
+    return m, balls
+
+
+def _call(m: Any, balls: Any, q: np.ndarray, v: np.ndarray) -> Call:
+    data, states = m.createData(), pin.StdVec_RigidConstraintData()
+    for ball in balls:
+        states.append(ball.createData())
+    pin.initConstraintDynamics(m, data, balls, states)
+    settings, tau, run = pin.ProximalSettings(1e-12, 0.0, 1), np.zeros(m.nv), pin.constraintDynamics
+    return lambda: run(m, data, q, v, tau, balls, states, settings)
+
+
+def accelerations(tree: Tree, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v̇ (nv,) of one sample; at a ball joint only where it stands as drawn."""
+    return np.array(_call(*model(tree), scalar_last(q, tree.links), v)())
+
+
+class Forward:
+    """Timing of one sample: `round()` gives the seconds of a call less those of an empty one."""
+
+    def __init__(self, tree: Tree, q: np.ndarray, v: np.ndarray):
+        self._work = _call(*model(tree), scalar_last(q, tree.links), v)
+        empty, none = np.zeros(0), pin.StdVec_RigidConstraintModel()
+        self._empty = _call(pin.Model(), none, empty, empty)
+        self.overhead = np.inf
+        self.seconds = np.inf
+
+    def round(self, seconds: float) -> float:
+        """Another `seconds` of repeats; the best time of a call until now, less the overhead."""
+        self.overhead = min(self.overhead, loop(self._empty, 0.2 * seconds))
+        self.seconds = min(self.seconds, loop(self._work, 0.8 * seconds))
+        return self.seconds - self.overhead
+
+
+def loop(call: Call, seconds: float, runs: int = 500) -> float:
+    """Best mean time of a call [s] over loops of `runs` calls, for about `seconds`."""
+    best, end = np.inf, time.perf_counter() + seconds
+    while True:
+        start = time.perf_counter()
+        for _ in range(runs):
+            call()
+        stop = time.perf_counter()
+        best = min(best, (stop - start) / runs)
+        if stop > end:
+            return best

@@ -1,0 +1,99 @@
+"""What is timed: functions of one sample ``(design, q, v)``, for any batching transformation.
+
+All are plain JAX (`backend="xla"`): by itself jaxmbd would call its kernels under `jax.vmap` too,
+and both columns would run the same program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmbd as mbd
+from throughput_cases.case import Case, Design
+
+Function = Callable[[Design, Any, Any], Any]
+FORWARD, ROLLOUT, GRADIENT = "forward dynamics", "rollout", "rollout and gradient"
+PLAIN = "xla"
+WORKS = (FORWARD, ROLLOUT, GRADIENT)
+
+
+def function(case: Case, work: str, steps: int) -> Function:
+    """The function of one sample; its result is a pytree of arrays."""
+    makers = {FORWARD: forward, ROLLOUT: rollout, GRADIENT: gradient}
+    return forward(case) if work == FORWARD else makers[work](case, steps)
+
+
+def forward(case: Case) -> Function:
+    """Accelerations and multipliers."""
+    return lambda design, q, v: mbd.forward_dynamics(case.mechanism(design), q, v, backend=PLAIN)
+
+
+def rollout(case: Case, steps: int) -> Function:
+    """Final state of `steps` RK4 steps, each projected onto the constraints, from rest."""
+    every = max(k for k in range(1, int(np.sqrt(steps)) + 1) if steps % k == 0)
+
+    def run(design: Design, q: Any, v: Any) -> Any:
+        solution = mbd.simulate(
+            case.mechanism(design),
+            q,
+            v,
+            t1=steps * case.dt,
+            dt=case.dt,
+            save_every=every,
+            outputs_only=True,
+            throw=False,
+            backend=PLAIN,
+        )
+        return solution.q[-1], solution.v[-1]
+
+    return run
+
+
+def gradient(case: Case, steps: int) -> Function:
+    """Kinetic energy at the end of a rollout and its gradient by all hardpoints, in reverse."""
+    run = rollout(case, steps)
+
+    def energy(points: Any, design: Design, q: Any, v: Any) -> Any:
+        design = design | {"points": points}
+        return mbd.kinetic_energy(case.mechanism(design), *run(design, q, v))
+
+    both = jax.value_and_grad(energy)
+    return lambda design, q, v: both(design["points"], design, q, v)
+
+
+def arguments(
+    case: Case, work: str, batch: int, dtype: str, rest: bool = False
+) -> tuple[Design, Any, Any]:
+    """Arguments on the device; rollouts start from rest."""
+    sample = case.draw(batch, dtype, rest=rest or work != FORWARD)
+    return jax.block_until_ready(jax.device_put(sample))
+
+
+def difference(found: Any, reference: Any) -> tuple[float, int]:
+    """Largest relative difference, and how many samples are finite in one of the two only.
+
+    Of each array a sample's difference is relative to its own largest entry, or to a thousandth of
+    the median of those where that is more (a multiplier may vanish). Only as many samples as the
+    shorter of the two has are compared.
+    """
+    worst, odd = 0.0, 0
+    for a, b in zip(
+        jax.tree_util.tree_leaves(found), jax.tree_util.tree_leaves(reference), strict=True
+    ):
+        n = min(len(a), len(b))
+        a, b = (np.asarray(x[:n], float).reshape(n, -1) for x in (a, b))
+        if not a.shape[1]:
+            continue
+        fine = np.isfinite(a).all(axis=1), np.isfinite(b).all(axis=1)
+        odd += int(np.sum(fine[0] != fine[1]))
+        both = fine[0] & fine[1]
+        if not both.any():
+            continue
+        size = np.max(np.abs(b[both]), axis=1)
+        size = np.maximum(size, 1e-3 * np.median(size)) + np.finfo(float).tiny
+        worst = max(worst, float(np.max(np.max(np.abs(a - b)[both], axis=1) / size)))
+    return worst, odd
