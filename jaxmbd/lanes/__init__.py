@@ -7,7 +7,7 @@ of mechanics.
 """
 
 from jaxmbd.lanes.batch import jit, vmap
-from jaxmbd.lanes.graph import Unsupported
 from jaxmbd.lanes.guard import guarded
+from jaxmbd.lanes.nodes import Unsupported
 
 __all__ = ["Unsupported", "guarded", "jit", "vmap"]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.build import input_values, output
-from jaxmbd.lanes.graph import Buffer, Graph, Loop, Node, Region, Unsupported
+from jaxmbd.lanes.graph import Graph, Recall
+from jaxmbd.lanes.nodes import Buffer, Loop, Node, Region, Unsupported
 from jaxmbd.lanes.partials import PARTIALS
 from jaxmbd.lanes.rules.derivatives import Custom, derivative_jaxpr
 from jaxmbd.lanes.rules.registry import evaluate_closed
@@ -165,7 +166,7 @@ class Sweep:
     def _visit(self, n: Node) -> None:
         if n in self.leaves or n.op in ("element", "param"):
             return
-        if n.op == "loop":
+        if n.op in ("loop", "recall"):
             self._loop(n)
         elif n.op == "store":
             if n.data[0] in self.buffers and n.args[1].deps & self.mask:
@@ -179,6 +180,8 @@ class Sweep:
                 return
             if n.op == "result":
                 self._results.setdefault(n.args[0].data, {})[n.data] = ct
+            elif n.op == "recalled":
+                self._results.setdefault(n.data[0].data, {})[n.data[1]] = ct
             elif n.op == "load":
                 buffer, offset = n.data
                 if buffer.kind != "const":
@@ -200,15 +203,17 @@ class Sweep:
             return
         if loop.count is None:
             raise Unsupported("reverse mode through a while_loop, whose passes are not counted")
-        g, replay = self.g, self.g.replay
+        g, before = self.g, (self.g.replay, self.g.recall)
         back = g.open_loop(loop.count, [], _no_trace)
         index = g.op("sub", g.const(loop.count - 1, "i64"), back.counter)
+        place = index if loop.origin is None else g.op("add", loop.origin, index)
         carries = [
-            g.load(b, index, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
+            g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
         ]
-        g.replay, first = back.body, len(back.body.nodes)
+        g.replay, g.recall = back.body, Recall(back.body, index, iter(loop.inner))
+        first = len(back.body.nodes)
         outs, writes = loop.trace(index, carries)
-        g.replay = replay
+        g.replay, g.recall = before
         inner = self.inner(carries)
         moving = [k for k, p in enumerate(loop.params) if p.dtype[0] == "f" and p.deps & self.mask]
         for k in moving:

@@ -13,7 +13,6 @@ from jax.core import Tracer
 from jax.extend import core
 
 from jaxmbd.lanes import primitive
-from jaxmbd.lanes.graph import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Key, kernel
 
 
@@ -52,6 +51,7 @@ def vmap(
         (5,)
     """
     traced: dict[Any, Any] = {}
+    options = primitive.Options(threads or 0, strict)
 
     @wraps(fn)
     def batched(*args: Any) -> Any:
@@ -79,17 +79,11 @@ def vmap(
         given = [x for k, x in enumerate(moved) if k not in baked]
         given_flags = [b for k, b in enumerate(flags) if k not in baked]
         given_flags = [False] * len(consts) + given_flags
-        try:
-            kernel(key, given_flags).graph  # noqa: B018
-        except Unsupported as error:
-            if strict:
-                raise
-            warn_once(str(error), "jax.vmap")
-            return jax.vmap(fn, in_axes=in_axes, out_axes=out_axes)(*args)
-        out = primitive.call(key, [*consts, *given], given_flags, size, threads or 0)
+        out = primitive.call(key, [*consts, *given], given_flags, size, options)
         to = _spread(out_axes, jax.tree_util.tree_unflatten(out_tree, out_avals))
-        shared = kernel(key, given_flags).shared
-        out = [_placed(y, a, s) for y, a, s in zip(out, to, shared, strict=True)]
+        if None in to:
+            _check_shared(to, kernel(key, given_flags).shared)
+        out = [y[0] if a is None else jnp.moveaxis(y, 0, a) for y, a in zip(out, to, strict=True)]
         return jax.tree_util.tree_unflatten(out_tree, out)
 
     return batched
@@ -114,6 +108,7 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         (0.0, (5,))
     """
     traced: dict[Any, Any] = {}
+    options = primitive.Options(threads or 0, strict)
 
     @wraps(fn)
     def compiled(*args: Any) -> Any:
@@ -128,25 +123,15 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
                 traced[place] = known
         key, consts, out_tree, _ = known
         flags = [False] * (len(consts) + len(leaves))
-        try:
-            kernel(key, flags).graph  # noqa: B018
-        except Unsupported as error:
-            if strict:
-                raise
-            warn_once(str(error), "jax.jit")
-            return fn(*args)
-        out = primitive.call(key, [*consts, *leaves], flags, 1, threads or 0)
+        out = primitive.call(key, [*consts, *leaves], flags, 1, options)
         return jax.tree_util.tree_unflatten(out_tree, [y[0] for y in out])
 
     return compiled
 
 
-def _placed(y: Any, axis: int | None, shared: bool) -> Any:
-    if axis is None:
-        if not shared:
-            raise ValueError("lanes.vmap: out_axes is None for a result that varies with the batch")
-        return y[0]
-    return y if axis == 0 else jnp.moveaxis(y, 0, axis)
+def _check_shared(axes: Sequence[int | None], shared: Sequence[bool]) -> None:
+    if any(a is None and not same for a, same in zip(axes, shared, strict=True)):
+        raise ValueError("lanes.vmap: out_axes is None for a result that varies with the batch")
 
 
 def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any]) -> tuple[Any, bool]:

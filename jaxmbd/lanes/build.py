@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import Buffer, Graph, Node
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Buffer, Node
 from jaxmbd.lanes.rules.registry import evaluate_closed
 from jaxmbd.lanes.values import Stacked, Value, from_buffer, short_dtype
 

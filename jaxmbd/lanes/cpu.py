@@ -67,7 +67,7 @@ def target(ir: str, table: list[int]) -> Compiled:
         known = _TARGETS.get(name)
         if known is None:
             address, cached = _load(name, text, "handler")
-            jax.ffi.register_ffi_target(name, _capsule(address), platform="cpu")
+            jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
             known = _TARGETS[name] = Compiled(name, cached)
         return known
 
@@ -136,12 +136,12 @@ def _link(code: bytes) -> Any:
 @cache
 def _drive() -> None:
     """Compile the driver once a process and let kernels find it by name."""
-    engine = _link(compile_object(driver.module(_abi_minor())))
+    engine = _link(compile_object(driver.module(abi_minor())))
     _ENGINES.append(engine)
     llvm.add_symbol("lanes_drive", engine.get_function_address("lanes_drive"))
 
 
-def _abi_minor() -> int:
+def abi_minor() -> int:
     """The minor version of XLA's FFI that this jaxlib was built with."""
     header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
     try:
@@ -151,7 +151,8 @@ def _abi_minor() -> int:
     return int(found.group(1)) if found else 1
 
 
-def _capsule(address: int) -> Any:
+def capsule(address: int) -> Any:
+    """An address as `jax.ffi.register_ffi_target` takes it."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

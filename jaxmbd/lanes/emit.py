@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jaxmbd.lanes import memory, operations
-from jaxmbd.lanes.graph import Buffer, Graph, Loop, Node, Region, live_nodes
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.liveness import live_nodes
+from jaxmbd.lanes.nodes import Buffer, Loop, Node, Region
 from jaxmbd.lanes.text import LLVM, Text, literal
 
-
-FIXED = ("const", "param", "result", "loop")
+FIXED = ("const", "param", "result", "loop", "recall")
 """Nodes that have their names from elsewhere."""
 
 
@@ -113,6 +114,7 @@ class Emitter:
         """The kernel function's text."""
         t = self.text
         kind = "ptx_kernel " if self.gpu else ""
+        bounds = " #0" if self.gpu else ""  # attributes that `ptx` defines
         body = memory.gpu_header if self.gpu else memory.cpu_header
         header = body(self)
         prologue = self.graph.prologue
@@ -124,7 +126,13 @@ class Emitter:
         t.line(footer)
         arguments = header
         return "\n".join(
-            [f"define {kind}void @kernel({arguments}) {{", "entry:", *t.lines, "  ret void", "}"]
+            [
+                f"define {kind}void @kernel({arguments}){bounds} {{",
+                "entry:",
+                *t.lines,
+                "  ret void",
+                "}",
+            ]
         )
 
     def region(self, region: Region, roots: Iterable[Node] = ()) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from jaxmbd.lanes.graph import Graph, Node
+    from jaxmbd.lanes.graph import Graph
+    from jaxmbd.lanes.nodes import Node
 
 Fold = Callable[..., "Node | None"]
 FOLDS: dict[str, Fold] = {}

@@ -1,4 +1,4 @@
-"""The scalar expression graph that a function becomes before it is compiled.
+"""Building the scalar expression graph that a function becomes before it is compiled.
 
 Every element of every small array is a `Node`. Nodes are folded and shared as they are built
 (`fold`), and stand in the outermost `Region` in which their arguments are known: what a loop does
@@ -8,138 +8,41 @@ not change is computed before it, what the batch does not vary before the batch.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-FLOATS = ("f64", "f32")
-DTYPES = {
-    "float64": "f64", "float32": "f32", "bool": "i1",
-    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-}  # fmt: skip
-NUMPY = {short: np.dtype(name) for name, short in DTYPES.items()}
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-WRITERS = ("store", "accumulate", "clear", "row")
-COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "eq", "ne"))
+from jaxmbd.lanes.fold import FOLDS
+from jaxmbd.lanes.nodes import (
+    COMMUTATIVE,
+    COMPARISONS,
+    FLOATS,
+    Body,
+    Buffer,
+    Loop,
+    Node,
+    Region,
+)
+
+SHORT = 8
+"""Loops of at most so many passes are kept in all passes of the loop around them …"""
+KEPT = 1024
+"""… as long as that is at most so many; the adjoint then need not run them again."""
 
 
-class Unsupported(NotImplementedError):
-    """A function holds something that lanes cannot compile; the message names it and its place."""
-
-
-_WARNED: set[str] = set()
-
-
-def warn_once(text: str, instead: str) -> None:
-    """Say, once, what cannot be compiled and what is used instead."""
-    if text not in _WARNED:
-        _WARNED.add(text)
-        warnings.warn(f"{text}; {instead} is used instead", stacklevel=4)
-
-
-class Region:
-    """A straight piece of program: nodes in order, inside its parent.
-
-    Depth 0 runs once a call, depth 1 once a vector of samples, deeper ones are loop bodies.
-    """
-
-    __slots__ = ("depth", "nodes", "parent")
-
-    def __init__(self, parent: Region | None):
-        self.parent = parent
-        self.depth = 0 if parent is None else parent.depth + 1
-        self.nodes: list[Node] = []
-
-
-class Node:
-    """One scalar value (or effect) of every sample.
+class Recall(NamedTuple):
+    """While an adjoint traces a body again: what the loops right inside it have kept.
 
     Attributes:
-        op: what it does; `args` are its arguments, `data` what is not a node.
-        dtype: "f64", "i32", "i1", …
-        region: where it is computed; None for constants.
-        uniform: whether it is the same in all samples.
-        deps: bits of the differentiated inputs that it depends on.
-        number: its place in the order of making.
+        region: where the body goes.
+        index: which pass of the body it is.
+        loops: the loops, in order.
     """
 
-    __slots__ = ("args", "data", "deps", "dtype", "number", "op", "region", "uniform")
-    _numbers = count()
-
-    def __init__(
-        self,
-        op: str,
-        args: tuple[Node, ...],
-        dtype: str,
-        region: Region | None,
-        uniform: bool,
-        deps: int,
-        data: Any = None,
-    ):
-        self.op, self.args, self.dtype, self.region = op, args, dtype, region
-        self.uniform, self.deps, self.data = uniform, deps, data
-        self.number = next(Node._numbers)
-
-    @property
-    def constant(self) -> bool:
-        """Whether its value, `data`, is known."""
-        return self.op == "const"
-
-    def __repr__(self) -> str:
-        return f"{self.op}:{self.dtype}" + (f"={self.data}" if self.constant else "")
-
-
-@dataclass(eq=False)
-class Buffer:
-    """Memory: an argument's rows, a result's rows, the kernel's own scratch, or a constant table.
-
-    Attributes:
-        kind: "input", "output", "scratch" or "const".
-        size: elements of one sample.
-        position: which argument or result of the kernel it is.
-        values: a constant table's numbers.
-        batched: whether it holds one row for each sample.
-        region: where scratch begins to be used.
-    """
-
-    kind: str
-    dtype: str
-    size: int
-    position: int = -1
-    values: Any = None
-    batched: bool = True
-    region: Region | None = None
-
-
-Write = tuple[Buffer, Node, int, Node]
-"""Element ``index + offset`` of a buffer becomes a value: (buffer, index, offset, value)."""
-Body = Callable[[Node, list[Node]], tuple[list[Node], list[Write]]]
-"""(index, carries) → carries and what is written."""
-
-
-@dataclass(eq=False)
-class Loop:
-    """A loop: `outs` of one pass are the `params` of the next.
-
-    Attributes:
-        count: number of passes; None for a while loop, whose last carry says which samples go on.
-        saves: for reverse mode, where each carry is kept at the start of each pass.
-        trace: builds the body anew.
-    """
-
-    body: Region
-    counter: Node
-    params: list[Node]
-    inits: list[Node]
-    count: int | None
-    trace: Body
-    outs: list[Node] = field(default_factory=list)
-    saves: list[Buffer] = field(default_factory=list)
+    region: Region
+    index: Node
+    loops: Iterator[Loop]
 
 
 class Graph:
@@ -150,20 +53,21 @@ class Graph:
         differentiable: whether loops keep what their adjoint needs.
         replay: while a loop's body is traced again for its adjoint, the region it goes to: what
             it wrote outside is not written again.
+        recall: in the same case, what its short inner loops have kept.
+        open: the loops that are being built.
         built: operations asked for, before folding and sharing.
     """
 
     def __init__(self) -> None:
-        from jaxmbd.lanes.fold import FOLDS
-
         self.prologue = Region(None)
         self.base = Region(self.prologue)
         self.region = self.base
         self.memo: dict[Any, Node] = {}
-        self.folds = FOLDS
         self.outputs: list[tuple[Buffer, list[Node]]] = []
         self.differentiable = False
         self.replay: Region | None = None
+        self.recall: Recall | None = None
+        self.open: list[Loop] = []
         self.built = 0
         self.bits = 0
 
@@ -187,7 +91,7 @@ class Graph:
         self.built += 1
         if dtype is None:
             dtype = "i1" if op in COMPARISONS else args[-1].dtype
-        fold = self.folds.get(op)
+        fold = FOLDS.get(op)
         if fold is not None:
             folded = fold(self, dtype, *args)
             if folded is not None:
@@ -222,9 +126,9 @@ class Graph:
         self.region.nodes.append(node)
         return node
 
-    def placeholder(self, dtype: str, deps: int = 0, *, uniform: bool = False) -> Node:
-        """A value that is given from outside the region: a loop's counter, a tangent."""
-        return Node("param", (), dtype, self.region, uniform, deps)
+    def placeholder(self, dtype: str, deps: int) -> Node:
+        """A value that is given from outside: a tangent."""
+        return Node("param", (), dtype, self.region, False, deps)
 
     def new_bit(self) -> int:
         """A fresh bit for `Node.deps`."""
@@ -282,14 +186,59 @@ class Graph:
             trace: the body.
             deps: what each carry depends on, where that is more than its first value does.
         """
+        if self.recall is not None and self.recall.region is self.region:
+            kept = next(self.recall.loops)
+            if kept.recallable:
+                return self._recalled(kept, inits, trace)
+        around = self.open[-1] if self.open else None
         loop = self.open_loop(count, inits, trace, deps)
         if self.differentiable and count is not None:
-            loop.saves = [self.saved(p, loop) for p in loop.params]
+            self._save(loop, around)
         outs, writes = trace(loop.counter, loop.params)
         for buffer, index, offset, value in writes:
             if self.replay is None or _depth(buffer.region) >= self.replay.depth:
                 self.store(buffer, index, offset, value)
-        return self.close_loop(loop, outs)
+        results = self.close_loop(loop, outs)
+        if around is not None and around.body is self.region:
+            around.inner.append(loop)
+            loop.recallable = loop.origin is not None and not writes
+            if loop.recallable and around.count is not None:
+                for r in results:
+                    buffer = Buffer("scratch", r.dtype, around.count, region=around.body.parent)
+                    self.store(buffer, around.counter, 0, r)
+                    loop.results.append(buffer)
+        return results
+
+    def _save(self, loop: Loop, around: Loop | None) -> None:
+        """Keep the carries at the start of each pass, for a short loop in all passes around it."""
+        assert loop.count is not None
+        size, index, region = loop.count, loop.counter, loop.body.parent
+        short = around is not None and around.count is not None and around.body is region
+        if short and loop.count <= SHORT and loop.count * around.count <= KEPT:  # pyright: ignore
+            assert around is not None and around.count is not None
+            size, region = loop.count * around.count, around.body.parent
+            loop.origin = self.op("mul", around.counter, self.const(loop.count, "i64"))
+            index = self.op("add", loop.origin, index)
+        for p in loop.params:
+            buffer = Buffer("scratch", p.dtype, size, region=region)
+            self.store(buffer, index, 0, p)
+            loop.saves.append(buffer)
+
+    def _recalled(self, kept: Loop, inits: Sequence[Node], trace: Body) -> list[Node]:
+        """A loop that ran before, seen again: its results are loaded."""
+        assert self.recall is not None and kept.count is not None
+        origin = self.op("mul", self.recall.index, self.const(kept.count, "i64"))
+        loop = Loop(kept.body, kept.counter, kept.params, list(inits), kept.count, trace)
+        loop.saves, loop.origin, loop.outs = kept.saves, origin, kept.outs
+        node = self.effect("recall", (), "i1", loop)
+        results = []
+        for k, (buffer, out) in enumerate(zip(kept.results, kept.outs, strict=True)):
+            deps = out.deps | kept.params[k].deps
+            value = self.load(buffer, self.recall.index)
+            result = Node("recalled", (value,), out.dtype, self.region, False, deps, (node, k))
+            self.region.nodes.append(result)
+            results.append(result)
+        return results
 
     def open_loop(
         self,
@@ -300,10 +249,11 @@ class Graph:
     ) -> Loop:
         """Begin a loop: its body is the current region until `close_loop`."""
         self.region = Region(self.region)
-        counter = self.placeholder("i64", uniform=True)
+        counter = Node("param", (), "i64", self.region, True, 0)
         loop = Loop(self.region, counter, [], [], count, trace)
         for k, x in enumerate(inits):
             self.carry(loop, x, deps[k] if deps else 0)
+        self.open.append(loop)
         return loop
 
     def carry(self, loop: Loop, init: Node, deps: int = 0) -> Node:
@@ -313,16 +263,9 @@ class Graph:
         loop.params.append(param)
         return param
 
-    def saved(self, param: Node, loop: Loop) -> Buffer:
-        """Keep a carry at the start of each pass."""
-        assert loop.count is not None
-        buffer = Buffer("scratch", param.dtype, loop.count, region=loop.body.parent)
-        self.store(buffer, loop.counter, 0, param)
-        return buffer
-
     def close_loop(self, loop: Loop, outs: Sequence[Node]) -> list[Node]:
         """End a loop; its results."""
-        assert loop.body.parent is not None
+        assert loop.body.parent is not None and self.open.pop() is loop
         loop.outs = list(outs)
         self.region = loop.body.parent
         node = self.effect("loop", tuple(loop.inits), "i1", loop)
@@ -338,54 +281,3 @@ class Graph:
 
 def _depth(region: Region | None) -> int:
     return -1 if region is None else region.depth
-
-
-def live_nodes(graph: Graph) -> set[Node]:
-    """The nodes that the outputs need."""
-    writers: dict[Buffer, list[Node]] = {}
-    loop_of: dict[Node, tuple[Node, int]] = {}
-    owner: dict[Region, Node] = {}
-    for region in (graph.prologue, graph.base):
-        _index(region, writers, loop_of, owner)
-    live: set[Node] = set()
-    read: set[Buffer] = {b for b in writers if b.kind == "output"}
-    todo = [n for _, row in graph.outputs for n in row]
-    todo += [n for b in read for n in writers[b]]
-    while todo:
-        n = todo.pop()
-        if n.constant or n in live:
-            continue
-        live.add(n)
-        if n.region in owner:  # a loop is kept for what is in it
-            todo.append(owner[n.region])
-        if n.op == "result":
-            todo += [n.args[0], n.args[0].data.params[n.data]]
-        elif n.op == "param":
-            node, k = loop_of.get(n, (None, -1))
-            if node is not None and k >= 0:
-                todo += [node.data.outs[k], node.data.inits[k]]
-        elif n.op == "loop":
-            if n.data.count is None:
-                todo.append(n.data.params[-1])
-        else:
-            todo.extend(n.args[:1] if n.op == "custom" else n.args)
-            if n.op == "load" and n.data[0] not in read:
-                read.add(n.data[0])
-                todo.extend(writers.get(n.data[0], ()))
-    return live
-
-
-def _index(
-    region: Region,
-    writers: dict[Buffer, list[Node]],
-    loop_of: dict[Node, tuple[Node, int]],
-    owner: dict[Region, Node],
-) -> None:
-    for n in region.nodes:
-        if n.op in WRITERS:
-            writers.setdefault(n.data[0], []).append(n)
-        elif n.op == "loop":
-            owner[n.data.body] = n
-            loop_of[n.data.counter] = (n, -1)
-            loop_of.update({p: (n, k) for k, p in enumerate(n.data.params)})
-            _index(n.data.body, writers, loop_of, owner)

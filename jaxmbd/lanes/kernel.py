@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes import build, cpu, driver
+from jaxmbd.lanes import build, cpu, cuda, driver
 from jaxmbd.lanes.adjoint import pullback_graph
 from jaxmbd.lanes.emit import Emitter
-from jaxmbd.lanes.graph import Graph, Unsupported, live_nodes
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.liveness import live_nodes
 from jaxmbd.lanes.memory import SLOT
+from jaxmbd.lanes.nodes import Unsupported
 
 VECTORS = 64
 """Vectors in a chunk of work, unless they are long."""
@@ -112,9 +114,9 @@ class Kernel:
         """A fresh emitter of the kernel's LLVM IR."""
         return Emitter(self.graph, width, len(self.in_avals), len(self.out_avals), gpu=gpu)
 
-    def compile_cpu(self, threads: int = 0) -> cpu.Compiled:
-        """Machine code for the host, as an FFI target."""
-        width = self.lanes()
+    def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
+        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""
+        width = width or self.lanes()
         e = self.emitter(width)
         start = time.perf_counter()
         ir = e.module()
@@ -128,6 +130,21 @@ class Kernel:
         self.seconds["emit"] = time.perf_counter() - start
         start = time.perf_counter()
         compiled = cpu.target(ir, driver.table(width, scratch, grain, threads, rows, outs))
+        self.seconds["compile"] = time.perf_counter() - start
+        return compiled
+
+    def compile_cuda(self) -> cuda.Compiled:
+        """Code for NVIDIA GPUs, a thread for each sample, as an FFI target.
+
+        Raises:
+            cuda.Unavailable: there is no GPU to run it, or its driver refuses it.
+        """
+        e = self.emitter(1, gpu=True)
+        start = time.perf_counter()
+        ir = e.module()
+        self.seconds["emit"] = time.perf_counter() - start
+        start = time.perf_counter()
+        compiled = cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
         self.seconds["compile"] = time.perf_counter() - start
         return compiled
 

@@ -1,7 +1,8 @@
 """Loads and stores of the kernel: rows of arguments and results, scratch, tables.
 
 Rows stand as JAX has them, one sample after the other; a vector of samples is read as a block of
-`width` rows and transposed in registers.
+`width` rows and transposed in registers. On a GPU they stand as columns, so that neighbouring
+threads read neighbouring elements: element j of sample i at ``j * count + i``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxmbd.lanes.graph import Buffer, Node
+from jaxmbd.lanes.nodes import Buffer, Node
 from jaxmbd.lanes.text import BYTES, LLVM
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 WRITES = ("store", "accumulate", "row")
 SLOT = 8
 """Bytes of one element of scratch in one lane."""
+WARP = 32
+"""Threads of a GPU whose scratch is interleaved, as the lanes of a vector's are on a host."""
 
 
 def stored(dtype: str) -> str:
@@ -36,34 +39,37 @@ def cpu_header(e: Emitter) -> str:
 
 
 def gpu_header(e: Emitter) -> str:
-    """Open a GPU kernel: a thread for each sample, pointers as parameters."""
-    pointers = [f"ptr addrspace(1) %in{k}.g" for k in range(e.inputs)]
-    pointers += [f"ptr addrspace(1) %out{k}.g" for k in range(e.outputs)]
+    """Open a GPU kernel: a thread for each of the samples first … last − 1 of `count`."""
+    pointers = [f"ptr addrspace(1) noalias readonly %in{k}.g" for k in range(e.inputs)]
+    pointers += [f"ptr addrspace(1) noalias %out{k}.g" for k in range(e.outputs)]
     t = e.text
     for kind, count in (("in", e.inputs), ("out", e.outputs)):
         for k in range(count):
             t.line(f"%{kind}{k} = addrspacecast ptr addrspace(1) %{kind}{k}.g to ptr")
-    t.line("%scratch.all = addrspacecast ptr addrspace(1) %scratch.g to ptr")
+    t.line("%scratch = addrspacecast ptr addrspace(1) %scratch.g to ptr")
     for name in ("tid.x", "ctaid.x", "ntid.x"):
         function = f"@llvm.nvvm.read.ptx.sreg.{name}"
         t.declared.add(f"declare i32 {function}()")
         t.line(f"%{name} = call i32 {function}()")
     t.line("%block = mul i32 %ctaid.x, %ntid.x")
-    t.line("%thread = add i32 %block, %tid.x")
-    t.line("%sample = zext i32 %thread to i64")
-    t.line("%inside = icmp slt i64 %sample, %count")
+    t.line("%thread.i = add i32 %block, %tid.x")
+    t.line("%thread = zext i32 %thread.i to i64")
+    t.line("%sample = add i64 %thread, %first")
+    t.line("%inside = icmp slt i64 %sample, %last")
     t.line("br i1 %inside, label %work, label %done")
     t.open("work")
-    return ", ".join([*pointers, "ptr addrspace(1) %scratch.g", "i64 %count"])
+    rest = "ptr addrspace(1) noalias %scratch.g, i64 %room, i64 %first, i64 %last, i64 %count"
+    return ", ".join([*pointers, rest])
 
 
 def open_vectors(e: Emitter) -> str:
     """Open the loop over vectors of samples; the lines that close it."""
     t = e.text
-    if e.gpu:
-        t.line(f"%stride = mul i64 %count, {SLOT}")
-        t.line(f"%own = mul i64 %sample, {SLOT}")
-        t.line("%memory = getelementptr i8, ptr %scratch.all, i64 %own")
+    if e.gpu:  # `room`: bytes of scratch of a warp
+        t.line(f"%warp = udiv i64 %thread, {WARP}")
+        t.line(f"%lane = urem i64 %thread, {WARP}")
+        t.line("%before = mul i64 %warp, %room")
+        t.line("%memory = getelementptr i8, ptr %scratch, i64 %before")
         return "br label %done\ndone:"
     before = t.block
     t.line("br label %vector")
@@ -91,6 +97,8 @@ def load_element(e: Emitter, n: Node) -> None:
     if w == 1 or size == 1:
         ty, address = e.text.vector(stored(n.dtype)), _row_address(e, buffer, 0, str(index))
         column = e.text.let(f"load {ty}, ptr {address}, align {BYTES[n.dtype]}")
+        if w > 1:
+            _prefetch(e, buffer, address)
         e.define(n, _from_memory(e, n, column))
         return
     first = 0 if size <= w else min(index - index % w, size - w)
@@ -110,6 +118,15 @@ def _block_columns(e: Emitter, buffer: Buffer, first: int) -> list[str]:
     return e.blocks[key]
 
 
+def _prefetch(e: Emitter, buffer: Buffer, address: str) -> None:
+    """Ask for what the next vector of samples will read at the same place."""
+    t = e.text
+    t.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    ahead = e.width * buffer.size * BYTES[buffer.dtype]
+    later = t.let(f"getelementptr i8, ptr {address}, i64 {ahead}")
+    t.line(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 2, i32 1)")
+
+
 def _load_packed(e: Emitter, buffer: Buffer) -> list[str]:
     """Columns of `width` short rows, which lie in memory as `size` whole vectors."""
     t, w, n = e.text, e.width, buffer.size
@@ -119,6 +136,7 @@ def _load_packed(e: Emitter, buffer: Buffer) -> list[str]:
     for k in range(n):
         address = t.let(f"getelementptr {scalar}, ptr {start}, i64 {k * w}") if k else start
         vectors.append(t.let(f"load <{w} x {scalar}>, ptr {address}, align {BYTES[buffer.dtype]}"))
+        _prefetch(e, buffer, address)
     places = [[divmod(row * n + column, w) for row in range(w)] for column in range(n)]
     return [_gather_lanes(e, vectors, where, scalar) for where in places]
 
@@ -145,6 +163,10 @@ def _row_address(e: Emitter, buffer: Buffer, lane: int, element: str) -> str:
     """Address of an element of the sample in a lane."""
     t = e.text
     pointer = f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
+    if e.gpu:
+        column = t.let(f"mul i64 {element}, %count") if element != "0" else "0"
+        place = t.let(f"add i64 {column}, %sample") if element != "0" else "%sample"
+        return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
     row = t.let(f"add i64 %sample, {lane}") if lane else "%sample"
     start = t.let(f"mul i64 {row}, {buffer.size}") if buffer.size != 1 else row
     place = start if element == "0" else t.let(f"add i64 {start}, {element}")
@@ -158,6 +180,7 @@ def _load_block(e: Emitter, buffer: Buffer, first: int) -> list[str]:
     for lane in range(w):
         address = _row_address(e, buffer, lane, str(first))
         rows.append(e.text.let(f"load {ty}, ptr {address}, align {BYTES[buffer.dtype]}"))
+        _prefetch(e, buffer, address)
     return _transpose(e, rows, ty)
 
 
@@ -265,8 +288,9 @@ def _slot_address(e: Emitter, buffer: Buffer, place: str) -> str:
         e.scratch_slots += buffer.size
     slot = t.let(f"add i64 {place}, {e.slots[buffer]}")
     if e.gpu:
-        where = t.let(f"mul i64 {slot}, %stride")
-        return t.let(f"getelementptr i8, ptr %memory, i64 {where}")
+        where = t.let(f"mul i64 {slot}, {WARP * SLOT}")
+        row = t.let(f"getelementptr i8, ptr %memory, i64 {where}")
+        return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {row}, i64 %lane")
     where = t.let(f"mul i64 {slot}, {e.width * SLOT}")
     return t.let(f"getelementptr i8, ptr %scratch, i64 {where}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from jaxmbd.lanes.graph import Graph, Node
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Node
 
 Contributions = Iterator[tuple[Node, Node]]
 PARTIALS: dict[str, Callable[[Graph, Node, Node], Contributions]] = {}

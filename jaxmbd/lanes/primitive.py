@@ -6,9 +6,9 @@ forward it is a kernel of the function's JVP; transposed, a kernel of its VJP.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,9 @@ from jax import Array
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
-from jaxmbd.lanes.graph import Unsupported, warn_once
-from jaxmbd.lanes.kernel import Key, kernel
+from jaxmbd.lanes import cuda
+from jaxmbd.lanes.kernel import Kernel, Key, kernel
+from jaxmbd.lanes.nodes import Unsupported, warn_once
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -25,15 +26,22 @@ tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
 
 # Parameters of both: `key` (the single-sample function), `batched` (which arguments have a leading
-# batch axis), `size` (of the batch), `threads`; of call_p also `pullback` (see `Kernel`).
+# batch axis), `size` (of the batch), `options`; of call_p also `pullback` (see `Kernel`).
+
+
+class Options(NamedTuple):
+    """How a call is compiled: on how many cores at most (0: all), whether it must be."""
+
+    threads: int = 0
+    strict: bool = False
 
 
 def call(
-    key: Key, args: Sequence[Any], batched: Sequence[bool], size: int, threads: int
+    key: Key, args: Sequence[Any], batched: Sequence[bool], size: int, options: Options
 ) -> list[Array]:
     """Run a single-sample function over a batch."""
     return call_p.bind(
-        *args, key=key, batched=tuple(batched), size=size, threads=threads, pullback=None
+        *args, key=key, batched=tuple(batched), size=size, options=options, pullback=None
     )
 
 
@@ -92,17 +100,40 @@ def _jitted(params: Any) -> Any:
 
 
 @call_p.def_abstract_eval
-def _abstract(*avals: Any, key: Key, batched: Any, size: int, threads: int, pullback: Any) -> Any:
+def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_: Any) -> Any:
     k = kernel(key, batched, pullback)
     return [jax.core.ShapedArray((size, *a.shape), a.dtype) for a in k.out_avals]
 
 
 def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
+    return _lower(ctx, args, params, _cpu_rule)
+
+
+def _lower_cuda(ctx: Any, *args: Any, **params: Any) -> Any:
+    return _lower(ctx, args, params, _cuda_rule)
+
+
+def _cpu_rule(k: Kernel, options: Options) -> Any:
+    return jax.ffi.ffi_lowering(k.compile_cpu(options.threads).name)
+
+
+def _cuda_rule(k: Kernel, _: Options) -> Any:
+    return cuda.lowering(k.compile_cuda().name, k.in_batched)
+
+
+def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options], Any]) -> Any:
+    """Lower to a compiled kernel; to plain JAX where there can be none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
     if params["size"] == 0 or not k.out_avals:
         return _lower_plain(ctx, *args, **params)
-    compiled = k.compile_cpu(params["threads"])
-    return jax.ffi.ffi_lowering(compiled.name)(ctx, *args)
+    try:
+        rule = compiled(k, params["options"])
+    except Unsupported as error:
+        if params["options"].strict:
+            raise
+        warn_once(str(error), "jax.vmap")
+        return _lower_plain(ctx, *args, **params)
+    return rule(ctx, *args)
 
 
 def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
@@ -119,6 +150,7 @@ def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
 
 mlir.register_lowering(call_p, _lower_plain)
 mlir.register_lowering(call_p, _lower_cpu, platform="cpu")
+mlir.register_lowering(call_p, _lower_cuda, platform="cuda")
 
 
 def _batch(args: Any, dims: Any, **params: Any) -> Any:
@@ -173,7 +205,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
     floats = tangent_p.bind(
         *primals, *dots, key=key, batched=k.in_batched, size=params["size"],
-        threads=params["threads"], moving=moving,
+        options=params["options"], moving=moving,
     )  # fmt: skip
     given = iter(floats)
     return out, [next(given) if _floating(y) else _zero(y) for y in out]
@@ -206,23 +238,12 @@ def tangent_flags(batched: Sequence[bool], moving: Sequence[bool]) -> tuple[bool
     return (*batched, *[b for b, m in zip(batched, moving, strict=True) if m])
 
 
-def _tangent(*args: Any, key: Key, batched: Any, size: int, threads: int, moving: Any) -> Any:
+def _tangent(*args: Any, key: Key, batched: Any, size: int, options: Options, moving: Any) -> Any:
     flags = tangent_flags(batched, moving)
-    return _checked_call(
-        args, key=tangent_key(key, moving), batched=flags, size=size, threads=threads,
+    return call_p.bind(
+        *args, key=tangent_key(key, moving), batched=flags, size=size, options=options,
         pullback=None,
     )  # fmt: skip
-
-
-def _checked_call(args: Sequence[Any], **params: Any) -> list[Array]:
-    """A call, or `jax.vmap` of its function where no kernel can be made."""
-    key, batched, pullback = params["key"], params["batched"], params["pullback"]
-    try:
-        kernel(key, batched, pullback).graph  # noqa: B018
-    except Unsupported as error:
-        warn_once(str(error), "jax.vmap of the derivative")
-        return list(plain(key, batched, pullback)(*args))
-    return call_p.bind(*args, **params)
 
 
 @tangent_p.def_impl
@@ -249,9 +270,9 @@ def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
     if not any(given):
         return [None] * len(args)
     seeds = [c for c, g in zip(cotangents, given_floats, strict=True) if g]
-    grads = _checked_call(
-        [*primals, *seeds], key=key, batched=batched, size=params["size"],
-        threads=params["threads"], pullback=(moving, given),
+    grads = call_p.bind(
+        *primals, *seeds, key=key, batched=batched, size=params["size"],
+        options=params["options"], pullback=(moving, given),
     )  # fmt: skip
     flags = [b for b, m in zip(batched, moving, strict=True) if m]
     back = [x if b else jnp.sum(x, axis=0) for x, b in zip(grads, flags, strict=True)]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import DTYPES, Buffer, Graph, Node, Unsupported
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import DTYPES, Buffer, Node, Unsupported
 
 SMALL = 1024
 """Arrays of more elements stay in memory, and are taken one leading index at a time."""

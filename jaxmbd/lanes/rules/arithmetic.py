@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import Graph, Node, Unsupported
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Node, Unsupported
 from jaxmbd.lanes.rules.registry import RULES, rule
 from jaxmbd.lanes.values import Stacked, Value, elementwise, short_dtype
 
@@ -177,7 +178,7 @@ def _bitcast(g: Graph, eqn: Any, x: Node) -> Node:
     if dtype[1:] != x.dtype[1:]:
         raise Unsupported("between types of different size")
     if x.constant:
-        from jaxmbd.lanes.graph import NUMPY
+        from jaxmbd.lanes.nodes import NUMPY
 
         return g.const(np.array(x.data, NUMPY[x.dtype]).view(NUMPY[dtype]).item(), dtype)
     return g.op("bitcast", x, dtype=dtype)

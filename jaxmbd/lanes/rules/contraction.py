@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import Graph, Node
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Node
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
 from jaxmbd.lanes.values import Stacked, Value, scalars

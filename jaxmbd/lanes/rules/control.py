@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from jax.extend import core
 
-from jaxmbd.lanes.graph import Graph, Node, Unsupported, Write
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Node, Unsupported, Write
 from jaxmbd.lanes.rules.registry import evaluate, evaluate_closed, rule
 from jaxmbd.lanes.values import (
     Stacked,
@@ -25,7 +26,7 @@ from jaxmbd.lanes.values import (
 
 UNROLLED = 1
 """Scans of at most so many passes are written out."""
-SEGMENTED = 16
+SEGMENTED = 64
 """For reverse mode, longer scans become two nested ones, so that memory grows like √length."""
 HELD = 256
 """A scan's results of at most so many elements are loaded after it, others as they are used."""
@@ -157,7 +158,7 @@ class Scan:
 
     def _segmented(self, deps: list[int] | None) -> list[Node]:
         g = self.g
-        inner = math.isqrt(self.length - 1) + 1
+        inner = _segment(self.length)
         outer, rest = divmod(self.length, inner)
 
         def segment(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
@@ -253,6 +254,13 @@ class Scan:
             state = new
         sizes = [int(np.prod(s)) for s in self.carry_shapes]
         return [b for b, n in zip(state, sizes, strict=True) for _ in range(n)]
+
+
+def _segment(length: int) -> int:
+    """Passes of the inner loop: near the root of all, and a divisor where there is one near."""
+    root = math.isqrt(length - 1) + 1
+    near = [k for k in range(root // 2, 2 * root) if length % k == 0]
+    return min(near, key=lambda k: abs(k - root)) if near else root
 
 
 def _all_bits(g: Graph) -> int:

@@ -10,8 +10,9 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from jaxmbd.lanes.graph import Graph, Node, Region
+from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.guard import GUARDED
+from jaxmbd.lanes.nodes import Node, Region
 from jaxmbd.lanes.rules.registry import evaluate_closed, rule
 from jaxmbd.lanes.values import Value, scalars
 

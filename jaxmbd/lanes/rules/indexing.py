@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import NUMPY, Graph, Node, Unsupported
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import NUMPY, Node, Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
 from jaxmbd.lanes.values import SMALL, Stacked, Value, clamp, in_memory, scalars

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.graph import Graph, Node, Unsupported
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Node, Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
 from jaxmbd.lanes.values import Value, scalars

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jax.extend import core
 
-from jaxmbd.lanes.graph import Graph, Unsupported
+from jaxmbd.lanes.graph import Graph
+from jaxmbd.lanes.nodes import Unsupported
 from jaxmbd.lanes.values import Value, constants
 
 Rule = Callable[..., Value | Sequence[Value]]
