@@ -36,7 +36,8 @@ def pullback_graph(
         if is_given:
             size = int(np.prod(aval.shape))
             buffer = Buffer("input", short_dtype(aval.dtype), size, position)
-            sweep.seed(out, from_buffer(g, buffer, aval.shape))
+            load = rows_of if isinstance(out, Stacked) else from_buffer
+            sweep.seed(out, load(g, buffer, aval.shape))
             position += 1
     sweep.run(g.base)
     sweep.run(g.prologue)
@@ -94,8 +95,6 @@ class Sweep:
         def row(value: Value, index: Node) -> Any:
             if isinstance(value, Stacked):
                 return value.at(g, index).reshape(-1)
-            if not index.constant:
-                raise Unsupported("reverse mode through a result that is half in memory")
             return np.asarray(value[index.data], object).reshape(-1)
 
         start = 0

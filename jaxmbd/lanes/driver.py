@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxmbd.lanes.driver_tail import TAIL
+
 WIDTH, INPUTS, OUTPUTS, SCRATCH, GRAIN, THREADS, ROWS = range(7)
 """Places in a kernel's table (i64 each); from `ROWS` on the bytes of a row of each argument (zero
 where it has no batch), then of each result."""
@@ -284,106 +286,6 @@ end:
 }
 """
 
-_TAIL = """
-define internal void @lanes_tail(ptr %job, ptr %scratch) {
-entry:
-  %kernel = load ptr, ptr %job
-LOADS
-  %width = load i64, ptr %table
-  %ins.p = getelementptr i64, ptr %table, i64 1
-  %ins = load i64, ptr %ins.p
-  %outs.p = getelementptr i64, ptr %table, i64 2
-  %outs = load i64, ptr %outs.p
-  %buffers = add i64 %ins, %outs
-  %list.size = mul i64 %buffers, 8
-  %list = call ptr @malloc(i64 %list.size)
-  %whole = mul i64 %full, %width
-  %end.row = sub i64 %batch, 1
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%k1, %set]
-  %more = icmp slt i64 %k, %buffers
-  br i1 %more, label %one, label %run
-one:
-  %place = add i64 %k, 9
-  %memory.p = getelementptr i64, ptr %job, i64 %place
-  %memory = load ptr, ptr %memory.p
-  %row.place = add i64 %k, 6
-  %row.p = getelementptr i64, ptr %table, i64 %row.place
-  %row = load i64, ptr %row.p
-  %batched = icmp sgt i64 %row, 0
-  br i1 %batched, label %padded, label %same
-same:
-  br label %set
-padded:
-  %size = mul i64 %row, %width
-  %block = call ptr @malloc(i64 %size)
-  %is.in = icmp slt i64 %k, %ins
-  br i1 %is.in, label %copy, label %set
-copy:
-  %from = mul i64 %whole, %row
-  %source = getelementptr i8, ptr %memory, i64 %from
-  %part = mul i64 %tail, %row
-  %c0 = call ptr @memcpy(ptr %block, ptr %source, i64 %part)
-  %last.from = mul i64 %end.row, %row
-  %last = getelementptr i8, ptr %memory, i64 %last.from
-  br label %fill
-fill:
-  %r = phi i64 [%tail, %copy], [%r1, %filled]
-  %r.more = icmp slt i64 %r, %width
-  br i1 %r.more, label %filled, label %set
-filled:
-  %to = mul i64 %r, %row
-  %target = getelementptr i8, ptr %block, i64 %to
-  %c1 = call ptr @memcpy(ptr %target, ptr %last, i64 %row)
-  %r1 = add i64 %r, 1
-  br label %fill
-set:
-  %used = phi ptr [%memory, %same], [%block, %padded], [%block, %fill]
-  %list.p = getelementptr ptr, ptr %list, i64 %k
-  store ptr %used, ptr %list.p
-  %k1 = add i64 %k, 1
-  br label %next
-run:
-  %list.outs = getelementptr ptr, ptr %list, i64 %ins
-  call void %kernel(ptr %list, ptr %list.outs, i64 0, i64 1, ptr %scratch)
-  br label %back
-back:
-  %j = phi i64 [0, %run], [%j1, %freed]
-  %j.more = icmp slt i64 %j, %buffers
-  br i1 %j.more, label %give, label %end
-give:
-  %j.place = add i64 %j, 6
-  %j.row.p = getelementptr i64, ptr %table, i64 %j.place
-  %j.row = load i64, ptr %j.row.p
-  %j.batched = icmp sgt i64 %j.row, 0
-  br i1 %j.batched, label %copied, label %freed
-copied:
-  %j.block.p = getelementptr ptr, ptr %list, i64 %j
-  %j.block = load ptr, ptr %j.block.p
-  %j.is.out = icmp sge i64 %j, %ins
-  br i1 %j.is.out, label %out, label %release
-out:
-  %j.memory.place = add i64 %j, 9
-  %j.memory.p = getelementptr i64, ptr %job, i64 %j.memory.place
-  %j.memory = load ptr, ptr %j.memory.p
-  %j.to = mul i64 %whole, %j.row
-  %j.target = getelementptr i8, ptr %j.memory, i64 %j.to
-  %j.part = mul i64 %tail, %j.row
-  %c2 = call ptr @memcpy(ptr %j.target, ptr %j.block, i64 %j.part)
-  br label %release
-release:
-  call void @free(ptr %j.block)
-  br label %freed
-freed:
-  %j1 = add i64 %j, 1
-  br label %back
-end:
-  call void @free(ptr %list)
-  ret void
-}
-"""
-
 _DECLARATIONS = """
 declare ptr @malloc(i64)
 declare ptr @aligned_alloc(i64, i64)
@@ -410,5 +312,5 @@ def module(abi_minor: int) -> str:
         for name in ("table", "chunks", "full", "tail", "batch")
     ]
     main = _MAIN.replace("STORES", "\n".join(lines)).replace("ABI_MINOR", str(abi_minor))
-    work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, _TAIL))
+    work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, TAIL))
     return "\n".join([_DECLARATIONS, main, work, tail])

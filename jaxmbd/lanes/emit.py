@@ -61,10 +61,10 @@ class Emitter:
                 self.spread.update(n.args[1:])
             elif not n.uniform:
                 self.spread.update(n.args)
-            if n.op == "div" and n.dtype[0] == "f" and not n.args[1].constant:
+            if operations.may_invert(n):
                 b = n.args[1]
-                inner = n.region is not None and b.region is not None
-                if b in seen or (inner and n.region.depth > b.region.depth):  # pyright: ignore
+                assert n.region is not None and b.region is not None
+                if b in seen or n.region.depth > b.region.depth:
                     self.inverted.add(b)
                 seen.add(b)
             if n.op in ("sin", "cos"):
@@ -225,12 +225,10 @@ class Emitter:
         t.open(latch)
         t.line(f"{following} = add i64 {counter}, 1")
         if loop.count is None:
-            t.line(
-                f"br i1 {self._any(self.operand(loop.outs[-1], True))}, label %{head}, label %{after}"
-            )
+            more = self._any(self.operand(loop.outs[-1], True))
         else:
             more = t.let(f"icmp slt i64 {following}, {loop.count}")
-            t.line(f"br i1 {more}, label %{head}, label %{after}")
+        t.line(f"br i1 {more}, label %{head}, label %{after}")
         t.open(after)
         phis = []
         for k in kept:

@@ -101,10 +101,20 @@ def _call(e: Emitter, n: Node, args: list[str]) -> str:
     return name
 
 
+def may_invert(n: Node) -> bool:
+    """Whether a node is a division that may become a product with a shared reciprocal.
+
+    That costs up to one more ulp, so ratios of whole numbers (the last of n steps is 1) may not.
+    """
+    if n.op != "div" or n.dtype[0] != "f" or n.args[1].constant:
+        return False
+    return not any(a.op == "convert" and a.args[0].dtype[0] != "f" for a in n.args)
+
+
 def _div(e: Emitter, n: Node, args: list[str]) -> str:
     ty = e.type_of(n)
     if n.dtype[0] == "f":
-        inverse = e.inverse(n.args[1], not n.uniform)
+        inverse = e.inverse(n.args[1], not n.uniform) if may_invert(n) else None
         if inverse is not None:
             return e.text.let(f"fmul contract {ty} {args[0]}, {inverse}")
         return e.text.let(f"fdiv {ty} {args[0]}, {args[1]}")

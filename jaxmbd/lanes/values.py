@@ -1,4 +1,4 @@
-"""Array values while a jaxpr is traced to scalars: small arrays of nodes, and long ones by index."""
+"""Arrays while a jaxpr is traced to scalars: small ones of nodes, long ones by their index."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jax._src import source_info_util  # no public way to a primitive's place
 from jax.extend import core
 
 from jaxmbd.lanes.graph import Graph
@@ -64,12 +65,8 @@ def _placed(error: Unsupported, eqn: Any) -> Unsupported:
     text = str(error)
     if f"'{name}'" not in text:
         text = f"the primitive '{name}': {text}"
-    frame = eqn.source_info.traceback
-    place = ""
-    if frame is not None:
-        from jax._src import source_info_util
-
-        place = f", at {source_info_util.summarize(eqn.source_info)}"
+    frame = source_info_util.user_frame(eqn.source_info.traceback)
+    place = "" if frame is None else f", at {frame.file_name}:{frame.start_line}"
     placed = Unsupported(f"lanes cannot compile {text}{place}")
     placed.placed = True  # pyright: ignore[reportAttributeAccessIssue]
     return placed

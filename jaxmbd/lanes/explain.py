@@ -1,0 +1,125 @@
+"""What becomes of a function: operations, flops, code, spills, compile time, what cannot be."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import llvmlite.binding as llvm
+
+from jaxmbd.lanes import cpu
+from jaxmbd.lanes.kernel import Kernel
+from jaxmbd.lanes.memory import SLOT
+from jaxmbd.lanes.nodes import Unsupported
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A report on one kernel; `print` it.
+
+    Attributes:
+        equations: of the jaxpr, before its calls and loops are opened.
+        asked: scalar operations asked for while tracing, loops counted once.
+        operations: those that were left after folding, sharing and dropping what is not needed.
+        flops: floating operations of one sample, loops counted as often as they run (elementary
+            functions as 20).
+        kinds: the most frequent operations that are left.
+        width: samples in one vector.
+        instructions, spills: machine instructions, and stores of registers that ran short; None
+            where unknown.
+        scratch: bytes of memory for each sample beside arguments and results.
+        trace_seconds, compile_seconds: of tracing and of LLVM.
+        unsupported: why it falls back to XLA; None where it does not.
+    """
+
+    equations: int
+    asked: int = 0
+    operations: int = 0
+    flops: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    width: int = 0
+    instructions: int | None = None
+    spills: int | None = None
+    scratch: int = 0
+    trace_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    unsupported: str | None = None
+
+    def __str__(self) -> str:
+        if self.unsupported is not None:
+            return f"{self.equations} equations; falls back to XLA: {self.unsupported}"
+        kinds = ", ".join(f"{n} {op}" for op, n in self.kinds.items())
+        code = "unknown" if self.instructions is None else f"{self.instructions}"
+        spills = "unknown" if self.spills is None else f"{self.spills}"
+        return "\n".join(
+            [
+                f"jaxpr          {self.equations} equations",
+                f"asked for      {self.asked} scalar operations",
+                f"left           {self.operations} ({kinds})",
+                f"flops          {self.flops} a sample",
+                f"vector         {self.width} samples",
+                f"instructions   {code}, {spills} of them spills to the stack",
+                f"scratch        {self.scratch} bytes a sample",
+                f"traced in      {self.trace_seconds:.2f} s",
+                f"compiled in    {self.compile_seconds:.2f} s",
+                "fell back      nothing",
+            ]
+        )
+
+
+def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
+    """Report what lanes makes of a function of one sample.
+
+    Args:
+        fn: the function that would be given to `lanes.vmap`.
+        *args: arguments of one sample, arrays or their shapes.
+
+    Returns:
+        a report; ``print(lanes.explain(fn, x))`` shows it.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> lanes.explain(lambda x: jnp.zeros(3) @ x + 2.0 * x[0], jnp.ones(3)).flops
+        1
+    """
+    leaves, tree = jax.tree_util.tree_flatten(args)
+    start = time.perf_counter()
+
+    def flat(*leaves: Any) -> list[Any]:
+        out = fn(*jax.tree_util.tree_unflatten(tree, leaves))
+        return [jnp.asarray(x) for x in jax.tree_util.tree_leaves(out)]
+
+    closed = jax.make_jaxpr(flat)(*leaves)
+    kernel = Kernel(closed, (True,) * len(leaves))
+    try:
+        graph = kernel.graph
+    except Unsupported as error:
+        return Explanation(len(closed.eqns), unsupported=str(error))
+    traced = time.perf_counter()
+    width = kernel.lanes()
+    emitter = kernel.emitter(width)
+    module = llvm.parse_assembly(emitter.module())
+    cpu.optimise(module, cpu.machine())
+    instructions, spills = _count(cpu.machine().emit_assembly(module))
+    kinds = Counter(n.op for n in emitter.live if n.op != "element")
+    return Explanation(
+        len(closed.eqns), graph.built, emitter.operations, emitter.flops,
+        dict(kinds.most_common(8)), width, instructions, spills, emitter.scratch_slots * SLOT,
+        traced - start, time.perf_counter() - traced,
+    )  # fmt: skip
+
+
+def _count(assembly: str) -> tuple[int, int | None]:
+    """Instructions, and stores to the stack where the assembly is x86's."""
+    lines = [line.strip() for line in assembly.splitlines()]
+    code = [x for x in lines if x and x[0] not in ".#/" and not x.endswith(":")]
+    if not any("%rsp" in x for x in code):
+        return len(code), None
+    return len(code), sum(bool(re.match(r"v?mov\w+\s+%\w+, -?\d*\(%rsp\)", x)) for x in code)

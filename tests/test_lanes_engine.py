@@ -1,0 +1,120 @@
+"""The engine's functions by lanes and by XLA alone: the same numbers, and the same derivatives."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_mechanisms import random_mechanism, random_motion
+
+import jaxmbd as mbd
+from jaxmbd import lanes
+from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.forward import _accelerations
+from jaxmbd.dynamics.kkt import kkt_system
+from jaxmbd.kinematics import motion_state
+
+ZOO = ["rssr", "four_bar", "slider_crank", "double_wishbone", "multi_link", "macpherson"]
+FAST = range(0, 100, 20)
+REST = [seed for seed in range(100) if seed not in FAST]
+seeds = pytest.mark.parametrize(
+    "seed", [*FAST, *(pytest.param(s, marks=pytest.mark.slow) for s in REST)]
+)
+
+
+def condition(mech, q):
+    """Condition of the KKT system, its redundant rows left out."""
+    system = kkt_system(motion_state(mech, q))
+    mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
+    kkt = np.block([[mass, rows.T], [rows, np.zeros((len(rows),) * 2)]])
+    values = np.linalg.svd(kkt, compute_uv=False)
+    return values[0] / values[values > 1e-9 * values[0]].min()
+
+
+def agree(a, b, tolerance):
+    """Leaf by leaf, norm-wise."""
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert np.array_equal(np.isfinite(x), np.isfinite(y))
+        size = max(np.linalg.norm(y[np.isfinite(y)]), 1.0)
+        assert np.linalg.norm((x - y)[np.isfinite(y)]) <= tolerance * size
+
+
+def dynamics(mech, q, v):
+    return _accelerations(mech, q, v, 0.0, None)[0]
+
+
+def check_dynamics(mech, q, v):
+    """v̇, and the gradient of a sum of it, by both compilers."""
+    mech = jax.tree.map(jnp.asarray, mech)
+    weights = np.cos(np.arange(v.size))
+
+    def loss(mech, q, v, backend):
+        return weights @ compiled(backend, dynamics, mech, q, v)
+
+    by_lanes = jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2)), static_argnums=3)
+    found = by_lanes(mech, q, v, "lanes")
+    expected = jax.value_and_grad(lambda *x: weights @ dynamics(*x), argnums=(0, 1, 2))(mech, q, v)
+    k = condition(mech, q)
+    agree(found[0], expected[0], 1e-13 * k)
+    agree(found[1], expected[1], 1e-13 * k**2)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_forward_dynamics_of_the_zoo(name):
+    mech = getattr(mbd.zoo, name)()
+    q = mbd.assemble(mech).q
+    rng = np.random.default_rng(0)
+    v = mbd.assemble_velocity(mech, q, guess=rng.normal(size=mbd.topology(mech).nv))
+    check_dynamics(mech, q, v)
+
+
+@seeds
+def test_forward_dynamics_of_random_mechanisms(seed):
+    mech = random_mechanism(seed)
+    check_dynamics(mech, *random_motion(mech, seed))
+
+
+@pytest.mark.parametrize("name", ["rssr", pytest.param("multi_link", marks=pytest.mark.slow)])
+def test_rollouts_and_their_gradients(name):
+    mech = getattr(mbd.zoo, name)()
+    q = mbd.assemble(mech).q
+    rng = np.random.default_rng(1)
+    v = mbd.assemble_velocity(mech, q, guess=rng.normal(size=mbd.topology(mech).nv))
+    points = jax.tree.map(lambda x: jnp.asarray(x) + 1e-4 * rng.normal(size=(3, 3)), mech.points)
+
+    def final(points, backend):
+        moved = eqx.tree_at(lambda m: m.points, mech, points)
+        q0 = mbd.assemble(moved, guess=q, throw=False, backend=backend).q
+        v0 = mbd.assemble_velocity(moved, q0, guess=v)
+        s = mbd.simulate(moved, q0, v0, t1=0.1, dt=1e-3, throw=False, backend=backend)
+        return jnp.sum(s.q[-1] ** 2) + jnp.sum(s.v[-1]), (s.q, s.status)
+
+    def run(backend):
+        one = jax.value_and_grad(lambda p: final(p, backend), has_aux=True)
+        return jax.jit(jax.vmap(one))(points)
+
+    (loss, (path, status)), gradient = run("lanes")
+    (loss_x, (path_x, status_x)), gradient_x = run("xla")
+    assert not np.asarray(status).any() and not np.asarray(status_x).any()
+    agree((loss, path), (loss_x, path_x), 1e-10)
+    agree(gradient, gradient_x, 1e-8)
+
+
+def test_a_batch_is_one_kernel_wherever_vmap_stands():
+    mech = mbd.zoo.rssr()
+    q = mbd.assemble(mech).q
+    speeds = jnp.linspace(0.0, 1.0, 9)
+    motions = jax.vmap(lambda w: mbd.assemble_velocity(mech, q, {"crank": w}))(speeds)
+    run = lambda v: mbd.forward_dynamics(mech, q, v)[0]  # noqa: E731
+    text = str(jax.make_jaxpr(jax.vmap(run))(motions))
+    assert text.count("= lanes[") == 1 and "size=9" in text
+    np.testing.assert_allclose(jax.vmap(run)(motions), lanes.vmap(run)(motions), atol=1e-13)
+
+
+def test_the_backend_is_checked():
+    mech = mbd.zoo.simple_pendulum()
+    with pytest.raises(ValueError, match="'auto', 'lanes', 'xla'"):
+        mbd.forward_dynamics(mech, [0.0], [0.0], backend="fast")
+    with pytest.raises(ValueError, match="'auto', 'lanes', 'xla'"):
+        mbd.simulate(mech, [0.0], t1=0.1, dt=0.01, backend="fast")
