@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
-INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev)
+INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev bench)
 
 # Compiled programs are kept between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
@@ -15,7 +15,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint accuracy clean
+.PHONY: help demo test test-slow lint accuracy bench bench-gpu clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -38,6 +38,17 @@ lint: $(VENV)/.installed-dev ## check style, formatting and types
 
 accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data
 	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/groundtruth/*.json)) $(ARGS)
+
+bench: $(VENV)/.installed-bench ## speed beside jax.vmap, Pinocchio, MuJoCo and Exudyn; half an hour
+	$(BIN)/python benchmarks/throughput.py --json benchmarks/results/throughput.json $(ARGS)
+	$(BIN)/python benchmarks/throughput_table.py
+
+# The wheel of JAX is that of the GPU's driver.
+bench-gpu: $(CREATED) ## speed on an NVIDIA GPU, checked against the host; eight minutes
+	@wheel=$$($(BIN)/python benchmarks/gpu.py --check) || exit 2; \
+	echo "installing jaxmbd and jax[$$wheel] into $(VENV) (a few minutes the first time)"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . "jax[$$wheel]"
+	$(BIN)/python benchmarks/gpu.py $(ARGS)
 
 clean: ## remove the virtual environment, caches and build outputs
 	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info

@@ -6,7 +6,7 @@ last − 1 of `width` samples each. On a GPU the width is one and a vector is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from jaxmbd.lanes import memory, operations
 from jaxmbd.lanes.graph import Graph
@@ -16,6 +16,9 @@ from jaxmbd.lanes.text import LLVM, Text, literal
 
 FIXED = ("const", "param", "result", "loop", "recall")
 """Nodes that have their names from elsewhere."""
+
+ALIASES = ("custom", "stop", "recalled")
+"""Nodes that are their first argument."""
 
 
 class Emitter:
@@ -36,7 +39,7 @@ class Emitter:
         self.functions: set[tuple[str, int]] = set()
         self.tables: dict[Buffer, str] = {}
         self.slots: dict[Buffer, int] = {}
-        self.blocks: dict[tuple[Buffer, int], list[str]] = {}
+        self.columns: dict[tuple[Buffer, int], list[str]] = {}
         self.scratch_slots = 0
         self.operations = 0
         self.flops = 0
@@ -152,22 +155,34 @@ class Emitter:
 
     def demand(self, nodes: Iterable[Node], region: Region) -> None:
         """Compute nodes of a region with all that they need, depth first."""
+        for n in self.order(nodes, region):
+            self.compute(n)
+
+    def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
+        """Nodes of a region that are not yet known and all that they need, depth first."""
+        seen: set[Node] = set()
         stack = [(n, False) for n in reversed(list(nodes))]
         while stack:
             n, ready = stack.pop()
-            if n.region is not region or n.op in FIXED or (n, not n.uniform) in self.names:
+            if n.region is not region or n.op in FIXED or n in seen:
                 continue
-            if n.op == "element":
-                memory.load_element(self, n)
-            elif n.op in memory.OPS:
+            if (n, not n.uniform) in self.names:
                 continue
-            elif ready:
-                self.count(n)
-                self.define(n, operations.emit(self, n))
-            else:
+            if n.op == "element" or ready:
+                seen.add(n)
+                yield n
+            elif n.op not in memory.OPS:
                 stack.append((n, True))
-                args = n.args[:1] if n.op == "custom" else n.args
+                args = n.args[:1] if n.op in ALIASES else n.args
                 stack.extend((a, False) for a in args)
+
+    def compute(self, n: Node) -> None:
+        """Write one node's instructions."""
+        if n.op == "element":
+            memory.load_element(self, n)
+        else:
+            self.count(n)
+            self.define(n, operations.emit(self, n))
 
     def captured(self, loop: Loop) -> list[Node]:
         """Live nodes from outside that a loop's body uses."""
@@ -177,7 +192,7 @@ class Emitter:
             for n in loop.body.nodes:
                 if n not in self.live:
                     continue
-                found.extend(n.args[:1] if n.op == "custom" else n.args)
+                found.extend(n.args[:1] if n.op in ALIASES else n.args)
                 if n.op == "loop":
                     found.extend(self.captured(n.data))
             found.extend(n for n, p in zip(loop.outs, loop.params, strict=True) if p in self.live)

@@ -109,13 +109,13 @@ def load_element(e: Emitter, n: Node) -> None:
 def _block_columns(e: Emitter, buffer: Buffer, first: int) -> list[str]:
     """Columns of a block of rows, read once."""
     key = (buffer, first)
-    if key not in e.blocks:
+    if key not in e.columns:
         size, w = buffer.size, e.width
         if size < w:
-            e.blocks[key] = _load_packed(e, buffer)
+            e.columns[key] = _load_packed(e, buffer)
         else:
-            e.blocks[key] = _load_block(e, buffer, first)
-    return e.blocks[key]
+            e.columns[key] = _load_block(e, buffer, first)
+    return e.columns[key]
 
 
 def _prefetch(e: Emitter, buffer: Buffer, address: str) -> None:
