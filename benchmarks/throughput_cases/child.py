@@ -70,14 +70,15 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     from throughput_cases.catalogue import CASES
     from throughput_cases.columns import LANES, batchers, keep_nothing
-    from throughput_cases.work import arguments, function
+    from throughput_cases.work import KERNELS, PLAIN, arguments, function
 
     keep_nothing()
     kind, name, work, steps, batch = sys.argv[1:6]
     column = sys.argv[6] if len(sys.argv) > 6 else LANES
     case = CASES[name]
     data = arguments(case, work, int(batch), "float64", rest=True)
-    batched = batchers()[column](function(case, work, int(steps)))
+    backend = KERNELS if column == LANES else PLAIN
+    batched = batchers()[column](function(case, work, int(steps), backend))
     jax.block_until_ready(jax.jit(lambda x: x + 1.0)(data[1]))  # JAX itself is up
     measure = {"first": _first, "memory": _memory}[kind]
     print(json.dumps(measure(batched, data)))

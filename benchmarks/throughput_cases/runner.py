@@ -23,7 +23,16 @@ from throughput_cases.columns import (
 from throughput_cases.machine import available_memory
 from throughput_cases.report import Results, Row
 from throughput_cases.timing import Program, by_turns
-from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT, arguments, difference, function
+from throughput_cases.work import (
+    FORWARD,
+    GRADIENT,
+    KERNELS,
+    PLAIN,
+    ROLLOUT,
+    arguments,
+    difference,
+    function,
+)
 
 
 @dataclass(frozen=True)
@@ -109,9 +118,8 @@ class Runner:
         if not self._fits(case, work, dtype, batch):
             return truth
         steps = 1 if work == FORWARD else self.plan.steps
-        sample = function(case, work, steps)
         args = arguments(case, work, batch, dtype)
-        programs = self._compiled(case, work, dtype, sample, args, reference)
+        programs = self._compiled(case, work, dtype, steps, args, reference)
         if VMAP in programs:
             truth = programs[VMAP].result
             self._compile.setdefault((case.name, work), programs[VMAP].compile_seconds)
@@ -119,6 +127,7 @@ class Runner:
         if self._forward_peers(case, work, dtype) and batch == self.plan.reference[work]:
             forwards = peers.forwards(case, truth)
         best = by_turns(programs | forwards, self.plan.seconds)
+        sample = function(case, work, steps, KERNELS)
         flops = explained_flops(sample, args) if ONE_CORE in programs else None
         row = Row(case.name, work, dtype, "", batch, steps, 0.0, steps)
         for column, program in programs.items():
@@ -142,7 +151,7 @@ class Runner:
         return truth
 
     def _compiled(
-        self, case: Case, work: str, dtype: str, sample: Any, args: Any, reference: bool
+        self, case: Case, work: str, dtype: str, steps: int, args: Any, reference: bool
     ) -> dict[str, Any]:
         """The programs of one batch by column, each run once; says which could not be made."""
         programs: dict[str, Any] = {}
@@ -153,6 +162,8 @@ class Runner:
             if column == ONE_CORE and (batch == 1 or work != FORWARD):
                 continue
             try:
+                backend = PLAIN if column == VMAP else KERNELS
+                sample = function(case, work, steps, backend)
                 programs[column] = Program(batcher(sample), args)
             except Exception as error:  # too large, or not supported: the others go on
                 text = str(error).splitlines()[0][:200]

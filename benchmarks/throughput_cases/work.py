@@ -1,7 +1,7 @@
 """What is timed: functions of one sample ``(design, q, v)``, for any batching transformation.
 
-All are plain JAX (`backend="xla"`): by itself jaxmbd would call its kernels under `jax.vmap` too,
-and both columns would run the same program.
+For `jax.vmap` they are plain JAX (`backend="xla"`): by itself jaxmbd would call its kernels there
+too, and both columns would run the same program.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from throughput_cases.case import Case, Design
 
 Function = Callable[[Design, Any, Any], Any]
 FORWARD, ROLLOUT, GRADIENT = "forward dynamics", "rollout", "rollout and gradient"
-PLAIN = "xla"
+PLAIN, KERNELS = "xla", "auto"
 WORKS = (FORWARD, ROLLOUT, GRADIENT)
 
 
-def function(case: Case, work: str, steps: int) -> Function:
+def function(case: Case, work: str, steps: int, backend: str = PLAIN) -> Function:
     """The function of one sample; its result is a pytree of arrays."""
-    makers = {FORWARD: forward, ROLLOUT: rollout, GRADIENT: gradient}
-    return forward(case) if work == FORWARD else makers[work](case, steps)
+    makers = {ROLLOUT: rollout, GRADIENT: gradient}
+    return forward(case, backend) if work == FORWARD else makers[work](case, steps, backend)
 
 
-def forward(case: Case) -> Function:
+def forward(case: Case, backend: str) -> Function:
     """Accelerations and multipliers."""
-    return lambda design, q, v: mbd.forward_dynamics(case.mechanism(design), q, v, backend=PLAIN)
+    return lambda design, q, v: mbd.forward_dynamics(case.mechanism(design), q, v, backend=backend)
 
 
-def rollout(case: Case, steps: int) -> Function:
+def rollout(case: Case, steps: int, backend: str) -> Function:
     """Final state of `steps` RK4 steps, each projected onto the constraints, from rest."""
     every = max(k for k in range(1, int(np.sqrt(steps)) + 1) if steps % k == 0)
 
@@ -46,16 +46,16 @@ def rollout(case: Case, steps: int) -> Function:
             save_every=every,
             outputs_only=True,
             throw=False,
-            backend=PLAIN,
+            backend=backend,
         )
         return solution.q[-1], solution.v[-1]
 
     return run
 
 
-def gradient(case: Case, steps: int) -> Function:
+def gradient(case: Case, steps: int, backend: str) -> Function:
     """Kinetic energy at the end of a rollout and its gradient by all hardpoints, in reverse."""
-    run = rollout(case, steps)
+    run = rollout(case, steps, backend)
 
     def energy(points: Any, design: Design, q: Any, v: Any) -> Any:
         design = design | {"points": points}

@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxmbd import lanes
+
 Samples = Mapping[str, np.ndarray]
 Progress = Callable[[Iterable[Any]], Iterable[Any]]
 
@@ -73,9 +75,10 @@ def evaluate(
     chunks: int = 8,
     progress: Progress | None = None,
 ) -> dict[str, np.ndarray]:
-    """Apply a function of one sample to all, chunk by chunk, each chunk spread over all devices.
+    """Apply a function of one sample to all, chunk by chunk, each on all cores or all devices.
 
-    The function is compiled once. The last chunk is filled up with copies of the last sample.
+    The function is compiled once, to one kernel of `lanes.vmap`. The last chunk is filled up with
+    copies of the last sample.
 
     Args:
         function: one sample (a dictionary) to its outputs (a dictionary of arrays).
@@ -91,9 +94,10 @@ def evaluate(
     size = -(-count // max(1, min(chunks, count)))
     size = -(-size // len(devices)) * len(devices)
     mesh, spec = Mesh(np.array(devices), ("sample",)), PartitionSpec("sample")
-    batched = jax.jit(
-        jax.shard_map(jax.vmap(function), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    )
+    batched = lanes.vmap(function)
+    if len(devices) > 1:
+        batched = jax.shard_map(batched, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+    batched = jax.jit(batched)
     parts = []
     for start in (progress or list)(range(0, count, size)):
         rows = np.minimum(np.arange(start, start + size), count - 1)

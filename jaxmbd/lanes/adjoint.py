@@ -18,7 +18,7 @@ from jaxmbd.lanes.nodes import Buffer, Loop, Node, Region, Unsupported
 from jaxmbd.lanes.partials import PARTIALS
 from jaxmbd.lanes.rules.derivatives import Custom, derivative_jaxpr
 from jaxmbd.lanes.rules.registry import evaluate_closed
-from jaxmbd.lanes.values import Stacked, Value, from_buffer, rows_of, short_dtype
+from jaxmbd.lanes.values import Stacked, Value, from_buffer, rows_of, scalars, short_dtype
 
 
 def pullback_graph(
@@ -45,6 +45,35 @@ def pullback_graph(
     for j, k in enumerate(chosen):
         output(g, j, short_dtype(closed.in_avals[k].dtype), sweep.gradient(args[k], k))
     return g
+
+
+def inner_pullback(
+    g: Graph, closed: Any, args: Sequence[Value], pullback: Any, cotangents: Sequence[Value]
+) -> list[Value]:
+    """The same inside a graph that is being built: a derivative within a function."""
+    wanted, given = pullback
+    before, g.differentiable = g.differentiable, True
+    mask, region = g.new_bit(), g.region
+    first = len(region.nodes)
+    marked, leaves = [], []
+    for x, w in zip(args, wanted, strict=True):
+        x = np.array(scalars(g, x), object) if w else x
+        if w:
+            for place in np.ndindex(*x.shape):
+                n = x[place]
+                x[place] = Node("mark", (n,), n.dtype, region, n.uniform, mask)
+            leaves += list(x.reshape(-1))
+            region.nodes.extend(x.reshape(-1))
+        marked.append(x)
+    outs = evaluate_closed(g, closed, marked)
+    sweep = Sweep(g, mask, leaves)
+    seeds = iter(cotangents)
+    for out, is_given in zip(outs, given, strict=True):
+        if is_given:
+            sweep.seed(out, next(seeds))
+    sweep.run(region, first)
+    g.differentiable = before
+    return [sweep.gradient(x, -1) for x, w in zip(marked, wanted, strict=True) if w]
 
 
 class Sweep:

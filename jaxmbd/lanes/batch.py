@@ -124,7 +124,7 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         key, consts, out_tree, _ = known
         flags = [False] * (len(consts) + len(leaves))
         out = primitive.call(key, [*consts, *leaves], flags, 1, options)
-        return jax.tree_util.tree_unflatten(out_tree, [y[0] for y in out])
+        return jax.tree_util.tree_unflatten(out_tree, [jnp.squeeze(y, 0) for y in out])
 
     return compiled
 

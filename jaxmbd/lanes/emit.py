@@ -11,14 +11,11 @@ from collections.abc import Iterable, Iterator
 from jaxmbd.lanes import memory, operations
 from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.liveness import live_nodes
-from jaxmbd.lanes.nodes import Buffer, Loop, Node, Region
+from jaxmbd.lanes.nodes import ALIASES, Buffer, Loop, Node, Region
 from jaxmbd.lanes.text import LLVM, Text, literal
 
 FIXED = ("const", "param", "result", "loop", "recall")
 """Nodes that have their names from elsewhere."""
-
-ALIASES = ("custom", "stop", "recalled")
-"""Nodes that are their first argument."""
 
 
 class Emitter:

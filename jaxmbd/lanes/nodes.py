@@ -19,6 +19,8 @@ DTYPES = {
 NUMPY = {short: np.dtype(name) for name, short in DTYPES.items()}
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 WRITERS = ("store", "accumulate", "clear", "row")
+ALIASES = ("custom", "stop", "mark", "recalled")
+"""Nodes that are their first argument."""
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "eq", "ne"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jaxmbd.lanes.nodes import Node
+from jaxmbd.lanes.nodes import ALIASES, Node
 from jaxmbd.lanes.text import BYTES, LLVM
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def flops(n: Node) -> int:
 def emit(e: Emitter, n: Node) -> str:
     """Write a node's instructions; the name of its value."""
     vector = not n.uniform
-    if n.op in ("custom", "stop", "recalled"):
+    if n.op in ALIASES:
         return e.operand(n.args[0], vector)
     args = [e.operand(a, vector) for a in n.args]
     if n.op in _INFIX:

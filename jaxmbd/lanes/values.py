@@ -88,6 +88,18 @@ class Stacked:
         return Stacked(shape, dtype, [(n, changed(row)) for n, row in self.pieces])
 
 
+class Lifted(Stacked):
+    """A long array under an axis of one entry, which is to be taken off again."""
+
+    def __init__(self, inner: Stacked):
+        self.inner = inner
+        super().__init__((1, *inner.shape), inner.dtype, [])
+
+    def at(self, g: Graph, index: Node) -> np.ndarray:
+        """The whole of what lies under the axis."""
+        return scalars(g, self.inner)
+
+
 Value = np.ndarray | Stacked
 
 

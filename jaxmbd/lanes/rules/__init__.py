@@ -7,10 +7,12 @@ from jaxmbd.lanes.rules import (
     derivatives,
     indexing,
     linear,
+    nested,
     shapes,
 )
 from jaxmbd.lanes.rules.registry import RULES
 
 __all__ = [
-    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear", "shapes",
+    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear", "nested",
+    "shapes",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxmbd.lanes.graph import Graph
-from jaxmbd.lanes.nodes import Node, Unsupported, Write
+from jaxmbd.lanes.nodes import Node, Write
 from jaxmbd.lanes.rules.registry import evaluate, evaluate_closed, rule
 from jaxmbd.lanes.values import (
     Stacked,
@@ -68,39 +68,6 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
             for x, y in zip(results[k], picked, strict=True)
         ]
     return picked
-
-
-@rule("lanes")
-def _lanes(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    """A lanes call inside another: its samples are written out."""
-    from jaxmbd.lanes.primitive import without_pullback
-
-    p = eqn.params
-    return _each(g, without_pullback(p["key"], p["pullback"]), p, args)
-
-
-@rule("lanes_tangent")
-def _lanes_tangent(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    from jaxmbd.lanes.primitive import tangent_flags, tangent_key
-
-    p = eqn.params
-    flags = tangent_flags(p["batched"], p["moving"])
-    return _each(g, tangent_key(p["key"], p["moving"]), {**p, "batched": flags}, args)
-
-
-def _each(g: Graph, key: Any, params: Any, args: Sequence[Value]) -> list[Value]:
-    flags = [*params["batched"], *[True] * (len(args) - len(params["batched"]))]
-    small = [scalars(g, x) if b else x for x, b in zip(args, flags, strict=True)]
-    rows = []
-    for k in range(params["size"]):
-        one = [np.asarray(x[k], object) if b else x for x, b in zip(small, flags, strict=True)]
-        rows.append(evaluate_closed(g, key.closed, one))
-    out = []
-    for column in zip(*rows, strict=True):
-        if len(column) == 1 and isinstance(column[0], Stacked):
-            raise Unsupported("a lanes call with a long result inside another")
-        out.append(np.stack([scalars(g, x) for x in column]))
-    return out
 
 
 @rule("platform_index")

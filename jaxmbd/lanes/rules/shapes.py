@@ -10,7 +10,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
-from jaxmbd.lanes.values import SMALL, Stacked, Value, scalars
+from jaxmbd.lanes.values import SMALL, Lifted, Stacked, Value, scalars
 
 
 @rule("reshape")
@@ -18,7 +18,11 @@ def _reshape(g: Graph, eqn: Any, x: Value, *_: Value) -> Value:
     sizes, order = eqn.params["new_sizes"], eqn.params.get("dimensions")
     if order is not None:
         x = np.transpose(scalars(g, x), order)
+    if isinstance(x, Lifted) and tuple(sizes) == x.inner.shape:
+        return x.inner
     if isinstance(x, Stacked):
+        if tuple(sizes) == (1, *x.shape):
+            return Lifted(x)
         if sizes and sizes[0] == x.shape[0]:
             return x.map(lambda r: r.reshape(sizes[1:]), sizes, x.dtype)
         x = scalars(g, x)
@@ -59,6 +63,8 @@ def _broadcast_in_dim(g: Graph, eqn: Any, x: Value, *_: Value) -> Value:
     shape = tuple(eqn.params["shape"])
     places = eqn.params["broadcast_dimensions"]
     if isinstance(x, Stacked):
+        if shape == (1, *x.shape):
+            return Lifted(x)
         if not places or places[0] != 0 or x.shape[0] != shape[0]:
             x = scalars(g, x)
         else:
