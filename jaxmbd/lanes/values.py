@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.graph import Graph
-from jaxmbd.lanes.nodes import DTYPES, Buffer, Node, Unsupported
+from jaxmbd.lanes.nodes import DTYPES, Buffer, Node, Region, Unsupported
 
 SMALL = 1024
 """Arrays of more elements stay in memory, and are taken one leading index at a time."""
@@ -35,7 +35,7 @@ class Stacked:
         pieces: (length, row) along the leading axis; row(index node) gives the nodes there.
     """
 
-    __slots__ = ("dtype", "pieces", "shape")
+    __slots__ = ("_rows", "dtype", "pieces", "shape")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Stacked:
         pieces: Sequence[tuple[int, Callable[[Node], np.ndarray]]],
     ):
         self.shape, self.dtype, self.pieces = tuple(shape), dtype, list(pieces)
+        self._rows: dict[tuple[Node, Region], np.ndarray] = {}
 
     @property
     def ndim(self) -> int:
@@ -56,7 +57,13 @@ class Stacked:
         return int(np.prod(self.shape))
 
     def at(self, g: Graph, index: Node) -> np.ndarray:
-        """The row at an index (i64) that lies inside."""
+        """The row at an index (i64) that lies inside; found once in each region."""
+        key = (index, g.region)
+        if key not in self._rows:
+            self._rows[key] = self._row(g, index)
+        return self._rows[key]
+
+    def _row(self, g: Graph, index: Node) -> np.ndarray:
         if len(self.pieces) == 1:
             return np.asarray(self.pieces[0][1](index), object)
         result, start = None, 0
@@ -174,6 +181,7 @@ def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | No
     if not long:
         return np.asarray(ufunc(*args), object)
     shape = long[0].shape
+    args = tuple(_thin(a) if len(a.shape) == len(shape) else a for a in args)
 
     def row(value: Value, start: int, index: Node) -> Any:
         if not isinstance(value, Stacked) and value.ndim < len(shape):
@@ -193,13 +201,17 @@ def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | No
     return Stacked(shape, dtype, pieces)
 
 
+def _thin(value: Value) -> Value:
+    """An array whose rows are all the same, as one row."""
+    if isinstance(value, Stacked) or value.shape[0] < 2:
+        return value
+    same = (value[1:] == value[:1]).all()  # nodes are equal where they are one
+    return value[:1] if same else value
+
+
 def _pick(g: Graph, value: np.ndarray, start: int, index: Node) -> Any:
     if index.constant:
         return value[index.data + start]
-    if all(
-        a is b for row in value[1:] for a, b in zip(np.ravel(row), np.ravel(value[0]), strict=True)
-    ):
-        return value[0]
     index = g.op("add", index, g.const(start, "i64"))
     return in_memory(g, value).at(g, index)
 

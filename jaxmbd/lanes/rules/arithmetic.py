@@ -10,7 +10,7 @@ import numpy as np
 from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import Node, Unsupported
 from jaxmbd.lanes.rules.registry import RULES, rule
-from jaxmbd.lanes.values import Stacked, Value, elementwise, short_dtype
+from jaxmbd.lanes.values import SMALL, Stacked, Value, elementwise, short_dtype
 
 PLAIN = {
     "add": "add", "add_any": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg",
@@ -202,7 +202,7 @@ def _iota(g: Graph, eqn: Any, *args: Value) -> Value:
     shape, dimension = eqn.params["shape"], eqn.params["dimension"]
     dtype = result_dtype(eqn)
     size = int(np.prod(shape))
-    if size > 64 and dimension == 0:
+    if size > SMALL and dimension == 0:
         rest = shape[1:]
         return Stacked(
             shape,
