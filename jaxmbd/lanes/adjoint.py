@@ -238,7 +238,9 @@ class Sweep:
         carries = [
             g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
         ]
-        g.replay, g.recall = back.body, Recall(back.body, index, iter(loop.inner))
+        # A recalled loop's own inner loops have kept one run only: they run again.
+        kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None
+        g.replay, g.recall = back.body, kept
         first = len(back.body.nodes)
         outs, writes = loop.trace(index, carries)
         g.replay, g.recall = before

@@ -1,0 +1,99 @@
+"""Reverse mode of loops: any length and nesting, checkpoints, guards, derivatives inside."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxmbd import lanes
+from jaxmbd.lanes.kernel import Kernel
+
+X, Y = np.random.default_rng(0).normal(size=(2, 5, 3))
+
+
+def short(carry, scale):
+    """A short inner loop, such as the stages of an integrator."""
+    body = lambda c, _: (c + 0.01 * jnp.sin(c * scale), None)  # noqa: E731
+    carry = jax.lax.scan(body, carry, None, length=4)[0]
+    return carry, carry.sum()
+
+
+def nested(length):
+    def fn(x, y):
+        def step(c, _):
+            return short(c, y)
+
+        def outer(c, _):
+            c, z = jax.lax.scan(step, c, None, length=length)
+            return c, z[-1]
+
+        c, z = jax.lax.scan(outer, x, None, length=3)
+        return jnp.cos(c).sum() + z.sum()
+
+    return fn
+
+
+def single(length):
+    def fn(x, y):
+        c, z = jax.lax.scan(lambda c, _: short(c, y), x, jnp.arange(length) * y[0])
+        return jnp.cos(c).sum() + (z * jnp.arange(length)).sum() / length
+
+    return fn
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 64, 65, 101, 125, 1000])
+@pytest.mark.parametrize("make", [nested, single])
+def test_gradients_of_loops(make, length):
+    fn = make(length)
+
+    def gradient(mapped):
+        return jax.jit(jax.grad(lambda x, y: mapped(fn)(x, y).sum(), argnums=(0, 1)))(X, Y)
+
+    found, expected = gradient(lambda f: lanes.vmap(f, strict=True)), gradient(jax.vmap)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11 * np.abs(b).max())
+
+
+def test_memory_grows_like_the_root_of_the_length():
+    def slots(length):
+        closed = jax.make_jaxpr(single(length))(X[0], Y[0])
+        kernel = Kernel(closed, (True, True), ((True, True), (True,)))
+        emitter = kernel.emitter(8)
+        emitter.module()
+        # What the function itself stacks, z and its cotangent, is linear in the length.
+        return emitter.scratch_slots - 2 * length
+
+    few, many = slots(400), slots(40000)
+    assert many < 15 * few
+
+
+def test_a_derivative_inside_a_function_is_the_graphs_own():
+    inner = lanes.jit(single(100), strict=True)
+
+    def newton(x, y):
+        value, slope = jax.value_and_grad(inner)(x, y)
+        return x - slope * value
+
+    plain = jax.vmap(lambda x, y: x - jax.grad(single(100))(x, y) * single(100)(x, y))(X, Y)
+    for mapped in (lanes.vmap(newton, strict=True), jax.vmap(newton)):
+        np.testing.assert_allclose(jax.jit(mapped)(X, Y), plain, rtol=1e-11)
+
+
+def test_a_failed_sample_passes_no_cotangent_to_what_all_share():
+    def fn(shared, x):
+        step = lambda c, _: (lanes.guarded(lambda c, s: jnp.sqrt(c * s), c, shared), None)  # noqa: E731
+        return jax.lax.scan(step, x, None, length=3)[0]
+
+    x = np.array([1.0, -1.0, 2.0])
+    loss = lambda s, mapped: jnp.nansum(mapped(fn, in_axes=(None, 0))(s, x))  # noqa: E731
+    found = jax.grad(loss)(1.5, lambda *a, **k: lanes.vmap(*a, strict=True, **k))
+    assert np.isfinite(found)
+    np.testing.assert_allclose(found, jax.grad(loss)(1.5, jax.vmap), rtol=1e-13)
+
+
+def test_reverse_mode_through_while_is_refused():
+    def fn(x):
+        return jax.lax.while_loop(lambda c: c < 10.0, lambda c: 2.0 * c, x)
+
+    with pytest.raises((ValueError, lanes.Unsupported), match="while"):
+        jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum())(np.ones(3))
