@@ -41,7 +41,10 @@ def single(length):
     return fn
 
 
-@pytest.mark.parametrize("length", [1, 2, 5, 64, 65, 101, 125, 1000])
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 64, 101, 1000)]
+
+
+@pytest.mark.parametrize("length", [1, 5, 65, 125, *SLOW])
 @pytest.mark.parametrize("make", [nested, single])
 def test_gradients_of_loops(make, length):
     fn = make(length)

@@ -14,8 +14,12 @@ from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.dynamics.kkt import kkt_system
 from jaxmbd.kinematics import motion_state
 
-ZOO = ["rssr", "four_bar", "slider_crank", "double_wishbone", "multi_link", "macpherson"]
-FAST = range(0, 100, 20)
+ZOO = ["rssr", "double_wishbone"]
+ZOO += [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("four_bar", "slider_crank", "multi_link", "macpherson", "double_pendulum")
+]
+FAST = range(0, 100, 50)
 REST = [seed for seed in range(100) if seed not in FAST]
 seeds = pytest.mark.parametrize(
     "seed", [*FAST, *(pytest.param(s, marks=pytest.mark.slow) for s in REST)]
