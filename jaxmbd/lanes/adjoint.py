@@ -18,7 +18,7 @@ from jaxmbd.lanes.nodes import Buffer, Loop, Node, Region, Unsupported
 from jaxmbd.lanes.partials import PARTIALS
 from jaxmbd.lanes.rules.derivatives import Custom, derivative_jaxpr
 from jaxmbd.lanes.rules.registry import evaluate_closed
-from jaxmbd.lanes.values import Stacked, Value, from_buffer, rows_of, scalars, short_dtype
+from jaxmbd.lanes.values import Stacked, Value, empty, from_buffer, rows_of, scalars, short_dtype
 
 
 def pullback_graph(
@@ -57,7 +57,7 @@ def inner_pullback(
     first = len(region.nodes)
     marked, leaves = [], []
     for x, w in zip(args, wanted, strict=True):
-        x = np.array(scalars(g, x), object) if w else x
+        x = scalars(g, x).copy() if w else x
         if w:
             for place in np.ndindex(*x.shape):
                 n = x[place]
@@ -151,9 +151,9 @@ class Sweep:
         """The cotangents of the argument at a position."""
         g = self.g
         if isinstance(x, np.ndarray):
-            out = np.empty(x.shape, object)
+            out, nodes = empty(x.shape), scalars(g, x)
             for place in np.ndindex(*x.shape):
-                n = x[place]
+                n = nodes[place]
                 out[place] = self.cotangents.get(n, g.const(0.0, n.dtype))
             return out
         for source, target in self.buffers.items():
@@ -298,7 +298,7 @@ class Sweep:
         """Cotangents of the floating results, as arrays."""
         arrays, k = [], 0
         for x, floating in zip(call.outs, call.float_outs, strict=True):
-            y = np.empty(x.shape, object)
+            y = empty(x.shape)
             for place in np.ndindex(*x.shape):
                 zero = self.g.const(0.0, x[place].dtype) if floating else None
                 y[place] = cts.get(k, zero)
@@ -313,7 +313,7 @@ class Sweep:
         bit = g.new_bit()
         tangents, holders = [], []
         for x in call.float_args:
-            t = np.empty(x.shape, object)
+            t = empty(x.shape)
             for place in np.ndindex(*x.shape):
                 n = x[place]
                 active = n.deps & self.mask

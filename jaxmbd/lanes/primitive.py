@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import ShapedArray
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
@@ -102,7 +103,7 @@ def _jitted(params: Any) -> Any:
 @call_p.def_abstract_eval
 def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_: Any) -> Any:
     k = kernel(key, batched, pullback)
-    return [jax.core.ShapedArray((size, *a.shape), a.dtype) for a in k.out_avals]
+    return [ShapedArray((size, *a.shape), a.dtype) for a in k.out_avals]
 
 
 def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
@@ -254,7 +255,7 @@ def _tangent_impl(*args: Any, **params: Any) -> Any:
 @tangent_p.def_abstract_eval
 def _tangent_abstract(*avals: Any, key: Key, size: int, **params: Any) -> Any:
     floats = [a for a in key.closed.out_avals if _floating(a)]
-    return [jax.core.ShapedArray((size, *a.shape), a.dtype) for a in floats]
+    return [ShapedArray((size, *a.shape), a.dtype) for a in floats]
 
 
 mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True))

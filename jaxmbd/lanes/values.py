@@ -56,7 +56,7 @@ class Stacked:
         """Number of elements."""
         return int(np.prod(self.shape))
 
-    def at(self, g: Graph, index: Node) -> np.ndarray:
+    def at(self, g: Graph, index: Node) -> Any:
         """The row at an index (i64) that lies inside; found once in each region."""
         key = (index, g.region)
         if key not in self._rows:
@@ -102,12 +102,18 @@ class Lifted(Stacked):
         self.inner = inner
         super().__init__((1, *inner.shape), inner.dtype, [])
 
-    def at(self, g: Graph, index: Node) -> np.ndarray:
+    def at(self, g: Graph, index: Node) -> Any:
         """The whole of what lies under the axis."""
         return scalars(g, self.inner)
 
 
-Value = np.ndarray | Stacked
+Value = Any
+"""An array of nodes (of dtype object, whose entries numpy's types cannot tell), or `Stacked`."""
+
+
+def empty(shape: Any) -> Any:
+    """An array for nodes."""
+    return np.empty(shape, object)
 
 
 def _choose(g: Graph, condition: Node) -> Callable[..., Any]:
@@ -131,7 +137,7 @@ def constants(g: Graph, array: Any) -> Value:
         flat = array.reshape(-1)
         table = Buffer("const", dtype, array.size, values=flat.tolist(), batched=False)
         return from_buffer(g, table, array.shape)
-    nodes = np.empty(array.shape, object)
+    nodes = empty(array.shape)
     nodes.reshape(-1)[:] = [g.const(x, dtype) for x in array.reshape(-1).tolist()]
     return nodes
 
@@ -139,7 +145,7 @@ def constants(g: Graph, array: Any) -> Value:
 def from_buffer(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -> Value:
     """A buffer's elements as an array: loaded at once where it is small."""
     if buffer.size <= SMALL or not shape:
-        nodes = np.empty(shape, object)
+        nodes = empty(shape)
         index = [g.load(buffer, g.const(i, "i64"), 0, deps) for i in range(buffer.size)]
         nodes.reshape(-1)[:] = index
         return nodes
@@ -153,14 +159,14 @@ def rows_of(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -> St
 
     def row(index: Node) -> np.ndarray:
         start = g.op("mul", index, g.const(width, "i64"))
-        nodes = np.empty(rest, object)
+        nodes = empty(rest)
         nodes.reshape(-1)[:] = [g.load(buffer, start, i, deps) for i in range(width)]
         return nodes
 
     return Stacked(shape, buffer.dtype, [(shape[0], row)])
 
 
-def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> np.ndarray:
+def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> Any:
     """The elements of a value, all of them.
 
     Raises:
@@ -171,7 +177,7 @@ def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> np.ndarray:
     if value.size > limit:
         raise Unsupported(f"this operation on an array of shape {value.shape}")
     rows = [value.at(g, g.const(i, "i64")) for i in range(value.shape[0])]
-    return np.stack(rows) if rows else np.empty(value.shape, object)
+    return np.stack(rows) if rows else empty(value.shape)
 
 
 def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | None = None) -> Value:

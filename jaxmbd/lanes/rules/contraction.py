@@ -11,7 +11,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import Node
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
-from jaxmbd.lanes.values import Stacked, Value, scalars
+from jaxmbd.lanes.values import Stacked, Value, empty, scalars
 
 
 @rule("dot_general")
@@ -30,7 +30,7 @@ def _dot_general(g: Graph, eqn: Any, a: Value, b: Value) -> Value:
     count = int(np.prod(batch)), int(np.prod(rows)), int(np.prod(cols))
     left = np.transpose(a, [*ba, *fa, *ca]).reshape(count[0], count[1], inner)
     right = np.transpose(b, [*bb, *fb, *cb]).reshape(count[0], count[2], inner)
-    out = np.empty(count, object)
+    out = empty(count)
     for n, i, j in np.ndindex(*count):
         out[n, i, j] = dot(g, left[n, i], right[n, j], dtype)
     return out.reshape(batch + rows + cols)
@@ -82,7 +82,7 @@ def _reduce(g: Graph, eqn: Any, x: Value) -> Value:
 def _over(g: Graph, op: str, first: Node, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     kept = [k for k in range(x.ndim) if k not in axes]
     moved = np.transpose(x, kept + list(axes)).reshape([x.shape[k] for k in kept] + [-1])
-    out = np.empty(moved.shape[:-1], object)
+    out = empty(moved.shape[:-1])
     for place in np.ndindex(*out.shape):
         total = None
         for node in moved[place]:
@@ -114,7 +114,7 @@ def _argmax(g: Graph, eqn: Any, x: Value) -> Value:
     (axis,), dtype = eqn.params["axes"], result_dtype(eqn)
     moved = np.moveaxis(scalars(g, x), axis, -1)
     better = "gt" if eqn.primitive.name == "argmax" else "lt"
-    out = np.empty(moved.shape[:-1], object)
+    out = empty(moved.shape[:-1])
     for place in np.ndindex(*out.shape):
         best, where = moved[place][0], g.const(0, dtype)
         for k, node in enumerate(moved[place][1:], 1):
@@ -135,7 +135,7 @@ def _cumulative(g: Graph, eqn: Any, x: Value) -> Value:
     moved = np.moveaxis(scalars(g, x), eqn.params["axis"], 0)
     if eqn.params["reverse"]:
         moved = moved[::-1]
-    out = np.empty(moved.shape, object)
+    out = empty(moved.shape)
     total: Any = None
     for k in range(moved.shape[0]):
         total = moved[k] if k == 0 else np.frompyfunc(combine, 2, 1)(total, moved[k])

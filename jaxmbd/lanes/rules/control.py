@@ -17,6 +17,7 @@ from jaxmbd.lanes.values import (
     Value,
     constants,
     elementwise,
+    empty,
     from_buffer,
     in_memory,
     rows_of,
@@ -164,7 +165,7 @@ class Scan:
         out, k = [], 0
         for shape in self.carry_shapes:
             size = int(np.prod(shape))
-            x = np.empty(shape, object)
+            x = empty(shape)
             x.reshape(-1)[:] = nodes[k : k + size]
             out.append(x)
             k += size
@@ -196,7 +197,7 @@ class Scan:
         ys = []
         for k, aval in enumerate(self.out_avals):
             rows = [s[k] for s in stacks]
-            ys.append(np.stack(rows) if rows else np.empty(aval.shape, object))
+            ys.append(np.stack(rows) if rows else empty(aval.shape))
         return [*carry, *ys]
 
     def _dependencies(self) -> list[int]:
@@ -272,7 +273,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     def arrays(nodes: Sequence[Node]) -> list[Value]:
         out, k = [], 0
         for like in init:
-            x = np.empty(like.shape, object)
+            x = empty(like.shape)
             x.reshape(-1)[:] = nodes[k : k + x.size]
             out.append(x)
             k += x.size
@@ -288,7 +289,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     # Under `jax.vmap` each entry along the leading axes has a condition of its own.
     def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
         state = arrays(carries[: len(nodes)])
-        active = np.empty(first.shape, object)
+        active = empty(first.shape)
         active.reshape(-1)[:] = carries[len(nodes) : -1]
         new = evaluate_closed(g, p["body_jaxpr"], [*body_consts, *state])
         choose = np.frompyfunc(lambda a, n, old: g.op("select", a, n, old), 3, 1)

@@ -14,7 +14,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.guard import GUARDED
 from jaxmbd.lanes.nodes import Node, Region
 from jaxmbd.lanes.rules.registry import evaluate_closed, rule
-from jaxmbd.lanes.values import Value, scalars
+from jaxmbd.lanes.values import Value, empty, scalars
 
 
 @dataclass(eq=False)
@@ -32,9 +32,9 @@ class Custom:
 
     kind: str
     eqn: Any
-    args: list[np.ndarray]
-    outs: list[np.ndarray]
-    wrapped: list[np.ndarray]
+    args: list[Any]
+    outs: list[Any]
+    wrapped: list[Any]
     span: tuple[Region, int, int] | None = None
 
     @property
@@ -44,7 +44,7 @@ class Custom:
         return next(k for k, n in enumerate(flat) if n.dtype[0] == "f")
 
     @property
-    def float_args(self) -> list[np.ndarray]:
+    def float_args(self) -> list[Any]:
         """The arguments that have a derivative."""
         return [x for x, v in zip(self.args, self.eqn.invars, strict=True) if _floating(v.aval)]
 
@@ -88,7 +88,7 @@ def _custom(g: Graph, eqn: Any, kind: str, body: Any, args: Sequence[Value]) -> 
     inputs = tuple(n for x in small for n in x.reshape(-1) if n.deps)
     k = 0
     for x in call.outs:
-        y = np.empty(x.shape, object)
+        y = empty(x.shape)
         for place in np.ndindex(*x.shape):
             y[place] = _wrap(g, call, k, x[place], inputs, deps)
             k += 1

@@ -12,7 +12,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import NUMPY, Node, Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
-from jaxmbd.lanes.values import SMALL, Stacked, Value, clamp, in_memory, scalars
+from jaxmbd.lanes.values import SMALL, Stacked, Value, clamp, empty, in_memory, scalars
 
 LONG = 24
 """A computed index into more entries goes through memory; into fewer it is a chain of selects."""
@@ -66,7 +66,7 @@ def _window(g: Graph, x: Value, first: Sequence[Node], sizes: Sequence[int]) -> 
         return x[tuple(slice(f.data, f.data + n) for f, n in zip(first, sizes, strict=True))]
     if int(np.prod(sizes)) > SMALL:
         raise Unsupported(f"a computed slice of {tuple(sizes)} elements")
-    out = np.empty(sizes, object)
+    out = empty(sizes)
     for offset in product(*(range(n) for n in sizes)):
         out[offset] = pick(g, x, [_plus(g, f, k) for f, k in zip(first, offset, strict=True)])
     return out
@@ -87,9 +87,7 @@ def _dynamic_update_slice(g: Graph, eqn: Any, x: Value, update: Value, *start: V
     return out
 
 
-def _place(
-    g: Graph, out: np.ndarray, index: Sequence[Node], combine: Callable[[Node], Node]
-) -> None:
+def _place(g: Graph, out: Any, index: Sequence[Node], combine: Callable[[Node], Node]) -> None:
     """``out[index] = combine(out[index])``; an index outside changes nothing."""
     ranges = []
     for i, n in zip(index, out.shape, strict=True):
@@ -123,7 +121,7 @@ def _gather(g: Graph, eqn: Any, x: Value, indices: Value) -> Value:
     ]
     dtype, mode = result_dtype(eqn), _mode(eqn)
     fill = _fill(g, eqn, dtype)
-    out = np.empty(shape, object)
+    out = empty(shape)
     for place in np.ndindex(*shape):
         where = tuple(place[k] for k in batch)
         start, valid = _start(g, d, index, where, sizes, x.shape, mode)

@@ -10,7 +10,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import Node, Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
-from jaxmbd.lanes.values import Value, scalars
+from jaxmbd.lanes.values import Value, empty, scalars
 
 
 @rule("cholesky", "cholesky_p")
@@ -44,7 +44,7 @@ def _triangular_solve(g: Graph, eqn: Any, a: Value, b: Value) -> Value:
     if p.get("conjugate_a") and not p["transpose_a"]:
         raise Unsupported("conjugate_a")
     a, b = scalars(g, a), scalars(g, b)
-    out = np.empty(b.shape, object)
+    out = empty(b.shape)
     for batch in np.ndindex(*a.shape[:-2]):
         m, right, lower = a[batch], b[batch], p["lower"]
         if p["transpose_a"]:
@@ -58,7 +58,7 @@ def _triangular_solve(g: Graph, eqn: Any, a: Value, b: Value) -> Value:
 
 def _substitute(g: Graph, a: np.ndarray, b: np.ndarray, lower: bool, unit: bool) -> np.ndarray:
     n = a.shape[0]
-    x = np.empty(b.shape, object)
+    x = empty(b.shape)
     order = range(n) if lower else range(n - 1, -1, -1)
     for i in order:
         known = range(i) if lower else range(i + 1, n)

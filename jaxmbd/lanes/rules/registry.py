@@ -13,7 +13,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import Unsupported
 from jaxmbd.lanes.values import Value, constants
 
-Rule = Callable[..., Value | Sequence[Value]]
+Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 
 

@@ -10,7 +10,7 @@ from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.nodes import Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
-from jaxmbd.lanes.values import SMALL, Lifted, Stacked, Value, scalars
+from jaxmbd.lanes.values import SMALL, Lifted, Stacked, Value, empty, scalars
 
 
 @rule("reshape")
@@ -122,7 +122,7 @@ def _split(g: Graph, eqn: Any, x: Value) -> list[Value]:
 
 @rule("pad")
 def _pad(g: Graph, eqn: Any, x: Value, fill: Value) -> Value:
-    x, out = scalars(g, x), np.empty(eqn.outvars[0].aval.shape, object)
+    x, out = scalars(g, x), empty(eqn.outvars[0].aval.shape)
     out[...] = scalars(g, fill).item()
     source, target = [], []
     for n, m, (low, _, inner) in zip(x.shape, out.shape, eqn.params["padding_config"], strict=True):
