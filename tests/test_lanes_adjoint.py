@@ -41,7 +41,7 @@ def single(length):
     return fn
 
 
-SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 64, 101, 1000)]
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 64, 101, 1000, 1500)]
 
 
 @pytest.mark.parametrize("length", [1, 5, 65, 125, *SLOW])

@@ -143,14 +143,16 @@ def _slice(g: Graph, eqn: Any, x: Value) -> Value:
         return x[cuts]
     shape = tuple(eqn.outvars[0].aval.shape)
     if shape[0] == 1:
-        return x.at(g, g.const(starts[0], "i64"))[cuts[1:]][None]
+        row = x.at(g, g.const(starts[0], "i64"))
+        return np.asarray(row[cuts[1:]], object)[None]
     stride, start = strides[0], starts[0]
 
-    def row(index: Any) -> np.ndarray:
+    def cut(index: Any) -> np.ndarray:
         place = g.op("mul", index, g.const(stride, "i64"))
-        return x.at(g, g.op("add", place, g.const(start, "i64")))[cuts[1:]]
+        row = x.at(g, g.op("add", place, g.const(start, "i64")))
+        return np.asarray(row[cuts[1:]], object)
 
-    return Stacked(shape, x.dtype, [(shape[0], row)])
+    return Stacked(shape, x.dtype, [(shape[0], cut)])
 
 
 @rule("rev")
