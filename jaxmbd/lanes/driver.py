@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxmbd.lanes import ffi
 from jaxmbd.lanes.driver_tail import TAIL
 
 WIDTH, INPUTS, OUTPUTS, SCRATCH, GRAIN, THREADS, ROWS = range(7)
@@ -44,32 +45,7 @@ JOB = dict(
 _MAIN = """
 define ptr @lanes_drive(ptr %frame, ptr %kernel, ptr %table) {
 entry:
-  %ext.p = getelementptr i8, ptr %frame, i64 8
-  %ext = load ptr, ptr %ext.p
-  %plain = icmp eq ptr %ext, null
-  br i1 %plain, label %run, label %extended
-extended:
-  %kind.p = getelementptr i8, ptr %ext, i64 8
-  %kind = load i32, ptr %kind.p
-  %asked = icmp eq i32 %kind, 1
-  br i1 %asked, label %metadata, label %run
-metadata:
-  %data.p = getelementptr i8, ptr %ext, i64 24
-  %data = load ptr, ptr %data.p
-  %major = getelementptr i8, ptr %data, i64 24
-  store i32 0, ptr %major
-  %minor = getelementptr i8, ptr %data, i64 28
-  store i32 ABI_MINOR, ptr %minor
-  ret ptr null
-run:
-  %api.p = getelementptr i8, ptr %frame, i64 16
-  %api = load ptr, ptr %api.p
-  %ctx.p = getelementptr i8, ptr %frame, i64 24
-  %ctx = load ptr, ptr %ctx.p
-  %args.p = getelementptr i8, ptr %frame, i64 72
-  %args = load ptr, ptr %args.p
-  %rets.p = getelementptr i8, ptr %frame, i64 112
-  %rets = load ptr, ptr %rets.p
+CALL_FRAME
   %first = load ptr, ptr %rets
   %dims.p = getelementptr i8, ptr %first, i64 40
   %dims = load ptr, ptr %dims.p
@@ -207,18 +183,6 @@ define internal i64 @lanes_min(i64 %a, i64 %b) {
   %m = select i1 %c, i64 %a, i64 %b
   ret i64 %m
 }
-define internal void @lanes_forget(ptr %api, ptr %error) {
-  %args = alloca [3 x i64]
-  store i64 24, ptr %args
-  %a1 = getelementptr i64, ptr %args, i64 1
-  store ptr null, ptr %a1
-  %a2 = getelementptr i64, ptr %args, i64 2
-  store ptr %error, ptr %a2
-  %p = getelementptr i8, ptr %api, i64 64
-  %f = load ptr, ptr %p
-  call void %f(ptr %args)
-  ret void
-}
 define internal void @lanes_release(ptr %job) {
   %p = getelementptr i64, ptr %job, i64 4
   %before = atomicrmw sub ptr %p, i64 1 seq_cst
@@ -311,6 +275,8 @@ def module(abi_minor: int) -> str:
         f"  %{name} = load {'ptr' if name == 'table' else 'i64'}, ptr %l.{name}"
         for name in ("table", "chunks", "full", "tail", "batch")
     ]
-    main = _MAIN.replace("STORES", "\n".join(lines)).replace("ABI_MINOR", str(abi_minor))
+    main = _MAIN.replace("STORES", "\n".join(lines)).replace(
+        "CALL_FRAME", ffi.call_frame(abi_minor)
+    )
     work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, TAIL))
-    return "\n".join([_DECLARATIONS, main, work, tail])
+    return "\n".join([_DECLARATIONS, ffi.FORGET, main, work, tail])

@@ -116,7 +116,7 @@ class Emitter:
         kind = "ptx_kernel " if self.gpu else ""
         bounds = " #0" if self.gpu else ""  # attributes that `ptx` defines
         body = memory.gpu_header if self.gpu else memory.cpu_header
-        header = body(self)
+        arguments = body(self)
         prologue = self.graph.prologue
         self.region(prologue, [n for n in prologue.nodes if n in self.live])
         footer = memory.open_vectors(self)
@@ -124,7 +124,6 @@ class Emitter:
         for buffer, row in self.graph.outputs:
             memory.store_row(self, buffer, "0", row)
         t.line(footer)
-        arguments = header
         return "\n".join(
             [
                 f"define {kind}void @kernel({arguments}){bounds} {{",

@@ -148,32 +148,25 @@ def _select(g: Graph, dtype: str, c: Node, a: Node, b: Node) -> Node | None:
     return None
 
 
-@fold("and")
-def _and(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
-    if b.constant:
-        a, b = b, a
-    if a.constant:
+def _lattice(combine: Callable[[Any, Any], Any], zero_absorbs: bool) -> Fold:
+    """The rule of "and" or "or": of zero and all ones, one absorbs and the other does nothing."""
+
+    def rule(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
         if b.constant:
-            return g.const(a.data & b.data, dtype)
-        if a.data == 0:
-            return a
-        if dtype == "i1" or a.data == -1:
-            return b
-    return a if a is b else None
+            a, b = b, a
+        if a.constant:
+            if b.constant:
+                return g.const(combine(a.data, b.data), dtype)
+            if a.data == 0:
+                return a if zero_absorbs else b
+            if dtype == "i1" or a.data == -1:
+                return b if zero_absorbs else a
+        return a if a is b else None
+
+    return rule
 
 
-@fold("or")
-def _or(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
-    if b.constant:
-        a, b = b, a
-    if a.constant:
-        if b.constant:
-            return g.const(a.data | b.data, dtype)
-        if a.data == 0:
-            return b
-        if dtype == "i1" or a.data == -1:
-            return a
-    return a if a is b else None
+FOLDS["and"], FOLDS["or"] = _lattice(operator.and_, True), _lattice(operator.or_, False)
 
 
 @fold("xor")

@@ -130,6 +130,10 @@ class Graph:
         """A value that is given from outside: a tangent."""
         return Node("param", (), dtype, self.region, False, deps)
 
+    def all_bits(self) -> int:
+        """All bits given so far: what may depend on anything."""
+        return (1 << self.bits) - 1
+
     def new_bit(self) -> int:
         """A fresh bit for `Node.deps`."""
         self.bits += 1
@@ -265,7 +269,8 @@ class Graph:
 
     def close_loop(self, loop: Loop, outs: Sequence[Node]) -> list[Node]:
         """End a loop; its results."""
-        assert loop.body.parent is not None and self.open.pop() is loop
+        closed = self.open.pop()
+        assert closed is loop and loop.body.parent is not None
         loop.outs = list(outs)
         self.region = loop.body.parent
         node = self.effect("loop", tuple(loop.inits), "i1", loop)

@@ -9,6 +9,7 @@ offsets are those of XLA's FFI C API, major version 0 (see `driver`).
 
 from __future__ import annotations
 
+from jaxmbd.lanes import ffi
 from jaxmbd.lanes.memory import WARP
 
 KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, BUDGET, BLOCK, FEW = range(11)
@@ -46,19 +47,6 @@ define internal ptr @failure(ptr %api, ptr %name, i32 %code) {
   %error = call ptr %f(ptr %args)
   ret ptr %error
 }
-
-define internal void @forget(ptr %api, ptr %error) {
-  %args = alloca [3 x i64]
-  store i64 24, ptr %args
-  %a1 = getelementptr i64, ptr %args, i64 1
-  store ptr null, ptr %a1
-  %a2 = getelementptr i64, ptr %args, i64 2
-  store ptr %error, ptr %a2
-  %p = getelementptr i8, ptr %api, i64 64
-  %f = load ptr, ptr %p
-  call void %f(ptr %args)
-  ret void
-}
 """
 
 _HANDLER = """
@@ -69,32 +57,7 @@ entry:
 tell:
   ret ptr @table
 called:
-  %ext.p = getelementptr i8, ptr %frame, i64 8
-  %ext = load ptr, ptr %ext.p
-  %plain = icmp eq ptr %ext, null
-  br i1 %plain, label %run, label %extended
-extended:
-  %kind.p = getelementptr i8, ptr %ext, i64 8
-  %kind = load i32, ptr %kind.p
-  %asked = icmp eq i32 %kind, 1
-  br i1 %asked, label %metadata, label %run
-metadata:
-  %data.p = getelementptr i8, ptr %ext, i64 24
-  %data = load ptr, ptr %data.p
-  %major = getelementptr i8, ptr %data, i64 24
-  store i32 0, ptr %major
-  %minor = getelementptr i8, ptr %data, i64 28
-  store i32 ABI_MINOR, ptr %minor
-  ret ptr null
-run:
-  %api.p = getelementptr i8, ptr %frame, i64 16
-  %api = load ptr, ptr %api.p
-  %ctx.p = getelementptr i8, ptr %frame, i64 24
-  %ctx = load ptr, ptr %ctx.p
-  %args.p = getelementptr i8, ptr %frame, i64 72
-  %args = load ptr, ptr %args.p
-  %rets.p = getelementptr i8, ptr %frame, i64 112
-  %rets = load ptr, ptr %rets.p
+CALL_FRAME
   %result = load ptr, ptr %rets
   %dims.p = getelementptr i8, ptr %result, i64 40
   %dims = load ptr, ptr %dims.p
@@ -203,7 +166,7 @@ short:
   %last.try = icmp sle i64 %part, LEAST
   br i1 %last.try, label %leave, label %again
 again:
-  call void @forget(ptr %api, ptr %allocate.e)
+  call void @lanes_forget(ptr %api, ptr %allocate.e)
   %half0 = udiv i64 %warps, 2
   %half = mul i64 %half0, WARP
   br label %allocate
@@ -258,7 +221,7 @@ free:
   %freed = icmp eq ptr %free.e, null
   br i1 %freed, label %leave, label %not.freed
 not.freed:
-  call void @forget(ptr %api, ptr %free.e)
+  call void @lanes_forget(ptr %api, ptr %free.e)
   br label %leave
 leave:
   %error = phi ptr [%allocate.e, %short], [%outcome, %give], [%outcome, %free],
@@ -281,9 +244,9 @@ def module(abi_minor: int) -> str:
         suffix, ty = (".f", "ptr") if place <= POP else ("", "i64")
         loads.append(f"  %p.{name} = getelementptr i64, ptr @table, i64 {place}")
         loads.append(f"  %t.{name}{suffix} = load {ty}, ptr %p.{name}")
-    text = (_HEAD + _HANDLER).replace("TABLE\n", "\n".join(loads) + "\n")
+    text = (_HEAD + ffi.FORGET + _HANDLER).replace("TABLE\n", "\n".join(loads) + "\n")
+    text = text.replace("CALL_FRAME", ffi.call_frame(abi_minor))
     numbers = dict(
-        ABI_MINOR=abi_minor,
         WORDS=WORDS,
         EXTRA=EXTRA,
         LEAST=LEAST,

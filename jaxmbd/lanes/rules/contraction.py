@@ -104,7 +104,7 @@ def _accumulate_rows(
         return [g.op(op, total, node, dtype=first.dtype) for total, node in pairs], []
 
     # What the totals depend on shows only in the body.
-    deps = [(1 << g.bits) - 1] * totals.size if g.differentiable else None
+    deps = [g.all_bits()] * totals.size if g.differentiable else None
     totals.reshape(-1)[:] = g.loop(x.shape[0], list(totals.reshape(-1)), body, deps)
     return totals
 

@@ -33,18 +33,10 @@ HELD = 256
 """A scan's results of at most so many elements are loaded after it, others as they are used."""
 
 
-@rule("jit", "pjit", "closed_call", "core_call", "custom_lin", "core_closed_call")
+@rule("jit", "pjit", "closed_call", "core_call", "core_closed_call")
+@rule("checkpoint", "remat", "remat2")
 def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-    return _inline(g, body, args)
-
-
-@rule("checkpoint", "remat", "remat2")
-def _checkpoint(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    return _inline(g, eqn.params["jaxpr"], args)
-
-
-def _inline(g: Graph, body: Any, args: Sequence[Value]) -> list[Value]:
     if isinstance(body, core.ClosedJaxpr):
         return evaluate_closed(g, body, args)
     return evaluate(g, body, [], args)
@@ -117,12 +109,9 @@ class Scan:
             carries = self._segmented(deps)
         else:
             carries = g.loop(self.length, self.init, self._trace(None), deps)
-        all_deps = 0
-        for node in carries:
-            all_deps |= node.deps
-        if g.differentiable:
-            all_deps |= (1 << g.bits) - 1
-        return self._arrays(carries) + [self._stacked(k, all_deps) for k in range(len(self.stacks))]
+        may_depend = g.all_bits() if g.differentiable else 0
+        stacks = [self._stacked(k, may_depend) for k in range(len(self.stacks))]
+        return self._arrays(carries) + stacks
 
     def _segmented(self, deps: list[int] | None) -> list[Node]:
         g = self.g
@@ -162,14 +151,7 @@ class Scan:
         return evaluate_closed(self.g, self.body, [*self.consts, *carry, *xs])
 
     def _arrays(self, nodes: Sequence[Node]) -> list[Value]:
-        out, k = [], 0
-        for shape in self.carry_shapes:
-            size = int(np.prod(shape))
-            x = empty(shape)
-            x.reshape(-1)[:] = nodes[k : k + size]
-            out.append(x)
-            k += size
-        return out
+        return _shaped(nodes, self.carry_shapes)
 
     def _indexable(self, x: Value) -> Value:
         if isinstance(x, Stacked) or x.size == 0:
@@ -205,7 +187,7 @@ class Scan:
 
         def bits(x: Value) -> int:
             if isinstance(x, Stacked):
-                return _all_bits(self.g) if x.dtype[0] == "f" else 0
+                return self.g.all_bits() if x.dtype[0] == "f" else 0
             total = 0
             for n in x.reshape(-1):
                 total |= n.deps
@@ -231,8 +213,15 @@ def _segment(length: int) -> int:
     return min(near, key=lambda k: abs(k - root)) if near else root
 
 
-def _all_bits(g: Graph) -> int:
-    return (1 << g.bits) - 1
+def _shaped(nodes: Sequence[Node], shapes: Sequence[tuple[int, ...]]) -> list[Value]:
+    """A flat list of nodes as arrays of the given shapes."""
+    out, k = [], 0
+    for shape in shapes:
+        x = empty(shape)
+        x.reshape(-1)[:] = nodes[k : k + x.size]
+        out.append(x)
+        k += x.size
+    return out
 
 
 def flow(jaxpr: Any, bits: Sequence[int]) -> list[int]:
@@ -271,13 +260,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     init = [scalars(g, x) for x in args[nc + nb :]]
 
     def arrays(nodes: Sequence[Node]) -> list[Value]:
-        out, k = [], 0
-        for like in init:
-            x = empty(like.shape)
-            x.reshape(-1)[:] = nodes[k : k + x.size]
-            out.append(x)
-            k += x.size
-        return out
+        return _shaped(nodes, [x.shape for x in init])
 
     def going(state: list[Value]) -> np.ndarray:
         out = evaluate_closed(g, p["cond_jaxpr"], [*cond_consts, *state])
@@ -303,7 +286,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         return [*flat, *flags, _any(g, flags)], []
 
     flags = list(first.reshape(-1))
-    deps = [_all_bits(g) if g.differentiable and n.dtype[0] == "f" else 0 for n in nodes]
+    deps = [g.all_bits() if g.differentiable and n.dtype[0] == "f" else 0 for n in nodes]
     deps += [0] * (len(flags) + 1)
     out = g.loop(None, [*nodes, *flags, _any(g, flags)], body, deps)
     return arrays(out[: len(nodes)])

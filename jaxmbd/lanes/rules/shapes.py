@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.graph import Graph
-from jaxmbd.lanes.nodes import Unsupported
 from jaxmbd.lanes.rules.arithmetic import result_dtype
 from jaxmbd.lanes.rules.registry import rule
 from jaxmbd.lanes.values import SMALL, Lifted, Stacked, Value, empty, scalars
@@ -168,8 +167,3 @@ def _rev(g: Graph, eqn: Any, x: Value) -> Value:
         return np.flip(x.at(g, index), inner)
 
     return Stacked(x.shape, x.dtype, [(x.shape[0], row)])
-
-
-@rule("empty", "empty2", "sharding_constraint", "random_wrap", "random_unwrap")
-def _no(g: Graph, eqn: Any, *args: Value) -> Value:
-    raise Unsupported(f"the primitive '{eqn.primitive.name}'")
