@@ -46,7 +46,8 @@ def test_ltdl_gives_the_matrix_back_and_solves(n):
     rng = np.random.default_rng(n)
     root = rng.normal(size=(n, n + 1))
     a = root @ root.T
-    lower, pivots = ltdl(jnp.asarray(a))
+    lower, pivots, sound = ltdl(jnp.asarray(a))
+    assert sound.all()
     np.testing.assert_allclose(lower.T @ jnp.diag(pivots) @ lower, a, rtol=0, atol=1e-12 * a.max())
     np.testing.assert_array_equal(np.triu(lower, 1), 0.0)
     np.testing.assert_array_equal(np.diagonal(lower), 1.0)
@@ -60,15 +61,24 @@ def test_ltdl_does_not_fill_in_between_branches():
     rng = np.random.default_rng(0)
     branches = [np.array([1, 1, 1, 0, 0]), np.array([1, 0, 0, 1, 1])]
     a = sum(r[:, None] * (x @ x.T) * r for r in branches for x in [rng.normal(size=(5, 5))])
-    lower, _ = ltdl(jnp.asarray(a))
+    lower, _, _ = ltdl(jnp.asarray(a))
     np.testing.assert_array_equal(lower[3:, 1:3], 0.0)
 
 
 def test_ltdl_meets_a_zero_pivot_without_nan():
     a = jnp.array([[2.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 3.0]])
-    lower, pivots = ltdl(a)
-    assert np.isfinite(lower).all() and pivots[1] == 0.0
-    np.testing.assert_allclose(lower.T @ jnp.diag(pivots) @ lower, a, atol=1e-15)
+    lower, pivots, sound = ltdl(a)
+    assert np.isfinite(lower).all()
+    np.testing.assert_array_equal(sound, [True, False, True])
+    np.testing.assert_array_equal(pivots[1], 1.0)
+    diagonal = jnp.diag(jnp.where(sound, pivots, 0.0))
+    np.testing.assert_allclose(lower.T @ diagonal @ lower, a, atol=1e-15)
+
+
+def test_ltdl_replaces_pivots_under_their_floor():
+    _, pivots, sound = ltdl(jnp.diag(jnp.array([2.0, 1e-3, 3.0])), jnp.full(3, 1e-2))
+    np.testing.assert_array_equal(sound, [True, False, True])
+    np.testing.assert_array_equal(pivots, [2.0, 1.0, 3.0])
 
 
 # --- Rank-revealing LDLᵀ ------------------------------------------------------------------------

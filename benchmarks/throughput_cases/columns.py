@@ -20,6 +20,7 @@ except (ImportError, AttributeError):  # the package without its batch compiler
 
 VMAP, LANES, ONE_CORE = "jax.vmap", "lanes", "lanes, 1 core"
 PINOCCHIO, MUJOCO, EXUDYN = "Pinocchio", "MuJoCo", "Exudyn"
+PINOCCHIO_ONE = "Pinocchio, one design"  # which stays in the cache
 
 
 def batchers() -> dict[str, Callable[..., Any]]:

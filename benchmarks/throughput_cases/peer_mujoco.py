@@ -92,8 +92,8 @@ class Forward:
 
     def round(self, seconds: float) -> float:
         """Another `seconds` of repeats; the best time of a call until now, less the overhead."""
-        self.overhead = min(self.overhead, loop(self._empty, 0.2 * seconds))
-        self.seconds = min(self.seconds, loop(self._work, 0.8 * seconds))
+        self.overhead = min(self.overhead, loop([self._empty], 0.2 * seconds))
+        self.seconds = min(self.seconds, loop([self._work], 0.8 * seconds))
         return self.seconds - self.overhead
 
 

@@ -11,42 +11,46 @@ import numpy as np
 import jaxmbd as mbd
 from throughput_cases import peer_exudyn, peer_mujoco, peer_pinocchio
 from throughput_cases.case import Case
-from throughput_cases.columns import EXUDYN, MUJOCO, PINOCCHIO
+from throughput_cases.columns import EXUDYN, MUJOCO, PINOCCHIO, PINOCCHIO_ONE
 from throughput_cases.report import Results, Row
 from throughput_cases.tree import sample, tree
 from throughput_cases.work import ROLLOUT, difference
 
 SAMPLES = 8  # designs whose accelerations are compared
+DESIGNS = 1024  # that Pinocchio is timed with: more than a core's own cache holds
 RUNS = 16  # designs whose rollouts MuJoCo is given
 
 
 class Peer:
     """Timing of another engine's forward dynamics, with its difference from jaxmbd's."""
 
-    def __init__(self, timed: Any, gap: float | None, note: str):
-        self._timed, self._gap, self._note = timed, gap, note
+    def __init__(self, timed: Any, batch: int, gap: float | None, note: str):
+        self._timed, self._batch, self._gap, self._note = timed, batch, gap, note
 
     def round(self, seconds: float) -> float:
         return self._timed.round(seconds)
 
     def facts(self) -> dict[str, Any]:
-        return {"difference": self._gap, "overhead": self._timed.overhead, "note": self._note}
+        overhead = self._timed.overhead
+        return dict(batch=self._batch, difference=self._gap, overhead=overhead, note=self._note)
 
 
 def forwards(case: Case, truth: Any) -> dict[str, Peer]:
     """The engines that are installed; `truth` is what `jax.vmap` gave for the same batch."""
-    design, q, v = case.draw(SAMPLES)
-    trees = [tree(case, sample(design, i)) for i in range(SAMPLES)]
+    design, q, v = case.draw(DESIGNS)
+    trees = [tree(case, sample(design, i)) for i in range(DESIGNS)]
+    few = list(zip(trees, q, v, strict=True))[:SAMPLES]
     found = {}
     if peer_pinocchio.version():
-        own = [peer_pinocchio.accelerations(*x) for x in zip(trees, q, v, strict=True)]
-        timed = peer_pinocchio.Forward(trees[0], q[0], v[0])
-        found[PINOCCHIO] = Peer(timed, _gap(own, truth), "1 thread")
+        gap = _gap([peer_pinocchio.accelerations(*x) for x in few], truth)
+        for column, n in ((PINOCCHIO, DESIGNS), (PINOCCHIO_ONE, 1)):
+            timed = peer_pinocchio.Forward(trees[:n], q[:n], v[:n])
+            found[column] = Peer(timed, n, gap, "1 thread")
     if peer_mujoco.version():
-        own = [peer_mujoco.accelerations(*x, case.dt) for x in zip(trees, q, v, strict=True)]
+        gap = _gap([peer_mujoco.accelerations(*x, case.dt) for x in few], truth)
         timed = peer_mujoco.Forward(trees[0], q[0], v[0], case.dt)
         note = "1 thread" + (", soft loops" if trees[0].balls else "")
-        found[MUJOCO] = Peer(timed, _gap(own, truth), note)
+        found[MUJOCO] = Peer(timed, 1, gap, note)
     return found
 
 

@@ -145,9 +145,7 @@ class Runner:
                 )
             )
         for column, peer in forwards.items():
-            self.results.add(
-                replace(row, column=column, batch=1, seconds=best[column], **peer.facts())
-            )
+            self.results.add(replace(row, column=column, seconds=best[column], **peer.facts()))
         return truth
 
     def _compiled(

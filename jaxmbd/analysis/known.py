@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.kinematics.closure import column_signs
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
@@ -187,7 +186,7 @@ def point_of(key: PointCoordinate) -> Any:
 def _point_row(m: MotionState, key: PointCoordinate) -> Array:
     """∂(point coordinate)/∂(speeds) (nv,)."""
     x = m.position(key.body, point_of(key))
-    moves = column_signs(m, GROUND, key.body)
+    moves = m.moves(GROUND, key.body)
     return jnp.where(moves == 0.0, 0.0, m.columns_at(x)[:, "xyz".index(key.axis)])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.inertia import world_inertias
+from jaxmbd.dynamics.inertia import columns_at_references, references, world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.forces import Effort, Load
@@ -54,24 +54,31 @@ class BodyWrenches:
             self.force[i] = self.force[i] + mass * (acc.linear[i] - gravity)
 
     def carried(self) -> tuple[list[Array], list[Array]]:
-        """Moment and force of each body together with all that it carries, about its COM."""
-        moment, force = list(self.moment), list(self.force)
+        """Moment and force of each body together with all that it carries.
+
+        They are about the reference points of the branches (`references`), so that they add
+        without a shift.
+        """
+        m, force = self.m, list(self.force)
+        moment = [
+            n if m.top.parent[i] < 0 else n + cross(m.pos.com[i] - point, force[i])
+            for i, (n, point) in enumerate(zip(self.moment, references(m), strict=True))
+        ]
         for i in range(len(moment) - 1, -1, -1):
-            p = self.m.top.parent[i]
+            p = m.top.parent[i]
             if p >= 0:
-                arm = self.m.pos.com[i] - self.m.pos.com[p]
-                moment[p] = moment[p] + moment[i] + cross(arm, force[i])
+                moment[p] = moment[p] + moment[i]
                 force[p] = force[p] + force[i]
         return moment, force
 
     def generalised(self) -> Array:
         """``Nᵀ w`` (nv,): the wrenches seen by the joints' columns."""
         moment, force = self.carried()
+        linear = columns_at_references(self.m)
         parts = [jnp.zeros(0, self.m.q.dtype)]
         for i, name in enumerate(self.m.top.tree):
             place = self.m.top.layout[name].v
-            at_joint = moment[i] + cross(self.m.pos.com[i] - self.m.pos.joint[i], force[i])
-            parts.append(self.m.pos.angular[place] @ at_joint + self.m.pos.slide[place] @ force[i])
+            parts.append(self.m.pos.angular[place] @ moment[i] + linear[place] @ force[i])
         return jnp.concatenate(parts)
 
 

@@ -78,8 +78,7 @@ def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeI
 def joint_space_inertia(m: MotionState) -> Array:
     """M (nv, nv) from the composite inertias; zero between branches."""
     composite = composite_inertias(m, world_inertias(m))
-    at = jnp.concatenate([*_column_references(m), jnp.zeros((0, 3), m.q.dtype)])
-    linear = m.pos.slide + cross(m.pos.angular, at - m.pos.column_point)
+    linear = columns_at_references(m)
     nv = m.top.nv
     columns = [jnp.zeros((nv, 0), m.q.dtype)]
     for i, name in enumerate(m.top.tree):
@@ -98,14 +97,14 @@ def joint_space_inertia(m: MotionState) -> Array:
     return _symmetric(jnp.concatenate(columns, axis=1))
 
 
-def _column_references(m: MotionState) -> list[Array]:
-    """The reference point of each joint's columns."""
-    out = []
+def columns_at_references(m: MotionState) -> Array:
+    """Linear parts (nv, 3) of the joints' columns at the reference points of their branches."""
+    at = [jnp.zeros((0, 3), m.q.dtype)]
     for name, point in zip(m.top.tree, references(m), strict=True):
         place = m.top.layout[name].v
         assert place is not None
-        out.append(jnp.broadcast_to(point, (place.stop - place.start, 3)))
-    return out
+        at.append(jnp.broadcast_to(point, (place.stop - place.start, 3)))
+    return m.pos.slide + cross(m.pos.angular, jnp.concatenate(at) - m.pos.column_point)
 
 
 def mass_matrix(mech: Mechanism, q: Array) -> Array:

@@ -100,9 +100,7 @@ def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
         rows = jnp.sum(jacobian * jacobian)
         alpha = jax.lax.stop_gradient(jnp.trace(mass) / jnp.where(rows > 0.0, rows, 1.0))
         mass = mass + alpha * (jacobian.T @ jacobian)
-    lower, pivots = ltdl(mass)
-    determinate = pivots > 64.0 * eps * jnp.diagonal(mass)
-    pivots = jnp.where(determinate, pivots, 1.0)
+    lower, pivots, determinate = ltdl(mass, 64.0 * eps * jnp.diagonal(mass))
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), mass.dtype)
         schur = (none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))

@@ -14,6 +14,7 @@ from jaxmbd.dynamics.bias import (
     applied_loads,
     effort_wrench,
 )
+from jaxmbd.dynamics.inertia import references
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.forces import Load
@@ -85,8 +86,8 @@ def joint_reactions(
 def _tree_reactions(m: MotionState, wrenches: BodyWrenches) -> dict[str, Array]:
     moment, force = wrenches.carried()
     out = {}
-    for i, name in enumerate(m.top.tree):
-        about = moment[i] + cross(m.pos.com[i] - m.pos.joint[i], force[i])
+    for i, (name, point) in enumerate(zip(m.top.tree, references(m), strict=True)):
+        about = moment[i] + cross(point - m.pos.joint[i], force[i])
         w = jnp.concatenate([about, force[i]])
         out[name] = -w if m.top.reversed_[i] else w
     return out

@@ -40,7 +40,7 @@ def closure_jacobian(m: MotionState) -> Array:
         joint = m.mech.joint(name)
         w, _ = m.wrenches(name)
         x = m.position(joint.b, joint.point_b)
-        signs = column_signs(m, joint.a, joint.b)
+        signs = m.moves(joint.a, joint.b)
         rows = w[:3].T @ m.pos.angular.T + w[3:].T @ m.columns_at(x).T
         blocks.append(jnp.where(signs == 0.0, 0.0, signs * rows))
     for name in m.top.drives:
@@ -67,14 +67,6 @@ def closure_velocity(m: MotionState) -> Array:
         m.mech.drives[name].value(jnp.asarray(m.t, m.q.dtype))[1][None] for name in m.top.drives
     ]
     return jnp.concatenate([jnp.zeros(m.top.nc - len(rates), m.q.dtype), *rates])
-
-
-def column_signs(m: MotionState, a: str, b: str) -> np.ndarray:
-    """(nv,): +1 where a speed moves b alone, -1 where it moves a alone, 0 where both or none."""
-    signs = np.zeros(m.top.nv, m.q.dtype)
-    signs[list(m.top.columns(b))] += 1.0
-    signs[list(m.top.columns(a))] -= 1.0
-    return signs
 
 
 def _driven_speed(m: MotionState, drive: str) -> int:

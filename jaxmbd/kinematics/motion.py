@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics.propagation import (
@@ -99,19 +100,31 @@ class MotionState:
         """Constraint wrenches W (6, rows) of a cut joint at b's point, world axes, and Ẇ."""
         if name not in self._wrenches:
             joint, (r_a, r_b, d) = self.mech.joint(name), self.offset(name)
-            x = self.position(joint.b, joint.point_b)
-            d_rate = self.velocity_at(joint.b, x) - self.velocity_at(joint.a, x - d)
+            slide = self.relative_twist(name)[1]
+            d_rate = slide + cross(self.angular_velocity(joint.a), d)
             spins = (skew(self.angular_velocity(body)) for body in (joint.a, joint.b))
             rates = tuple(s @ r for s, r in zip(spins, (r_a, r_b), strict=True))
             self._wrenches[name] = jax.jvp(joint.wrenches, (r_a, r_b, d), (*rates, d_rate))
         return self._wrenches[name]
 
+    def moves(self, a: str, b: str) -> np.ndarray:
+        """(nv,): +1 where a speed moves b alone, -1 where a alone, 0 where both or none."""
+        signs = np.zeros(self.top.nv, self.q.dtype)
+        signs[list(self.top.columns(b))] += 1.0
+        signs[list(self.top.columns(a))] -= 1.0
+        return signs
+
     def relative_twist(self, name: str) -> tuple[Array, Array]:
-        """Twist of b relative to a at b's joint point, world axes."""
+        """Twist of b relative to a at b's joint point, world axes.
+
+        Its linear part is summed over the columns of the Jacobian, which are needed anyway, so
+        that most mechanisms never need the velocities of their centres of mass.
+        """
         joint = self.mech.joint(name)
         x = self.position(joint.b, joint.point_b)
+        signs = self.moves(joint.a, joint.b)
         spin = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
-        return spin, self.velocity_at(joint.b, x) - self.velocity_at(joint.a, x)
+        return spin, jnp.where(signs == 0.0, 0.0, signs * self.v) @ self.columns_at(x)
 
     def coordinates(self, name: str) -> Array:
         """Coordinates of a joint, in the tree or cut (a cut joint's angles are in (-π, π])."""

@@ -11,25 +11,34 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 
-def ltdl(h: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], Float[Array, " n"]]:
+def ltdl(
+    h: Float[Array, "n n"], floor: Float[Array, " n"] | None = None
+) -> tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]:
     """``H = Lᵀ D L`` with unit lower `L`, from the last row upward (Featherstone 2008, 6.5).
 
     For a mass matrix whose coordinates are numbered from root to leaf, `L` has a nonzero only
     where one coordinate supports another: branches do not fill in.
 
+    Args:
+        h: symmetric, positive semidefinite.
+        floor: what a pivot must exceed; by default zero.
+
     Returns:
-        `L` (n, n) and the pivots `D` (n,).
+        `L` (n, n), the pivots `D` (n,), and whether each exceeds its floor: one that does not is
+        replaced by one.
     """
     n = h.shape[0]
-    rows, pivots = [], []
+    rows, pivots, sound = [], [], []
     for k in range(n - 1, -1, -1):
-        d = h[k, k]
+        above = h[k, k] > (0.0 if floor is None else floor[k])
+        d = jnp.where(above, h[k, k], 1.0)
         row = h[k, :k]
-        factor = row / jnp.where(d == 0.0, 1.0, d)
+        factor = row / d
         h = h[:k, :k] - factor[:, None] * row[None, :]
         rows.append(jnp.concatenate([factor, jnp.ones(1, h.dtype), jnp.zeros(n - k - 1, h.dtype)]))
         pivots.append(d)
-    return jnp.stack(rows[::-1]), jnp.stack(pivots[::-1])
+        sound.append(above)
+    return jnp.stack(rows[::-1]), jnp.stack(pivots[::-1]), jnp.stack(sound[::-1])
 
 
 def ltdl_backward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
@@ -48,7 +57,7 @@ def ltdl_forward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Ar
 
 def ltdl_solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """Solve ``A x = b`` for a small positive definite matrix."""
-    lower, pivots = ltdl(a)
+    lower, pivots, _ = ltdl(a)
     y = ltdl_backward(lower, b[:, None]) / pivots[:, None]
     return ltdl_forward(lower, y)[:, 0]
 
