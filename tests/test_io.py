@@ -46,6 +46,16 @@ class Mixture(eqx.Module):
         return sum(part(x, rate) for part in self.parts) * self.scales["all"] + self.floor
 
 
+@mbd.register_law("test_io.spiral")
+def spiral(u, p):
+    return p["a"] * jnp.stack([u * jnp.cos(u), u * jnp.sin(u), 0.0 * u])
+
+
+@mbd.register_law("test_io.differential")
+def differential(q, p):
+    return q[0] + q[1] - p * q[2]
+
+
 def numbers(*shape):
     return RNG.normal(size=shape)
 
@@ -56,9 +66,16 @@ def joint_of(cls, a, b):
     for name in inspect.signature(cls.__init__).parameters:
         if name in ("at", "at_a", "at_b"):
             given[name] = "hub" if name == "at" else numbers(3)
-        elif name in ("pitch", "length"):
+        elif name in ("pitch", "length", "angle", "radius"):
             given[name] = abs(numbers())
-        elif name == "axis_b" and cls is not mbd.Universal and cls is not mbd.Helical:
+        elif name in ("curve", "params", "interval", "samples"):
+            given[name] = {
+                "curve": spiral,
+                "params": {"a": numbers()},
+                "interval": (0.1, 2.0),
+                "samples": 7,
+            }[name]
+        elif name == "axis_b" and "axis" in given and cls is not mbd.Helical:
             given[name] = given["axis"] + 0.01 * numbers(3)
         elif name == "axis" and cls is mbd.Helical:
             given[name] = ("hub", "rim")
@@ -73,7 +90,7 @@ def everything():
     for i, (name, cls) in enumerate(JOINT_TYPES.items()):
         bodies[f"zz{9 - i} body"] = mbd.Body(abs(numbers()), numbers(3), np.diag(3 + RNG.random(3)))
         if not cls.can_be_in_tree:
-            joints["carrier"] = mbd.Free("ground", f"zz{9 - i} body")
+            joints[f"carrier of {name}"] = mbd.Free("ground", f"zz{9 - i} body")
         joints[name] = joint_of(cls, "ground", f"zz{9 - i} body")
     first, second = list(bodies)[:2]
     joints["closing"] = mbd.Spherical(first, second, "rim")
@@ -96,10 +113,36 @@ def everything():
         "turn": mbd.Torque("ground", first, numbers(3)),
         "motor": mbd.JointTorque("Universal", numbers(2)),
         "tyre": mbd.Tyre(first, "hub", 2e5, 100, 0.31, law=drag),
+        "bush": mbd.Bushing(
+            first, second, "hub", numbers(6), np.eye(6) / 3, numbers(2, 3), "small", at_b=numbers(3)
+        ),
+        "softened": mbd.SoftJoint(
+            mbd.Prismatic(first, second, "hub", ("hub", "rim"), at_b=numbers(3)), numbers(2), 1 / 7
+        ),
+    }
+    forces |= {
+        "curve": mbd.SpringDamper(
+            first, second, "hub", numbers(3), law=mbd.DamperCurve([0.1, 1], [2, 3], [0.3], [1 / 3])
+        ),
+        "bump": mbd.BumpStop(first, second, "hub", numbers(3), 0.1, 1e5, 1 / 3, 0.2, rebound=True),
+        "end": mbd.JointLimit("Cylindrical", None, 0.7, 1e4, 1 / 7, 0.1, index=1),
+        "bar": mbd.AntiRollBar(first, second, "hub", numbers(3), 1e4, 0.1, "ground", numbers(3)),
+        "torsion": mbd.TorsionBar("Revolute", "Cylindrical", 1 / 3, 0.2, -1.0, 0.1, index_b=1),
+        "rub": mbd.JointFriction("Revolute", 0.1, 0.01, 0.2, 0.03, 1 / 3, 0.1, 0.02),
+        "rolling": mbd.PacejkaTyre(
+            first, "hub", 2e5, 100, 0.31, numbers(3), law=drag, belt=numbers(3), free_rolling=True
+        ),
     }
     assert {type(f) for f in forces.values()} == set(FORCE_TYPES.values())
     drives = {
-        "go": mbd.Drive("Planar", ramp, {"speed": numbers(), "ends": [numbers(2), 1.5]}, index=2)
+        "go": mbd.Drive("Planar", ramp, {"speed": numbers(), "ends": [numbers(2), 1.5]}, index=2),
+        "lift": mbd.PointDrive(first, "rim", "y", ramp, {"speed": 0.1, "ends": [1.0]}),
+        "shift": mbd.PointDrive(first, numbers(3), "x", ramp, {"speed": 0.1, "ends": [1.0]}),
+    }
+    couplings = {
+        "gear": mbd.Gear("Revolute", "Cylindrical", -1 / 3, 0.2),
+        "rack": mbd.RackAndPinion("Universal", "Cylindrical", 1 / 7, 0.3, 1, 1),
+        "case": mbd.Coupling((("Planar", 2), "Prismatic", "Revolute"), differential, numbers()),
     }
     return mbd.Mechanism(
         bodies,
@@ -109,6 +152,7 @@ def everything():
         {"rim": numbers(3), "hub": numbers(3)},
         numbers(3),
         cut=("closing",),
+        couplings=couplings,
     )
 
 
@@ -279,6 +323,22 @@ def test_read_gt_mech():
 
 def test_read_gt_mech_names_what_it_does_not_build():
     data = gt_file()
-    data["mechanism"]["joints"][1].update(type="pointline", axis=[1, 0, 0], point=[2, 0, 0])
-    with pytest.raises(UnsupportedConstraint, match="joint 'link' is of type 'pointline'"):
+    data["mechanism"]["joints"][1].update(type="screw", axis=[1, 0, 0], point=[2, 0, 0])
+    with pytest.raises(UnsupportedConstraint, match="joint 'link' is of type 'screw'"):
         read_gt_mech(data)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cls", "rows"),
+    [("pointline", "PointOnLine", 2), ("parallel", "ParallelAxes", 2), ("perp", None, 1)],
+)
+def test_read_gt_mech_builds_constraint_rows(kind, cls, rows):
+    data = gt_file()
+    row = dict(type=kind, axis=[1, 0, 0], axis2=[1, 0, 0], point=[2, 0, 0])
+    if kind == "perp":
+        row["axis2"] = [0, 1, 0]
+    data["mechanism"]["joints"][1].update(row)
+    mech = read_gt_mech(data)
+    assert type(mech.joints["link"]).__name__ == (cls or "PerpendicularAxes")
+    assert mbd.topology(mech).layout["link"].rows == slice(0, rows)
+    assert np.abs(mbd.constraint_residual(mech, mbd.neutral(mech))).max() < 1e-15

@@ -20,7 +20,10 @@ from jaxmbd.model.joints import (
     Fixed,
     Free,
     Joint,
+    ParallelAxes,
+    PerpendicularAxes,
     Planar,
+    PointOnLine,
     Prismatic,
     Revolute,
     Rod,
@@ -40,9 +43,10 @@ class UnsupportedConstraint(ValueError):
 def read_gt_mech(source: Source) -> Mechanism:
     """The mechanism of a gt-mech-1 file.
 
-    Joint types: spherical, revolute, universal, prismatic, cylindrical, fixed, planar, and
-    distance, which becomes a `Rod`. A body that only rods (or nothing) hold gets a `Free` joint
-    named ``free_<body>``. Springs become `SpringDamper`, forces `PointForce`, torques `Torque`.
+    Joint types: spherical, revolute, universal, prismatic, cylindrical, fixed, planar, distance
+    (a `Rod`), pointline (`PointOnLine`), parallel (`ParallelAxes`) and perp (`PerpendicularAxes`).
+    A body that only constraint rows (or nothing) hold gets a `Free` joint named ``free_<body>``.
+    Springs become `SpringDamper`, forces `PointForce`, torques `Torque`.
 
     Args:
         source: path of the file, or its content; with or without the outer level.
@@ -143,11 +147,14 @@ JOINTS = {
     "fixed": lambda a, b, j: Fixed(a, b, j["point"]),
     "distance": lambda a, b, j: Rod(a, b, j["pA"], j["pB"], length=j.get("length")),
     "planar": lambda a, b, j: Planar(a, b, j["point"], j["axis"]),
+    "pointline": lambda a, b, j: PointOnLine(a, b, j["point"], j["axis"]),
+    "parallel": lambda a, b, j: ParallelAxes(a, b, j["axis"], axis_b=j.get("axis2")),
+    "perp": lambda a, b, j: PerpendicularAxes(a, b, j["axis"], j["axis2"]),
 }
 
 
 def _loose(bodies: dict[str, Body], joints: dict[str, Joint]) -> list[str]:
-    """One body of each group that no joint but rods connects to the ground."""
+    """One body of each group that nothing but constraint rows connects to the ground."""
     edges = [(j.a, j.b) for j in joints.values() if j.can_be_in_tree]
     reached, loose = _reach({GROUND}, edges), []
     for body in bodies:

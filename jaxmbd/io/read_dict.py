@@ -12,9 +12,11 @@ from jaxmbd.io.write_dict import FORMAT, PRECISIONS
 from jaxmbd.model.body import Body
 from jaxmbd.model.joints import Fixed
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import ComRef
+from jaxmbd.model.plane import is_planar
 from jaxmbd.model.validation import validate
 
-PARTS = ("bodies", "joints", "forces", "drives", "points")
+PARTS = ("bodies", "joints", "forces", "drives", "points", "couplings")
 KEYS = ("format", "dtype", "gravity", "cut", *PARTS)
 KINDS = {
     "bodies": "body",
@@ -22,6 +24,7 @@ KINDS = {
     "forces": "force",
     "drives": "drive",
     "points": "point",
+    "couplings": "coupling",
 }
 
 
@@ -45,16 +48,15 @@ def from_dict(
     dtype = np.dtype(data["dtype"]) if data.get("dtype") in PRECISIONS else np.dtype(np.float64)
     broken: set[str] = set()
     parts = {key: _part(key, data.get(key, []), dtype, problems, broken) for key in PARTS}
-    gravity = attempt(
-        "gravity", lambda: numbers(data.get("gravity", [0.0, 0.0, -9.81]), dtype), problems
-    )
+    gravity = data.get("gravity")
+    if gravity is not None:
+        gravity = attempt("gravity", lambda: numbers(data["gravity"], dtype), problems)
     cut = data.get("cut")
     if cut is not None and not (isinstance(cut, list) and all(isinstance(n, str) for n in cut)):
         problems.append(f"'cut' is {cut!r}; give a list of joint names, or leave it out")
         cut = None
     if problems:
-        usable = np.zeros(3) if gravity is None else gravity
-        problems += _model_problems(parts, usable, cut, broken)
+        problems += _model_problems(parts, gravity, cut, broken)
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         raise ValueError(f"{source} has {count}:\n" + "\n".join(f"  - {p}" for p in problems))
     try:
@@ -104,17 +106,20 @@ def _part(
         out[name] = READERS[key](f"{kind} '{name}'", fields, dtype, problems)
         if len(problems) > before or out[name] is None:
             broken.add(name)
-            out[name] = _stand_in(key, fields)
+            out[name] = _stand_in(key, name, fields)
     return out
 
 
-def _stand_in(key: str, fields: dict[str, Any]) -> Any:
-    """Something valid in place of an unreadable entry, so that the others can be checked."""
+def _stand_in(key: str, name: str, fields: dict[str, Any]) -> Any:
+    """Something valid in place of an unreadable entry, so that the others can be checked.
+
+    It has no coordinates of its own, so that it fits a planar mechanism and one in space.
+    """
     if key == "bodies":
-        return Body()
+        return Body(com=ComRef(name))
     if key == "joints" and isinstance(fields.get("a"), str) and isinstance(fields.get("b"), str):
-        return Fixed(fields["a"], fields["b"], at=np.zeros(3))
-    return np.zeros(3) if key == "points" else None
+        return Fixed(fields["a"], fields["b"], at=ComRef(fields["b"]))
+    return None
 
 
 def _model_problems(
@@ -124,6 +129,9 @@ def _model_problems(
     present = {
         key: {n: x for n, x in entries.items() if x is not None} for key, entries in parts.items()
     }
+    if gravity is None:
+        flat = is_planar(*(present[key] for key in ("bodies", "joints", "forces", "points")))
+        gravity = np.zeros(2 if flat else 3)
     lost = {n for key in PARTS for n in parts[key] if n not in present[key]}
     try:
         validate(**present, gravity=gravity, cut=None if cut is None else tuple(cut))

@@ -1,4 +1,4 @@
-"""One body, joint, force, drive or point from its fields by name, whatever its type."""
+"""One body, joint, force, drive, coupling or point from its fields by name, of any type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import equinox as eqx
 import numpy as np
 
 from jaxmbd.model.body import Body
-from jaxmbd.model.drive import Drive
+from jaxmbd.model.coupling import COUPLING_TYPES
+from jaxmbd.model.drive import DRIVE_TYPES, Drive
 from jaxmbd.model.forces import FORCE_TYPES, LAWS, FunctionLaw
 from jaxmbd.model.joints import JOINT_TYPES
 from jaxmbd.model.numbers import ComRef, PointRef, Toward
@@ -65,11 +66,9 @@ def _read_point(what: str, fields: dict[str, Any], dtype: Any, problems: list[st
 
 
 def _read_drive(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
-    name = fields.get("function")
-    if name not in LAWS:
-        problems.append(f"{what} {_unknown_law(name)}")
-        return None
-    return _build(what, Drive, {**fields, "function": LAWS[name]}, dtype, problems)
+    return _read_typed(DRIVE_TYPES, "drive")(
+        what, {"type": Drive.__name__, **fields}, dtype, problems
+    )
 
 
 def _build(what: str, cls: type, given: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
@@ -108,12 +107,23 @@ def _required(cls: type) -> list[str]:
 
 
 def _static(value: Any, field: Any, dtype: Any) -> Any:
+    if field.metadata.get("function"):
+        if value not in LAWS:
+            raise _Unreadable(_unknown_law(value))
+        return LAWS[value]
     wanted = {"str": str, "int": int, "bool": bool}.get(
         str(getattr(field.type, "__name__", field.type))
     )
     if wanted is not None and type(value) is not wanted:
         raise _Unreadable(f"is {value!r}; expected {wanted.__name__}")
-    return tuple(value) if isinstance(value, list) else value
+    return _tuples(value)
+
+
+def _tuples(value: Any) -> Any:
+    """Lists, and tuples as they are written, as tuples."""
+    if isinstance(value, dict) and set(value) == {"tuple"}:
+        value = value["tuple"]
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
 def _value(value: Any, field: Any, dtype: Any) -> Any:
@@ -127,6 +137,8 @@ def _value(value: Any, field: Any, dtype: Any) -> Any:
         return numbers(value, dtype)
     if "law" in value:
         return _law(value, dtype)
+    if "type" in value:
+        return _nested_joint(value, dtype)
     if set(value) == {"com_of"}:
         return ComRef(value["com_of"])
     if set(value) == {"dict"} and isinstance(value["dict"], dict):
@@ -136,7 +148,7 @@ def _value(value: Any, field: Any, dtype: Any) -> Any:
             return make(_value(v, field, dtype) for v in value[kind])
     raise _Unreadable(
         f"is an object with {sorted(value)}; expected numbers, the name of a point, or an object "
-        'with "law", "com_of", "dict", "tuple" or "list"'
+        'with "law", "type", "com_of", "dict", "tuple" or "list"'
     )
 
 
@@ -159,6 +171,14 @@ def numbers(value: Any, dtype: Any) -> np.ndarray:
         return np.asarray(value, dtype=dtype)
     except ValueError:
         raise _Unreadable("has rows of different lengths") from None
+
+
+def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
+    problems: list[str] = []
+    joint = READERS["joints"]("a joint", dict(value), dtype, problems)
+    if problems:
+        raise _Unreadable("holds " + "; ".join(problems))
+    return joint
 
 
 def _law(value: dict[str, Any], dtype: Any) -> Any:
@@ -192,5 +212,6 @@ READERS: dict[str, Callable[..., Any]] = {
     "joints": _read_typed(JOINT_TYPES, "joint"),
     "forces": _read_typed(FORCE_TYPES, "force"),
     "drives": _read_drive,
+    "couplings": _read_typed(COUPLING_TYPES, "coupling"),
     "points": _read_point,
 }

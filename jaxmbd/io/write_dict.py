@@ -9,7 +9,9 @@ import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
+from jaxmbd.model.drive import Drive
 from jaxmbd.model.forces import FunctionLaw, law_name
+from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
 
@@ -25,9 +27,9 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
     """The mechanism as dictionaries, lists, numbers and strings, ready for `json.dumps`.
 
     Numbers are Python floats, whose text gives back the same bits; float32 ones too. Bodies,
-    joints, forces, drives and points are lists of objects with a ``"name"``, in the order of
-    declaration. Joint and force types go by class name, points by name, a direction between two
-    points by their names, laws by the name given with `register_law`.
+    joints, forces, drives, couplings and points are lists of objects with a ``"name"``, in the
+    order of declaration. Types go by class name, points by name, a direction between two points by
+    their names, laws and other functions by the name given with `register_law`.
 
     Raises:
         ValueError: lists all that cannot be saved (a law or drive whose function has no
@@ -38,12 +40,13 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
     if precision not in PRECISIONS:
         found.append(f"its numbers are {precision}; convert them first: mech.astype('float32')")
     s = mech.structure
+    vector = (2,) if s.planar else (3,)
     data = {
         "format": FORMAT,
         "dtype": precision,
-        "gravity": _checked("gravity", mech.gravity, (3,), found),
+        "gravity": _checked("gravity", mech.gravity, vector, found),
         "points": [
-            {"name": n, "at": _checked(f"point '{n}'", x, (3,), found)}
+            {"name": n, "at": _checked(f"point '{n}'", x, vector, found)}
             for n, x in ((n, mech.points[n]) for n in s.points)
         ],
         "bodies": [_body(n, mech.bodies[n], found) for n in s.bodies],
@@ -52,6 +55,9 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
         ],
         "forces": [_element(f"force '{n}'", n, mech.forces[n], found) for n in s.forces],
         "drives": [_drive(n, mech.drives[n], found) for n, _, _ in s.drives],
+        "couplings": [
+            _element(f"coupling '{n}'", n, mech.couplings[n], found) for n, _ in s.couplings
+        ],
     }
     if s.cut is not None:
         data["cut"] = list(s.cut)
@@ -82,27 +88,25 @@ def _element(what: str, name: str, element: Any, found: list[str]) -> dict[str, 
 
 
 def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
-    what = f"drive '{name}'"
-    function = law_name(FunctionLaw(drive.function))
-    if function is None:
-        found.append(f"{what}: {_no_name(drive.function)}")
-    return {
-        "name": name,
-        "joint": drive.joint,
-        "function": function,
-        "params": _value(f"{what}: params", drive.params, found),
-        "index": drive.index,
-    }
+    """A drive on a joint has no "type", which older files do not give."""
+    element = _element(f"drive '{name}'", name, drive, found)
+    if element["type"] == Drive.__name__:
+        del element["type"]
+    return element
 
 
 def _fields(what: str, module: Any, found: list[str]) -> dict[str, Any]:
-    """Field name to value; fields that are None are left out."""
-    values = {f.name: getattr(module, f.name) for f in dataclasses.fields(module)}
-    return {
-        name: _value(f"{what}: {name}", value, found)
-        for name, value in values.items()
-        if value is not None
-    }
+    """Field name to value; fields that are None are left out, functions go by their names."""
+    out: dict[str, Any] = {}
+    for field in dataclasses.fields(module):
+        name, value = field.name, getattr(module, field.name)
+        if field.metadata.get("function"):
+            out[name] = law_name(FunctionLaw(value))
+            if out[name] is None:
+                found.append(f"{what}: {_no_name(value)}")
+        elif value is not None:
+            out[name] = _value(f"{what}: {name}", value, found)
+    return out
 
 
 def _value(what: str, value: Any, found: list[str]) -> Any:
@@ -122,6 +126,8 @@ def _plain(value: Any, what: str, found: list[str]) -> Any:
         return [value.start, value.end]
     if isinstance(value, ComRef):
         return {"com_of": value.body}
+    if isinstance(value, Joint):
+        return {"type": type(value).__name__, **_fields(what, value, found)}
     if isinstance(value, eqx.Module):
         return _law(value, what, found)
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Loop closure: residual, Jacobian and acceleration bias of cut joints and drives.
+"""Loop closure: residual, Jacobian and acceleration bias of cut joints, couplings and drives.
 
 One code for all joint types: with W (6, rows) the joint's constraint wrenches at b's point and
 ``V = [Ω; U]`` the twist of b relative to a there, the rows are ``Wᵀ V = 0`` and, differentiated,
-``Wᵀ V̇ + Ẇᵀ V = 0``.
+``Wᵀ V̇ + Ẇᵀ V = 0``. Couplings and drives are rows on coordinates of joints or of points.
 """
 
 from __future__ import annotations
@@ -15,21 +15,28 @@ from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
+from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
 from jaxmbd.spatial.rotations import cross
 
 
 def closure_residual(m: MotionState) -> Array:
-    """φ (nc,): closure errors of the cut joints, then of the drives at the state's time."""
+    """φ (nc,): closure errors of the cut joints, the couplings, the drives at the state's time."""
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.cut:
         joint = m.mech.joint(name)
         drawn = m.drawn(joint.point_b) - m.drawn(joint.point_a)
         parts.append(joint.residual(*m.offset(name), drawn))
+    for name in m.top.couplings:
+        parts.append(m.mech.couplings[name].condition(_coupled(m, name)[0])[None])
     for name in m.top.drives:
         drive = m.mech.drives[name]
-        q = m.coordinates(drive.joint)[drive.index]
-        parts.append((q - drive.value(jnp.asarray(m.t, q.dtype))[0])[None])
+        if isinstance(drive, PointDrive):
+            x = m.position(drive.body, drive.at)[drive.component]
+        else:
+            x = m.coordinates(drive.joint)[drive.index]
+        parts.append((x - drive.value(jnp.asarray(m.t, x.dtype))[0])[None])
     return jnp.concatenate(parts)
 
 
@@ -43,10 +50,19 @@ def closure_jacobian(m: MotionState) -> Array:
         signs = m.moves(joint.a, joint.b)
         rows = w[:3].T @ m.pos.angular.T + w[3:].T @ m.columns_at(x).T
         blocks.append(jnp.where(signs == 0.0, 0.0, signs * rows))
+    for name in m.top.couplings:
+        slope = m.mech.couplings[name].slope(_coupled(m, name)[0])
+        row = jnp.zeros(m.top.nv, m.q.dtype)
+        for i, (joint, index) in enumerate(m.mech.couplings[name].terms):
+            row = row + slope[i] * _unit_row(m, joint, index)
+        blocks.append(row[None])
     for name in m.top.drives:
-        row = np.zeros((1, m.top.nv))
-        row[0, _driven_speed(m, name)] = 1.0
-        blocks.append(jnp.asarray(row, m.q.dtype))
+        drive = m.mech.drives[name]
+        if isinstance(drive, PointDrive):
+            row = point_row(m, drive.body, drive.at, drive.component)
+        else:
+            row = jnp.asarray(_unit_row(m, drive.joint, drive.index), m.q.dtype)
+        blocks.append(row[None])
     return jnp.concatenate(blocks)
 
 
@@ -55,25 +71,46 @@ def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.cut:
         parts.append(-_row_acceleration(m, acc, name))
+    for name in m.top.couplings:
+        parts.append(-m.mech.couplings[name].curvature(*_coupled(m, name))[None])
     for name in m.top.drives:
         drive = m.mech.drives[name]
-        parts.append(drive.value(jnp.asarray(m.t, m.q.dtype))[2][None])
+        wanted = drive.value(jnp.asarray(m.t, m.q.dtype))[2]
+        if isinstance(drive, PointDrive):
+            wanted = wanted - point_acceleration(m, acc, drive.body, drive.at)[drive.component]
+        parts.append(wanted[None])
     return jnp.concatenate(parts)
 
 
 def closure_velocity(m: MotionState) -> Array:
-    """The right side of ``J v = b`` (nc,): zero for joints, the prescribed rates for drives."""
+    """The right side of ``J v = b`` (nc,): the prescribed rates for drives, else zero."""
     rates = [
         m.mech.drives[name].value(jnp.asarray(m.t, m.q.dtype))[1][None] for name in m.top.drives
     ]
     return jnp.concatenate([jnp.zeros(m.top.nc - len(rates), m.q.dtype), *rates])
 
 
-def _driven_speed(m: MotionState, drive: str) -> int:
-    d = m.mech.drives[drive]
-    place = m.top.layout[d.joint].v
+def _unit_row(m: MotionState, joint: str, index: int) -> np.ndarray:
+    """(nv,): one at the speed of a tree joint's coordinate."""
+    place = m.top.layout[joint].v
     assert place is not None
-    return place.start + d.index
+    row = np.zeros(m.top.nv)
+    row[place.start + index] = 1.0
+    return row
+
+
+def _coupled(m: MotionState, coupling: str) -> tuple[Array, Array]:
+    """The coordinates that a coupling takes, and their rates."""
+    pairs = [(m.joint(joint), index) for joint, index in m.mech.couplings[coupling].terms]
+    q = jnp.stack([q[index] for (q, _), index in pairs])
+    return q, jnp.stack([v[index] for (_, v), index in pairs])
+
+
+def point_row(m: MotionState, body: str, at: Any, component: int) -> Array:
+    """(nv,): what each speed adds to a component of the velocity of a point of `body`."""
+    moves = m.moves(GROUND, body)
+    columns = m.columns_at(m.position(body, at))[:, component]
+    return jnp.where(moves == 0.0, 0.0, columns)
 
 
 def _row_acceleration(m: MotionState, acc: Accelerations, name: str) -> Array:
@@ -109,7 +146,7 @@ def point_acceleration(m: MotionState, acc: Accelerations, body: str, at: Any) -
 
 
 def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
-    """Closure error φ (nc,) of cut joints and drives [m in force rows, rad in moment rows].
+    """Closure error φ (nc,) of cut joints, couplings, drives [m in force, rad in moment rows].
 
     Rows stand as in ``topology(mech).layout[joint].rows``: force rows first.
 

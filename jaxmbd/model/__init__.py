@@ -1,24 +1,41 @@
 """What the user writes: bodies, joints, force elements, drives, and the mechanism they make."""
 
 from jaxmbd.model.body import Body
-from jaxmbd.model.drive import Drive
+from jaxmbd.model.coupling import Coupling, Gear, RackAndPinion
+from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import (
+    AntiRollBar,
+    BumpStop,
+    Bushing,
+    DamperCurve,
+    JointFriction,
+    JointLimit,
     JointTorque,
+    PacejkaTyre,
     PointForce,
     SignedSquare,
+    SoftJoint,
     SpringDamper,
     Table,
     Torque,
+    TorsionBar,
     TorsionSpring,
     Tyre,
     register_law,
 )
+from jaxmbd.model.in_space import in_space
 from jaxmbd.model.joints import (
+    Cam,
     Cylindrical,
     Fixed,
     Free,
     Helical,
+    ParallelAxes,
+    PerpendicularAxes,
     Planar,
+    PointOnCurve,
+    PointOnLine,
+    PointOnPlane,
     Prismatic,
     Revolute,
     Rod,
@@ -26,28 +43,50 @@ from jaxmbd.model.joints import (
     Universal,
 )
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.soften import soften
 
 __all__ = [
+    "AntiRollBar",
     "Body",
+    "BumpStop",
+    "Bushing",
+    "Cam",
+    "Coupling",
     "Cylindrical",
+    "DamperCurve",
     "Drive",
     "Fixed",
     "Free",
+    "Gear",
     "Helical",
+    "JointFriction",
+    "JointLimit",
     "JointTorque",
     "Mechanism",
+    "PacejkaTyre",
+    "ParallelAxes",
+    "PerpendicularAxes",
     "Planar",
+    "PointDrive",
     "PointForce",
+    "PointOnCurve",
+    "PointOnLine",
+    "PointOnPlane",
     "Prismatic",
+    "RackAndPinion",
     "Revolute",
     "Rod",
     "SignedSquare",
+    "SoftJoint",
     "Spherical",
     "SpringDamper",
     "Table",
     "Torque",
+    "TorsionBar",
     "TorsionSpring",
     "Tyre",
     "Universal",
+    "in_space",
     "register_law",
+    "soften",
 ]

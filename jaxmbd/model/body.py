@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from jaxmbd.model.numbers import number, point
+from jaxmbd.model.numbers import number, point, vector_in_space
 
 
 class Body(eqx.Module):
@@ -15,9 +17,11 @@ class Body(eqx.Module):
 
     Attributes:
         mass: [kg], at least zero; a massless link is allowed.
-        com: centre of mass as drawn, (3,) [m], or the name of a point.
+        com: centre of mass as drawn, (3,) [m], or the name of a point; (2,) in a planar
+            mechanism.
         inertia: about the centre of mass in the global axes as drawn, (3, 3) [kg m²], or (3,)
-            for a diagonal; positive semidefinite. The default, zero, makes a point mass.
+            for a diagonal; positive semidefinite. One number is the same about all axes, in a
+            planar mechanism the one about z. The default, zero, makes a point mass.
 
     Example:
         >>> import jaxmbd as mbd
@@ -39,6 +43,19 @@ def _inertia_matrix(inertia: Any) -> Any:
     shape = getattr(inertia, "shape", None)
     if shape == (3,):
         return inertia[:, None] * np.eye(3, dtype=inertia.dtype)
-    if shape == ():
-        return inertia * np.eye(3, dtype=inertia.dtype)
     return inertia
+
+
+def settled(body: Body, planar: bool) -> Body:
+    """The body as a mechanism keeps it: in space an inertia of one number becomes (3, 3)."""
+    if planar or getattr(body.inertia, "shape", None) != ():
+        return body
+    return Body(body.mass, body.com, body.inertia * np.eye(3, dtype=body.inertia.dtype))
+
+
+def inertia_in_space(inertia: Array) -> Array:
+    """(3, 3) [kg m²] of the inertia that a mechanism keeps, (3, 3) or the one about z."""
+    if inertia.shape == (3, 3):
+        return inertia
+    zero = jnp.zeros(3, inertia.dtype)
+    return jnp.stack([zero, zero, vector_in_space(inertia)])

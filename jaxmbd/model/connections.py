@@ -9,17 +9,23 @@ from jaxmbd.model.numbers import GROUND, ComRef, PointRef
 
 
 def name_problems(
-    joints: dict[str, Any], forces: dict[str, Any], drives: dict[str, Any], points: dict[str, Any]
+    joints: dict[str, Any],
+    forces: dict[str, Any],
+    drives: dict[str, Any],
+    points: dict[str, Any],
+    couplings: dict[str, Any],
 ) -> list[str]:
     """Names that would stand for two things."""
     found = [
-        f"drive '{name}' has the name of a joint; give it one of its own, for example "
-        f"'{name}_drive'"
-        for name in drives
-        if name in joints
+        f"{kind} '{name}' has the name of a {other}; give it one of its own, for example "
+        f"'{name}_{kind}'"
+        for kind, elements in (("drive", drives), ("coupling", couplings))
+        for name in elements
+        for other, names in (("joint", joints), ("drive", drives))
+        if name in names and kind != other
     ]
     taken = {name: f"the point '{name}'" for name in points}
-    for kind, elements in (("joint", joints), ("force", forces)):
+    for kind, elements in (("joint", joints), ("force", forces), ("drive", drives)):
         for name, element in elements.items():
             for field, value in getattr(element, "points", {}).items():
                 key = f"{name}.{field}"
@@ -34,7 +40,7 @@ def name_problems(
     return found
 
 
-def _reached(edges: list[Any]) -> set[str]:
+def reached_bodies(edges: list[Any]) -> set[str]:
     """Bodies that some chain of joints connects to the ground."""
     reached, grew = {GROUND}, True
     while grew:
@@ -48,7 +54,9 @@ def _reached(edges: list[Any]) -> set[str]:
 
 def connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
     """Bodies that no chain of joints connects to the ground."""
-    reached = _reached([j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree])
+    reached = reached_bodies(
+        [j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree]
+    )
     return [
         f"body '{name}' is not connected to the ground (rods do not count); add a joint, for "
         f"example Free('ground', '{name}')"
@@ -71,9 +79,9 @@ def cut_problems(
             kind = type(joints[name]).__name__
             found.append(f"cut= names '{name}', but a {kind} joint cannot be cut")
     tree = {n: j for n, j in joints.items() if isinstance(j, Joint) and j.can_be_in_tree}
-    whole = _reached(list(tree.values()))
+    whole = reached_bodies(list(tree.values()))
     tree = {n: j for n, j in tree.items() if n not in cut}
-    reached = _reached(list(tree.values()))
+    reached = reached_bodies(list(tree.values()))
     off = [b for b in bodies if b in whole and b not in reached]
     if off:
         found.append(f"cut={list(cut)} cuts the bodies {off} off from the ground; cut fewer joints")

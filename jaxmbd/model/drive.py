@@ -1,4 +1,4 @@
-"""Drives: joint coordinates prescribed as functions of time."""
+"""Drives: coordinates of joints and of points prescribed as functions of time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+
+from jaxmbd.model.numbers import point
+
+TimeFunction = Callable[[Array, Any], Array]
+"""``function(t, params)`` → a coordinate [rad or m]."""
+
+
+def value_and_rates(function: TimeFunction, t: Array, params: Any) -> tuple[Array, Array, Array]:
+    """A function of time with its first and second derivatives at `t` [s]."""
+    one = jnp.ones_like(t)
+
+    def value_rate(s: Array) -> tuple[Array, Array]:
+        return jax.jvp(lambda u: jnp.asarray(function(u, params)), (s,), (one,))
+
+    (value, rate), (_, acceleration) = jax.jvp(value_rate, (t,), (one,))
+    return value, rate, acceleration
 
 
 class Drive(eqx.Module):
@@ -27,16 +43,59 @@ class Drive(eqx.Module):
     """
 
     joint: str = eqx.field(static=True)
-    function: Callable[[Array, Any], Array] = eqx.field(static=True)
+    function: TimeFunction = eqx.field(static=True, metadata={"function": True})
     params: Any = None
     index: int = eqx.field(static=True, default=0)
 
+    @property
+    def points(self) -> dict[str, Any]:
+        """None: the fields that are points, by name."""
+        return {}
+
     def value(self, t: Array) -> tuple[Array, Array, Array]:
         """The coordinate and its first and second time derivatives at `t` [s]."""
-        one = jnp.ones_like(t)
+        return value_and_rates(self.function, t, self.params)
 
-        def value_rate(s: Array) -> tuple[Array, Array]:
-            return jax.jvp(lambda u: jnp.asarray(self.function(u, self.params)), (s,), (one,))
 
-        (value, rate), (_, acceleration) = jax.jvp(value_rate, (t,), (one,))
-        return value, rate, acceleration
+class PointDrive(eqx.Module):
+    """One world coordinate of a point of a body as a function of time.
+
+    The rheonomic row ``x(t) − f(t) = 0`` of the driving constraint on a point (lecture text
+    "Multibody kinematics and dynamics", (3.13)). Its λ is the force on the body along +axis [N].
+
+    Attributes:
+        body: name of the body.
+        at: the point, (3,) [m] as drawn or the name of a point.
+        axis: "x", "y" or "z".
+        function: ``function(t, params)`` → the coordinate [m] (not the displacement), twice
+            differentiable.
+        params: a pytree of numbers handed to `function`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.PointDrive("wheel", "hub", "z", lambda t, p: 0.3 + p * t, 0.1).axis
+        'z'
+    """
+
+    body: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    axis: str = eqx.field(static=True)
+    function: TimeFunction = eqx.field(static=True, metadata={"function": True})
+    params: Any = None
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """The fields that are points, by name."""
+        return {"at": self.at}
+
+    @property
+    def component(self) -> int:
+        """Which component of the point's position it drives."""
+        return "xyz".index(self.axis)
+
+    def value(self, t: Array) -> tuple[Array, Array, Array]:
+        """The coordinate and its first and second time derivatives at `t` [s]."""
+        return value_and_rates(self.function, t, self.params)
+
+
+DRIVE_TYPES: dict[str, type] = {"Drive": Drive, "PointDrive": PointDrive}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,11 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.body import Body
-from jaxmbd.model.drive import Drive
+from jaxmbd.model.body import Body, inertia_in_space, settled
+from jaxmbd.model.coupling import BaseCoupling, Term
+from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
-from jaxmbd.model.numbers import ComRef, PointRef, Toward, number
+from jaxmbd.model.joints.base import with_directions
+from jaxmbd.model.joints.in_plane import joint_in_plane
+from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
+from jaxmbd.model.plane import is_planar
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.validation import lacks_inertia, validate
 
@@ -36,12 +39,17 @@ class Structure(NamedTuple):
     bodies: tuple[str, ...]
     joints: tuple[Edge, ...]
     forces: tuple[str, ...]
-    drives: tuple[tuple[str, str, int], ...]
+    drives: tuple[tuple[str, str | None, int], ...]
+    """Name, joint (None for a drive on a point), coordinate."""
     cut: tuple[str, ...] | None
     light: tuple[str, ...]
     """Bodies whose inertia is, or for all that is known may be, incomplete (massless links, point
     masses, traced numbers)."""
     points: tuple[str, ...]
+    planar: bool = False
+    """Whether all is drawn in the plane xy, points with two coordinates."""
+    couplings: tuple[tuple[str, tuple[Term, ...]], ...] = ()
+    """Name, and the coordinates that are coupled."""
 
 
 class Mechanism(eqx.Module):
@@ -51,13 +59,19 @@ class Mechanism(eqx.Module):
     given where a name could be become points named ``joint.at``, so every hardpoint is one leaf
     with a name, shared by all that meet there.
 
+    Where the points have two coordinates, the mechanism is planar: it lies in the plane xy, a
+    `Revolute` turns about z and has no axis, directions and gravity have two components, an
+    inertia is one number. Joints then have the rows of the plane alone, and what is out of the
+    plane costs nothing; results are in space all the same (see `in_space`).
+
     Attributes:
         bodies: name to `Body`; ``"ground"`` is the fixed body and is not listed.
         joints: name to joint.
         forces: name to force element.
-        drives: name to `Drive`.
-        points: name to hardpoint as drawn, (3,) [m].
-        gravity: (3,) [m/s²].
+        drives: name to `Drive` or `PointDrive`.
+        points: name to hardpoint as drawn, (3,) [m], or all (2,).
+        gravity: (3,) [m/s²], by default 9.81 along −z; in a planar mechanism (2,), along −y.
+        couplings: name to `Gear`, `RackAndPinion` or `Coupling`.
         structure: names, types and connectivity in the order of declaration.
 
     Raises:
@@ -76,9 +90,10 @@ class Mechanism(eqx.Module):
     bodies: dict[str, Body]
     joints: dict[str, Joint]
     forces: dict[str, ForceElement]
-    drives: dict[str, Drive]
+    drives: dict[str, Drive | PointDrive]
     points: dict[str, Any]
     gravity: Any
+    couplings: dict[str, BaseCoupling]
     structure: Structure = eqx.field(static=True)
 
     def __init__(
@@ -86,32 +101,44 @@ class Mechanism(eqx.Module):
         bodies: Mapping[str, Body],
         joints: Mapping[str, Joint],
         forces: Mapping[str, ForceElement] | None = None,
-        drives: Mapping[str, Drive] | None = None,
+        drives: Mapping[str, Drive | PointDrive] | None = None,
         points: Mapping[str, Any] | None = None,
-        gravity: Any = (0.0, 0.0, -9.81),
+        gravity: Any = None,
         cut: tuple[str, ...] | list[str] | str | None = None,
+        couplings: Mapping[str, BaseCoupling] | None = None,
     ):
         bodies, joints = dict(bodies), dict(joints)
         forces, drives = dict(forces or {}), dict(drives or {})
+        couplings = dict(couplings or {})
         named = {name: number(x) for name, x in (points or {}).items()}
+        planar = is_planar(bodies, joints, forces, named)
+        if gravity is None:
+            gravity = (0.0, -9.81) if planar else (0.0, 0.0, -9.81)
         gravity = number(gravity)
         cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
-        validate(bodies, joints, forces, drives, named, gravity, cut)
+        validate(bodies, joints, forces, drives, named, gravity, cut, couplings)
+        bodies = {n: settled(body, planar) for n, body in bodies.items()}
         joints = _name_points(joints, named)
         forces = _name_points(forces, named)
-        parts = (bodies, joints, forces, drives, named, gravity)
+        drives = _name_points(drives, named)
+        parts = (bodies, joints, forces, drives, named, gravity, couplings)
         dtype = _dtype(parts)
-        self.bodies, self.joints, self.forces, self.drives, self.points, self.gravity = (
-            _cast_all(part, dtype) for part in parts
-        )
+        cast = [_cast_all(part, dtype) for part in parts]
+        self.bodies, self.joints, self.forces, self.drives = cast[:4]
+        self.points, self.gravity, self.couplings = cast[4:]
         self.structure = Structure(
             bodies=tuple(bodies),
-            joints=tuple(Edge(n, type(j), j.a, j.b) for n, j in joints.items()),
+            joints=tuple(Edge(n, type(_form(j, planar)), j.a, j.b) for n, j in joints.items()),
             forces=tuple(forces),
-            drives=tuple((n, d.joint, d.index) for n, d in drives.items()),
+            drives=tuple(
+                (n, None, d.component) if isinstance(d, PointDrive) else (n, d.joint, d.index)
+                for n, d in drives.items()
+            ),
             cut=cut,
             light=tuple(n for n, body in bodies.items() if lacks_inertia(body)),
             points=tuple(named),
+            planar=planar,
+            couplings=tuple((n, c.terms) for n, c in couplings.items()),
         )
 
     @property
@@ -127,8 +154,9 @@ class Mechanism(eqx.Module):
         """A mechanism with some parts changed or added; names keep their order of declaration.
 
         Args:
-            **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=`` are merged by
-                name over what is there; ``gravity=`` and ``cut=`` replace it.
+            **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=``,
+                ``couplings=`` are merged by name over what is there; ``gravity=`` and ``cut=``
+                replace it.
 
         Example:
             >>> import jaxmbd as mbd
@@ -144,6 +172,7 @@ class Mechanism(eqx.Module):
             "forces": s.forces,
             "drives": [d[0] for d in s.drives],
             "points": s.points,
+            "couplings": [c[0] for c in s.couplings],
         }
         old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
         new: dict[str, Any] = {key: {**old[key], **parts.pop(key, {})} for key in order}
@@ -154,32 +183,33 @@ class Mechanism(eqx.Module):
         """Drawn coordinates (3,) [m] of a point given by name, reference or coordinates."""
         if isinstance(ref, str):
             ref = PointRef(ref)
-        if isinstance(ref, PointRef):
-            return jnp.asarray(self.points[ref.name])
         if isinstance(ref, ComRef):
             return self.com(ref.body)
-        return jnp.asarray(ref)
+        x = jnp.asarray(self.points[ref.name] if isinstance(ref, PointRef) else ref)
+        return vector_in_space(x) if self.structure.planar else x
 
     def joint(self, name: str) -> Joint:
-        """A joint with its directions as components (3,), where they are given by two points."""
-        joint = self.joints[name]
-        refs = {f: getattr(joint, f) for f in joint.directions}
-        refs = {f: r for f, r in refs.items() if isinstance(r, Toward)}
-        if refs:
-            joint = copy(joint)
-            for field, ref in refs.items():
-                value = self.point(ref.end) - self.point(ref.start)
-                object.__setattr__(joint, field, value)
-        return joint
+        """A joint as it moves: directions in components, in a planar mechanism its form there."""
+        joint = with_directions(self.joints[name], self.point)
+        return _form(joint, self.structure.planar)
 
     def com(self, body: str) -> Array:
         """Drawn centre of mass (3,) [m] of a body."""
         return self.point(self.bodies[body].com)
 
+    def inertia(self, body: str) -> Array:
+        """Inertia (3, 3) [kg m²] of a body about its centre of mass, global axes as drawn."""
+        return inertia_in_space(jnp.asarray(self.bodies[body].inertia))
+
     def __repr__(self) -> str:
         return mechanism_table(self)
 
     __str__ = __repr__
+
+
+def _form(joint: Joint, planar: bool) -> Joint:
+    """The joint, or in a planar mechanism its form there (validation has seen that it has one)."""
+    return (joint_in_plane(joint) or joint) if planar else joint
 
 
 def _name_points(elements: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -33,7 +34,7 @@ class Toward(eqx.Module):
 
 
 def direction(x: ArrayLike | tuple[str, str] | None) -> Any:
-    """A direction: components (3,), a pair of point names (from, to), or None."""
+    """A direction: components (3,) or (2,), a pair of point names (from, to), or None."""
     if isinstance(x, (tuple, list)) and len(x) == 2 and all(isinstance(n, str) for n in x):
         return Toward(*x)
     return x if isinstance(x, Toward) else optional_number(x)
@@ -44,7 +45,7 @@ def number(x: ArrayLike) -> Any:
     if isinstance(x, jax.Array) or (isinstance(x, np.ndarray) and x.dtype == np.float32):
         return x
     if _holds_tracers(x):
-        return jax.numpy.stack([jax.numpy.asarray(y) for y in x])
+        return jnp.stack([jnp.asarray(y) for y in x])
     try:
         return np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
@@ -57,12 +58,25 @@ def optional_number(x: ArrayLike | None) -> Any:
 
 
 def point(x: ArrayLike | str | None) -> Any:
-    """A point: the name of one, its coordinates (3,) [m], or None."""
+    """A point: the name of one, its coordinates (3,) or (2,) [m], or None."""
     if isinstance(x, str):
         return PointRef(x)
     if x is None or isinstance(x, (PointRef, ComRef)):
         return x
     return number(x)
+
+
+def vector_in_space(x: Any) -> Any:
+    """A vector (3,) from (x, y) in the plane, or from one number about z; all else as it is.
+
+    The zeros it adds are literals, so that they cost nothing where constants are folded.
+    """
+    shape = getattr(x, "shape", None)
+    if shape not in ((2,), ()):
+        return x
+    xp = np if isinstance(x, np.ndarray) else jnp
+    zeros = xp.zeros(1 if shape == (2,) else 2, x.dtype)
+    return xp.concatenate([x, zeros] if shape == (2,) else [zeros, x[None]])
 
 
 def is_concrete(x: Any) -> bool:

@@ -29,7 +29,7 @@ def mechanism_table(mech: Any) -> str:
         [
             (
                 e.name,
-                e.kind.__name__,
+                type(mech.joints[e.name]).__name__,
                 e.a,
                 e.b,
                 " ".join(_point(p) for p in mech.joints[e.name].points.values()),
@@ -45,8 +45,32 @@ def mechanism_table(mech: Any) -> str:
             for n, f in ((n, mech.forces[n]) for n in s.forces)
         ],
     )
+    lines += _section(
+        ("coupling", "type", "couples", "numbers"),
+        [
+            (n, type(c).__name__, " ".join(f"{j}[{i}]" for j, i in c.terms), _fields(c))
+            for n, c in ((n, mech.couplings[n]) for n, _ in s.couplings)
+        ],
+    )
+    lines += _section(
+        ("drive", "of", "function"),
+        [(n, _driven(mech.drives[n]), _name(mech.drives[n].function)) for n, _, _ in s.drives],
+    )
     lines += _section(("point", "as drawn [m]"), [(n, _numbers(mech.points[n])) for n in s.points])
     return "\n".join(lines)
+
+
+def _driven(drive: Any) -> str:
+    if hasattr(drive, "joint"):
+        return f"{drive.joint}[{drive.index}]"
+    return f"{drive.axis} of {_point(drive.at)} on {drive.body}"
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+_NAMES = ("a", "b", "joint", "joints", "joint_a", "joint_b", "pinion", "rack")
 
 
 def _section(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
@@ -95,7 +119,10 @@ def _law(value: Any) -> str:
 def _fields(element: Any) -> str:
     parts = []
     for name, value in vars(element).items():
-        if name in ("a", "b", "joint") or isinstance(value, PointRef) or value is None:
+        if name in _NAMES or isinstance(value, PointRef) or value is None:
+            continue
+        if hasattr(value, "__qualname__"):
+            parts.append(f"{name}={_name(value)}")
             continue
         if not jax.tree_util.all_leaves([value]):
             parts.append(f"{name}={_law(value)}")

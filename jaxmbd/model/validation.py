@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model.body import Body
+from jaxmbd.model.body import Body, settled
 from jaxmbd.model.connections import connection_problems, cut_problems, name_problems
-from jaxmbd.model.drive import Drive
-from jaxmbd.model.forces import ForceElement
-from jaxmbd.model.joints import Free, Joint, Planar, Rod, Spherical, Universal
+from jaxmbd.model.coordinate_validation import (
+    coordinate_problems,
+    coupling_problems,
+    drive_problems,
+)
+from jaxmbd.model.forces import ForceElement, SoftJoint
+from jaxmbd.model.joints import Free, Joint, Planar, Rod, Universal
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
+from jaxmbd.model.plane import drawn_in_space, is_planar, plane_problems
 
 
 def validate(
@@ -27,6 +32,7 @@ def validate(
     points: dict[str, Any],
     gravity: Any,
     cut: tuple[str, ...] | None,
+    couplings: dict[str, Any] | None = None,
 ) -> None:
     """Check a whole description.
 
@@ -34,6 +40,11 @@ def validate(
         ValueError: with all problems in one message.
     """
     found: list[str] = []
+    couplings = couplings or {}
+    if is_planar(bodies, joints, forces, points):
+        found += plane_problems(bodies, joints, forces, points, gravity)
+        parts = drawn_in_space(bodies, joints, forces, points, gravity)
+        bodies, joints, forces, points, gravity = parts
     if GROUND in bodies:
         found.append(
             "body 'ground' is the fixed body and is always there; give this one another name"
@@ -47,9 +58,17 @@ def validate(
     for name, element in forces.items():
         found += _force_problems(name, element, bodies, joints, points)
     for name, drive in drives.items():
-        found += _drive_problems(name, drive, joints)
+        found += drive_problems(name, drive, bodies, joints)
+        for field, ref in getattr(drive, "points", {}).items():
+            found += _point_problems(f"drive '{name}': {field}", ref, points)
+    for name, coupling in couplings.items():
+        found += coupling_problems(name, coupling, joints)
+        for field in ("ratio", "radius", "offset"):
+            if hasattr(coupling, field):
+                what = f"coupling '{name}': {field}"
+                found += _number_problems(what, getattr(coupling, field), ((),))
     found += _vector_problems("gravity", gravity)
-    found += name_problems(joints, forces, drives, points)
+    found += name_problems(joints, forces, drives, points, couplings)
     found += connection_problems(bodies, joints)
     found += cut_problems(bodies, joints, cut)
     if found:
@@ -62,7 +81,7 @@ def lacks_inertia(body: Any) -> bool:
     if not (is_concrete(body.mass) and is_concrete(body.inertia)):
         return True
     inertia = np.asarray(body.inertia, float)
-    eigenvalues = np.linalg.eigvalsh(inertia)
+    eigenvalues = np.linalg.eigvalsh(inertia) if inertia.ndim else inertia[None]
     return bool(body.mass == 0.0) or bool(eigenvalues[0] <= 1e-12 * eigenvalues[-1])
 
 
@@ -86,10 +105,11 @@ def _body_problems(name: str, body: Any, points: dict[str, Any]) -> list[str]:
         found.append(
             f"{what}: mass is {float(body.mass):g} kg; it must be finite and at least zero"
         )
-    if getattr(body.inertia, "shape", None) != (3, 3):
+    inertia = settled(body, planar=False).inertia
+    if getattr(inertia, "shape", None) != (3, 3):
         found.append(f"{what}: inertia must be (3, 3), or (3,) for a diagonal [kg m²]")
-    elif is_concrete(body.inertia):
-        found += _inertia_problems(what, np.asarray(body.inertia, float))
+    elif is_concrete(inertia):
+        found += _inertia_problems(what, np.asarray(inertia, float))
     return found
 
 
@@ -144,7 +164,7 @@ def _joint_problems(
     found += _missing_fields(what, joint)
     for field, ref in joint.points.items():
         found += _point_problems(f"{what}: {field}", ref, points)
-    for field in ("pitch", "length"):
+    for field in ("pitch", "length", "angle", "radius"):
         if getattr(joint, field, None) is not None:
             found += _number_problems(f"{what}: {field}", getattr(joint, field), ((),))
     for field in joint.directions:
@@ -161,6 +181,7 @@ def _joint_problems(
     if not found:
         found += _direction_problems(what, joint)
         found += _rod_problems(what, joint, points)
+        found += [f"{what}: {problem}" for problem in joint.problems()]
     return found
 
 
@@ -180,7 +201,7 @@ def _missing_fields(what: str, joint: Joint) -> list[str]:
     missing = [
         f.name
         for f in fields
-        if f.default is dataclasses.MISSING
+        if (f.default is dataclasses.MISSING or f.name == "axis")
         and f.name not in ("at_b", "x_axis")
         and getattr(joint, f.name) is None
     ]
@@ -190,7 +211,9 @@ def _missing_fields(what: str, joint: Joint) -> list[str]:
 def _number_problems(what: str, x: Any, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
     shape = getattr(x, "shape", None)
     if shape not in shapes:
-        wanted = " or ".join("one number" if s == () else f"{s[0]} numbers" for s in shapes)
+        wanted = " or ".join(
+            "one number" if s == () else f"{'×'.join(map(str, s))} numbers" for s in shapes
+        )
         found = repr(x) if shape is None else f"of shape {shape}"
         return [f"{what} is {found}; give {wanted}"]
     if is_concrete(x) and not np.all(np.isfinite(np.asarray(x))):
@@ -201,7 +224,7 @@ def _number_problems(what: str, x: Any, shapes: tuple[tuple[int, ...], ...]) -> 
 def _direction_problems(what: str, joint: Any) -> list[str]:
     pairs = {Universal: ("axis_a", "axis_b"), Planar: ("normal", "x_axis")}.get(type(joint))
     if pairs is None:
-        if getattr(joint, "axis_b", None) is not None:
+        if "axis" in joint.directions and getattr(joint, "axis_b", None) is not None:
             a, b = (getattr(joint, f) for f in ("axis", "axis_b"))
             if is_concrete(a) and is_concrete(b) and np.dot(a, b) < 0.0:
                 return [f"{what}: axis and axis_b point apart by more than 90°; turn one round"]
@@ -232,37 +255,29 @@ def _force_problems(
     what = f"force '{name}'"
     if not isinstance(element, ForceElement):
         return [f"{what} is a {type(element).__name__}; give one of jaxmbd's force elements"]
+    if isinstance(element, SoftJoint):
+        return _soft_joint_problems(name, element, bodies, points)
     found = _unknown_bodies(what, element.bodies, bodies)
     for joint in element.joints:
         if joint not in joints:
             found.append(f"{what} names the joint '{joint}', which does not exist: {list(joints)}")
-        elif isinstance(joints[joint], Rod):
-            found.append(f"{what} acts on the rod '{joint}', which has no coordinates")
-        elif hasattr(element, "index"):
-            found += _index_problems(what, element, joints[joint])
+        elif hasattr(element, "index") or not joints[joint].can_be_in_tree:
+            index = getattr(element, "index", 0)
+            found += coordinate_problems(what, joint, index, joints)
     for field, ref in element.points.items():
         found += _point_problems(f"{what}: {field}", ref, points)
     for field, shapes in element.shapes(joints).items():
         if getattr(element, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
+    return found or [f"{what}: {problem}" for problem in element.problems(joints)]
+
+
+def _soft_joint_problems(
+    name: str, element: SoftJoint, bodies: dict[str, Any], points: dict[str, Any]
+) -> list[str]:
+    what = f"force '{name}'"
+    inside = _joint_problems(name, element.replaced, bodies, points)
+    found = [f"{what}: replaced: {problem}" for problem in inside]
+    for field, shapes in element.shapes({}).items():
+        found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
     return found
-
-
-def _index_problems(what: str, element: Any, joint: Any) -> list[str]:
-    if isinstance(joint, (Spherical, Free)):
-        return [f"{what} acts on one coordinate of '{element.joint}', whose q is a quaternion"]
-    if not 0 <= element.index < joint.nv:
-        return [
-            f"{what}: index {element.index} is outside the {joint.nv} coordinates of "
-            f"'{element.joint}'"
-        ]
-    return []
-
-
-def _drive_problems(name: str, drive: Any, joints: dict[str, Any]) -> list[str]:
-    what = f"drive '{name}'"
-    if not isinstance(drive, Drive):
-        return [f"{what} is a {type(drive).__name__}; give a Drive"]
-    if drive.joint not in joints:
-        return [f"{what} names the joint '{drive.joint}', which does not exist: {list(joints)}"]
-    return _index_problems(what, drive, joints[drive.joint])

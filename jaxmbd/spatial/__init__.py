@@ -1,1 +1,25 @@
 """Rotations and small factorisations: pure functions of arrays, with no mechanism in sight."""
+
+from jaxmbd.spatial.euler_bryant import (
+    Angles,
+    bryant_angles,
+    bryant_rates,
+    bryant_rotation,
+    bryant_velocity,
+    euler_angles,
+    euler_rates,
+    euler_rotation,
+    euler_velocity,
+)
+
+__all__ = [
+    "Angles",
+    "bryant_angles",
+    "bryant_rates",
+    "bryant_rotation",
+    "bryant_velocity",
+    "euler_angles",
+    "euler_rates",
+    "euler_rotation",
+    "euler_velocity",
+]

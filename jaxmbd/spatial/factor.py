@@ -70,14 +70,17 @@ def ldlt_rank_revealing(
     `A` is scaled to a unit diagonal first, so a pivot is the squared sine of the angle between a
     row and the span of those before it. Where that is below `tolerance` the row is redundant:
     its pivot is set to one and its column to zero, exactly as a semidefinite matrix demands. So is
-    a row that is rounding beside the others (a planar loop's moment rows).
+    a row that is rounding beside the others (a planar loop's moment rows), or so short beside them
+    that half of its digits are (a row that vanishes at a singular position, next to it): in double
+    precision one shorter than 1.5e-8 of the longest.
 
     Returns:
         `L` (n, n) of the matrix itself, `D` (n,), and `kept` (n,), false for redundant rows.
     """
     n = a.shape[0]
     diagonal = jnp.asarray(jnp.diagonal(a))
-    noise = (64.0 * float(jnp.finfo(a.dtype).eps)) ** 2 * jnp.max(diagonal)
+    # Entries are squares of the rows'. Single precision has no digits to give away.
+    noise = min(float(jnp.finfo(a.dtype).eps), 1e-10) * jnp.max(diagonal)
     real = diagonal > noise
     scale = jnp.sqrt(jnp.asarray(jnp.where(real, diagonal, 1.0)))
     s = jnp.where(real[:, None] & real[None, :], a / (scale[:, None] * scale[None, :]), 0.0)

@@ -141,6 +141,22 @@ def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return _unless_opposed(4.0 * vee(r), 1.0 + r[0, 0] + r[1, 1] + r[2, 2])
 
 
+def rotation_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """Angle in [0, π] along the axis of `r`: ``2 arctan2(|e|, e0) e/|e|`` of its Euler parameters.
+
+    Regular up to half a turn, where its sense is undetermined.
+    """
+    p = quaternion_from_matrix(r)
+    square = p[1:] @ p[1:]
+    small = square < 1e-8
+    size = jnp.sqrt(jnp.where(small, 1.0, square))
+    # arcsin(s)/s = 1 + s²/6 + 3 s⁴/40 + …
+    ratio = jnp.where(
+        small, 2.0 + square / 3.0 + 0.15 * square * square, 2.0 * jnp.arctan2(size, p[0]) / size
+    )
+    return ratio * p[1:]
+
+
 def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
     """``2 tan(angle/2)`` along ``a × b``: zero only where the unit vectors agree in sense too."""
     return _unless_opposed(2.0 * cross(a, b), 1.0 + jnp.dot(a, b))

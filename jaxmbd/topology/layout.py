@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -10,10 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmbd.model.joints import Rod
 from jaxmbd.model.mechanism import Edge, Mechanism, Structure
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.topology.spanning_tree import Tree, cumulative_freedom, spanning_tree
+from jaxmbd.topology.spanning_tree import (
+    Tree,
+    cumulative_freedom,
+    held_coordinates,
+    spanning_tree,
+)
 
 
 class Place(NamedTuple):
@@ -34,8 +38,9 @@ class Topology:
         tree: the joint that carries each body, in the same order.
         reversed_: whether that joint runs from the child to the parent as declared.
         cut: joints that are constraint rows (rods among them), as declared.
-        drives: names of the drives, whose rows follow the cut joints'.
-        layout: joint or drive name to `Place`.
+        couplings: names of the couplings, whose rows follow the cut joints'.
+        drives: names of the drives, whose rows come last.
+        layout: joint, coupling or drive name to `Place`.
         nq, nv, nc: numbers of coordinates, speeds and constraint rows.
         support: for each body the indices in v of the joints between it and the ground.
         light: bodies known to lack inertia.
@@ -51,6 +56,7 @@ class Topology:
     tree: tuple[str, ...]
     reversed_: tuple[bool, ...]
     cut: tuple[str, ...]
+    couplings: tuple[str, ...]
     drives: tuple[str, ...]
     layout: Mapping[str, Place]
     nq: int
@@ -81,10 +87,11 @@ class Topology:
             lines.append(
                 f"  {i + 1:2d} {parent} -> {body} by {self.tree[i]} {q}, CDOF {self.cdof[body]}"
             )
-        for name in (*self.cut, *self.drives):
+        kinds = (("cut", self.cut), ("coupling", self.couplings), ("drive", self.drives))
+        for kind, name in ((k, n) for k, names in kinds for n in names):
             rows = self.layout[name].rows
             assert rows is not None
-            lines.append(f"  cut {name}: rows[{rows.start}:{rows.stop}]")
+            lines.append(f"  {kind} {name}: rows[{rows.start}:{rows.stop}]")
         return "\n".join(lines)
 
 
@@ -118,20 +125,18 @@ def _topology(structure: Structure) -> Topology:
     for edge in cut:
         layout[edge.name] = Place(None, None, slice(nc, nc + len(edge.kind.rows)))
         nc += len(edge.kind.rows)
-    for name, joint, _ in structure.drives:
-        if joint not in carried:
-            raise ValueError(
-                f"drive '{name}' is on the cut joint '{joint}'; name other cuts with cut=, for "
-                f"example without '{joint}' among {[e.name for e in cut]}"
-            )
+    _check_carried(structure, carried, [e.name for e in cut])
+    row_names, row_kinds = _row_names(cut), tuple(k for e in cut for k in e.kind.rows)
+    for name, kind in _coordinate_rows(structure, edges):
         layout[name] = Place(None, None, slice(nc, nc + 1))
-        nc += 1
+        row_names, row_kinds, nc = (*row_names, name), (*row_kinds, kind), nc + 1
     return Topology(
         bodies=bodies,
         parent=parent,
         tree=tuple(e.name for e in edges),
         reversed_=tuple(e.a == b for b, e in zip(bodies, edges, strict=True)),
         cut=tuple(e.name for e in cut),
+        couplings=tuple(name for name, _ in structure.couplings),
         drives=tuple(name for name, _, _ in structure.drives),
         layout=MappingProxyType(layout),
         nq=nq,
@@ -139,14 +144,34 @@ def _topology(structure: Structure) -> Topology:
         nc=nc,
         support=_support(parent, edges, layout),
         cdof=MappingProxyType(cumulative_freedom(tree)),
-        row_names=_row_names(cut) + tuple(n for n, _, _ in structure.drives),
-        row_kinds=tuple(k for e in cut for k in e.kind.rows) + ("force",) * len(structure.drives),
+        row_names=row_names,
+        row_kinds=row_kinds,
         speed_names=tuple(
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
         light=structure.light,
     )
+
+
+def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> None:
+    """Refuse drives and couplings of joints that are cut."""
+    for name, joint in held_coordinates(structure):
+        if joint not in carried:
+            kind = "coupling" if name in dict(structure.couplings) else "drive"
+            raise ValueError(
+                f"{kind} '{name}' is on the cut joint '{joint}'; name other cuts with cut=, for "
+                f"example without '{joint}' among {cut}"
+            )
+
+
+def _coordinate_rows(structure: Structure, edges: list[Edge]) -> Iterator[tuple[str, str]]:
+    """Name and kind of the rows of couplings and drives: an angle's multiplier is a moment."""
+    speeds = {e.name: e.kind.speeds for e in edges}
+    last = [(name, *terms[-1]) for name, terms in structure.couplings]
+    for name, joint, index in [*last, *structure.drives]:
+        angle = joint is not None and speeds[joint][index] == "angle"
+        yield name, "moment" if angle else "force"
 
 
 def neutral(mech: Mechanism) -> np.ndarray:
@@ -201,12 +226,11 @@ def _support(
 def _row_names(cut: tuple[Edge, ...]) -> tuple[str, ...]:
     names = []
     for edge in cut:
-        kinds = edge.kind.rows
-        if issubclass(edge.kind, Rod):
-            names.append(f"{edge.name} length")
+        if edge.kind.row_texts:
+            names += [f"{edge.name} {text}" for text in edge.kind.row_texts]
             continue
         count = {"force": 0, "moment": 0}
-        for kind in kinds:
+        for kind in edge.kind.rows:
             count[kind] += 1
             names.append(f"{edge.name} {kind} {count[kind]}")
     return tuple(names)

@@ -24,7 +24,7 @@ def spanning_tree(structure: Structure) -> Tree:
     constraint rows is taken, and of those the one that cuts the joints declared last. Small graphs
     are searched whole. In large ones the tree of shortest paths from the ground, weighted by joint
     freedom, makes the largest CDOF least, and exchanges of one joint for another then lower the
-    number of rows.
+    number of rows. Joints that are driven or coupled are kept in the tree before all this.
 
     Raises:
         ValueError: where the user's `cut` leaves a loop or cuts a body off.
@@ -43,23 +43,47 @@ def spanning_tree(structure: Structure) -> Tree:
             )
         return tree
     tree = _shortest_paths(structure, edges)
+    held = {joint for _, joint in held_coordinates(structure)}
     if math.comb(len(edges), len(tree)) <= _SEARCHED:
-        return _best_of_all(structure, edges, len(tree))
-    return _fewer_rows(structure, tree, edges)
+        return _best_of_all(structure, edges, len(tree), held)
+    return _fewer_rows(structure, _with_held(structure, tree, edges, held), edges, held)
 
 
-def _best_of_all(structure: Structure, edges: list[Edge], size: int) -> Tree:
+def held_coordinates(structure: Structure) -> list[tuple[str, str]]:
+    """Couplings and drives, each with a joint whose coordinate it takes."""
+    coupled = [(name, joint) for name, terms in structure.couplings for joint, _ in terms]
+    return coupled + [(name, joint) for name, joint, _ in structure.drives if joint is not None]
+
+
+def _best_of_all(structure: Structure, edges: list[Edge], size: int, held: set[str]) -> Tree:
     """The best tree of all, by going through every choice of cut joints."""
 
-    def rank(kept: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]] | None:
+    def rank(kept: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]] | None:
         tree = _shortest_paths(structure, [edges[i] for i in kept])
         if len(tree) < size:
             return None
         freedom = sum(edges[i].kind.nv for i in kept)
-        return max(cumulative_freedom(tree).values()), freedom, kept
+        lost = len(held) - sum(edges[i].name in held for i in kept)
+        return lost, max(cumulative_freedom(tree).values()), freedom, kept
 
     ranks = filter(None, map(rank, itertools.combinations(range(len(edges)), size)))
-    return _shortest_paths(structure, [edges[i] for i in min(ranks)[2]])
+    return _shortest_paths(structure, [edges[i] for i in min(ranks)[3]])
+
+
+def _with_held(structure: Structure, tree: Tree, edges: list[Edge], held: set[str]) -> Tree:
+    """Take the held joints into the tree, each for the joint that leaves the least CDOF."""
+    for edge in edges:
+        if edge.name not in held or edge in tree.values():
+            continue
+        trials = []
+        for old in tree.values():
+            kept = [e for e in edges if e == edge or (e in tree.values() and e != old)]
+            trial = _shortest_paths(structure, kept)
+            if old.name not in held and len(trial) == len(tree):
+                trials.append(trial)
+        if trials:
+            tree = min(trials, key=lambda t: max(cumulative_freedom(t).values()))
+    return tree
 
 
 def cumulative_freedom(tree: Tree) -> dict[str, int]:
@@ -101,7 +125,7 @@ def _shortest_paths(structure: Structure, edges: list[Edge]) -> Tree:
     return tree
 
 
-def _fewer_rows(structure: Structure, tree: Tree, edges: list[Edge]) -> Tree:
+def _fewer_rows(structure: Structure, tree: Tree, edges: list[Edge], held: set[str]) -> Tree:
     """Exchange tree joints for ones of less freedom while the largest CDOF stays."""
     largest = max(cumulative_freedom(tree).values())
     improved = True
@@ -109,7 +133,8 @@ def _fewer_rows(structure: Structure, tree: Tree, edges: list[Edge]) -> Tree:
         improved = False
         carrying = list(tree.values())
         for edge in (e for e in edges if e not in carrying):
-            for old in (e for e in carrying if e.kind.nv > edge.kind.nv):
+            loose = [e for e in carrying if e.kind.nv > edge.kind.nv and e.name not in held]
+            for old in loose:
                 kept = [e for e in edges if e == edge or (e in carrying and e != old)]
                 trial = _shortest_paths(structure, kept)
                 if len(trial) < len(tree) or max(cumulative_freedom(trial).values()) > largest:

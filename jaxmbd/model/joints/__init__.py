@@ -5,7 +5,12 @@ from jaxmbd.model.joints.cylindrical import Cylindrical
 from jaxmbd.model.joints.fixed import Fixed
 from jaxmbd.model.joints.free import Free
 from jaxmbd.model.joints.helical import Helical
+from jaxmbd.model.joints.parallel_axes import ParallelAxes
+from jaxmbd.model.joints.perpendicular_axes import PerpendicularAxes
 from jaxmbd.model.joints.planar import Planar
+from jaxmbd.model.joints.point_on_curve import Cam, PointOnCurve
+from jaxmbd.model.joints.point_on_line import PointOnLine
+from jaxmbd.model.joints.point_on_plane import PointOnPlane
 from jaxmbd.model.joints.prismatic import Prismatic
 from jaxmbd.model.joints.revolute import Revolute
 from jaxmbd.model.joints.rod import Rod
@@ -25,6 +30,12 @@ JOINT_TYPES: dict[str, type[Joint]] = {
         Free,
         Fixed,
         Rod,
+        PointOnLine,
+        PointOnPlane,
+        PointOnCurve,
+        Cam,
+        ParallelAxes,
+        PerpendicularAxes,
     )
 }
 

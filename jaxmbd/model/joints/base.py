@@ -15,14 +15,16 @@ Force rows come before moment rows.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from copy import copy
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import direction, point
+from jaxmbd.model.numbers import Toward, direction, point
 from jaxmbd.spatial.rotations import alignment, perpendicular_pair, rotation_between, unit
 
 
@@ -38,6 +40,8 @@ class Joint(eqx.Module):
     """Kind of each speed: "angle" [rad/s] or "travel" [m/s]."""
     rows: ClassVar[tuple[str, ...]]
     """Kind of each constraint row: "force" [N, m] or "moment" [N·m, rad]."""
+    row_texts: ClassVar[tuple[str, ...]] = ()
+    """What to call the rows, where not "force 1", "moment 1" and so on."""
     coordinates_text: ClassVar[str] = ""
     can_be_cut: ClassVar[bool] = True
     can_be_in_tree: ClassVar[bool] = True
@@ -45,6 +49,8 @@ class Joint(eqx.Module):
     """Whether the subspace depends on q."""
     directions: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that are directions and must not be zero."""
+    serves_in_plane: ClassVar[bool] = False
+    """Whether it serves as it is in a planar mechanism; others have a form in `in_plane`."""
 
     @property
     def points(self) -> dict[str, Any]:
@@ -62,6 +68,10 @@ class Joint(eqx.Module):
         """The joint point on `b`; the same as on `a` unless the halves are drawn apart."""
         other = self.at_b  # type: ignore[attr-defined]
         return self.point_a if other is None else other
+
+    def problems(self) -> list[str]:
+        """What is wrong with its own numbers and functions, each with the cure."""
+        return []
 
     def neutral(self) -> np.ndarray:
         """Coordinates (nq,) as drawn."""
@@ -98,6 +108,20 @@ class Joint(eqx.Module):
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         """(6, rows) ``[n; f]`` at b's point, world axes: the joint's constraint wrenches."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
+
+
+J = TypeVar("J", bound=Joint)
+
+
+def with_directions(joint: J, drawn: Callable[[str], Array]) -> J:
+    """`joint` with the directions given by two points as components (3,); `drawn` finds a point."""
+    refs = {f: getattr(joint, f) for f in joint.directions}
+    refs = {f: r for f, r in refs.items() if isinstance(r, Toward)}
+    if refs:
+        joint = copy(joint)
+        for field, ref in refs.items():
+            object.__setattr__(joint, field, drawn(ref.end) - drawn(ref.start))
+    return joint
 
 
 class AxisJoint(Joint):

@@ -25,7 +25,8 @@ class Planar(Joint):
     """Motion in the plane through `at` normal to `normal`: q = (angle [rad], x [m], y [m]).
 
     x is measured along `x_axis` (made perpendicular to the normal), y along ``normal × x_axis``,
-    both fixed in a. As a cut joint: one force row (the normal), two moment rows.
+    both fixed in a. As a cut joint: one force row (the normal), two moment rows. In a planar
+    mechanism the plane is xy, without `normal`, and it has no rows: the body moves freely.
 
     Attributes:
         a, b: names of the connected bodies.
@@ -56,12 +57,12 @@ class Planar(Joint):
     directions: ClassVar[tuple[str, ...]] = ("normal", "x_axis")
 
     def __init__(
-        self, a: str, b: str, at: Any, normal: Any, x_axis: Any = None, *, at_b: Any = None
+        self, a: str, b: str, at: Any, normal: Any = None, x_axis: Any = None, *, at_b: Any = None
     ):
         self.a, self.b = a, b
         self.at, self.at_b = point(at), point(at_b)
         self.normal = direction(normal)
-        if x_axis is None:
+        if x_axis is None and normal is not None:
             if not is_concrete(self.normal):
                 raise ValueError(
                     f"planar joint {a} - {b}: its normal is traced, so the direction of its first "

@@ -14,7 +14,8 @@ from jaxmbd.spatial.rotations import gibbs_vector
 class Prismatic(AxisJoint):
     """One translation along `axis`: q is the travel [m] of b relative to a.
 
-    As a cut joint: two force rows (perpendicular to the axis), three moment rows (world axes).
+    As a cut joint: two force rows (perpendicular to the axis), three moment rows (world axes). In
+    a planar mechanism `axis` is (2,), and it has one force row and one moment row.
 
     Example:
         >>> import jaxmbd as mbd

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.base import AxisJoint, wrench_columns
+from jaxmbd.model.numbers import direction
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
 class Revolute(AxisJoint):
     """One rotation about `axis` through `at`: q is the angle [rad] of b relative to a.
 
-    As a cut joint: three force rows (world axes), two moment rows (perpendicular to the axis).
+    As a cut joint: three force rows (world axes), two moment rows (perpendicular to the axis). In
+    a planar mechanism it turns about z, without `axis`, and has two force rows.
 
     Example:
         >>> import jaxmbd as mbd
         >>> mbd.Revolute("ground", "arm", at=(0, 0, 0), axis=(0, 0, 1)).nv
         1
     """
+
+    axis: Any = eqx.field(converter=direction, default=None)
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1

@@ -37,8 +37,10 @@ class Rod(Joint):
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("force",)
+    row_texts: ClassVar[tuple[str, ...]] = ("length",)
     coordinates_text: ClassVar[str] = "none: a constraint row"
     can_be_in_tree: ClassVar[bool] = False
+    serves_in_plane: ClassVar[bool] = True
 
     @property
     def point_a(self) -> Any:

@@ -1,0 +1,145 @@
+"""Couplings: conditions between joint coordinates, a gear or a rack and pinion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.numbers import number
+
+Term = tuple[str, int]
+"""A joint, and which of its coordinates."""
+
+
+class BaseCoupling(eqx.Module):
+    """A row ``f(q1, q2, …) = 0`` between coordinates of tree joints.
+
+    Its multiplier λ puts the effort ``λ ∂f/∂q_i`` on each of them.
+    """
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The coordinates that it couples."""
+        raise NotImplementedError
+
+    def condition(self, q: Array) -> Array:
+        """``f`` for the coordinates of `terms` (n,)."""
+        raise NotImplementedError
+
+    def slope(self, q: Array) -> Array:
+        """``∂f/∂q`` (n,)."""
+        return jax.jacfwd(self.condition)(q)
+
+    def curvature(self, q: Array, v: Array) -> Array:
+        """``vᵀ (∂²f/∂q²) v``, the part of f̈ that the speeds `v` (n,) alone give."""
+        return jax.jvp(lambda x: self.slope(x) @ v, (q,), (v,))[1]
+
+
+class Gear(BaseCoupling):
+    """Two joint coordinates in a fixed ratio: ``q_b − ratio · q_a = offset``.
+
+    For angles about axes of the same sense, a pair of external gears of radii r_a and r_b has the
+    ratio −r_a/r_b, a belt +r_a/r_b. λ is the effort on `joint_b` along +q_b [N·m or N];
+    `joint_a` has −ratio · λ.
+
+    Attributes:
+        joint_a, joint_b: names of the two joints; they stay in the tree.
+        ratio: of q_b to q_a; negative where they turn against each other.
+        offset: of q_b as drawn [rad or m]; zero where it is drawn in mesh.
+        index_a, index_b: which coordinate of each joint.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Gear("input", "output", ratio=-0.5).terms
+        (('input', 0), ('output', 0))
+    """
+
+    joint_a: str = eqx.field(static=True)
+    joint_b: str = eqx.field(static=True)
+    ratio: Any = eqx.field(converter=number)
+    offset: Any = eqx.field(converter=number, default=0.0)
+    index_a: int = eqx.field(static=True, default=0)
+    index_b: int = eqx.field(static=True, default=0)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Those of `joint_a` and `joint_b`."""
+        return (self.joint_a, self.index_a), (self.joint_b, self.index_b)
+
+    def condition(self, q: Array) -> Array:
+        """``q_b − ratio · q_a − offset``."""
+        return q[1] - self.ratio * q[0] - self.offset
+
+
+class RackAndPinion(BaseCoupling):
+    """A pinion's angle and its rack's travel: ``x − radius · φ = offset``.
+
+    λ is the force on the rack along +x [N]; the pinion has the torque −radius · λ.
+
+    Attributes:
+        pinion: name of the pinion's joint, whose coordinate is an angle [rad].
+        rack: name of the rack's joint, whose coordinate is a travel [m].
+        radius: of the pinion [m]; negative where a positive angle moves the rack backward.
+        offset: of the rack as drawn [m].
+        index_pinion, index_rack: which coordinate of each joint.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.RackAndPinion("pinion", "rack", radius=0.012).terms
+        (('pinion', 0), ('rack', 0))
+    """
+
+    pinion: str = eqx.field(static=True)
+    rack: str = eqx.field(static=True)
+    radius: Any = eqx.field(converter=number)
+    offset: Any = eqx.field(converter=number, default=0.0)
+    index_pinion: int = eqx.field(static=True, default=0)
+    index_rack: int = eqx.field(static=True, default=0)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The pinion's angle and the rack's travel."""
+        return (self.pinion, self.index_pinion), (self.rack, self.index_rack)
+
+    def condition(self, q: Array) -> Array:
+        """``x − radius · φ − offset``."""
+        return q[1] - self.radius * q[0] - self.offset
+
+
+class Coupling(BaseCoupling):
+    """Any condition between joint coordinates: ``function(q, params) = 0``.
+
+    Attributes:
+        joints: names of the joints, or pairs (name, which coordinate), in the order of `q`.
+        function: ``function(q, params)`` → one number, for the coordinates (n,) [rad or m]; twice
+            differentiable. A differential is ``q[0] + q[1] - 2 * q[2]``.
+        params: a pytree of numbers handed to `function`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.Coupling(("left", "right", "case"), lambda q, p: q[0] + q[1] - 2.0 * q[2]).terms
+        (('left', 0), ('right', 0), ('case', 0))
+    """
+
+    joints: tuple[Any, ...] = eqx.field(static=True, converter=tuple)
+    function: Callable[[Array, Any], Array] = eqx.field(static=True, metadata={"function": True})
+    params: Any = None
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Those of `joints`, the first of each where none is given."""
+        return tuple((j, 0) if isinstance(j, str) else tuple(j) for j in self.joints)
+
+    def condition(self, q: Array) -> Array:
+        """``function(q, params)``."""
+        return jnp.asarray(self.function(q, self.params))
+
+
+COUPLING_TYPES: dict[str, type[BaseCoupling]] = {
+    cls.__name__: cls for cls in (Gear, RackAndPinion, Coupling)
+}

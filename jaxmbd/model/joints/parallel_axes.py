@@ -1,0 +1,67 @@
+"""The parallel-axes constraint."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.joints.base import Joint, wrench_columns
+from jaxmbd.model.numbers import GROUND, ComRef, direction
+from jaxmbd.spatial.rotations import alignment, perpendicular_pair, unit
+
+
+class ParallelAxes(Joint):
+    """Two axes stay parallel, and in the same sense: two moment rows; never a tree joint.
+
+    The moment rows of a revolute joint, without its point: ``e1 · ρ = e2 · ρ = 0`` for the rotation
+    vector ρ, to first order, from a's axis to b's, with e1 and e2 fixed in a, perpendicular to it.
+
+    Attributes:
+        a, b: names of the connected bodies.
+        axis: direction fixed in a, and in b where `axis_b` is not given: (3,) as drawn, or a pair
+            of point names.
+        axis_b: the half on `b` where it is drawn apart from the half on `a`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.ParallelAxes("ground", "platform", axis=(0, 0, 1)).rows
+        ('moment', 'moment')
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    axis: Any = eqx.field(converter=direction)
+    axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
+
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 4
+    rows: ClassVar[tuple[str, ...]] = ("moment",) * 2
+    coordinates_text: ClassVar[str] = "none: constraint rows"
+    can_be_in_tree: ClassVar[bool] = False
+    directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
+
+    @property
+    def point_a(self) -> Any:
+        return ComRef(self.a if self.b == GROUND else self.b)
+
+    @property
+    def point_b(self) -> Any:
+        return self.point_a
+
+    def _basis(self, r_a: Array) -> tuple[Array, Array, Array]:
+        axis = unit(jnp.asarray(self.axis))
+        e1, e2 = perpendicular_pair(axis)
+        return r_a @ axis, r_a @ e1, r_a @ e2
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        axis, e1, e2 = self._basis(r_a)
+        other = self.axis if self.axis_b is None else self.axis_b
+        rho = alignment(axis, r_b @ unit(jnp.asarray(other)))
+        return jnp.stack([e1 @ rho, e2 @ rho])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        _, e1, e2 = self._basis(r_a)
+        return wrench_columns([e1, e2], [jnp.zeros_like(e1)] * 2)

@@ -1,0 +1,224 @@
+"""Constraints by a curve: a point that follows it, and a cam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.model.joints.base import Joint, wrench_columns
+from jaxmbd.model.numbers import direction, number, point
+from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
+
+Curve = Callable[[Array, Any], Array]
+"""``curve(u, params)`` → a point (3,) [m] from a's joint point, in global axes as drawn."""
+
+_NEWTON_STEPS = 8
+
+
+def curve_derivatives(curve: Curve, u: Array, params: Any) -> tuple[Array, Array, Array]:
+    """``c(u)``, ``c'(u)`` and ``c''(u)``, (3,) each."""
+    one = jnp.ones_like(u)
+
+    def value_rate(s: Array) -> tuple[Array, Array]:
+        return jax.jvp(lambda w: jnp.asarray(curve(w, params)), (s,), (one,))
+
+    (value, rate), (_, second) = jax.jvp(value_rate, (u,), (one,))
+    return value, rate, second
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def nearest_parameter(
+    curve: Curve, search: tuple[float, float, int], x: Array, params: Any
+) -> Array:
+    """The parameter u of the point of a curve that is nearest to `x` (3,).
+
+    ``F(u) = (c(u) − x) · c'(u) = 0`` by Newton's method, from the nearest of the points at equally
+    spaced parameters. Where ``F' = c'·c' + (c − x)·c''`` is small (`x` near the centre of
+    curvature) ``c'·c'`` stands in for it.
+
+    Args:
+        curve: the curve.
+        search: first and last parameter, and how many points are tried.
+        x: a point, in the curve's axes [m].
+        params: of the curve.
+    """
+    start, end, count = search
+    trials = np.linspace(start, end, count)
+    away = [jnp.asarray(curve(jnp.asarray(s, x.dtype), params)) - x for s in trials]
+    nearest = jnp.argmin(jnp.stack([a @ a for a in away]))
+    u = jnp.asarray(trials, x.dtype)[nearest]
+
+    def step(_: Any, u: Array) -> Array:
+        value, rate, second = curve_derivatives(curve, u, params)
+        speed = rate @ rate
+        slope = speed + (value - x) @ second
+        slope = jnp.where(slope > 0.05 * speed, slope, speed)
+        # A step longer than the spacing of the trials would leave the nearest arc.
+        reach = (end - start) / (count - 1)
+        return u - jnp.clip((value - x) @ rate / slope, -reach, reach)
+
+    return lax.fori_loop(0, _NEWTON_STEPS, step, u)
+
+
+@nearest_parameter.defjvp
+def _nearest_parameter_jvp(curve: Curve, search: Any, primals: Any, tangents: Any) -> Any:
+    """``F' u̇ = −(∂F/∂x ẋ + ∂F/∂params ṗ)`` at the solution."""
+    x, params = primals
+    u = nearest_parameter(curve, search, x, params)
+
+    def condition(x: Array, params: Any) -> Array:
+        value, rate, _ = curve_derivatives(curve, u, params)
+        return (value - x) @ rate
+
+    _, change = jax.jvp(condition, primals, tangents)
+    value, rate, second = curve_derivatives(curve, u, params)
+    return u, -change / (rate @ rate + (value - x) @ second)
+
+
+class _CurveJoint(Joint):
+    """A point of b and a curve fixed in a: what its two types share."""
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at_a: Any = eqx.field(converter=point)
+    at_b: Any = eqx.field(converter=point)
+    curve: Curve = eqx.field(static=True, metadata={"function": True})
+    params: Any = None
+    interval: tuple[float, float] = eqx.field(static=True, default=(0.0, 2.0 * np.pi), kw_only=True)
+    samples: int = eqx.field(static=True, default=32, kw_only=True)
+
+    nq: ClassVar[int] = 0
+    can_be_in_tree: ClassVar[bool] = False
+
+    @property
+    def point_a(self) -> Any:
+        return self.at_a
+
+    @property
+    def point_b(self) -> Any:
+        return self.at_b
+
+    def problems(self) -> list[str]:
+        if not callable(self.curve):
+            return [f"curve is {self.curve!r}; give a function of (u, params)"]
+        first, last = self.interval
+        if not (first < last and np.all(np.isfinite(self.interval))):
+            return [f"interval is {self.interval}; give (first, last), increasing and finite"]
+        if self.samples < 3:
+            return [f"samples is {self.samples}; give at least 3"]
+        found = np.shape(jax.eval_shape(self.curve, np.zeros(()), self.params))
+        if found != (3,):
+            return [f"curve gives numbers of shape {found}; it must give a point (3,)"]
+        return []
+
+    def foot(self, x: Array) -> tuple[Array, Array]:
+        """The nearest point of the curve to `x`, and the unit tangent there, in a's axes."""
+        search = (*self.interval, self.samples)
+        u = nearest_parameter(self.curve, search, x, self.params)
+        value, rate, _ = curve_derivatives(self.curve, u, self.params)
+        return value, unit(rate)
+
+
+class PointOnCurve(_CurveJoint):
+    """A point of b stays on a curve fixed in a: two force rows; never a tree joint.
+
+    ``e1 · (x − c(u)) = e2 · (x − c(u)) = 0`` for b's point x, with e1 and e2 perpendicular to the
+    curve's tangent. The parameter u is no coordinate: it is that of the curve's nearest point,
+    ``(c(u) − x) · c'(u) = 0``, with its derivatives from that condition. The nearest point is
+    unique as long as b's point is nearer to the curve than the curve's centre of curvature and its
+    other branches, so a curve must not cross itself where the point passes.
+
+    Attributes:
+        a, b: names of the connected bodies.
+        at_a: origin of the curve, a point of a, (3,) [m] as drawn or the name of a point.
+        at_b: the point of b, as drawn.
+        curve: ``curve(u, params)`` → (3,) [m] from `at_a`, in global axes as drawn, with
+            ``c'(u) ≠ 0``; twice differentiable, and a little beyond the interval's ends too.
+        params: a pytree of numbers handed to `curve`.
+        interval: the parameters (first, last) that are searched; by default one turn, (0, 2π).
+        samples: how many points of the interval the search starts from.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> def helix(u, pitch):
+        ...     return jnp.stack([jnp.cos(u), jnp.sin(u), pitch * u])
+        >>> slot = mbd.PointOnCurve("ground", "bead", (0, 0, 0), (1, 0, 0), helix, 0.1)
+        >>> slot.rows
+        ('force', 'force')
+    """
+
+    nv: ClassVar[int] = 4
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 2
+    coordinates_text: ClassVar[str] = "none: constraint rows"
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        x = r_a.T @ d
+        foot, tangent = self.foot(x)
+        e1, e2 = perpendicular_pair(tangent)
+        return jnp.stack([e1 @ (x - foot), e2 @ (x - foot)])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        e1, e2 = perpendicular_pair(self.foot(r_a.T @ d)[1])
+        return wrench_columns([jnp.zeros_like(e1)] * 2, [r_a @ e1, r_a @ e2])
+
+
+class Cam(_CurveJoint):
+    """A cam: a point of b, or a roller about it, stays on a plane curve of a; one force row.
+
+    ``n · (x − c(u)) = radius`` with n the curve's normal in its plane, at the point c(u) nearest to
+    b's point x: the signed distance, whose gradient is n. For a curve that runs counterclockwise
+    about `normal` n points outward, and the multiplier [N] is positive where the cam pushes the
+    follower. It holds the follower on both sides: a negative multiplier says that a real one lifts
+    off. Motion along `normal` is left free.
+
+    Attributes:
+        a, b: names of the cam's body and of the follower's.
+        at_a: origin of the curve, a point of a, (3,) [m] as drawn or the name of a point.
+        at_b: the follower's point (the roller's centre) as drawn.
+        curve: ``curve(u, params)`` → (3,) [m] from `at_a`, in global axes as drawn, in a plane
+            perpendicular to `normal`; see `PointOnCurve`.
+        params: a pytree of numbers handed to `curve`.
+        normal: of the curve's plane, as drawn, (3,), or the names of two points.
+        radius: of the roller [m]; zero for a knife edge.
+        interval, samples: see `PointOnCurve`.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> def circle(u, p):
+        ...     return jnp.stack([p["shift"] + p["r"] * jnp.cos(u), p["r"] * jnp.sin(u), 0.0 * u])
+        >>> cam = mbd.Cam("shaft", "valve", (0, 0, 0), (0, 0.5, 0), circle,
+        ...               {"r": 0.5, "shift": 0.1}, normal=(0, 0, 1), radius=0.05)
+        >>> cam.rows
+        ('force',)
+    """
+
+    normal: Any = eqx.field(converter=direction, default=(0.0, 0.0, 1.0), kw_only=True)
+    radius: Any = eqx.field(converter=number, default=0.0, kw_only=True)
+
+    nv: ClassVar[int] = 5
+    rows: ClassVar[tuple[str, ...]] = ("force",)
+    coordinates_text: ClassVar[str] = "none: a constraint row"
+    directions: ClassVar[tuple[str, ...]] = ("normal",)
+
+    def _outward(self, x: Array) -> tuple[Array, Array]:
+        """Foot point, and the outward normal there, for a point in a's axes."""
+        axis = unit(jnp.asarray(self.normal))
+        in_plane = x - (axis @ x) * axis
+        foot, tangent = self.foot(in_plane)
+        return foot, cross(tangent, axis)
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        x = r_a.T @ d
+        foot, outward = self._outward(x)
+        return (outward @ (x - foot) - self.radius)[None]
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        force = r_a @ self._outward(r_a.T @ d)[1]
+        return wrench_columns([jnp.zeros_like(force)], [force])

@@ -1,0 +1,59 @@
+"""The point-on-line constraint."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.joints.base import Joint, wrench_columns
+from jaxmbd.model.numbers import direction, point
+from jaxmbd.spatial.rotations import perpendicular_pair, unit
+
+
+class PointOnLine(Joint):
+    """A point of b stays on a line fixed in a: two force rows; never a tree joint.
+
+    ``e1 · d = e2 · d = 0`` for the vector d from `at` to b's point, with e1 and e2 fixed in a,
+    perpendicular to the line. In a plane normal to the line it is a revolute joint without the
+    three rows that are redundant there.
+
+    Attributes:
+        a, b: names of the connected bodies.
+        at: a point of the line, (3,) [m] as drawn or the name of a point; b's point too, where
+            `at_b` is not given.
+        axis: direction of the line as drawn, (3,), or the names of two points (from, to).
+        at_b: b's point as drawn, where it is another.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.PointOnLine("ground", "pin", at=(0.1, 0, 0), axis=(1, 0, 0)).rows
+        ('force', 'force')
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    axis: Any = eqx.field(converter=direction)
+    at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 4
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 2
+    coordinates_text: ClassVar[str] = "none: constraint rows"
+    can_be_in_tree: ClassVar[bool] = False
+    directions: ClassVar[tuple[str, ...]] = ("axis",)
+
+    def _normals(self, r_a: Array) -> tuple[Array, Array]:
+        e1, e2 = perpendicular_pair(unit(jnp.asarray(self.axis)))
+        return r_a @ e1, r_a @ e2
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        e1, e2 = self._normals(r_a)
+        return jnp.stack([e1 @ d, e2 @ d])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        e1, e2 = self._normals(r_a)
+        return wrench_columns([jnp.zeros_like(e1)] * 2, [e1, e2])

@@ -1,0 +1,151 @@
+"""Planar descriptions: all points with two coordinates, in the plane xy, turning about z."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.model.body import Body, settled
+from jaxmbd.model.forces import ForceElement, SoftJoint, Torque
+from jaxmbd.model.joints import Joint, Planar, Revolute
+from jaxmbd.model.joints.in_plane import joint_in_plane
+from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, vector_in_space
+
+_X, _Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+_PLANE = (
+    "this mechanism is planar, as most of its points have 2 coordinates: give 2 numbers, or draw "
+    "all of it in space"
+)
+
+
+def is_planar(
+    bodies: dict[str, Any], joints: dict[str, Any], forces: dict[str, Any], points: dict[str, Any]
+) -> bool:
+    """Whether a description is planar: more of its points have two coordinates than three."""
+    shapes = [getattr(x, "shape", None) for _, x in _points(bodies, joints, forces, points)]
+    flat = shapes.count((2,))
+    return flat > shapes.count((3,))
+
+
+def _points(
+    bodies: dict[str, Any], joints: dict[str, Any], forces: dict[str, Any], points: dict[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """What is drawn by coordinates, with what to call it."""
+    for name, x in points.items():
+        yield f"point '{name}'", x
+    for name, body in bodies.items():
+        yield f"body '{name}': com", getattr(body, "com", None)
+    for kind, elements in (("joint", joints), ("force", forces)):
+        for name, element in elements.items():
+            for field, x in getattr(element, "points", {}).items():
+                yield f"{kind} '{name}': {field}", x
+
+
+def plane_problems(
+    bodies: dict[str, Any],
+    joints: dict[str, Any],
+    forces: dict[str, Any],
+    points: dict[str, Any],
+    gravity: Any,
+) -> list[str]:
+    """What a planar description must not hold, each with its cure."""
+    vectors = [*_points(bodies, joints, forces, points), ("gravity", gravity)]
+    found = []
+    for name, joint in joints.items():
+        if isinstance(joint, Joint):
+            found += _joint_problems(f"joint '{name}'", joint)
+            skipped = "axis" if isinstance(joint, Revolute) else "normal"
+            fields = [f for f in joint.directions if not f.startswith(skipped)]
+            vectors += [(f"joint '{name}': {f}", getattr(joint, f)) for f in fields]
+    for name, element in forces.items():
+        found += _force_problems(f"force '{name}'", element)
+    for name, body in bodies.items():
+        if isinstance(body, Body) and getattr(body.inertia, "shape", ()) != ():
+            found.append(f"body '{name}': inertia must be one number, about z [kg m²]")
+    for what, x in vectors:
+        shape = (2,) if isinstance(x, (PointRef, ComRef, Toward, str)) else _shape(x)
+        if shape not in ((2,), None):
+            found.append(f"{what} has shape {shape}; {_PLANE}")
+    return found
+
+
+def _force_problems(what: str, element: Any) -> list[str]:
+    if isinstance(element, SoftJoint):
+        return [f"{what} is a SoftJoint, which has no form in a planar mechanism; draw in space"]
+    found = []
+    for field in getattr(element, "vectors", ()):
+        x = getattr(element, field)
+        if is_concrete(x) and np.shape(x) == (3,) and not np.any(x):
+            continue  # the default: none
+        if isinstance(element, Torque):
+            if _shape(x) != ():
+                found.append(f"{what}: {field} must be one number, about z [N·m]")
+        elif _shape(x) != (2,):
+            found.append(f"{what}: {field} has shape {_shape(x)}; {_PLANE}")
+    return found
+
+
+def _shape(x: Any) -> Any:
+    return getattr(x, "shape", None)
+
+
+def _joint_problems(what: str, joint: Joint) -> list[str]:
+    if joint_in_plane(joint) is None:
+        return [
+            f"{what} is a {type(joint).__name__}, which has no form in a planar mechanism; take "
+            "a Revolute, Prismatic, Planar, Free, Fixed, Rod or PointOnLine, or draw all in space"
+        ]
+    given = [f for f in ("axis", "axis_b") if getattr(joint, f, None) is not None]
+    if isinstance(joint, Revolute) and given:
+        return [f"{what}: a Revolute of a planar mechanism turns about z; leave out {given}"]
+    if isinstance(joint, Planar) and joint.normal is not None:
+        return [f"{what}: the normal of a planar mechanism's plane is z; leave it out"]
+    return []
+
+
+def drawn_in_space(
+    bodies: dict[str, Any],
+    joints: dict[str, Any],
+    forces: dict[str, Any],
+    points: dict[str, Any],
+    gravity: Any,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any], Any]:
+    """The same parts with three coordinates, axes along z and inertias equal about all axes."""
+    lifted_bodies = {
+        n: settled(Body(b.mass, vector_in_space(b.com), b.inertia), planar=False)
+        if isinstance(b, Body)
+        else b
+        for n, b in bodies.items()
+    }
+    lifted_joints = {n: _lifted_joint(j) if isinstance(j, Joint) else j for n, j in joints.items()}
+    lifted_forces = {
+        n: _lifted(e, (*e.points, *e.vectors)) if _can_be_lifted(e) else e
+        for n, e in forces.items()
+    }
+    lifted_points = {n: vector_in_space(x) for n, x in points.items()}
+    return lifted_bodies, lifted_joints, lifted_forces, lifted_points, vector_in_space(gravity)
+
+
+def _can_be_lifted(element: Any) -> bool:
+    return isinstance(element, ForceElement) and not isinstance(element, SoftJoint)
+
+
+def _lifted_joint(joint: Joint) -> Joint:
+    joint = _lifted(joint, (*joint.points, *joint.directions))
+    if isinstance(joint, Revolute) and joint.axis is None:
+        object.__setattr__(joint, "axis", _Z)
+    if isinstance(joint, Planar) and joint.normal is None:
+        object.__setattr__(joint, "normal", _Z)
+    if isinstance(joint, Planar) and joint.x_axis is None:
+        object.__setattr__(joint, "x_axis", _X)
+    return joint
+
+
+def _lifted(element: Any, fields: tuple[str, ...]) -> Any:
+    element = copy(element)
+    for field in fields:
+        object.__setattr__(element, field, vector_in_space(getattr(element, field)))
+    return element
