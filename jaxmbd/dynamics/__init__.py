@@ -2,17 +2,22 @@
 
 from jaxmbd.dynamics.bias import bias
 from jaxmbd.dynamics.denoc import DeNOC, denoc, denoc_equations
+from jaxmbd.dynamics.edge_forces import EdgeForces, edge_forces
 from jaxmbd.dynamics.forward import forward_dynamics, kinetic_energy, potential_energy
+from jaxmbd.dynamics.friction import friction_efforts
 from jaxmbd.dynamics.inertia import mass_matrix
 from jaxmbd.dynamics.inverse import inverse_dynamics
 from jaxmbd.dynamics.reactions import joint_reactions
 
 __all__ = [
     "DeNOC",
+    "EdgeForces",
     "bias",
     "denoc",
     "denoc_equations",
+    "edge_forces",
     "forward_dynamics",
+    "friction_efforts",
     "inverse_dynamics",
     "joint_reactions",
     "kinetic_energy",

@@ -17,8 +17,9 @@ from jaxmbd.dynamics.inertia import columns_at_references, references, world_ine
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.forces import Effort, Load
+from jaxmbd.model.joints import Helical
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
+from jaxmbd.model.numbers import GROUND, vector_in_space
 from jaxmbd.spatial.factor import ltdl_solve
 from jaxmbd.spatial.rotations import cross
 
@@ -46,7 +47,7 @@ class BodyWrenches:
 
     def add_inertia(self, acc: Accelerations) -> None:
         """Inertia wrenches less weight: ``[I α + ω × I ω; m (a − g)]``."""
-        gravity = jnp.asarray(self.m.mech.gravity)
+        gravity = vector_in_space(jnp.asarray(self.m.mech.gravity))
         for i, inertia in enumerate(world_inertias(self.m)):
             mass, w = self.m.mech.bodies[self.m.top.bodies[i]].mass, self.m.vel.angular[i]
             gyro = cross(w, inertia @ w)
@@ -83,10 +84,15 @@ class BodyWrenches:
 
 
 def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Array]:
-    """The wrench ``S (SᵀS)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint."""
+    """The wrench ``S (SᵀS)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint.
+
+    A helical joint's is a pure torque: its S adds lengths to angles.
+    """
     joint = m.mech.joint(name)
     q = m.coordinates(name)
     s_w, s_v = joint.subspace(q)
+    if isinstance(joint, Helical):
+        s_v = jnp.zeros_like(s_v)
     y = ltdl_solve(s_w.T @ s_w + s_v.T @ s_v, effort)
     r_a = m.rotation(joint.a)
     return r_a @ (s_w @ y), r_a @ (s_v @ y)

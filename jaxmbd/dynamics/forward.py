@@ -17,11 +17,13 @@ from jaxmbd.dynamics.bias import (
     generalised_efforts,
     inertia_forces,
 )
-from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm, solve_kkt
+from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
+from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm
 from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import vector_in_space
 
 
 def applied_forces(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
@@ -54,8 +56,8 @@ def forward_dynamics(
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
-        ValueError: on the host, where a motion has neither inertia nor constraint; inside `jit`
-            the result is NaN.
+        ValueError: on the host, where a motion has neither inertia nor constraint, or a joint jams
+            under its own friction; inside `jit` the result is NaN.
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -69,6 +71,7 @@ def forward_dynamics(
     vdot, lam = _forward(backend, mech, q, v, t, inputs)
     if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
+        check_jamming(mech)
     return vdot, lam
 
 
@@ -82,9 +85,8 @@ def _accelerations(
 ) -> tuple[Array, Array]:
     m = motion_state(mech, q, v, t)
     force, rhs = applied_forces(m, inputs)
-    system = kkt_system(m)
-    vdot, lam = solve_kkt(system, force[:, None], rhs[:, None])
-    return vdot[:, 0], least_norm(system, lam[:, 0])
+    vdot, lam, system = solve_motion(m, force, rhs, inputs)
+    return vdot, least_norm(system, lam)
 
 
 def check_determinate(mech: Mechanism, q: Array) -> None:
@@ -104,6 +106,16 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
         )
 
 
+def check_jamming(mech: Mechanism) -> None:
+    """Raise where there is friction, which alone is left to fail; for the host."""
+    if rubbing := rubbing_joints(mech):
+        raise ValueError(
+            f"no friction of the joints {list(rubbing)} agrees with the reactions that it causes: "
+            "one of them jams under its own friction; lower its coefficient, or give its bearings "
+            "a larger length"
+        )
+
+
 def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
     """½ Σ (m v·v + ω·I ω) over the bodies [J].
 
@@ -119,7 +131,7 @@ def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
         part, w, u = mech.bodies[body], m.vel.angular[i], m.vel.linear[i]
         r = m.rotation(body)
         w = r.T @ w
-        total = total + 0.5 * (part.mass * (u @ u) + w @ (jnp.asarray(part.inertia) @ w))
+        total = total + 0.5 * (part.mass * (u @ u) + w @ (mech.inertia(body) @ w))
     return total
 
 
@@ -133,9 +145,9 @@ def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
         0.0
     """
     m = motion_state(mech, q, t=t)
-    total = jnp.zeros((), m.q.dtype)
+    total, gravity = jnp.zeros((), m.q.dtype), vector_in_space(jnp.asarray(mech.gravity))
     for i, body in enumerate(m.top.bodies):
-        total = total - mech.bodies[body].mass * (jnp.asarray(mech.gravity) @ m.pos.com[i])
+        total = total - mech.bodies[body].mass * (gravity @ m.pos.com[i])
     for name in mech.structure.forces:
         total = total + mech.forces[name].energy(m)
     return total

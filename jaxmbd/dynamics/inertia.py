@@ -38,7 +38,7 @@ def world_inertias(m: MotionState) -> list[Array]:
     """Inertia (3, 3) [kg m²] of each body about its COM, world axes: ``R I Rᵀ``."""
     out = []
     for body, r in zip(m.top.bodies, m.pos.rotation, strict=True):
-        inertia = jnp.asarray(m.mech.bodies[body].inertia)
+        inertia = m.mech.inertia(body)
         out.append(inertia if r is None else _symmetric(r @ inertia @ r.T))
     return out
 

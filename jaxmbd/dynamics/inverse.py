@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,12 +13,20 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
-from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
+from jaxmbd.dynamics.bias import (
+    BodyWrenches,
+    Inputs,
+    applied_loads,
+    generalised_efforts,
+    inertia_forces,
+)
+from jaxmbd.dynamics.friction import less_friction
+from jaxmbd.dynamics.kkt import kkt_system, least_norm, mechanism_length, row_scale, solve_kkt
+from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
-from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve, minimum_norm
 from jaxmbd.topology import Topology, topology
 
 
@@ -29,7 +37,7 @@ def inverse_dynamics(
     vdot: Array,
     t: Any = 0.0,
     inputs: Inputs | None = None,
-    actuated: Sequence[str] | None = None,
+    actuated: Sequence[str | tuple[str, int]] | None = None,
     *,
     backend: str = "auto",
 ) -> tuple[Array, Array]:
@@ -38,7 +46,7 @@ def inverse_dynamics(
     In a closed loop the motion leaves part of (τ, λ) free. Without `actuated` every tree joint
     may help and τ is the one that does no work against the constraints (``J M⁻¹ τ = 0``): zero for
     a free motion. With `actuated` τ is zero elsewhere, and of least norm where the actuation is
-    redundant.
+    redundant (forces are weighed against moments with the mechanism's length).
 
     Args:
         mech: the mechanism.
@@ -47,7 +55,7 @@ def inverse_dynamics(
         vdot: accelerations (nv,), on the constraints.
         t: time [s].
         inputs: efforts that act besides, by joint.
-        actuated: names of the actuated tree joints.
+        actuated: the actuated tree joints, or one coordinate of a joint as ``(joint, i)``.
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
@@ -67,20 +75,20 @@ def inverse_dynamics(
     chosen = None if actuated is None else tuple(actuated)
     inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
     if chosen is not None:
-        _columns(topology(mech), chosen)
+        actuated_columns(topology(mech), chosen)
     tau, lam, missing = _inverse(backend, chosen, mech, q, v, vdot, t, inputs)
     if actuated is not None:
-        _check_actuated(topology(mech), actuated, missing)
+        check_actuated(topology(mech), actuated, missing)
     return tau, lam
 
 
 @eqx.filter_jit
-def _inverse(backend: str, actuated: tuple[str, ...] | None, *args: Any) -> Any:
+def _inverse(backend: str, actuated: tuple[Any, ...] | None, *args: Any) -> Any:
     return compiled(backend, partial(_efforts, actuated), *args)
 
 
 def _efforts(
-    actuated: tuple[str, ...] | None,
+    actuated: tuple[Any, ...] | None,
     mech: Mechanism,
     q: Array,
     v: Array,
@@ -91,62 +99,176 @@ def _efforts(
     """τ, λ, and the speeds that the actuated joints cannot move."""
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    required, size = required_forces(m, acc, inputs)
+    zero, missing = jnp.zeros(m.top.nc, m.q.dtype), jnp.zeros(m.top.nv, bool)
+    if actuated is not None:
+        columns = actuated_columns(m.top, actuated)
+        shared = share_efforts(m, columns, required, size, vdot, inputs)
+        return shared.tau, shared.lam, shared.missing
+    if m.top.nc == 0:
+        return less_friction(m, vdot, inputs, required, lambda _: zero), zero, missing
+    system = kkt_system(m)
+
+    def carried(force: Array) -> Array:
+        _, reaction = solve_kkt(system, force[:, None], zero[:, None])
+        return -least_norm(system, reaction[:, 0])
+
+    required = less_friction(m, vdot, inputs, required, carried)
+    lam = carried(required)
+    return required - system.jacobian.T @ (lam / system.scale), lam, missing
+
+
+def required_forces(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:
+    """``M v̇ + h − inputs`` (nv,) for the body accelerations, and the size [N·m] of its parts.
+
+    The size is what the forces would add up to if none balanced another: what is small beside it
+    is rounding.
+    """
     loads, efforts = applied_loads(m, inputs)
     required = inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)
-    zero, missing = jnp.zeros(m.top.nc, m.q.dtype), jnp.zeros(m.top.nv, bool)
-    if actuated is None and m.top.nc == 0:
-        return required, zero, missing
-    system = kkt_system(m)
-    if actuated is None:
-        tau = required
-    else:
-        tau, missing = _least_effort(m, system, required, _columns(m.top, actuated))
-        tau = jnp.where(jnp.any(missing), jnp.nan, tau)
-        required = required - tau
-    _, reaction = solve_kkt(system, required[:, None], zero[:, None])
-    reaction = least_norm(system, reaction[:, 0])
-    if actuated is None:
-        tau = required + system.jacobian.T @ (reaction / system.scale)
-    return tau, -reaction, missing
+    wrenches, length = BodyWrenches(m), mechanism_length(m.mech)
+    wrenches.add_inertia(acc)
+    moments = [*wrenches.moment, *(load.moment for load in loads), *efforts.values()]
+    forces = [*wrenches.force, *(load.force for load in loads)]
+    size = sum((jnp.sum(jnp.abs(x)) for x in moments), jnp.zeros((), m.q.dtype))
+    return required, size + length * sum(jnp.sum(jnp.abs(x)) for x in forces)
 
 
-def _columns(top: Topology, actuated: Sequence[str]) -> np.ndarray:
+def speed_units(mech: Mechanism) -> Array:
+    """(nv,): the mechanism's length for travels, one for angles."""
+    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
+    return jnp.where(travel, mechanism_length(mech), 1.0)
+
+
+class SharedEfforts(NamedTuple):
+    """How actuators and constraints carry a motion; NaN where they cannot.
+
+    Attributes:
+        effort: of each actuator (na,).
+        tau: the same as generalised forces (nv,).
+        lam: multipliers (nc,).
+        missing: (nv,), the speeds along which a force is left that nothing carries.
+    """
+
+    effort: Array
+    tau: Array
+    lam: Array
+    missing: Array
+
+
+def share_efforts(
+    m: MotionState,
+    columns: Array,
+    required: Array,
+    size: Array,
+    vdot: Array,
+    inputs: Inputs | None,
+) -> SharedEfforts:
+    """Solve ``columns e + Jᵀ λ = required`` for e of least norm, then λ of least norm.
+
+    With P the projector onto the motions that the constraints allow, ``P columns e = P required``.
+    Speeds, forces and moments are measured with the mechanism's length, so that all are N·m. No
+    mass matrix is needed: massless links are as good as any.
+
+    Args:
+        m: the state.
+        columns: (nv, na), the generalised forces of unit efforts.
+        required: (nv,), ``M v̇ + h − inputs``.
+        size: what `required` is large or small beside [N·m].
+        vdot: accelerations (nv,), for the reactions that feed friction.
+        inputs: efforts that act besides, the same.
+    """
+
+    def carried(force: Array) -> Array:
+        return _shared(m, columns, force, size).lam
+
+    required = less_friction(m, vdot, inputs, required, carried)
+    found = _shared(m, columns, required, size)
+    bad = jnp.any(found.missing)
+    effort, lam = (jnp.where(bad, jnp.nan, x) for x in (found.effort, found.lam))
+    tau = jnp.where(bad, jnp.nan, columns.astype(effort.dtype) @ found.effort)
+    return SharedEfforts(effort, tau, lam, found.missing)
+
+
+class _Shares(NamedTuple):
+    effort: Array
+    lam: Array
+    missing: Array
+
+
+def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Shares:
+    """Linear in `required` but for what is found missing."""
+    eps = float(jnp.finfo(m.q.dtype).eps)
+    units = speed_units(m.mech)
+    scale = row_scale(m)
+    rows = scale[:, None] * closure_jacobian(m) * units
+    wanted, push = units * required, units[:, None] * columns.astype(m.q.dtype)
+    square = jnp.sum(push * push, axis=0)
+    unit = jnp.sqrt(jnp.where(square > 0.0, square, 1.0))
+    push = push / unit
+    allowed, carried = _allowed(rows, jnp.concatenate([push, wanted[:, None]], axis=1))
+    response, need = allowed[:, :-1], allowed[:, -1]
+    if push.shape[1]:
+        helps = jnp.sum(response * response, axis=0) > eps**0.64
+        response = jnp.where(helps, response, 0.0)
+    effort = _least(response.T @ response, response.T @ need)
+    size = size + jnp.max(jnp.abs(wanted), initial=0.0)
+    missing = jnp.abs(need - response @ effort) > eps**0.4 * size
+    lam = scale * carried(wanted - push @ effort)
+    return _Shares(effort / unit, lam, missing)
+
+
+def _allowed(rows: Array, forces: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """The part of `forces` (nv, n) that no row carries, and the multipliers that carry the rest."""
+    if rows.shape[0] == 0:
+        return forces, lambda _: jnp.zeros(0, rows.dtype)
+    tolerance = float(jnp.finfo(rows.dtype).eps) ** 0.64
+    lower, pivots, kept = ldlt_rank_revealing(rows @ rows.T, tolerance)
+
+    def carried(force: Array) -> Array:
+        lam = ldlt_solve(lower, pivots, kept, (rows @ force)[:, None])[:, 0]
+        return minimum_norm(lower, kept, lam) if lam.shape[0] > 1 else lam
+
+    return forces - rows.T @ ldlt_solve(lower, pivots, kept, rows @ forces), carried
+
+
+def _least(gram: Array, rhs: Array) -> Array:
+    """The x of least norm with ``gram x = rhs``."""
+    if gram.shape[0] == 0:
+        return rhs
+    lower, pivots, kept = ldlt_rank_revealing(gram, float(jnp.finfo(gram.dtype).eps) ** 0.64)
+    x = ldlt_solve(lower, pivots, kept, rhs[:, None])[:, 0]
+    return minimum_norm(lower, kept, x) if x.shape[0] > 1 else x
+
+
+def actuated_columns(top: Topology, actuated: Sequence[Any]) -> Array:
+    """(nv, na): unit efforts along the coordinates of the actuated joints.
+
+    Raises:
+        ValueError: a name is not that of a tree joint, or an index is outside its coordinates.
+    """
     columns: list[int] = []
-    for name in actuated:
+    for entry in actuated:
+        name, index = entry if isinstance(entry, tuple) else (entry, None)
         place = top.layout[name].v if name in top.layout else None
         if place is None:
             raise ValueError(
                 f"actuated joint '{name}' is not in the tree; actuated may name "
                 f"{list(top.tree)}, and cut= chooses other cuts"
             )
-        columns += range(place.start, place.stop)
-    return np.array(columns, int)
+        every = range(place.start, place.stop)
+        if index is not None and not 0 <= index < len(every):
+            raise ValueError(f"actuated: '{name}' has {len(every)} coordinates, not {index}")
+        columns += every if index is None else [every[index]]
+    return jnp.asarray(np.eye(top.nv)[:, np.array(columns, int)])
 
 
-def _least_effort(
-    m: MotionState, system: System, required: Array, columns: np.ndarray
-) -> tuple[Array, Array]:
-    """Least τ on `columns` whose motion is that of `required`, and the speeds it cannot move.
-
-    With ``K = M⁻¹ − M⁻¹Jᵀ A⁻¹ J M⁻¹`` the motion that a force causes, ``K E τ = K required``.
-    """
-    eye = jnp.asarray(np.eye(m.top.nv)[:, columns], m.q.dtype)
-    forces = jnp.concatenate([eye, required[:, None]], axis=1)
-    motions, _ = solve_kkt(system, forces, jnp.zeros((m.top.nc, forces.shape[1]), m.q.dtype))
-    response, wanted = motions[:, :-1], motions[:, -1]
-    eps = float(jnp.finfo(m.q.dtype).eps)
-    factors = ldlt_rank_revealing(response @ response.T, eps**0.64)
-    effort = response.T @ ldlt_solve(*factors, wanted[:, None])[:, 0]
-    size = jnp.max(jnp.abs(wanted))
-    missing = jnp.abs(response @ effort - wanted) > eps**0.4 * (1e-300 + size)
-    return eye @ effort, missing
-
-
-def _check_actuated(top: Topology, actuated: Sequence[str], missing: Array) -> None:
+def check_actuated(top: Topology, actuated: Sequence[Any], missing: Array) -> None:
+    """Raise, naming the speeds that nothing drives; for the host."""
     if isinstance(missing, Tracer) or not bool(np.any(np.asarray(missing))):
         return
     speeds = [n for n, bad in zip(top.speed_names, np.asarray(missing), strict=True) if bad]
     raise ValueError(
         f"the joints actuated={list(actuated)} cannot produce this motion: nothing drives "
-        f"{speeds}; actuate one of them too"
+        f"{speeds}; actuate one of them too, or let what is free move as forward_dynamics says"
     )

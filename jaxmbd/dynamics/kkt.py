@@ -66,7 +66,7 @@ class Factors(NamedTuple):
 
 def mechanism_length(mech: Mechanism) -> Array:
     """A typical length [m]: the spread of points and centres of mass; one where they coincide."""
-    points = [jnp.asarray(x) for x in mech.points.values()]
+    points = [mech.point(name) for name in mech.structure.points]
     points += [mech.com(body) for body in mech.structure.bodies]
     stack = jax.lax.stop_gradient(jnp.stack(points))
     square = jnp.mean(jnp.sum((stack - jnp.mean(stack, axis=0)) ** 2, axis=1))

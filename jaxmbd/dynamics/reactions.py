@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.dynamics.bias import (
@@ -16,8 +18,9 @@ from jaxmbd.dynamics.bias import (
 )
 from jaxmbd.dynamics.inertia import references
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
-from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.model.forces import Load
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.model.drive import PointDrive
+from jaxmbd.model.forces import JointFriction, Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross
 
@@ -36,7 +39,8 @@ def joint_reactions(
     It acts on b, about b's joint point. At tree joints it is the backward recursion
     ``w_{i-1,i} = A' w_{i,i+1} + w_i* − w_i^e`` (Hanzaki et al. 2009, (22)), with the cut joints' λ
     among the external wrenches; at cut joints it is ``W λ``. Efforts along a joint's own
-    coordinates (inputs, drives, joint torques, torsion springs) are not part of it.
+    coordinates (inputs, drives, couplings, joint torques, torsion springs, friction) are not part
+    of it.
 
     Args:
         mech: the mechanism.
@@ -61,12 +65,61 @@ def joint_reactions(
     check_shape("vdot", vdot, m.top.nv)
     check_shape("lam", lam, m.top.nc)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    return reactions_and_friction(m, acc, lam, inputs)[0]
+
+
+def reactions_and_friction(
+    m: MotionState, acc: Accelerations, lam: Array, inputs: Inputs | None
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Constraint wrenches of all joints, and the Coulomb friction that they cause.
+
+    λ alone gives that of the cut joints; with it the tree joints' wrenches across their own
+    coordinates are known, and so is their friction.
+    """
+    rubbing = rubbing_efforts(m, cut_wrenches(m, lam))
+    wrenches = constraint_wrenches(m, acc, lam, inputs, rubbing)
+    rubbing = rubbing_efforts(m, wrenches)
+    for name, effort in rubbing.items():
+        if name not in m.top.cut:
+            wrenches[name] = wrenches[name] - jnp.concatenate(effort_wrench(m, name, effort))
+    return wrenches, rubbing
+
+
+def cut_wrenches(m: MotionState, lam: Array) -> dict[str, Array]:
+    """Constraint wrench ``W λ`` (6,) of every cut joint."""
+    return {n: m.wrenches(n)[0] @ lam[m.top.layout[n].rows] for n in m.top.cut}
+
+
+def rubbing_efforts(m: MotionState, wrenches: Mapping[str, Array]) -> dict[str, Array]:
+    """Efforts of Coulomb friction on those joints whose constraint wrenches are given."""
+    out: dict[str, Array] = {}
+    for name in m.mech.structure.forces:
+        element = m.mech.forces[name]
+        if not isinstance(element, JointFriction) or element.joint not in wrenches:
+            continue
+        joint, (q, v) = m.mech.joint(element.joint), m.joint(element.joint)
+        r_a, wrench = m.rotation(joint.a), wrenches[element.joint]
+        felt = jnp.concatenate([r_a.T @ wrench[:3], r_a.T @ wrench[3:]])
+        effort = element.rubbing(joint.speeds, joint.subspace(q), v, felt)
+        out[element.joint] = out.get(element.joint, 0.0) + effort
+    return out
+
+
+def constraint_wrenches(
+    m: MotionState,
+    acc: Accelerations,
+    lam: Array,
+    inputs: Inputs | None,
+    rubbing: Mapping[str, Array],
+) -> dict[str, Array]:
+    """Constraint wrench (6,) of every joint, at b's point, for given accelerations of the bodies.
+
+    `rubbing` holds efforts of friction besides; a tree joint's acts on its own wrench alone.
+    """
     loads, efforts = applied_loads(m, inputs)
-    for name in m.top.drives:
-        drive = mech.drives[name]
-        along = jnp.zeros(mech.joint(drive.joint).nv, m.q.dtype)
-        along = along.at[drive.index].set(lam[m.top.layout[name].rows][0])
-        efforts[drive.joint] = efforts.get(drive.joint, 0.0) + along
+    _add_rows(m, lam, loads, efforts)
+    for name, effort in rubbing.items():
+        efforts[name] = efforts.get(name, 0.0) + effort
     wrenches = BodyWrenches(m)
     wrenches.add_inertia(acc)
     for load in loads:
@@ -74,13 +127,32 @@ def joint_reactions(
     for name, effort in efforts.items():
         moment, force = effort_wrench(m, name, effort)
         add_pair(wrenches, name, -moment, -force)
-    out = {}
-    for name in m.top.cut:
-        w = m.wrenches(name)[0] @ lam[m.top.layout[name].rows]
-        out[name] = w
+    out = cut_wrenches(m, lam)
+    for name, w in out.items():
         add_pair(wrenches, name, -w[:3], -w[3:])
     out |= _tree_reactions(m, wrenches)
-    return {e.name: out[e.name] for e in mech.structure.joints}
+    return {e.name: out[e.name] for e in m.mech.structure.joints}
+
+
+def _add_rows(m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]) -> None:
+    """Add what couplings and drives put on joints and bodies."""
+    mech, terms = m.mech, []
+    for name in m.top.couplings:
+        coupling, effort = mech.couplings[name], lam[m.top.layout[name].rows][0]
+        q = jnp.stack([m.coordinates(joint)[index] for joint, index in coupling.terms])
+        slope = coupling.slope(q)
+        terms += [(*term, effort * slope[i]) for i, term in enumerate(coupling.terms)]
+    for name in m.top.drives:
+        drive, effort = mech.drives[name], lam[m.top.layout[name].rows][0]
+        if isinstance(drive, PointDrive):
+            force = effort * jnp.asarray(np.eye(3)[drive.component], effort.dtype)
+            x = m.position(drive.body, drive.at)
+            loads.append(Load(drive.body, x, force, jnp.zeros_like(force)))
+        else:
+            terms.append((drive.joint, drive.index, effort))
+    for joint, index, effort in terms:
+        along = jnp.zeros(mech.joint(joint).nv, m.q.dtype).at[index].set(effort)
+        efforts[joint] = efforts.get(joint, 0.0) + along
 
 
 def _tree_reactions(m: MotionState, wrenches: BodyWrenches) -> dict[str, Array]:

@@ -1,19 +1,42 @@
 """Force elements."""
 
+from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
 from jaxmbd.model.forces.base import Effort, ForceElement, FunctionLaw, Load, Motion
+from jaxmbd.model.forces.bushing import Bushing
+from jaxmbd.model.forces.damper_curve import DamperCurve
+from jaxmbd.model.forces.joint_friction import JointFriction
 from jaxmbd.model.forces.laws import LAWS, SignedSquare, Table, law_name, register_law
+from jaxmbd.model.forces.pacejka_tyre import PacejkaTyre
+from jaxmbd.model.forces.soft_joint import SoftJoint
 from jaxmbd.model.forces.spring_damper import SpringDamper, TorsionSpring
+from jaxmbd.model.forces.stops import BumpStop, JointLimit
 from jaxmbd.model.forces.tyre import Tyre
 
 FORCE_TYPES: dict[str, type[ForceElement]] = {
     cls.__name__: cls
-    for cls in (SpringDamper, TorsionSpring, PointForce, Torque, JointTorque, Tyre)
+    for cls in (
+        SpringDamper,
+        TorsionSpring,
+        PointForce,
+        Torque,
+        JointTorque,
+        Tyre,
+        Bushing,
+        SoftJoint,
+        BumpStop,
+        JointLimit,
+        AntiRollBar,
+        TorsionBar,
+        JointFriction,
+        PacejkaTyre,
+    )
 }
 
 __all__ = [
     "FORCE_TYPES",
     "LAWS",
+    "DamperCurve",
     "Effort",
     "ForceElement",
     "FunctionLaw",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.numbers import number, point
+from jaxmbd.model.numbers import number, point, vector_in_space
 
 
 class PointForce(ForceElement):
@@ -18,8 +18,9 @@ class PointForce(ForceElement):
     Attributes:
         b: name of the body.
         at: the point, (3,) [m] as drawn or the name of a point.
-        force: constant part (3,) [N].
-        law: a function of (t [s], position (3,) [m], velocity (3,) [m/s]) giving further force.
+        force: constant part (3,) [N], (2,) in a planar mechanism.
+        law: a function of (t [s], position (3,) [m], velocity (3,) [m/s]) giving further force,
+            (3,), or (2,) in the plane xy.
 
     Example:
         >>> import jaxmbd as mbd
@@ -36,14 +37,14 @@ class PointForce(ForceElement):
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         x, velocity = motion.point(self.b, self.at)
-        force = jnp.asarray(self.force)
+        force = vector_in_space(jnp.asarray(self.force))
         if self.law is not None:
-            force = force + self.law(motion.t, x, velocity)
+            force = force + vector_in_space(jnp.asarray(self.law(motion.t, x, velocity)))
         return [Load(self.b, x, force, jnp.zeros_like(force))]
 
     def energy(self, motion: Motion) -> Array | float:
         x, _ = motion.point(self.b, self.at)
-        return -(jnp.asarray(self.force) @ x)
+        return -(vector_in_space(jnp.asarray(self.force)) @ x)
 
 
 class Torque(ForceElement):
@@ -51,8 +52,9 @@ class Torque(ForceElement):
 
     Attributes:
         a, b: names of the bodies.
-        torque: constant part (3,) [N·m].
-        law: a function of (t [s], relative angular velocity (3,) [rad/s]) giving further torque.
+        torque: constant part (3,) [N·m], one number about z in a planar mechanism.
+        law: a function of (t [s], relative angular velocity (3,) [rad/s]) giving further torque,
+            (3,), or a number about z.
 
     Example:
         >>> import jaxmbd as mbd
@@ -68,10 +70,10 @@ class Torque(ForceElement):
     vectors: ClassVar[tuple[str, ...]] = ("torque",)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
-        torque = jnp.asarray(self.torque)
+        torque = vector_in_space(jnp.asarray(self.torque))
         if self.law is not None:
             spin = motion.angular_velocity(self.b) - motion.angular_velocity(self.a)
-            torque = torque + self.law(motion.t, spin)
+            torque = torque + vector_in_space(jnp.asarray(self.law(motion.t, spin)))
         none = jnp.zeros_like(torque)
         return [Load(self.a, none, none, -torque), Load(self.b, none, none, torque)]
 

@@ -82,6 +82,10 @@ class ForceElement(eqx.Module):
         names = [f.name for f in dataclasses.fields(self) if f.name not in other]
         return {n: ((3,),) if n in self.vectors else ((),) for n in names}
 
+    def problems(self, joints: dict[str, Any]) -> list[str]:
+        """What else is wrong with it, each with the cure."""
+        return []
+
     def loads(self, motion: Motion) -> list[Load | Effort]:
         """Loads and efforts at this instant."""
         raise TypeError(f"{type(self).__name__} defines no loads")

@@ -13,6 +13,17 @@ from jaxmbd.model.forces.laws import law_energy
 from jaxmbd.model.numbers import number, optional_number, point
 
 
+def distance(d: Array) -> tuple[Array, Array]:
+    """Length [m] of a vector (3,) and its unit direction, which is zero where the length is.
+
+    The guard keeps value and gradient finite where two ends coincide.
+    """
+    square = d @ d
+    apart = square > 0.0
+    length = jnp.sqrt(jnp.where(apart, square, 1.0))
+    return jnp.where(apart, length, 0.0), jnp.where(apart, d / length, jnp.zeros_like(d))
+
+
 class SpringDamper(ForceElement):
     """A spring-damper between two points.
 
@@ -47,21 +58,11 @@ class SpringDamper(ForceElement):
     def _extension(self, motion: Motion) -> tuple[Array, Array, Array, Array, Array]:
         xa, va = motion.point(self.a, self.at_a)
         xb, vb = motion.point(self.b, self.at_b)
-        d = xb - xa
-        square = d @ d
-        apart = square > 0.0
-        # Coincident ends have no direction: the guard keeps value and gradient finite there.
-        length = jnp.sqrt(jnp.where(apart, square, 1.0))
-        direction = jnp.where(apart, d / length, jnp.zeros_like(d))
+        length, direction = distance(xb - xa)
         free = self.free_length
         if free is None:
-            drawn = motion.drawn(self.at_b) - motion.drawn(self.at_a)
-            drawn_square = drawn @ drawn
-            free = jnp.where(
-                drawn_square > 0.0, jnp.sqrt(jnp.where(drawn_square > 0.0, drawn_square, 1.0)), 0.0
-            )
-        extension = jnp.where(apart, length, 0.0) - free
-        return xa, xb, direction, extension, direction @ (vb - va)
+            free, _ = distance(motion.drawn(self.at_b) - motion.drawn(self.at_a))
+        return xa, xb, direction, length - free, direction @ (vb - va)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         xa, xb, direction, x, rate = self._extension(motion)

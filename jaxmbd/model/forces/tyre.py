@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.numbers import number, point
+from jaxmbd.model.numbers import number, point, vector_in_space
 
 
 class Tyre(ForceElement):
@@ -25,7 +25,7 @@ class Tyre(ForceElement):
         damping: [N·s/m].
         radius: unloaded [m].
         road: height of the road along `up` [m].
-        up: unit vector out of the road (3,).
+        up: unit vector out of the road (3,), (2,) in a planar mechanism.
         law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`).
 
     Example:
@@ -47,7 +47,7 @@ class Tyre(ForceElement):
 
     def _compression(self, motion: Motion) -> tuple[Array, Array, Array, Array]:
         x, velocity = motion.point(self.b, self.at)
-        up = jnp.asarray(self.up)
+        up = vector_in_space(jnp.asarray(self.up))
         height, rise = self.road, 0.0
         if self.law is not None:
             t = jnp.asarray(motion.t, x.dtype)

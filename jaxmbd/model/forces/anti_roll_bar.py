@@ -1,0 +1,143 @@
+"""Anti-roll bars: elastic couplings of the two sides of an axle."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
+from jaxmbd.model.numbers import number, point, vector_in_space
+from jaxmbd.spatial.rotations import cross
+
+
+class AntiRollBar(ForceElement):
+    """A bar that resists the difference of two points' travels along a chassis direction.
+
+    With u the direction `up`, which turns with the chassis, ``x = u · (x_a − x_b)`` less its drawn
+    value, the bar's drop links put ``−(stiffness x + damping ẋ) u`` on a and the opposite on b;
+    the chassis takes the reactions at the same points, so that neither force nor moment is left
+    over. Power is ``−dV/dt − damping ẋ²`` with ``V = ½ stiffness x²``, however the chassis moves.
+
+    Attributes:
+        a, b: names of the two sides' bodies.
+        at_a, at_b: where the drop links meet them, (3,) [m] as drawn or names of points.
+        stiffness: of the travel difference [N/m]: a bar of torsional stiffness k_t with arms of
+            length r has k_t/r².
+        damping: [N·s/m].
+        chassis: name of the body that carries the bar.
+        up: direction of the drop links, (3,) as drawn, a unit vector.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.AntiRollBar("left", "right", (0, 0.6, 0), (0, -0.6, 0), stiffness=2e4).chassis
+        'ground'
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at_a: Any = eqx.field(converter=point)
+    at_b: Any = eqx.field(converter=point)
+    stiffness: Any = eqx.field(converter=number)
+    damping: Any = eqx.field(converter=number, default=0.0)
+    chassis: str = eqx.field(static=True, default="ground")
+    up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
+
+    vectors: ClassVar[tuple[str, ...]] = ("up",)
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        return self.a, self.b, self.chassis
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Numbers, and a direction."""
+        return {"stiffness": ((),), "damping": ((),), "up": ((3,),)}
+
+    def _twist(self, motion: Motion) -> tuple[Array, Array, Array, Array, Array]:
+        """Ends, direction, x and ẋ."""
+        x_a, v_a = motion.point(self.a, self.at_a)
+        x_b, v_b = motion.point(self.b, self.at_b)
+        drawn = vector_in_space(jnp.asarray(self.up))
+        u, apart = motion.rotation(self.chassis) @ drawn, x_a - x_b
+        x = u @ apart - drawn @ (motion.drawn(self.at_a) - motion.drawn(self.at_b))
+        carried = cross(motion.angular_velocity(self.chassis), apart)
+        return x_a, x_b, u, x, u @ (v_a - v_b - carried)
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        x_a, x_b, u, x, rate = self._twist(motion)
+        force = (self.stiffness * x + self.damping * rate) * u
+        none = jnp.zeros_like(force)
+        return [
+            Load(self.a, x_a, -force, none),
+            Load(self.b, x_b, force, none),
+            Load(self.chassis, x_a, force, none),
+            Load(self.chassis, x_b, -force, none),
+        ]
+
+    def energy(self, motion: Motion) -> Array | float:
+        x = self._twist(motion)[3]
+        return 0.5 * self.stiffness * x * x
+
+
+class TorsionBar(ForceElement):
+    """A torsion spring-damper between two joints' coordinates: an anti-roll bar along hinges.
+
+    With ``x = q_a − ratio q_b − offset`` the efforts are ``−T`` along q_a and ``ratio T`` along
+    q_b, ``T = stiffness x + damping ẋ``; ``V = ½ stiffness x²``. Arms whose hinges are declared
+    with opposite axes (mirror images) roll at equal coordinates: then ``ratio=-1``.
+
+    Attributes:
+        joint_a, joint_b: names of the joints.
+        stiffness: [N·m/rad], or [N/m] between travels.
+        damping: [N·m·s/rad or N·s/m].
+        ratio: of q_a to q_b at which the bar rests.
+        offset: of q_a at rest [rad or m].
+        index_a, index_b: which coordinate of each joint.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.TorsionBar("left_arm", "right_arm", stiffness=800.0).joints
+        ('left_arm', 'right_arm')
+    """
+
+    joint_a: str = eqx.field(static=True)
+    joint_b: str = eqx.field(static=True)
+    stiffness: Any = eqx.field(converter=number)
+    damping: Any = eqx.field(converter=number, default=0.0)
+    ratio: Any = eqx.field(converter=number, default=1.0)
+    offset: Any = eqx.field(converter=number, default=0.0)
+    index_a: int = eqx.field(static=True, default=0)
+    index_b: int = eqx.field(static=True, default=0)
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.joint_a, self.joint_b
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, int], ...]:
+        return (self.joint_a, self.index_a), (self.joint_b, self.index_b)
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Numbers."""
+        return {n: ((),) for n in ("stiffness", "damping", "ratio", "offset")}
+
+    def _difference(self, motion: Motion) -> tuple[Array, Array]:
+        (q_a, v_a), (q_b, v_b) = motion.joint(self.joint_a), motion.joint(self.joint_b)
+        x = q_a[self.index_a] - self.ratio * q_b[self.index_b] - self.offset
+        return x, v_a[self.index_a] - self.ratio * v_b[self.index_b]
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        x, rate = self._difference(motion)
+        torque = self.stiffness * x + self.damping * rate
+        out: list[Load | Effort] = []
+        for (joint, index), share in zip(self.coordinates, (-1.0, self.ratio), strict=True):
+            v = motion.joint(joint)[1]
+            parts = [share * torque if i == index else torque * 0.0 for i in range(v.shape[0])]
+            out.append(Effort(joint, jnp.stack(parts)))
+        return out
+
+    def energy(self, motion: Motion) -> Array | float:
+        x, _ = self._difference(motion)
+        return 0.5 * self.stiffness * x * x

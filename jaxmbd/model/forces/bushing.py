@@ -1,0 +1,128 @@
+"""The bushing: stiffness and damping along and about three axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.model.forces.base import Motion
+from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.numbers import is_concrete, number, optional_number, point
+from jaxmbd.spatial.rotations import cross, rotation_vector, unit
+
+MEASURES = ("finite", "small")
+
+
+class Bushing(ElasticConnection):
+    """Six springs and dampers between a point of a and a point of b, in a frame fixed in a.
+
+    The deformation is ``δ = [ρ; d]``, angular part first, in the frame's axes: d is b's point less
+    a's, ρ measures the rotation S of b relative to a, zero as drawn. Forces and moments are
+    ``−(∂δ/∂pose)ᵀ (K δ + B δ̇)``, exactly conservative without damping.
+
+    * ``measure="finite"``: ρ is the rotation vector of S, so a turn about any fixed axis of the
+      frame is met with a moment linear in the angle, up to half a turn.
+    * ``measure="small"``: ``ρ = (S_32, S_13, S_21)`` (Urbaś 2016, (12)). It is the rotation vector
+      to first order only; where a direction is left free, it may turn by small angles only
+      (`soften` replaces joints that turn freely).
+
+    Attributes:
+        a, b: names of the bodies.
+        at: its point, (3,) [m] as drawn or the name of a point; `at_b` where b's half is drawn
+            apart: the bushing is then deformed as drawn.
+        stiffness: (6,) ``[N·m/rad; N/m]`` along the frame's axes, or a symmetric (6, 6).
+        damping: (6,) ``[N·m·s/rad; N·s/m]``, or a symmetric (6, 6).
+        frame: its axes as drawn, global components: a rotation (3, 3) whose columns they are, or
+            two directions (2, 3), x and another in the plane xy; by default the global axes.
+        measure: of the rotation, "finite" or "small".
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> soft = mbd.Bushing("frame", "arm", (0, 0.3, 0), [50, 50, 5, 4e5, 4e5, 8e5])
+        >>> soft.measure
+        'finite'
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    stiffness: Any = eqx.field(converter=number)
+    damping: Any = eqx.field(converter=number, default=(0.0,) * 6)
+    frame: Any = eqx.field(converter=optional_number, default=None)
+    measure: str = eqx.field(static=True, default="finite")
+    at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+
+    @property
+    def connected(self) -> tuple[str, Any, str, Any]:
+        return self.a, self.at, self.b, self.at if self.at_b is None else self.at_b
+
+    @property
+    def points(self) -> dict[str, Any]:
+        return {n: getattr(self, n) for n in ("at", "at_b") if getattr(self, n) is not None}
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Six numbers or a matrix; the frame's axes."""
+        six = ((6,), (6, 6))
+        return {"stiffness": six, "damping": six, "frame": ((3, 3), (2, 3))}
+
+    def problems(self, joints: dict[str, Any]) -> list[str]:
+        """An unknown measure, a matrix that is not symmetric, a frame that is no rotation."""
+        found = []
+        if self.measure not in MEASURES:
+            found.append(f"measure={self.measure!r}; give one of {list(MEASURES)}")
+        for name in ("stiffness", "damping"):
+            x = getattr(self, name)
+            if is_concrete(x) and np.ndim(x) == 2:
+                if np.abs(x - np.transpose(x)).max() > 1e-6 * np.abs(x).max():
+                    found.append(f"{name} is not symmetric; give a symmetric (6, 6), angular first")
+        return found + _frame_problems(self.frame)
+
+    def axes(self, dtype: Any = None) -> Array:
+        """(3, 3): columns are the frame's axes as drawn."""
+        if self.frame is None:
+            return jnp.eye(3, dtype=dtype)
+        frame = jnp.asarray(self.frame)
+        if frame.shape == (3, 3):
+            return frame
+        x = unit(frame[0])
+        z = unit(cross(frame[0], frame[1]))
+        return jnp.stack([x, cross(z, x), z], axis=1)
+
+    def measure_pose(self, motion: Motion, r_a: Array, r_b: Array, d: Array) -> Array:
+        axes = self.axes(d.dtype)
+        s = axes.T @ (r_a.T @ (r_b @ axes))
+        if self.measure == "small":
+            rho = jnp.stack([s[2, 1], s[0, 2], s[1, 0]])
+        else:
+            rho = rotation_vector(s)
+        return jnp.concatenate([rho, axes.T @ (r_a.T @ d)])
+
+    def elastic(self, deformation: Array) -> Array:
+        return _along(self.stiffness, deformation)
+
+    def viscous(self, rate: Array) -> Array:
+        return _along(self.damping, rate)
+
+
+def _along(coefficients: Any, x: Array) -> Array:
+    c = jnp.asarray(coefficients)
+    return c * x if c.ndim == 1 else 0.5 * ((c + c.T) @ x)
+
+
+def _frame_problems(frame: Any) -> list[str]:
+    if frame is None or not is_concrete(frame):
+        return []
+    f = np.asarray(frame, float)
+    if f.shape == (3, 3):
+        if np.abs(f.T @ f - np.eye(3)).max() < 1e-5 and np.linalg.det(f) > 0.0:
+            return []
+        return [
+            "frame is no rotation: its columns must be right-handed orthogonal unit vectors; give "
+            "two directions (2, 3) to have them made so"
+        ]
+    sine = np.linalg.norm(np.cross(*f)) / max(np.prod(np.linalg.norm(f, axis=1)), 1e-300)
+    return [] if sine > 1e-6 else ["the two directions of frame span no plane; turn one of them"]

@@ -1,0 +1,144 @@
+"""Friction of a joint: regularised Coulomb friction under the joint's own reaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
+from jaxmbd.model.forces.spring_damper import distance
+from jaxmbd.model.numbers import is_concrete, number, optional_number
+from jaxmbd.spatial.rotations import cross
+
+RUBBING = (("angle",), ("travel",), ("angle", "travel"), ("angle",) * 3)
+"""Kinds of speeds of the joints that may rub: revolute, prismatic, cylindrical, ball."""
+
+
+class JointFriction(ForceElement):
+    """Coulomb friction of a joint's bearings, fed by its reaction, with drag and viscous friction.
+
+    With the reaction's force f and moment m at the joint point, u the axis and f⊥, m⊥ the parts
+    across it, two bearings `length` apart, midway between them the joint point, carry
+    ``N = |½ f⊥ + u × m / length| + |½ f⊥ − u × m / length|``; without a `length` N = |f⊥|.
+    With the smooth sign ``s(v) = tanh(v / velocity_scale)`` the effort along the coordinate is
+
+    * of a `Revolute` ``−s(v) (coefficient (radius N + thrust_radius |f·u|) + drag) − viscous v``;
+    * of a `Prismatic` ``−s(v) (coefficient (N + |m·u| / radius) + drag) − viscous v``, the guide's
+      two sides being `radius` off the axis (without one m·u loads nothing);
+    * of a `Cylindrical` a force ``coefficient N + drag`` against the sliding
+      ``(radius θ̇, travel rate)`` of its surface, as a torque at `radius` and a force;
+    * of a `Spherical` a torque ``coefficient radius |f| + drag`` against the angular velocity.
+
+    The reaction depends on the friction in turn: forward and inverse dynamics solve for both
+    together (`jaxmbd.dynamics.friction`); `bias` holds the viscous part alone. Of a reaction that
+    redundant constraints leave open the least one rubs. A loaded joint at rest creeps, at less
+    than `velocity_scale` where friction would hold it; an explicit step must resolve the slope
+    ``coefficient N / velocity_scale`` of the friction over the speed.
+
+    Attributes:
+        joint: name of the joint, in the tree or cut.
+        coefficient: of friction.
+        radius: of the journal or ball [m].
+        length: between the two bearings [m].
+        thrust_radius: at which a revolute's axial force rubs [m].
+        drag: friction without load, of a seal [N·m for a revolute and a ball, else N].
+        viscous: one number for each speed, or for all [N·m·s/rad or N·s/m].
+        velocity_scale: speed at which the smooth sign is 0.76 [rad/s for a revolute and a ball,
+            else m/s].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.JointFriction("hinge", coefficient=0.1, radius=0.01).joint
+        'hinge'
+    """
+
+    joint: str = eqx.field(static=True)
+    coefficient: Any = eqx.field(converter=number, default=0.0)
+    radius: Any = eqx.field(converter=optional_number, default=None)
+    length: Any = eqx.field(converter=optional_number, default=None)
+    thrust_radius: Any = eqx.field(converter=number, default=0.0)
+    drag: Any = eqx.field(converter=number, default=0.0)
+    viscous: Any = eqx.field(converter=number, default=0.0)
+    velocity_scale: Any = eqx.field(converter=number, default=1e-2)
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Numbers; the viscous one may differ from speed to speed."""
+        shapes = super().shapes(joints)
+        if self.joint in joints:
+            shapes["viscous"] = ((), (joints[self.joint].nv,))
+        return shapes
+
+    def problems(self, joints: dict[str, Any]) -> list[str]:
+        """Joints that cannot rub, and a radius that is missing."""
+        joint = joints.get(self.joint)
+        if joint is None:
+            return []
+        kind = type(joint).__name__
+        if kind not in ("Revolute", "Prismatic", "Cylindrical", "Spherical"):
+            return [
+                f"friction acts on '{self.joint}', a {kind}; give it to a Revolute, Prismatic, "
+                "Cylindrical or Spherical joint"
+            ]
+        if self.radius is None and kind != "Prismatic":
+            return [f"the {kind} joint '{self.joint}' needs radius=, that of its journal [m]"]
+        given = {n: getattr(self, n) for n in ("radius", "length", "velocity_scale")}
+        least = {n: getattr(self, n) for n in ("coefficient", "thrust_radius", "drag")}
+        given = {n: x for n, x in given.items() if x is not None and is_concrete(x) and not x > 0.0}
+        least = {n: x for n, x in least.items() if is_concrete(x) and not x >= 0.0}
+        found = [f"{n} is {float(x):g}; it must be positive" for n, x in given.items()]
+        return found + [f"{n} is {float(x):g}; it must not be negative" for n, x in least.items()]
+
+    def loads(self, motion: Motion) -> list[Load | Effort]:
+        """The viscous part, which needs no reaction."""
+        return [Effort(self.joint, self.viscous_effort(motion.joint(self.joint)[1]))]
+
+    def viscous_effort(self, v: Array) -> Array:
+        """``−viscous v`` (nv,)."""
+        return -self.viscous * v
+
+    def rubbing(
+        self, speeds: tuple[str, ...], columns: tuple[Array, Array], v: Array, wrench: Array
+    ) -> Array:
+        """Effort (nv,) of drag and Coulomb friction under a reaction.
+
+        Args:
+            speeds: kinds of the joint's speeds.
+            columns: its subspace, angular and linear (3, nv).
+            v: its speeds (nv,).
+            wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
+        """
+        moment, force = wrench[:3], wrench[3:]
+        radius = 0.0 if self.radius is None else self.radius
+        if len(speeds) == 3:
+            size = self.coefficient * radius * distance(force)[0] + self.drag
+            return -size * self._against(v)
+        u = columns[0][:, 0] if speeds[0] == "angle" else columns[1][:, 0]
+        load = self._bearing_load(u, moment, force)
+        if speeds == ("angle",):
+            torque = radius * load + self.thrust_radius * jnp.abs(u @ force)
+            return -(self.coefficient * torque + self.drag) * self._against(v)
+        if speeds == ("travel",):
+            twist = 0.0 if self.radius is None else jnp.abs(u @ moment) / radius
+            return -(self.coefficient * (load + twist) + self.drag) * self._against(v)
+        lever = jnp.stack([jnp.asarray(radius, v.dtype), jnp.ones((), v.dtype)])
+        return -(self.coefficient * load + self.drag) * lever * self._against(lever * v)
+
+    def _bearing_load(self, u: Array, moment: Array, force: Array) -> Array:
+        across = force - (u @ force) * u
+        if self.length is None:
+            return distance(across)[0]
+        couple = cross(u, moment) / self.length
+        return distance(0.5 * across + couple)[0] + distance(0.5 * across - couple)[0]
+
+    def _against(self, slide: Array) -> Array:
+        """``s(|v|) v/|v|`` (n,), smooth through rest."""
+        x = slide / self.velocity_scale
+        if x.shape == (1,):
+            return jnp.tanh(x)
+        square = x @ x
+        moves = square > 1e-12  # below it tanh(s)/s is one to rounding
+        s = jnp.sqrt(jnp.asarray(jnp.where(moves, square, 1.0)))
+        return jnp.where(moves, jnp.tanh(s) / s, 1.0) * x

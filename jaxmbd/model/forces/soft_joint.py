@@ -1,0 +1,87 @@
+"""The replacement model of a joint: springs and dampers in the place of its constraint rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.forces.base import Motion
+from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.joints.base import Joint, with_directions
+from jaxmbd.model.numbers import number
+
+
+class SoftJoint(ElasticConnection):
+    """A joint whose constraint rows are springs and dampers; its own motions stay free.
+
+    The deformation is the closure error φ of the joint's rows as seen from a (in its axes), force
+    rows [m] first, then moment rows [rad]: the replacement model of Urbaś (2016, section 2), whose
+    directional springs impose a joint's constraints softly. Unlike there they turn with a, so that
+    two bodies that move as one are not damped. φ is exact at any turn of the joint, so a hinge may
+    spin. The same stiffness acts along all force rows, and along all moment rows.
+
+    Attributes:
+        replaced: the joint, between a and b as ever; it is no joint of the mechanism's.
+        stiffness: a number for all rows, or (2,) ``[N·m/rad; N/m]`` for moment and force rows.
+        damping: a number for all rows, or (2,) ``[N·m·s/rad; N·s/m]``.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> hinge = mbd.Revolute("ground", "arm", at=(0, 0, 0), axis=(0, 0, 1))
+        >>> mbd.SoftJoint(hinge, stiffness=(1e4, 1e6)).bodies
+        ('ground', 'arm')
+    """
+
+    replaced: Joint
+    stiffness: Any = eqx.field(converter=number)
+    damping: Any = eqx.field(converter=number, default=0.0)
+
+    @property
+    def a(self) -> str:
+        return self.replaced.a
+
+    @property
+    def b(self) -> str:
+        return self.replaced.b
+
+    @property
+    def at(self) -> Any:
+        return getattr(self.replaced, "at", None)
+
+    @property
+    def at_a(self) -> Any:
+        return getattr(self.replaced, "at_a", None)
+
+    @property
+    def at_b(self) -> Any:
+        return getattr(self.replaced, "at_b", None)
+
+    @property
+    def connected(self) -> tuple[str, Any, str, Any]:
+        joint = self.replaced
+        return joint.a, joint.point_a, joint.b, joint.point_b
+
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """One number, or one for moment rows and one for force rows."""
+        return {"stiffness": ((), (2,)), "damping": ((), (2,))}
+
+    def measure_pose(self, motion: Motion, r_a: Array, r_b: Array, d: Array) -> Array:
+        joint = with_directions(self.replaced, motion.drawn)
+        drawn = motion.drawn(joint.point_b) - motion.drawn(joint.point_a)
+        eye = jnp.eye(3, dtype=d.dtype)
+        return joint.residual(eye, r_a.T @ r_b, r_a.T @ d, drawn)
+
+    def elastic(self, deformation: Array) -> Array:
+        return self._along_rows(self.stiffness) * deformation
+
+    def viscous(self, rate: Array) -> Array:
+        return self._along_rows(self.damping) * rate
+
+    def _along_rows(self, coefficients: Any) -> Array:
+        c = jnp.asarray(coefficients)
+        if c.ndim == 0:
+            return c
+        return jnp.stack([c[1] if kind == "force" else c[0] for kind in self.replaced.rows])
