@@ -5,15 +5,17 @@
 
 with, for each body, ``M = diag(R I Rᵀ, m 1)``, ``f = [n − ω × (R I Rᵀ) ω; F + m g]`` about its
 COM in world axes, and the rows of `jaxmbd.formulations.constraints` (lecture text (4.6)-(4.8)
-with λ's sign turned; joint forces directly, as in Ghaedrahmati et al. 2019). It is slow and has
-no state of its own: an independent oracle for the engine, with which it shares only the
-description and the force elements.
+with λ's sign turned; joint forces directly). Couplings and drives are more such rows
+(`jaxmbd.formulations.rows`).
+
+From a state in absolute coordinates (`absolute_accelerations`) it shares only the description and
+the force elements with the engine: an independent oracle. `absolute_forward_dynamics` takes the
+engine's q and v instead. Both are slow: everything is dense.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -21,10 +23,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import FORCE_ROWS, constraint, linearised, points
-from jaxmbd.formulations.state import State, StateMotion, effort_directions
+from jaxmbd.formulations.newton_euler import body_loads, body_masses
+from jaxmbd.formulations.rows import Rows, all_rows
+from jaxmbd.formulations.state import State, StateMotion, speed_rows
+from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
 from jaxmbd.model import Mechanism
-from jaxmbd.model.forces import Effort
+from jaxmbd.topology import topology
 
 
 class AbsoluteSolution(NamedTuple):
@@ -33,16 +37,18 @@ class AbsoluteSolution(NamedTuple):
     accelerations: dict[str, Float[Array, "6"]]
     """Body to [angular; linear of the COM] [rad/s², m/s²]; least where not unique."""
     multipliers: dict[str, Float[Array, "rows"]]
-    """Joint to λ, what a exerts on b: forces [N], then moments [N·m]; least where not unique."""
+    """Joint, coupling or drive to its λ; least where not unique. A joint's is what a exerts on b:
+    forces [N], then moments [N·m]; a drive's its effort along +q [N·m or N]."""
     reactions: dict[str, Float[Array, "6"]]
     """Joint to the constraint wrench [n; f] [N·m, N] of a on b about b's joint point (`at_b`, or
     `at` where that is None; the COM of b for a free joint). Efforts are not part of it."""
     rank: Array
-    """Number of independent constraint rows: 6 · bodies − rank is the number of DOF."""
+    """Number of independent rows, drives among them: 6 · bodies − rank is the number of DOF (and
+    3 · bodies more in a planar mechanism, whose joints have the rows of the plane alone)."""
     residual: dict[str, Float[Array, "rows"]]
-    """Joint to its position-level error [m], then [rad]."""
+    """Joint to its position-level error [m], then [rad]; coupling or drive to its own."""
     velocity_residual: Array
-    """Largest ``|J t|`` [m/s, rad/s]."""
+    """Largest ``|J t − b|`` [m/s, rad/s], b the drives' rates."""
     imbalance: Array
     """Largest error of the equations over the mechanism's mass and length [m/s²]: it is not zero
     where a load meets a motion that has neither inertia nor a constraint."""
@@ -57,13 +63,13 @@ def absolute_accelerations(
     """Accelerations and joint reactions by Newton-Euler in absolute coordinates.
 
     Args:
-        mech: the mechanism; drives are not supported.
+        mech: the mechanism.
         state: body to (R (3, 3), COM (3,) [m], ω (3,) [rad/s], v of the COM (3,) [m/s]).
-        t: time [s], for force elements.
-        efforts: joint to generalised forces (nv,) along its speeds [N·m or N], positive along
-            +q, beside those of the force elements. A universal's are the torques conjugate to
-            its two angles, a helical's is a pure torque, a free joint's is [torque; force at
-            b's COM] in a's axes, a ball's a torque in a's axes.
+        t: time [s], for force elements and drives.
+        efforts: joint to generalised forces, one number or (nv,), along its speeds [N·m or N],
+            positive along +q, beside those of the force elements. A universal's are the torques
+            conjugate to its two angles, a helical's is a pure torque, a free joint's is [torque;
+            force at b's COM] in a's axes, a ball's a torque in a's axes.
 
     Returns:
         Accelerations, multipliers, reactions, and how well the state satisfies the joints.
@@ -71,7 +77,7 @@ def absolute_accelerations(
         are read from the state, in (-π, π].
 
     Raises:
-        ValueError: for a mechanism with drives, a body without a state, efforts on no joint.
+        ValueError: for a body without a state, efforts on no joint or of the wrong shape.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)
@@ -87,112 +93,106 @@ def absolute_accelerations(
         >>> print(f"{solution.accelerations['bob'][1]:.3f}")
         9.810
     """
-    motion = StateMotion(mech, state, t)
-    bodies = mech.structure.bodies
-    system = _System(_masses(motion), *_rows(motion))
-    force = _loads(motion, dict(efforts or {}))
+    return _accelerations(StateMotion(mech, state, t), efforts)
+
+
+def absolute_forward_dynamics(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    t: Any = 0.0,
+    inputs: Mapping[str, Any] | None = None,
+) -> tuple[Float[Array, "nv"], AbsoluteSolution]:
+    """Forward dynamics by Newton-Euler in absolute coordinates, from the coordinates q and v.
+
+    Poses and velocities of the bodies come from the engine's kinematics; all else is
+    `absolute_accelerations`. The joints' accelerations are read from those of the bodies.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,), on the constraints.
+        v: speeds (nv,), on the constraints.
+        t: time [s].
+        inputs: efforts on joints by name, one number or (nv,) [N·m or N].
+
+    Returns:
+        v̇ (nv,), as `jaxmbd.forward_dynamics` gives it, and the `AbsoluteSolution`.
+
+    Raises:
+        ValueError: inputs on no joint or of the wrong shape.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> from jaxmbd.formulations import absolute_forward_dynamics
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> vdot, solution = absolute_forward_dynamics(m, mbd.neutral(m), jnp.zeros(1))
+        >>> round(float(vdot[0]), 6), int(solution.rank)
+        (9.81, 5)
+    """
+    motion = state_motion(mech, q, v, t)
+    solution = _accelerations(motion, inputs)
+    rates = [jnp.zeros(0, mech.dtype)]
+    for name in topology(mech).tree:
+        joint, s, a, b = motion.halves(name)
+        rows, bias = speed_rows(joint, s, a, b, motion.pair_twist(name))
+        rest = jnp.zeros(6, mech.dtype)
+        pair = [solution.accelerations.get(body, rest) for body in (joint.a, joint.b)]
+        rates.append(rows @ jnp.concatenate(pair) + bias)
+    return jnp.concatenate(rates), solution
+
+
+def state_motion(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> StateMotion:
+    """The absolute state of q (nq,) and v (nv,), with the tree joints' coordinates as given."""
+    place, twists = poses(mech, q), body_velocities(mech, q, v)
+    state = {
+        n: (place[n].rotation, place[n].position, twists[n][:3], twists[n][3:])
+        for n in mech.structure.bodies
+    }
+    tree, read = topology(mech).tree, joint_coordinates(mech, q)
+    return StateMotion(mech, state, t, {n: x for n, x in read.items() if n in tree})
+
+
+def _accelerations(motion: StateMotion, efforts: Mapping[str, Any] | None) -> AbsoluteSolution:
+    bodies = motion.mech.structure.bodies
+    rows = all_rows(motion)
+    system = _system(motion, rows)
+    force = body_loads(motion, efforts)
     acceleration, lam, rank, imbalance = _solve(system, force, motion.length)
-    split = np.cumsum([0, *(system.counts[n] for n in motion.sketches)])
-    parts = {n: slice(split[i], split[i + 1]) for i, n in enumerate(motion.sketches)}
+    split = np.cumsum([0, *(r.phi.shape[0] for r in rows)])
+    parts = {r.name: slice(split[i], split[i + 1]) for i, r in enumerate(rows)}
+    on_b = {r.name: r.blocks[1][1].T @ lam[parts[r.name]] for r in rows[: len(motion.sketches)]}
     twists = jnp.concatenate([motion.twist(n) for n in bodies])
     return AbsoluteSolution(
         accelerations={n: acceleration[6 * i : 6 * i + 6] for i, n in enumerate(bodies)},
         multipliers={n: lam[part] for n, part in parts.items()},
-        reactions={
-            n: motion.at_joint_point(n, system.wrenches[n].T @ lam[part])
-            for n, part in parts.items()
-        },
+        reactions={n: motion.at_joint_point(n, wrench) for n, wrench in on_b.items()},
         rank=rank,
-        residual={n: system.phi[part] for n, part in parts.items()},
-        velocity_residual=jnp.max(jnp.abs(system.jacobian @ twists), initial=0.0),
+        residual={r.name: r.phi for r in rows},
+        velocity_residual=jnp.max(jnp.abs(system.jacobian @ twists - system.rate), initial=0.0),
         imbalance=imbalance,
     )
 
 
 class _System(NamedTuple):
     mass: Array  # (6n, 6n)
-    phi: Array  # (rows,)
     jacobian: Array  # (rows, 6n)
+    rate: Array  # (rows,)
     gamma: Array  # (rows,)
-    wrenches: dict[str, Array]  # joint to its rows' Jacobian along b, (rows, 6)
-    counts: dict[str, int]  # joint to its number of rows
-    is_force: np.ndarray  # (rows,), whether a row is a length
+    is_force: np.ndarray  # (rows,)
 
 
-def _masses(motion: StateMotion) -> Float[Array, "6n 6n"]:
+def _system(motion: StateMotion, rows: list[Rows]) -> _System:
     bodies = motion.mech.structure.bodies
-    mass = jnp.zeros((6 * len(bodies), 6 * len(bodies)), motion.mech.dtype)
-    for i, name in enumerate(bodies):
-        k, eye = 6 * i, jnp.eye(3, dtype=mass.dtype)
-        mass = mass.at[k : k + 3, k : k + 3].set(_world_inertia(motion, name))
-        mass = mass.at[k + 3 : k + 6, k + 3 : k + 6].set(motion.mech.bodies[name].mass * eye)
-    return mass
-
-
-def _world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
-    r = motion.rotation(body)
-    return r @ jnp.asarray(motion.mech.bodies[body].inertia, r.dtype) @ r.T
-
-
-def _rows(motion: StateMotion) -> tuple[Any, ...]:
-    """φ, J and γ of all joints, and what is needed to take them apart again."""
-    mech = motion.mech
-    place = {name: 6 * i for i, name in enumerate(mech.structure.bodies)}
-    empty = jnp.zeros(0, mech.dtype)
-    phis, gammas, jacobians = [empty], [empty], [jnp.zeros((0, 6 * len(place)), mech.dtype)]
-    wrenches, counts, is_force = {}, {}, []
-    for name in motion.sketches:
-        joint, s, a, b = motion.halves(name)
-        twists = jnp.concatenate([motion.twist(joint.a), motion.twist(joint.b)])
-        phi, pair, gamma = linearised(partial(constraint, joint, s), a, b, twists)
-        rows = jnp.zeros((phi.shape[0], 6 * len(place)), mech.dtype)
-        for body, columns in ((joint.a, pair[:, :6]), (joint.b, pair[:, 6:])):
-            if body != "ground":
-                rows = rows.at[:, place[body] : place[body] + 6].set(columns)
-        phis.append(phi)
-        gammas.append(gamma)
-        jacobians.append(rows)
-        wrenches[name], counts[name] = pair[:, 6:], phi.shape[0]
-        is_force += [i < FORCE_ROWS[type(joint)] for i in range(phi.shape[0])]
-    joined = (jnp.concatenate(x) for x in (phis, jacobians, gammas))
-    return *joined, wrenches, counts, np.array(is_force, bool)
-
-
-def _loads(motion: StateMotion, efforts: dict[str, Any]) -> Float[Array, "6n"]:
-    """Wrenches [n; f] about the COMs: gyroscopic moments, gravity, force elements and efforts."""
-    mech, total = motion.mech, {}
-    for name in mech.structure.bodies:
-        inertia, omega = _world_inertia(motion, name), motion.angular_velocity(name)
-        weight = mech.bodies[name].mass * jnp.asarray(mech.gravity)
-        total[name] = jnp.concatenate([-jnp.cross(omega, inertia @ omega), weight])
-
-    def add(body: str, x: Array, moment: Array, force: Array) -> None:
-        if body != "ground":
-            about_com = moment + jnp.cross(x - motion.pose(body).com, force)
-            total[body] = total[body] + jnp.concatenate([about_com, force])
-
-    unknown = [n for n in efforts if n not in motion.sketches]
-    if unknown:
-        raise ValueError(f"efforts on {unknown}, which are no joints: {list(motion.sketches)}")
-    acting = [Effort(n, value) for n, value in efforts.items()]
-    for name in mech.structure.forces:
-        for load in mech.forces[name].loads(motion):
-            if isinstance(load, Effort):
-                acting.append(load)
-            else:
-                add(load.body, load.point, load.moment, load.force)
-    for name, value in acting:
-        joint, s, a, b = motion.halves(name)
-        columns = effort_directions(joint, s, a, b)
-        value = jnp.asarray(value, mech.dtype)
-        if value.shape != columns.shape[1:]:
-            raise ValueError(
-                f"effort on joint '{name}' has shape {value.shape}; give {columns.shape[1:]}"
-            )
-        wrench, (_, x) = columns @ value, points(s, a, b)
-        add(joint.b, x, wrench[:3], wrench[3:])
-        add(joint.a, x, -wrench[:3], -wrench[3:])
-    return jnp.concatenate([total[n] for n in mech.structure.bodies])
+    none = jnp.zeros(0, motion.mech.dtype)
+    return _System(
+        mass=body_masses(motion),
+        jacobian=jnp.concatenate(
+            [jnp.zeros((0, 6 * len(bodies)), none.dtype), *(r.of(bodies) for r in rows)]
+        ),
+        rate=jnp.concatenate([none, *(r.rate for r in rows)]),
+        gamma=jnp.concatenate([none, *(r.gamma for r in rows)]),
+        is_force=np.concatenate([np.zeros(0, bool), *(r.lengths for r in rows)]),
+    )
 
 
 def _solve(

@@ -8,8 +8,9 @@ distance, an angle, a travel in step with an angle. Velocity Jacobians and the r
 of the acceleration equations are derivatives of those functions along motions of the bodies, so
 nothing here knows of screws, subspaces or wrenches.
 
-Of a joint only its data are used; none of its methods is called. Force rows come before moment
-rows, and all rows grow with the motion of b relative to a.
+Of these types only the data are used; none of their methods is called. A joint type that is not
+among them, or is its form in a planar mechanism, enters with what it defines itself. Force rows
+come before moment rows, and all rows grow with the motion of b relative to a.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -52,6 +54,13 @@ FORCE_ROWS: dict[type[Joint], int] = {
 """How many rows of a joint are lengths [m] with forces [N] as multipliers; the rest are angles."""
 
 
+def rows_are_lengths(joint: Joint) -> np.ndarray:
+    """Whether each row of a joint is a length [m]; the others are angles [rad]."""
+    if type(joint) in FORCE_ROWS:
+        return np.arange(len(joint.rows)) < FORCE_ROWS[type(joint)]
+    return np.array([kind == "force" for kind in joint.rows], bool)
+
+
 class Pose(NamedTuple):
     """Absolute coordinates of a body."""
 
@@ -70,8 +79,8 @@ class Sketch(NamedTuple):
     """Columns (axis, e1, e2), right-handed, fixed in a."""
     triad_b: Float[Array, "3 3"]
     """The columns on b that should meet a's; for a universal joint those of its own axis."""
-    drawn: Float[Array, ""]
-    """Drawn distance [m] of the two joint points."""
+    drawn: Float[Array, "3"]
+    """From a's joint point to b's as drawn [m]."""
 
 
 def cross_matrix(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
@@ -109,14 +118,12 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
     com_a, com_b = drawn_com(mech, joint.a), drawn_com(mech, joint.b)
     if isinstance(joint, Free):
         point_a = point_b = com_b
-    elif isinstance(joint, Rod):
-        point_a, point_b = mech.point(joint.at_a), mech.point(joint.at_b)
     else:
-        at, at_b = joint.at, joint.at_b  # type: ignore[attr-defined]
-        point_a = mech.point(at)
-        point_b = point_a if at_b is None else mech.point(at_b)
+        point_a, point_b = mech.point(joint.point_a), mech.point(joint.point_b)
     triad_a = triad_b = jnp.eye(3, dtype=mech.dtype)
-    if isinstance(joint, Universal):
+    if type(joint) not in FORCE_ROWS:
+        pass
+    elif isinstance(joint, Universal):
         triad_a, triad_b = _triad(joint.axis_a), _triad(joint.axis_b)
     elif isinstance(joint, Planar):
         triad_a = triad_b = _triad(joint.normal, jnp.asarray(joint.x_axis))
@@ -124,8 +131,7 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
         triad_a = triad_b = _triad(joint.axis)
         if joint.axis_b is not None:
             triad_b = _least_turn(joint.axis_b, joint.axis).T @ triad_a
-    distance = jnp.linalg.norm(point_b - point_a)
-    return Sketch(point_a - com_a, point_b - com_b, triad_a, triad_b, distance)
+    return Sketch(point_a - com_a, point_b - com_b, triad_a, triad_b, point_b - point_a)
 
 
 def points(s: Sketch, a: Pose, b: Pose) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
@@ -148,6 +154,8 @@ def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"
     """
     start, end = points(s, a, b)
     d = end - start
+    if type(joint) not in FORCE_ROWS:
+        return joint.residual(a.rotation, b.rotation, d, s.drawn)
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     off_axis = on_a[:, 1:].T @ d
     match joint:
@@ -170,7 +178,7 @@ def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"
             drawn = _angle(s.triad_a[:, 0], s.triad_b[:, 0])
             return jnp.concatenate([d, (drawn - _angle(on_a[:, 0], on_b[:, 0]))[None]])
         case Rod():
-            length = s.drawn if joint.length is None else joint.length
+            length = jnp.linalg.norm(s.drawn) if joint.length is None else joint.length
             return (jnp.linalg.norm(d) - length)[None]
         case Free():
             return jnp.zeros(0, d.dtype)

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.constraints import (
+    FORCE_ROWS,
     Pose,
     Sketch,
+    displaced,
     drawn_com,
     helical_angle,
     points,
@@ -44,16 +47,23 @@ the COM (3,) [m/s]), world axes."""
 
 
 class StateMotion:
-    """The motion of all bodies as force elements see it, read from the absolute state."""
+    """The motion of all bodies as force elements see it, read from the absolute state.
 
-    def __init__(self, mech: Mechanism, state: State, t: Any = 0.0):
+    `coordinates` gives those of some joints where they are known (an angle of several turns, a
+    quaternion's sign); the others are read from the poses, angles in (-π, π].
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        state: State,
+        t: Any = 0.0,
+        coordinates: Mapping[str, Any] | None = None,
+    ):
         missing = [n for n in mech.structure.bodies if n not in state]
         if missing:
             raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
-        if mech.structure.drives:
-            names = [n for n, _, _ in mech.structure.drives]
-            raise ValueError(f"drives {names} are not supported here; give their efforts instead")
-        self.mech, self.t = mech, t
+        self.mech, self.t, self.known = mech, t, dict(coordinates or {})
         self.state = {n: tuple(jnp.asarray(x, mech.dtype) for x in state[n]) for n in state}
         zero = jnp.zeros(3, mech.dtype)
         self.state["ground"] = (jnp.eye(3, dtype=mech.dtype), zero, zero, zero)
@@ -99,13 +109,18 @@ class StateMotion:
         return self.state[body][2]
 
     def joint(self, name: str) -> tuple[Array, Array]:
-        """Coordinates (nq,) and speeds (nv,) of a joint; angles in (-π, π]."""
-        joint, s, a, b = self.halves(name)
-        _, x = points(s, a, b)
-        angular = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
-        linear = self.velocity(joint.b, x) - self.velocity(joint.a, x)
-        speeds = effort_directions(joint, s, a, b).T @ jnp.concatenate([angular, linear])
-        return _coordinates(joint, s, a, b), speeds
+        """Coordinates (nq,) and speeds (nv,) of a joint."""
+        halves = self.halves(name)
+        return self.coordinates(name), joint_speeds(*halves, self.pair_twist(name))
+
+    def coordinates(self, name: str) -> Array:
+        """Coordinates (nq,) of a joint."""
+        return self.known[name] if name in self.known else _coordinates(*self.halves(name))
+
+    def pair_twist(self, name: str) -> Float[Array, "12"]:
+        """[ω_a; v_a; ω_b; v_b] of the COMs of a joint's two bodies."""
+        joint = self.mech.joint(name)
+        return jnp.concatenate([self.twist(joint.a), self.twist(joint.b)])
 
     def at_joint_point(self, name: str, wrench: Array) -> Float[Array, "6"]:
         """A wrench on b about its COM, moved to b's joint point."""
@@ -114,9 +129,46 @@ class StateMotion:
         return jnp.concatenate([wrench[:3] - jnp.cross(x - b.com, wrench[3:]), wrench[3:]])
 
 
+def joint_speeds(
+    joint: Joint, s: Sketch, a: Pose, b: Pose, twists: Float[Array, "12"]
+) -> Float[Array, "nv"]:
+    """Speeds of a joint, ``Eᵀ [ω_b − ω_a; v_b − v_a at b's point]`` with its effort directions E.
+
+    Args:
+        joint: for its type.
+        s: the joint as drawn.
+        a: pose of the first body.
+        b: pose of the second body.
+        twists: [ω_a; v_a; ω_b; v_b] of the COMs [rad/s, m/s], world axes.
+    """
+    _, x = points(s, a, b)
+    w_a, v_a, w_b, v_b = twists.reshape(4, 3)
+    slide = v_b + jnp.cross(w_b, x - b.com) - v_a - jnp.cross(w_a, x - a.com)
+    return effort_directions(joint, s, a, b).T @ jnp.concatenate([w_b - w_a, slide])
+
+
+def speed_rows(
+    joint: Joint, s: Sketch, a: Pose, b: Pose, twists: Float[Array, "12"]
+) -> tuple[Float[Array, "nv 12"], Float[Array, "nv"]]:
+    """J and β of a joint's accelerations ``v̇ = J ṫ + β``; ``v = J t``.
+
+    β is the rate of the speeds along the path of constant twists.
+    """
+
+    def along(time: Array) -> Array:
+        moves = time * twists
+        return joint_speeds(joint, s, displaced(a, moves[:6]), displaced(b, moves[6:]), twists)
+
+    rows = jax.jacfwd(lambda x: joint_speeds(joint, s, a, b, x))(twists)
+    zero = jnp.zeros((), twists.dtype)
+    return rows, jax.jvp(along, (zero,), (jnp.ones_like(zero),))[1]
+
+
 def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"]:
     """Coordinates of b relative to a, zero as drawn."""
     start, end = points(s, a, b)
+    if type(joint) not in FORCE_ROWS:
+        return joint.coordinates(a.rotation.T @ b.rotation, a.rotation.T @ (end - start))
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     travels = on_a.T @ (end - start)
     angle = turn(on_a, on_b)
@@ -169,6 +221,8 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
 
     They are dual to the joint's motions: their power on those is the speeds themselves.
     """
+    if type(joint) not in FORCE_ROWS:
+        return _own_directions(joint, a)
     on_a = a.rotation @ s.triad_a
     u, e1, e2 = on_a.T
     none = jnp.zeros_like(u)
@@ -193,3 +247,11 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
         case _:
             raise TypeError(f"no efforts for a {type(joint).__name__} joint")
     return jnp.stack([jnp.concatenate(c) for c in columns], axis=1)
+
+
+def _own_directions(joint: Joint, a: Pose) -> Float[Array, "6 nv"]:
+    """Those of a joint type with a constant subspace of its own, the columns orthonormal."""
+    if not joint.can_be_in_tree:
+        raise TypeError(f"no efforts for a {type(joint).__name__} joint")
+    q = jnp.asarray(joint.neutral(), a.rotation.dtype)
+    return jnp.concatenate([a.rotation @ columns for columns in joint.subspace(q)])

@@ -1,0 +1,309 @@
+"""Joint reactions by constraint matrices: all joint wrenches and actuation efforts at once.
+
+Ghaedrahmati et al. 2019 (appendix): the twists that a joint allows at its point are ``S q̇`` with
+the screw matrix S (6, f); the wrenches it transmits are ``Λ λ`` with the constraint matrix Λ
+(6, 6 − f), its complement, ``Λᵀ S = 0``. With the 6×6 transfer X that moves a wrench from the
+joint's point to the centre of mass of a body,
+
+    A_bj = X_bj Λ_j (j's second body),  A_aj = −X_aj Λ_j (its first),  A λ + B τ = M ṫ − f
+
+is the Newton-Euler equation of all bodies in the one global frame: A is the constraint transfer
+matrix of the mechanism, B the same for unit efforts along the actuated coordinates. It is linear
+in λ and τ; nothing is passed from body to body.
+
+Where A has a null space (an over-constrained mechanism) λ is the least one, in newtons (moments
+over the mechanism's length); where the actuation is redundant τ is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jaxtyping import Float
+
+from jaxmbd.formulations.absolute import state_motion
+from jaxmbd.formulations.constraints import points
+from jaxmbd.formulations.newton_euler import body_loads, body_masses
+from jaxmbd.formulations.rows import Rows, coordinate_rows, coupling_rows, drive_rows
+from jaxmbd.formulations.screws import constraint_matrix
+from jaxmbd.formulations.state import StateMotion
+from jaxmbd.kinematics import body_accelerations
+from jaxmbd.model import Mechanism
+from jaxmbd.topology import topology
+
+Actuated = Sequence[str | tuple[str, int]]
+"""Joints, or one coordinate of a joint as (joint, i)."""
+
+
+class ConstraintWrenches(NamedTuple):
+    """Joint reactions and efforts that carry a motion.
+
+    Example:
+        >>> from jaxmbd.formulations import ConstraintWrenches
+        >>> ConstraintWrenches._fields
+        ('reactions', 'efforts', 'multipliers', 'imbalance')
+    """
+
+    reactions: dict[str, Float[Array, "6"]]
+    """Joint to the constraint wrench [n; f] [N·m, N] on b about b's joint point, world axes."""
+    efforts: dict[str, Float[Array, "nv"]]
+    """Actuated joint to its efforts along +q [N·m or N], zero on coordinates not actuated."""
+    multipliers: dict[str, Float[Array, ""]]
+    """Coupling or drive to its λ: a drive's is its effort along +q [N·m or N]."""
+    imbalance: Array
+    """Largest wrench that is left over, relative to the largest that acts on a body."""
+
+
+def constraint_matrix_reactions(
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    t: Any = 0.0,
+    inputs: Mapping[str, Any] | None = None,
+    actuated: Actuated = (),
+) -> ConstraintWrenches:
+    """Joint reactions and actuation efforts of a motion by constraint matrices.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,), on the constraints.
+        v: speeds (nv,), on the constraints.
+        vdot: accelerations (nv,), on the constraints.
+        t: time [s].
+        inputs: efforts that act besides, by joint, one number or (nv,) [N·m or N].
+        actuated: joints, in the tree or cut, whose efforts are to be found, or one coordinate of
+            a joint as ``(joint, i)``; none for a motion that the loads and the drives cause.
+
+    Returns:
+        Reactions, efforts, the λ of couplings and drives, and the imbalance. Efforts are of least
+        norm where the actuation is redundant (forces weighed against moments with the mechanism's
+        length), then reactions where they are indeterminate. Inside `jit` all are NaN where no
+        efforts of `actuated` carry the motion.
+
+    Raises:
+        ValueError: `actuated` or `inputs` name no joint; on the host, the joints cannot carry the
+            motion.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> from jaxmbd.formulations import constraint_matrix_reactions
+        >>> m, rest = mbd.zoo.simple_pendulum(), jnp.zeros(1)
+        >>> held = constraint_matrix_reactions(m, rest, rest, rest, actuated=("hinge",))
+        >>> round(float(held.efforts["hinge"][0]), 6), round(float(held.reactions["hinge"][4]), 6)
+        (-9.81, 9.81)
+    """
+    motion = state_motion(mech, q, v, t)
+    bodies = mech.structure.bodies
+    twist_rates = body_accelerations(mech, q, v, vdot)
+    rate = jnp.concatenate([twist_rates[n] for n in bodies])
+    inertia, loads = body_masses(motion) @ rate, body_loads(motion, inputs)
+    unit = _units(len(bodies), motion.length)
+    efforts = _unknown_efforts(motion, actuated)
+    transfer = constraint_transfer_matrix(motion) / unit[:, None]
+    pushes = jnp.concatenate([e.columns for e in efforts], axis=1) / unit[:, None]
+    units = jnp.concatenate([e.units for e in efforts])
+    needed = (inertia - loads) / unit
+    size = jnp.max(jnp.abs(inertia / unit)) + jnp.max(jnp.abs(loads / unit))
+    lam, tau = _least(transfer, pushes * units, needed)
+    left = (needed - transfer @ lam - pushes @ (units * tau)) / jnp.where(size > 0.0, size, 1.0)
+    imbalance = jnp.max(jnp.abs(left), initial=0.0)
+    carried = imbalance < float(jnp.finfo(left.dtype).eps) ** 0.4
+    if not isinstance(carried, Tracer) and not bool(carried):
+        raise ValueError(_uncarried(bodies, np.asarray(left), actuated))
+    lam, tau = jnp.where(carried, lam, jnp.nan), jnp.where(carried, units * tau, jnp.nan)
+    ends = np.cumsum([0, *(e.columns.shape[1] for e in efforts)])
+    parts = [tau[i:j] for i, j in zip(ends[:-1], ends[1:], strict=True)]
+    named = list(zip(efforts, parts, strict=True))[1:]
+    n = len(actuated)
+    return ConstraintWrenches(
+        reactions=_wrenches(motion, lam),
+        efforts=_by_joint(motion, named[:n]),
+        multipliers={e.name: x[0] for e, x in named[n:]},
+        imbalance=imbalance,
+    )
+
+
+def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "6n rows"]:
+    """The constraint transfer matrix A: from all joints' λ to the wrenches on the bodies.
+
+    Args:
+        motion: the absolute state, of which the poses are used.
+
+    Returns:
+        Rows [n; f] about each body's COM in world axes, bodies in the order of declaration;
+        columns joint by joint, each a multiple of force: λ is in newtons throughout.
+    """
+    return _transfer(motion, list(motion.sketches), [_basis(motion, n) for n in motion.sketches])
+
+
+def determinate_projections(
+    mech: Mechanism, q: Array, actuated: Actuated = ()
+) -> dict[str, Float[Array, "6 6"]]:
+    """Which part of each joint's wrench the equations of motion determine.
+
+    Sets of joint wrenches (and of the efforts of `actuated` joints, couplings and drives) that load
+    no body may be added to any solution: they are the null space of the transfer matrix. The
+    projection P of a joint takes away what such sets put on it: ``P w`` is the same for all
+    solutions w, and P is the unit matrix where the whole wrench is determinate. Moments over the
+    mechanism's length are orthogonal to forces. Parts below 1e-6 of a null direction count as
+    rounding.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,), on the constraints.
+        actuated: joints whose efforts are unknown too.
+
+    Returns:
+        Joint to P (6, 6), for wrenches [n; f] about b's joint point in world axes.
+
+    Example:
+        >>> import numpy as np, jaxmbd as mbd
+        >>> from jaxmbd.formulations import determinate_projections
+        >>> m = mbd.zoo.four_bar()  # drawn in space: loads across its plane are indeterminate
+        >>> p = determinate_projections(m, mbd.assemble(m, known={"A": 0.3}).q)
+        >>> {name: int(round(float(np.trace(x)))) for name, x in p.items()}
+        {'A': 3, 'B': 3, 'D': 3, 'C': 3}
+    """
+    motion = state_motion(mech, q, jnp.zeros(topology(mech).nv, mech.dtype))
+    unit = _units(len(mech.structure.bodies), motion.length)
+    efforts = [e.columns * e.units for e in _unknown_efforts(motion, actuated)]
+    whole = jnp.concatenate([constraint_transfer_matrix(motion), *efforts], axis=1) / unit[:, None]
+    null = jnp.eye(whole.shape[1], dtype=whole.dtype) - _pinv(whole) @ whole
+    own, out, start = _units(1, motion.length), {}, 0
+    for name in motion.sketches:
+        block = _basis(motion, name)
+        loose = (block / own[:, None]) @ null[start : start + block.shape[1]]
+        sizes, axes = jnp.linalg.eigh(loose @ loose.T)
+        fixed = (axes * jnp.where(sizes > 1e-12, 0.0, 1.0)) @ axes.T
+        out[name] = own[:, None] * fixed / own
+        start += block.shape[1]
+    return out
+
+
+class _Effort(NamedTuple):
+    """An unknown effort beside the joints' wrenches."""
+
+    name: str
+    indices: list[int]  # which coordinates of a joint
+    columns: Array  # (6n, k): wrenches on the bodies of unit efforts
+    units: Array  # (k,): the length for torques, one for forces
+
+
+def _by_joint(motion: StateMotion, named: list[tuple[_Effort, Array]]) -> dict[str, Array]:
+    out: dict[str, Array] = {}
+    for effort, tau in named:
+        size = len(motion.mech.joint(effort.name).speeds)
+        whole = jnp.zeros(size, tau.dtype).at[np.array(effort.indices, int)].set(tau)
+        out[effort.name] = out.get(effort.name, 0.0) + whole
+    return out
+
+
+def _unknown_efforts(motion: StateMotion, actuated: Actuated) -> list[_Effort]:
+    """None, then the actuated joints, the couplings and the drives."""
+    structure, dtype = motion.mech.structure, motion.mech.dtype
+    none = jnp.zeros((6 * len(structure.bodies), 0), dtype)
+    found = [_Effort("", [], none, jnp.zeros(0, dtype))]
+    for entry in actuated:
+        name, index = entry if isinstance(entry, tuple) else (entry, None)
+        if name not in motion.sketches:
+            raise ValueError(f"actuated names '{name}', no joint here: {list(motion.sketches)}")
+        every = range(len(motion.mech.joint(name).speeds))
+        if index is not None and index not in every:
+            raise ValueError(f"actuated: '{name}' has {len(every)} coordinates, not {index}")
+        indices = list(every) if index is None else [index]
+        rows = [coordinate_rows(motion, name, i) for i in indices]
+        found.append(_effort(motion, name, indices, rows))
+    for name, _ in structure.couplings:
+        found.append(_effort(motion, name, [], [coupling_rows(motion, name)]))
+    for name, _, _ in structure.drives:
+        found.append(_effort(motion, name, [], [drive_rows(motion, name)]))
+    return found
+
+
+def _effort(motion: StateMotion, name: str, indices: list[int], rows: list[Rows]) -> _Effort:
+    bodies = motion.mech.structure.bodies
+    none = jnp.zeros((0, 6 * len(bodies)), motion.mech.dtype)
+    columns = jnp.concatenate([none, *(r.of(bodies) for r in rows)]).T
+    forces = np.concatenate([np.zeros(0, bool), *(r.lengths for r in rows)])
+    return _Effort(name, indices, columns, jnp.where(forces, 1.0, motion.length))
+
+
+def _basis(motion: StateMotion, name: str) -> Float[Array, "6 rows"]:
+    """Λ of a joint with its moments in N times the mechanism's length."""
+    matrix = constraint_matrix(*motion.halves(name))
+    sizes = jnp.sum((matrix / _units(1, motion.length)[:, None]) ** 2, axis=0)
+    return matrix / jnp.sqrt(sizes)
+
+
+def _transfer(motion: StateMotion, names: Sequence[str], columns: Sequence[Array]) -> Array:
+    """(6n, all columns): wrenches at the joints' points, on b and reversed on a, about the COMs."""
+    place = {n: 6 * i for i, n in enumerate(motion.mech.structure.bodies)}
+    blocks = [jnp.zeros((6 * len(place), 0), motion.mech.dtype)]
+    for name, wrenches in zip(names, columns, strict=True):
+        joint, s, a, b = motion.halves(name)
+        _, x = points(s, a, b)
+        block = jnp.zeros((6 * len(place), wrenches.shape[1]), wrenches.dtype)
+        for body, pose, sign in ((joint.b, b, 1.0), (joint.a, a, -1.0)):
+            if body == "ground":
+                continue
+            moments = wrenches[:3] + jnp.cross((x - pose.com)[:, None], wrenches[3:], axis=0)
+            moved = sign * jnp.concatenate([moments, wrenches[3:]])
+            block = block.at[place[body] : place[body] + 6].add(moved)
+        blocks.append(block)
+    return jnp.concatenate(blocks, axis=1)
+
+
+def _units(n: int, length: Array) -> Float[Array, "6n"]:
+    """What makes forces of n wrenches: the length in moments, one in forces."""
+    return jnp.where(jnp.arange(6 * n) % 6 < 3, length, 1.0)
+
+
+def _pinv(matrix: Array, size: Array | None = None) -> Array:
+    """Moore-Penrose inverse; singular values under eps^0.6 of the largest (or `size`) are zero."""
+    if 0 in matrix.shape:
+        return matrix.T
+    tolerance = float(jnp.finfo(matrix.dtype).eps) ** 0.6
+    if size is not None:
+        own = jax.lax.stop_gradient(jnp.linalg.norm(matrix, 2))
+        tolerance = tolerance * size / jnp.where(own > 0.0, own, 1.0)
+    return jnp.linalg.pinv(matrix, rtol=tolerance)
+
+
+def _least(transfer: Array, pushes: Array, needed: Array) -> tuple[Array, Array]:
+    """Least τ, then least λ, with ``A λ + B τ`` = `needed` as nearly as can be."""
+    inverse = _pinv(transfer)
+
+    def beside(x: Array) -> Array:
+        """The part of `x` that joints cannot carry."""
+        return x - transfer @ (inverse @ x)
+
+    size = jax.lax.stop_gradient(jnp.max(jnp.abs(pushes), initial=0.0))
+    tau = _pinv(beside(pushes), size) @ beside(needed)
+    lam = inverse @ (needed - pushes @ tau)
+    return lam + inverse @ (needed - pushes @ tau - transfer @ lam), tau
+
+
+def _wrenches(motion: StateMotion, lam: Array) -> dict[str, Array]:
+    out, start = {}, 0
+    for name in motion.sketches:
+        basis = _basis(motion, name)
+        out[name] = basis @ lam[start : start + basis.shape[1]]
+        start += basis.shape[1]
+    return out
+
+
+def _uncarried(bodies: tuple[str, ...], left: np.ndarray, actuated: Actuated) -> str:
+    worst = np.abs(left).reshape(-1, 6).max(axis=1)
+    names = [n for n, x in zip(bodies, worst, strict=True) if x > 0.1 * worst.max()]
+    return (
+        f"the joints and actuated={list(actuated)} cannot carry this motion: {worst.max():.1e} of "
+        f"the largest load is left over on {names}; actuate a joint that moves them, or take vdot "
+        "from forward_dynamics"
+    )

@@ -1,0 +1,103 @@
+"""Newton-Euler side of all bodies at once: inertia, and the loads that are no joint's reaction.
+
+For each body, about its centre of mass (COM) and in world axes,
+
+    M ṫ = f + (joint wrenches),  M = diag(R I Rᵀ, m 1),  f = [n − ω × (R I Rᵀ) ω; F + m g]
+
+with ``t = [ω; v of the COM]``. `f` gathers gravity, the gyroscopic moment, the force elements and
+the efforts along the joints' coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from jaxmbd.formulations.constraints import points
+from jaxmbd.formulations.state import StateMotion, effort_directions
+from jaxmbd.model.forces import Effort
+from jaxmbd.model.numbers import vector_in_space
+
+
+def world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
+    """Inertia of a body about its COM [kg m²], world axes: ``R I Rᵀ``."""
+    r = motion.rotation(body)
+    return r @ jnp.asarray(motion.mech.inertia(body), r.dtype) @ r.T
+
+
+def body_masses(motion: StateMotion) -> Float[Array, "6n 6n"]:
+    """``diag(R I Rᵀ, m 1)`` of all bodies in the order of their declaration."""
+    bodies = motion.mech.structure.bodies
+    mass = jnp.zeros((6 * len(bodies), 6 * len(bodies)), motion.mech.dtype)
+    for i, name in enumerate(bodies):
+        k, eye = 6 * i, jnp.eye(3, dtype=mass.dtype)
+        mass = mass.at[k : k + 3, k : k + 3].set(world_inertia(motion, name))
+        mass = mass.at[k + 3 : k + 6, k + 3 : k + 6].set(motion.mech.bodies[name].mass * eye)
+    return mass
+
+
+def body_loads(motion: StateMotion, efforts: Mapping[str, Any] | None = None) -> Float[Array, "6n"]:
+    """The applied wrenches less the gyroscopic moments (6n,); arguments as there."""
+    turning = []
+    for name in motion.mech.structure.bodies:
+        inertia, omega = world_inertia(motion, name), motion.angular_velocity(name)
+        turning += [jnp.cross(omega, inertia @ omega), jnp.zeros(3, omega.dtype)]
+    return applied_wrenches(motion, efforts) - jnp.concatenate(turning)
+
+
+def applied_wrenches(
+    motion: StateMotion, efforts: Mapping[str, Any] | None = None
+) -> Float[Array, "6n"]:
+    """Wrenches [n; f] about the COMs, world axes: gravity, force elements and efforts.
+
+    Args:
+        motion: the state.
+        efforts: joint to generalised forces along its speeds, one number or (nv,) [N·m or N].
+
+    Raises:
+        ValueError: efforts on no joint, or of the wrong shape.
+    """
+    mech, total = motion.mech, {}
+    for name in mech.structure.bodies:
+        weight = mech.bodies[name].mass * vector_in_space(jnp.asarray(mech.gravity))
+        total[name] = jnp.concatenate([jnp.zeros_like(weight), weight])
+
+    def add(body: str, x: Array, moment: Array, force: Array) -> None:
+        if body != "ground":
+            about_com = moment + jnp.cross(x - motion.pose(body).com, force)
+            total[body] = total[body] + jnp.concatenate([about_com, force])
+
+    acting = _given(motion, efforts or {})
+    for name in mech.structure.forces:
+        for load in mech.forces[name].loads(motion):
+            if isinstance(load, Effort):
+                acting.append((load.joint, load.value))
+            else:
+                add(load.body, load.point, load.moment, load.force)
+    for name, value in acting:
+        joint, s, a, b = motion.halves(name)
+        columns = effort_directions(joint, s, a, b)
+        wrench, (_, x) = columns @ _sized(name, value, columns), points(s, a, b)
+        add(joint.b, x, wrench[:3], wrench[3:])
+        add(joint.a, x, -wrench[:3], -wrench[3:])
+    return jnp.concatenate([total[n] for n in mech.structure.bodies])
+
+
+def _given(motion: StateMotion, efforts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    unknown = [n for n in efforts if n not in motion.sketches]
+    if unknown:
+        raise ValueError(f"efforts on {unknown}, which are no joints: {list(motion.sketches)}")
+    return list(efforts.items())
+
+
+def _sized(name: str, value: Any, columns: Array) -> Array:
+    value, size = jnp.asarray(value, columns.dtype), columns.shape[1:]
+    if value.shape not in ((), size):
+        raise ValueError(
+            f"effort on joint '{name}' has shape {value.shape}; give one number or {size}"
+        )
+    return jnp.broadcast_to(value, size)

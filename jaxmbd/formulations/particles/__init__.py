@@ -1,0 +1,36 @@
+"""Equivalent particles (Attia): bodies as masses at points, point coordinates, a recursion."""
+
+from jaxmbd.formulations.particles.accelerations import (
+    ParticleSolution,
+    particle_accelerations,
+    particle_accelerations_of_state,
+)
+from jaxmbd.formulations.particles.chain import chain_accelerations
+from jaxmbd.formulations.particles.count import ParticleCount, particle_count
+from jaxmbd.formulations.particles.geometry import (
+    Invariants,
+    dependent_particle,
+    invariants,
+)
+from jaxmbd.formulations.particles.least import least_forms
+from jaxmbd.formulations.particles.masses import (
+    EquivalentParticles,
+    equivalent_particles,
+    mass_distribution,
+)
+
+__all__ = [
+    "EquivalentParticles",
+    "Invariants",
+    "ParticleCount",
+    "ParticleSolution",
+    "chain_accelerations",
+    "dependent_particle",
+    "equivalent_particles",
+    "invariants",
+    "least_forms",
+    "mass_distribution",
+    "particle_accelerations",
+    "particle_accelerations_of_state",
+    "particle_count",
+]

@@ -1,0 +1,155 @@
+"""Conditions on points: distances within a body, joints between bodies, joint coordinates.
+
+All are polynomials of at most second degree in the particles' coordinates (Attia, section 3), save
+the angles that helical joints, drives and efforts ask for. Each is a length [m]; its multiplier is
+a force [N].
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from jaxmbd.formulations.particles.halves import Half
+from jaxmbd.model import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    ParallelAxes,
+    PerpendicularAxes,
+    Planar,
+    PointOnLine,
+    PointOnPlane,
+    Prismatic,
+    Revolute,
+    Rod,
+    Spherical,
+    Universal,
+)
+from jaxmbd.model.joints import Joint
+
+
+def distance_rows(
+    now: Float[Array, "rows 3"], drawn: Float[Array, "rows 3"]
+) -> Float[Array, "rows"]:
+    """``(|r_i − r_j|² − d_ij²) / 2 d_ij``, (4.1)-(4.6): to first order the change of length."""
+    square = jnp.sum(drawn * drawn, axis=1)
+    return (jnp.sum(now * now, axis=1) - square) / (2.0 * jnp.sqrt(square))
+
+
+def joint_rows(
+    joint: Joint, a: Half, b: Half, drawn: tuple[Half, Half], arm: Array
+) -> Float[Array, "rows"]:
+    """All conditions of a joint on the points of its halves.
+
+    Force rows come before moment rows (forces at the length `arm`), and all grow with the motion
+    of b relative to a.
+
+    Args:
+        joint: for its type and numbers.
+        a: half on a, world axes.
+        b: half on b, world axes.
+        drawn: the halves as drawn.
+        arm: ℓ [m].
+    """
+    d = b.point - a.point
+    match joint:
+        case Free():
+            return d[:0]
+        case Spherical():
+            return d
+        case Rod():
+            return _rod_row(joint, d, drawn)
+        case PointOnLine():
+            return a.directions[1:] @ d
+        case PointOnPlane():
+            return a.directions[:1] @ d
+    axis, e1, e2 = a.directions
+    axis_b, f1, _ = b.directions
+    off_axis = jnp.stack([e1 @ d, e2 @ d])
+    # A point at the arm along b's axis stays off the sides of a's: turns about e1 and e2.
+    lean = arm * jnp.stack([-(e2 @ axis_b), e1 @ axis_b])
+    twist = arm * (e2 @ f1)[None]
+    match joint:
+        case Revolute():
+            return jnp.concatenate([d, lean])
+        case Universal():
+            return jnp.concatenate([d, _tilt_row(axis @ axis_b, drawn, arm)[None]])
+        case Cylindrical():
+            return jnp.concatenate([off_axis, lean])
+        case Helical():
+            slip = axis @ d - joint.pitch * _screw_angle(joint, a, b)
+            return jnp.concatenate([off_axis, slip[None], lean])
+        case Prismatic():
+            return jnp.concatenate([off_axis, twist, lean])
+        case Fixed():
+            return jnp.concatenate([d, twist, lean])
+        case Planar():
+            return jnp.concatenate([(axis @ d)[None], lean])
+        case ParallelAxes():
+            return lean
+        case PerpendicularAxes():
+            cosine = 0.0 if joint.angle is None else jnp.cos(joint.angle)
+            return arm * (axis @ axis_b - cosine)[None]
+    raise TypeError(f"no conditions for a {type(joint).__name__} joint")
+
+
+def _tilt_row(cosine: Array, drawn: tuple[Half, Half], arm: Array) -> Array:
+    """Two axes keep the angle at which they are drawn."""
+    return arm * (cosine - drawn[0].directions[0] @ drawn[1].directions[0])
+
+
+def _rod_row(joint: Rod, d: Array, drawn: tuple[Half, Half]) -> Float[Array, "1"]:
+    """``(|d|² − l²) / 2 l``: λ is positive in compression [N]."""
+    if joint.length is None:
+        return distance_rows(d[None], (drawn[1].point - drawn[0].point)[None])
+    length = jnp.asarray(joint.length)
+    return ((d @ d - length * length) / (2.0 * length))[None]
+
+
+def joint_angles_and_travels(joint: Joint, a: Half, b: Half) -> Float[Array, "nq"] | None:
+    """Coordinates of b relative to a from its points, where their rates are the joint's speeds.
+
+    None for joints with quaternions, which have other speeds, and for those without coordinates.
+    """
+    if a.triad is None or b.triad is None:
+        return None
+    travels = a.triad @ (b.point - a.point)
+    match joint:
+        case Revolute():
+            return _turn(a, b)[None]
+        case Helical():
+            return _screw_angle(joint, a, b)[None]
+        case Prismatic():
+            return travels[:1]
+        case Cylindrical():
+            return jnp.stack([_turn(a, b), travels[0]])
+        case Planar():
+            return jnp.stack([_turn(a, b), travels[1], travels[2]])
+        case Universal():
+            first = jnp.arctan2(a.triad[2] @ b.triad[0], a.triad[1] @ b.triad[0])
+            second = -jnp.arctan2(b.triad[2] @ a.triad[0], b.triad[1] @ a.triad[0])
+            return jnp.stack([first, second])
+    return None
+
+
+def _turn(a: Half, b: Half) -> Array:
+    """Angle [rad] in (-π, π] about the common axis from a's triad to b's."""
+    dots = a.directions @ b.directions.T
+    return jnp.arctan2(dots[2, 1] - dots[1, 2], dots[1, 1] + dots[2, 2])
+
+
+def _screw_angle(joint: Helical, a: Half, b: Half) -> Array:
+    """Angle of a helical joint, its full turns counted by the travel."""
+    angle, pitch = _turn(a, b), jnp.asarray(joint.pitch)
+    travel = a.directions[0] @ (b.point - a.point)
+    wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
+    return angle + whole_turns(wanted - angle)
+
+
+def whole_turns(angle: Array) -> Array:
+    """The multiple of 2π nearest to an angle, as a constant."""
+    return 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(angle) / (2.0 * jnp.pi))

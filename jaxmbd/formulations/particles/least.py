@@ -1,0 +1,49 @@
+"""The fewest particles that each body of a mechanism can do with."""
+
+from __future__ import annotations
+
+from jaxmbd.formulations.particles.accelerations import particle_matrix
+from jaxmbd.formulations.particles.masses import mass_distribution
+from jaxmbd.formulations.particles.system import ParticleSystem
+from jaxmbd.model import Mechanism, PointForce, SpringDamper, in_space
+
+
+def least_forms(mech: Mechanism) -> dict[str, int]:
+    """Body to two primary particles where it is a rod, else three: `forms` of least size.
+
+    A body is taken for a rod where its inertia is one's, or it is massless; it hangs on a ball and
+    meets others in balls and rods; and its centre of mass and all that is attached to it, joints,
+    springs and forces, lie on one line. Such a body has no spin. A flat body is no case of its
+    own here: three particles carry any body, the fourth following from them.
+
+    Raises:
+        ValueError: for traced numbers: the answer decides on array shapes.
+
+    Example:
+        >>> import jax; jax.config.update("jax_enable_x64", True)
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.formulations import least_forms
+        >>> least_forms(mbd.zoo.rssr())  # its coupler has an inertia about its axis
+        {'crank': 3, 'coupler': 3, 'rocker': 3}
+    """
+    mech = in_space(mech)
+    return {body: 2 if _is_rod(mech, body) else 3 for body in mech.structure.bodies}
+
+
+def _is_rod(mech: Mechanism, body: str) -> bool:
+    if mass_distribution(mech.bodies[body]) not in ("rod", "massless"):
+        return False
+    acting = [e for e in mech.forces.values() if body in e.bodies]
+    if any(type(e) not in (SpringDamper, PointForce) for e in acting):
+        return False
+    try:
+        system = ParticleSystem(mech, {body: 2})
+        particle_matrix(system, body)
+        for element in acting:
+            for field, at in element.points.items():
+                if getattr(element, {"at_a": "a"}.get(field, "b")) == body:
+                    system.of_point(body, mech.point(at))
+        system.of_point(body, mech.com(body))
+    except ValueError:
+        return False
+    return True
