@@ -1,8 +1,12 @@
 """What is done with a mechanism: mobility, assembly, simulation."""
 
 from jaxmbd.analysis.assemble import Assembly, assemble
+from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
+from jaxmbd.analysis.equilibrium import Equilibrium, equilibrium
 from jaxmbd.analysis.known import PointCoordinate
+from jaxmbd.analysis.linearize import linearize
 from jaxmbd.analysis.mobility import Mobility, mobility
+from jaxmbd.analysis.modes import Linearization, Modes
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.simulate import Solution, simulate
 from jaxmbd.analysis.status import Status
@@ -10,14 +14,21 @@ from jaxmbd.analysis.velocity import assemble_acceleration, assemble_velocity
 
 __all__ = [
     "Assembly",
+    "DrivenMotion",
+    "Equilibrium",
+    "Linearization",
     "Mobility",
+    "Modes",
     "PointCoordinate",
     "Solution",
     "Status",
     "assemble",
     "assemble_acceleration",
     "assemble_velocity",
+    "equilibrium",
+    "linearize",
     "mobility",
     "project",
     "simulate",
+    "simulate_driven",
 ]

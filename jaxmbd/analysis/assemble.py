@@ -7,6 +7,7 @@ errors and held coordinates and J their Jacobian, ``δ = −W Jᵀ (J W Jᵀ + �
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -156,6 +157,18 @@ def _rows(
 def _search(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
 ) -> _Walk:
+    return _walk(keys, mech, values, t, guess)
+
+
+def _walk(
+    keys: tuple[Key, ...],
+    mech: Mechanism,
+    values: list[Any],
+    t: Any,
+    guess: Array,
+    path: Callable[[Array, list[Array]], list[Array]] | None = None,
+) -> _Walk:
+    """Walk to `values`, along ``path(s, start)`` for s from 0 to 1 or straight."""
     length = mechanism_length(mech)
     start = known_values(motion_state(mech, guess, t=t), keys)
     stages = _stages(mech, keys, start, values, length)
@@ -163,6 +176,8 @@ def _search(
 
     def targets(stage: Array) -> list[Array]:
         s = (stage / jnp.maximum(stages, 1)).astype(guess.dtype)
+        if path is not None:
+            return path(jnp.where(stages > 0, s, 1.0), start)
         return [
             v if jnp.ndim(v) else v0 + jnp.where(stages > 0, s, 1.0) * (v - v0)
             for v0, v in zip(start, values, strict=True)
@@ -217,9 +232,13 @@ def _stages(
 def _assemble(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
 ) -> tuple[Array, Array, Array, Array]:
-    done = _search(keys, mech, values, t, guess)
+    return _outcome(mech, _search(keys, mech, values, t, guess))
+
+
+def _outcome(mech: Mechanism, done: _Walk) -> tuple[Array, Array, Array, Array]:
+    """The fields of an `Assembly`."""
     finite = jnp.all(jnp.isfinite(done.q)) & jnp.isfinite(done.error)
-    closed = done.error < closing_tolerance(guess.dtype, mechanism_length(mech))
+    closed = done.error < closing_tolerance(done.q.dtype, mechanism_length(mech))
     status = jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED)
     status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)
     q = jnp.asarray(jnp.where(status == Status.OK, done.q, jnp.nan))
@@ -228,18 +247,20 @@ def _assemble(
 
 @_assemble.defjvp
 def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+    out = _assemble(keys, *primals)
+    return out, _tangent(keys, out, primals[:3], tangents[:3])
+
+
+def _tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> Any:
     """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least change.
 
     A sample that did not assemble has zero tangents and passes no cotangent on, so it cannot
     spoil leaves that the batch shares.
     """
-    mech, values, t, guess = primals
-    out = _assemble(keys, mech, values, t, guess)
+    mech, values, t = primals
     ok = out[2] == Status.OK
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(mech))))
-    dot = jax.tree_util.tree_map(
-        lambda x: jnp.where(ok, x, jnp.zeros_like(x)), (tangents[0], tangents[1], tangents[2])
-    )
+    dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents)
     safe = jax.tree_util.tree_map(
         lambda x: jnp.where(ok | jnp.isfinite(x), x, jnp.ones_like(x)), (mech, values, t)
     )
@@ -248,7 +269,7 @@ def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     change = -least_change(safe[0], rows, rate, 0.0)
     qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
-    return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
+    return qdot, jnp.zeros_like(out[1]), zero, zero
 
 
 @partial(jax.jit, static_argnums=(0, 1))

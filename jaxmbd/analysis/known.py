@@ -165,7 +165,8 @@ def known_rows(
             rows.append(scale * jnp.asarray(eye[key.index : key.index + 1], m.q.dtype))
             continue
         residuals.append(length * _turn(now[:4], value[:4]))
-        rows.append(length * jnp.asarray(eye[:3], m.q.dtype))
+        turn, _ = m.mech.joint(key.joint).subspace(now)
+        rows.append(length * (turn @ jnp.asarray(eye, m.q.dtype)))
         residuals.append(now[4:] - value[4:])
         rows.append(jnp.asarray(eye[3:], m.q.dtype))
     return jnp.concatenate(residuals), jnp.concatenate(rows)

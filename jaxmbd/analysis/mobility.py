@@ -21,7 +21,7 @@ class Mobility(NamedTuple):
     """Degrees of freedom at a configuration.
 
     Attributes:
-        kutzbach: ``6 n − Σ (6 − f)``, drives not counted.
+        kutzbach: ``6 n − Σ (6 − f)``, in a planar one ``3 n − Σ (3 − f)``; drives not counted.
         dof: ``nv − rank J``.
         rank: of the constraint Jacobian.
         idle: bodies with a freedom of their own that moves nothing else (a ball-ball link's spin).
@@ -64,7 +64,8 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     q = jnp.asarray(neutral(mech) if q is None else q)
     m = motion_state(mech, q)
     rows = row_scale(m)[:, None] * closure_jacobian(m)
-    freedom = 6 * len(top.bodies) - sum(6 - e.kind.nv for e in mech.structure.joints)
+    each = 3 if mech.structure.planar else 6
+    freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
     redundant: tuple[str, ...] = ()
     null = np.eye(top.nv)
     rank = 0

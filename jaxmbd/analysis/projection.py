@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.dynamics.kkt import kkt_system, solve_kkt
+from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, solve_kkt
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.model.mechanism import Mechanism
@@ -18,6 +18,10 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
 
     Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
     v: errors after an integration step are small and square, so the second pass leaves rounding.
+
+    Errors that are rounding themselves are left alone: near a singular position, at a distance δ
+    of it, correcting them would move q by rounding/δ and v by rounding/δ², which the next step
+    multiplies again (a four-bar whose links pass their common line then jumps).
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -30,9 +34,23 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
         q, v = state
         m = motion_state(mech, q, v, t)
-        slip = closure_velocity(m) - closure_jacobian(m) @ v
-        errors = jnp.stack([-closure_residual(m), slip], axis=1)
+        jacobian, phi = closure_jacobian(m), closure_residual(m)
+        slip = closure_velocity(m) - jacobian @ v
+        noise = 8.0 * float(jnp.finfo(v.dtype).eps)
+        largest = jnp.max(jnp.abs(jacobian), initial=0.0)
+        errors = jnp.stack(
+            [
+                _but_rounding(-phi, noise * mechanism_length(mech)),
+                _but_rounding(slip, noise * largest * jnp.sum(jnp.abs(v))),
+            ],
+            axis=1,
+        )
         change, _ = solve_kkt(kkt_system(m), jnp.zeros((v.shape[0], 2), v.dtype), errors)
         return step_coordinates(mech, q, change[:, 0]), v + change[:, 1]
 
     return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
+
+
+def _but_rounding(errors: Array, noise: Array) -> Array:
+    """Errors with those below `noise` set to zero; their derivatives stay."""
+    return errors - lax.stop_gradient(jnp.where(jnp.abs(errors) <= noise, errors, 0.0))

@@ -27,7 +27,8 @@ from jaxmbd.analysis.status import (
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics.backend import check_backend, compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
-from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, solve_kkt
+from jaxmbd.dynamics.friction import solve_motion
+from jaxmbd.dynamics.kkt import mechanism_length
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
@@ -254,7 +255,7 @@ def _step(
             slip = closure_jacobian(m) @ v - closure_velocity(m)
             alpha = times.baumgarte_rate
             rhs = rhs - 2.0 * alpha * slip - alpha**2 * closure_residual(m)
-        return solve_kkt(kkt_system(m), force[:, None], rhs[:, None])[0][:, 0]
+        return solve_motion(m, force, rhs, efforts)[0]
 
     if isinstance(o.method, str):
         q, v = INTEGRATORS[o.method](mech, acceleration, t, q, v, times.dt)

@@ -49,7 +49,7 @@ def open_joints(mech: Mechanism, q: Any, t: float = 0.0) -> str:
     residual = np.asarray(constraint_residual(mech, q, t))
     kinds = np.array(top.row_kinds)
     found = []
-    for name in (*top.cut, *top.drives):
+    for name in (*top.cut, *top.couplings, *top.drives):
         rows = top.layout[name].rows
         size = np.abs(residual[rows])
         unit = ["m" if k == "force" else "rad" for k in kinds[rows]]

@@ -20,6 +20,7 @@ from jaxmbd.analysis.known import (
     parse_known,
     point_of,
 )
+from jaxmbd.dynamics.inverse import speed_units
 from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import (
@@ -29,16 +30,9 @@ from jaxmbd.kinematics.closure import (
     point_acceleration,
 )
 from jaxmbd.kinematics.motion import MotionState, check_shape
-from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
-from jaxmbd.topology import topology
-
-
-def speed_units(mech: Mechanism) -> Array:
-    """(nv,): the mechanism's length for travels, one for angles."""
-    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
-    return jnp.where(travel, mechanism_length(mech), 1.0)
 
 
 def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any) -> Array:
@@ -122,13 +116,36 @@ def assemble_acceleration(
     keys, values = parse_known(mech, known_vdot, rates=True)
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
-    values = [
-        value - point_acceleration(m, acc, key.body, point_of(key))["xyz".index(key.axis)]
-        if isinstance(key, PointCoordinate)
-        else value
-        for key, value in zip(keys, values, strict=True)
-    ]
+    values = [x - y for x, y in zip(values, held_products(m, acc, keys), strict=True)]
     return _meet(m, keys, closure_gamma(m, acc), values, guess)
+
+
+def held_products(m: MotionState, acc: Accelerations, keys: tuple[Key, ...]) -> list[Array]:
+    """What the velocity products `acc` alone give the accelerations of the held coordinates."""
+    zero = jnp.zeros((), m.q.dtype)
+    return [
+        point_acceleration(m, acc, key.body, point_of(key))["xyz".index(key.axis)]
+        if isinstance(key, PointCoordinate)
+        else zero
+        for key in keys
+    ]
+
+
+def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> tuple[Array, Array]:
+    """Rows (n, nv) of the closure and of the held coordinates, scaled to metres, and the scale."""
+    length = mechanism_length(m.mech)
+    _, held = known_rows(m, keys, known_values(m, keys), length)
+    held_scale = [length if is_angle(m.top, key) else jnp.ones((), m.q.dtype) for key in keys]
+    scale = jnp.concatenate([row_scale(m), *(x[None] for x in held_scale)])
+    closure = scale[: m.top.nc, None] * closure_jacobian(m)
+    return jnp.concatenate([closure, held]), scale
+
+
+def is_met(rows: Array, x: Array, target: Array) -> Array:
+    """(n,): whether ``rows x = target``, to what a singular position leaves of the precision."""
+    largest = [jnp.max(jnp.abs(y), initial=0.0) for y in (target, rows, x)]
+    size = largest[0] + largest[1] * largest[2]
+    return jnp.abs(rows @ x - target) <= float(jnp.finfo(x.dtype).eps) ** 0.5 * size
 
 
 def _meet(
@@ -137,20 +154,12 @@ def _meet(
     """Solve ``J x = target`` with the held rates at `values`, for least change from `guess`."""
     guess = jnp.zeros(m.top.nv, m.q.dtype) if guess is None else jnp.asarray(guess, m.q.dtype)
     check_shape("guess", guess, m.top.nv)
-    scale, length = row_scale(m), mechanism_length(m.mech)
-    _, held = known_rows(m, keys, known_values(m, keys), length)
-    rows = jnp.concatenate([scale[:, None] * closure_jacobian(m), held])
+    rows, scale = asked_rows(m, keys)
     if rows.shape[0] == 0:
         return guess
-    wanted = [
-        (x * (length if is_angle(m.top, key) else 1.0))[None]
-        for key, x in zip(keys, values, strict=True)
-    ]
-    target = jnp.concatenate([scale * target, *wanted])
+    target = scale * jnp.concatenate([target, *(x[None] for x in values)])
     x = guess + least_change(m.mech, rows, target - rows @ guess, 0.0)
-    miss = jnp.abs(rows @ x - target)
-    size = jnp.max(jnp.abs(target)) + jnp.max(jnp.abs(rows)) * jnp.max(jnp.abs(x))
-    met = miss <= float(jnp.finfo(x.dtype).eps) ** 0.5 * size
+    met = is_met(rows, x, target)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         names = np.array([*m.top.row_names, *map(held_name, keys)])[~np.asarray(met)]
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,7 +82,8 @@ def _reduce(g: Graph, eqn: Any, x: Value) -> Value:
 
 def _over(g: Graph, op: str, first: Node, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     kept = [k for k in range(x.ndim) if k not in axes]
-    moved = np.transpose(x, kept + list(axes)).reshape([x.shape[k] for k in kept] + [-1])
+    terms = math.prod(x.shape[k] for k in axes)
+    moved = np.transpose(x, kept + list(axes)).reshape([x.shape[k] for k in kept] + [terms])
     out = empty(moved.shape[:-1])
     for place in np.ndindex(*out.shape):
         total = None

@@ -1,0 +1,153 @@
+"""Coordinates as functions of time: what a driven simulation holds, with its rates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.analysis.known import Key, PointCoordinate, parse_known
+from jaxmbd.model.drive import Drive, value_and_rates
+from jaxmbd.model.joints import Free, Joint, Spherical
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import PointRef
+from jaxmbd.spatial.factor import ltdl_solve
+from jaxmbd.spatial.rotations import normalize_quaternion
+
+Drivers = Mapping[Any, Any]
+"""Key of `assemble` to ``fn(t)``, ``(fn, params)`` for ``fn(t, params)``, or a constant."""
+
+
+class Driver(eqx.Module):
+    """One driven key: a function of time, or of time and its parameters."""
+
+    key: Any = eqx.field(static=True)
+    function: Callable[..., Any] | None = eqx.field(static=True)
+    params: tuple[Any, ...] = ()
+
+    def __call__(self, t: Array) -> Array:
+        """The coordinate, or coordinates, at `t` [s]."""
+        if self.function is None:
+            return jnp.asarray(self.params[0], t.dtype) + 0.0 * t
+        return jnp.asarray(self.function(t, *self.params), t.dtype)
+
+
+class Held(NamedTuple):
+    """Held coordinates at an instant.
+
+    Attributes:
+        keys: of the coordinates, as `assemble` holds them.
+        values: theirs.
+        rate_keys: of the speeds, one key a speed.
+        rates, accelerations: theirs.
+    """
+
+    keys: tuple[Key, ...]
+    values: list[Any]
+    rate_keys: tuple[Key, ...]
+    rates: list[Any]
+    accelerations: list[Any]
+
+
+def parse_drivers(mech: Mechanism, known: Drivers | None) -> list[Driver]:
+    """The driven keys of `known`, as `Driver` objects.
+
+    Raises:
+        ValueError: a value is neither a function, a pair with one, nor a number; a key names
+            nothing, or what a drive of the mechanism moves; a function gives the wrong number of
+            coordinates.
+    """
+    drivers = []
+    own = {(d.joint, d.index): n for n, d in mech.drives.items() if isinstance(d, Drive)}
+    for key, value in (known or {}).items():
+        if (drive := own.get((key, 0) if isinstance(key, str) else key)) is not None:
+            raise ValueError(f"known: {key!r} is driven by the mechanism's drive '{drive}' already")
+        function, *params = value if isinstance(value, tuple) else (value,)
+        if callable(function) and len(params) < 2:
+            drivers.append(Driver(key, function, tuple(params)))
+        elif isinstance(value, str) or not _is_number(value):
+            raise ValueError(
+                f"known: {key!r} is driven by {value!r}; give a function of t, a pair (function, "
+                "params) for function(t, params), or a number"
+            )
+        else:
+            drivers.append(Driver(key, None, (value,)))
+    jax.eval_shape(lambda t: held_at(mech, drivers, t)[1], jnp.zeros((), mech.dtype))
+    return drivers
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return jnp.issubdtype(jnp.asarray(value).dtype, jnp.number)
+    except TypeError:
+        return False
+
+
+def held_at(mech: Mechanism, drivers: list[Driver], t: Array) -> Held:
+    """Values, rates and accelerations of the driven coordinates at `t`, rates by `jax.jvp`."""
+    values, rates, accelerations = {}, {}, {}
+    for d in drivers:
+        values[d.key], rates[d.key], accelerations[d.key] = _motion(mech, d, t)
+    rate_keys, rate = parse_known(mech, rates, rates=True)
+    return Held(
+        *parse_known(mech, values), rate_keys, rate, parse_known(mech, accelerations, rates=True)[1]
+    )
+
+
+def _motion(mech: Mechanism, driver: Driver, t: Array) -> tuple[Array, Array, Array]:
+    """Coordinates, speeds and accelerations of one driven key."""
+    name = driver.key[0] if type(driver.key) is tuple and driver.key else driver.key
+    joint = mech.joint(name) if isinstance(name, str) and name in mech.joints else None
+    turned = joint if isinstance(joint, (Spherical, Free)) else None
+
+    if turned is None:
+        return value_and_rates(lambda s, _: driver(s), t, None)
+
+    def speeds(s: Array) -> tuple[Array, Array]:
+        q, rate = jax.jvp(lambda u: _normalized(driver(u)), (s,), (jnp.ones_like(s),))
+        return q, _speeds(turned, q, rate) if q.shape == (turned.nq,) else rate
+
+    (q, v), (_, vdot) = jax.jvp(speeds, (t,), (jnp.ones_like(t),))
+    return q, v, vdot
+
+
+def _normalized(q: Array) -> Array:
+    """Coordinates whose first four are Euler parameters, these at unit length."""
+    return jnp.concatenate([normalize_quaternion(q[:4]), q[4:]]) if q.ndim == 1 else q
+
+
+def _speeds(joint: Joint, q: Array, rate: Array) -> Array:
+    """The speeds v with ``joint.rate(q, v) = rate``, which is linear in v."""
+    columns = jax.jacfwd(lambda v: joint.rate(q, v))(jnp.zeros(joint.nv, q.dtype))
+    return ltdl_solve(columns.T @ columns, columns.T @ rate)
+
+
+def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, list[Driver]]:
+    """The mechanism without its own drives, and `drivers` with those as more of them.
+
+    So they too are walked to in small steps. A drive on a centre of mass, which has no name to
+    hold it by, stays.
+    """
+    led, kept = list(drivers), []
+    for entry in mech.structure.drives:
+        drive = mech.drives[entry[0]]
+        key: Any = None
+        if isinstance(drive, Drive):
+            key = (drive.joint, drive.index)
+        elif isinstance(drive.at, PointRef):
+            key = PointCoordinate(drive.body, drive.at.name, drive.axis)
+        if key is None:
+            kept.append(entry)
+        else:
+            led.append(Driver(key, drive.function, (drive.params,)))
+    bare = object.__new__(Mechanism)  # nothing else differs, so nothing is validated again
+    for field in dataclasses.fields(mech):
+        object.__setattr__(bare, field.name, getattr(mech, field.name))
+    object.__setattr__(bare, "drives", {entry[0]: mech.drives[entry[0]] for entry in kept})
+    object.__setattr__(bare, "structure", mech.structure._replace(drives=tuple(kept)))
+    return bare, led

@@ -1,0 +1,362 @@
+"""Static equilibrium: the configuration at rest in which the loads balance.
+
+Newton on the constraint manifold. With f(q) = τ − h(q, 0) the generalised forces at rest, φ the
+closure errors, J their Jacobian and P the projection onto its null space, the equations are
+``f + Jᵀ λ = 0, φ = 0``. A step is ``δ = (P K P + μ)⁻¹ P f``, ``K = −∂(f + Jᵀ λ)/∂q``, followed by
+closing the loops again. μ grows until K + μ is positive definite and until the step does not
+overshoot (the work ``δ·f`` at its end is not much below zero), so the search runs downhill in
+energy, from the guess to a stable equilibrium, whether or not the loads have a potential.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.analysis.assemble import _assemble, assemble
+from jaxmbd.analysis.balance import (
+    Balance,
+    Problem,
+    Tangent,
+    balance,
+    factor_tangent,
+    held_force,
+    lu_solve,
+    rows_of,
+    stiffness,
+    stiffness_size,
+)
+from jaxmbd.analysis.known import Key, Known, held_name, is_angle, parse_known
+from jaxmbd.analysis.status import Status, closing_tolerance, visible
+from jaxmbd.analysis.velocity import least_change, speed_units
+from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.kkt import mechanism_length, row_scale
+from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
+from jaxmbd.kinematics.motion import check_shape
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.topology import neutral, topology
+
+_MAX_STEPS = 300
+_CLOSING = 5
+_LEAST_DAMPING = 1e-9
+_LARGEST_STEP = 0.5
+
+
+class Equilibrium(NamedTuple):
+    """A configuration at rest.
+
+    Attributes:
+        q: coordinates (nq,); NaN where none was found.
+        lam: multipliers (nc,) [N, N·m] as of `forward_dynamics`; least norm where redundant.
+        residual: largest unbalanced generalised force over the size of the loads.
+        status: a `Status` number: SINGULAR where force remains along a motion that nothing holds.
+        iterations: Newton steps taken.
+        held: efforts (nk,) [N, N·m] that hold what is `known`, one a coordinate.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> round(float(mbd.equilibrium(mbd.zoo.simple_pendulum()).q[0]), 6)
+        1.570796
+    """
+
+    q: Array
+    lam: Array
+    residual: Array
+    status: Array
+    iterations: Array
+    held: Array
+
+
+class _Search(NamedTuple):
+    """State of the search; `damping` is μ over the size of K."""
+
+    q: Array
+    damping: Array
+    residual: Array
+    iterations: Array
+    soft: Array
+    done: Array
+
+
+def equilibrium(
+    mech: Mechanism,
+    guess: Any = None,
+    known: Known | None = None,
+    t: Any = 0.0,
+    inputs: Any = None,
+    throw: bool = True,
+    backend: str = "auto",
+) -> Equilibrium:
+    """A stable static equilibrium of a mechanism, the one downhill from `guess`.
+
+    Dampers and friction rest. Derivatives are those of the solution, by the implicit function
+    theorem, forward and reverse; freedoms that nothing holds and nothing loads (a wheel's spin)
+    have least change. One mechanism; a batch by `jax.vmap`.
+
+    Args:
+        mech: the mechanism.
+        guess: coordinates (nq,) to start from; by default as drawn. It need not be assembled.
+        known: what is held besides, with the keys of `assemble`.
+        t: time [s] at which drives and laws are evaluated.
+        inputs: efforts on joints, ``{joint: value}`` or a function of t that gives that.
+        throw: raise on the host where no equilibrium is found.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+
+    Raises:
+        ValueError: `known` or `inputs` name nothing; on the host, the mechanism does not assemble,
+            or no equilibrium is found (names the motions along which force remains).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> hanging = mbd.Mechanism(
+        ...     bodies={"mass": mbd.Body(mass=2.0)},
+        ...     joints={"guide": mbd.Prismatic("ground", "mass", at=(0, 0, 0), axis=(0, 0, 1))},
+        ...     forces={"spring": mbd.TorsionSpring("guide", stiffness=981.0)},
+        ... )
+        >>> round(float(mbd.equilibrium(hanging).q[0]), 12)
+        -0.02
+    """
+    keys, values = parse_known(mech, known)
+    guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
+    check_shape("guess", guess, topology(mech).nq)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    t = jnp.asarray(t, mech.dtype)
+    given: Any = inputs(t) if callable(inputs) else inputs or {}
+    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
+    p = Problem(mech, values, t, efforts)
+    found = Equilibrium(*_jitted(backend, keys, p, guess))
+    if throw and visible(found.status) and int(found.status) != Status.OK:
+        _raise(keys, p, guess, known, Status(int(found.status)))
+    return found
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, partial(_found, keys), *args)
+
+
+def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]:
+    """The equilibrium with its multipliers, which are differentiated as functions of (p, q)."""
+    q, residual, status, iterations = _equilibrium(keys, p, guess)
+    ok = jnp.all(jnp.isfinite(lax.stop_gradient(q)))
+    safe = _finite_where(ok, p)
+    rest = jnp.asarray(jnp.where(ok, q, jnp.asarray(neutral(p.mech))))
+    at = balance(keys, safe, rest)
+    nc = topology(p.mech).nc
+    scale = row_scale(motion_state(safe.mech, jnp.asarray(neutral(p.mech)), t=safe.t))
+    lam = jnp.where(ok, scale * at.multipliers[:nc], jnp.nan)
+    held = jnp.where(ok, _key_scale(keys, safe.mech) * at.multipliers[nc:], jnp.nan)
+    return q, lam, residual, status, iterations, held
+
+
+def _key_scale(keys: tuple[Key, ...], mech: Mechanism) -> Array:
+    """What the held rows were multiplied by: the mechanism's length for angles."""
+    sizes: list[Any] = [jnp.zeros((0,), mech.dtype)]
+    top, length = topology(mech), mechanism_length(mech)
+    for key in keys:
+        if getattr(key, "index", 0) is None:  # a quaternion, with a displacement where free
+            place = top.layout[key.joint].v  # type: ignore[union-attr]
+            kinds = top.speed_kinds[place]  # type: ignore[index]
+            sizes.append(jnp.stack([length if k == "angle" else length / length for k in kinds]))
+        else:
+            sizes.append((length if is_angle(top, key) else length / length)[None])
+    return jnp.concatenate(sizes)
+
+
+def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array]:
+    """Newton passes onto the rows, of least change; the error that is left [m]."""
+
+    def correct(_: Any, q: Array) -> Array:
+        residual, rows = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
+        units = speed_units(p.mech)
+        return step_coordinates(p.mech, q, -least_change(p.mech, rows / units, residual, 0.0))
+
+    if topology(p.mech).nc + len(keys):
+        q = lax.fori_loop(0, _CLOSING, correct, q)
+    residual, _ = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
+    return q, jnp.max(jnp.abs(residual), initial=0.0)
+
+
+def _largest(at: Balance) -> Array:
+    """Largest unbalanced force over the size of the loads."""
+    scale = jnp.where(at.scale > 0.0, at.scale, 1.0)
+    return jnp.max(jnp.abs(at.force), initial=0.0) / scale
+
+
+def _limited(x: Array) -> Array:
+    size = jnp.max(jnp.abs(x), initial=0.0)
+    return x * (_LARGEST_STEP / jnp.maximum(size, _LARGEST_STEP))
+
+
+def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
+    """``A⁻¹ f``, without what rounding moves along motions that nothing holds or loads.
+
+    ``(μ s A⁻¹)²`` keeps such motions and next to nothing of the others.
+    """
+
+    def solve(b: Array) -> Array:
+        return at.project @ lu_solve(a.lower, a.upper, b)
+
+    x = solve(at.force)
+    idle = added * solve(added * solve(x))
+    noise = 64.0 * float(jnp.finfo(x.dtype).eps) * at.scale
+    return jnp.where(jnp.max(jnp.abs(added * idle), initial=0.0) <= noise, x - idle, x)
+
+
+def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
+    eps = float(jnp.finfo(start.dtype).eps)
+    fine, enough = 8.0 * eps, _tolerance(start.dtype)
+    units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))
+
+    def step(s: _Search) -> _Search:
+        at = balance(keys, p, s.q)
+        k = stiffness(keys, p, s.q, at.multipliers)
+        size = stiffness_size(k, at.scale)
+        plain = factor_tangent(k, at.project, size, _LEAST_DAMPING)
+        least = jnp.where(plain.definite, s.damping, jnp.maximum(s.damping, 1e-4))
+        damping = lax.while_loop(
+            lambda x: ~factor_tangent(k, at.project, size, x).definite & (x < 1e4),
+            lambda x: 4.0 * x,
+            least,
+        )
+        a = factor_tangent(k, at.project, size, damping)
+        before = _largest(at)
+        # At a balance that is not stable nothing pulls: leave it along directions of no meaning.
+        resting = (before <= enough) & ~plain.definite
+        nudge = 1e-2 * (at.project @ _off_balance(units.shape[0], s.q.dtype))
+        change = _limited(_newton_step(a, at, damping * size))
+        change = jnp.where(resting, nudge, change)
+        trial, opened = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
+        beyond = balance(keys, p, trial)
+        work, rest = change @ at.force, change @ beyond.force
+        stays = (opened < closed) & jnp.isfinite(rest)
+        downhill = a.definite & stays & ((rest >= -0.5 * work) | (_largest(beyond) < before))
+        accept = downhill | (resting & stays)
+        settled = (before <= enough) & (_largest(beyond) >= 0.5 * before)
+        done = plain.definite & (settled | (before <= fine))
+        weaker = jnp.maximum(0.1 * damping, _LEAST_DAMPING)
+        kept = jnp.where(rest >= -0.25 * work, weaker, 2.0 * damping)
+        damping = jnp.where(accept, kept, jnp.maximum(10.0 * damping, 1e-4))
+        move = accept & ~done
+        return _Search(
+            jnp.where(move, trial, s.q),
+            jnp.asarray(jnp.where(resting, _LEAST_DAMPING, damping), s.q.dtype),
+            jnp.where(move, _largest(beyond), before),
+            s.iterations + 1,
+            plain.soft,
+            done,
+        )
+
+    def going(s: _Search) -> Array:
+        return ~s.done & (s.iterations < _MAX_STEPS) & jnp.isfinite(s.residual)
+
+    zero = jnp.zeros((), start.dtype)
+    no = jnp.asarray(False)
+    first = _Search(start, zero + _LEAST_DAMPING, zero + 1.0, jnp.zeros((), jnp.int32), no, no)
+    return lax.while_loop(going, step, first)
+
+
+def _tolerance(dtype: Any) -> float:
+    """Largest unbalanced force over the size of the loads that counts as balanced."""
+    return float(jnp.finfo(dtype).eps) ** 0.65
+
+
+def _off_balance(size: int, dtype: Any) -> Array:
+    """Fixed numbers in general position, of either sign."""
+    return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _equilibrium(
+    keys: tuple[Key, ...], p: Problem, guess: Array
+) -> tuple[Array, Array, Array, Array]:
+    start, _, assembled, _ = _assemble(keys, p.mech, p.values, p.t, guess)
+    ok = assembled == Status.OK
+    found = _search(keys, p, start)
+    balanced = found.done & (found.residual <= _tolerance(guess.dtype))
+    missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)
+    status = jnp.where(balanced, Status.OK, missed)
+    status = jnp.where(jnp.isfinite(found.residual), status, Status.NON_FINITE)
+    status = jnp.asarray(jnp.where(ok, status, assembled), jnp.int32)
+    q = jnp.asarray(jnp.where(status == Status.OK, found.q, jnp.nan))
+    return q, found.residual, status, found.iterations
+
+
+@_equilibrium.defjvp
+def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+    """``J δ = −φ_p ṗ`` and ``P K δ = P (f + Jᵀ λ)_p ṗ`` at the solution, λ fixed.
+
+    δ is the least change onto the rows and a step along them; the latter is refined against A,
+    whose μ only decides what nothing holds. A sample without an equilibrium has zero tangents.
+    """
+    p, guess = primals
+    out = _equilibrium(keys, p, guess)
+    ok = out[2] == Status.OK
+    q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
+    dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents[0])
+    safe = _finite_where(ok, p)
+    at = balance(keys, safe, q)
+    units = speed_units(safe.mech)
+
+    def of(p: Problem) -> tuple[Array, Array]:
+        residual, _ = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
+        return residual, held_force(keys, p, q, at.multipliers)
+
+    _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
+    k = stiffness(keys, safe, q, at.multipliers)
+    a = factor_tangent(k, at.project, stiffness_size(k, at.scale), _LEAST_DAMPING)
+    onto = -least_change(safe.mech, at.rows / units, opened, 0.0) / units
+    wanted = at.project @ (pushed - k @ onto)
+    along = _refined(a, k, at.project, wanted)
+    qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)
+    zero = np.zeros((), jax.dtypes.float0)
+    return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
+
+
+def _refined(a: Tangent, k: Array, project: Array, wanted: Array) -> Array:
+    x = jnp.zeros_like(wanted)
+    for _ in range(3):
+        x = x + project @ lu_solve(a.lower, a.upper, wanted - project @ (k @ x))
+    return x
+
+
+def _finite_where(ok: Array, p: Problem) -> Problem:
+    """The numbers of a sample that failed, made finite, so that nothing it computes is NaN."""
+    return jax.tree_util.tree_map(
+        lambda x: jnp.where(ok | jnp.isfinite(lax.stop_gradient(x)), x, jnp.ones_like(x)), p
+    )
+
+
+def _raise(
+    keys: tuple[Key, ...], p: Problem, guess: Array, known: Known | None, status: Status
+) -> None:
+    start = assemble(p.mech, known, guess, t=p.t).q  # raises where that is what failed
+    if status == Status.NON_FINITE:
+        raise ValueError(
+            "no equilibrium: a load is not finite at the guess; print(mech) shows all numbers"
+        )
+    found = _search(keys, p, start)
+    at = balance(keys, p, found.q)
+    force = np.asarray(at.force / speed_units(p.mech))
+    worst = np.argsort(-np.abs(np.asarray(at.force)))[:3]
+    top = topology(p.mech)
+    unit = {"angle": "N·m", "travel": "N"}
+    left = ", ".join(
+        f"{force[i]:.3g} {unit[top.speed_kinds[i]]} along '{top.speed_names[i]}'" for i in worst
+    )
+    held = f" while {[held_name(key) for key in keys]} are held" if keys else ""
+    why = (
+        "nothing holds that motion: give it a spring, a stop or a constraint, or hold it with "
+        "known="
+        if status == Status.SINGULAR
+        else "give a guess nearer the equilibrium, or soften what is very stiff"
+    )
+    raise ValueError(
+        f"no static equilibrium ({status.name.lower()}){held}: after {int(found.iterations)} "
+        f"steps there remain {left}; {why}"
+    )

@@ -1,0 +1,175 @@
+"""Kinetostatics of one instant: speeds, accelerations and efforts of a mechanism that is driven.
+
+    J v = b,  K v = ḟ(t)    and    J v̇ = γ,  K v̇ = f̈(t) − (velocity products),
+
+with K the rows of the driven coordinates (Hanzaki et al. 2009, (8)-(10), partitioned by what is
+known), and efforts and multipliers from ``M v̇ + h = Kᵀ e + Jᵀ λ``, without a mass matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.analysis.known import Key, PointCoordinate
+from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
+from jaxmbd.dynamics.bias import Inputs
+from jaxmbd.dynamics.friction import rubbing_joints
+from jaxmbd.dynamics.inertia import world_inertias
+from jaxmbd.dynamics.inverse import (
+    actuated_columns,
+    required_forces,
+    share_efforts,
+    speed_units,
+)
+from jaxmbd.dynamics.kkt import mechanism_length
+from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
+from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.model.joints import Rod, Spherical
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.spatial.rotations import cross, unit
+from jaxmbd.topology import topology
+
+
+class Instant(NamedTuple):
+    """Speeds, accelerations and forces at one time, and what is wrong with them.
+
+    Attributes:
+        v, vdot: speeds and accelerations (nv,).
+        effort, tau, lam: as `share_efforts` gives them.
+        open_freedoms: how many freedoms nothing determines.
+        unmet: (nc + k,), one where a row contradicts the others.
+        missing: (nv,), one where nothing carries a force.
+    """
+
+    v: Array
+    vdot: Array
+    effort: Array
+    tau: Array
+    lam: Array
+    open_freedoms: Array
+    unmet: Array
+    missing: Array
+
+
+def instant(
+    keys: tuple[Key, ...],
+    actuated: tuple[Any, ...] | None,
+    mech: Mechanism,
+    t: Array,
+    q: Array,
+    rates: list[Array],
+    accelerations: list[Array],
+    inputs: Inputs | None,
+) -> Instant:
+    """Speeds, accelerations, efforts and multipliers at coordinates that close the loops.
+
+    Flags are numbers of the mechanism's type, so that the whole is differentiable.
+    """
+    top, length = topology(mech), mechanism_length(mech)
+    pushed = actuated is None and any(isinstance(k, PointCoordinate) for k in keys)
+    if pushed and (rubbing := rubbing_joints(mech)):
+        raise ValueError(
+            f"the joints {list(rubbing)} rub, and their friction would not feel the force that "
+            "drives a point; name the joints that carry the motion in actuated="
+        )
+    m = motion_state(mech, q, t=t)
+    rows, scale = asked_rows(m, keys)
+    lines = spin_lines(m)
+    solve, kept = _solver(mech, jnp.concatenate([rows, spin_rows(m, lines)]))
+
+    def meet(target: Array, values: list[Array], spins: list[Array]) -> tuple[Array, Array]:
+        target = scale * jnp.concatenate([target, *(x[None] for x in values)])
+        x = solve(jnp.concatenate([target, *(length * s[None] for s in spins)]))
+        return x, is_met(rows, x, target)
+
+    v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))
+    m = motion_state(mech, q, v, t)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    asked = [x - y for x, y in zip(accelerations, held_products(m, acc, keys), strict=True)]
+    spins = [-line.direction @ acc.angular[line.body] for line in lines]
+    vdot, met_too = meet(closure_gamma(m, acc), asked, spins)
+    if lines:
+        acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+        required, _ = required_forces(m, acc, inputs)
+        for k, inertia in enumerate(_spin_inertias(m, lines)):
+            # Its spin alone at unit speed: the moment that this one needs, its inertia must give.
+            alone = solve(length * jnp.eye(kept.shape[0], dtype=q.dtype)[rows.shape[0] + k])
+            some = inertia > 0.0
+            moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
+            vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    required, size = required_forces(m, acc, inputs)
+    if actuated is None:
+        columns = (rows[top.nc :] / scale[top.nc :, None]).T
+    else:
+        columns = actuated_columns(top, actuated)
+    shared = share_efforts(m, columns, required, size, vdot, inputs)
+    flags = top.nv - jnp.sum(kept), ~(met & met_too), shared.missing
+    flags = (flag.astype(q.dtype) for flag in flags)
+    return Instant(v, vdot, shared.effort, shared.tau, shared.lam, *flags)
+
+
+def _solver(mech: Mechanism, rows: Array) -> tuple[Callable[[Array], Array], Array]:
+    """Least x (nv,) with ``rows x = target``, and which rows add rank."""
+    if rows.shape[0] == 0:
+        return lambda _: jnp.zeros(rows.shape[1], rows.dtype), jnp.zeros(0, bool)
+    weight = speed_units(mech) ** 2
+    tolerance = float(jnp.finfo(rows.dtype).eps) ** 0.64
+    lower, pivots, kept = ldlt_rank_revealing((rows * weight) @ rows.T, tolerance)
+
+    def solve(target: Array) -> Array:
+        return weight * (rows.T @ ldlt_solve(lower, pivots, kept, target[:, None])[:, 0])
+
+    return solve, kept
+
+
+class SpinLine(NamedTuple):
+    """The line about which a body that two balls alone hold may spin: world point and direction."""
+
+    body: int
+    point: Array
+    direction: Array
+
+
+def spin_lines(m: MotionState) -> list[SpinLine]:
+    """The lines of all bodies between two balls; their spin moves nothing else."""
+    out = []
+    for i, body in enumerate(m.top.bodies):
+        edges = [e for e in m.mech.structure.joints if body in (e.a, e.b)]
+        if len(edges) != 2 or not all(issubclass(e.kind, (Spherical, Rod)) for e in edges):
+            continue
+        joints = [m.mech.joint(e.name) for e in edges]
+        first, second = (m.position(body, j.point_a if j.a == body else j.point_b) for j in joints)
+        out.append(SpinLine(i, first, unit(second - first)))
+    return out
+
+
+def spin_rows(m: MotionState, lines: list[SpinLine]) -> Array:
+    """(lines, nv): the bodies' angular velocities along their lines, times a length."""
+    rows = [jnp.zeros((0, m.top.nv), m.q.dtype)]
+    for line in lines:
+        moves = np.zeros(m.top.nv)
+        moves[list(m.top.support[line.body])] = 1.0
+        along = m.pos.angular @ line.direction
+        rows.append((mechanism_length(m.mech) * moves.astype(along.dtype) * along)[None])
+    return jnp.concatenate(rows)
+
+
+def _spin_inertias(m: MotionState, lines: list[SpinLine]) -> list[Array]:
+    """Moments of inertia [kg m²] about the lines; zero where there is none to speak of."""
+    inertias, out = world_inertias(m), []
+    for i, point, u in lines:
+        inertia, mass, arm = inertias[i], m.mech.bodies[m.top.bodies[i]].mass, m.pos.com[i] - point
+        offset = cross(u, arm)
+        about = u @ inertia @ u + mass * (offset @ offset)
+        enough = about > float(jnp.finfo(u.dtype).eps) * (jnp.trace(inertia) + mass * (arm @ arm))
+        out.append(jnp.where(enough, about, 0.0))
+    return out

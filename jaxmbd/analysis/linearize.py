@@ -1,0 +1,273 @@
+"""Linear equations of motion in independent coordinates, about a rest or a motion.
+
+With S the chosen independent speeds and N (nv, nd) the motions that the constraints allow
+(``J N = 0``, the rows S of N the identity), a state near (q0, v0) has ``q = q0 ⊕ N y`` and the v
+with ``J(q) v = b``, ``S v = S v0 + z``. The constrained vector field in the chart (y, z) is
+``ẏ = S d(q ⊖ q0)/dt``, ``ż = S v̇``. Its derivative at (0, 0) needs the curve q(y) to first order
+only, as a derivative along a manifold depends on a curve's tangent alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
+
+from jaxmbd.analysis.mobility import mobility
+from jaxmbd.analysis.modes import Linearization
+from jaxmbd.analysis.velocity import assemble_velocity, least_change, speed_units
+from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.forward import applied_forces, check_determinate
+from jaxmbd.dynamics.friction import solve_motion
+from jaxmbd.dynamics.kkt import row_scale
+from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
+from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
+from jaxmbd.kinematics.motion import MotionState, check_shape
+from jaxmbd.model.joints import Free, Spherical
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.spatial.rotations import quaternion_product
+from jaxmbd.topology import topology
+
+Outputs = Callable[..., Any]
+
+
+def linearize(
+    mech: Mechanism,
+    q: Any,
+    v: Any = None,
+    t: Any = 0.0,
+    inputs: Any = None,
+    *,
+    outputs: Outputs | None = None,
+    independent: Sequence[str] | None = None,
+    backend: str = "auto",
+) -> Linearization:
+    """Linear state space ``ẋ = A x + B u``, ``w = C x + D u`` of the constrained motion at a state.
+
+    x = (y, z): small changes of the independent coordinates and of their speeds. About a rest the
+    eigenvalues of A are those of the motion, whatever is chosen as independent; about a motion A
+    is the derivative of the vector field in these coordinates at that instant. A, B, C and D are
+    differentiable in all numbers.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,), on the constraints (see `equilibrium`, `assemble`).
+        v: speeds (nv,), on the constraints; by default at rest.
+        t: time [s].
+        inputs: efforts that act, ``{joint: value}``: u are small changes of them. A sequence of
+            names stands for efforts that are zero.
+        outputs: a function of (t, q, v, v̇) whose value, flattened, is w; by default w has no
+            components.
+        independent: names of independent speeds as in ``topology(mech).speed_names``
+            (``"hinge"``, ``"ball[0]"``), as many as there are degrees of freedom. By default
+            chosen from the numbers; where those are traced, it must be given.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+
+    Returns:
+        `Linearization`: the matrices, with `eigenvalues()`, `frequencies()`, `damping_ratios()`,
+        `modes()` and `response(omega)`.
+
+    Raises:
+        ValueError: `inputs` or `independent` name nothing, or do not fit the constraints; on the
+            host, a motion has neither inertia nor constraint.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum(length=2.0)
+        >>> state = mbd.linearize(m, mbd.equilibrium(m).q)
+        >>> round(float(state.A[1, 0]), 6)
+        -4.905
+    """
+    top = topology(mech)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    q, t = jnp.asarray(q, mech.dtype), jnp.asarray(t, mech.dtype)
+    check_shape("q", q, top.nq)
+    v = assemble_velocity(mech, q, t=t) if v is None else jnp.asarray(v, mech.dtype)
+    check_shape("v", v, top.nv)
+    efforts = _efforts(mech, inputs)
+    chosen = _independent(mech, q, independent)
+    names = tuple(top.speed_names[i] for i in chosen)
+    a, b, c, d, motions, fits = _jitted(backend, chosen, outputs, mech, q, v, t, efforts)
+    _check(mech, q, fits & jnp.all(jnp.isfinite(a)), names)
+    return Linearization(a, b, c, d, motions, names, _input_names(mech, efforts))
+
+
+def _efforts(mech: Mechanism, inputs: Any) -> dict[str, Array]:
+    """Each input joint's efforts (nv,)."""
+    if isinstance(inputs, str):
+        inputs = (inputs,)
+    if inputs is not None and not isinstance(inputs, dict):
+        inputs = dict.fromkeys(inputs, 0.0)
+    out = {}
+    for name, value in (inputs or {}).items():
+        if name not in mech.joints or not mech.joint(name).can_be_in_tree:
+            known = [e.name for e in mech.structure.joints if e.kind.can_be_in_tree]
+            raise ValueError(
+                f"inputs name the joint '{name}', which takes no effort; known: {known}"
+            )
+        out[name] = jnp.broadcast_to(jnp.asarray(value, mech.dtype), (mech.joint(name).nv,))
+    return out
+
+
+def _input_names(mech: Mechanism, efforts: dict[str, Array]) -> tuple[str, ...]:
+    return tuple(
+        name if e.shape[0] == 1 else f"{name}[{i}]"
+        for name, e in sorted(efforts.items())  # as a dictionary is flattened
+        for i in range(e.shape[0])
+    )
+
+
+def _independent(mech: Mechanism, q: Array, names: Sequence[str] | None) -> tuple[int, ...]:
+    """Indices of the independent speeds."""
+    top = topology(mech)
+    if names is not None:
+        unknown = [n for n in names if n not in top.speed_names]
+        if unknown or len(set(names)) < len(names):
+            raise ValueError(
+                f"independent={list(names)}: {unknown or 'a name stands twice'}; speeds are "
+                f"{list(top.speed_names)}"
+            )
+        return tuple(top.speed_names.index(n) for n in names)
+    m = jax.tree_util.tree_map(jax.lax.stop_gradient, mech)
+    rows = _rows_in_units(m, jax.lax.stop_gradient(q)) if top.nc else None
+    if isinstance(rows, Tracer):
+        raise ValueError(
+            "which speeds are independent depends on numbers that are traced here: name them with "
+            f"independent=, of {list(top.speed_names)}; mobility(mech) counts them, and the "
+            "`states` of a linearize outside jit and vmap name a choice"
+        )
+    if rows is None:
+        return tuple(range(top.nv))
+    dependent = _pivot_columns(np.array(rows))
+    return tuple(i for i in range(top.nv) if i not in dependent)
+
+
+def _pivot_columns(rows: np.ndarray) -> set[int]:
+    """Columns that determine the rows: Gaussian elimination with complete pivoting, last first."""
+    rows, chosen = rows.copy(), set()
+    if not rows.size:
+        return chosen
+    size = np.abs(rows).max()
+    for _ in range(min(rows.shape)):
+        # Rounding must not decide between equal pivots: the last column within 1 % is taken.
+        best = np.abs(rows).max(axis=0)
+        if best.max() <= 1e-9 * size:
+            break
+        j = int(np.flatnonzero(best >= 0.99 * best.max())[-1])
+        i = int(np.argmax(np.abs(rows[:, j])))
+        pivot = rows[i] / rows[i, j]
+        rows = rows - np.outer(rows[:, j], pivot)
+        rows[i], rows[:, j] = 0.0, 0.0
+        chosen.add(j)
+    return chosen
+
+
+def _scaled_rows(m: MotionState) -> Array:
+    return row_scale(m)[:, None] * closure_jacobian(m)
+
+
+@jax.jit
+def _rows_in_units(mech: Mechanism, q: Array) -> Array:
+    return _scaled_rows(motion_state(mech, q)) * speed_units(mech)
+
+
+def _rows(m: MotionState, pick: np.ndarray) -> Array:
+    """Constraint rows [m], then those that pick the independent speeds, (nc + nd, nv)."""
+    chosen = jnp.asarray(np.eye(m.top.nv)[pick], m.q.dtype) / speed_units(m.mech)
+    return jnp.concatenate([_scaled_rows(m), chosen])
+
+
+def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array, Array]:
+    """N (nv, nd) with ``J N = 0`` and rows `chosen` the identity; whether there is exactly one."""
+    m = motion_state(mech, q)
+    units = speed_units(mech)
+    rows = _rows(m, np.array(chosen, int))
+    eps = float(jnp.finfo(q.dtype).eps)
+    factors = ldlt_rank_revealing((rows * units**2) @ rows.T, eps**0.64)
+    wanted = np.zeros((m.top.nc + len(chosen), len(chosen)))
+    wanted[m.top.nc :] = np.eye(len(chosen))
+    ends = units[np.array(chosen, int)]
+    solved = ldlt_solve(*factors, jnp.asarray(wanted, q.dtype) / ends)
+    motions = (units**2)[:, None] * (rows.T @ solved)
+    miss = jnp.max(jnp.abs((rows @ motions - wanted / ends) * ends), initial=0.0)
+    size = 1.0 + jnp.max(jnp.abs(rows @ jnp.diag(units)), initial=0.0)
+    full = jnp.sum(jnp.where(factors[2], 1.0, 0.0)) > m.top.nv - 0.5
+    return motions, full & (miss < eps**0.5 * size)
+
+
+def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
+    """The change (nv,) along the speeds that `step_coordinates` takes from `start` to q."""
+    top = topology(mech)
+    parts = [jnp.zeros(0, q.dtype)]
+    for name in top.tree:
+        place, kind = top.layout[name].q, mech.joint(name)
+        a, b = start[place], q[place]
+        if not isinstance(kind, (Spherical, Free)):
+            parts.append(b - a)
+            continue
+        conjugate = a[:4] * jnp.asarray([1.0, -1.0, -1.0, -1.0], q.dtype)
+        turn = quaternion_product(b[:4], conjugate)
+        parts += [2.0 * turn[1:] / turn[0], b[4:] - a[4:]]
+    return jnp.concatenate(parts)
+
+
+@eqx.filter_jit
+def _jitted(backend: str, chosen: tuple[int, ...], outputs: Outputs | None, *args: Any) -> Any:
+    return compiled(backend, partial(_matrices, chosen, outputs), *args)
+
+
+def _matrices(
+    chosen: tuple[int, ...],
+    outputs: Outputs | None,
+    mech: Mechanism,
+    q: Array,
+    v: Array,
+    t: Array,
+    efforts: dict[str, Array],
+) -> tuple[Array, ...]:
+    nd, pick = len(chosen), np.array(chosen, int)
+    motions, fits = _motions(mech, q, chosen)
+    flat, restore = ravel_pytree(efforts)
+
+    def field(x: Array, u: Array) -> tuple[Array, Array]:
+        """(ẏ, ż) and the outputs at the state x with changes u of the efforts."""
+        at = step_coordinates(mech, q, motions @ x[:nd])
+        m = motion_state(mech, at, t=t)
+        speeds = v + motions @ x[nd:]
+        if m.top.nc:
+            slip = row_scale(m) * (closure_jacobian(m) @ speeds - closure_velocity(m))
+            slip = jnp.concatenate([slip, jnp.zeros(nd, q.dtype)])
+            speeds = speeds - least_change(mech, _rows(m, pick), slip, 0.0)
+        m = motion_state(mech, at, speeds, t)
+        force, rhs = applied_forces(m, restore(flat + u))
+        vdot = solve_motion(m, force, rhs, restore(flat + u))[0]
+        rate = coordinate_rates(mech, at, speeds)
+        _, change = jax.jvp(lambda x: coordinate_change(mech, q, x), (at,), (rate,))
+        seen = () if outputs is None else outputs(t, at, speeds, vdot)
+        seen = jnp.concatenate([jnp.zeros(0, q.dtype), ravel_pytree(seen)[0].astype(q.dtype)])
+        return jnp.concatenate([change[pick], vdot[pick]]), seen
+
+    zero, none = jnp.zeros(2 * nd, q.dtype), jnp.zeros(flat.shape, q.dtype)
+    (a, b), (c, d) = jax.jacfwd(field, argnums=(0, 1))(zero, none)
+    return *(jnp.where(fits, x, jnp.nan) for x in (a, b, c, d, motions)), fits
+
+
+def _check(mech: Mechanism, q: Array, fine: Array, names: tuple[str, ...]) -> None:
+    """Raise on the host where there are no matrices."""
+    if isinstance(fine, Tracer) or bool(np.all(np.asarray(fine))):
+        return
+    check_determinate(mech, q)
+    raise ValueError(
+        f"the speeds {list(names)} do not determine all others as the constraints demand: name as "
+        f"many independent ones as there are degrees of freedom ({mobility(mech, q).dof}), or "
+        "none; or v is not finite"
+    )

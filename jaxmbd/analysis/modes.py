@@ -1,0 +1,122 @@
+"""A linear state space of a mechanism: eigenvalues, modes, damping, frequency response."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+class Modes(NamedTuple):
+    """Natural motions ``Re(c e^{λt} shape)``, slowest first; complex pairs stand side by side.
+
+    Attributes:
+        eigenvalues: λ (2 nd,) [1/s], complex.
+        frequencies: ``|λ|/2π`` (2 nd,) [Hz].
+        damping_ratios: ``−Re λ/|λ|`` (2 nd,): one and more where nothing oscillates.
+        shapes: (nv, 2 nd), changes along all speeds; the largest component of each is one.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.double_pendulum()
+        >>> mbd.linearize(m, mbd.equilibrium(m).q).modes().shapes.shape
+        (2, 4)
+    """
+
+    eigenvalues: Array
+    frequencies: Array
+    damping_ratios: Array
+    shapes: Array
+
+
+class Linearization(eqx.Module):
+    """``ẋ = A x + B u``, ``w = C x + D u``: what `linearize` gives; a pytree of its matrices.
+
+    Attributes:
+        A: (2 nd, 2 nd), of the changes of the independent coordinates, then of their speeds.
+        B: (2 nd, nu), of changes of the efforts [N, N·m] that `inputs` names.
+        C: (nw, 2 nd).
+        D: (nw, nu).
+        motions: N (nv, nd): all speeds that the independent ones make.
+        independent: names of the independent speeds.
+        inputs: names of the columns of B.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.linearize(m, mbd.equilibrium(m).q, inputs="hinge").B.tolist()
+        [[0.0], [1.0]]
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    motions: Array
+    independent: tuple[str, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
+
+    def eigenvalues(self) -> Array:
+        """λ (2 nd,) [1/s] of A, least modulus first, differentiable where they are simple."""
+        values = _eigenvalues(self.A)
+        return values[jnp.argsort(jnp.abs(jax.lax.stop_gradient(values)), stable=True)]
+
+    def frequencies(self) -> Array:
+        """Natural frequencies (2 nd,) [Hz], ``|λ|/2π`` in the order of `eigenvalues`."""
+        return _modulus(self.eigenvalues()) / (2.0 * jnp.pi)
+
+    def damping_ratios(self) -> Array:
+        """``−Re λ/|λ|`` (2 nd,) in the order of `eigenvalues`; zero where λ is."""
+        values = self.eigenvalues()
+        size = _modulus(values)
+        return jnp.where(size > 0.0, -values.real / jnp.where(size > 0.0, size, 1.0), 0.0)
+
+    def modes(self) -> Modes:
+        """Eigenvalues with their shapes in all speeds; the shapes are not differentiated."""
+        a = jax.lax.stop_gradient(self.A)
+        values, vectors = jnp.linalg.eig(a)
+        order = jnp.argsort(jnp.abs(values), stable=True)
+        nd = self.motions.shape[1]
+        vectors = vectors[:, order]
+        shapes = jax.lax.stop_gradient(self.motions).astype(vectors.dtype) @ vectors[:nd]
+        if shapes.size:
+            largest = jnp.argmax(jnp.abs(shapes), axis=0)
+            peak = shapes[largest, jnp.arange(shapes.shape[1])]
+            shapes = shapes / jnp.where(jnp.abs(peak) > 0.0, peak, 1.0)
+        return Modes(self.eigenvalues(), self.frequencies(), self.damping_ratios(), shapes)
+
+    def response(self, omega: Array) -> Array:
+        """Frequency response ``C (iω − A)⁻¹ B + D`` (…, nw, nu), complex, at ω (…) [rad/s]."""
+        omega = jnp.asarray(omega, self.A.dtype)
+        eye = jnp.eye(self.A.shape[0], dtype=self.A.dtype)
+        return (
+            self.C @ jnp.linalg.solve(1j * omega[..., None, None] * eye - self.A, self.B + 0j)
+            + self.D
+        )
+
+
+def _modulus(x: Array) -> Array:
+    """``|x|``, of zero slope at zero."""
+    square = x.real**2 + x.imag**2
+    return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
+
+
+@jax.custom_jvp
+def _eigenvalues(a: Array) -> Array:
+    return jnp.linalg.eigvals(a) if a.size else jnp.zeros(0, np.result_type(a.dtype, np.complex64))
+
+
+@_eigenvalues.defjvp
+def _eigenvalues_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """``λ̇_k = (X⁻¹ Ȧ X)_kk``, X the right eigenvectors and the rows of X⁻¹ the left ones."""
+    (a,), (dot,) = primals, tangents
+    if not a.size:
+        out = _eigenvalues(a)
+        return out, jnp.zeros_like(out)
+    values, x = jnp.linalg.eig(a)
+    rates = jnp.linalg.solve(x, dot.astype(x.dtype) @ x)
+    return values, jnp.diagonal(rates)
