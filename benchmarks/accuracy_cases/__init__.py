@@ -1,5 +1,27 @@
 """One module for each kind of reference file; see `benchmarks/accuracy.py`."""
 
-from accuracy_cases import adams, closedloop, gt_mech, iftomm, kinematics, robots, slider_crank
+from accuracy_cases import (
+    adams,
+    andrews,
+    car_axis,
+    closedloop,
+    gt_mech,
+    hardpoints,
+    iftomm,
+    kinematics,
+    robots,
+    slider_crank,
+)
 
-KINDS = (closedloop, robots, kinematics, adams, iftomm, slider_crank, gt_mech)
+KINDS = (
+    closedloop,
+    robots,
+    kinematics,
+    adams,
+    iftomm,
+    slider_crank,
+    car_axis,
+    andrews,
+    hardpoints,
+    gt_mech,
+)

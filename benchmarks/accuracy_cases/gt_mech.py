@@ -92,6 +92,27 @@ def _names(label: str, columns: list[str] | None, plain: tuple[str, ...]) -> lis
     return [f"{label}_{c}" if label else c for c in (columns or plain)]
 
 
+def with_points(data: dict[str, Any], series: Series) -> dict[str, Any]:
+    """The description with outputs for columns of points that it leaves out.
+
+    A point ``<label>_x, _y, _z`` is that of the joint or spring whose point is where it starts.
+    """
+    inner, outputs = data.get("mechanism", data), dict(data.get("outputs") or {})
+    if outputs.get("points"):
+        return data
+    drawn = [(e["B"], e["point"]) for e in inner["joints"] if "point" in e]
+    drawn += [(e["B"], e["pB"]) for e in inner.get("springs") or []]
+    labels = {n[:-2] for n in series.columns if n.endswith("_x") and not n.startswith("exudyn")}
+    outputs["points"] = []
+    for label in sorted(labels):
+        start = series.stack(f"{label}_{c}" for c in XYZ)[0]
+        for body, at in drawn:
+            if body != "ground" and np.max(np.abs(start - at)) < 1e-12:
+                outputs["points"].append({"label": label, "body": body, "point": at})
+                break
+    return {**data, "outputs": outputs}
+
+
 def described_columns(data: dict[str, Any], present: Any) -> dict[str, list[str]]:
     """Quantity to its columns, of all that the file describes and the series holds."""
     outputs, out = data.get("outputs") or {}, {}
@@ -154,6 +175,7 @@ def stated_accuracy(data: dict[str, Any]) -> float | None:
 def _motion(
     case: str, data: dict[str, Any], mech: Any, q0: Any, v0: Any, series: Series
 ) -> list[Row]:
+    data = with_points(data, series)
     columns = described_columns(data, series.columns)
     theirs = {k: series.stack(names) for k, names in columns.items()}
     allowed, basis = _tolerances(data, theirs)

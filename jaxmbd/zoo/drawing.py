@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmbd.model import Body
 from jaxmbd.model.numbers import number
 
 
@@ -31,6 +32,17 @@ def downward(gravity: Any, axis: int) -> Any:
     if g.ndim:
         return g
     return g * np.array([-1.0 if i == axis else 0.0 for i in range(3)], g.dtype)
+
+
+def downward_in_plane(gravity: Any) -> Any:
+    """Gravity (2,) [m/s²] of a planar mechanism: given as such, or as a number along −y."""
+    g = number(gravity)
+    return g if g.ndim else g * np.array([0.0, -1.0], g.dtype)
+
+
+def bar_in_plane(mass: Any, length: Any, com: Any) -> Body:
+    """A slender bar of a planar mechanism: m l²/12 about its centre."""
+    return Body(mass, com=com, inertia=mass * length**2 / 12.0)
 
 
 def rod_inertia(direction: Any, axial: Any, transverse: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model import Body, Mechanism, Prismatic, Revolute
-from jaxmbd.zoo.drawing import downward, rod_inertia
+from jaxmbd.zoo.drawing import bar_in_plane, downward, downward_in_plane, rod_inertia
 
 _X, _Y, _Z = np.eye(3)
 
@@ -129,7 +129,13 @@ def slider_crank(
     )
 
 
-def n_four_bar(n: int = 2, length: Any = 1.0, mass: Any = 1.0, gravity: Any = 9.81) -> Mechanism:
+def n_four_bar(
+    n: int = 2,
+    length: Any = 1.0,
+    mass: Any = 1.0,
+    gravity: Any = 9.81,
+    planar: bool = False,
+) -> Mechanism:
     """`n` four-bars in a row: n + 1 upright cranks, joined by n horizontal couplers.
 
     Source: problem A02, "N-four-bar mechanism", of the IFToMM library of computational benchmark
@@ -138,13 +144,14 @@ def n_four_bar(n: int = 2, length: Any = 1.0, mass: Any = 1.0, gravity: Any = 9.
     plane is xy; the cranks `crank_0` … `crank_n` stand on the points `A_i` = (i, 0, 0) and end in
     `B_i` = (i, 1, 0); `coupler_i` spans `B_{i-1}`, `B_i`. All joints turn about +z: `ground_i`
     (ground, crank_i), `left_i` (crank_{i-1}, coupler_i), `right_i` (coupler_i, crank_i). With
-    horizontal cranks the mechanism is singular; drawn in space it is redundantly constrained.
+    horizontal cranks the mechanism is singular; drawn in space it is redundantly constrained too.
 
     Args:
         n: how many loops (static).
         length: of each link, and the distance of the pivots [m].
         mass: of each link [kg].
-        gravity: [m/s²] along −y, or a vector (3,).
+        gravity: [m/s²] along −y, or a vector (3,) ((2,) where planar).
+        planar: whether it is drawn in the plane, with two coordinates (static).
 
     Returns:
         The mechanism, of one degree of freedom.
@@ -155,14 +162,23 @@ def n_four_bar(n: int = 2, length: Any = 1.0, mass: Any = 1.0, gravity: Any = 9.
         81
     """
     bodies, joints, points = {}, {}, {}
+
+    def at(x: Any, y: Any) -> tuple[Any, ...]:
+        return (x, y) if planar else (x, y, 0.0)
+
+    def bar(com: tuple[Any, ...], direction: Any) -> Body:
+        return bar_in_plane(mass, length, com) if planar else _bar(mass, length, com, direction)
+
+    axis = None if planar else _Z
     for i in range(n + 1):
-        points[f"A_{i}"] = (i * length, 0.0, 0.0)
-        points[f"B_{i}"] = (i * length, length, 0.0)
-        bodies[f"crank_{i}"] = _bar(mass, length, (i * length, length / 2, 0.0), _Y)
-        joints[f"ground_{i}"] = Revolute("ground", f"crank_{i}", at=f"A_{i}", axis=_Z)
+        points[f"A_{i}"] = at(i * length, 0.0)
+        points[f"B_{i}"] = at(i * length, length)
+        bodies[f"crank_{i}"] = bar(at(i * length, length / 2), _Y)
+        joints[f"ground_{i}"] = Revolute("ground", f"crank_{i}", at=f"A_{i}", axis=axis)
     for i in range(1, n + 1):
         name = f"coupler_{i}"
-        bodies[name] = _bar(mass, length, ((i - 0.5) * length, length, 0.0), _X)
-        joints[f"left_{i}"] = Revolute(f"crank_{i - 1}", name, at=f"B_{i - 1}", axis=_Z)
-        joints[f"right_{i}"] = Revolute(name, f"crank_{i}", at=f"B_{i}", axis=_Z)
-    return Mechanism(bodies, joints, points=points, gravity=downward(gravity, 1))
+        bodies[name] = bar(at((i - 0.5) * length, length), _X)
+        joints[f"left_{i}"] = Revolute(f"crank_{i - 1}", name, at=f"B_{i - 1}", axis=axis)
+        joints[f"right_{i}"] = Revolute(name, f"crank_{i}", at=f"B_{i}", axis=axis)
+    down = downward_in_plane(gravity) if planar else downward(gravity, 1)
+    return Mechanism(bodies, joints, points=points, gravity=down)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import Body, Mechanism, Revolute, Spherical
+from jaxmbd.model import Body, Mechanism, PerpendicularAxes, Revolute, Spherical
 from jaxmbd.model.numbers import number
 from jaxmbd.zoo.drawing import downward, functions_for, middle, rod_inertia, unit_vector
 
@@ -107,6 +107,7 @@ def rssr(
     masses: Any = _MASSES,
     inertias: Any = _INERTIAS,
     gravity: Any = _CLEAR,
+    hold_spin: bool = False,
 ) -> Mechanism:
     """The RSSR linkage, drawn assembled at ψ = 0.
 
@@ -125,9 +126,11 @@ def rssr(
         inertias: the same three's about the centre of mass: about the link's axis and across it,
             (3, 2) [kg m²]; they do not follow a change of the lengths.
         gravity: a vector (3,) [m/s²], or a number along −z.
+        hold_spin: add the paper's φ5, `spin`: an axis across the coupler, along Z × AB as drawn,
+            stays perpendicular to Z. It forces the coupler's spin.
 
     Returns:
-        The mechanism, of one degree of freedom and the coupler's idle spin.
+        The mechanism, of one degree of freedom and, unless it is held, the coupler's idle spin.
 
     Example:
         >>> import jaxmbd as mbd
@@ -136,14 +139,19 @@ def rssr(
     """
     points = _drawn(lengths, pivot, tilt)
     axis = _crank_axes(number(tilt))[2]
+    joints: dict[str, Any] = {
+        "crank": Revolute("ground", "crank", at="crank_pivot", axis=axis),
+        "A": Spherical("crank", "coupler", at="A"),
+        "B": Spherical("coupler", "rocker", at="B"),
+        "rocker": Revolute("ground", "rocker", at="rocker_pivot", axis=_Z),
+    }
+    if hold_spin:
+        line = points["B"] - points["A"]
+        across = functions_for(line).cross(_Z, line)
+        joints["spin"] = PerpendicularAxes("ground", "coupler", axis_a=_Z, axis_b=across)
     return Mechanism(
         bodies=_links(points, masses, inertias),
-        joints={
-            "crank": Revolute("ground", "crank", at="crank_pivot", axis=axis),
-            "A": Spherical("crank", "coupler", at="A"),
-            "B": Spherical("coupler", "rocker", at="B"),
-            "rocker": Revolute("ground", "rocker", at="rocker_pivot", axis=_Z),
-        },
+        joints=joints,
         points=points,
         gravity=downward(gravity, 2),
     )

@@ -1,0 +1,1 @@
+"""Broken descriptions, broken numbers, and an independent judge of what came out."""

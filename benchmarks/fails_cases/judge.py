@@ -1,0 +1,87 @@
+"""Is an answer right? Judged by what it must fulfil: Newton-Euler in absolute coordinates.
+
+The errors are backward errors: how far the answer misses the equations, in the mechanism's own
+scales. They stay small for a right answer near a singularity too, where the answer itself is
+sensitive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxmbd as mbd
+from jaxmbd.formulations.absolute import state_motion
+from jaxmbd.formulations.newton_euler import body_loads, body_masses
+from jaxmbd.formulations.rows import all_rows
+
+LIMITS = {"position": 1e-8, "velocity": 1e-6, "acceleration": 1e-5, "balance": 1e-5}
+"""Largest errors of an answer that counts as right."""
+
+
+@jax.jit
+@jax.vmap
+def _matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any) -> dict[str, Any]:
+    motion, bodies = state_motion(mech, q, v), mech.structure.bodies
+    rows = all_rows(motion)
+    twist = jnp.concatenate([motion.twist(n) for n in bodies])
+    accelerations = mbd.body_accelerations(mech, q, v, vdot)
+    jacobian = jnp.concatenate([r.of(bodies) for r in rows])
+    lengths = np.concatenate([r.lengths for r in rows])
+    return {
+        "length": motion.length,
+        "mass": body_masses(motion),
+        "jacobian": jacobian,
+        "phi": jnp.concatenate([r.phi for r in rows]),
+        "slip": jacobian @ twist - jnp.concatenate([r.rate for r in rows]),
+        "gamma": jnp.concatenate([r.gamma for r in rows]),
+        "twist": twist,
+        "acceleration": jnp.concatenate([accelerations[n] for n in bodies]),
+        "force": body_loads(motion),
+        "row": jnp.where(lengths, 1.0, motion.length),
+    }
+
+
+def errors(mech: Any, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> list[dict[str, float]]:
+    """Backward errors of (q, v, v̇) for each sample of a batch."""
+    found = jax.tree_util.tree_map(np.asarray, _matrices(mech, q, v, vdot))
+    return [_errors({k: x[i] for k, x in found.items()}) for i in range(len(q))]
+
+
+def _errors(x: dict[str, Any]) -> dict[str, float]:
+    n, length, row = x["twist"].size, float(x["length"]), x["row"]
+    along = np.where(np.arange(n) % 6 < 3, 1.0 / length, 1.0)  # angles as arcs
+    if not all(np.all(np.isfinite(y)) for y in x.values()):
+        return dict.fromkeys(LIMITS, np.inf)
+    jacobian = row[:, None] * x["jacobian"] * along
+    speed, acceleration = x["twist"] / along, x["acceleration"] / along
+    inertia, force = along * (x["mass"] @ x["acceleration"]), along * x["force"]
+    _, sizes, vt = np.linalg.svd(jacobian, full_matrices=False)
+    basis = vt[sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300)]
+    missing = inertia - force
+    missing = missing - basis.T @ (basis @ missing)
+    natural = np.max(np.abs(force)) / max(
+        np.max(np.abs(along[:, None] * x["mass"] * along)), 1e-300
+    )
+    natural = np.array([natural])  # what the loads would give a free body
+    return {
+        "position": _ratio(row * x["phi"], np.array([length])),
+        "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),
+        "acceleration": _ratio(
+            jacobian @ acceleration - row * x["gamma"], acceleration, row * x["gamma"], natural
+        ),
+        "balance": _ratio(missing, inertia, force),
+    }
+
+
+def _ratio(error: np.ndarray, *scales: np.ndarray) -> float:
+    size = max(float(np.max(np.abs(s), initial=0.0)) for s in scales)
+    return float(np.max(np.abs(error), initial=0.0)) / size if size > 0.0 else 0.0
+
+
+def wrong(found: dict[str, float]) -> list[str]:
+    """What is wrong with an answer; nothing for a right one."""
+    return [f"{k} {x:.1e}" for k, x in found.items() if not x < LIMITS[k]]

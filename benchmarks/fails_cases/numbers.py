@@ -1,0 +1,152 @@
+"""Broken numbers: batches of one mechanism whose numbers went wrong in one of many ways.
+
+Structure and shapes stay, so that a whole batch runs as one program, as it would in a campaign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxmbd as mbd
+
+Leaves = dict[str, np.ndarray]  # by path in the pytree
+Change = Callable[[Leaves, np.random.Generator], None]
+
+
+def _role(leaves: Leaves, ending: str) -> list[str]:
+    return [k for k in leaves if k.endswith(ending) and np.issubdtype(leaves[k].dtype, np.floating)]
+
+
+def _points(leaves: Leaves) -> list[str]:
+    places = [k for k in leaves if k.startswith(".points") or k.endswith(".com")]
+    return [k for k in places if leaves[k].shape[-1:] in ((2,), (3,))]
+
+
+def scattered(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Hardpoints off by 1 %: what campaigns do."""
+    size = _length(leaves)
+    for k in _points(leaves):
+        leaves[k] = leaves[k] + 0.01 * size * rng.normal(size=leaves[k].shape)
+
+
+def impossible(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Hardpoints anywhere: most of these do not close."""
+    size = _length(leaves)
+    for k in _points(leaves):
+        leaves[k] = leaves[k] + rng.choice([0.3, 1.0, 3.0]) * size * rng.normal(
+            size=leaves[k].shape
+        )
+
+
+def scaled(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Huge and tiny units of length and mass; the motion in time stays."""
+    length, mass = 10.0 ** rng.uniform(-8, 8), 10.0 ** rng.uniform(-12, 12)
+    for k in _points(leaves):
+        leaves[k] = leaves[k] * length
+    for k in _role(leaves, ".mass"):
+        leaves[k] = leaves[k] * mass
+    for k in _role(leaves, ".inertia"):
+        leaves[k] = leaves[k] * mass * length**2
+    leaves[".gravity"] = leaves[".gravity"] * length
+
+
+def nearly_as_drawn(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Off by 1e-14 to 1e-3: where the drawing is singular or redundant, only just not."""
+    size = _length(leaves) * 10.0 ** rng.uniform(-14, -3)
+    for k in _points(leaves):
+        leaves[k] = leaves[k] + size * rng.normal(size=leaves[k].shape)
+
+
+def not_finite(leaves: Leaves, rng: np.random.Generator) -> None:
+    """One number is NaN or infinite."""
+    k = str(rng.choice([k for k in leaves if np.issubdtype(leaves[k].dtype, np.floating)]))
+    x = np.array(leaves[k], float)
+    x.reshape(-1)[rng.integers(x.size)] = rng.choice([np.nan, np.inf, -np.inf])
+    leaves[k] = x
+
+
+def weightless(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Some bodies lose mass, inertia or both, or nearly all of it."""
+    for k in _role(leaves, ".mass"):
+        if rng.random() < 0.5:
+            factor = rng.choice([0.0, 1e-30, 1e-12])
+            leaves[k] = leaves[k] * factor
+            if rng.random() < 0.7:
+                inertia = k.replace(".mass", ".inertia")
+                leaves[inertia] = leaves[inertia] * factor
+
+
+def negative(leaves: Leaves, rng: np.random.Generator) -> None:
+    """A negative mass or inertia, which tracing hides from validation."""
+    k = str(rng.choice(_role(leaves, ".mass") + _role(leaves, ".inertia")))
+    leaves[k] = -leaves[k]
+
+
+def coincident(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Two hardpoints meet, exactly or nearly."""
+    names = [k for k in _points(leaves) if k.startswith(".points")]
+    if len(names) > 1:
+        a, b = rng.choice(names, 2, replace=False)
+        gap = rng.choice([0.0, 1e-16, 1e-9]) * _length(leaves)
+        leaves[b] = leaves[a] + gap * rng.normal(size=leaves[a].shape)
+
+
+def turned_axis(leaves: Leaves, rng: np.random.Generator) -> None:
+    """An axis of another direction, or of no length: planar loops then lock."""
+    names = [k for k in leaves if "axis" in k and leaves[k].shape == (3,)]
+    if names:
+        k = str(rng.choice(names))
+        leaves[k] = rng.choice([0.0, 1e-200, 1e-3, 1.0]) * rng.normal(size=3) + (
+            rng.random() < 0.5
+        ) * np.array(leaves[k])
+
+
+def _length(leaves: Leaves) -> float:
+    stack = np.array([np.resize(leaves[k], 3) for k in _points(leaves)])
+    return float(np.sqrt(np.mean(np.sum((stack - stack.mean(axis=0)) ** 2, axis=1)))) or 1.0
+
+
+CHANGES: dict[str, Change] = {
+    f.__name__: f
+    for f in (
+        scattered, impossible, scaled, nearly_as_drawn, not_finite,
+        weightless, negative, coincident, turned_axis,
+    )
+}  # fmt: skip
+
+
+def batch(mech: mbd.Mechanism, n: int, seed: int) -> tuple[list[str], Any]:
+    """`n` mechanisms as one batched pytree, and what is wrong with each."""
+    flat, tree = jax.tree_util.tree_flatten_with_path(mech)
+    paths = [jax.tree_util.keystr(path) for path, _ in flat]
+    rng, kinds, rows = np.random.default_rng(seed), [], []
+    for i in range(n):
+        kind = list(CHANGES)[i % len(CHANGES)]
+        leaves = {k: np.array(x) for k, (_, x) in zip(paths, flat, strict=True)}
+        CHANGES[kind](leaves, rng)
+        kinds.append(kind)
+        rows.append([leaves[k] for k in paths])
+    return kinds, jax.tree_util.tree_unflatten(tree, [np.stack(x) for x in zip(*rows, strict=True)])
+
+
+def states(mech: mbd.Mechanism, q: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """States (n, nq), (n, nv) to start from that are wrong in most cases."""
+    rng = np.random.default_rng(seed)
+    q, v = np.array(q), rng.normal(size=(len(q), mbd.topology(mech).nv))
+    for i in range(len(q)):
+        kind = i % 6
+        if kind == 0:
+            q[i] = q[i] + rng.normal(size=q[i].shape)
+        elif kind == 1:
+            q[i, rng.integers(q.shape[1])] = rng.choice([np.nan, np.inf])
+        elif kind == 2:
+            q[i] = q[i] * rng.choice([0.0, 1e9, -1.0])
+        elif kind == 3:
+            v[i] = v[i] * rng.choice([1e12, np.nan])
+        elif kind == 4:
+            q[i] = q[i] + 1e-7 * rng.normal(size=q[i].shape)
+    return q, v

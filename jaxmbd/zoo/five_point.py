@@ -1,0 +1,151 @@
+"""The five-point suspension of a quarter car, cut as Attia cuts it.
+
+Source: H. A. Attia, "A recursive algorithm for generating the equations of motion of spatial
+mechanical systems with application to the five-point suspension", tables A1 to A3: masses and
+inertias, spring and damper, tyre. Its hardpoints are only in a figure: those of
+`five_link_kinematic` (the five-link corner of suspension-explorer-core) stand in for them. There
+`strut_bottom` lies on the lower rear link at nine tenths of its length, so that link is the paper's
+lower link, which carries the spring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.model import (
+    Body,
+    Mechanism,
+    Prismatic,
+    Revolute,
+    Rod,
+    Spherical,
+    SpringDamper,
+    Tyre,
+    Universal,
+)
+from jaxmbd.zoo.drawing import downward, functions_for, middle, moved, published, unit_vector
+
+RODS = {
+    "upper_front_link": "upper_front_link",
+    "upper_rear_link": "upper_rear_link",
+    "lower_front_link": "lower_front_link",
+    "steering_rod": "trackrod",
+}
+"""The four cut links, and the hardpoints that each has."""
+
+_Z = (0.0, 0.0, 1.0)
+_FREE_LENGTH = 0.3512
+
+
+def _hardpoints() -> dict[str, Any]:
+    """Published hardpoints [m], and the chassis end of the unstressed spring."""
+    millimetres = published("five_link_kinematic")["points_mm"]
+    p = {name: np.array(x) / 1000.0 for name, x in millimetres.items()}
+    strut = unit_vector(p["strut_top"] - p["strut_bottom"])
+    return p | {"spring_top": p["strut_bottom"] + _FREE_LENGTH * strut}
+
+
+def five_point(
+    points: Mapping[str, Any] | None = None,
+    chassis_mass: Any = 456.0,
+    knuckle_mass: Any = 11.8,
+    wheel_mass: Any = 25.0,
+    spring_rate: Any = 5.11e4,
+    free_length: Any = _FREE_LENGTH,
+    damping: Any = 1.6e3,
+    tyre_stiffness: Any = 6.0e6,
+    tyre_damping: Any = 1.0e4,
+    tyre_radius: Any = 0.35,
+    road: Any = -0.034,
+    gravity: Any = 9.81,
+) -> Mechanism:
+    """A quarter car on a five-point suspension: chassis, massless lower link, knuckle and wheel.
+
+    Source: Attia (the module's text), tables A1 to A3. The chassis slides vertically (`chassis`);
+    the lower link hangs on it by a universal joint (`link`) and carries the knuckle by a ball
+    (`ball`); the wheel turns on the knuckle (`bearing`). The four other links are `Rod`, cut, as in
+    the paper: `upper_front_link`, `upper_rear_link`, `lower_front_link`, `steering_rod`. Forces:
+    `spring` and `damper` between chassis and lower link, `tyre` between wheel and road.
+
+    Three degrees of freedom, as the paper counts: the chassis, the suspension, the wheel's spin.
+    Ours, as the paper does not print them: hardpoints, centres of mass and axes; the chassis end of
+    spring and damper, `spring_top`, on the line of the strut where the spring is unstressed as
+    drawn; the road, where the tyre is unloaded as drawn. From rest as drawn the car drops into its
+    springs, as in the paper's figures 5 and 6. The wheel's inertia of 2 kg m² is about its axis.
+
+    Args:
+        points: hardpoints (3,) [m] in place of those published, by name.
+        chassis_mass: [kg].
+        knuckle_mass: [kg].
+        wheel_mass: [kg].
+        spring_rate: [N/m].
+        free_length: of the spring [m].
+        damping: of the damper [N·s/m].
+        tyre_stiffness: [N/m].
+        tyre_damping: [N·s/m].
+        tyre_radius: unloaded [m].
+        road: its height [m].
+        gravity: [m/s²] along −z, or a vector (3,).
+
+    Returns:
+        The mechanism, of three degrees of freedom.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.topology(mbd.zoo.five_point()).cut
+        ('upper_front_link', 'upper_rear_link', 'lower_front_link', 'steering_rod')
+    """
+    p = moved(_hardpoints(), points)
+    inner, outer = p["lower_rear_link_inboard"], p["lower_rear_link_outboard"]
+    xp = functions_for(p)
+    across = unit_vector(xp.cross(outer - inner, xp.asarray(_Z)))
+    upright = [p[f"{name}_outboard"] for name in (*RODS.values(), "lower_rear_link")]
+    ends = dict(at_a="spring_top", at_b="strut_bottom")
+    rods = {
+        name: Rod("chassis", "knuckle", at_a=f"{link}_inboard", at_b=f"{link}_outboard")
+        for name, link in RODS.items()
+    }
+    return Mechanism(
+        bodies={
+            "chassis": Body(chassis_mass, (0.0, 0.0, 0.5), inertia=(570.0, 2320.0, 2715.0)),
+            "lower_link": Body(0.0, middle(inner, outer), inertia=(0.0, 0.0, 0.0)),
+            "knuckle": Body(
+                knuckle_mass, middle(*upright, p["axle_outboard"]), inertia=(0.5, 0.5, 0.5)
+            ),
+            "wheel": Body(wheel_mass, "axle_outboard", inertia=(1.0, 2.0, 1.0)),
+        },
+        joints={
+            "chassis": Prismatic("ground", "chassis", at=(0.0, 0.0, 0.5), axis=_Z),
+            "link": Universal(
+                "chassis",
+                "lower_link",
+                at="lower_rear_link_inboard",
+                axis_a=across,
+                axis_b=unit_vector(xp.cross(across, outer - inner)),
+            ),
+            "ball": Spherical("lower_link", "knuckle", at="lower_rear_link_outboard"),
+            "bearing": Revolute(
+                "knuckle", "wheel", at="axle_outboard", axis=("axle_inboard", "axle_outboard")
+            ),
+            **rods,
+        },
+        forces={
+            "spring": SpringDamper(
+                "chassis", "lower_link", **ends, stiffness=spring_rate, free_length=free_length
+            ),
+            "damper": SpringDamper("chassis", "lower_link", **ends, damping=damping),
+            "tyre": Tyre(
+                "wheel",
+                at="axle_outboard",
+                stiffness=tyre_stiffness,
+                damping=tyre_damping,
+                radius=tyre_radius,
+                road=road,
+            ),
+        },
+        points=p,
+        gravity=downward(gravity, 2),
+    )
