@@ -345,6 +345,7 @@ def test_couplings_and_drives_as_the_recursion_has_them():
         np.testing.assert_allclose(found.reactions[name], wrench, atol=1e-10 * size)
 
 
+@pytest.mark.slow
 def test_planar_mechanism_and_joint_types_with_rows_of_their_own():
     """Joints in the plane and a point on a line take part with what they define themselves."""
     flat = mbd.Mechanism(

@@ -95,6 +95,7 @@ def star(rng):
     return mbd.Mechanism(bodies, joints, gravity=(1.0, -2.0, -9.0))
 
 
+@pytest.mark.slow
 def test_every_joint_type_with_efforts_on_all():
     rng = np.random.default_rng(7)
     mech = star(rng)
@@ -189,6 +190,7 @@ def test_least_norm_among_all_solutions(four_bar):
     assert size(least) < size(other)
 
 
+@pytest.mark.slow
 def test_actuation(four_bar):
     mech, q, v = four_bar
     vdot = mbd.assemble_acceleration(mech, q, v, {"A": -7.0})

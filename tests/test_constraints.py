@@ -188,6 +188,7 @@ def test_a_point_on_a_line_and_an_axis_make_a_cylindrical_joint():
     np.testing.assert_allclose(reaction["axis"][:3] + reaction["line"][:3], one[:3], atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_bead_slides_down_a_helix():
     """``s̈ = −g sin α`` along the wire: z falls by ½ g sin²α t², with tan α the slope."""
     pitch = 0.3
@@ -255,6 +256,7 @@ def test_a_cam_lifts_its_follower():
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_driven_cam():
     """Positions, speeds, accelerations and the contact force over a turn, from the closed form."""
     mech = valve(P).replace(drives={"motor": mbd.Drive("bearing", lambda t, p: 5.0 * t)})

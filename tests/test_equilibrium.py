@@ -82,6 +82,7 @@ def test_inputs_and_time_act():
     np.testing.assert_allclose(lifted, still, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_the_cut_does_not_matter():
     drawn = spring_four_bar()
     q = mbd.equilibrium(drawn).q

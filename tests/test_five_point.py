@@ -48,6 +48,7 @@ def test_its_rest_is_carried_by_the_tyre(car):
     assert -0.2 < rest.q[0] < -0.05
 
 
+@pytest.mark.slow
 def test_the_spring_carries_what_virtual_work_says(car):
     """With the wheel held, ``k x ∂l/∂z = m g`` over the chassis' travel z."""
     m, rest = car

@@ -42,6 +42,12 @@ VARIANTS = {
     zoo.macpherson_kinematic: {"gravity": THREE},
     zoo.five_link_kinematic: {"gravity": THREE},
     zoo.five_point: {"spring_rate": 5e4 * THREE, "tyre_radius": 0.35 * THREE},
+    zoo.agile_wrist: {"masses": THREE[:, None] * jnp.ones(3), "gravity": THREE},
+    zoo.andrews_squeezer: {"torque": 0.03 * THREE, "spring_rate": 4e3 * THREE},
+    zoo.bricard: {"length": THREE, "mass": THREE},
+    zoo.flyball_governor: {"stiffness": 8e5 * THREE, "ball": 5.0 * THREE},
+    zoo.macpherson_steering: {"spring_rate": 3e4 * THREE, "rack_mass": 2.5 * THREE},
+    zoo.rsrrp: {"coupler": 0.5 * THREE, "masses": THREE[:, None] * jnp.ones(4)},
 } | {
     build: {
         "lengths": THREE[:, None] * jnp.array([0.05, 0.11, 0.1]),

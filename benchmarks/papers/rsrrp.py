@@ -169,7 +169,8 @@ def plot(curves: dict[str, Any], converged: dict[str, Any], folder: Path) -> Non
     for joint, found in converged.items():
         k = [row["stiffness"] for row in found["runs"]]
         panel.loglog(k, [row["error_rad"] for row in found["runs"]], "o-", label=f"{joint} soft")
-    panel.loglog(k, [row["error_rad"] * k[0] / x for x in k for row in found["runs"][:1]], "k:")
+    stiffest = found["runs"][-1]["error_rad"]
+    panel.loglog(k, [stiffest * k[-1] / x for x in k], "k:", label="first order")
     panel.set(xlabel="stiffness [N/m]", ylabel="largest error of the crank's angle [rad]")
     panel.grid(which="both", alpha=0.3)
     panel.legend()

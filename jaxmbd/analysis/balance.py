@@ -21,7 +21,6 @@ from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import vector_in_space
 from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve, minimum_norm
 
 
@@ -60,7 +59,7 @@ def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
     loads, efforts = applied_loads(m, inputs)
     force = generalised_efforts(m, efforts) - inertia_forces(m, acc, loads)
-    length, gravity = mechanism_length(m.mech), vector_in_space(jnp.asarray(m.mech.gravity))
+    length, gravity = mechanism_length(m.mech), m.mech.field()
     pull = jnp.max(jnp.abs(gravity))
     size = sum((m.mech.bodies[b].mass for b in m.top.bodies), jnp.zeros(())) * pull * length
     for load in loads:

@@ -19,7 +19,7 @@ from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.forces import Effort, Load
 from jaxmbd.model.joints import Helical
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND, vector_in_space
+from jaxmbd.model.numbers import GROUND
 from jaxmbd.spatial.factor import ltdl_solve
 from jaxmbd.spatial.rotations import cross
 
@@ -47,7 +47,7 @@ class BodyWrenches:
 
     def add_inertia(self, acc: Accelerations) -> None:
         """Inertia wrenches less weight: ``[I α + ω × I ω; m (a − g)]``."""
-        gravity = vector_in_space(jnp.asarray(self.m.mech.gravity))
+        gravity = self.m.mech.field()
         for i, inertia in enumerate(world_inertias(self.m)):
             mass, w = self.m.mech.bodies[self.m.top.bodies[i]].mass, self.m.vel.angular[i]
             gyro = cross(w, inertia @ w)

@@ -17,7 +17,6 @@ from jaxmbd.dynamics.bias import BodyWrenches, Inputs, applied_loads, generalise
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import vector_in_space
 from jaxmbd.spatial.rotations import skew
 
 
@@ -115,7 +114,7 @@ def denoc_equations(
     for load in loads:
         external.add(load)
     for i, body in enumerate(m.top.bodies):
-        weight = mech.bodies[body].mass * vector_in_space(jnp.asarray(mech.gravity))
+        weight = mech.bodies[body].mass * mech.field()
         external.force[i] = external.force[i] + weight
     applied = jnp.concatenate(
         [x for pair in zip(external.moment, external.force, strict=True) for x in pair]

@@ -23,7 +23,6 @@ from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import vector_in_space
 
 
 def applied_forces(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
@@ -145,7 +144,7 @@ def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
         0.0
     """
     m = motion_state(mech, q, t=t)
-    total, gravity = jnp.zeros((), m.q.dtype), vector_in_space(jnp.asarray(mech.gravity))
+    total, gravity = jnp.zeros((), m.q.dtype), mech.field()
     for i, body in enumerate(m.top.bodies):
         total = total - mech.bodies[body].mass * (gravity @ m.pos.com[i])
     for name in mech.structure.forces:

@@ -20,7 +20,6 @@ from jaxtyping import Float
 from jaxmbd.formulations.constraints import points
 from jaxmbd.formulations.state import StateMotion, effort_directions
 from jaxmbd.model.forces import Effort
-from jaxmbd.model.numbers import vector_in_space
 
 
 def world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
@@ -63,7 +62,7 @@ def applied_wrenches(
     """
     mech, total = motion.mech, {}
     for name in mech.structure.bodies:
-        weight = mech.bodies[name].mass * vector_in_space(jnp.asarray(mech.gravity))
+        weight = mech.bodies[name].mass * mech.field()
         total[name] = jnp.concatenate([jnp.zeros_like(weight), weight])
 
     def add(body: str, x: Array, moment: Array, force: Array) -> None:

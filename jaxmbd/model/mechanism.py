@@ -197,6 +197,10 @@ class Mechanism(eqx.Module):
         """Drawn centre of mass (3,) [m] of a body."""
         return self.point(self.bodies[body].com)
 
+    def field(self) -> Array:
+        """Gravity (3,) [m/s²]."""
+        return vector_in_space(jnp.asarray(self.gravity))
+
     def inertia(self, body: str) -> Array:
         """Inertia (3, 3) [kg m²] of a body about its centre of mass, global axes as drawn."""
         return inertia_in_space(jnp.asarray(self.bodies[body].inertia))

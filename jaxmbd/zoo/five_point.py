@@ -99,53 +99,56 @@ def five_point(
         ('upper_front_link', 'upper_rear_link', 'lower_front_link', 'steering_rod')
     """
     p = moved(_hardpoints(), points)
-    inner, outer = p["lower_rear_link_inboard"], p["lower_rear_link_outboard"]
-    xp = functions_for(p)
-    across = unit_vector(xp.cross(outer - inner, xp.asarray(_Z)))
-    upright = [p[f"{name}_outboard"] for name in (*RODS.values(), "lower_rear_link")]
     ends = dict(at_a="spring_top", at_b="strut_bottom")
-    rods = {
-        name: Rod("chassis", "knuckle", at_a=f"{link}_inboard", at_b=f"{link}_outboard")
-        for name, link in RODS.items()
-    }
+    tyre = dict(stiffness=tyre_stiffness, damping=tyre_damping, radius=tyre_radius, road=road)
     return Mechanism(
-        bodies={
-            "chassis": Body(chassis_mass, (0.0, 0.0, 0.5), inertia=(570.0, 2320.0, 2715.0)),
-            "lower_link": Body(0.0, middle(inner, outer), inertia=(0.0, 0.0, 0.0)),
-            "knuckle": Body(
-                knuckle_mass, middle(*upright, p["axle_outboard"]), inertia=(0.5, 0.5, 0.5)
-            ),
-            "wheel": Body(wheel_mass, "axle_outboard", inertia=(1.0, 2.0, 1.0)),
-        },
-        joints={
-            "chassis": Prismatic("ground", "chassis", at=(0.0, 0.0, 0.5), axis=_Z),
-            "link": Universal(
-                "chassis",
-                "lower_link",
-                at="lower_rear_link_inboard",
-                axis_a=across,
-                axis_b=unit_vector(xp.cross(across, outer - inner)),
-            ),
-            "ball": Spherical("lower_link", "knuckle", at="lower_rear_link_outboard"),
-            "bearing": Revolute(
-                "knuckle", "wheel", at="axle_outboard", axis=("axle_inboard", "axle_outboard")
-            ),
-            **rods,
-        },
+        bodies=_bodies(p, chassis_mass, knuckle_mass, wheel_mass),
+        joints=_joints(p),
         forces={
             "spring": SpringDamper(
                 "chassis", "lower_link", **ends, stiffness=spring_rate, free_length=free_length
             ),
             "damper": SpringDamper("chassis", "lower_link", **ends, damping=damping),
-            "tyre": Tyre(
-                "wheel",
-                at="axle_outboard",
-                stiffness=tyre_stiffness,
-                damping=tyre_damping,
-                radius=tyre_radius,
-                road=road,
-            ),
+            "tyre": Tyre("wheel", at="axle_outboard", **tyre),
         },
         points=p,
         gravity=downward(gravity, 2),
     )
+
+
+def _bodies(p: dict[str, Any], chassis: Any, knuckle: Any, wheel: Any) -> dict[str, Body]:
+    """Bodies of these masses; the knuckle's centre of mass is the mean of its hardpoints."""
+    upright = [p[f"{name}_outboard"] for name in (*RODS.values(), "lower_rear_link")]
+    link = middle(p["lower_rear_link_inboard"], p["lower_rear_link_outboard"])
+    return {
+        "chassis": Body(chassis, (0.0, 0.0, 0.5), inertia=(570.0, 2320.0, 2715.0)),
+        "lower_link": Body(0.0, link, inertia=(0.0, 0.0, 0.0)),
+        "knuckle": Body(knuckle, middle(*upright, p["axle_outboard"]), inertia=(0.5, 0.5, 0.5)),
+        "wheel": Body(wheel, "axle_outboard", inertia=(1.0, 2.0, 1.0)),
+    }
+
+
+def _joints(p: dict[str, Any]) -> dict[str, Any]:
+    """The bearings of the tree, then the cut rods."""
+    xp = functions_for(p)
+    link = p["lower_rear_link_outboard"] - p["lower_rear_link_inboard"]
+    across = unit_vector(xp.cross(link, xp.asarray(_Z)))
+    rods = {
+        name: Rod("chassis", "knuckle", at_a=f"{link}_inboard", at_b=f"{link}_outboard")
+        for name, link in RODS.items()
+    }
+    return {
+        "chassis": Prismatic("ground", "chassis", at=(0.0, 0.0, 0.5), axis=_Z),
+        "link": Universal(
+            "chassis",
+            "lower_link",
+            at="lower_rear_link_inboard",
+            axis_a=across,
+            axis_b=unit_vector(xp.cross(across, link)),
+        ),
+        "ball": Spherical("lower_link", "knuckle", at="lower_rear_link_outboard"),
+        "bearing": Revolute(
+            "knuckle", "wheel", at="axle_outboard", axis=("axle_inboard", "axle_outboard")
+        ),
+        **rods,
+    }

@@ -90,7 +90,7 @@ class ParticleLoads:
         for body in system.top.bodies:
             part = system.mech.bodies[body]
             x, _ = motion.point(body, system.mech.com(body))
-            weight = jnp.asarray(part.mass) * jnp.asarray(system.mech.gravity)
+            weight = jnp.asarray(part.mass) * system.mech.field()
             self.add(body, x, weight, zero)
         for name in system.mech.structure.forces:
             _refuse_friction(name, system.mech.forces[name])
