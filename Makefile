@@ -15,7 +15,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint accuracy bench bench-gpu clean
+.PHONY: help demo test test-slow lint accuracy papers fails-safely bench bench-gpu clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -38,6 +38,16 @@ lint: $(VENV)/.installed-dev ## check style, formatting and types
 
 accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data
 	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/groundtruth/*.json)) $(ARGS)
+
+papers: $(VENV)/.installed-test ## the systems of the papers, with figures in build/; half an hour
+	@for script in benchmarks/papers/[!_]*.py; do \
+		name=$$(basename $$script .py); echo "== $$name"; mkdir -p build/papers; \
+		plots=$$(grep -q -e --plots $$script && echo --plots build/papers); \
+		$(BIN)/python $$script --json benchmarks/results/$$name.json $$plots || exit 1; \
+	done
+
+fails-safely: $(VENV)/.installed-test ## two thousand broken descriptions, numbers and states
+	$(BIN)/python -W ignore benchmarks/fails_safely.py --json benchmarks/results/fails_safely.json $(ARGS)
 
 bench: $(VENV)/.installed-bench ## speed beside jax.vmap, Pinocchio, MuJoCo and Exudyn; half an hour
 	$(BIN)/python benchmarks/throughput.py --json benchmarks/results/throughput.json $(ARGS)
