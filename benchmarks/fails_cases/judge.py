@@ -63,10 +63,8 @@ def _errors(x: dict[str, Any]) -> dict[str, float]:
     basis = vt[sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300)]
     missing = inertia - force
     missing = missing - basis.T @ (basis @ missing)
-    natural = np.max(np.abs(force)) / max(
-        np.max(np.abs(along[:, None] * x["mass"] * along)), 1e-300
-    )
-    natural = np.array([natural])  # what the loads would give a free body
+    own = np.diagonal(along[:, None] * x["mass"] * along)
+    natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # what the loads would give free bodies
     return {
         "position": _ratio(row * x["phi"], np.array([length])),
         "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),

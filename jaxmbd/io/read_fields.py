@@ -41,7 +41,7 @@ def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:
 def _read_typed(types: dict[str, type], noun: str) -> Callable[..., Any]:
     def read(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
         kind = fields.pop("type", None)
-        if kind not in types:
+        if not isinstance(kind, str) or kind not in types:
             told = (
                 'has no "type"'
                 if kind is None
