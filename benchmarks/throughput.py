@@ -11,6 +11,7 @@ columns take by turns; compiling is apart. Results are saved after each mechanis
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -58,6 +59,9 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few cases, below three minutes")
     parser.add_argument("--json", type=Path, help="where results are kept")
     parser.add_argument("--seconds-per-measurement", type=float, help="of repeats")
+    parser.add_argument(
+        "--update", action="store_true", help="keep the cases in the file that are not run now"
+    )
     parser.add_argument("--minutes", type=float, help="jax.vmap is left out once they are over")
     parser.add_argument("--longest-compile", type=float, help="of jax.vmap [s]")
     parser.add_argument("--longest-run", type=float, default=20.0, help="of a call [s]")
@@ -128,7 +132,10 @@ def started(options: argparse.Namespace) -> Results:
     )
     if not have_lanes():
         print("jaxmbd.lanes cannot be imported: its columns are left out")
-    return Results(head, options.json)
+    results = Results(head, options.json)
+    if options.update:
+        results.keep(json.loads(options.json.read_text(encoding="utf-8")), options.cases)
+    return results
 
 
 def finished(results: Results) -> None:

@@ -66,7 +66,7 @@ def pinocchio(results: dict[str, Any], case: str, one: Row | None) -> str:
     both = [
         ratio(one, find(results, case, FORWARD, c)) for c in ("Pinocchio", "Pinocchio, one design")
     ]
-    return f"{both[0]} ({both[1]})" if all(both) else ""
+    return f"{both[0]} ({both[1]})" if any(both) else ""
 
 
 def line(results: dict[str, Any], case: str, title: str) -> str:
@@ -104,9 +104,11 @@ def lines(results: dict[str, Any]) -> list[str]:
         if k in versions
     ]
     measured = {r["case"] for r in results["rows"]}
+    commits = results.get("commits") or {"": results["commit"]}
+    commit = ", ".join(dict.fromkeys(x[:10] for x in commits.values()))
     return [
         f"{machine['processor']}, {machine['cores']} cores ({machine['vector_unit']}), float64, "
-        f"JAX {versions['jax']}, {', '.join(peers)}, commit {results['commit'][:10]}. Forward "
+        f"JAX {versions['jax']}, {', '.join(peers)}, commit {commit}. Forward "
         f"dynamics at batch {BATCH}, rollouts of {results['settings']['steps']} projected RK4 "
         "steps. Ratios to `jax.vmap` are of the machine, those to Pinocchio and MuJoCo (whose "
         "loops are soft) of one core; Pinocchio too is given a batch of designs "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,14 @@ class Results:
     first_calls: list[dict[str, Any]] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)
     targets: list[dict[str, Any]] = field(default_factory=list)
+
+    def keep(self, old: dict[str, Any], measured: list[str]) -> None:
+        """Take over another run's rows of the cases that this one does not measure."""
+        names = {f.name for f in fields(Row)}
+        rows = [r for r in old["rows"] if r["case"] not in measured]
+        self.rows += [Row(**{k: x for k, x in r.items() if k in names}) for r in rows]
+        before = old.get("commits") or dict.fromkeys((r["case"] for r in rows), old["commit"])
+        self.head["commits"] = before | dict.fromkeys(measured, self.head["commit"])
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
