@@ -78,10 +78,12 @@ class Results:
     targets: list[dict[str, Any]] = field(default_factory=list)
 
     def keep(self, old: dict[str, Any], measured: list[str]) -> None:
-        """Take over another run's rows of the cases that this one does not measure."""
+        """Take over from another run the cases that this one does not measure."""
         names = {f.name for f in fields(Row)}
         rows = [r for r in old["rows"] if r["case"] not in measured]
         self.rows += [Row(**{k: x for k, x in r.items() if k in names}) for r in rows]
+        self.first_calls += [f for f in old["first_calls"] if f["case"] not in measured]
+        self.memory += [x for x in old["memory"] if x["case"] not in measured]
         before = old.get("commits") or dict.fromkeys((r["case"] for r in rows), old["commit"])
         self.head["commits"] = before | dict.fromkeys(measured, self.head["commit"])
 
