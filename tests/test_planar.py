@@ -447,3 +447,17 @@ def slider(phi, rate=-1.2):
 
     speed = jax.grad(place)(phi) * rate
     return float(place(phi)), float(speed), float(jax.grad(jax.grad(place))(phi) * rate**2)
+
+
+def test_a_free_body_keeps_its_coordinates_in_space():
+    flat = mbd.Mechanism(
+        bodies={"puck": mbd.Body(2.0, com=(0.3, 0.1), inertia=0.1)},
+        joints={"free": mbd.Free("ground", "puck")},
+    )
+    q, v = np.array([0.4, 0.2, -0.3]), np.array([1.0, 2.0, 3.0])
+    for mech in (flat, mbd.in_space(flat)):
+        vdot, _ = mbd.forward_dynamics(mech, q, v)
+        np.testing.assert_allclose(vdot, [0.0, 0.0, -9.81], atol=1e-12)
+    np.testing.assert_allclose(
+        mbd.poses(mbd.in_space(flat), q)["puck"].position, mbd.poses(flat, q)["puck"].position
+    )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from jaxmbd.model.joints import Free, Planar
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import ComRef
 from jaxmbd.model.plane import drawn_in_space
+
+_X, _Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 
 
 def in_space(mech: Mechanism) -> Mechanism:
     """The same mechanism drawn in space: points with z = 0, axes along z.
 
     It moves as the planar one does, and takes the same q and v. Its cut joints have the rows of
-    space, of which those out of the plane are redundant (`mobility` names them). An inertia about
-    z becomes the same about all axes: those about x and y do not enter.
+    space, of which those out of the plane are redundant (`mobility` names them); a `Free` joint
+    becomes a `Planar` one. An inertia about z becomes the same about all axes: those about x and y
+    do not enter.
 
     Args:
         mech: the mechanism; one that is in space already comes back as it is.
@@ -36,6 +43,9 @@ def in_space(mech: Mechanism) -> Mechanism:
         mech.gravity,
     )
     bodies, joints, forces, points, gravity = parts
+    for name, joint in joints.items():
+        if isinstance(joint, Free):
+            joints[name] = Planar(joint.a, joint.b, ComRef(joint.b), _Z, _X)
     drives = {n: mech.drives[n] for n, _, _ in s.drives}
     couplings = {n: mech.couplings[n] for n, _ in s.couplings}
     return Mechanism(bodies, joints, forces, drives, points, gravity, s.cut, couplings)
