@@ -19,18 +19,17 @@ from jax import Array, lax
 from jaxmbd.analysis.known import (
     Key,
     Known,
+    closing_rows,
     held_name,
     is_angle,
-    known_rows,
     known_values,
     parse_known,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.analysis.velocity import least_change, speed_units
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.kkt import mechanism_length, row_scale
+from jaxmbd.dynamics.kkt import mechanism_length
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
-from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import neutral, topology
@@ -145,12 +144,8 @@ def _raise(
 def _rows(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, q: Array
 ) -> tuple[Array, Array]:
-    """Scaled residual (n,) and Jacobian (n, nv) of closure and held coordinates, in metres."""
-    m = motion_state(mech, q, t=t)
-    scale = row_scale(m)
-    held, held_rows = known_rows(m, keys, values, mechanism_length(mech))
-    residual = jnp.concatenate([scale * closure_residual(m), held])
-    return residual, jnp.concatenate([scale[:, None] * closure_jacobian(m), held_rows])
+    """`closing_rows` at q."""
+    return closing_rows(motion_state(mech, q, t=t), keys, values)
 
 
 @partial(jax.jit, static_argnums=0)

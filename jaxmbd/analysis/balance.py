@@ -12,12 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.analysis.known import Key, known_rows
+from jaxmbd.analysis.known import Key, closing_rows
 from jaxmbd.analysis.velocity import speed_units
 from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
-from jaxmbd.dynamics.kkt import mechanism_length, row_scale
+from jaxmbd.dynamics.kkt import mechanism_length
 from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
@@ -70,10 +69,7 @@ def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
 
 def rows_of(keys: tuple[Key, ...], p: Problem, m: MotionState) -> tuple[Array, Array]:
     """Scaled residual (n,) and Jacobian (n, nv) to x of closure and held coordinates [m]."""
-    scale = row_scale(m)
-    held, held_rows = known_rows(m, keys, p.values, mechanism_length(p.mech))
-    residual = jnp.concatenate([scale * closure_residual(m), held])
-    rows = jnp.concatenate([scale[:, None] * closure_jacobian(m), held_rows])
+    residual, rows = closing_rows(m, keys, p.values)
     return residual, rows * speed_units(p.mech)
 
 

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.kkt import mechanism_length, row_scale, scaled_jacobian
+from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
@@ -144,6 +146,13 @@ def known_values(m: MotionState, keys: tuple[Key, ...]) -> list[Array]:
             q = m.q[m.top.layout[key.joint].q]
             out.append(q if key.index is None else q[key.index])
     return out
+
+
+def closing_rows(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -> tuple[Array, Array]:
+    """Scaled residual (n,) and Jacobian (n, nv) of closure and held coordinates, in metres."""
+    held, held_rows = known_rows(m, keys, values, mechanism_length(m.mech))
+    residual = jnp.concatenate([row_scale(m) * closure_residual(m), held])
+    return residual, jnp.concatenate([scaled_jacobian(m), held_rows])
 
 
 def known_rows(

@@ -27,7 +27,7 @@ from jaxmbd.analysis.velocity import assemble_velocity, least_change, speed_unit
 from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
-from jaxmbd.dynamics.kkt import row_scale
+from jaxmbd.dynamics.kkt import row_scale, scaled_jacobian
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import MotionState, check_shape
@@ -171,19 +171,15 @@ def _pivot_columns(rows: np.ndarray) -> set[int]:
     return chosen
 
 
-def _scaled_rows(m: MotionState) -> Array:
-    return row_scale(m)[:, None] * closure_jacobian(m)
-
-
 @jax.jit
 def _rows_in_units(mech: Mechanism, q: Array) -> Array:
-    return _scaled_rows(motion_state(mech, q)) * speed_units(mech)
+    return scaled_jacobian(motion_state(mech, q)) * speed_units(mech)
 
 
 def _rows(m: MotionState, pick: np.ndarray) -> Array:
     """Constraint rows [m], then those that pick the independent speeds, (nc + nd, nv)."""
     chosen = jnp.asarray(np.eye(m.top.nv)[pick], m.q.dtype) / speed_units(m.mech)
-    return jnp.concatenate([_scaled_rows(m), chosen])
+    return jnp.concatenate([scaled_jacobian(m), chosen])
 
 
 def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array, Array]:

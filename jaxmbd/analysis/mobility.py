@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.dynamics.kkt import row_scale
+from jaxmbd.dynamics.kkt import scaled_jacobian
 from jaxmbd.kinematics import MotionState, motion_state
-from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.propagation import propagate_velocities
 from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
@@ -63,7 +62,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q)
     m = motion_state(mech, q)
-    rows = row_scale(m)[:, None] * closure_jacobian(m)
+    rows = scaled_jacobian(m)
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
     redundant: tuple[str, ...] = ()

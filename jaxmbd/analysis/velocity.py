@@ -21,11 +21,10 @@ from jaxmbd.analysis.known import (
     point_of,
 )
 from jaxmbd.dynamics.inverse import speed_units
-from jaxmbd.dynamics.kkt import mechanism_length, row_scale
+from jaxmbd.dynamics.kkt import mechanism_length, row_scale, scaled_jacobian
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import (
     closure_gamma,
-    closure_jacobian,
     closure_velocity,
     point_acceleration,
 )
@@ -137,8 +136,7 @@ def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> tuple[Array, Array]:
     _, held = known_rows(m, keys, known_values(m, keys), length)
     held_scale = [length if is_angle(m.top, key) else jnp.ones((), m.q.dtype) for key in keys]
     scale = jnp.concatenate([row_scale(m), *(x[None] for x in held_scale)])
-    closure = scale[: m.top.nc, None] * closure_jacobian(m)
-    return jnp.concatenate([closure, held]), scale
+    return jnp.concatenate([scaled_jacobian(m), held]), scale
 
 
 def is_met(rows: Array, x: Array, target: Array) -> Array:

@@ -21,8 +21,14 @@ from jaxmbd.dynamics.bias import (
     inertia_forces,
 )
 from jaxmbd.dynamics.friction import less_friction
-from jaxmbd.dynamics.kkt import kkt_system, least_norm, mechanism_length, row_scale, solve_kkt
-from jaxmbd.kinematics.closure import closure_jacobian
+from jaxmbd.dynamics.kkt import (
+    kkt_system,
+    least_norm,
+    mechanism_length,
+    row_scale,
+    scaled_jacobian,
+    solve_kkt,
+)
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
@@ -201,7 +207,7 @@ def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Sh
     eps = float(jnp.finfo(m.q.dtype).eps)
     units = speed_units(m.mech)
     scale = row_scale(m)
-    rows = scale[:, None] * closure_jacobian(m) * units
+    rows = scaled_jacobian(m) * units
     wanted, push = units * required, units[:, None] * columns.astype(m.q.dtype)
     square = jnp.sum(push * push, axis=0)
     unit = jnp.sqrt(jnp.where(square > 0.0, square, 1.0))

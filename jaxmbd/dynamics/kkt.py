@@ -81,11 +81,15 @@ def row_scale(m: MotionState) -> Array:
     return jnp.where(moment, mechanism_length(m.mech), 1.0).astype(m.q.dtype)
 
 
+def scaled_jacobian(m: MotionState) -> Array:
+    """J (nc, nv) with `row_scale` applied: all multipliers in newtons."""
+    return row_scale(m)[:, None] * closure_jacobian(m)
+
+
 def kkt_system(m: MotionState) -> System:
     """The KKT matrices at a configuration."""
-    scale = row_scale(m)
-    jacobian = scale[:, None] * closure_jacobian(m)
-    return System(joint_space_inertia(m), jacobian, scale, bool(m.top.light) and m.top.nc > 0)
+    singular = bool(m.top.light) and m.top.nc > 0
+    return System(joint_space_inertia(m), scaled_jacobian(m), row_scale(m), singular)
 
 
 def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import Toward, direction, point
+from jaxmbd.model.numbers import GROUND, ComRef, Toward, direction, point
 from jaxmbd.spatial.rotations import alignment, perpendicular_pair, rotation_between, unit
 
 
@@ -179,6 +179,21 @@ class AxisJoint(Joint):
     def misalignment(self, r_a: Array, r_b: Array) -> Array:
         """Rotation vector, to first order, from a's axis to b's, world axes."""
         return alignment(r_a @ self.unit_axis(), r_b @ self.unit_axis_b())
+
+
+class AxesCondition(Joint):
+    """Rows on directions alone, never a tree joint: where its joint point is does not matter."""
+
+    nq: ClassVar[int] = 0
+    can_be_in_tree: ClassVar[bool] = False
+
+    @property
+    def point_a(self) -> Any:
+        return ComRef(self.a if self.b == GROUND else self.b)
+
+    @property
+    def point_b(self) -> Any:
+        return self.point_a
 
 
 def wrench_columns(moments: list[Array], forces: list[Array]) -> Array:

@@ -8,12 +8,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import GROUND, ComRef, direction
+from jaxmbd.model.joints.base import AxesCondition, wrench_columns
+from jaxmbd.model.numbers import direction
 from jaxmbd.spatial.rotations import alignment, perpendicular_pair, unit
 
 
-class ParallelAxes(Joint):
+class ParallelAxes(AxesCondition):
     """Two axes stay parallel, and in the same sense: two moment rows; never a tree joint.
 
     The moment rows of a revolute joint, without its point: ``e1 · ρ = e2 · ρ = 0`` for the rotation
@@ -36,20 +36,10 @@ class ParallelAxes(Joint):
     axis: Any = eqx.field(converter=direction)
     axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
 
-    nq: ClassVar[int] = 0
     nv: ClassVar[int] = 4
     rows: ClassVar[tuple[str, ...]] = ("moment",) * 2
     coordinates_text: ClassVar[str] = "none: constraint rows"
-    can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
-
-    @property
-    def point_a(self) -> Any:
-        return ComRef(self.a if self.b == GROUND else self.b)
-
-    @property
-    def point_b(self) -> Any:
-        return self.point_a
 
     def _basis(self, r_a: Array) -> tuple[Array, Array, Array]:
         axis = unit(jnp.asarray(self.axis))

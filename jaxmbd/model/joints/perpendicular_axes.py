@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import GROUND, ComRef, direction, is_concrete, optional_number
+from jaxmbd.model.joints.base import AxesCondition, wrench_columns
+from jaxmbd.model.numbers import direction, is_concrete, optional_number
 from jaxmbd.spatial.rotations import cross, unit
 
 
-class PerpendicularAxes(Joint):
+class PerpendicularAxes(AxesCondition):
     """Two axes stay perpendicular, or at another angle: one moment row; never a tree joint.
 
     ``(axis_a · axis_b − cos α) / sin α = 0``, with α the angle between the axes, π/2 by default:
@@ -38,20 +38,10 @@ class PerpendicularAxes(Joint):
     axis_b: Any = eqx.field(converter=direction)
     angle: Any = eqx.field(converter=optional_number, default=None)
 
-    nq: ClassVar[int] = 0
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("moment",)
     coordinates_text: ClassVar[str] = "none: a constraint row"
-    can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
-
-    @property
-    def point_a(self) -> Any:
-        return ComRef(self.a if self.b == GROUND else self.b)
-
-    @property
-    def point_b(self) -> Any:
-        return self.point_a
 
     def problems(self) -> list[str]:
         if self.angle is None or not is_concrete(self.angle) or 1e-6 < self.angle < np.pi - 1e-6:
