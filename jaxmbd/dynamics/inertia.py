@@ -20,8 +20,8 @@ from jaxmbd.spatial.rotations import cross
 class CompositeInertia(NamedTuple):
     """Inertia of a body and all it carries about a reference point, world axes.
 
-    The reference is the centre of mass of the body that carries them all (the first of the tree
-    from the ground), so that composites add without a shift.
+    The reference is the point of the joint that carries them all (the first of the tree from the
+    ground), so that composites add without a shift.
 
     Attributes:
         mass: [kg].
@@ -39,8 +39,21 @@ def world_inertias(m: MotionState) -> list[Array]:
     out = []
     for body, r in zip(m.top.bodies, m.pos.rotation, strict=True):
         inertia = m.mech.inertia(body)
-        out.append(inertia if r is None else _symmetric(r @ inertia @ r.T))
+        out.append(inertia if r is None else _turned(r, inertia))
     return out
+
+
+def _turned(r: Array, inertia: Array) -> Array:
+    """``R I Rᵀ``; its last diagonal element is what the others leave of the trace."""
+    top = r[:2] @ inertia @ r.T
+    last = jnp.trace(inertia) - top[0, 0] - top[1, 1]
+    return jnp.stack(
+        [
+            top[0],
+            jnp.stack([top[0, 1], top[1, 1], top[1, 2]]),
+            jnp.stack([top[0, 2], top[1, 2], last]),
+        ]
+    )
 
 
 def _symmetric(a: Array) -> Array:
@@ -49,10 +62,13 @@ def _symmetric(a: Array) -> Array:
 
 
 def references(m: MotionState) -> list[Array]:
-    """For each body the point that its branch's composite inertias are about."""
+    """For each body the point that its branch's composite inertias are about.
+
+    It is that of the branch's first joint, whose columns of angular motion vanish there.
+    """
     out: list[Array] = []
     for i, p in enumerate(m.top.parent):
-        out.append(m.pos.com[i] if p < 0 else out[p])
+        out.append(m.pos.joint[i] if p < 0 else out[p])
     return out
 
 
@@ -60,13 +76,11 @@ def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeI
     """Composite inertias, gathered from the leaves inward."""
     total = []
     for i, (body, point) in enumerate(zip(m.top.bodies, references(m), strict=True)):
-        mass, zero = jnp.asarray(m.mech.bodies[body].mass), jnp.zeros(3, m.q.dtype)
-        if m.top.parent[i] < 0:
-            total.append(CompositeInertia(mass, zero, inertias[i]))
-            continue
+        mass = jnp.asarray(m.mech.bodies[body].mass)
         r = m.pos.com[i] - point
-        shift = mass * (r @ r) * jnp.eye(3, dtype=r.dtype) - jnp.outer(mass * r, r)
-        total.append(CompositeInertia(mass, mass * r, inertias[i] + _symmetric(shift)))
+        second = _symmetric(jnp.outer(mass * r, r))
+        shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
+        total.append(CompositeInertia(mass, mass * r, inertias[i] + shift))
     for i in range(len(total) - 1, -1, -1):
         p = m.top.parent[i]
         if p >= 0:
@@ -99,12 +113,14 @@ def joint_space_inertia(m: MotionState) -> Array:
 
 def columns_at_references(m: MotionState) -> Array:
     """Linear parts (nv, 3) of the joints' columns at the reference points of their branches."""
-    at = [jnp.zeros((0, 3), m.q.dtype)]
-    for name, point in zip(m.top.tree, references(m), strict=True):
+    linear = [jnp.zeros((0, 3), m.q.dtype)]
+    for i, (name, point) in enumerate(zip(m.top.tree, references(m), strict=True)):
         place = m.top.layout[name].v
-        assert place is not None
-        at.append(jnp.broadcast_to(point, (place.stop - place.start, 3)))
-    return m.pos.slide + cross(m.pos.angular, jnp.concatenate(at) - m.pos.column_point)
+        u = m.pos.slide[place]
+        if m.top.parent[i] >= 0:
+            u = u + cross(m.pos.angular[place], (point - m.pos.joint[i])[None])
+        linear.append(u)
+    return jnp.concatenate(linear)
 
 
 def mass_matrix(mech: Mechanism, q: Array) -> Array:

@@ -67,35 +67,31 @@ def ldlt_rank_revealing(
 ) -> tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]:
     """``A = L D Lᵀ`` of a positive semidefinite matrix, skipping rows that add no rank.
 
-    `A` is scaled to a unit diagonal first, so a pivot is the squared sine of the angle between a
-    row and the span of those before it. Where that is below `tolerance` the row is redundant:
-    its pivot is set to one and its column to zero, exactly as a semidefinite matrix demands. So is
-    a row that is rounding beside the others (a planar loop's moment rows), or so short beside them
-    that half of its digits are (a row that vanishes at a singular position, next to it): in double
-    precision one shorter than 1.5e-8 of the longest.
+    A pivot over its diagonal element is the squared sine of the angle between a row and the span
+    of those before it. Where that is below `tolerance` the row is redundant: its pivot is set to
+    one and its column to zero, exactly as a semidefinite matrix demands. So is a row that is
+    rounding beside the others (a planar loop's moment rows), or so short beside them that half of
+    its digits are (a row that vanishes at a singular position, next to it): in double precision
+    one shorter than 1.5e-8 of the longest.
 
     Returns:
-        `L` (n, n) of the matrix itself, `D` (n,), and `kept` (n,), false for redundant rows.
+        `L` (n, n), `D` (n,), and `kept` (n,), false for redundant rows.
     """
     n = a.shape[0]
     diagonal = jnp.asarray(jnp.diagonal(a))
     # Entries are squares of the rows'. Single precision has no digits to give away.
     noise = min(float(jnp.finfo(a.dtype).eps), 1e-10) * jnp.max(diagonal)
-    real = diagonal > noise
-    scale = jnp.sqrt(jnp.asarray(jnp.where(real, diagonal, 1.0)))
-    s = jnp.where(real[:, None] & real[None, :], a / (scale[:, None] * scale[None, :]), 0.0)
+    real, floor = diagonal > noise, tolerance * diagonal
     columns, pivots, kept = [], [], []
     for k in range(n):
-        d = s[0, 0]
-        keep = d > tolerance
-        inverse = jnp.where(keep, 1.0, 0.0) / jnp.where(keep, d, 1.0)
-        column = s[1:, 0] * inverse
-        s = s[1:, 1:] - column[:, None] * s[None, 1:, 0] * jnp.where(keep, 1.0, 0.0)
+        keep = real[k] & (a[0, 0] > floor[k])
+        d = jnp.where(keep, a[0, 0], 1.0)
+        column = jnp.where(keep & real[k + 1 :], a[1:, 0], 0.0) / d
+        a = a[1:, 1:] - column[:, None] * a[None, 1:, 0]
         columns.append(jnp.concatenate([jnp.zeros(k, a.dtype), jnp.ones(1, a.dtype), column]))
-        pivots.append(jnp.where(keep, d, 1.0))
+        pivots.append(d)
         kept.append(keep)
-    lower = jnp.stack(columns, axis=1) * scale[:, None] / scale[None, :]
-    return lower, jnp.stack(pivots) * scale * scale, jnp.stack(kept)
+    return jnp.stack(columns, axis=1), jnp.stack(pivots), jnp.stack(kept)
 
 
 def ldlt_solve(
@@ -129,8 +125,7 @@ def minimum_norm(
     z = redundant[None, :] * eye - _unit_lower_transpose_solve(
         jnp.where(kept[:, None], lower, 0.0), coupling, kept
     )
-    gram, pivots, full = ldlt_rank_revealing(z.T @ z + jnp.diag(1.0 - redundant), 0.0)
-    return x - z @ ldlt_solve(gram, pivots, full, (z.T @ x)[:, None])[:, 0]
+    return x - z @ ltdl_solve(z.T @ z + jnp.diag(1.0 - redundant), z.T @ x)
 
 
 def _unit_lower_solve(lower: Array, b: Array) -> Array:

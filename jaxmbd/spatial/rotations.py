@@ -37,9 +37,14 @@ def skew(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
     return jnp.asarray(_SKEW, a.dtype) @ a
 
 
+def axial(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
+    """``(m_32 − m_23, m_13 − m_31, m_21 − m_12)``: of ``a bᵀ`` it is ``b × a``."""
+    return jnp.tensordot(m, jnp.asarray(_SKEW, m.dtype), 2)
+
+
 def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """The vector of the skew part of `m`: ``vee(skew(a)) = a``."""
-    return jnp.tensordot(m, jnp.asarray(0.5 * _SKEW, m.dtype), 2)
+    return 0.5 * axial(m)
 
 
 def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
@@ -51,7 +56,7 @@ def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Arr
     """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
     s, c = jnp.sin(angle), jnp.cos(angle)
     eye = jnp.eye(3, dtype=axis.dtype)
-    return c * eye + s * skew(axis) + (1.0 - c) * jnp.outer(axis, axis)
+    return c * eye + skew(s * axis) + (1.0 - c) * jnp.outer(axis, axis)
 
 
 def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:
