@@ -58,6 +58,13 @@ def vector_bits() -> int:
     return 256 if features.get("avx") else 128
 
 
+@cache
+def vector_registers() -> int:
+    """How many of them the host has: AVX-512 and ARM 32, other x86 16."""
+    arm = llvm.get_default_triple().startswith(("aarch64", "arm64"))
+    return 32 if arm or vector_bits() == 512 else 16
+
+
 def target(ir: str, table: list[int]) -> Compiled:
     """The FFI target of a kernel, compiled where it is new."""
     text = ir + driver.handler(table)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jaxmbd.lanes import memory, operations
+from jaxmbd.lanes import memory, operations, straight
 from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.liveness import live_nodes
 from jaxmbd.lanes.nodes import ALIASES, Buffer, Loop, Node, Region
@@ -25,10 +25,20 @@ class Emitter:
         text: the lines, and fresh names.
         live: nodes that are needed.
         names: (node, as a vector) → its operand.
+        registers: vector registers of the host; zero leaves all order and allocation to LLVM.
     """
 
-    def __init__(self, graph: Graph, width: int, inputs: int, outputs: int, *, gpu: bool = False):
-        self.graph, self.width, self.gpu = graph, width, gpu
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        inputs: int,
+        outputs: int,
+        *,
+        registers: int = 0,
+        gpu: bool = False,
+    ):
+        self.graph, self.width, self.registers, self.gpu = graph, width, registers, gpu
         self.inputs, self.outputs = inputs, outputs
         self.text = Text(width)
         self.live = live_nodes(graph)
@@ -37,6 +47,8 @@ class Emitter:
         self.tables: dict[Buffer, str] = {}
         self.slots: dict[Buffer, int] = {}
         self.columns: dict[tuple[Buffer, int], list[str]] = {}
+        self.asked: set[Buffer] = set()
+        self.waiting = 0
         self.scratch_slots = 0
         self.operations = 0
         self.flops = 0
@@ -124,10 +136,13 @@ class Emitter:
         for buffer, row in self.graph.outputs:
             memory.store_row(self, buffer, "0", row)
         t.line(footer)
+        size = self.width * memory.SLOT
+        waiting = [f"  %wait{k} = alloca [{size} x i8], align {size}" for k in range(self.waiting)]
         return "\n".join(
             [
                 f"define {kind}void @kernel({arguments}){bounds} {{",
                 "entry:",
+                *waiting,
                 *t.lines,
                 "  ret void",
                 "}",
@@ -150,9 +165,29 @@ class Emitter:
         self.demand(roots, region)
 
     def demand(self, nodes: Iterable[Node], region: Region) -> None:
-        """Compute nodes of a region with all that they need, depth first."""
-        for n in self.order(nodes, region):
-            self.compute(n)
+        """Compute nodes of a region with all that they need, depth first or well arranged."""
+        if not self.registers:
+            for n in self.order(nodes, region):
+                self.compute(n)
+            return
+        nodes = list(nodes)
+        piece = list(self.order(nodes, region))
+        if len(piece) < straight.SHORT:
+            for n in piece:
+                self.compute(n)
+        else:
+            straight.compute(self, piece, nodes)
+
+    def slot_name(self, k: int) -> str:
+        """The address of a place on the stack for a vector that waits."""
+        self.waiting = max(self.waiting, k + 1)
+        return f"%wait{k}"
+
+    def reads(self, n: Node) -> Iterable[Node]:
+        """The nodes that a live node reads."""
+        if n.op == "loop":
+            return (*n.data.inits, *n.data.outs)
+        return n.args[:1] if n.op in ALIASES else n.args
 
     def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
         """Nodes of a region that are not yet known and all that they need, depth first."""

@@ -112,7 +112,15 @@ class Kernel:
 
     def emitter(self, width: int, *, gpu: bool = False) -> Emitter:
         """A fresh emitter of the kernel's LLVM IR."""
-        return Emitter(self.graph, width, len(self.in_avals), len(self.out_avals), gpu=gpu)
+        registers = 0 if gpu or width == 1 else cpu.vector_registers()
+        return Emitter(
+            self.graph,
+            width,
+            len(self.in_avals),
+            len(self.out_avals),
+            registers=registers,
+            gpu=gpu,
+        )
 
     def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
         """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""

@@ -101,21 +101,19 @@ def load_element(e: Emitter, n: Node) -> None:
             _prefetch(e, buffer, address)
         e.define(n, _from_memory(e, n, column))
         return
-    first = 0 if size <= w else min(index - index % w, size - w)
-    known = _block_columns(e, buffer, first)
-    e.define(n, _from_memory(e, n, known[index - first]))
+    if size < w:
+        e.define(n, _from_memory(e, n, _load_packed(e, buffer, index)))
+        return
+    first = block_start(n, w)
+    if (buffer, first) not in e.columns:
+        e.columns[buffer, first] = _load_block(e, buffer, first)
+    e.define(n, _from_memory(e, n, e.columns[buffer, first][index - first]))
 
 
-def _block_columns(e: Emitter, buffer: Buffer, first: int) -> list[str]:
-    """Columns of a block of rows, read once."""
-    key = (buffer, first)
-    if key not in e.columns:
-        size, w = buffer.size, e.width
-        if size < w:
-            e.columns[key] = _load_packed(e, buffer)
-        else:
-            e.columns[key] = _load_block(e, buffer, first)
-    return e.columns[key]
+def block_start(n: Node, width: int) -> int:
+    """The first element of the block of a row that an element is read with."""
+    buffer, index = n.data
+    return min(index - index % width, buffer.size - width)
 
 
 def _prefetch(e: Emitter, buffer: Buffer, address: str) -> None:
@@ -127,8 +125,8 @@ def _prefetch(e: Emitter, buffer: Buffer, address: str) -> None:
     t.line(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 2, i32 1)")
 
 
-def _load_packed(e: Emitter, buffer: Buffer) -> list[str]:
-    """Columns of `width` short rows, which lie in memory as `size` whole vectors."""
+def _load_packed(e: Emitter, buffer: Buffer, column: int) -> str:
+    """One column of `width` short rows, which lie in memory as `size` whole vectors."""
     t, w, n = e.text, e.width, buffer.size
     scalar = stored(buffer.dtype)
     start = _row_address(e, buffer, 0, "0")
@@ -136,9 +134,10 @@ def _load_packed(e: Emitter, buffer: Buffer) -> list[str]:
     for k in range(n):
         address = t.let(f"getelementptr {scalar}, ptr {start}, i64 {k * w}") if k else start
         vectors.append(t.let(f"load <{w} x {scalar}>, ptr {address}, align {BYTES[buffer.dtype]}"))
-        _prefetch(e, buffer, address)
-    places = [[divmod(row * n + column, w) for row in range(w)] for column in range(n)]
-    return [_gather_lanes(e, vectors, where, scalar) for where in places]
+        if buffer not in e.asked:
+            _prefetch(e, buffer, address)
+    e.asked.add(buffer)
+    return _gather_lanes(e, vectors, [divmod(row * n + column, w) for row in range(w)], scalar)
 
 
 def _gather_lanes(

@@ -1,0 +1,102 @@
+"""Which values stay in registers, and which wait in memory: planned before LLVM allocates.
+
+The value whose next use is farthest makes room (Belady 1966), rather one that is in memory
+already: a store costs as much as two products, a load next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SOON = 12
+"""A value that is read again within so many steps stays after it was loaded."""
+DEAR = 3
+"""How much nearer the next use of a value may be that is in memory already."""
+NEVER = 1 << 30
+
+
+class Step(NamedTuple):
+    """One node with what precedes it: stores and loads of (value, slot)."""
+
+    node: int
+    stores: list[tuple[int, int]]
+    loads: list[tuple[int, int]]
+
+
+class Plan:
+    """Simulates the registers along an order.
+
+    Attributes:
+        steps: what was planned; the last has node −1 and loads what is needed afterwards.
+        slots: how many places in memory that takes.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[int],
+        args: Sequence[Sequence[int]],
+        kept: Sequence[bool],
+        extra: Sequence[int],
+        room: int,
+    ):
+        self.args, self.extra, self.room = args, extra, room
+        self.uses = self._positions(order, kept)
+        self.registers: set[int] = set()
+        self.slot: dict[int, int] = {}
+        self.unused: list[int] = []
+        self.slots = 0
+        self.steps = [self._step(i, x) for i, x in enumerate(order)]
+        last = [(x, self.slot[x]) for x in order if kept[x] and x not in self.registers]
+        self.steps.append(Step(-1, [], last))
+
+    def _positions(self, order: Sequence[int], kept: Sequence[bool]) -> list[list[int]]:
+        """For each value where it is read, the nearest last."""
+        uses: list[list[int]] = [[NEVER] if k else [] for k in kept]
+        for i in range(len(order) - 1, -1, -1):
+            for a in self.args[order[i]]:
+                uses[a].append(i)
+        return uses
+
+    def _step(self, i: int, x: int) -> Step:
+        needs, uses = self.args[x], self.uses
+        missing = [a for a in needs if a not in self.registers]
+        loads = [(a, self.slot[a]) for a in missing]
+        for a in needs:
+            uses[a].pop()
+        stay = [a for a in missing if uses[a] and uses[a][-1] - i < SOON]
+        passing = max(self.extra[x], min(1, len(missing) - len(stay)))
+        ends = [a for a in needs if a in self.registers and not uses[a]]
+        wanted = len(stay) + 1 + passing - len(ends)
+        stores = self._make_room(i, wanted, set(needs))
+        for a in ends:
+            self.registers.discard(a)
+        for a in needs:
+            if not uses[a] and a in self.slot:
+                self.unused.append(self.slot.pop(a))
+        self.registers.update(stay)
+        if uses[x]:
+            self.registers.add(x)
+        return Step(x, stores, loads)
+
+    def _make_room(self, i: int, wanted: int, needs: set[int]) -> list[tuple[int, int]]:
+        stores = []
+        while len(self.registers) + wanted > self.room:
+            others = self.registers - needs
+            if not others:
+                break
+            out = max(others, key=lambda a: (self._distance(i, a), a))
+            self.registers.discard(out)
+            if out not in self.slot:
+                stores.append((out, self._new_slot()))
+                self.slot[out] = stores[-1][1]
+        return stores
+
+    def _distance(self, i: int, a: int) -> int:
+        return (self.uses[a][-1] - i) * (DEAR if a in self.slot else 1)
+
+    def _new_slot(self) -> int:
+        if self.unused:
+            return self.unused.pop()
+        self.slots += 1
+        return self.slots - 1

@@ -1,0 +1,152 @@
+"""A long straight piece of program, arranged so that registers suffice as far as they can.
+
+LLVM keeps the order that it is given, but does not look for a better one, and of a thousand values
+it stores more than it must. So long pieces are put in order here (`schedule`), with the stores and
+loads of values that have to wait (`registers`) written out; being volatile they stay in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jaxmbd.lanes.memory import block_start
+from jaxmbd.lanes.nodes import ALIASES, Node
+from jaxmbd.lanes.registers import Plan
+from jaxmbd.lanes.schedule import arrange
+
+if TYPE_CHECKING:
+    from jaxmbd.lanes.emit import Emitter
+
+SHORT, LONG = 150, 12_000
+"""Pieces of fewer nodes are left to LLVM; longer ones are cut."""
+RESERVE = 3
+"""Registers that are left to constants and addresses."""
+SPACE = {"sin": 10, "cos": 10, "element": 2}
+"""Registers that a node takes for itself."""
+WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
+"""Types that fill vectors; masks have registers of their own."""
+
+
+def root(n: Node) -> Node:
+    """What a node stands for."""
+    while n.op in ALIASES:
+        n = n.args[0]
+    return n
+
+
+def compute(e: Emitter, nodes: Sequence[Node], wanted: Sequence[Node]) -> None:
+    """Write a piece: nodes in any order that works, and what is wanted of them afterwards."""
+    for start in range(0, len(nodes), LONG):
+        Piece(e, nodes[start : start + LONG], {root(n) for n in wanted}).write()
+
+
+class Piece:
+    """One piece: its values, which are numbered, and what they need of one another.
+
+    Attributes:
+        values: nodes that hold a vector register; products that an addition takes in do not.
+        merged: such products.
+        free: other nodes: masks, numbers that are the same in all lanes.
+    """
+
+    def __init__(self, e: Emitter, nodes: Sequence[Node], wanted: set[Node]):
+        self.e, self.nodes = e, nodes
+        inside = set(nodes)
+        outside = {root(a) for n in e.live if n not in inside for a in e.reads(n)}
+        outside |= {root(a) for _, row in e.graph.outputs for a in row} | wanted
+        self.users: dict[Node, list[Node]] = {}
+        for n in nodes:
+            if n.op not in ALIASES:
+                for a in dict.fromkeys(map(root, n.args)):
+                    self.users.setdefault(a, []).append(n)
+        self.merged = self._merged(outside)
+        self.values = [n for n in nodes if n.op not in ALIASES and n not in self.merged]
+        number = {n: k for k, n in enumerate(self.values)}
+        self.args = [
+            list(dict.fromkeys(number[a] for a in self._operands(n) if a in number))
+            for n in self.values
+        ]
+        self.kept = [n in outside for n in self.values]
+
+    def _merged(self, outside: set[Node]) -> set[Node]:
+        """Products whose only use is an addition: one for each addition."""
+        merged: set[Node] = set()
+        for n in self.nodes:
+            if n.op in ("add", "sub") and n.dtype[0] == "f":
+                for a in map(root, n.args):
+                    alone = a not in outside and len(self.users.get(a, ())) == 1
+                    if a.op == "mul" and alone and n.args[0] is not n.args[1]:
+                        merged.add(a)
+                        break
+        return merged
+
+    def _operands(self, n: Node) -> list[Node]:
+        out: list[Node] = []
+        for a in map(root, n.args):
+            out.extend(map(root, a.args) if a in self.merged else (a,))
+        return out
+
+    def write(self) -> None:
+        """Write the piece."""
+        order = self._gathered(arrange(self.args, self.kept))
+        free = [self._free(n) for n in self.values]
+        args = [[a for a in needs if not free[a]] for needs in self.args]
+        kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
+        extra = [SPACE.get(n.op, 0) for n in self.values]
+        plan = Plan(order, args, kept, extra, self.e.registers - RESERVE)
+        for step in plan.steps:
+            for value, slot in step.stores:
+                self._store(self.values[value], slot)
+            for value, slot in step.loads:
+                self._load(self.values[value], slot)
+            if step.node >= 0:
+                self._compute(self.values[step.node])
+        self._refer(self.nodes)
+
+    def _free(self, n: Node) -> bool:
+        """Whether a value is left to LLVM."""
+        return n.uniform or n.dtype not in WORDS or n in self.e.inverted
+
+    def _gathered(self, order: Sequence[int]) -> list[int]:
+        """The order with what is computed together put together."""
+        groups: dict[object, list[int]] = {}
+        keys: dict[int, object] = {}
+        for k, n in enumerate(self.values):
+            key: object = None
+            if n.op in ("sin", "cos") and n.args[0] in self.e.both:
+                key = n.args[0]
+            elif n.op == "element" and n.data[0].size >= self.e.width:
+                key = (n.data[0], block_start(n, self.e.width))
+            if key is not None:
+                keys[k] = key
+                groups.setdefault(key, []).append(k)
+        out: dict[int, None] = {}
+        for k in order:
+            out.update(dict.fromkeys([k, *groups.get(keys.get(k), ())]))
+        return list(out)
+
+    def _compute(self, n: Node) -> None:
+        for a in n.args:
+            r = root(a)
+            if r in self.merged:
+                self._refer(r.args)
+                self.e.compute(r)
+        self._refer(n.args)
+        self.e.compute(n)
+
+    def _refer(self, nodes: Sequence[Node]) -> None:
+        """Let aliases go by the present names of what they stand for."""
+        for n in nodes:
+            if n.op in ALIASES:
+                r = root(n)
+                self.e.define(n, self.e.operand(r, not n.uniform))
+
+    def _store(self, n: Node, slot: int) -> None:
+        t, ty = self.e.text, self.e.type_of(n)
+        t.line(f"store volatile {ty} {self.e.operand(n, True)}, ptr {self.e.slot_name(slot)}")
+
+    def _load(self, n: Node, slot: int) -> None:
+        ty = self.e.type_of(n)
+        place = self.e.slot_name(slot)
+        self.e.names[n, True] = self.e.text.let(f"load volatile {ty}, ptr {place}")
