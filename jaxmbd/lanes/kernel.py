@@ -130,7 +130,7 @@ class Kernel:
         ir = e.module()
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
-        grain = int(max(1, min(VECTORS, 2e5 // work)))
+        grain = int(max(1, min(VECTORS, 1e5 // work)))
         rows = [
             _row_bytes(a) if b else 0 for a, b in zip(self.in_avals, self.in_batched, strict=True)
         ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WRITES = ("store", "accumulate", "row")
 SLOT = 8
 """Bytes of one element of scratch in one lane."""
+AHEAD = 2
+"""How many vectors of samples ahead arguments are asked for."""
 WARP = 32
 """Threads of a GPU whose scratch is interleaved, as the lanes of a vector's are on a host."""
 
@@ -117,10 +119,10 @@ def block_start(n: Node, width: int) -> int:
 
 
 def _prefetch(e: Emitter, buffer: Buffer, address: str) -> None:
-    """Ask for what the next vector of samples will read at the same place."""
+    """Ask for what a later vector of samples will read at the same place."""
     t = e.text
     t.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    ahead = e.width * buffer.size * BYTES[buffer.dtype]
+    ahead = AHEAD * e.width * buffer.size * BYTES[buffer.dtype]
     later = t.let(f"getelementptr i8, ptr {address}, i64 {ahead}")
     t.line(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 2, i32 1)")
 

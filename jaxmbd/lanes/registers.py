@@ -29,7 +29,7 @@ class Plan:
 
     Attributes:
         steps: what was planned; the last has node −1 and loads what is needed afterwards.
-        slots: how many places in memory that takes.
+        slots: how many places in memory that takes; stores: how often one is written.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Plan:
         self.registers: set[int] = set()
         self.slot: dict[int, int] = {}
         self.unused: list[int] = []
-        self.slots = 0
+        self.slots = self.stores = 0
         self.steps = [self._step(i, x) for i, x in enumerate(order)]
         last = [(x, self.slot[x]) for x in order if kept[x] and x not in self.registers]
         self.steps.append(Step(-1, [], last))
@@ -90,6 +90,7 @@ class Plan:
             if out not in self.slot:
                 stores.append((out, self._new_slot()))
                 self.slot[out] = stores[-1][1]
+        self.stores += len(stores)
         return stores
 
     def _distance(self, i: int, a: int) -> int:

@@ -8,9 +8,10 @@ hand and begins fewest is computed, with all that it still needs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-REACH = 80
+REACH = 40
 """Nodes that one step may compute at most, unless nothing is at hand."""
 AT_HAND = 36
 """How many of the values touched last are taken to be at hand."""
@@ -18,6 +19,9 @@ CHOICES = 4
 """Users of a value that are tried one by one, besides all of them together."""
 DELAY = 0.05
 """What a step loses for each of its nodes, in values ended."""
+LOOP, RECURSION = -0.5, -math.inf
+"""Scores below which no step is taken, but the next node in the order as it was: what does best on
+most bodies of loops, and on most long recursions."""
 
 
 class Scheduler:
@@ -29,9 +33,15 @@ class Scheduler:
         order: what was arranged.
     """
 
-    def __init__(self, args: Sequence[Sequence[int]], kept: Sequence[bool]):
+    def __init__(
+        self,
+        args: Sequence[Sequence[int]],
+        kept: Sequence[bool],
+        free: Sequence[bool],
+        least: float,
+    ):
         n = len(args)
-        self.args = args
+        self.args, self.free, self.least = args, free, least
         self.users: list[list[int]] = [[] for _ in range(n)]
         for node, needs in enumerate(args):
             for a in needs:
@@ -41,38 +51,48 @@ class Scheduler:
         self.order: list[int] = []
         self.at_hand: dict[int, None] = {}  # in the order of their last touch
         self.best: dict[int, tuple[float, list[int]]] = {}
+        self.far = [0] * n  # until so many are computed, a node needs too much
 
     def run(self) -> list[int]:
         """All nodes in their new order."""
         for start in range(len(self.args)):
-            while self.at_hand and (step := self._choose()):
-                self._compute(step)
-            if not self.done[start]:
-                self._compute(self._needs([start], len(self.args)) or [])
+            while not self.done[start]:
+                self._compute(self._choose() or self._needs([start], len(self.args)) or [])
         return self.order
 
     def _choose(self) -> list[int] | None:
         """The best step, from scores that are brought up to date where they seem best."""
+        if not self.at_hand:
+            return None
         seen: set[int] = set()
         best = self.best
         while True:
             value = max(self.at_hand, key=lambda v: best[v][0])
             if value in seen:
-                return best[value][1]
+                score, step = best[value]
+                return step if score >= self.least else None
             seen.add(value)
             best[value] = self._step(value)
 
     def _step(self, value: int) -> tuple[float, list[int]]:
         """The best way to use a value: for one of its users, or for all of them."""
         users = [u for u in self.users[value] if not self.done[u]]
-        goals = [users] if len(users) == 1 else [users, *([u] for u in users[:CHOICES])]
-        best: tuple[float, list[int]] = (-1e9, [])
+        now = len(self.order)
+        goals = [[u] for u in users[:CHOICES]]
+        if 1 < len(users) and all(self.far[u] <= now for u in users):
+            goals.append(users)
+        best: tuple[float, list[int]] = (-math.inf, [])
         for goal in goals:
-            step = self._needs(goal, REACH) if goal else None
-            if step:
-                score = self._score(step)
-                if score > best[0]:
-                    best = score, step
+            if self.far[goal[0]] > now:
+                continue
+            step = self._needs(goal, REACH)
+            if step is None:
+                if len(goal) == 1:
+                    self.far[goal[0]] = now + REACH // 2
+                break
+            score = self._score(step)
+            if score > best[0]:
+                best = score, step
         return best
 
     def _needs(self, goal: Sequence[int], most: int) -> list[int] | None:
@@ -84,12 +104,16 @@ class Scheduler:
             x = stack.pop()
             if x < 0:
                 out.append(~x)
-            elif x not in seen and not done[x]:
+            elif x not in seen:
                 seen.add(x)
                 if len(seen) > most:
                     return None
-                stack.append(~x)
-                stack.extend(a for a in args[x] if not done[a])
+                missing = [a for a in args[x] if not done[a]]
+                if missing:
+                    stack.append(~x)
+                    stack += missing
+                else:
+                    out.append(x)
         return out
 
     def _score(self, step: list[int]) -> float:
@@ -101,7 +125,7 @@ class Scheduler:
         left, at_hand = self.left, self.at_hand
         score = -DELAY * len(step)
         for x in step:
-            if left[x] > reads.pop(x, 0):
+            if left[x] > reads.pop(x, 0) and not self.free[x]:
                 score -= 1.0
         for a, count in reads.items():
             if left[a] == count and a in at_hand:
@@ -117,7 +141,7 @@ class Scheduler:
                 if a != x:
                     self.left[a] -= 1
                 self.at_hand.pop(a, None)
-                if self.left[a]:
+                if self.left[a] and not self.free[a]:
                     self.at_hand[a] = None
                     touched[a] = None
         for old in list(self.at_hand)[: max(0, len(self.at_hand) - AT_HAND)]:
@@ -127,14 +151,18 @@ class Scheduler:
                 self.best[a] = self._step(a)
 
 
-def arrange(args: Sequence[Sequence[int]], kept: Sequence[bool]) -> list[int]:
+def arrange(
+    args: Sequence[Sequence[int]], kept: Sequence[bool], free: Sequence[bool], least: float
+) -> list[int]:
     """An order of nodes that needs few registers.
 
     Args:
         args: for each node the nodes that it needs, all before it and none twice.
         kept: whether its value is needed afterwards.
+        free: whether its value takes no such register.
+        least: `LOOP` or `RECURSION`.
 
     Returns:
         the nodes' numbers, each after those that it needs.
     """
-    return Scheduler(args, kept).run()
+    return Scheduler(args, kept, free, least).run()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from jaxmbd.lanes.memory import block_start
 from jaxmbd.lanes.nodes import ALIASES, Node
 from jaxmbd.lanes.registers import Plan
-from jaxmbd.lanes.schedule import arrange
+from jaxmbd.lanes.schedule import LOOP, RECURSION, arrange
 
 if TYPE_CHECKING:
     from jaxmbd.lanes.emit import Emitter
 
-SHORT, LONG = 150, 12_000
-"""Pieces of fewer nodes are left to LLVM; longer ones are cut."""
+SHORT, LARGE, LONG = 150, 4000, 12_000
+"""Pieces of fewer nodes are left to LLVM; of large ones one order is tried; longer ones are cut."""
 RESERVE = 3
 """Registers that are left to constants and addresses."""
 SPACE = {"sin": 10, "cos": 10, "element": 2}
@@ -89,12 +89,16 @@ class Piece:
 
     def write(self) -> None:
         """Write the piece."""
-        order = self._gathered(arrange(self.args, self.kept))
         free = [self._free(n) for n in self.values]
         args = [[a for a in needs if not free[a]] for needs in self.args]
         kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
         extra = [SPACE.get(n.op, 0) for n in self.values]
-        plan = Plan(order, args, kept, extra, self.e.registers - RESERVE)
+        room = self.e.registers - RESERVE
+        tries = [
+            Plan(self._gathered(order), args, kept, extra, room)
+            for order in (arrange(self.args, self.kept, free, least) for least in self._leasts())
+        ]
+        plan = min(tries, key=lambda p: p.stores)
         for step in plan.steps:
             for value, slot in step.stores:
                 self._store(self.values[value], slot)
@@ -103,6 +107,13 @@ class Piece:
             if step.node >= 0:
                 self._compute(self.values[step.node])
         self._refer(self.nodes)
+
+    def _leasts(self) -> tuple[float, ...]:
+        """Ways to arrange: both, or the one that is likelier to be the better."""
+        if len(self.values) < LARGE:
+            return LOOP, RECURSION
+        region = self.nodes[0].region
+        return (LOOP,) if region is not None and region.depth > 1 else (RECURSION,)
 
     def _free(self, n: Node) -> bool:
         """Whether a value is left to LLVM."""
