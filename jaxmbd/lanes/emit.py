@@ -26,6 +26,7 @@ class Emitter:
         live: nodes that are needed.
         names: (node, as a vector) → its operand.
         registers: vector registers of the host; zero leaves all order and allocation to LLVM.
+        readers: how many live nodes and results read each node.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class Emitter:
         self._inverses: dict[tuple[Node, bool], str] = {}
         self._captured: dict[Loop, list[Node]] = {}
         self.pairs: dict[Node, str] = {}
+        self.readers = straight.readers(self, self.live)
+        self.readers.update(straight.root(n) for _, row in graph.outputs for n in row)
         self._uses()
 
     def _uses(self) -> None:

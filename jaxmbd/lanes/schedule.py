@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 REACH = 40
 """Nodes that one step may compute at most, unless nothing is at hand."""
-AT_HAND = 36
+AT_HAND = 24
 """How many of the values touched last are taken to be at hand."""
 CHOICES = 4
 """Users of a value that are tried one by one, besides all of them together."""

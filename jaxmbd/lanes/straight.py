@@ -7,7 +7,8 @@ loads of values that have to wait (`registers`) written out; being volatile they
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jaxmbd.lanes.memory import block_start
@@ -18,8 +19,8 @@ from jaxmbd.lanes.schedule import LOOP, RECURSION, arrange
 if TYPE_CHECKING:
     from jaxmbd.lanes.emit import Emitter
 
-SHORT, LARGE, LONG = 150, 4000, 12_000
-"""Pieces of fewer nodes are left to LLVM; of large ones one order is tried; longer ones are cut."""
+SHORT, LONG = 150, 12_000
+"""Pieces of fewer nodes are left to LLVM; longer ones are cut."""
 RESERVE = 3
 """Registers that are left to constants and addresses."""
 SPACE = {"sin": 10, "cos": 10, "element": 2}
@@ -35,6 +36,11 @@ def root(n: Node) -> Node:
     return n
 
 
+def readers(e: Emitter, nodes: Iterable[Node]) -> Counter[Node]:
+    """How many of some nodes read each node."""
+    return Counter(a for n in nodes for a in {root(x) for x in e.reads(n)})
+
+
 def compute(e: Emitter, nodes: Sequence[Node], wanted: Sequence[Node]) -> None:
     """Write a piece: nodes in any order that works, and what is wanted of them afterwards."""
     for start in range(0, len(nodes), LONG):
@@ -45,16 +51,16 @@ class Piece:
     """One piece: its values, which are numbered, and what they need of one another.
 
     Attributes:
-        values: nodes that hold a vector register; products that an addition takes in do not.
-        merged: such products.
-        free: other nodes: masks, numbers that are the same in all lanes.
+        values: nodes that LLVM will compute by themselves; a value's number is its place here.
+        merged: products that an addition takes in, and so no values.
+        users: of each node, in the piece; args: numbers of the values that each value needs.
+        kept: whether a value is needed after the piece.
     """
 
     def __init__(self, e: Emitter, nodes: Sequence[Node], wanted: set[Node]):
         self.e, self.nodes = e, nodes
-        inside = set(nodes)
-        outside = {root(a) for n in e.live if n not in inside for a in e.reads(n)}
-        outside |= {root(a) for _, row in e.graph.outputs for a in row} | wanted
+        inside = readers(e, nodes)
+        outside = {n for n in nodes if e.readers[n] > inside[n]} | wanted
         self.users: dict[Node, list[Node]] = {}
         for n in nodes:
             if n.op not in ALIASES:
@@ -93,12 +99,10 @@ class Piece:
         args = [[a for a in needs if not free[a]] for needs in self.args]
         kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
         extra = [SPACE.get(n.op, 0) for n in self.values]
-        room = self.e.registers - RESERVE
-        tries = [
-            Plan(self._gathered(order), args, kept, extra, room)
-            for order in (arrange(self.args, self.kept, free, least) for least in self._leasts())
-        ]
-        plan = min(tries, key=lambda p: p.stores)
+        region = self.nodes[0].region
+        least = LOOP if region is not None and region.depth > 1 else RECURSION
+        order = self._gathered(arrange(self.args, self.kept, free, least))
+        plan = Plan(order, args, kept, extra, self.e.registers - RESERVE)
         for step in plan.steps:
             for value, slot in step.stores:
                 self._store(self.values[value], slot)
@@ -107,13 +111,6 @@ class Piece:
             if step.node >= 0:
                 self._compute(self.values[step.node])
         self._refer(self.nodes)
-
-    def _leasts(self) -> tuple[float, ...]:
-        """Ways to arrange: both, or the one that is likelier to be the better."""
-        if len(self.values) < LARGE:
-            return LOOP, RECURSION
-        region = self.nodes[0].region
-        return (LOOP,) if region is not None and region.depth > 1 else (RECURSION,)
 
     def _free(self, n: Node) -> bool:
         """Whether a value is left to LLVM."""
