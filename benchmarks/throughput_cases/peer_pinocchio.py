@@ -4,8 +4,8 @@ What a call from Python costs by itself is measured with the same binding and th
 of arguments, on a model without joints and constraints: it does nothing else. That time is taken
 off. `ProximalSettings(1e-12, 0, 1)`, one iteration without regularisation, is its fastest, and
 exact where no row is redundant. Joints turn about the z axes of their own frames, Pinocchio's
-fastest kind. It is timed twice: over a batch of designs, as jaxmbd is, each with a model made
-before and all with one workspace; and with one design, which stays in the cache.
+fastest kind. It is timed twice: over the batch of designs that jaxmbd is given, each with a model
+made before and all with one workspace; and with one design, which stays in the cache.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from throughput_cases.tree import sample, tree
 from throughput_cases.work import ROLLOUT, difference
 
 SAMPLES = 8  # designs whose accelerations are compared
-DESIGNS = 1024  # that Pinocchio is timed with: more than a core's own cache holds
+DESIGNS = 4096  # that Pinocchio is timed with: as many as the batch of the table
 RUNS = 16  # designs whose rollouts MuJoCo is given
 
 
