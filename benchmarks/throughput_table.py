@@ -111,8 +111,8 @@ def lines(results: dict[str, Any]) -> list[str]:
         f"JAX {versions['jax']}, {', '.join(peers)}, commit {commit}. Forward "
         f"dynamics at batch {BATCH}, rollouts of {results['settings']['steps']} projected RK4 "
         "steps. Ratios to `jax.vmap` are of the machine, those to Pinocchio and MuJoCo (whose "
-        "loops are soft) of one core; Pinocchio too is given a batch of designs "
-        "and, in brackets, one that stays in its cache. The last columns: compiling, and the "
+        "loops are soft) of one core; Pinocchio is given the same batch of designs and, in "
+        "brackets, one that stays in its cache. The last columns: compiling, and the "
         "largest relative difference from `jax.vmap`, for forward dynamics / rollout / gradient.",
         "",
         "| mechanism | forward dynamics [10⁶/s] | × `jax.vmap` | × Pinocchio | × MuJoCo "

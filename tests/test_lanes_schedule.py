@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmbd.lanes import cpu
+from jaxmbd import lanes
+from jaxmbd.lanes import cpu, straight
 from jaxmbd.lanes.emit import Emitter
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.registers import NEVER, Plan
-from jaxmbd.lanes.schedule import LOOP, RECURSION, arrange
+from jaxmbd.lanes.schedule import LOOP, STRAIGHT, arrange
 
 
 def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool], list[bool]]:
@@ -30,7 +33,7 @@ def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool]
     return args, kept, (rng.random(n) < 0.05).tolist()
 
 
-@pytest.mark.parametrize("least", [LOOP, RECURSION])
+@pytest.mark.parametrize("least", [LOOP, STRAIGHT])
 @pytest.mark.parametrize("seed", range(8))
 def test_every_node_comes_once_and_after_what_it_needs(seed: int, least: float) -> None:
     args, kept, free = random_program(seed)
@@ -60,7 +63,7 @@ def test_a_plan_keeps_every_value_until_its_last_use(seed: int, room: int) -> No
         for value, slot in step.loads:
             assert memory[slot] == value
             registers.add(value)
-        if step.node < 0:
+        if step.node is None:
             break
         assert set(args[step.node]) <= registers
         registers.add(step.node)
@@ -95,7 +98,7 @@ def test_arranging_spares_stores() -> None:
         kept[end] = True
     nothing = [0] * len(args)
     plain = Plan(range(len(args)), args, kept, nothing, 29).stores
-    order = arrange(args, kept, [False] * len(args), RECURSION)
+    order = arrange(args, kept, [False] * len(args), STRAIGHT)
     assert Plan(order, args, kept, nothing, 29).stores < 0.3 * plain
 
 
@@ -144,3 +147,40 @@ def test_an_arranged_kernel_gives_the_same_numbers(registers: int) -> None:
     for plain, arranged, reference in zip(*results, expected, strict=True):
         np.testing.assert_allclose(arranged, plain, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(arranged, reference, rtol=1e-12, atol=1e-13)
+
+
+def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product from before the loop is not computed again for the addition that takes it in."""
+    monkeypatch.setattr(straight, "SHORT", 1)
+
+    def run(a: jax.Array, y: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y) + a * a[::-1], y)
+
+    kernel = Kernel(jax.make_jaxpr(run)(jnp.ones(3), jnp.ones(3)), (True, True))
+    counts = []
+    for registers in (0, 16):
+        emitter = Emitter(kernel.graph, 4, 2, 1, registers=registers)
+        emitter.module()
+        counts.append(emitter.operations)
+    assert counts[0] == counts[1]
+
+
+def test_aliases_of_what_all_samples_share() -> None:
+    """A law that stops gradients of a parameter that the batch does not vary."""
+
+    @jax.custom_jvp
+    def kept(x: jax.Array) -> jax.Array:
+        return x
+
+    kept.defjvp(lambda p, t: (jax.lax.stop_gradient(p[0]), 0.0 * t[0]))
+
+    def law(x: jax.Array, k: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(x * kept(k)) / kept(k))
+
+    def gradient(vmap: Callable[..., Any]) -> Any:
+        total = vmap(law, in_axes=(0, None))
+        return jax.jit(jax.grad(lambda x, k: total(x, k).sum(), (0, 1)))(x, jnp.asarray(1.7))
+
+    x = np.linspace(-1.0, 1.0, 1280).reshape(8, 160)
+    for found, reference in zip(gradient(lanes.vmap), gradient(jax.vmap), strict=True):
+        np.testing.assert_allclose(found, reference, rtol=1e-12, atol=1e-14)

@@ -15,13 +15,13 @@ from jax import Array
 
 from jaxmbd.dynamics.inertia import columns_at_references, references, world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.forces import Effort, Load
 from jaxmbd.model.joints import Helical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.spatial.factor import ltdl_solve
-from jaxmbd.spatial.rotations import axial, cross
+from jaxmbd.spatial.rotations import cross
 
 Inputs = Mapping[str, Any]
 """Joint name to effort along its coordinates, a number or (nv,) [N·m or N]."""
@@ -46,17 +46,12 @@ class BodyWrenches:
         self.force[i] = self.force[i] + load.force
 
     def add_inertia(self, acc: Accelerations) -> None:
-        """Inertia wrenches less weight: ``[I α + ω × I ω; m (a − g)]``.
-
-        With ``J = ½ tr(I) 1 − I = ∫ r rᵀ dm`` and the body's `slope` W, which the accelerations
-        have needed already, ``I α + ω × I ω = ∫ r × W r dm`` is the axial vector of ``W J``.
-        """
+        """Inertia wrenches less weight: ``[I α + ω × I ω; m (a − g)]``."""
         gravity = self.m.mech.field()
         for i, inertia in enumerate(world_inertias(self.m)):
-            mass = self.m.mech.bodies[self.m.top.bodies[i]].mass
-            second = 0.5 * jnp.trace(inertia) * jnp.eye(3, dtype=inertia.dtype) - inertia
-            spread = slope(acc.angular[i], self.m.vel.angular[i]) @ second
-            self.moment[i] = self.moment[i] + axial(spread)
+            mass, w = self.m.mech.bodies[self.m.top.bodies[i]].mass, self.m.vel.angular[i]
+            gyro = cross(w, inertia @ w)
+            self.moment[i] = self.moment[i] + inertia @ acc.angular[i] + gyro
             self.force[i] = self.force[i] + mass * (acc.linear[i] - gravity)
 
     def carried(self) -> tuple[list[Array], list[Array]]:

@@ -20,8 +20,8 @@ from jaxmbd.spatial.rotations import cross
 class CompositeInertia(NamedTuple):
     """Inertia of a body and all it carries about a reference point, world axes.
 
-    The reference is the point of the joint that carries them all (the first of the tree from the
-    ground), so that composites add without a shift.
+    The reference is common to all bodies of a branch (`references`), so that composites add
+    without a shift.
 
     Attributes:
         mass: [kg].
@@ -39,21 +39,8 @@ def world_inertias(m: MotionState) -> list[Array]:
     out = []
     for body, r in zip(m.top.bodies, m.pos.rotation, strict=True):
         inertia = m.mech.inertia(body)
-        out.append(inertia if r is None else _turned(r, inertia))
+        out.append(inertia if r is None else _symmetric(r @ inertia @ r.T))
     return out
-
-
-def _turned(r: Array, inertia: Array) -> Array:
-    """``R I Rᵀ``; its last diagonal element is what the others leave of the trace."""
-    top = r[:2] @ inertia @ r.T
-    last = jnp.trace(inertia) - top[0, 0] - top[1, 1]
-    return jnp.stack(
-        [
-            top[0],
-            jnp.stack([top[0, 1], top[1, 1], top[1, 2]]),
-            jnp.stack([top[0, 2], top[1, 2], last]),
-        ]
-    )
 
 
 def _symmetric(a: Array) -> Array:
@@ -64,11 +51,15 @@ def _symmetric(a: Array) -> Array:
 def references(m: MotionState) -> list[Array]:
     """For each body the point that its branch's composite inertias are about.
 
-    It is that of the branch's first joint, whose columns of angular motion vanish there.
+    It is that of the branch's first joint, whose columns of angular motion vanish there, or the
+    first body's centre of mass where that joint's point stays behind on the ground.
     """
     out: list[Array] = []
-    for i, p in enumerate(m.top.parent):
-        out.append(m.pos.joint[i] if p < 0 else out[p])
+    for i, (p, name) in enumerate(zip(m.top.parent, m.top.tree, strict=True)):
+        stays = (
+            m.top.reversed_[i] and m.mech.joint(name).translation(m.coordinates(name)) is not None
+        )
+        out.append(out[p] if p >= 0 else m.pos.com[i] if stays else m.pos.joint[i])
     return out
 
 
@@ -116,8 +107,9 @@ def columns_at_references(m: MotionState) -> Array:
     linear = [jnp.zeros((0, 3), m.q.dtype)]
     for i, (name, point) in enumerate(zip(m.top.tree, references(m), strict=True)):
         place = m.top.layout[name].v
+        assert place is not None
         u = m.pos.slide[place]
-        if m.top.parent[i] >= 0:
+        if point is not m.pos.joint[i]:
             u = u + cross(m.pos.angular[place], (point - m.pos.joint[i])[None])
         linear.append(u)
     return jnp.concatenate(linear)

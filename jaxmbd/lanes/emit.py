@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from jaxmbd.lanes import memory, operations, straight
 from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.liveness import live_nodes
-from jaxmbd.lanes.nodes import ALIASES, Buffer, Loop, Node, Region
-from jaxmbd.lanes.text import LLVM, Text, literal
+from jaxmbd.lanes.nodes import ALIASES, Buffer, Loop, Node, Region, root
+from jaxmbd.lanes.text import BYTES, LLVM, Text, literal
 
 FIXED = ("const", "param", "result", "loop", "recall")
 """Nodes that have their names from elsewhere."""
@@ -48,8 +48,8 @@ class Emitter:
         self.tables: dict[Buffer, str] = {}
         self.slots: dict[Buffer, int] = {}
         self.columns: dict[tuple[Buffer, int], list[str]] = {}
-        self.asked: set[Buffer] = set()
-        self.waiting = 0
+        self.prefetched: set[Buffer] = set()
+        self.waiting = self.widest = 0
         self.scratch_slots = 0
         self.operations = 0
         self.flops = 0
@@ -58,7 +58,7 @@ class Emitter:
         self._captured: dict[Loop, list[Node]] = {}
         self.pairs: dict[Node, str] = {}
         self.readers = straight.readers(self, self.live)
-        self.readers.update(straight.root(n) for _, row in graph.outputs for n in row)
+        self.readers.update(root(n) for _, row in graph.outputs for n in row)
         self._uses()
 
     def _uses(self) -> None:
@@ -76,8 +76,9 @@ class Emitter:
                 self.spread.update(n.args[1:])
             elif not n.uniform:
                 self.spread.update(n.args)
-            if operations.may_invert(n):
-                b = n.args[1]
+                self.spread.update(map(root, n.args))
+            b = root(n.args[1]) if operations.may_invert(n) else None
+            if b is not None and not b.constant:
                 assert n.region is not None and b.region is not None
                 if b in seen or n.region.depth > b.region.depth:
                     self.inverted.add(b)
@@ -121,7 +122,7 @@ class Emitter:
 
     def inverse(self, n: Node, vector: bool) -> str | None:
         """The name of 1/n, where it is shared."""
-        return self._inverses.get((n, vector))
+        return self._inverses.get((root(n), vector))
 
     # Program
 
@@ -139,7 +140,7 @@ class Emitter:
         for buffer, row in self.graph.outputs:
             memory.store_row(self, buffer, "0", row)
         t.line(footer)
-        size = self.width * memory.SLOT
+        size = self.width * self.widest
         waiting = [f"  %wait{k} = alloca [{size} x i8], align {size}" for k in range(self.waiting)]
         return "\n".join(
             [
@@ -168,22 +169,19 @@ class Emitter:
         self.demand(roots, region)
 
     def demand(self, nodes: Iterable[Node], region: Region) -> None:
-        """Compute nodes of a region with all that they need, depth first or well arranged."""
-        if not self.registers:
-            for n in self.order(nodes, region):
-                self.compute(n)
-            return
+        """Compute nodes of a region with all that they need; many of them well arranged."""
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
-        if len(piece) < straight.SHORT:
+        if self.registers and len(piece) >= straight.SHORT:
+            straight.compute(self, piece, nodes)
+        else:
             for n in piece:
                 self.compute(n)
-        else:
-            straight.compute(self, piece, nodes)
 
-    def slot_name(self, k: int) -> str:
-        """The address of a place on the stack for a vector that waits."""
+    def place_to_wait(self, k: int, dtype: str) -> str:
+        """The address of a place on the stack for a vector that registers do not hold."""
         self.waiting = max(self.waiting, k + 1)
+        self.widest = max(self.widest, BYTES[dtype])
         return f"%wait{k}"
 
     def reads(self, n: Node) -> Iterable[Node]:
@@ -207,8 +205,7 @@ class Emitter:
                 yield n
             elif n.op not in memory.OPS:
                 stack.append((n, True))
-                args = n.args[:1] if n.op in ALIASES else n.args
-                stack.extend((a, False) for a in args)
+                stack.extend((a, False) for a in self.reads(n))
 
     def compute(self, n: Node) -> None:
         """Write one node's instructions."""

@@ -86,7 +86,7 @@ def open_vectors(e: Emitter) -> str:
 
 
 def load_element(e: Emitter, n: Node) -> None:
-    """An element of an argument, with its neighbours in the row that are needed too."""
+    """An element of an argument; of long rows a block is read at once."""
     buffer, index = n.data
     if not buffer.batched:
         address = e.text.let(
@@ -136,9 +136,9 @@ def _load_packed(e: Emitter, buffer: Buffer, column: int) -> str:
     for k in range(n):
         address = t.let(f"getelementptr {scalar}, ptr {start}, i64 {k * w}") if k else start
         vectors.append(t.let(f"load <{w} x {scalar}>, ptr {address}, align {BYTES[buffer.dtype]}"))
-        if buffer not in e.asked:
+        if buffer not in e.prefetched:
             _prefetch(e, buffer, address)
-    e.asked.add(buffer)
+    e.prefetched.add(buffer)
     return _gather_lanes(e, vectors, [divmod(row * n + column, w) for row in range(w)], scalar)
 
 

@@ -90,6 +90,13 @@ class Node:
         return f"{self.op}:{self.dtype}" + (f"={self.data}" if self.constant else "")
 
 
+def root(n: Node) -> Node:
+    """What a node stands for."""
+    while n.op in ALIASES:
+        n = n.args[0]
+    return n
+
+
 @dataclass(eq=False)
 class Buffer:
     """Memory: an argument's rows, a result's rows, the kernel's own scratch, or a constant table.

@@ -17,9 +17,9 @@ NEVER = 1 << 30
 
 
 class Step(NamedTuple):
-    """One node with what precedes it: stores and loads of (value, slot)."""
+    """One node (or none) with what precedes it: stores and loads of (value, slot)."""
 
-    node: int
+    node: int | None
     stores: list[tuple[int, int]]
     loads: list[tuple[int, int]]
 
@@ -28,8 +28,8 @@ class Plan:
     """Simulates the registers along an order.
 
     Attributes:
-        steps: what was planned; the last has node −1 and loads what is needed afterwards.
-        slots: how many places in memory that takes; stores: how often one is written.
+        steps: what was planned; the last has no node and loads what is needed afterwards.
+        slots: how many places in memory that takes; stores: how many of them are written, in all.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Plan:
         self.slots = self.stores = 0
         self.steps = [self._step(i, x) for i, x in enumerate(order)]
         last = [(x, self.slot[x]) for x in order if kept[x] and x not in self.registers]
-        self.steps.append(Step(-1, [], last))
+        self.steps.append(Step(None, [], last))
 
     def _positions(self, order: Sequence[int], kept: Sequence[bool]) -> list[list[int]]:
         """For each value where it is read, the nearest last."""

@@ -12,16 +12,16 @@ import math
 from collections.abc import Sequence
 
 REACH = 40
-"""Nodes that one step may compute at most, unless nothing is at hand."""
+"""Nodes that one step may compute at most, unless no step is good enough."""
 AT_HAND = 24
 """How many of the values touched last are taken to be at hand."""
 CHOICES = 4
 """Users of a value that are tried one by one, besides all of them together."""
 DELAY = 0.05
 """What a step loses for each of its nodes, in values ended."""
-LOOP, RECURSION = -0.5, -math.inf
+LOOP, STRAIGHT = -0.5, -math.inf
 """Scores below which no step is taken, but the next node in the order as it was: what does best on
-most bodies of loops, and on most long recursions."""
+most bodies of loops, and on most kernels without."""
 
 
 class Scheduler:
@@ -31,6 +31,8 @@ class Scheduler:
         args: nodes that each needs, without repetition; users: those that need it.
         left: how many users are still to come, one more where the value is needed afterwards.
         order: what was arranged.
+        at_hand: values touched last, in the order of that, with the `best` step of each.
+        far: until so many nodes are arranged, a node needs too much for one step.
     """
 
     def __init__(
@@ -49,9 +51,9 @@ class Scheduler:
         self.left = [len(u) + bool(k) for u, k in zip(self.users, kept, strict=True)]
         self.done = bytearray(n)
         self.order: list[int] = []
-        self.at_hand: dict[int, None] = {}  # in the order of their last touch
+        self.at_hand: dict[int, None] = {}
         self.best: dict[int, tuple[float, list[int]]] = {}
-        self.far = [0] * n  # until so many are computed, a node needs too much
+        self.far = [0] * n
 
     def run(self) -> list[int]:
         """All nodes in their new order."""
@@ -75,7 +77,10 @@ class Scheduler:
             best[value] = self._step(value)
 
     def _step(self, value: int) -> tuple[float, list[int]]:
-        """The best way to use a value: for one of its users, or for all of them."""
+        """The best way to use a value: for one of its users, or for all of them.
+
+        Users that come after one that needs too much are not tried.
+        """
         users = [u for u in self.users[value] if not self.done[u]]
         now = len(self.order)
         goals = [[u] for u in users[:CHOICES]]
@@ -160,7 +165,7 @@ def arrange(
         args: for each node the nodes that it needs, all before it and none twice.
         kept: whether its value is needed afterwards.
         free: whether its value takes no such register.
-        least: `LOOP` or `RECURSION`.
+        least: `LOOP` or `STRAIGHT`.
 
     Returns:
         the nodes' numbers, each after those that it needs.

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jaxmbd.lanes.memory import block_start
-from jaxmbd.lanes.nodes import ALIASES, Node
+from jaxmbd.lanes.nodes import ALIASES, Node, root
 from jaxmbd.lanes.registers import Plan
-from jaxmbd.lanes.schedule import LOOP, RECURSION, arrange
+from jaxmbd.lanes.schedule import LOOP, STRAIGHT, arrange
 
 if TYPE_CHECKING:
     from jaxmbd.lanes.emit import Emitter
@@ -27,13 +27,6 @@ SPACE = {"sin": 10, "cos": 10, "element": 2}
 """Registers that a node takes for itself."""
 WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
 """Types that fill vectors; masks have registers of their own."""
-
-
-def root(n: Node) -> Node:
-    """What a node stands for."""
-    while n.op in ALIASES:
-        n = n.args[0]
-    return n
 
 
 def readers(e: Emitter, nodes: Iterable[Node]) -> Counter[Node]:
@@ -77,11 +70,11 @@ class Piece:
 
     def _merged(self, outside: set[Node]) -> set[Node]:
         """Products whose only use is an addition: one for each addition."""
-        merged: set[Node] = set()
+        here, merged = set(self.nodes), set[Node]()
         for n in self.nodes:
             if n.op in ("add", "sub") and n.dtype[0] == "f":
                 for a in map(root, n.args):
-                    alone = a not in outside and len(self.users.get(a, ())) == 1
+                    alone = a in here and a not in outside and len(self.users[a]) == 1
                     if a.op == "mul" and alone and n.args[0] is not n.args[1]:
                         merged.add(a)
                         break
@@ -100,7 +93,7 @@ class Piece:
         kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
         extra = [SPACE.get(n.op, 0) for n in self.values]
         region = self.nodes[0].region
-        least = LOOP if region is not None and region.depth > 1 else RECURSION
+        least = LOOP if region is not None and region.depth > 1 else STRAIGHT
         order = self._gathered(arrange(self.args, self.kept, free, least))
         plan = Plan(order, args, kept, extra, self.e.registers - RESERVE)
         for step in plan.steps:
@@ -108,7 +101,7 @@ class Piece:
                 self._store(self.values[value], slot)
             for value, slot in step.loads:
                 self._load(self.values[value], slot)
-            if step.node >= 0:
+            if step.node is not None:
                 self._compute(self.values[step.node])
         self._refer(self.nodes)
 
@@ -147,14 +140,14 @@ class Piece:
         """Let aliases go by the present names of what they stand for."""
         for n in nodes:
             if n.op in ALIASES:
-                r = root(n)
-                self.e.define(n, self.e.operand(r, not n.uniform))
+                name = self.e.operand(root(n), not n.uniform)
+                if self.e.names.get((n, not n.uniform)) != name:
+                    self.e.define(n, name)
 
     def _store(self, n: Node, slot: int) -> None:
-        t, ty = self.e.text, self.e.type_of(n)
-        t.line(f"store volatile {ty} {self.e.operand(n, True)}, ptr {self.e.slot_name(slot)}")
+        place, ty = self.e.place_to_wait(slot, n.dtype), self.e.type_of(n)
+        self.e.text.line(f"store volatile {ty} {self.e.operand(n, True)}, ptr {place}")
 
     def _load(self, n: Node, slot: int) -> None:
-        ty = self.e.type_of(n)
-        place = self.e.slot_name(slot)
+        place, ty = self.e.place_to_wait(slot, n.dtype), self.e.type_of(n)
         self.e.names[n, True] = self.e.text.let(f"load volatile {ty}, ptr {place}")

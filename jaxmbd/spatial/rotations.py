@@ -37,14 +37,9 @@ def skew(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
     return jnp.asarray(_SKEW, a.dtype) @ a
 
 
-def axial(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
-    """``(m_32 − m_23, m_13 − m_31, m_21 − m_12)``: of ``a bᵀ`` it is ``b × a``."""
-    return jnp.tensordot(m, jnp.asarray(_SKEW, m.dtype), 2)
-
-
 def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """The vector of the skew part of `m`: ``vee(skew(a)) = a``."""
-    return 0.5 * axial(m)
+    return jnp.tensordot(m, jnp.asarray(0.5 * _SKEW, m.dtype), 2)
 
 
 def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
