@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jaxmbd.lanes import memory, operations, straight
+from jaxmbd.lanes import loops, memory, operations, straight
 from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.liveness import live_nodes
 from jaxmbd.lanes.nodes import ALIASES, Buffer, Loop, Node, Region, root
@@ -23,10 +23,16 @@ class Emitter:
 
     Attributes:
         text: the lines, and fresh names.
-        live: nodes that are needed.
-        names: (node, as a vector) → its operand.
         registers: vector registers of the host; zero leaves all order and allocation to LLVM.
-        readers: how many live nodes and results read each node.
+        live: nodes that are needed; readers: how many of them, and results, read each node.
+        names: (node, as a vector) → its operand.
+        spread: shared values that vectors need; inverted: denominators of several quotients;
+            both: angles of which sine and cosine are needed; pairs: the names of those.
+        functions, tables: elementary functions and constant tables that are called.
+        columns, prefetched: blocks of arguments that are read, and arguments asked for ahead.
+        slots, scratch_slots: places in scratch; waiting, widest: those on the stack, their bytes.
+        times, captured: how often regions run, and what loops read from outside.
+        operations, flops: what was written.
     """
 
     def __init__(
@@ -53,9 +59,9 @@ class Emitter:
         self.scratch_slots = 0
         self.operations = 0
         self.flops = 0
-        self._passes: dict[Region, int] = {}
+        self.times: dict[Region, int] = {}
         self._inverses: dict[tuple[Node, bool], str] = {}
-        self._captured: dict[Loop, list[Node]] = {}
+        self.captured: dict[Loop, list[Node]] = {}
         self.pairs: dict[Node, str] = {}
         self.readers = straight.readers(self, self.live)
         self.readers.update(root(n) for _, row in graph.outputs for n in row)
@@ -164,8 +170,8 @@ class Emitter:
                 memory.OPS[n.op](self, n)
             elif n.op == "loop" and n in self.live:
                 self.demand(n.args, region)
-                self.demand(self.captured(n.data), region)
-                self.loop(n.data)
+                self.demand(loops.captured(self, n.data), region)
+                loops.write(self, n.data)
         self.demand(roots, region)
 
     def demand(self, nodes: Iterable[Node], region: Region) -> None:
@@ -215,23 +221,6 @@ class Emitter:
             self.count(n)
             self.define(n, operations.emit(self, n))
 
-    def captured(self, loop: Loop) -> list[Node]:
-        """Live nodes from outside that a loop's body uses."""
-        found = self._captured.get(loop)
-        if found is None:
-            found = []
-            for n in loop.body.nodes:
-                if n not in self.live:
-                    continue
-                found.extend(n.args[:1] if n.op in ALIASES else n.args)
-                if n.op == "loop":
-                    found.extend(self.captured(n.data))
-            found.extend(n for n, p in zip(loop.outs, loop.params, strict=True) if p in self.live)
-            found = self._captured[loop] = [
-                n for n in dict.fromkeys(found) if n.region is not loop.body
-            ]
-        return found
-
     def count(self, n: Node) -> None:
         """Add a node to the counts of operations and floating operations in its region."""
         self.operations += 1
@@ -240,68 +229,7 @@ class Emitter:
 
     def passes(self, region: Region | None) -> int:
         """How often a region runs for one sample (while loops counted once)."""
-        return self._passes.get(region, 1) if region is not None else 1
-
-    def loop(self, loop: Loop) -> None:
-        """A loop as basic blocks: phi nodes for live carries, a latch, an exit."""
-        t = self.text
-        self._passes[loop.body] = self.passes(loop.body.parent) * (loop.count or 1)
-        head, latch, after = (t.label(x) for x in ("head", "latch", "exit"))
-        kept = [k for k, p in enumerate(loop.params) if p in self.live and loop.outs[k] is not p]
-        for k, p in enumerate(loop.params):
-            if p in self.live and loop.outs[k] is p:
-                self.define(p, self.operand(loop.inits[k], True))
-        before = t.block
-        inits = {k: self.operand(loop.inits[k], True) for k in kept}
-        t.line(f"br label %{head}")
-        t.open(head)
-        counter, following = t.name(), t.name()
-        t.line(f"{counter} = phi i64 [0, %{before}], [{following}, %{latch}]")
-        place = len(t.lines)
-        for k in kept:
-            self.names[loop.params[k], True] = t.name()
-            if self.width == 1:
-                self.names[loop.params[k], False] = self.names[loop.params[k], True]
-        self.define(loop.counter, counter)
-        for k in kept:
-            if loop.params[k] in self.inverted:
-                self.define(loop.params[k], self.names[loop.params[k], True])
-        self.region(loop.body, [loop.outs[k] for k in kept])
-        t.line(f"br label %{latch}")
-        t.open(latch)
-        t.line(f"{following} = add i64 {counter}, 1")
-        if loop.count is None:
-            more = self._any(self.operand(loop.outs[-1], True))
-        else:
-            more = t.let(f"icmp slt i64 {following}, {loop.count}")
-        t.line(f"br i1 {more}, label %{head}, label %{after}")
-        t.open(after)
-        phis = []
-        for k in kept:
-            p, ty = loop.params[k], t.vector(LLVM[loop.params[k].dtype])
-            out = self.operand(loop.outs[k], True)
-            phis.append(
-                f"  {self.names[p, True]} = phi {ty} [{inits[k]}, %{before}], [{out}, %{latch}]"
-            )
-        t.lines[place:place] = phis
-        self._results(loop)
-
-    def _results(self, loop: Loop) -> None:
-        region = loop.body.parent
-        assert region is not None
-        for n in region.nodes:
-            if n.op == "result" and n.args[0].data is loop and n in self.live:
-                out = loop.outs[n.data]
-                if out is loop.params[n.data]:
-                    out = loop.inits[n.data]
-                self.define(n, self.operand(out, True))
-
-    def _any(self, mask: str) -> str:
-        if self.width == 1:
-            return mask
-        return self.text.let(
-            f"call i1 @llvm.vector.reduce.or.v{self.width}i1(<{self.width} x i1> {mask})"
-        )
+        return self.times.get(region, 1) if region is not None else 1
 
     def module(self) -> str:
         """The whole module: kernel, tables, elementary functions, declarations."""
