@@ -21,7 +21,7 @@ from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.formulations import absolute_accelerations
 from jaxmbd.kinematics import motion_state
 
-SEEDS = range(52)
+SEEDS = range(52)  # every other one is slow, so that the rest is fast
 # One call a mechanism: not worth compiling.
 forward_dynamics = partial(_accelerations, t=0.0, inputs=None)
 TOLERANCE = 1e-10
@@ -35,7 +35,10 @@ def close(a, b, scale=None, tolerance=TOLERANCE):
     assert worst < tolerance, f"relative difference {worst:.2e}"
 
 
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(s, marks=pytest.mark.slow) if s % 2 else s for s in SEEDS],
+)
 def case(request):
     """A mechanism in motion with its accelerations and multipliers."""
     mech = random_mechanism(request.param)
