@@ -44,7 +44,7 @@ class Piece:
     """One piece: its values, which are numbered, and what they need of one another.
 
     Attributes:
-        values: nodes that LLVM will compute by themselves; a value's number is its place here.
+        values: nodes with a value of their own; its number is its place here.
         merged: products that an addition takes in, and so no values.
         users: of each node, in the piece; args: numbers of the values that each value needs.
         kept: whether a value is needed after the piece.
