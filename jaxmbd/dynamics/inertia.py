@@ -55,12 +55,18 @@ def references(m: MotionState) -> list[Array]:
     first body's centre of mass where that joint's point stays behind on the ground.
     """
     out: list[Array] = []
-    for i, (p, name) in enumerate(zip(m.top.parent, m.top.tree, strict=True)):
-        stays = (
-            m.top.reversed_[i] and m.mech.joint(name).translation(m.coordinates(name)) is not None
-        )
-        out.append(out[p] if p >= 0 else m.pos.com[i] if stays else m.pos.joint[i])
+    for i, p in enumerate(m.top.parent):
+        if p >= 0:
+            out.append(out[p])
+        else:
+            out.append(m.pos.com[i] if _stays_behind(m, i) else m.pos.joint[i])
     return out
+
+
+def _stays_behind(m: MotionState, i: int) -> bool:
+    """Whether body i can leave the point of the joint that carries it."""
+    name = m.top.tree[i]
+    return m.top.reversed_[i] and m.mech.joint(name).translation(m.coordinates(name)) is not None
 
 
 def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeInertia]:

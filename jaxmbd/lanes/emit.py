@@ -6,12 +6,14 @@ last − 1 of `width` samples each. On a GPU the width is one and a vector is a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from jaxmbd.lanes import loops, memory, operations, straight
 from jaxmbd.lanes.graph import Graph
 from jaxmbd.lanes.liveness import live_nodes
-from jaxmbd.lanes.nodes import ALIASES, Buffer, Loop, Node, Region, root
+from jaxmbd.lanes.nodes import Buffer, Loop, Node, Region, reads, root
 from jaxmbd.lanes.text import BYTES, LLVM, Text, literal
 
 FIXED = ("const", "param", "result", "loop", "recall")
@@ -24,7 +26,7 @@ class Emitter:
     Attributes:
         text: the lines, and fresh names.
         registers: vector registers of the host; zero leaves all order and allocation to LLVM.
-        live: nodes that are needed; readers: how many of them, and results, read each node.
+        live: nodes that are needed.
         names: (node, as a vector) → its operand.
         spread: shared values that vectors need; inverted: denominators of several quotients;
             both: angles of which sine and cosine are needed; pairs: the names of those.
@@ -63,9 +65,14 @@ class Emitter:
         self._inverses: dict[tuple[Node, bool], str] = {}
         self.captured: dict[Loop, list[Node]] = {}
         self.pairs: dict[Node, str] = {}
-        self.readers = straight.readers(self, self.live)
-        self.readers.update(root(n) for _, row in graph.outputs for n in row)
         self._uses()
+
+    @cached_property
+    def readers(self) -> Counter[Node]:
+        """How many live nodes, and results, read each node."""
+        found = straight.readers(self.live)
+        found.update(root(n) for _, row in self.graph.outputs for n in row)
+        return found
 
     def _uses(self) -> None:
         """Which uniform values vectors need, and which denominators are shared."""
@@ -190,12 +197,6 @@ class Emitter:
         self.widest = max(self.widest, BYTES[dtype])
         return f"%wait{k}"
 
-    def reads(self, n: Node) -> Iterable[Node]:
-        """The nodes that a live node reads."""
-        if n.op == "loop":
-            return (*n.data.inits, *n.data.outs)
-        return n.args[:1] if n.op in ALIASES else n.args
-
     def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
         """Nodes of a region that are not yet known and all that they need, depth first."""
         seen: set[Node] = set()
@@ -211,7 +212,7 @@ class Emitter:
                 yield n
             elif n.op not in memory.OPS:
                 stack.append((n, True))
-                stack.extend((a, False) for a in self.reads(n))
+                stack.extend((a, False) for a in reads(n))
 
     def compute(self, n: Node) -> None:
         """Write one node's instructions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxmbd.lanes.graph import Graph
-from jaxmbd.lanes.nodes import ALIASES, WRITERS, Buffer, Node, Region
+from jaxmbd.lanes.nodes import WRITERS, Buffer, Node, Region, reads
 
 
 def live_nodes(graph: Graph) -> set[Node]:
@@ -34,7 +34,7 @@ def live_nodes(graph: Graph) -> set[Node]:
             if n.data.count is None:
                 todo.append(n.data.params[-1])
         else:
-            todo.extend(n.args[:1] if n.op in ALIASES else n.args)
+            todo.extend(reads(n))
             if n.op == "load" and n.data[0] not in read:
                 read.add(n.data[0])
                 todo.extend(writers.get(n.data[0], ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jaxmbd.lanes.nodes import ALIASES, Loop, Node
+from jaxmbd.lanes.nodes import Loop, Node, reads
 from jaxmbd.lanes.text import LLVM
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def captured(e: Emitter, loop: Loop) -> list[Node]:
         for n in loop.body.nodes:
             if n not in e.live:
                 continue
-            found.extend(n.args[:1] if n.op in ALIASES else n.args)
+            found.extend(reads(n))
             if n.op == "loop":
                 found.extend(captured(e, n.data))
         found.extend(n for n, p in zip(loop.outs, loop.params, strict=True) if p in e.live)

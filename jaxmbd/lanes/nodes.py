@@ -90,6 +90,11 @@ class Node:
         return f"{self.op}:{self.dtype}" + (f"={self.data}" if self.constant else "")
 
 
+def reads(n: Node) -> tuple[Node, ...]:
+    """The arguments that a node reads: an alias only its first."""
+    return n.args[:1] if n.op in ALIASES else n.args
+
+
 def root(n: Node) -> Node:
     """What a node stands for."""
     while n.op in ALIASES:

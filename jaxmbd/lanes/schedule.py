@@ -59,20 +59,20 @@ class Scheduler:
         """All nodes in their new order."""
         for start in range(len(self.args)):
             while not self.done[start]:
-                self._compute(self._choose() or self._needs([start], len(self.args)) or [])
+                self._compute(self._choose() or self._needs([start], len(self.args)))
         return self.order
 
-    def _choose(self) -> list[int] | None:
-        """The best step, from scores that are brought up to date where they seem best."""
+    def _choose(self) -> list[int]:
+        """The best step, from scores that are brought up to date where they seem best, or none."""
         if not self.at_hand:
-            return None
+            return []
         seen: set[int] = set()
         best = self.best
         while True:
             value = max(self.at_hand, key=lambda v: best[v][0])
             if value in seen:
                 score, step = best[value]
-                return step if score >= self.least else None
+                return step if score >= self.least else []
             seen.add(value)
             best[value] = self._step(value)
 
@@ -91,7 +91,7 @@ class Scheduler:
             if self.far[goal[0]] > now:
                 continue
             step = self._needs(goal, REACH)
-            if step is None:
+            if not step:
                 if len(goal) == 1:
                     self.far[goal[0]] = now + REACH // 2
                 break
@@ -100,8 +100,8 @@ class Scheduler:
                 best = score, step
         return best
 
-    def _needs(self, goal: Sequence[int], most: int) -> list[int] | None:
-        """What is still to be computed for a goal, in order; None where it is more than `most`."""
+    def _needs(self, goal: Sequence[int], most: int) -> list[int]:
+        """What is still to be computed for a goal, in order; nothing if it is more than `most`."""
         done, args, out = self.done, self.args, []
         seen: set[int] = set()
         stack = list(goal)
@@ -112,7 +112,7 @@ class Scheduler:
             elif x not in seen:
                 seen.add(x)
                 if len(seen) > most:
-                    return None
+                    return []
                 missing = [a for a in args[x] if not done[a]]
                 if missing:
                     stack.append(~x)

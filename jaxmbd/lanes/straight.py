@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jaxmbd.lanes.memory import block_start
-from jaxmbd.lanes.nodes import ALIASES, Node, root
+from jaxmbd.lanes.nodes import ALIASES, Node, reads, root
 from jaxmbd.lanes.registers import Plan
 from jaxmbd.lanes.schedule import LOOP, STRAIGHT, arrange
 
@@ -29,9 +29,13 @@ WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
 """Types that fill vectors; masks have registers of their own."""
 
 
-def readers(e: Emitter, nodes: Iterable[Node]) -> Counter[Node]:
-    """How many of some nodes read each node."""
-    return Counter(a for n in nodes for a in {root(x) for x in e.reads(n)})
+def readers(nodes: Iterable[Node]) -> Counter[Node]:
+    """How many of some nodes read each node; a loop reads its carries' first and last values."""
+    found: Counter[Node] = Counter()
+    for n in nodes:
+        read = (*n.data.inits, *n.data.outs) if n.op == "loop" else reads(n)
+        found.update({root(a) for a in read})
+    return found
 
 
 def compute(e: Emitter, nodes: Sequence[Node], wanted: Sequence[Node]) -> None:
@@ -52,7 +56,7 @@ class Piece:
 
     def __init__(self, e: Emitter, nodes: Sequence[Node], wanted: set[Node]):
         self.e, self.nodes = e, nodes
-        inside = readers(e, nodes)
+        inside = readers(nodes)
         outside = {n for n in nodes if e.readers[n] > inside[n]} | wanted
         self.users: dict[Node, list[Node]] = {}
         for n in nodes:
