@@ -2,10 +2,12 @@
 
     python benchmarks/throughput.py --json benchmarks/results/throughput.json
     python benchmarks/throughput.py --quick
+    python benchmarks/throughput.py --against REVISION
 
 Forward dynamics, rollouts and their reverse gradients of a dozen mechanisms, every sample of a
 batch with hardpoints, masses and inertias of its own. Timings are the best of repeats that all
-columns take by turns; compiling is apart. Results are saved after each mechanism.
+columns take by turns; compiling is apart. Results are saved after each mechanism. With `--against`
+this checkout's package is timed against that of another revision, by turns.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
+from throughput_cases import against  # noqa: E402
 from throughput_cases import targets as aims  # noqa: E402
 from throughput_cases.catalogue import CASES  # noqa: E402
 from throughput_cases.columns import have_lanes, keep_nothing  # noqa: E402
@@ -65,6 +68,9 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="jax.vmap is left out once they are over")
     parser.add_argument("--longest-compile", type=float, help="of jax.vmap [s]")
     parser.add_argument("--longest-run", type=float, default=20.0, help="of a call [s]")
+    parser.add_argument(
+        "--against", metavar="REVISION", help="only compare with the package of a git revision"
+    )
     parser.add_argument("--no-peers", action="store_true", help="leave other engines out")
     parser.add_argument(
         "--keep-compiled",
@@ -74,7 +80,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     quick = options.quick
-    options.cases = options.cases or (list(QUICK) if quick else list(CASES))
+    usual = against.CASES if options.against else QUICK if quick else CASES
+    options.cases = options.cases or list(usual)
     options.dtype = options.dtype or (["float64"] if quick else ["float64", "float32"])
     options.minutes = options.minutes or (2.0 if quick else 20.0)
     options.longest_compile = options.longest_compile or (30.0 if quick else 100.0)
@@ -154,8 +161,26 @@ def finished(results: Results) -> None:
     results.save()
 
 
+def compared(options: argparse.Namespace) -> int:
+    """Old against new; fails where a program is more than 3 % slower."""
+    batches = dict.fromkeys(WORKS, options.batches[0]) if options.batches else REFERENCE
+    found = against.run(
+        options.against, options.cases, options.works, options.steps, batches,
+        options.seconds_per_measurement,
+    )  # fmt: skip
+    found |= {"commit": commit(), "machine": machine(), "versions": versions()}
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    slower = [r for r in found["rows"] if r["speed"] < 1.0 - against.SLACK]
+    for row in slower:
+        print(f"slower than {1.0 - against.SLACK:g}: {row['case']}, {row['work']}")
+    return 1 if slower else 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
+    if options.against:
+        return compared(options)
     begin = time.monotonic()
     options.deadline = begin + 60.0 * options.minutes
     keep_nothing()

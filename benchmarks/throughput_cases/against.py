@@ -1,0 +1,207 @@
+"""The package of another revision against this checkout's, by turns in one run.
+
+    python -m throughput_cases.against CASE WORK STEPS BATCH
+
+is one side: a process that compiles a program of one core, answers each line ``SECONDS`` with the
+best time of its repeats within them, and ``save PATH`` with its results. Which package it runs is
+decided by PYTHONPATH; the cases are this checkout's for both.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from throughput_cases.columns import ONE_CORE, batchers, explained_flops, keep_nothing
+from throughput_cases.machine import ROOT
+from throughput_cases.work import FORWARD, KERNELS, arguments, difference, function
+
+ROUNDS = 15
+CASES = ("chain8", "chain24", "multi_link", "rssr")
+SLACK = 0.03  # of the speed
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One program of both revisions.
+
+    Attributes:
+        case, work, batch, steps: what was run.
+        speed: of the new over the old, the median of the ratios of consecutive turns.
+        best: the same of the best times.
+        compile: time to trace and compile, the new over the old.
+        flops: operations of a sample, the new over the old; counted for forward dynamics.
+        difference: largest relative difference of the results.
+        odd: samples that are finite in one only.
+    """
+
+    case: str
+    work: str
+    batch: int
+    steps: int
+    speed: float
+    best: float
+    compile: float
+    flops: float | None
+    difference: float
+    odd: int
+
+    def line(self) -> str:
+        counted = "" if self.flops is None else f"  operations {self.flops:.3f}"
+        return (
+            f"  {self.case:12s} {self.work:22s} speed {self.speed:.3f} (best {self.best:.3f})  "
+            f"compile {self.compile:.2f}  difference {self.difference:.1e}{counted}"
+            + (f"  {self.odd} finite in one only" if self.odd else "")
+        )
+
+
+def package(revision: str, folder: Path) -> Path:
+    """The package of a revision, written into a folder.
+
+    Raises:
+        ValueError: git knows no such revision.
+    """
+    command = ["git", "archive", "--format=tar", revision, "jaxmbd"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True)
+    if done.returncode:
+        raise ValueError(f"git archive {revision}: {done.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+class Side:
+    """A process with one of the two packages."""
+
+    def __init__(self, root: Path, case: str, work: str, steps: int, batch: int):
+        paths = [str(root), str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        command = [sys.executable, "-m", "throughput_cases.against", case, work]
+        self._process = subprocess.Popen(
+            [*command, str(steps), str(batch)],
+            env=environment,
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.facts = self._answer()
+        if not Path(self.facts["package"]).is_relative_to(root):
+            raise RuntimeError(f"{self.facts['package']} was imported instead of {root}'s")
+
+    def _answer(self) -> Any:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a side ended with status {self._process.wait()}")
+        return json.loads(line)
+
+    def ask(self, text: str) -> Any:
+        assert self._process.stdin
+        print(text, file=self._process.stdin, flush=True)
+        return self._answer()
+
+    def __enter__(self) -> Side:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def compare(old: Path, case: str, work: str, steps: int, batch: int, seconds: float) -> Pair:
+    """Time a program of both, by turns, and compare their results."""
+    what = case, work, steps, batch
+    with Side(old, *what) as a, Side(ROOT, *what) as b, tempfile.TemporaryDirectory() as scratch:
+        turns = [(a.ask(str(seconds)), b.ask(str(seconds))) for _ in range(ROUNDS)]
+        found = []
+        for side, name in ((a, "old.npz"), (b, "new.npz")):
+            path = Path(scratch) / name
+            side.ask(f"save {path}")
+            with np.load(path) as data:
+                found.append([data[key] for key in data.files])
+        gap, odd = difference(found[1], found[0])
+        return Pair(
+            case,
+            work,
+            batch,
+            steps,
+            statistics.median(x / y for x, y in turns),
+            min(x for x, _ in turns) / min(y for _, y in turns),
+            b.facts["compile"] / a.facts["compile"],
+            b.facts["flops"] / a.facts["flops"] if a.facts["flops"] else None,
+            gap,
+            odd,
+        )
+
+
+def run(
+    revision: str,
+    cases: list[str],
+    works: list[str],
+    steps: int,
+    batches: dict[str, int],
+    seconds: float,
+) -> dict[str, Any]:
+    """All cases and works; prints a line of each as it is known."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        old = package(revision, Path(folder))
+        print(f"this checkout over {revision}, one core, {ROUNDS} turns of {seconds:g} s each")
+        for case in cases:
+            for work in works:
+                n = 1 if work == FORWARD else steps
+                pair = compare(old, case, work, n, batches[work], seconds)
+                rows.append(asdict(pair))
+                print(pair.line(), flush=True)
+    return {"against": revision, "rows": rows}
+
+
+def main() -> None:
+    """One side."""
+    jax.config.update("jax_enable_x64", True)
+    import jaxmbd
+    from throughput_cases.catalogue import CASES
+
+    keep_nothing()
+    name, work, steps, batch = sys.argv[1:5]
+    case = CASES[name]
+    data = arguments(case, work, int(batch), "float64")
+    sample = function(case, work, int(steps), KERNELS)
+    jax.block_until_ready(jax.jit(lambda x: x + 1.0)(data[1]))  # JAX itself is up
+    start = time.perf_counter()
+    program = jax.jit(batchers()[ONE_CORE](sample)).lower(*data).compile()
+    seconds = time.perf_counter() - start
+    flops = explained_flops(sample, data) if work == FORWARD else None
+    facts = {"compile": seconds, "flops": flops, "package": str(Path(jaxmbd.__file__).resolve())}
+    print(json.dumps(facts), flush=True)
+    result = jax.block_until_ready(program(*data))
+    for line in sys.stdin:
+        if line.startswith("save "):
+            leaves = [np.asarray(x) for x in jax.tree_util.tree_leaves(result)]
+            np.savez(line.split(maxsplit=1)[1].strip(), *leaves)
+            print("true", flush=True)
+            continue
+        best, end = np.inf, time.perf_counter() + float(line)
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            jax.block_until_ready(program(*data))
+            best = min(best, time.perf_counter() - start)
+        print(json.dumps(best), flush=True)
+
+
+if __name__ == "__main__":
+    main()
