@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxmbd.lanes import cpu, cuda
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.lanes.launcher import EXTRA
+from jaxmbd.lanes.targets import cpu, cuda
+from jaxmbd.lanes.targets.cuda_launcher import EXTRA
 
 ERROR, STREAM, CONTEXT = 0xE0, 0x51, 0xC0
 API_WORDS, FRAME_WORDS = 24, 20

@@ -16,8 +16,8 @@ from jax import lax
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.lanes import cuda, launcher, ptx
 from jaxmbd.lanes.kernel import Kernel
+from jaxmbd.lanes.targets import cuda, cuda_launcher, ptx
 
 SIZE = 70  # three warps, the last of them not full
 TABLE = np.sin(np.arange(40.0)).reshape(8, 5)
@@ -337,8 +337,8 @@ def test_without_a_driver_it_warns_and_falls_back():
 
 
 def test_the_table_has_a_place_for_everything():
-    places = (launcher.KERNEL, launcher.FEW)
-    assert places == (0, launcher.WORDS - 1)
+    places = (cuda_launcher.KERNEL, cuda_launcher.FEW)
+    assert places == (0, cuda_launcher.WORDS - 1)
 
 
 # On a GPU

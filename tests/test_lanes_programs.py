@@ -13,7 +13,7 @@ from jax import lax
 from random_programs import grid, mode, program
 
 from jaxmbd import lanes
-from jaxmbd.lanes import straight
+from jaxmbd.lanes.codegen import pieces
 
 SIZES = (1, 7, 8, 9, 33)
 GROUP = 10  # seeds a test
@@ -133,8 +133,8 @@ def test_more_random_programs_agree(case):
 @pytest.mark.parametrize("case", [0, pytest.param(GROUP, marks=pytest.mark.slow)])
 def test_random_programs_agree_in_small_pieces(case, monkeypatch):
     """Everything is arranged, and cut where that is least convenient."""
-    monkeypatch.setattr(straight, "SHORT", 1)
-    monkeypatch.setattr(straight, "LONG", 40)
+    monkeypatch.setattr(pieces, "SHORT", 1)
+    monkeypatch.setattr(pieces, "LONG", 40)
     check(case)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes import disk
+from jaxmbd.lanes.targets import disk
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = textwrap.dedent(
@@ -22,7 +22,7 @@ PROGRAM = textwrap.dedent(
     import jax, jax.numpy as jnp, numpy as np
     jax.config.update("jax_enable_x64", True)
     from jaxmbd import lanes
-    from jaxmbd.lanes import cpu
+    from jaxmbd.lanes.targets import cpu
 
     def fn(x):
         return jnp.sin(x) @ x, jax.lax.fori_loop(0, 9, lambda i, y: y + jnp.cos(y), x)

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes import cpu, straight
-from jaxmbd.lanes.emit import Emitter
+from jaxmbd.lanes.codegen import pieces
+from jaxmbd.lanes.codegen.emit import Emitter
+from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, arrange
+from jaxmbd.lanes.codegen.spills import NEVER, Plan
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.lanes.registers import NEVER, Plan
-from jaxmbd.lanes.schedule import LOOP, STRAIGHT, arrange
+from jaxmbd.lanes.targets import cpu
 
 
 def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool], list[bool]]:
@@ -151,7 +152,7 @@ def test_an_arranged_kernel_gives_the_same_numbers(registers: int) -> None:
 
 def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product from before the loop is not computed again for the addition that takes it in."""
-    monkeypatch.setattr(straight, "SHORT", 1)
+    monkeypatch.setattr(pieces, "SHORT", 1)
 
     def run(a: jax.Array, y: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y) + a * a[::-1], y)

@@ -15,8 +15,8 @@ from throughput_cases.case import Case, Design
 from throughput_cases.work import FORWARD, GRADIENT, function
 
 from jaxmbd import lanes
-from jaxmbd.lanes import cuda
 from jaxmbd.lanes.kernel import Kernel
+from jaxmbd.lanes.targets import cuda
 
 DRAWN = 4096  # different samples; larger batches repeat them
 LANES, LAST, ONE, VMAP = "lanes", "lanes, batch last", "lanes, one design", "jax.vmap"

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import llvmlite.binding as llvm
 
-from jaxmbd.lanes import cpu
+from jaxmbd.lanes.codegen.memory import SLOT
+from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.lanes.memory import SLOT
-from jaxmbd.lanes.nodes import Unsupported
+from jaxmbd.lanes.targets import cpu
 
 
 @dataclass(frozen=True)

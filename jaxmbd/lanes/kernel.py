@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes import build, cpu, cuda, driver
-from jaxmbd.lanes.adjoint import pullback_graph
-from jaxmbd.lanes.emit import Emitter
-from jaxmbd.lanes.graph import Graph
-from jaxmbd.lanes.liveness import live_nodes
-from jaxmbd.lanes.memory import SLOT
-from jaxmbd.lanes.nodes import Unsupported
+from jaxmbd.lanes.codegen.emit import Emitter
+from jaxmbd.lanes.codegen.memory import SLOT
+from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.reverse.adjoint import pullback_graph
+from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
+from jaxmbd.lanes.trace import build
 
 VECTORS = 64
 """Vectors in a chunk of work, unless they are long."""
@@ -137,7 +138,7 @@ class Kernel:
         outs = [_row_bytes(a) for a in self.out_avals]
         self.seconds["emit"] = time.perf_counter() - start
         start = time.perf_counter()
-        compiled = cpu.target(ir, driver.table(width, scratch, grain, threads, rows, outs))
+        compiled = cpu.target(ir, cpu_driver.table(width, scratch, grain, threads, rows, outs))
         self.seconds["compile"] = time.perf_counter() - start
         return compiled
 

@@ -17,9 +17,9 @@ from jax.core import ShapedArray
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
-from jaxmbd.lanes import cuda
+from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, Key, kernel
-from jaxmbd.lanes.nodes import Unsupported, warn_once
+from jaxmbd.lanes.targets import cuda
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True

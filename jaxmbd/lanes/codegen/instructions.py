@@ -1,0 +1,238 @@
+"""One graph operation as LLVM instructions, on scalars or vectors alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jaxmbd.lanes.codegen.llvm_text import BYTES, LLVM
+from jaxmbd.lanes.ir.nodes import ALIASES, Node
+
+if TYPE_CHECKING:
+    from jaxmbd.lanes.codegen.emit import Emitter
+
+CALLS = (
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
+    "acosh", "atanh", "exp", "exp2", "expm1", "log", "log1p", "pow", "cbrt", "logistic", "erf",
+    "erfc", "erf_inv",
+)  # fmt: skip
+_FLOPS = {"add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1, "sin": 20, "cos": 20, "exp": 20}
+_INFIX = {
+    "add": ("fadd contract", "add"), "sub": ("fsub contract", "sub"),
+    "mul": ("fmul contract", "mul"),
+    "and": ("", "and"), "or": ("", "or"), "xor": ("", "xor"),
+}  # fmt: skip
+_INTRINSIC = {
+    "sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "rint": "rint",
+    "trunc": "trunc", "copysign": "copysign",
+}  # fmt: skip
+_FCMP = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+_ICMP = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+
+
+def flops(n: Node) -> int:
+    """Floating operations of a node; an elementary function counts as twenty."""
+    return _FLOPS.get(n.op, 20 if n.op in CALLS else 0)
+
+
+def emit(e: Emitter, n: Node) -> str:
+    """Write a node's instructions; the name of its value."""
+    vector = not n.uniform
+    if n.op in ALIASES:
+        return e.operand(n.args[0], vector)
+    args = [e.operand(a, vector) for a in n.args]
+    if n.op in _INFIX:
+        word = _INFIX[n.op][0 if n.dtype[0] == "f" else 1]
+        return e.text.let(f"{word} {e.type_of(n)} {args[0]}, {args[1]}")
+    if n.op in _INTRINSIC:
+        return e.text.intrinsic(_INTRINSIC[n.op], e.type_of(n), _suffix(e, n), *args)
+    if n.op in _FCMP:
+        return _compare(e, n, args)
+    if n.op in CALLS or (n.op == "rem" and n.dtype[0] == "f"):
+        return _call(e, n, args)
+    return _SPECIAL[n.op](e, n, args)
+
+
+def _suffix(e: Emitter, n: Node) -> str:
+    scalar = LLVM[n.dtype]
+    if n.uniform:
+        return {"double": "f64", "float": "f32"}.get(scalar, scalar)
+    return e.text.suffix(scalar)
+
+
+def _type(e: Emitter, dtype: str, n: Node) -> str:
+    """The LLVM type of values of `dtype` as wide as those of n."""
+    return LLVM[dtype] if n.uniform else e.text.vector(LLVM[dtype])
+
+
+def _compare(e: Emitter, n: Node, args: list[str]) -> str:
+    dtype = n.args[0].dtype
+    ty = _type(e, dtype, n)
+    if dtype[0] == "f":
+        return e.text.let(f"fcmp {_FCMP[n.op]} {ty} {args[0]}, {args[1]}")
+    sign = "u" if dtype[0] == "u" or dtype == "i1" else "s"
+    word = n.op if n.op in ("eq", "ne") else sign + _ICMP[n.op]
+    return e.text.let(f"icmp {word} {ty} {args[0]}, {args[1]}")
+
+
+def _call(e: Emitter, n: Node, args: list[str]) -> str:
+    from jaxmbd.lanes.elementary import symbol
+
+    bits = BYTES[n.dtype] * 8
+    # One width for all calls: a uniform value is computed in every lane.
+    vector = e.text.vector(LLVM[n.dtype])
+    if n.uniform and e.width > 1:
+        args = [e.text.splat(LLVM[n.dtype], a) for a in args]
+    given = ", ".join(f"{vector} {a}" for a in args)
+    if n.op in ("sin", "cos") and n.args[0] in e.both:
+        e.functions.add(("sincos", bits))
+        pair = e.pairs.get(n.args[0])
+        if pair is None:
+            ty = f"{{ {vector}, {vector} }}"
+            pair = e.text.let(f"call {ty} {symbol('sincos', bits, e.width)}({given})")
+            e.pairs[n.args[0]] = pair
+        which = 0 if n.op == "sin" else 1
+        name = e.text.let(f"extractvalue {{ {vector}, {vector} }} {pair}, {which}")
+    else:
+        e.functions.add((n.op, bits))
+        name = e.text.let(f"call {vector} {symbol(n.op, bits, e.width)}({given})")
+    if n.uniform and e.width > 1:
+        return e.text.let(f"extractelement {vector} {name}, i64 0")
+    return name
+
+
+def may_invert(n: Node) -> bool:
+    """Whether a node is a division that may become a product with a shared reciprocal.
+
+    That costs up to one more ulp, so ratios of whole numbers (the last of n steps is 1) may not.
+    """
+    if n.op != "div" or n.dtype[0] != "f" or n.args[1].constant:
+        return False
+    return not any(a.op == "convert" and a.args[0].dtype[0] != "f" for a in n.args)
+
+
+def _div(e: Emitter, n: Node, args: list[str]) -> str:
+    ty = e.type_of(n)
+    if n.dtype[0] == "f":
+        inverse = e.inverse(n.args[1], not n.uniform) if may_invert(n) else None
+        if inverse is not None:
+            return e.text.let(f"fmul contract {ty} {args[0]}, {inverse}")
+        return e.text.let(f"fdiv {ty} {args[0]}, {args[1]}")
+    return _guarded_division(e, n, args, "div", "-1")
+
+
+def _rem(e: Emitter, n: Node, args: list[str]) -> str:
+    return _guarded_division(e, n, args, "rem", args[0])
+
+
+def _guarded_division(e: Emitter, n: Node, args: list[str], word: str, at_zero: str) -> str:
+    """Integer division without traps: by zero, and of the least number by −1."""
+    t, ty = e.text, e.type_of(n)
+    mask = _type(e, "i1", n)
+    signed = n.dtype[0] == "i"
+    b = n.args[1]
+    instruction = ("s" if signed else "u") + word
+    if b.constant and b.data not in (0, -1):
+        return t.let(f"{instruction} {ty} {args[0]}, {args[1]}")
+    one, zero, minus = (e.operand(e.graph.const(k, n.dtype), not n.uniform) for k in (1, 0, -1))
+    bad = t.let(f"icmp eq {ty} {args[1]}, {zero}")
+    safe = t.let(f"select {mask} {bad}, {ty} {one}, {ty} {args[1]}")
+    if signed:
+        flip = t.let(f"icmp eq {ty} {args[1]}, {minus}")
+        safe = t.let(f"select {mask} {flip}, {ty} {one}, {ty} {safe}")
+    result = t.let(f"{instruction} {ty} {args[0]}, {safe}")
+    if signed:
+        negated = t.let(f"sub {ty} {zero}, {args[0]}") if word == "div" else zero
+        result = t.let(f"select {mask} {flip}, {ty} {negated}, {ty} {result}")
+    fallback = minus if at_zero == "-1" else at_zero
+    return t.let(f"select {mask} {bad}, {ty} {fallback}, {ty} {result}")
+
+
+def _neg(e: Emitter, n: Node, args: list[str]) -> str:
+    if n.dtype[0] == "f":
+        return e.text.let(f"fneg {e.type_of(n)} {args[0]}")
+    zero = e.operand(e.graph.const(0, n.dtype), not n.uniform)
+    return e.text.let(f"sub {e.type_of(n)} {zero}, {args[0]}")
+
+
+def _not(e: Emitter, n: Node, args: list[str]) -> str:
+    ones = e.operand(e.graph.const(-1 if n.dtype != "i1" else True, n.dtype), not n.uniform)
+    return e.text.let(f"xor {e.type_of(n)} {args[0]}, {ones}")
+
+
+def _select(e: Emitter, n: Node, args: list[str]) -> str:
+    c = n.args[0]
+    mask = "i1" if n.uniform else e.text.vector("i1")
+    ty = e.type_of(n)
+    return e.text.let(
+        f"select {mask} {e.operand(c, not n.uniform)}, {ty} {args[1]}, {ty} {args[2]}"
+    )
+
+
+def _extreme(e: Emitter, n: Node, args: list[str]) -> str:
+    """The larger or smaller; NaN where either is."""
+    t, ty, mask = e.text, e.type_of(n), _type(e, "i1", n)
+    a, b = args
+    if n.dtype[0] != "f":
+        sign = "u" if n.dtype[0] == "u" or n.dtype == "i1" else "s"
+        wins = t.let(f"icmp {sign}{'gt' if n.op == 'max' else 'lt'} {ty} {a}, {b}")
+        return t.let(f"select {mask} {wins}, {ty} {a}, {ty} {b}")
+    wins = t.let(f"fcmp {'ogt' if n.op == 'max' else 'olt'} {ty} {a}, {b}")
+    best = t.let(f"select {mask} {wins}, {ty} {a}, {ty} {b}")
+    if n.args[0].constant:
+        return best
+    nan = t.let(f"fcmp uno {ty} {a}, {a}")
+    return t.let(f"select {mask} {nan}, {ty} {a}, {ty} {best}")
+
+
+def _convert(e: Emitter, n: Node, args: list[str]) -> str:
+    source, target = n.args[0].dtype, n.dtype
+    a, b = _type(e, source, n), e.type_of(n)
+    x = args[0]
+    if source[0] == "f" and target[0] == "f":
+        return e.text.let(f"{'fpext' if target == 'f64' else 'fptrunc'} {a} {x} to {b}")
+    if source[0] == "f":
+        kind = "fptosi" if target[0] == "i" else "fptoui"
+        name = f"@llvm.{kind}.sat.{_word(b)}.{_word(a)}"
+        e.text.declared.add(f"declare {b} {name}({a})")
+        return e.text.let(f"call {b} {name}({a} {x})")
+    signed = source[0] == "i" and source != "i1"
+    if target[0] == "f":
+        return e.text.let(f"{'sitofp' if signed else 'uitofp'} {a} {x} to {b}")
+    if source == target or LLVM[source] == LLVM[target]:
+        return x
+    if BYTES[target] < BYTES[source] and source != "i1":
+        return e.text.let(f"trunc {a} {x} to {b}")
+    return e.text.let(f"{'sext' if signed else 'zext'} {a} {x} to {b}")
+
+
+def _word(ty: str) -> str:
+    """A type's name in intrinsics."""
+    if ty[0] != "<":
+        return {"double": "f64", "float": "f32"}.get(ty, ty)
+    count, scalar = ty[1:-1].split(" x ")
+    return f"v{count}{_word(scalar)}"
+
+
+def _bitcast(e: Emitter, n: Node, args: list[str]) -> str:
+    return e.text.let(f"bitcast {_type(e, n.args[0].dtype, n)} {args[0]} to {e.type_of(n)}")
+
+
+def _shift(e: Emitter, n: Node, args: list[str]) -> str:
+    """Shifts; by the width or more they give zero (or the sign)."""
+    t, ty, mask = e.text, e.type_of(n), _type(e, "i1", n)
+    bits = BYTES[n.dtype] * 8
+    last, zero = (e.operand(e.graph.const(k, n.dtype), not n.uniform) for k in (bits - 1, 0))
+    far = t.let(f"icmp ugt {ty} {args[1]}, {last}")
+    amount = t.let(f"select {mask} {far}, {ty} {last}, {ty} {args[1]}")
+    result = t.let(f"{n.op} {ty} {args[0]}, {amount}")
+    if n.op == "ashr":
+        return result
+    return t.let(f"select {mask} {far}, {ty} {zero}, {ty} {result}")
+
+
+_SPECIAL: dict[str, Callable[[Emitter, Node, list[str]], str]] = {
+    "div": _div, "rem": _rem, "neg": _neg, "not": _not, "select": _select, "min": _extreme,
+    "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift, "lshr": _shift,
+    "ashr": _shift,
+}  # fmt: skip

@@ -1,0 +1,157 @@
+"""A long straight piece of program, arranged so that registers suffice as far as they can.
+
+LLVM keeps the order that it is given, but does not look for a better one, and of a thousand values
+it stores more than it must. So long pieces are put in order here (`schedule`), with the stores and
+loads of values that have to wait (`spills`) written out; being volatile they stay in place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from jaxmbd.lanes.codegen.memory import block_start
+from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, arrange
+from jaxmbd.lanes.codegen.spills import Plan
+from jaxmbd.lanes.ir.nodes import ALIASES, Node, reads, root
+
+if TYPE_CHECKING:
+    from jaxmbd.lanes.codegen.emit import Emitter
+
+SHORT, LONG = 150, 12_000
+"""Pieces of fewer nodes are left to LLVM; longer ones are cut."""
+RESERVE = 3
+"""Registers that are left to constants and addresses."""
+SPACE = {"sin": 10, "cos": 10, "element": 2}
+"""Registers that a node takes for itself."""
+WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
+"""Types that fill vectors; masks have registers of their own."""
+
+
+def readers(nodes: Iterable[Node]) -> Counter[Node]:
+    """How many of some nodes read each node; a loop reads its carries' first and last values."""
+    found: Counter[Node] = Counter()
+    for n in nodes:
+        read = (*n.data.inits, *n.data.outs) if n.op == "loop" else reads(n)
+        found.update({root(a) for a in read})
+    return found
+
+
+def compute(e: Emitter, nodes: Sequence[Node], wanted: Sequence[Node]) -> None:
+    """Write a piece: nodes in any order that works, and what is wanted of them afterwards."""
+    for start in range(0, len(nodes), LONG):
+        Piece(e, nodes[start : start + LONG], {root(n) for n in wanted}).write()
+
+
+class Piece:
+    """One piece: its values, which are numbered, and what they need of one another.
+
+    Attributes:
+        values: nodes with a value of their own; its number is its place here.
+        merged: products that an addition takes in, and so no values.
+        users: of each node, in the piece; args: numbers of the values that each value needs.
+        kept: whether a value is needed after the piece.
+    """
+
+    def __init__(self, e: Emitter, nodes: Sequence[Node], wanted: set[Node]):
+        self.e, self.nodes = e, nodes
+        inside = readers(nodes)
+        outside = {n for n in nodes if e.readers[n] > inside[n]} | wanted
+        self.users: dict[Node, list[Node]] = {}
+        for n in nodes:
+            if n.op not in ALIASES:
+                for a in dict.fromkeys(map(root, n.args)):
+                    self.users.setdefault(a, []).append(n)
+        self.merged = self._merged(outside)
+        self.values = [n for n in nodes if n.op not in ALIASES and n not in self.merged]
+        number = {n: k for k, n in enumerate(self.values)}
+        self.args = [
+            list(dict.fromkeys(number[a] for a in self._operands(n) if a in number))
+            for n in self.values
+        ]
+        self.kept = [n in outside for n in self.values]
+
+    def _merged(self, outside: set[Node]) -> set[Node]:
+        """Products whose only use is an addition: one for each addition."""
+        here, merged = set(self.nodes), set[Node]()
+        for n in self.nodes:
+            if n.op in ("add", "sub") and n.dtype[0] == "f":
+                for a in map(root, n.args):
+                    alone = a in here and a not in outside and len(self.users[a]) == 1
+                    if a.op == "mul" and alone and n.args[0] is not n.args[1]:
+                        merged.add(a)
+                        break
+        return merged
+
+    def _operands(self, n: Node) -> list[Node]:
+        out: list[Node] = []
+        for a in map(root, n.args):
+            out.extend(map(root, a.args) if a in self.merged else (a,))
+        return out
+
+    def write(self) -> None:
+        """Write the piece."""
+        free = [self._free(n) for n in self.values]
+        args = [[a for a in needs if not free[a]] for needs in self.args]
+        kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
+        extra = [SPACE.get(n.op, 0) for n in self.values]
+        region = self.nodes[0].region
+        least = LOOP if region is not None and region.depth > 1 else STRAIGHT
+        order = self._gathered(arrange(self.args, self.kept, free, least))
+        plan = Plan(order, args, kept, extra, self.e.registers - RESERVE)
+        for step in plan.steps:
+            for value, slot in step.stores:
+                self._store(self.values[value], slot)
+            for value, slot in step.loads:
+                self._load(self.values[value], slot)
+            if step.node is not None:
+                self._compute(self.values[step.node])
+        self._refer(self.nodes)
+
+    def _free(self, n: Node) -> bool:
+        """Whether a value is left to LLVM."""
+        return n.uniform or n.dtype not in WORDS or n in self.e.inverted
+
+    def _gathered(self, order: Sequence[int]) -> list[int]:
+        """The order with what is computed together put together."""
+        groups: dict[object, list[int]] = {}
+        keys: dict[int, object] = {}
+        for k, n in enumerate(self.values):
+            key: object = None
+            if n.op in ("sin", "cos") and n.args[0] in self.e.both:
+                key = n.args[0]
+            elif n.op == "element" and n.data[0].size >= self.e.width:
+                key = (n.data[0], block_start(n, self.e.width))
+            if key is not None:
+                keys[k] = key
+                groups.setdefault(key, []).append(k)
+        out: dict[int, None] = {}
+        for k in order:
+            out.update(dict.fromkeys([k, *groups.get(keys.get(k), ())]))
+        return list(out)
+
+    def _compute(self, n: Node) -> None:
+        for a in n.args:
+            r = root(a)
+            if r in self.merged:
+                self._refer(r.args)
+                self.e.compute(r)
+        self._refer(n.args)
+        self.e.compute(n)
+
+    def _refer(self, nodes: Sequence[Node]) -> None:
+        """Let aliases go by the present names of what they stand for."""
+        for n in nodes:
+            if n.op in ALIASES:
+                name = self.e.operand(root(n), not n.uniform)
+                if self.e.names.get((n, not n.uniform)) != name:
+                    self.e.define(n, name)
+
+    def _store(self, n: Node, slot: int) -> None:
+        place, ty = self.e.place_to_wait(slot, n.dtype), self.e.type_of(n)
+        self.e.text.line(f"store volatile {ty} {self.e.operand(n, True)}, ptr {place}")
+
+    def _load(self, n: Node, slot: int) -> None:
+        place, ty = self.e.place_to_wait(slot, n.dtype), self.e.type_of(n)
+        self.e.names[n, True] = self.e.text.let(f"load volatile {ty}, ptr {place}")

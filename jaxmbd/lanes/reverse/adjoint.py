@@ -1,0 +1,368 @@
+"""Reverse mode on the graph: a sweep back over its nodes, loops walked back over kept carries.
+
+A loop keeps its carries at the start of each pass; its adjoint runs the passes from last to first,
+traces the body anew from the carries that were kept and sweeps back over it. Long loops are two
+nested ones (see `trace.rules.control`), so what is kept grows like the square root of their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.lanes.ir.graph import Graph, Recall
+from jaxmbd.lanes.ir.nodes import Buffer, Loop, Node, Region, Unsupported
+from jaxmbd.lanes.reverse.partials import PARTIALS
+from jaxmbd.lanes.trace.arrays import (
+    Stacked,
+    Value,
+    empty,
+    from_buffer,
+    rows_of,
+    scalars,
+    short_dtype,
+)
+from jaxmbd.lanes.trace.build import input_values, output
+from jaxmbd.lanes.trace.registry import evaluate_closed
+from jaxmbd.lanes.trace.rules.derivatives import Custom, derivative_jaxpr
+
+
+def pullback_graph(
+    closed: Any, batched: Sequence[bool], wanted: Sequence[bool], given: Sequence[bool]
+) -> Graph:
+    """The graph of ``x, ȳ ↦ x̄``: cotangents of the arguments `wanted` from the results `given`."""
+    g = Graph()
+    g.differentiable = True
+    mask = g.new_bit()
+    args = input_values(g, closed.in_avals, batched, [mask if w else 0 for w in wanted])
+    outs = evaluate_closed(g, closed, args)
+    sweep = Sweep(g, mask)
+    position = len(args)
+    for out, aval, is_given in zip(outs, closed.out_avals, given, strict=True):
+        if is_given:
+            size = int(np.prod(aval.shape))
+            buffer = Buffer("input", short_dtype(aval.dtype), size, position)
+            load = rows_of if isinstance(out, Stacked) else from_buffer
+            sweep.seed(out, load(g, buffer, aval.shape))
+            position += 1
+    sweep.run(g.base)
+    sweep.run(g.prologue)
+    chosen = [k for k, w in enumerate(wanted) if w]
+    for j, k in enumerate(chosen):
+        output(g, j, short_dtype(closed.in_avals[k].dtype), sweep.gradient(args[k], k))
+    return g
+
+
+def inner_pullback(
+    g: Graph, closed: Any, args: Sequence[Value], pullback: Any, cotangents: Sequence[Value]
+) -> list[Value]:
+    """The same inside a graph that is being built: a derivative within a function."""
+    wanted, given = pullback
+    before, g.differentiable = g.differentiable, True
+    mask, region = g.new_bit(), g.region
+    first = len(region.nodes)
+    marked, leaves = [], []
+    for x, w in zip(args, wanted, strict=True):
+        x = scalars(g, x).copy() if w else x
+        if w:
+            for place in np.ndindex(*x.shape):
+                n = x[place]
+                x[place] = Node("mark", (n,), n.dtype, region, n.uniform, mask)
+            leaves += list(x.reshape(-1))
+            region.nodes.extend(x.reshape(-1))
+        marked.append(x)
+    outs = evaluate_closed(g, closed, marked)
+    sweep = Sweep(g, mask, leaves)
+    seeds = iter(cotangents)
+    for out, is_given in zip(outs, given, strict=True):
+        if is_given:
+            sweep.seed(out, next(seeds))
+    sweep.run(region, first)
+    g.differentiable = before
+    return [sweep.gradient(x, -1) for x, w in zip(marked, wanted, strict=True) if w]
+
+
+class Sweep:
+    """Cotangents of nodes while they are swept in reverse order.
+
+    Attributes:
+        mask: bits of `Node.deps` that mark what is differentiated.
+        cotangents: of nodes that were not yet reached.
+        buffers: cotangents of memory.
+    """
+
+    def __init__(
+        self,
+        g: Graph,
+        mask: int,
+        leaves: Iterable[Node] = (),
+        buffers: dict[Buffer, Buffer] | None = None,
+    ):
+        self.g, self.mask, self.leaves = g, mask, set(leaves)
+        self.cotangents: dict[Node, Node] = {}
+        self.buffers: dict[Buffer, Buffer] = {} if buffers is None else buffers
+        self._results: dict[Loop, dict[int, Node]] = {}
+        self._calls: dict[Custom, dict[int, Node]] = {}
+
+    def inner(self, leaves: Iterable[Node], mask: int | None = None) -> Sweep:
+        """A sweep over a part of the program, with the same memory."""
+        return Sweep(self.g, self.mask if mask is None else mask, leaves, self.buffers)
+
+    # Cotangents
+
+    def add(self, node: Node, ct: Node | None) -> None:
+        """Add to a node's cotangent."""
+        if ct is None or not node.deps & self.mask or node.dtype[0] != "f":
+            return
+        if ct.constant and ct.data == 0:
+            return
+        known = self.cotangents.get(node)
+        self.cotangents[node] = ct if known is None else self.g.op("add", known, ct)
+
+    def seed(self, out: Value, ct: Value) -> None:
+        """Give the cotangent of a result."""
+        g = self.g
+        if isinstance(out, np.ndarray) and isinstance(ct, np.ndarray):
+            for n, c in zip(out.reshape(-1), ct.reshape(-1), strict=True):
+                self.add(n, c)
+            return
+
+        def row(value: Value, index: Node) -> Any:
+            if isinstance(value, Stacked):
+                return value.at(g, index).reshape(-1)
+            return np.asarray(value[index.data], object).reshape(-1)
+
+        start = 0
+        for length in [n for n, _ in out.pieces] if isinstance(out, Stacked) else [1] * len(out):
+            if length == 1:
+                at = g.const(start, "i64")
+                for n, c in zip(row(out, at), row(ct, at), strict=True):
+                    self.add(n, c)
+            else:
+                self._seed_rows(
+                    length, start, lambda at: zip(row(out, at), row(ct, at), strict=True)
+                )
+            start += length
+
+    def _seed_rows(self, length: int, start: int, pairs: Any) -> None:
+        g = self.g
+        loop = g.open_loop(length, [], _no_trace)
+        inner = self.inner(())
+        for n, c in pairs(g.op("add", loop.counter, g.const(start, "i64"))):
+            inner.add(n, c)
+        inner.run(loop.body)
+        self._close(loop, [], inner)
+
+    def gradient(self, x: Value, position: int) -> Value:
+        """The cotangents of the argument at a position."""
+        g = self.g
+        if isinstance(x, np.ndarray):
+            out, nodes = empty(x.shape), scalars(g, x)
+            for place in np.ndindex(*x.shape):
+                n = nodes[place]
+                out[place] = self.cotangents.get(n, g.const(0.0, n.dtype))
+            return out
+        for source, target in self.buffers.items():
+            if source.kind == "input" and source.position == position:
+                return rows_of(g, target, x.shape)
+        zero = g.const(0.0, x.dtype)
+        return Stacked(
+            x.shape, x.dtype, [(x.shape[0], lambda i: np.full(x.shape[1:], zero, object))]
+        )
+
+    def memory(self, buffer: Buffer) -> Buffer:
+        """The cotangents of a buffer, cleared where the buffer begins."""
+        found = self.buffers.get(buffer)
+        if found is None:
+            region = buffer.region or self.g.base
+            found = Buffer("scratch", buffer.dtype, buffer.size, region=region)
+            region.nodes.append(Node("clear", (), buffer.dtype, region, False, 0, (found,)))
+            self.buffers[buffer] = found
+        return found
+
+    # The sweep
+
+    def run(self, region: Region, first: int = 0, last: int | None = None) -> None:
+        """Sweep the nodes of a region (from `first` to before `last`), last to first."""
+        for n in reversed(region.nodes[first:last]):
+            self._visit(n)
+        while True:  # what tracing a body anew has added outside it
+            late = [
+                n for n in self.cotangents
+                if n.region is region and n not in self.leaves and n.op not in ("element", "param")
+            ]  # fmt: skip
+            if last is not None or not late:
+                return
+            places = {n: k for k, n in enumerate(region.nodes)}
+            for n in sorted(late, key=places.__getitem__, reverse=True):
+                self._visit(n)
+
+    def _visit(self, n: Node) -> None:
+        if n in self.leaves or n.op in ("element", "param"):
+            return
+        if n.op in ("loop", "recall"):
+            self._loop(n)
+        elif n.op == "store":
+            if n.data[0] in self.buffers and n.args[1].deps & self.mask:
+                target = self.buffers[n.data[0]]
+                self.add(n.args[1], self.g.load(target, n.args[0], n.data[1]))
+        elif n.op == "custom":
+            self._custom(n)
+        else:
+            ct = self.cotangents.pop(n, None)
+            if ct is None:
+                return
+            if n.op == "result":
+                self._results.setdefault(n.args[0].data, {})[n.data] = ct
+            elif n.op == "recalled":
+                self._results.setdefault(n.data[0].data, {})[n.data[1]] = ct
+            elif n.op == "load":
+                buffer, offset = n.data
+                if buffer.kind != "const":
+                    data = (self.memory(buffer), offset)
+                    self.g.effect("accumulate", (n.args[0], ct), n.dtype, data)
+            else:
+                rule = PARTIALS.get(n.op)
+                if rule is None:
+                    raise Unsupported(f"reverse mode through '{n.op}'")
+                for arg, part in rule(self.g, n, ct):
+                    self.add(arg, part)
+
+    # Loops
+
+    def _loop(self, node: Node) -> None:
+        loop: Loop = node.data
+        seeds = self._results.pop(loop, {})
+        if not seeds and not self._writes(loop.body):
+            return
+        if loop.count is None:
+            raise Unsupported("reverse mode through a while_loop, whose passes are not counted")
+        g, before = self.g, (self.g.replay, self.g.recall)
+        back = g.open_loop(loop.count, [], _no_trace)
+        index = g.op("sub", g.const(loop.count - 1, "i64"), back.counter)
+        place = index if loop.origin is None else g.op("add", loop.origin, index)
+        carries = [
+            g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
+        ]
+        # A recalled loop's own inner loops have kept one run only: they run again.
+        kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None
+        g.replay, g.recall = back.body, kept
+        first = len(back.body.nodes)
+        outs, writes = loop.trace(index, carries)
+        g.replay, g.recall = before
+        inner = self.inner(carries)
+        moving = [k for k, p in enumerate(loop.params) if p.dtype[0] == "f" and p.deps & self.mask]
+        for k in moving:
+            start = seeds.get(k, g.const(0.0, loop.params[k].dtype))
+            inner.add(outs[k], g.carry(back, start))
+        for buffer, place, offset, value in writes:
+            if buffer in self.buffers and value.dtype[0] == "f":
+                inner.add(value, g.load(self.buffers[buffer], place, offset))
+        inner.run(back.body, first)
+        news = [
+            inner.cotangents.pop(carries[k], g.const(0.0, loop.params[k].dtype)) for k in moving
+        ]
+        results = self._close(back, news, inner)
+        for k, ct in zip(moving, results, strict=True):
+            self.add(loop.inits[k], ct)
+
+    def _writes(self, region: Region) -> bool:
+        """Whether a loop's body writes to memory whose cotangent is known."""
+        return any(
+            (n.op == "store" and n.data[0] in self.buffers)
+            or (n.op == "loop" and self._writes(n.data.body))
+            for n in region.nodes
+        )
+
+    def _close(self, loop: Loop, outs: list[Node], inner: Sweep) -> list[Node]:
+        """End an adjoint loop: what it found for nodes outside is summed over the passes."""
+        g, outer = self.g, []
+        outs = list(outs)
+        count = len(outs)
+        for node, ct in inner.cotangents.items():
+            if node.region is loop.body:
+                continue
+            total = g.carry(loop, g.const(0.0, node.dtype))
+            outs.append(g.op("add", total, ct))
+            outer.append(node)
+        results = g.close_loop(loop, outs)
+        for node, ct in zip(outer, results[count:], strict=True):
+            self.add(node, ct)
+        return results[:count]
+
+    # Functions with rules of their own
+
+    def _custom(self, n: Node) -> None:
+        call, k = n.data
+        ct = self.cotangents.pop(n, None)
+        if ct is not None:
+            self._calls.setdefault(call, {})[k] = ct
+        if k == call.first and call in self._calls:
+            getattr(self, f"_{call.kind}")(call, self._calls.pop(call))
+
+    def _pairs(self, call: Custom, cts: dict[int, Node]) -> list[np.ndarray]:
+        """Cotangents of the floating results, as arrays."""
+        arrays, k = [], 0
+        for x, floating in zip(call.outs, call.float_outs, strict=True):
+            y = empty(x.shape)
+            for place in np.ndindex(*x.shape):
+                zero = self.g.const(0.0, x[place].dtype) if floating else None
+                y[place] = cts.get(k, zero)
+                k += 1
+            if floating:
+                arrays.append(y)
+        return arrays
+
+    def _jvp(self, call: Custom, cts: dict[int, Node]) -> None:
+        """The rule's tangent map, swept back from its results to its tangents."""
+        g = self.g
+        bit = g.new_bit()
+        tangents, holders = [], []
+        for x in call.float_args:
+            t = empty(x.shape)
+            for place in np.ndindex(*x.shape):
+                n = x[place]
+                active = n.deps & self.mask
+                t[place] = g.placeholder(n.dtype, bit) if active else g.const(0.0, n.dtype)
+                if active:
+                    holders.append((t[place], n))
+            tangents.append(t)
+        first = len(g.region.nodes)
+        outs = evaluate_closed(g, derivative_jaxpr(call), [*call.args, *tangents])
+        inner = self.inner([t for t, _ in holders], bit)
+        for out, ct in zip(outs, self._pairs(call, cts), strict=True):
+            inner.seed(out, ct)
+        inner.run(g.region, first)
+        for t, n in holders:
+            self.add(n, inner.cotangents.get(t))
+
+    def _vjp(self, call: Custom, cts: dict[int, Node]) -> None:
+        """The rule itself."""
+        arrays = self._pairs(call, cts)
+        back = evaluate_closed(self.g, derivative_jaxpr(call), [*call.args, *arrays])
+        for x, c in zip(call.float_args, back, strict=True):
+            self.seed(x, c)
+
+    def _guard(self, call: Custom, cts: dict[int, Node]) -> None:
+        """The call's own nodes, swept with cotangents that are zero where it failed."""
+        g = self.g
+        ok = g.const(True, "i1")
+        for x in call.outs:
+            for n in x.reshape(-1):
+                if n.dtype[0] == "f":
+                    finite = g.op("lt", g.op("abs", n), g.const(float("inf"), n.dtype))
+                    ok = g.op("and", ok, finite)
+        inner = self.inner(self.leaves)
+        flat = [n for x in call.outs for n in x.reshape(-1)]
+        for k, ct in cts.items():
+            inner.add(flat[k], g.op("select", ok, ct, g.const(0.0, ct.dtype)))
+        assert call.span is not None
+        inner.run(*call.span)
+        for n, ct in inner.cotangents.items():
+            self.add(n, g.op("select", ok, ct, g.const(0.0, ct.dtype)))
+
+
+def _no_trace(index: Node, carries: list[Node]) -> Any:
+    raise AssertionError("an adjoint loop is not differentiated again on the graph")

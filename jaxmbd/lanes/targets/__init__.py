@@ -1,0 +1,1 @@
+"""From LLVM IR to code that XLA calls: host processors and NVIDIA GPUs."""

@@ -1,0 +1,166 @@
+"""Compiling for the host: LLVM IR to machine code in memory, and an FFI target to call it by."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import threading
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import llvmlite.binding as llvm
+
+from jaxmbd.lanes.targets import cpu_driver, disk
+
+_LOCK = threading.RLock()
+_ENGINES: list[Any] = []  # compiled code must outlive every XLA program that calls it
+_TARGETS: dict[str, Compiled] = {}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel that XLA can call.
+
+    Attributes:
+        name: of its FFI target.
+        cached: whether its machine code came from the disk.
+    """
+
+    name: str
+    cached: bool
+
+
+@cache
+def machine() -> Any:
+    """LLVM's target machine for this host."""
+    return _new_machine()
+
+
+def _new_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    words = features.flatten() + (",-prefer-256-bit" if features.get("avx512f") else "")
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=words, opt=2)
+
+
+@cache
+def vector_bits() -> int:
+    """Bits of the host's widest vectors: AVX-512, AVX, or 128 (SSE2, NEON)."""
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512dq"):
+        return 512
+    return 256 if features.get("avx") else 128
+
+
+@cache
+def vector_registers() -> int:
+    """How many of them the host has: AVX-512 and ARM 32, other x86 16."""
+    arm = llvm.get_default_triple().startswith(("aarch64", "arm64"))
+    return 32 if arm or vector_bits() == 512 else 16
+
+
+def target(ir: str, table: list[int]) -> Compiled:
+    """The FFI target of a kernel, compiled where it is new."""
+    text = ir + cpu_driver.handler(table)
+    key = hashlib.sha256("\n".join((text, llvm.get_host_cpu_name(), _versions())).encode())
+    name = f"lanes_{key.hexdigest()[:32]}"
+    with _LOCK:
+        known = _TARGETS.get(name)
+        if known is None:
+            address, cached = _load(name, text, "handler")
+            jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
+            known = _TARGETS[name] = Compiled(name, cached)
+        return known
+
+
+def _versions() -> str:
+    import llvmlite
+
+    return (
+        f"{llvmlite.__version__} {llvm.llvm_version_info} {llvm.get_host_cpu_features().flatten()}"
+    )
+
+
+def function(ir: str, name: str) -> int:
+    """The address of a function of a module, for calls by `ctypes`."""
+    with _LOCK:
+        key = hashlib.sha256((ir + _versions()).encode()).hexdigest()[:32]
+        return _load(key, ir, name)[0]
+
+
+def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
+    _drive()
+    code = disk.read(key)
+    cached = code is not None
+    engine = _link(code) if code is not None else None
+    if engine is None:
+        code, cached = compile_object(ir), False
+        engine = _link(code)
+        assert engine is not None
+        disk.write(key, code)
+    address = engine.get_function_address(name)
+    _ENGINES.append(engine)
+    return address, cached
+
+
+def compile_object(ir: str) -> bytes:
+    """Optimise a module lightly and give its object file."""
+    module = llvm.parse_assembly(ir)
+    module.verify()
+    optimise(module, machine())
+    return machine().emit_object(module)
+
+
+def optimise(module: Any, target_machine: Any) -> None:
+    """Inline the elementary functions and merge what they share: the graph did the rest."""
+    builder = llvm.create_pass_builder(
+        target_machine, llvm.create_pipeline_tuning_options(speed_level=1)
+    )
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_dead_code_elimination_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+
+
+def _link(code: bytes) -> Any:
+    try:
+        # The engine takes the target machine over: it needs one of its own.
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+    except RuntimeError:
+        return None
+    return engine
+
+
+@cache
+def _drive() -> None:
+    """Compile the driver once a process and let kernels find it by name."""
+    engine = _link(compile_object(cpu_driver.module(abi_minor())))
+    _ENGINES.append(engine)
+    llvm.add_symbol("lanes_drive", engine.get_function_address("lanes_drive"))
+
+
+def abi_minor() -> int:
+    """The minor version of XLA's FFI that this jaxlib was built with."""
+    header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+    try:
+        found = re.search(r"#define XLA_FFI_API_MINOR (\d+)", header.read_text())
+    except OSError:
+        found = None
+    return int(found.group(1)) if found else 1
+
+
+def capsule(address: int) -> Any:
+    """An address as `jax.ffi.register_ffi_target` takes it."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return make(address, None, None)

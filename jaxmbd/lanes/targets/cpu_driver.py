@@ -1,0 +1,282 @@
+"""The native side of a call: from XLA's call frame to chunks of vectors on all cores.
+
+A kernel's FFI handler calls ``lanes_drive(frame, kernel, table)``. The batch is cut into chunks
+that the calling thread and tasks on XLA's own thread pool take one by one; the last few samples,
+that fill no vector, are copied to a padded block. Nothing here touches Python. Structure offsets
+are those of XLA's FFI C API, major version 0 (``jax.ffi.include_dir()``), which only grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxmbd.lanes.targets import ffi
+from jaxmbd.lanes.targets.cpu_partial_vector import TAIL
+
+WIDTH, INPUTS, OUTPUTS, SCRATCH, GRAIN, THREADS, ROWS = range(7)
+"""Places in a kernel's table (i64 each); from `ROWS` on the bytes of a row of each argument (zero
+where it has no batch), then of each result."""
+
+
+def table(
+    width: int, scratch: int, grain: int, threads: int, ins: Sequence[int], outs: Sequence[int]
+) -> list[int]:
+    """A kernel's table."""
+    return [width, len(ins), len(outs), scratch, grain, threads, *ins, *outs]
+
+
+def handler(numbers: Sequence[int]) -> str:
+    """LLVM IR of a kernel's table and FFI handler."""
+    values = ", ".join(f"i64 {x}" for x in numbers)
+    return f"""
+@table = private constant [{len(numbers)} x i64] [{values}]
+declare ptr @lanes_drive(ptr, ptr, ptr)
+define ptr @handler(ptr %frame) {{
+  %r = call ptr @lanes_drive(ptr %frame, ptr @kernel, ptr @table)
+  ret ptr %r
+}}"""
+
+
+# A job, in 8-byte words: what the tasks of one call share.
+JOB = dict(
+    kernel=0, table=1, next=2, done=3, holders=4, chunks=5, full=6, tail=7, batch=8, pointers=9
+)
+
+_MAIN = """
+define ptr @lanes_drive(ptr %frame, ptr %kernel, ptr %table) {
+entry:
+CALL_FRAME
+  %first = load ptr, ptr %rets
+  %dims.p = getelementptr i8, ptr %first, i64 40
+  %dims = load ptr, ptr %dims.p
+  %batch = load i64, ptr %dims
+  %some = icmp sgt i64 %batch, 0
+  br i1 %some, label %prepare, label %nothing
+nothing:
+  ret ptr null
+prepare:
+  %width = load i64, ptr %table
+  %ins.p = getelementptr i64, ptr %table, i64 1
+  %ins = load i64, ptr %ins.p
+  %outs.p = getelementptr i64, ptr %table, i64 2
+  %outs = load i64, ptr %outs.p
+  %grain.p = getelementptr i64, ptr %table, i64 4
+  %grain = load i64, ptr %grain.p
+  %threads.p = getelementptr i64, ptr %table, i64 5
+  %threads = load i64, ptr %threads.p
+  %buffers = add i64 %ins, %outs
+  %words = add i64 %buffers, 9
+  %bytes = mul i64 %words, 8
+  %job = call ptr @malloc(i64 %bytes)
+  %full = sdiv i64 %batch, %width
+  %whole = mul i64 %full, %width
+  %tail = sub i64 %batch, %whole
+  %g1 = sub i64 %grain, 1
+  %up = add i64 %full, %g1
+  %even = sdiv i64 %up, %grain
+  %odd = icmp sgt i64 %tail, 0
+  %odd.i = zext i1 %odd to i64
+  %chunks = add i64 %even, %odd.i
+  store ptr %kernel, ptr %job
+STORES
+  br label %pointers
+pointers:
+  %k = phi i64 [0, %prepare], [%k.next, %kept]
+  %more = icmp slt i64 %k, %buffers
+  br i1 %more, label %pointer, label %count
+pointer:
+  %is.in = icmp slt i64 %k, %ins
+  %rk = sub i64 %k, %ins
+  %list = select i1 %is.in, ptr %args, ptr %rets
+  %lk = select i1 %is.in, i64 %k, i64 %rk
+  %entry.p = getelementptr ptr, ptr %list, i64 %lk
+  %buffer = load ptr, ptr %entry.p
+  %memory.p = getelementptr i8, ptr %buffer, i64 24
+  %memory = load ptr, ptr %memory.p
+  %place = add i64 %k, 9
+  %slot = getelementptr i64, ptr %job, i64 %place
+  store ptr %memory, ptr %slot
+  br label %kept
+kept:
+  %k.next = add i64 %k, 1
+  br label %pointers
+count:
+  %n.p = alloca i64
+  store i64 1, ptr %n.p
+  %several = icmp sgt i64 %chunks, 1
+  br i1 %several, label %ask, label %share
+ask:
+  %query = alloca [4 x i64]
+  store i64 32, ptr %query
+  %q1 = getelementptr i64, ptr %query, i64 1
+  store ptr null, ptr %q1
+  %q2 = getelementptr i64, ptr %query, i64 2
+  store ptr %ctx, ptr %q2
+  %q3 = getelementptr i64, ptr %query, i64 3
+  store ptr %n.p, ptr %q3
+  %ask.p = getelementptr i8, ptr %api, i64 144
+  %ask.f = load ptr, ptr %ask.p
+  %ask.e = call ptr %ask.f(ptr %query)
+  %ask.ok = icmp eq ptr %ask.e, null
+  br i1 %ask.ok, label %share, label %refused
+refused:
+  call void @lanes_forget(ptr %api, ptr %ask.e)
+  store i64 1, ptr %n.p
+  br label %share
+share:
+  %n = load i64, ptr %n.p
+  %limited = icmp sgt i64 %threads, 0
+  %n.small = call i64 @lanes_min(i64 %n, i64 %threads)
+  %n.used = select i1 %limited, i64 %n.small, i64 %n
+  %n.most = call i64 @lanes_min(i64 %n.used, i64 %chunks)
+  %helpers = sub i64 %n.most, 1
+  %holders.p = getelementptr i64, ptr %job, i64 4
+  store atomic i64 %n.most, ptr %holders.p seq_cst, align 8
+  br label %schedule
+schedule:
+  %h = phi i64 [0, %share], [%h.next, %scheduled]
+  %h.more = icmp slt i64 %h, %helpers
+  br i1 %h.more, label %one, label %work
+one:
+  %task = alloca [5 x i64]
+  store i64 40, ptr %task
+  %t1 = getelementptr i64, ptr %task, i64 1
+  store ptr null, ptr %t1
+  %t2 = getelementptr i64, ptr %task, i64 2
+  store ptr %ctx, ptr %t2
+  %t3 = getelementptr i64, ptr %task, i64 3
+  store ptr @lanes_task, ptr %t3
+  %t4 = getelementptr i64, ptr %task, i64 4
+  store ptr %job, ptr %t4
+  %schedule.p = getelementptr i8, ptr %api, i64 136
+  %schedule.f = load ptr, ptr %schedule.p
+  %schedule.e = call ptr %schedule.f(ptr %task)
+  %schedule.ok = icmp eq ptr %schedule.e, null
+  br i1 %schedule.ok, label %scheduled, label %alone
+alone:
+  call void @lanes_forget(ptr %api, ptr %schedule.e)
+  call void @lanes_release(ptr %job)
+  br label %scheduled
+scheduled:
+  %h.next = add i64 %h, 1
+  br label %schedule
+work:
+  call void @lanes_work(ptr %job)
+  %done.p = getelementptr i64, ptr %job, i64 3
+  br label %wait
+wait:
+  %done = load atomic i64, ptr %done.p seq_cst, align 8
+  %all = icmp sge i64 %done, %chunks
+  br i1 %all, label %finish, label %spin
+spin:
+  %ignored = call i32 @sched_yield()
+  br label %wait
+finish:
+  call void @lanes_release(ptr %job)
+  ret ptr null
+}
+"""
+
+_WORK = """
+define internal i64 @lanes_min(i64 %a, i64 %b) {
+  %c = icmp slt i64 %a, %b
+  %m = select i1 %c, i64 %a, i64 %b
+  ret i64 %m
+}
+define internal void @lanes_release(ptr %job) {
+  %p = getelementptr i64, ptr %job, i64 4
+  %before = atomicrmw sub ptr %p, i64 1 seq_cst
+  %last = icmp eq i64 %before, 1
+  br i1 %last, label %free, label %end
+free:
+  call void @free(ptr %job)
+  ret void
+end:
+  ret void
+}
+define internal void @lanes_task(ptr %job) {
+  call void @lanes_work(ptr %job)
+  call void @lanes_release(ptr %job)
+  ret void
+}
+define internal void @lanes_work(ptr %job) {
+entry:
+  %kernel = load ptr, ptr %job
+LOADS
+  %ins.p = getelementptr i64, ptr %table, i64 1
+  %ins = load i64, ptr %ins.p
+  %size.p = getelementptr i64, ptr %table, i64 3
+  %size = load i64, ptr %size.p
+  %grain.p = getelementptr i64, ptr %table, i64 4
+  %grain = load i64, ptr %grain.p
+  %inputs = getelementptr i64, ptr %job, i64 9
+  %outputs = getelementptr i64, ptr %inputs, i64 %ins
+  %next.p = getelementptr i64, ptr %job, i64 2
+  %done.p = getelementptr i64, ptr %job, i64 3
+  br label %take
+take:
+  %scratch = phi ptr [null, %entry], [%memory, %after]
+  %c = atomicrmw add ptr %next.p, i64 1 seq_cst
+  %more = icmp slt i64 %c, %chunks
+  br i1 %more, label %allocate, label %end
+allocate:
+  %needs = icmp sgt i64 %size, 0
+  %has = icmp ne ptr %scratch, null
+  %no = xor i1 %has, true
+  %fresh = and i1 %needs, %no
+  br i1 %fresh, label %get, label %choose
+get:
+  %new = call ptr @aligned_alloc(i64 64, i64 %size)
+  br label %choose
+choose:
+  %memory = phi ptr [%scratch, %allocate], [%new, %get]
+  %first = mul i64 %c, %grain
+  %is.tail = icmp sge i64 %first, %full
+  br i1 %is.tail, label %rest, label %vectors
+vectors:
+  %end0 = add i64 %first, %grain
+  %last = call i64 @lanes_min(i64 %end0, i64 %full)
+  call void %kernel(ptr %inputs, ptr %outputs, i64 %first, i64 %last, ptr %memory)
+  br label %after
+rest:
+  call void @lanes_tail(ptr %job, ptr %memory)
+  br label %after
+after:
+  %d = atomicrmw add ptr %done.p, i64 1 seq_cst
+  br label %take
+end:
+  call void @free(ptr %scratch)
+  ret void
+}
+"""
+
+_DECLARATIONS = """
+declare ptr @malloc(i64)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare ptr @memcpy(ptr, ptr, i64)
+declare i32 @sched_yield()
+"""
+
+
+def module(abi_minor: int) -> str:
+    """LLVM IR of ``lanes_drive`` and what it calls."""
+    stores = dict(
+        table="ptr %table", next="i64 0", done="i64 0", chunks="i64 %chunks",
+        full="i64 %full", tail="i64 %tail", batch="i64 %batch",
+    )  # fmt: skip
+    lines = [
+        f"  %s.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
+        f"  store {value}, ptr %s.{name}"
+        for name, value in stores.items()
+    ]
+    loads = [
+        f"  %l.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
+        f"  %{name} = load {'ptr' if name == 'table' else 'i64'}, ptr %l.{name}"
+        for name in ("table", "chunks", "full", "tail", "batch")
+    ]
+    main = _MAIN.replace("STORES", "\n".join(lines)).replace(
+        "CALL_FRAME", ffi.call_frame(abi_minor)
+    )
+    work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, TAIL))
+    return "\n".join([_DECLARATIONS, ffi.FORGET, main, work, tail])

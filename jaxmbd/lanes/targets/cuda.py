@@ -1,0 +1,248 @@
+"""Kernels on NVIDIA GPUs: loading their code into the driver, and FFI targets that launch it.
+
+Only the driver is needed (libcuda, version 12 or newer); where ptxas is at hand it assembles the
+code, else the driver does. One kernel handle serves all GPUs of the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax
+
+from jaxmbd.lanes.codegen.memory import SLOT, WARP
+from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.targets import cpu, cuda_launcher, ptx
+
+SCRATCH_SHARE = 8
+"""Scratch takes at most so small a share of a GPU's memory: 1/8."""
+# From cuda.h: attributes of devices (CUdevice_attribute) and functions (CUfunction_attribute).
+_PROCESSORS, _MAJOR, _MINOR = 16, 75, 76
+_LOCAL_BYTES, _REGISTERS = 3, 4
+
+_LOCK = threading.RLock()
+_TARGETS: dict[str, Compiled] = {}
+
+
+class Unavailable(Unsupported):
+    """There is no GPU, driver or code for one; the message says which."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel that XLA can launch.
+
+    Attributes:
+        name: of its FFI target.
+        registers: of a thread.
+        local: bytes of local memory of a thread (spilled registers).
+        scratch: bytes of scratch of a sample.
+    """
+
+    name: str
+    registers: int
+    local: int
+    scratch: int
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The GPUs that the driver shows.
+
+    Attributes:
+        arch: the target that all of them run.
+        alike: whether they are of one compute capability.
+        processors: multiprocessors of the first.
+        memory: of the smallest [bytes].
+    """
+
+    arch: str
+    alike: bool
+    processors: int
+    memory: int
+
+
+@cache
+def library() -> Any:
+    """NVIDIA's driver library, initialised.
+
+    Raises:
+        Unavailable: there is none, it finds no GPU, or it is older than CUDA 12.
+    """
+    try:
+        lib = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        raise Unavailable(f"NVIDIA's driver library does not load: {error}") from None
+    code = lib.cuInit(0)
+    if code:
+        raise Unavailable(f"NVIDIA's driver does not start: CUDA error {code}")
+    if not hasattr(lib, "cuLibraryLoadData"):
+        raise Unavailable("NVIDIA's driver is too old: lanes needs one for CUDA 12 or newer")
+    return lib
+
+
+def _call(name: str, *args: Any) -> None:
+    """Call a function of the driver.
+
+    Raises:
+        Unavailable: it reports an error.
+    """
+    lib = library()
+    code = getattr(lib, name)(*args)
+    if code:
+        text = ctypes.c_char_p()
+        lib.cuGetErrorString(code, ctypes.byref(text))
+        words = (text.value or b"unknown").decode()
+        raise Unavailable(f"NVIDIA's driver: {name} failed with error {code} ({words})")
+
+
+@cache
+def devices() -> Devices:
+    """Facts on the GPUs that decide how kernels are compiled and launched."""
+    count = ctypes.c_int()
+    _call("cuDeviceGetCount", ctypes.byref(count))
+    if not count.value:
+        raise Unavailable("NVIDIA's driver shows no GPU")
+    handles = range(count.value)  # a CUdevice is an ordinal
+    capabilities = [(attribute(_MAJOR, d), attribute(_MINOR, d)) for d in handles]
+    sizes = []
+    for d in handles:
+        size = ctypes.c_size_t()
+        _call("cuDeviceTotalMem_v2", ctypes.byref(size), d)
+        sizes.append(size.value)
+    try:
+        arch = ptx.architecture(min(capabilities))
+    except ValueError as error:
+        raise Unavailable(str(error)) from None
+    return Devices(arch, len(set(capabilities)) == 1, attribute(_PROCESSORS, 0), min(sizes))
+
+
+def attribute(which: int, device: int = 0) -> int:
+    """An attribute of a device, by its number in cuda.h (CUdevice_attribute)."""
+    value = ctypes.c_int()
+    _call("cuDeviceGetAttribute", ctypes.byref(value), which, device)
+    return value.value
+
+
+def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -> Compiled:
+    """The FFI target of a kernel, compiled and loaded where it is new.
+
+    Args:
+        ir: LLVM IR of the kernel (`Emitter` with ``gpu=True``).
+        slots: elements of scratch of a sample.
+        inputs: how many arguments it has.
+        outputs: how many results.
+        registers: at most so many for a thread; 0 leaves it to the assembler.
+
+    Raises:
+        Unavailable: there is no GPU to run it, or its driver refuses it.
+    """
+    facts = devices()
+    text = ptx.generate(ir, facts.arch, registers)
+    name = f"lanes_cuda_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    with _LOCK:
+        known = _TARGETS.get(name)
+        if known is None:
+            kernel = _loaded(text, facts)
+            address = handler(kernel, slots, inputs, outputs, facts)
+            jax.ffi.register_ffi_target(name, cpu.capsule(address), platform="CUDA")
+            used = (_kernel_attribute(which, kernel) for which in (_REGISTERS, _LOCAL_BYTES))
+            known = _TARGETS[name] = Compiled(name, *used, scratch=slots * SLOT)
+        return known
+
+
+def _loaded(text: str, facts: Devices) -> int:
+    """The handle (CUkernel) of the kernel in PTX: assembled here, or by the driver."""
+    if facts.alike:
+        try:
+            return _load(ptx.assemble(text, facts.arch)[0])
+        except (FileNotFoundError, RuntimeError):  # no ptxas, or one newer than the driver
+            pass
+    return _load(text.encode() + b"\0")
+
+
+def _load(code: bytes) -> int:
+    """Load a cubin or PTX; the library is never unloaded, as XLA's programs call it."""
+    module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+    _call("cuLibraryLoadData", ctypes.byref(module), code, None, None, 0, None, None, 0)
+    _call("cuLibraryGetKernel", ctypes.byref(kernel), module, b"kernel")
+    assert kernel.value is not None
+    return kernel.value
+
+
+def _kernel_attribute(which: int, kernel: int) -> int:
+    value = ctypes.c_int()
+    _call("cuKernelGetAttribute", ctypes.byref(value), which, ctypes.c_void_p(kernel), 0)
+    return value.value
+
+
+def handler(
+    kernel: int, slots: int, inputs: int, outputs: int, facts: Devices, lib: Any = None
+) -> int:
+    """The address of an FFI handler that launches a kernel.
+
+    Args:
+        kernel: its handle.
+        slots: elements of scratch of a sample.
+        inputs: how many arguments it has.
+        outputs: how many results.
+        facts: of the GPUs.
+        lib: where the driver's functions are; by default the driver.
+    """
+    lib = library() if lib is None else lib
+    address = cpu.function(cuda_launcher.module(cpu.abi_minor()), "handler")
+    call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(address)
+    table = (ctypes.c_int64 * cuda_launcher.WORDS).from_address(call(None))
+    numbers = {
+        cuda_launcher.KERNEL: kernel,
+        cuda_launcher.LAUNCH: _pointer(lib.cuLaunchKernel),
+        cuda_launcher.CONTEXT: _pointer(lib.cuStreamGetCtx),
+        cuda_launcher.PUSH: _pointer(lib.cuCtxPushCurrent_v2),
+        cuda_launcher.POP: _pointer(lib.cuCtxPopCurrent_v2),
+        cuda_launcher.INPUTS: inputs,
+        cuda_launcher.OUTPUTS: outputs,
+        cuda_launcher.ROOM: slots * SLOT * WARP,
+        cuda_launcher.BUDGET: facts.memory // SCRATCH_SHARE,
+        cuda_launcher.BLOCK: ptx.BLOCK,
+        cuda_launcher.FEW: facts.processors * ptx.BLOCK,
+    }
+    for place, number in numbers.items():
+        table[place] = number
+    return address
+
+
+def _pointer(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def lowering(name: str, in_batched: Sequence[bool]) -> Any:
+    """A lowering rule that calls an FFI target: arrays with a batch have it as their fastest axis.
+
+    Neighbouring threads then read neighbouring elements. XLA makes such arrays where it can, and
+    copies the others.
+
+    Args:
+        name: of the target.
+        in_batched: which arguments have a batch; the results all have.
+    """
+
+    def rule(ctx: Any, *args: Any) -> Any:
+        ins = [_layout(a, b) for a, b in zip(ctx.avals_in, in_batched, strict=True)]
+        outs = [_layout(a, True) for a in ctx.avals_out]
+        return jax.ffi.ffi_lowering(name, operand_layouts=ins, result_layouts=outs)(ctx, *args)
+
+    return rule
+
+
+def _layout(aval: Any, batched: bool) -> tuple[int, ...]:
+    """The axes, the fastest first."""
+    axes = tuple(range(len(aval.shape)))[::-1]
+    return (0, *axes[:-1]) if batched and axes else axes

@@ -1,0 +1,258 @@
+"""The host side of a launch: from XLA's call frame to `cuLaunchKernel`, as LLVM IR.
+
+Every kernel links a copy of this module of its own and fills its table. The handler gets the
+stream, makes the stream's context the current one, allocates scratch and launches. Where scratch
+is short the batch runs in several launches, which share it. Nothing here touches Python or waits
+for the GPU: scratch is given back at once, and reused by what follows on the stream. Structure
+offsets are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
+"""
+
+from __future__ import annotations
+
+from jaxmbd.lanes.codegen.memory import WARP
+from jaxmbd.lanes.targets import ffi
+
+KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, BUDGET, BLOCK, FEW = range(11)
+"""Places in the table (i64 each): the kernel; cuLaunchKernel, cuStreamGetCtx, cuCtxPushCurrent,
+cuCtxPopCurrent; how many arguments and results; bytes of scratch of a warp, and of all warps at
+most; threads of a block; up to how many samples a block is one warp."""
+WORDS = 11
+LEAST = 1024
+"""Where scratch for so few samples cannot be had, the call fails."""
+EXTRA = 5
+"""Parameters of a kernel behind its arguments and results: scratch, room, first, last, count."""
+
+_HEAD = """
+@table = global [WORDS x i64] zeroinitializer
+@launch.name = private constant [15 x i8] c"cuLaunchKernel\\00"
+@context.name = private constant [15 x i8] c"cuStreamGetCtx\\00"
+@push.name = private constant [17 x i8] c"cuCtxPushCurrent\\00"
+@format = private constant [38 x i8] c"lanes: %s failed with CUDA error %d.\\0A\\00"
+declare i32 @snprintf(ptr, i64, ptr, ...)
+
+define internal ptr @failure(ptr %api, ptr %name, i32 %code) {
+  %text = alloca [256 x i8]
+  %n = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 256, ptr @format, ptr %name,
+    i32 %code)
+  %args = alloca [4 x i64]
+  store i64 28, ptr %args
+  %a1 = getelementptr i64, ptr %args, i64 1
+  store ptr null, ptr %a1
+  %a2 = getelementptr i64, ptr %args, i64 2
+  store ptr %text, ptr %a2
+  %a3 = getelementptr i64, ptr %args, i64 3
+  store i64 13, ptr %a3
+  %p = getelementptr i8, ptr %api, i64 48
+  %f = load ptr, ptr %p
+  %error = call ptr %f(ptr %args)
+  ret ptr %error
+}
+"""
+
+_HANDLER = """
+define ptr @handler(ptr %frame) {
+entry:
+  %asks = icmp eq ptr %frame, null
+  br i1 %asks, label %tell, label %called
+tell:
+  ret ptr @table
+called:
+CALL_FRAME
+  %result = load ptr, ptr %rets
+  %dims.p = getelementptr i8, ptr %result, i64 40
+  %dims = load ptr, ptr %dims.p
+  %count = load i64, ptr %dims
+  %some = icmp sgt i64 %count, 0
+  br i1 %some, label %prepare, label %nothing
+nothing:
+  ret ptr null
+prepare:
+TABLE
+  %buffers = add i64 %t.INPUTS, %t.OUTPUTS
+  %words = add i64 %buffers, EXTRA
+  %values = alloca i64, i64 %words
+  %params = alloca ptr, i64 %words
+  br label %fill
+fill:
+  %k = phi i64 [0, %prepare], [%k1, %filled]
+  %value = getelementptr i64, ptr %values, i64 %k
+  %param = getelementptr ptr, ptr %params, i64 %k
+  store ptr %value, ptr %param
+  %is.buffer = icmp slt i64 %k, %buffers
+  br i1 %is.buffer, label %pointer, label %filled
+pointer:
+  %is.in = icmp slt i64 %k, %t.INPUTS
+  %rk = sub i64 %k, %t.INPUTS
+  %list = select i1 %is.in, ptr %args, ptr %rets
+  %lk = select i1 %is.in, i64 %k, i64 %rk
+  %entry.p = getelementptr ptr, ptr %list, i64 %lk
+  %buffer = load ptr, ptr %entry.p
+  %memory.p = getelementptr i8, ptr %buffer, i64 24
+  %address = load ptr, ptr %memory.p
+  store ptr %address, ptr %value
+  br label %filled
+filled:
+  %k1 = add i64 %k, 1
+  %k.more = icmp slt i64 %k1, %words
+  br i1 %k.more, label %fill, label %ask
+ask:
+  %query = alloca [4 x i64]
+  store i64 32, ptr %query
+  %q1 = getelementptr i64, ptr %query, i64 1
+  store ptr null, ptr %q1
+  %q2 = getelementptr i64, ptr %query, i64 2
+  store ptr %ctx, ptr %q2
+  %q3 = getelementptr i64, ptr %query, i64 3
+  %ask.p = getelementptr i8, ptr %api, i64 80
+  %ask.f = load ptr, ptr %ask.p
+  %ask.e = call ptr %ask.f(ptr %query)
+  %ask.ok = icmp eq ptr %ask.e, null
+  br i1 %ask.ok, label %enter, label %refused
+refused:
+  ret ptr %ask.e
+enter:
+  %stream = load ptr, ptr %q3
+  %context.p = alloca ptr
+  %got = call i32 %t.CONTEXT.f(ptr %stream, ptr %context.p)
+  %got.ok = icmp eq i32 %got, 0
+  br i1 %got.ok, label %push, label %no.context
+no.context:
+  %e0 = call ptr @failure(ptr %api, ptr @context.name, i32 %got)
+  ret ptr %e0
+push:
+  %context = load ptr, ptr %context.p
+  %pushed = call i32 %t.PUSH.f(ptr %context)
+  %pushed.ok = icmp eq i32 %pushed, 0
+  br i1 %pushed.ok, label %measure, label %no.push
+no.push:
+  %e1 = call ptr @failure(ptr %api, ptr @push.name, i32 %pushed)
+  ret ptr %e1
+measure:
+  %request = alloca [6 x i64]
+  %needs = icmp sgt i64 %t.ROOM, 0
+  br i1 %needs, label %afford, label %ready
+afford:
+  %fit0 = udiv i64 %t.BUDGET, %t.ROOM
+  %fit.no = icmp eq i64 %fit0, 0
+  %fit = select i1 %fit.no, i64 1, i64 %fit0
+  %fit.samples = mul i64 %fit, WARP
+  %fewer = icmp slt i64 %fit.samples, %count
+  %most = select i1 %fewer, i64 %fit.samples, i64 %count
+  br label %allocate
+allocate:
+  %part = phi i64 [%most, %afford], [%half, %again]
+  %up = add i64 %part, WARP_LESS_ONE
+  %warps = udiv i64 %up, WARP
+  %bytes = mul i64 %warps, %t.ROOM
+  store i64 48, ptr %request
+  %r1 = getelementptr i64, ptr %request, i64 1
+  store ptr null, ptr %r1
+  %r2 = getelementptr i64, ptr %request, i64 2
+  store ptr %ctx, ptr %r2
+  %r3 = getelementptr i64, ptr %request, i64 3
+  store i64 %bytes, ptr %r3
+  %r4 = getelementptr i64, ptr %request, i64 4
+  store i64 16, ptr %r4
+  %r5 = getelementptr i64, ptr %request, i64 5
+  %allocate.p = getelementptr i8, ptr %api, i64 120
+  %allocate.f = load ptr, ptr %allocate.p
+  %allocate.e = call ptr %allocate.f(ptr %request)
+  %allocated = icmp eq ptr %allocate.e, null
+  br i1 %allocated, label %own, label %short
+own:
+  %scratch = load ptr, ptr %r5
+  br label %ready
+short:
+  %last.try = icmp sle i64 %part, LEAST
+  br i1 %last.try, label %leave, label %again
+again:
+  call void @lanes_forget(ptr %api, ptr %allocate.e)
+  %half0 = udiv i64 %warps, 2
+  %half = mul i64 %half0, WARP
+  br label %allocate
+ready:
+  %memory = phi ptr [null, %measure], [%scratch, %own]
+  %chunk = phi i64 [%count, %measure], [%part, %own]
+  %v0 = getelementptr i64, ptr %values, i64 %buffers
+  store ptr %memory, ptr %v0
+  %v1 = getelementptr i64, ptr %v0, i64 1
+  store i64 %t.ROOM, ptr %v1
+  %first.p = getelementptr i64, ptr %v0, i64 2
+  %last.p = getelementptr i64, ptr %v0, i64 3
+  %v4 = getelementptr i64, ptr %v0, i64 4
+  store i64 %count, ptr %v4
+  br label %launch
+launch:
+  %first = phi i64 [0, %ready], [%last, %launched]
+  %end = add i64 %first, %chunk
+  %beyond = icmp sgt i64 %end, %count
+  %last = select i1 %beyond, i64 %count, i64 %end
+  store i64 %first, ptr %first.p
+  store i64 %last, ptr %last.p
+  %n = sub i64 %last, %first
+  %is.few = icmp sle i64 %n, %t.FEW
+  %block = select i1 %is.few, i64 WARP, i64 %t.BLOCK
+  %n.up = add i64 %n, %block
+  %n.up1 = sub i64 %n.up, 1
+  %grid = udiv i64 %n.up1, %block
+  %grid.i = trunc i64 %grid to i32
+  %block.i = trunc i64 %block to i32
+  %code = call i32 %t.LAUNCH.f(ptr %t.KERNEL.f, i32 %grid.i, i32 1, i32 1, i32 %block.i, i32 1,
+    i32 1, i32 0, ptr %stream, ptr %params, ptr null)
+  %launch.ok = icmp eq i32 %code, 0
+  br i1 %launch.ok, label %launched, label %failed
+failed:
+  %e2 = call ptr @failure(ptr %api, ptr @launch.name, i32 %code)
+  br label %give
+launched:
+  %more = icmp slt i64 %last, %count
+  br i1 %more, label %launch, label %give
+give:
+  %outcome = phi ptr [%e2, %failed], [null, %launched]
+  %has = icmp ne ptr %memory, null
+  br i1 %has, label %free, label %leave
+free:
+  store i64 40, ptr %request
+  %f3 = getelementptr i64, ptr %request, i64 4
+  store ptr %memory, ptr %f3
+  %free.p = getelementptr i8, ptr %api, i64 128
+  %free.f = load ptr, ptr %free.p
+  %free.e = call ptr %free.f(ptr %request)
+  %freed = icmp eq ptr %free.e, null
+  br i1 %freed, label %leave, label %not.freed
+not.freed:
+  call void @lanes_forget(ptr %api, ptr %free.e)
+  br label %leave
+leave:
+  %error = phi ptr [%allocate.e, %short], [%outcome, %give], [%outcome, %free],
+    [%outcome, %not.freed]
+  %popped = call i32 %t.POP.f(ptr %context.p)
+  ret ptr %error
+}
+"""
+
+
+def module(abi_minor: int) -> str:
+    """LLVM IR of ``handler(frame)``; without a frame it gives the address of its table."""
+    names = {
+        "KERNEL": KERNEL, "LAUNCH": LAUNCH, "CONTEXT": CONTEXT, "PUSH": PUSH, "POP": POP,
+        "INPUTS": INPUTS, "OUTPUTS": OUTPUTS, "ROOM": ROOM, "BUDGET": BUDGET, "BLOCK": BLOCK,
+        "FEW": FEW,
+    }  # fmt: skip
+    loads = []
+    for name, place in names.items():
+        suffix, ty = (".f", "ptr") if place <= POP else ("", "i64")
+        loads.append(f"  %p.{name} = getelementptr i64, ptr @table, i64 {place}")
+        loads.append(f"  %t.{name}{suffix} = load {ty}, ptr %p.{name}")
+    text = (_HEAD + ffi.FORGET + _HANDLER).replace("TABLE\n", "\n".join(loads) + "\n")
+    text = text.replace("CALL_FRAME", ffi.call_frame(abi_minor))
+    numbers = dict(
+        WORDS=WORDS,
+        EXTRA=EXTRA,
+        LEAST=LEAST,
+        WARP_LESS_ONE=WARP - 1,
+        WARP=WARP,
+    )
+    for name, number in numbers.items():
+        text = text.replace(name, str(number))
+    return text

@@ -1,0 +1,179 @@
+"""From a kernel's LLVM IR to PTX, and on to machine code where NVIDIA's assembler is at hand."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from jaxmbd.lanes.targets import cpu, disk
+
+BLOCK = 64
+"""Most threads of a block: any number of registers fits, and any occupancy can be reached."""
+TRIPLE = "nvptx64-nvidia-cuda"
+KNOWN = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120)
+"""Compute capabilities, times ten; a newer GPU runs the code of the last one below its own."""
+DEFAULT = "sm_90"
+_WHEELS = ("cu13/bin", "cuda_nvcc/bin", "cu12/bin")
+_ROOTS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one thread of a kernel takes.
+
+    Attributes:
+        registers: of 32 bits; 255 at most.
+        stack: bytes of local memory, spilled registers among them.
+        spill_stores, spill_loads: bytes that are written there, and read.
+    """
+
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+
+
+def architecture(capability: tuple[int, int]) -> str:
+    """The target for a GPU of a compute capability (major, minor).
+
+    Raises:
+        ValueError: the GPU is older than all that are known.
+
+    Example:
+        >>> from jaxmbd.lanes import ptx
+        >>> ptx.architecture((9, 0)), ptx.architecture((12, 1))
+        ('sm_90', 'sm_120')
+    """
+    number = 10 * capability[0] + capability[1]
+    known = [k for k in KNOWN if k <= number]
+    if not known:
+        raise ValueError(
+            f"compute capability {capability[0]}.{capability[1]} is too old: lanes needs "
+            f"{KNOWN[0] // 10}.{KNOWN[0] % 10} or newer"
+        )
+    return f"sm_{known[-1]}"
+
+
+@cache
+def _machine(arch: str) -> Any:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, opt=2)
+
+
+def generate(ir: str, arch: str = DEFAULT, registers: int = 0) -> str:
+    """The PTX of a module with a GPU kernel (`Emitter` with ``gpu=True``).
+
+    Args:
+        ir: the module.
+        arch: its target, as "sm_90".
+        registers: at most so many for a thread; 0 leaves it to the assembler.
+    """
+    ir = "\n".join((_head(arch), ir, _bounds(registers)))
+    key = _key(ir, arch, str(llvm.llvm_version_info), "ptx")
+    kept = disk.read(key)
+    if kept is not None:
+        return kept.decode()
+    module = llvm.parse_assembly(ir)
+    module.verify()
+    cpu.optimise(module, _machine(arch))
+    text = _machine(arch).emit_assembly(module)
+    disk.write(key, text.encode())
+    return text
+
+
+def _head(arch: str) -> str:
+    layout = _machine(arch).target_data
+    return f'target datalayout = "{layout}"\ntarget triple = "{TRIPLE}"'
+
+
+def _bounds(registers: int) -> str:
+    """The kernel's launch bounds; told that one block suffices, ptxas gives it all registers."""
+    words = [f'"nvvm.maxntid"="{BLOCK}"', '"nvvm.minctasm"="1"']
+    if registers:
+        words[1] = f'"nvvm.maxnreg"="{registers}"'
+    return f"attributes #0 = {{ {' '.join(words)} }}"
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+# Assembling
+
+
+@cache
+def assembler() -> str | None:
+    """The path of ptxas: on PATH, in NVIDIA's Python wheels, or in a toolkit; None without one."""
+    found = shutil.which("ptxas")
+    if found:
+        return found
+    spec = importlib.util.find_spec("nvidia")
+    roots = list(spec.submodule_search_locations or ()) if spec else []
+    places = [Path(root) / wheel for root in roots for wheel in _WHEELS]
+    for place in (*places, *map(Path, _ROOTS)):
+        if (place / "ptxas").is_file():
+            return str(place / "ptxas")
+    return None
+
+
+def assemble(text: str, arch: str = DEFAULT) -> tuple[bytes, Usage]:
+    """The machine code (cubin) of PTX, and what a thread takes; kept on disk.
+
+    Raises:
+        FileNotFoundError: there is no ptxas.
+        RuntimeError: it refused the text.
+    """
+    tool = assembler()
+    if tool is None:
+        raise FileNotFoundError("ptxas is nowhere; the driver can assemble PTX instead")
+    key = _key(text, arch, _version(tool), "cubin")
+    kept = disk.read(key)
+    if kept is not None:
+        head, _, code = kept.partition(b"\n")
+        return code, Usage(*map(int, head.split()))
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_text(text)
+        command = [tool, f"-arch={arch}", "-v", str(source), "-o", str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"ptxas refused a kernel: {done.stderr.strip()[:500]}")
+        code = target.read_bytes()
+    usage = parsed(done.stdout + done.stderr)
+    numbers = (usage.registers, usage.stack, usage.spill_stores, usage.spill_loads)
+    disk.write(key, " ".join(map(str, numbers)).encode() + b"\n" + code)
+    return code, usage
+
+
+@cache
+def _version(tool: str) -> str:
+    done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def parsed(report: str) -> Usage:
+    """The usage of the kernel in what ``ptxas -v`` says.
+
+    Raises:
+        ValueError: it says nothing of a kernel.
+    """
+    of_kernel = re.search(
+        r"Function properties for kernel\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, "
+        r"(\d+) bytes spill loads\n.*?Used (\d+) registers",
+        report,
+    )
+    if of_kernel is None:
+        raise ValueError(f"ptxas says nothing of the kernel: {report[:500]!r}")
+    stack, stores, loads, registers = map(int, of_kernel.groups())
+    return Usage(registers, stack, stores, loads)

@@ -1,0 +1,75 @@
+"""The table of rules, and the walk over a jaxpr that applies them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax import dtypes
+from jax._src import source_info_util  # no public way to a primitive's place
+from jax.extend import core
+
+from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.trace.arrays import Value, constants
+
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*primitives: str) -> Callable[[Rule], Rule]:
+    """Register a rule (graph, equation, *values) → value or values for primitives by name."""
+
+    def register(fn: Rule) -> Rule:
+        RULES.update(dict.fromkeys(primitives, fn))
+        return fn
+
+    return register
+
+
+def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
+    """Trace a jaxpr (without its closure) on values.
+
+    Raises:
+        Unsupported: a primitive has no rule, or none for these arguments; names it and its place.
+    """
+    env: dict[Any, Value] = {}
+
+    def read(v: Any) -> Value:
+        return constants(g, v.val) if isinstance(v, core.Literal) else env[v]
+
+    env.update(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        if eqn.outvars and all(v.aval.dtype == dtypes.float0 for v in eqn.outvars):
+            continue  # the derivative of a mask or a count: no one reads it
+        try:
+            fn = RULES.get(eqn.primitive.name)
+            if fn is None:
+                raise Unsupported(f"the primitive '{eqn.primitive.name}'")
+            out = fn(g, eqn, *[read(v) for v in eqn.invars])
+        except Unsupported as error:
+            if getattr(error, "placed", False):
+                raise
+            raise _placed(error, eqn) from None
+        out = [out] if isinstance(out, np.ndarray) or not isinstance(out, list | tuple) else out
+        env.update(zip(eqn.outvars, out, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
+    """Trace a closed jaxpr on values."""
+    return evaluate(g, closed.jaxpr, [constants(g, c) for c in closed.consts], args)
+
+
+def _placed(error: Unsupported, eqn: Any) -> Unsupported:
+    name = eqn.primitive.name
+    text = str(error)
+    if f"'{name}'" not in text:
+        text = f"the primitive '{name}': {text}"
+    frame = source_info_util.user_frame(eqn.source_info.traceback)
+    place = "" if frame is None else f", at {frame.file_name}:{frame.start_line}"
+    placed = Unsupported(f"lanes cannot compile {text}{place}")
+    placed.placed = True  # pyright: ignore[reportAttributeAccessIssue]
+    return placed

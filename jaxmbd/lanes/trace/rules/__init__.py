@@ -1,0 +1,18 @@
+"""How each JAX primitive becomes scalar nodes; importing this fills `RULES`."""
+
+from jaxmbd.lanes.trace.registry import RULES
+from jaxmbd.lanes.trace.rules import (
+    arithmetic,
+    contraction,
+    control,
+    derivatives,
+    indexing,
+    linear,
+    nested,
+    shapes,
+)
+
+__all__ = [
+    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear", "nested",
+    "shapes",
+]  # fmt: skip

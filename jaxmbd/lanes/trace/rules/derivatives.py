@@ -1,0 +1,160 @@
+"""Functions with a derivative rule of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from jaxmbd.lanes.guard import GUARDED
+from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.nodes import Node, Region
+from jaxmbd.lanes.trace.arrays import Value, empty, scalars
+from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+
+
+@dataclass(eq=False)
+class Custom:
+    """A call whose derivative is not that of its operations.
+
+    Attributes:
+        kind: "jvp", "vjp" or "guard".
+        eqn: the call.
+        args: its arguments.
+        outs: the nodes of its results, as first computed.
+        wrapped: the same, seen from outside.
+        span: for a guard, the nodes of the call: region, first, last.
+    """
+
+    kind: str
+    eqn: Any
+    args: list[Any]
+    outs: list[Any]
+    wrapped: list[Any]
+    span: tuple[Region, int, int] | None = None
+
+    @property
+    def first(self) -> int:
+        """Place of the first floating result."""
+        flat = [n for x in self.outs for n in x.reshape(-1)]
+        return next(k for k, n in enumerate(flat) if n.dtype[0] == "f")
+
+    @property
+    def float_args(self) -> list[Any]:
+        """The arguments that have a derivative."""
+        return [x for x, v in zip(self.args, self.eqn.invars, strict=True) if _floating(v.aval)]
+
+    @property
+    def float_outs(self) -> list[bool]:
+        """Which results have a derivative."""
+        return [_floating(v.aval) for v in self.eqn.outvars]
+
+
+@rule("custom_jvp_call")
+def _custom_jvp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
+    kind = "guard" if _guarded(eqn) else "jvp"
+    return _custom(g, eqn, kind, eqn.params["call_jaxpr"], args)
+
+
+@rule("custom_vjp_call", "custom_vjp_call_jaxpr")
+def _custom_vjp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
+    p = eqn.params
+    return _custom(g, eqn, "vjp", p.get("call_jaxpr", p.get("fun_jaxpr")), args)
+
+
+def _guarded(eqn: Any) -> bool:
+    inner = eqn.params["call_jaxpr"].eqns
+    return bool(inner) and any(e.params.get("name") == GUARDED for e in inner)
+
+
+def _custom(g: Graph, eqn: Any, kind: str, body: Any, args: Sequence[Value]) -> list[Value]:
+    region, first = g.region, len(g.region.nodes)
+    outs = evaluate_closed(g, body, args)
+    if not g.differentiable:
+        return outs
+    small = [scalars(g, x) for x in args]
+    deps = 0
+    for x in small:
+        for n in x.reshape(-1):
+            deps |= n.deps
+    if not deps:
+        return outs
+    call = Custom(kind, eqn, small, [scalars(g, x) for x in outs], [])
+    call.span = (region, first, len(region.nodes))
+    inputs = tuple(n for x in small for n in x.reshape(-1) if n.deps)
+    k = 0
+    for x in call.outs:
+        y = empty(x.shape)
+        for place in np.ndindex(*x.shape):
+            y[place] = _wrap(g, call, k, x[place], inputs, deps)
+            k += 1
+        call.wrapped.append(y)
+    return list(call.wrapped)
+
+
+def _wrap(g: Graph, call: Custom, k: int, out: Node, inputs: tuple[Node, ...], deps: int) -> Node:
+    if out.dtype[0] != "f":
+        return out
+    node = Node("custom", (out, *inputs), out.dtype, g.region, False, deps, (call, k))
+    g.region.nodes.append(node)
+    return node
+
+
+_TRACED: dict[int, tuple[Any, Any]] = {}
+
+
+def derivative_jaxpr(call: Custom) -> Any:
+    """The closed jaxpr of a call's rule.
+
+    For "jvp": (primals, tangents of the floating ones) → tangents of the floating results; for
+    "vjp": (primals, cotangents of the floating results) → cotangents of the floating arguments.
+    """
+    eqn = call.eqn
+    known = _TRACED.get(id(eqn))
+    if known is not None and known[0] is eqn:
+        return known[1]
+    avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]
+    results = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    fn = _alone(eqn)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        moving = iter(tangents)
+        dots = [next(moving) if _floating(x) else _no_tangent(x) for x in primals]
+        _, out = jax.jvp(fn, primals, dots)
+        return [t for t, r in zip(out, results, strict=True) if _floating(r)]
+
+    def vjp(primals: Any, cotangents: Any) -> Any:
+        given = iter(cotangents)
+        _, pull = jax.vjp(fn, *primals)
+        back = pull([next(given) if _floating(r) else _no_tangent(r) for r in results])
+        return [c for c, x in zip(back, primals, strict=True) if _floating(x)]
+
+    if call.kind == "jvp":
+        closed = jax.make_jaxpr(jvp)(avals, [a for a in avals if _floating(a)])
+    else:
+        closed = jax.make_jaxpr(vjp)(avals, [r for r in results if _floating(r)])
+    _TRACED[id(eqn)] = (eqn, closed)
+    return closed
+
+
+def _alone(eqn: Any) -> Any:
+    """One equation as a function of its arguments."""
+    places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
+    p = eqn.params
+    body = p.get("call_jaxpr", p.get("fun_jaxpr"))
+    info = body.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
+    whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))
+    return lambda *args: whole(*[args[k] for k in places.values()])
+
+
+def _floating(x: Any) -> bool:
+    return np.issubdtype(x.dtype, np.floating)
+
+
+def _no_tangent(x: Any) -> Any:
+    return np.zeros(x.shape, jax.dtypes.float0)
