@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.numbers import number
+from jaxmbd.model.numbers import functions_static, number
 
 Term = tuple[str, int]
 """A joint, and which of its coordinates."""
@@ -128,7 +128,7 @@ class Coupling(BaseCoupling):
 
     joints: tuple[Any, ...] = eqx.field(static=True, converter=tuple)
     function: Callable[[Array, Any], Array] = eqx.field(static=True, metadata={"function": True})
-    params: Any = None
+    params: Any = eqx.field(converter=functions_static, default=None)
 
     @property
     def terms(self) -> tuple[Term, ...]:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.numbers import point
+from jaxmbd.model.numbers import functions_static, point
 
 TimeFunction = Callable[[Array, Any], Array]
 """``function(t, params)`` → a coordinate [rad or m]."""
@@ -44,7 +44,7 @@ class Drive(eqx.Module):
 
     joint: str = eqx.field(static=True)
     function: TimeFunction = eqx.field(static=True, metadata={"function": True})
-    params: Any = None
+    params: Any = eqx.field(converter=functions_static, default=None)
     index: int = eqx.field(static=True, default=0)
 
     @property
@@ -81,7 +81,7 @@ class PointDrive(eqx.Module):
     at: Any = eqx.field(converter=point)
     axis: str = eqx.field(static=True)
     function: TimeFunction = eqx.field(static=True, metadata={"function": True})
-    params: Any = None
+    params: Any = eqx.field(converter=functions_static, default=None)
 
     @property
     def points(self) -> dict[str, Any]:

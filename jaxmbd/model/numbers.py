@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -31,6 +32,23 @@ class Toward(eqx.Module):
 
     start: str = eqx.field(static=True)
     end: str = eqx.field(static=True)
+
+
+class FunctionLaw(eqx.Module):
+    """A plain JAX function as a law: static, so it is part of the structure, not of the numbers."""
+
+    function: Callable[..., Any] = eqx.field(static=True)
+
+    def __call__(self, *args: Any) -> Any:
+        """What the function gives."""
+        return self.function(*args)
+
+
+def functions_static(tree: Any) -> Any:
+    """A pytree whose leaves that are functions (a network's activation) became `FunctionLaw`."""
+    return jax.tree_util.tree_map(
+        lambda x: FunctionLaw(x) if callable(x) and not eqx.is_array_like(x) else x, tree
+    )
 
 
 def direction(x: ArrayLike | tuple[str, str] | None) -> Any:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
 from jax import Array
+
+from jaxmbd.model.numbers import FunctionLaw, functions_static
+
+__all__ = ["Effort", "ForceElement", "FunctionLaw", "Load", "Motion", "law"]
 
 
 class Load(NamedTuple):
@@ -95,17 +98,6 @@ class ForceElement(eqx.Module):
         return 0.0
 
 
-class FunctionLaw(eqx.Module):
-    """A plain JAX function as a law: static, so it is part of the structure, not of the numbers."""
-
-    function: Callable[..., Any] = eqx.field(static=True)
-
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
-
-
 def law(x: Any) -> Any:
-    """A law as a pytree: functions are wrapped, modules with parameters are kept, None stays."""
-    if x is None or isinstance(x, eqx.Module) or not callable(x):
-        return x
-    return FunctionLaw(x)
+    """A law as a pytree of numbers: a function is structure, in a module with parameters too."""
+    return functions_static(x)

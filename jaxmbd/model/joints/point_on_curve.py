@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import direction, number, point
+from jaxmbd.model.numbers import direction, functions_static, number, point
 from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
 
 Curve = Callable[[Array, Any], Array]
@@ -90,7 +90,7 @@ class _CurveJoint(Joint):
     at_a: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point)
     curve: Curve = eqx.field(static=True, metadata={"function": True})
-    params: Any = None
+    params: Any = eqx.field(converter=functions_static, default=None)
     interval: tuple[float, float] = eqx.field(static=True, default=(0.0, 2.0 * np.pi), kw_only=True)
     samples: int = eqx.field(static=True, default=32, kw_only=True)
 
