@@ -34,4 +34,5 @@ def pytest_collection_modifyitems(items):
     for item in items:
         seed = getattr(getattr(item, "callspec", None), "params", {}).get("case")
         share = f" {seed % 8}" if isinstance(seed, int) else ""
-        item.add_marker(pytest.mark.xdist_group(item.path.name + share))
+        file = item.path.relative_to(item.config.rootpath).as_posix()
+        item.add_marker(pytest.mark.xdist_group(file + share))

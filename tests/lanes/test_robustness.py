@@ -5,17 +5,16 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from repository import ROOT
 
 from jaxmbd import lanes
 from jaxmbd.lanes.targets import disk
 
-ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = textwrap.dedent(
     """
     import sys

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from gpu_emulation import ERROR, STREAM, Machine, call, facts, frame, run
 from jax import lax
+from repository import ROOT
 
 import jaxmbd as mbd
 from jaxmbd import lanes
@@ -299,7 +299,7 @@ def test_a_report_without_the_kernel_is_refused():
 
 
 def test_the_benchmark_says_at_once_that_there_is_no_gpu():
-    script = Path(__file__).parent.parent / "benchmarks" / "gpu.py"
+    script = ROOT / "benchmarks" / "gpu.py"
     done = subprocess.run(
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from papers import iftomm as paper
+from repository import REFERENCES
 
 import jaxmbd as mbd
 from jaxmbd.io import read_gt_mech
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "tests" / "data" / "groundtruth"
-
-
-@pytest.fixture(scope="module")
-def paper():
-    path = ROOT / "benchmarks" / "papers" / "iftomm.py"
-    spec = importlib.util.spec_from_file_location("iftomm_problems", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 def test_the_squeezer_starts_as_published():
-    data = json.loads((DATA / "andrews_squeezer.json").read_text())
+    data = json.loads((REFERENCES / "andrews_squeezer.json").read_text())
     mech = mbd.zoo.andrews_squeezer()
     q, v = mbd.neutral(mech), np.zeros(7)
     assert np.abs(mbd.constraint_residual(mech, q)).max() < 1e-15
@@ -51,7 +39,7 @@ def test_the_squeezer_s_numbers_may_be_traced():
 
 
 def test_bricard_is_the_reference_file_s():
-    data = json.loads((DATA / "iftomm_A04_bricard.json").read_text())
+    data = json.loads((REFERENCES / "iftomm_A04_bricard.json").read_text())
     ours, theirs = mbd.zoo.bricard(), read_gt_mech(data)
     assert ours.structure.bodies == theirs.structure.bodies
     for body in ours.structure.bodies:
@@ -66,7 +54,7 @@ def test_bricard_is_the_reference_file_s():
         np.testing.assert_allclose(ours.point(one.at), theirs.point(other.at))
 
 
-def test_the_governor_moves_as_its_symmetric_equations_say(paper):
+def test_the_governor_moves_as_its_symmetric_equations_say():
     mech = mbd.zoo.flyball_governor()
     q = mbd.neutral(mech)
     v = mbd.assemble_velocity(mech, q, {"shaft": 2.0 * np.pi})
@@ -83,7 +71,7 @@ def test_the_governor_moves_as_its_symmetric_equations_say(paper):
 
 
 @pytest.mark.slow
-def test_problems_run_their_official_times(paper):
+def test_problems_run_their_official_times():
     assert paper.pendulum()["position_error_m"] < 1e-9
     loops = paper.n_four_bar(2, 5e-4)
     assert loops["position_error_m"] < 1e-6 and loops["singular_passes"] == 20

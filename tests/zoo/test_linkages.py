@@ -1,18 +1,16 @@
 """Linkages and platforms of the zoo against their closed forms and published numbers."""
 
 import json
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from repository import REFERENCES
 
 import jaxmbd as mbd
 from jaxmbd import zoo
 from jaxmbd.spatial import bryant_rotation
-
-DATA = Path(__file__).parent / "data" / "groundtruth"
 
 
 def walk(mech, joint, values):
@@ -74,7 +72,7 @@ def test_five_bar_inverse_kinematics():
 
 
 def test_spatial_slider_crank_of_the_library():
-    data = json.loads((DATA / "iftomm_spatial_slider_crank.json").read_text())
+    data = json.loads((REFERENCES / "iftomm_spatial_slider_crank.json").read_text())
     mech = zoo.spatial_slider_crank()
     q = mbd.neutral(mech)
     v = mbd.assemble_velocity(mech, q, {"crank": 6.0})

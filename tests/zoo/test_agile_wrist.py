@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from repository import REFERENCES
 
 import jaxmbd as mbd
 from jaxmbd.formulations import (
@@ -18,7 +18,7 @@ from jaxmbd.formulations import (
 )
 from jaxmbd.zoo.agile_wrist import BASE_AXES, ELBOW_AXES, MODES, PLATFORM_AXES
 
-DATA = Path(__file__).parent / "data" / "groundtruth" / "agile_eye_kinematics.csv"
+DATA = REFERENCES / "agile_eye_kinematics.csv"
 BASES = ("base1", "base2", "base3")
 THETA, RATE, ACCELERATION = np.array([[0.4, -0.3, 0.5], [1.0, -2.0, 0.7], [3.0, 2.0, -5.0]])
 

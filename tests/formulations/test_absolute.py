@@ -1,12 +1,12 @@
 """Newton-Euler in absolute coordinates: closed forms, a worked example, Pinocchio's numbers."""
 
 import json
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from repository import DATA
 
 import jaxmbd as mbd
 from jaxmbd.formulations import (
@@ -17,7 +17,6 @@ from jaxmbd.formulations import (
 from jaxmbd.formulations.constraints import constraint
 from jaxmbd.formulations.state import StateMotion
 
-DATA = Path(__file__).parent / "data"
 Z = np.zeros(3)
 
 

@@ -1,17 +1,11 @@
 """What is broken is refused or flagged: a few of the cases of ``benchmarks/fails_safely.py``."""
 
-import sys
-from pathlib import Path
-
+import fails_safely
 import numpy as np
 import pytest
+from fails_cases import descriptions
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-
-import fails_safely  # noqa: E402
-from fails_cases import descriptions  # noqa: E402
-
-import jaxmbd as mbd  # noqa: E402
+import jaxmbd as mbd
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PLAIN = [mbd.io.to_dict(mbd.zoo.rssr()), mbd.io.to_dict(mbd.zoo.multi_link())]
