@@ -12,7 +12,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # nothing of mechanics. jaxmbd itself, which re-exports from all of them, and jaxmbd/__main__.py
 # share the last place with cli.
 LAYERS = (
-    "lanes spatial model topology kinematics dynamics formulations analysis zoo "
+    "lanes numerics spatial model topology kinematics dynamics formulations analysis zoo "
     "design campaign ml io viz cli"
 ).split()
 LAST = ("", "__main__")
@@ -94,6 +94,14 @@ def test_files_and_functions_are_short():
                         f"at most {MAX_FUNCTION_LINES}"
                     )
     assert not problems, "\n".join(["too long:", *problems])
+
+
+def test_tolerances_are_derived_in_one_place():
+    """Nothing else asks for the rounding of a number type; lanes is a compiler of its own."""
+    home = ROOT / "numerics" / "tolerances.py"
+    others = [p for p in FILES if p != home and layer_of(module_of(p)) != "lanes"]
+    found = [p.relative_to(ROOT) for p in others if "finfo" in p.read_text(encoding="utf-8")]
+    assert not found, f"{found}: name the tolerance in {home.relative_to(ROOT)}"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from jax import Array
 from jaxmbd.analysis.integrators import Acceleration, normalise
 from jaxmbd.kinematics import coordinate_rates
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 
 
 def with_newton(solver: Any, dtype: Any) -> Any:
@@ -28,8 +29,8 @@ def with_newton(solver: Any, dtype: Any) -> Any:
     given = isinstance(getattr(finder, "rtol", 0.0), (float, jax.Array))
     if not isinstance(finder, diffrax.VeryChord) or given:
         return solver
-    eps = float(jnp.finfo(dtype).eps)
-    newton = optimistix.Newton(rtol=eps**0.32, atol=eps**0.385)
+    passes = tolerances.newton(tolerances.integration(dtype))
+    newton = optimistix.Newton(rtol=passes.rtol, atol=passes.atol)
     return eqx.tree_at(lambda s: s.root_finder, solver, newton)
 
 
@@ -51,8 +52,8 @@ def adaptive_interval(
     def rates(s: Any, y: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
         return coordinate_rates(mech, y[0], y[1]), acceleration(s, y[0], y[1])
 
-    eps = float(jnp.finfo(q.dtype).eps)
-    controller = diffrax.PIDController(rtol=eps**0.64, atol=eps**0.77)
+    steps = tolerances.integration(q.dtype)
+    controller = diffrax.PIDController(rtol=steps.rtol, atol=steps.atol)
     result = diffrax.diffeqsolve(
         diffrax.ODETerm(rates),
         with_newton(solver, q.dtype),

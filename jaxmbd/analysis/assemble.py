@@ -26,12 +26,13 @@ from jaxmbd.analysis.known import (
     parse_known,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
-from jaxmbd.analysis.velocity import least_change, speed_units
+from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.kkt import mechanism_length
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.topology import neutral, topology
 
 _STEP_ANGLE = np.deg2rad(5.0)
@@ -167,7 +168,7 @@ def _walk(
     length = mechanism_length(mech)
     start = known_values(motion_state(mech, guess, t=t), keys)
     stages = _stages(mech, keys, start, values, length)
-    coarse, fine = 1e-4 * length, 4.0 * jnp.finfo(guess.dtype).eps * length
+    coarse, fine = 1e-4 * length, tolerances.rounding(guess.dtype, 4) * length
 
     def targets(stage: Array) -> list[Array]:
         s = (stage / jnp.maximum(stages, 1)).astype(guess.dtype)
@@ -261,7 +262,7 @@ def _tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> An
     )
     _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
     _, rows = _rows(keys, safe[0], safe[1], safe[2], q)
-    change = -least_change(safe[0], rows, rate, 0.0)
+    change = -least_change(safe[0], rows, rate)
     qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero

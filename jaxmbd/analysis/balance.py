@@ -13,14 +13,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.analysis.known import Key, closing_rows
-from jaxmbd.analysis.velocity import speed_units
 from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
-from jaxmbd.dynamics.kkt import mechanism_length
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve, minimum_norm
+from jaxmbd.numerics.lu import unpivoted_lu
+from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 
 
 class Problem(NamedTuple):
@@ -82,8 +82,7 @@ def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     eye = jnp.eye(m.top.nv, dtype=q.dtype)
     if rows.shape[0] == 0:
         return Balance(rows, residual, residual, force, eye, scale)
-    eps = float(jnp.finfo(q.dtype).eps)
-    factors = ldlt_rank_revealing(rows @ rows.T, eps**0.64)
+    factors = ldlt_rank_revealing(rows @ rows.T)
     solved = ldlt_solve(*factors, jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
     multipliers = minimum_norm(factors[0], factors[2], solved[:, 0])
     project = eye - rows.T @ solved[:, 1:]
@@ -138,29 +137,3 @@ def factor_tangent(k: Array, project: Array, size: Array, damping: Any) -> Tange
     pivots = jnp.diagonal(upper)
     soft = jnp.any(pivots < 1e2 * damping * size)
     return Tangent(lower, upper, jnp.all(pivots > 0.0), soft)
-
-
-def unpivoted_lu(a: Array) -> tuple[Array, Array]:
-    """``A = L U``, L of unit diagonal; a zero pivot is taken as one."""
-    n = a.shape[0]
-    rows, columns = [], []
-    for k in range(n):
-        pivot = jnp.where(a[0, 0] == 0.0, 1.0, a[0, 0])
-        row, column = a[0, 1:], a[1:, 0] / pivot
-        done = jnp.zeros(k, a.dtype)
-        rows.append(jnp.concatenate([done, pivot[None], row]))
-        columns.append(jnp.concatenate([done, jnp.ones(1, a.dtype), column]))
-        a = a[1:, 1:] - column[:, None] * row[None, :]
-    return jnp.stack(columns, axis=1), jnp.stack(rows)
-
-
-def lu_solve(lower: Array, upper: Array, b: Array) -> Array:
-    """Solve ``L U x = b`` (n,)."""
-    y: list[Array] = []
-    for k in range(lower.shape[0]):
-        y.append(b[k] - (lower[k, :k] @ jnp.stack(y) if k else 0.0))
-    x: list[Array] = []
-    for k in range(lower.shape[0] - 1, -1, -1):
-        rest = upper[k, k + 1 :] @ jnp.stack(x[::-1]) if x else 0.0
-        x.append((y[k] - rest) / upper[k, k])
-    return jnp.stack(x[::-1])

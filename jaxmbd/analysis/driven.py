@@ -32,13 +32,10 @@ from jaxmbd.analysis.known import held_name
 from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows
 from jaxmbd.dynamics.backend import check_backend, compiled
-from jaxmbd.dynamics.inverse import (
-    actuated_columns,
-    check_actuated,
-    speed_units,
-)
+from jaxmbd.dynamics.inverse import actuated_columns, check_actuated
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.motion import check_shape
+from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.lanes import guarded
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import neutral, topology

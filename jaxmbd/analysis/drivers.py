@@ -16,7 +16,7 @@ from jaxmbd.model.drive import Drive, value_and_rates
 from jaxmbd.model.joints import Free, Joint, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import PointRef
-from jaxmbd.spatial.factor import ltdl_solve
+from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.spatial.rotations import normalize_quaternion
 
 Drivers = Mapping[Any, Any]

@@ -26,19 +26,20 @@ from jaxmbd.analysis.balance import (
     balance,
     factor_tangent,
     held_force,
-    lu_solve,
     rows_of,
     stiffness,
     stiffness_size,
 )
 from jaxmbd.analysis.known import Key, Known, held_name, is_angle, parse_known
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
-from jaxmbd.analysis.velocity import least_change, speed_units
+from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.kkt import mechanism_length, row_scale
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
+from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.lu import lu_solve
 from jaxmbd.topology import neutral, topology
 
 _MAX_STEPS = 300
@@ -174,7 +175,7 @@ def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array]:
     def correct(_: Any, q: Array) -> Array:
         residual, rows = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
         units = speed_units(p.mech)
-        return step_coordinates(p.mech, q, -least_change(p.mech, rows / units, residual, 0.0))
+        return step_coordinates(p.mech, q, -least_change(p.mech, rows / units, residual))
 
     if topology(p.mech).nc + len(keys):
         q = lax.fori_loop(0, _CLOSING, correct, q)
@@ -204,13 +205,12 @@ def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
 
     x = solve(at.force)
     idle = added * solve(added * solve(x))
-    noise = 64.0 * float(jnp.finfo(x.dtype).eps) * at.scale
+    noise = tolerances.rounding(x.dtype, 64) * at.scale
     return jnp.where(jnp.max(jnp.abs(added * idle), initial=0.0) <= noise, x - idle, x)
 
 
 def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
-    eps = float(jnp.finfo(start.dtype).eps)
-    fine, enough = 8.0 * eps, _tolerance(start.dtype)
+    fine, enough = tolerances.rounding(start.dtype, 8), tolerances.balance(start.dtype)
     units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))
 
     def step(s: _Search) -> _Search:
@@ -261,11 +261,6 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
     return lax.while_loop(going, step, first)
 
 
-def _tolerance(dtype: Any) -> float:
-    """Largest unbalanced force over the size of the loads that counts as balanced."""
-    return float(jnp.finfo(dtype).eps) ** 0.65
-
-
 def _off_balance(size: int, dtype: Any) -> Array:
     """Fixed numbers in general position, of either sign."""
     return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
@@ -278,7 +273,7 @@ def _equilibrium(
     start, _, assembled, _ = _assemble(keys, p.mech, p.values, p.t, guess)
     ok = assembled == Status.OK
     found = _search(keys, p, start)
-    balanced = found.done & (found.residual <= _tolerance(guess.dtype))
+    balanced = found.done & (found.residual <= tolerances.balance(guess.dtype))
     missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)
     status = jnp.where(balanced, Status.OK, missed)
     status = jnp.where(jnp.isfinite(found.residual), status, Status.NON_FINITE)
@@ -310,7 +305,7 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
     k = stiffness(keys, safe, q, at.multipliers)
     a = factor_tangent(k, at.project, stiffness_size(k, at.scale), _LEAST_DAMPING)
-    onto = -least_change(safe.mech, at.rows / units, opened, 0.0) / units
+    onto = -least_change(safe.mech, at.rows / units, opened) / units
     wanted = at.project @ (pushed - k @ onto)
     along = _refined(a, k, at.project, wanted)
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)

@@ -8,7 +8,6 @@ known), and efforts and multipliers from ``M v̇ + h = Kᵀ e + Jᵀ λ``, witho
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -20,20 +19,16 @@ from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics.bias import Inputs
 from jaxmbd.dynamics.friction import rubbing_joints
 from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.dynamics.inverse import (
-    actuated_columns,
-    required_forces,
-    share_efforts,
-    speed_units,
-)
-from jaxmbd.dynamics.kkt import mechanism_length
+from jaxmbd.dynamics.inverse import actuated_columns, required_forces, share_efforts
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.least_norm import factor_rows
 from jaxmbd.spatial.rotations import cross, unit
 from jaxmbd.topology import topology
 
@@ -83,11 +78,11 @@ def instant(
     m = motion_state(mech, q, t=t)
     rows, scale = asked_rows(m, keys)
     lines = spin_lines(m)
-    solve, kept = _solver(mech, jnp.concatenate([rows, spin_rows(m, lines)]))
+    every = factor_rows(jnp.concatenate([rows, spin_rows(m, lines)]), speed_units(mech) ** 2)
 
     def meet(target: Array, values: list[Array], spins: list[Array]) -> tuple[Array, Array]:
         target = scale * jnp.concatenate([target, *(x[None] for x in values)])
-        x = solve(jnp.concatenate([target, *(length * s[None] for s in spins)]))
+        x = every.solve(jnp.concatenate([target, *(length * s[None] for s in spins)]))
         return x, is_met(rows, x, target)
 
     v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))
@@ -101,7 +96,8 @@ def instant(
         required, _ = required_forces(m, acc, inputs)
         for k, inertia in enumerate(_spin_inertias(m, lines)):
             # Its spin alone at unit speed: the moment that this one needs, its inertia must give.
-            alone = solve(length * jnp.eye(kept.shape[0], dtype=q.dtype)[rows.shape[0] + k])
+            unit_spin = jnp.eye(every.rows.shape[0], dtype=q.dtype)[rows.shape[0] + k]
+            alone = every.solve(length * unit_spin)
             some = inertia > 0.0
             moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
             vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
@@ -112,23 +108,9 @@ def instant(
     else:
         columns = actuated_columns(top, actuated)
     shared = share_efforts(m, columns, required, size, vdot, inputs)
-    flags = top.nv - jnp.sum(kept), ~(met & met_too), shared.missing
+    flags = top.nv - every.rank, ~(met & met_too), shared.missing
     flags = (flag.astype(q.dtype) for flag in flags)
     return Instant(v, vdot, shared.effort, shared.tau, shared.lam, *flags)
-
-
-def _solver(mech: Mechanism, rows: Array) -> tuple[Callable[[Array], Array], Array]:
-    """Least x (nv,) with ``rows x = target``, and which rows add rank."""
-    if rows.shape[0] == 0:
-        return lambda _: jnp.zeros(rows.shape[1], rows.dtype), jnp.zeros(0, bool)
-    weight = speed_units(mech) ** 2
-    tolerance = float(jnp.finfo(rows.dtype).eps) ** 0.64
-    lower, pivots, kept = ldlt_rank_revealing((rows * weight) @ rows.T, tolerance)
-
-    def solve(target: Array) -> Array:
-        return weight * (rows.T @ ldlt_solve(lower, pivots, kept, target[:, None])[:, 0])
-
-    return solve, kept
 
 
 class SpinLine(NamedTuple):
@@ -170,6 +152,6 @@ def _spin_inertias(m: MotionState, lines: list[SpinLine]) -> list[Array]:
         inertia, mass, arm = inertias[i], m.mech.bodies[m.top.bodies[i]].mass, m.pos.com[i] - point
         offset = cross(u, arm)
         about = u @ inertia @ u + mass * (offset @ offset)
-        enough = about > float(jnp.finfo(u.dtype).eps) * (jnp.trace(inertia) + mass * (arm @ arm))
+        enough = about > tolerances.rounding(u.dtype) * (jnp.trace(inertia) + mass * (arm @ arm))
         out.append(jnp.where(enough, about, 0.0))
     return out

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.kkt import mechanism_length, row_scale, scaled_jacobian
 from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian
 from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND

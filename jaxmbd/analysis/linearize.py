@@ -23,17 +23,18 @@ from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.mobility import mobility
 from jaxmbd.analysis.modes import Linearization
-from jaxmbd.analysis.velocity import assemble_velocity, least_change, speed_units
+from jaxmbd.analysis.velocity import assemble_velocity, least_change
 from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
-from jaxmbd.dynamics.kkt import row_scale, scaled_jacobian
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import MotionState, check_shape
+from jaxmbd.kinematics.scales import row_scale, scaled_jacobian, speed_units
 from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.least_norm import factor_rows
 from jaxmbd.spatial.rotations import quaternion_product
 from jaxmbd.topology import topology
 
@@ -187,17 +188,15 @@ def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array,
     m = motion_state(mech, q)
     units = speed_units(mech)
     rows = _rows(m, np.array(chosen, int))
-    eps = float(jnp.finfo(q.dtype).eps)
-    factors = ldlt_rank_revealing((rows * units**2) @ rows.T, eps**0.64)
+    every = factor_rows(rows, units**2)
     wanted = np.zeros((m.top.nc + len(chosen), len(chosen)))
     wanted[m.top.nc :] = np.eye(len(chosen))
     ends = units[np.array(chosen, int)]
-    solved = ldlt_solve(*factors, jnp.asarray(wanted, q.dtype) / ends)
-    motions = (units**2)[:, None] * (rows.T @ solved)
+    motions = every.solve(jnp.asarray(wanted, q.dtype) / ends)
     miss = jnp.max(jnp.abs((rows @ motions - wanted / ends) * ends), initial=0.0)
     size = 1.0 + jnp.max(jnp.abs(rows @ jnp.diag(units)), initial=0.0)
-    full = jnp.sum(jnp.where(factors[2], 1.0, 0.0)) > m.top.nv - 0.5
-    return motions, full & (miss < eps**0.5 * size)
+    full = every.rank > m.top.nv - 0.5
+    return motions, full & (miss < tolerances.agreement(q.dtype) * size)
 
 
 def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
@@ -242,7 +241,7 @@ def _matrices(
         if m.top.nc:
             slip = row_scale(m) * (closure_jacobian(m) @ speeds - closure_velocity(m))
             slip = jnp.concatenate([slip, jnp.zeros(nd, q.dtype)])
-            speeds = speeds - least_change(mech, _rows(m, pick), slip, 0.0)
+            speeds = speeds - least_change(mech, _rows(m, pick), slip)
         m = motion_state(mech, at, speeds, t)
         force, rhs = applied_forces(m, restore(flat + u))
         vdot = solve_motion(m, force, rhs, restore(flat + u))[0]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.dynamics.kkt import scaled_jacobian
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_velocities
+from jaxmbd.kinematics.scales import scaled_jacobian
 from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing
+from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
 from jaxmbd.topology import neutral, topology
 
 

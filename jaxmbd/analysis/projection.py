@@ -7,10 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.dynamics.kkt import kkt_system, mechanism_length, solve_kkt
+from jaxmbd.dynamics.kkt import kkt_system, solve_kkt
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 
 
 def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
@@ -36,7 +38,7 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
         m = motion_state(mech, q, v, t)
         jacobian, phi = closure_jacobian(m), closure_residual(m)
         slip = closure_velocity(m) - jacobian @ v
-        noise = 8.0 * float(jnp.finfo(v.dtype).eps)
+        noise = tolerances.rounding(v.dtype, 8)
         largest = jnp.max(jnp.abs(jacobian), initial=0.0)
         errors = jnp.stack(
             [

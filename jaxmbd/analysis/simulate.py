@@ -28,10 +28,10 @@ from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics.backend import check_backend, compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
-from jaxmbd.dynamics.kkt import mechanism_length
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
+from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.lanes import guarded
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.topology import topology

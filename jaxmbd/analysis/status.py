@@ -10,10 +10,12 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, mechanism_length, row_scale
+from jaxmbd.dynamics.kkt import factor_kkt, kkt_system
 from jaxmbd.kinematics import MotionState, constraint_residual, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.kinematics.scales import mechanism_length, row_scale
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.topology import topology
 
 
@@ -40,7 +42,7 @@ def visible(x: Any) -> bool:
 
 def closing_tolerance(dtype: Any, length: Array) -> Array:
     """Largest closure error [m] of a configuration that counts as assembled."""
-    return float(jnp.finfo(dtype).eps) ** 0.65 * length
+    return tolerances.closing(dtype) * length
 
 
 def open_joints(mech: Mechanism, q: Any, t: float = 0.0) -> str:

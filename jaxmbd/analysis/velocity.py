@@ -20,8 +20,6 @@ from jaxmbd.analysis.known import (
     parse_known,
     point_of,
 )
-from jaxmbd.dynamics.inverse import speed_units
-from jaxmbd.dynamics.kkt import mechanism_length, row_scale, scaled_jacobian
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import (
     closure_gamma,
@@ -30,21 +28,15 @@ from jaxmbd.kinematics.closure import (
 )
 from jaxmbd.kinematics.motion import MotionState, check_shape
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian, speed_units
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.least_norm import factor_rows
 
 
-def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any) -> Array:
+def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any = None) -> Array:
     """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``; W measures travel in mechanism lengths."""
-    if rows.shape[0] == 0:
-        return jnp.zeros(rows.shape[1], rows.dtype)
-    weight = speed_units(mech) ** 2
-    gram = (rows * weight) @ rows.T
-    size = jnp.trace(gram) / gram.shape[0]
-    gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)
-    tolerance = float(jnp.finfo(gram.dtype).eps) ** 0.64
-    solution = ldlt_solve(*ldlt_rank_revealing(gram, tolerance), rhs[:, None])[:, 0]
-    return weight * (rows.T @ solution)
+    return factor_rows(rows, speed_units(mech) ** 2, damping).solve(rhs)
 
 
 def assemble_velocity(
@@ -143,7 +135,7 @@ def is_met(rows: Array, x: Array, target: Array) -> Array:
     """(n,): whether ``rows x = target``, to what a singular position leaves of the precision."""
     largest = [jnp.max(jnp.abs(y), initial=0.0) for y in (target, rows, x)]
     size = largest[0] + largest[1] * largest[2]
-    return jnp.abs(rows @ x - target) <= float(jnp.finfo(x.dtype).eps) ** 0.5 * size
+    return jnp.abs(rows @ x - target) <= tolerances.agreement(x.dtype) * size
 
 
 def _meet(
@@ -156,7 +148,7 @@ def _meet(
     if rows.shape[0] == 0:
         return guess
     target = scale * jnp.concatenate([target, *(x[None] for x in values)])
-    x = guess + least_change(m.mech, rows, target - rows @ guess, 0.0)
+    x = guess + least_change(m.mech, rows, target - rows @ guess)
     met = is_met(rows, x, target)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         names = np.array([*m.top.row_names, *map(held_name, keys)])[~np.asarray(met)]

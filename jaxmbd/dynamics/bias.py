@@ -20,7 +20,7 @@ from jaxmbd.model.forces import Effort, Load
 from jaxmbd.model.joints import Helical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.factor import ltdl_solve
+from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.spatial.rotations import cross
 
 Inputs = Mapping[str, Any]

@@ -30,6 +30,8 @@ from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.forces import JointFriction
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.lu import lu_solve, unpivoted_lu
 
 _PASSES = 6
 
@@ -127,21 +129,12 @@ def balanced_friction(m: MotionState, inputs: Inputs | None, vdot: Array, lam: A
         return f - jnp.concatenate([efforts[name] for name in names])
 
     def newton(_: Any, f: Array) -> Array:
-        return f - _eliminate(jax.jacfwd(gap)(f), gap(f))
+        # Without pivoting: the matrix is near one where f is unique.
+        return f - lu_solve(*unpivoted_lu(jax.jacfwd(gap)(f)), gap(f))
 
     f = lax.fori_loop(0, _PASSES, newton, jnp.zeros(n, m.q.dtype))
-    close = float(jnp.finfo(f.dtype).eps) ** 0.5 * jnp.max(jnp.abs(f))
+    close = tolerances.agreement(f.dtype) * jnp.max(jnp.abs(f))
     return jnp.asarray(jnp.where(jnp.max(jnp.abs(gap(f))) <= close, f, jnp.nan))
-
-
-def _eliminate(a: Array, b: Array) -> Array:
-    """``a⁻¹ b`` by Gauss-Jordan elimination without pivoting: a is near one where f is unique."""
-    rows = jnp.concatenate([a, b[:, None]], axis=1)
-    for k in range(b.shape[0]):
-        pivot = rows[k] / rows[k, k]
-        others = jnp.asarray(np.arange(b.shape[0]) != k)
-        rows = jnp.where(others[:, None], rows - rows[:, k : k + 1] * pivot, pivot)
-    return rows[:, -1]
 
 
 def friction_efforts(

@@ -21,18 +21,13 @@ from jaxmbd.dynamics.bias import (
     inertia_forces,
 )
 from jaxmbd.dynamics.friction import less_friction
-from jaxmbd.dynamics.kkt import (
-    kkt_system,
-    least_norm,
-    mechanism_length,
-    row_scale,
-    scaled_jacobian,
-    solve_kkt,
-)
+from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian, speed_units
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import ldlt_rank_revealing, ldlt_solve, minimum_norm
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 from jaxmbd.topology import Topology, topology
 
 
@@ -140,12 +135,6 @@ def required_forces(m: MotionState, acc: Accelerations, inputs: Inputs | None) -
     return required, size + length * sum(jnp.sum(jnp.abs(x)) for x in forces)
 
 
-def speed_units(mech: Mechanism) -> Array:
-    """(nv,): the mechanism's length for travels, one for angles."""
-    travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
-    return jnp.where(travel, mechanism_length(mech), 1.0)
-
-
 class SharedEfforts(NamedTuple):
     """How actuators and constraints carry a motion; NaN where they cannot.
 
@@ -204,7 +193,6 @@ class _Shares(NamedTuple):
 
 def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Shares:
     """Linear in `required` but for what is found missing."""
-    eps = float(jnp.finfo(m.q.dtype).eps)
     units = speed_units(m.mech)
     scale = row_scale(m)
     rows = scaled_jacobian(m) * units
@@ -215,11 +203,11 @@ def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Sh
     allowed, carried = _allowed(rows, jnp.concatenate([push, wanted[:, None]], axis=1))
     response, need = allowed[:, :-1], allowed[:, -1]
     if push.shape[1]:
-        helps = jnp.sum(response * response, axis=0) > eps**0.64
+        helps = jnp.sum(response * response, axis=0) > tolerances.redundancy(m.q.dtype)
         response = jnp.where(helps, response, 0.0)
     effort = _least(response.T @ response, response.T @ need)
     size = size + jnp.max(jnp.abs(wanted), initial=0.0)
-    missing = jnp.abs(need - response @ effort) > eps**0.4 * size
+    missing = jnp.abs(need - response @ effort) > tolerances.carrying(m.q.dtype) * size
     lam = scale * carried(wanted - push @ effort)
     return _Shares(effort / unit, lam, missing)
 
@@ -228,8 +216,7 @@ def _allowed(rows: Array, forces: Array) -> tuple[Array, Callable[[Array], Array
     """The part of `forces` (nv, n) that no row carries, and the multipliers that carry the rest."""
     if rows.shape[0] == 0:
         return forces, lambda _: jnp.zeros(0, rows.dtype)
-    tolerance = float(jnp.finfo(rows.dtype).eps) ** 0.64
-    lower, pivots, kept = ldlt_rank_revealing(rows @ rows.T, tolerance)
+    lower, pivots, kept = ldlt_rank_revealing(rows @ rows.T)
 
     def carried(force: Array) -> Array:
         lam = ldlt_solve(lower, pivots, kept, (rows @ force)[:, None])[:, 0]
@@ -242,7 +229,7 @@ def _least(gram: Array, rhs: Array) -> Array:
     """The x of least norm with ``gram x = rhs``."""
     if gram.shape[0] == 0:
         return rhs
-    lower, pivots, kept = ldlt_rank_revealing(gram, float(jnp.finfo(gram.dtype).eps) ** 0.64)
+    lower, pivots, kept = ldlt_rank_revealing(gram)
     x = ldlt_solve(lower, pivots, kept, rhs[:, None])[:, 0]
     return minimum_norm(lower, kept, x) if x.shape[0] > 1 else x
 

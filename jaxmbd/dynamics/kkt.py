@@ -12,21 +12,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxmbd.dynamics.inertia import joint_space_inertia
-from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.factor import (
-    ldlt_rank_revealing,
-    ldlt_solve,
-    ltdl,
-    ltdl_backward,
-    ltdl_forward,
-    minimum_norm,
-)
+from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 
 
 class System(NamedTuple):
@@ -64,28 +57,6 @@ class Factors(NamedTuple):
     determinate: Array
 
 
-def mechanism_length(mech: Mechanism) -> Array:
-    """A typical length [m]: the spread of points and centres of mass; one where they coincide."""
-    points = [mech.point(name) for name in mech.structure.points]
-    points += [mech.com(body) for body in mech.structure.bodies]
-    stack = jax.lax.stop_gradient(jnp.stack(points))
-    square = jnp.mean(jnp.sum((stack - jnp.mean(stack, axis=0)) ** 2, axis=1))
-    return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 1.0)
-
-
-def row_scale(m: MotionState) -> Array:
-    """(nc,): one for force rows, the mechanism's length for moment rows."""
-    moment = np.array([kind == "moment" for kind in m.top.row_kinds], bool)
-    if not moment.any():
-        return jnp.ones(m.top.nc, m.q.dtype)
-    return jnp.where(moment, mechanism_length(m.mech), 1.0).astype(m.q.dtype)
-
-
-def scaled_jacobian(m: MotionState) -> Array:
-    """J (nc, nv) with `row_scale` applied: all multipliers in newtons."""
-    return row_scale(m)[:, None] * closure_jacobian(m)
-
-
 def kkt_system(m: MotionState) -> System:
     """The KKT matrices at a configuration."""
     singular = bool(m.top.light) and m.top.nc > 0
@@ -98,19 +69,20 @@ def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
     Where M may be singular, ``M + α JᵀJ`` is factored instead: with ``f + α Jᵀ c`` for f it has the
     same solution.
     """
-    eps = float(jnp.finfo(mass.dtype).eps)
     alpha = None
     if singular:
         rows = jnp.sum(jacobian * jacobian)
         alpha = jax.lax.stop_gradient(jnp.trace(mass) / jnp.where(rows > 0.0, rows, 1.0))
         mass = mass + alpha * (jacobian.T @ jacobian)
-    lower, pivots, determinate = ltdl(mass, 64.0 * eps * jnp.diagonal(mass))
+    lower, pivots, determinate = ltdl(
+        mass, tolerances.rounding(mass.dtype, 64) * jnp.diagonal(mass)
+    )
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), mass.dtype)
         schur = (none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
         return Factors(lower, pivots, alpha, jacobian.T, schur, determinate)
     half = ltdl_backward(lower, jacobian.T)
-    schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), eps**0.64)
+    schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]))
     return Factors(lower, pivots, alpha, half, schur, determinate)
 
 

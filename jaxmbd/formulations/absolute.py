@@ -28,6 +28,7 @@ from jaxmbd.formulations.rows import Rows, all_rows
 from jaxmbd.formulations.state import State, StateMotion, speed_rows
 from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
 from jaxmbd.model import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.topology import topology
 
 
@@ -204,22 +205,22 @@ def _solve(
     through an orthonormal basis of their row space, ``J = U S Vᵀ``, so that redundant ones drop
     out, and λ = U S⁻¹ μ is least among those with the same ``Jᵀλ = V μ``.
     """
-    n, eps = force.shape[0], float(jnp.finfo(force.dtype).eps)
+    n = force.shape[0]
     along = jnp.where(jnp.arange(n) % 6 < 3, 1.0 / length, 1.0)  # unit of each motion over metres
     row = jnp.where(system.is_force, 1.0, length)
     mass = along[:, None] * system.mass * along
     heaviest = jnp.max(jnp.abs(mass))
     heaviest = jnp.where(heaviest > 0.0, heaviest, 1.0)
     u, sigma, vt = jnp.linalg.svd(row[:, None] * system.jacobian * along, full_matrices=False)
-    keep = sigma > eps**0.6 * jnp.max(sigma, initial=0.0)
+    keep = sigma > tolerances.rank(force.dtype) * jnp.max(sigma, initial=0.0)
     inverse = jnp.where(keep, 1.0 / jnp.where(keep, sigma, 1.0), 0.0)
     basis = jnp.where(keep[:, None], vt, 0.0)
     kkt = jnp.block(
         [[mass / heaviest, -basis.T], [basis, jnp.zeros((basis.shape[0],) * 2, mass.dtype)]]
     )
     right = jnp.concatenate([along * force / heaviest, inverse * (u.T @ (row * system.gamma))])
-    x = jnp.linalg.lstsq(kkt, right, rcond=500.0 * eps)[0]
-    x = x + jnp.linalg.lstsq(kkt, right - kkt @ x, rcond=500.0 * eps)[0]
+    x = jnp.linalg.lstsq(kkt, right, rcond=tolerances.rounding(force.dtype, 500))[0]
+    x = x + jnp.linalg.lstsq(kkt, right - kkt @ x, rcond=tolerances.rounding(force.dtype, 500))[0]
     imbalance = jnp.max(jnp.abs(kkt @ x - right))
     lam = heaviest * row * (u @ (inverse * x[n:]))
     return along * x[:n], lam, jnp.sum(keep), imbalance

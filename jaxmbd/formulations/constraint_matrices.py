@@ -35,6 +35,7 @@ from jaxmbd.formulations.screws import constraint_matrix
 from jaxmbd.formulations.state import StateMotion
 from jaxmbd.kinematics import body_accelerations
 from jaxmbd.model import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.topology import topology
 
 Actuated = Sequence[str | tuple[str, int]]
@@ -114,7 +115,7 @@ def constraint_matrix_reactions(
     lam, tau = _least(transfer, pushes * units, needed)
     left = (needed - transfer @ lam - pushes @ (units * tau)) / jnp.where(size > 0.0, size, 1.0)
     imbalance = jnp.max(jnp.abs(left), initial=0.0)
-    carried = imbalance < float(jnp.finfo(left.dtype).eps) ** 0.4
+    carried = imbalance < tolerances.carrying(left.dtype)
     if not isinstance(carried, Tracer) and not bool(carried):
         raise ValueError(_uncarried(bodies, np.asarray(left), actuated))
     lam, tau = jnp.where(carried, lam, jnp.nan), jnp.where(carried, units * tau, jnp.nan)
@@ -269,7 +270,7 @@ def _pinv(matrix: Array, size: Array | None = None) -> Array:
     """Moore-Penrose inverse; singular values under eps^0.6 of the largest (or `size`) are zero."""
     if 0 in matrix.shape:
         return matrix.T
-    tolerance = float(jnp.finfo(matrix.dtype).eps) ** 0.6
+    tolerance = tolerances.rank(matrix.dtype)
     if size is not None:
         own = jax.lax.stop_gradient(jnp.linalg.norm(matrix, 2))
         tolerance = tolerance * size / jnp.where(own > 0.0, own, 1.0)

@@ -19,7 +19,7 @@ from jaxmbd.kinematics.propagation import (
 )
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.factor import ltdl_solve
+from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.spatial.rotations import cross, skew
 from jaxmbd.topology import topology
 

@@ -1,4 +1,4 @@
-"""Rotations and small factorisations: pure functions of arrays, with no mechanism in sight."""
+"""Rotations: pure functions of arrays, with no mechanism in sight."""
 
 from jaxmbd.spatial.euler_bryant import (
     Angles,

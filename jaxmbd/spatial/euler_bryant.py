@@ -42,7 +42,8 @@ class Angles(NamedTuple):
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from jaxmbd.spatial import euler_angles
+        >>> from jaxmbd.numerics import tolerances
+    from jaxmbd.spatial import euler_angles
         >>> bool(euler_angles(jnp.eye(3)).singular)
         True
     """
@@ -265,14 +266,13 @@ def _matrix(rows: list[list[Array]]) -> Array:
 def _guarded_angle(y: Array, x: Array) -> tuple[Array, Array]:
     """``atan2(y, x)`` and ``|(x, y)|``; zero, with a finite derivative, where both vanish."""
     square = x * x + y * y
-    here = square > float(jnp.finfo(square.dtype).eps) ** 2
+    here = square > tolerances.rounding(square.dtype) ** 2
     angle = jnp.arctan2(jnp.where(here, y, 0.0), jnp.where(here, x, 1.0))
     return angle, jnp.where(here, jnp.sqrt(jnp.where(here, square, 1.0)), 0.0)
 
 
 def _is_singular(apart: Array, share: Array) -> Array:
-    eps = float(jnp.finfo(apart.dtype).eps)
-    return jnp.abs(apart) < eps**0.5 * (1.0 + jnp.abs(share))
+    return jnp.abs(apart) < tolerances.agreement(apart.dtype) * (1.0 + jnp.abs(share))
 
 
 def _checked(values: Array, apart: Array, share: Array, throw: bool, cure: str) -> Angles:

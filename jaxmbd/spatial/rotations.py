@@ -11,6 +11,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.numerics import tolerances
+
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
 # a direction that no drawing uses.
 _OFF_AXIS = np.array([0.5391, 0.3217, 0.7783])
@@ -164,7 +166,7 @@ def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
 
 def _unless_opposed(numerator: Array, denominator: Array) -> Array:
     """Their ratio; a large vector at half a turn, where both are rounding."""
-    opposed = denominator < 1e4 * jnp.finfo(numerator.dtype).eps
+    opposed = denominator < tolerances.rounding(numerator.dtype, 1e4)
     return jnp.where(opposed, 1e6, numerator / jnp.where(opposed, 1.0, denominator))
 
 

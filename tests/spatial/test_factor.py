@@ -7,17 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 from jaxmbd.spatial import rotations as rot
-from jaxmbd.spatial.factor import (
-    ldlt_rank_revealing,
-    ldlt_solve,
-    ltdl,
-    ltdl_backward,
-    ltdl_forward,
-    minimum_norm,
-)
 
-TOLERANCE = float(np.finfo(np.float64).eps) ** 0.64
+TOLERANCE = tolerances.redundancy(np.float64)
 SIZES = (1, 2, 6)
 
 factor = jax.jit(ldlt_rank_revealing, static_argnums=1)

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.numerics import tolerances
+
 
 def solve_conditions(
     mass: Float[Array, "n n"], force: Array, jacobian: Float[Array, "rows n"], gamma: Array
@@ -18,17 +20,17 @@ def solve_conditions(
     the solution is ``x₀ + P (b − K x₀)``: a step of refinement whose derivative is the implicit
     one, with no singular value differentiated.
     """
-    n, eps = force.shape[0], float(jnp.finfo(force.dtype).eps)
+    n = force.shape[0]
     held = jax.lax.stop_gradient
     heaviest = jnp.max(jnp.abs(held(mass)))
     heaviest = jnp.where(heaviest > 0.0, heaviest, 1.0)
     u, sigma, vt = jnp.linalg.svd(held(jacobian), full_matrices=False)
-    keep = sigma > eps**0.6 * jnp.max(sigma, initial=0.0)
+    keep = sigma > tolerances.rank(force.dtype) * jnp.max(sigma, initial=0.0)
     inverse = jnp.where(keep, 1.0 / jnp.where(keep, sigma, 1.0), 0.0)
     basis = jnp.where(keep[:, None], vt, 0.0)
     empty = jnp.zeros((basis.shape[0],) * 2, force.dtype)
     kkt = jnp.block([[held(mass) / heaviest, -basis.T], [basis, empty]])
-    pseudo = jnp.linalg.pinv(kkt, rtol=500.0 * eps)
+    pseudo = jnp.linalg.pinv(kkt, rtol=tolerances.rounding(force.dtype, 500))
 
     def left_over(a: Array, lam: Array) -> tuple[Array, Array]:
         return force + jacobian.T @ lam - mass @ a, gamma - jacobian @ a

@@ -26,6 +26,7 @@ from jaxtyping import Float
 
 from jaxmbd.model import Body
 from jaxmbd.model.numbers import is_concrete
+from jaxmbd.numerics import tolerances
 
 # Second moments, relative to the largest, that count as zero: inertias are given to a few digits
 # more than single precision.
@@ -103,8 +104,8 @@ def equivalent_particles(points: Any, mass: Any, com: Any, inertia: Any) -> Equi
     masses = solve(rows, right)
     scale = jnp.max(jnp.abs(right))
     miss = jnp.max(jnp.abs(rows @ masses - right)) / jnp.where(scale > 0.0, scale, 1.0)
-    eps = float(jnp.finfo(rows.dtype).eps)
-    fine = (miss < max(_FLAT, 1e4 * eps)) & (_spread(points) > 1e3 * eps)
+    flat = max(_FLAT, tolerances.rounding(rows.dtype, 1e4))
+    fine = (miss < flat) & (_spread(points) > tolerances.rounding(rows.dtype, 1e3))
     if concrete and is_concrete(fine) and not bool(fine):
         raise ValueError(_refusal(np.asarray(points), float(miss), np.asarray(inertia)))
     masses = jnp.where(fine, masses, jnp.nan)

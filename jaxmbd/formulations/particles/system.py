@@ -37,6 +37,7 @@ from jaxmbd.formulations.particles.masses import second_moment
 from jaxmbd.model import Fixed, Free, Mechanism, Revolute, Spherical, Universal
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, is_concrete
+from jaxmbd.numerics import tolerances
 from jaxmbd.topology import topology
 
 Forms = int | Mapping[str, int]
@@ -151,7 +152,7 @@ class ParticleSystem:
         if frame.edges.shape[0] == 3:
             return frame.of_point(x)
         off = frame.misses(x)
-        good = off < 1e4 * float(jnp.finfo(off.dtype).eps)
+        good = off < tolerances.rounding(off.dtype, 1e4)
         if is_concrete(good) and not bool(good):
             raise ValueError(
                 f"body '{body}' has two particles, but its point {np.asarray(x)} is off their "

@@ -1,0 +1,56 @@
+"""Rows that may be redundant, solved for the least change: ``x = W Aᵀ (A W Aᵀ + μ 1)⁻¹ b``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
+
+
+class FactoredRows(NamedTuple):
+    """Rows ``A`` with the factors of their Gram matrix ``A W Aᵀ``.
+
+    Attributes:
+        rows: `A` (n, nv).
+        weight: the diagonal of `W` (nv,), or None for one.
+        gram: the factors; None where there are no rows.
+    """
+
+    rows: Array
+    weight: Array | None
+    gram: RankRevealed | None
+
+    @property
+    def rank(self) -> Array:
+        """How many rows are kept, as a number of the rows' type."""
+        if self.gram is None:
+            return jnp.zeros((), self.rows.dtype)
+        return jnp.sum(self.gram.kept.astype(self.rows.dtype))
+
+    def solve(self, b: Array) -> Array:
+        """The least x (nv,) or (nv, m) with ``A x = b`` in the kept rows; b is (n,) or (n, m)."""
+        if self.gram is None:
+            return jnp.zeros((self.rows.shape[1], *b.shape[1:]), self.rows.dtype)
+        y = ldlt_solve(*self.gram, b.reshape(b.shape[0], -1))
+        x = (self.rows.T @ y).reshape(-1, *b.shape[1:])
+        return x if self.weight is None else (x.T * self.weight).T
+
+
+def factor_rows(rows: Array, weight: Array | None = None, damping: Any = None) -> FactoredRows:
+    """Factor ``A W Aᵀ + μ 1``.
+
+    Args:
+        rows: `A` (n, nv).
+        weight: (nv,); by default one.
+        damping: μ over the mean of the Gram matrix's diagonal; by default none.
+    """
+    if rows.shape[0] == 0:
+        return FactoredRows(rows, weight, None)
+    gram = (rows if weight is None else rows * weight) @ rows.T
+    if damping is not None:
+        size = jnp.trace(gram) / gram.shape[0]
+        gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)
+    return FactoredRows(rows, weight, ldlt_rank_revealing(gram))

@@ -1,0 +1,93 @@
+"""``A = L D Lᵀ`` of a semidefinite matrix, and its basic and least-norm solutions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from jaxmbd.numerics.ltdl import ltdl_solve
+from jaxmbd.numerics.tolerances import faintness, redundancy
+from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_solve
+
+
+class RankRevealed(NamedTuple):
+    """Factors of a semidefinite matrix, as `ldlt_rank_revealing` gives them.
+
+    Attributes:
+        lower: `L` (n, n).
+        pivots: `D` (n,), one in redundant rows.
+        kept: (n,), false for redundant rows.
+    """
+
+    lower: Float[Array, "n n"]
+    pivots: Float[Array, " n"]
+    kept: Bool[Array, " n"]
+
+
+def ldlt_rank_revealing(a: Float[Array, "n n"], tolerance: float | None = None) -> RankRevealed:
+    """``A = L D Lᵀ`` of a positive semidefinite matrix, skipping rows that add no rank.
+
+    A pivot over its diagonal element is the squared sine of the angle between a row and the span
+    of those before it. Where that is below `tolerance` the row is redundant: its pivot is set to
+    one and its column to zero, exactly as a semidefinite matrix demands. So is a row that is
+    rounding beside the others (a planar loop's moment rows), or so short beside them that half of
+    its digits are (a row that vanishes at a singular position, next to it): in double precision
+    one shorter than 1.5e-8 of the longest.
+
+    Args:
+        a: symmetric, positive semidefinite.
+        tolerance: a squared sine; by default `tolerances.redundancy`.
+    """
+    n = a.shape[0]
+    tolerance = redundancy(a.dtype) if tolerance is None else tolerance
+    diagonal = jnp.asarray(jnp.diagonal(a))
+    # Entries are squares of the rows'.
+    noise = faintness(a.dtype) * jnp.max(diagonal)
+    real, floor = diagonal > noise, tolerance * diagonal
+    columns, pivots, kept = [], [], []
+    for k in range(n):
+        keep = real[k] & (a[0, 0] > floor[k])
+        d = jnp.where(keep, a[0, 0], 1.0)
+        column = jnp.where(keep & real[k + 1 :], a[1:, 0], 0.0) / d
+        a = a[1:, 1:] - column[:, None] * a[None, 1:, 0]
+        columns.append(jnp.concatenate([jnp.zeros(k, a.dtype), jnp.ones(1, a.dtype), column]))
+        pivots.append(d)
+        kept.append(keep)
+    return RankRevealed(jnp.stack(columns, axis=1), jnp.stack(pivots), jnp.stack(kept))
+
+
+def ldlt_solve(
+    lower: Float[Array, "n n"],
+    pivots: Float[Array, " n"],
+    kept: Bool[Array, " n"],
+    b: Float[Array, "n m"],
+) -> Float[Array, "n m"]:
+    """The basic solution of ``A x = b``: zero in the rows that `ldlt_rank_revealing` skipped."""
+    kept = kept[:, None]
+    eye = jnp.eye(lower.shape[0], dtype=b.dtype)
+    y = unit_lower_solve(jnp.where(kept, lower, eye), jnp.where(kept, b, 0.0))
+    y = jnp.where(kept, y / pivots[:, None], 0.0)
+    return unit_lower_transpose_solve(jnp.where(kept, lower, 0.0), y, kept[:, 0])
+
+
+def minimum_norm(
+    lower: Float[Array, "n n"], kept: Bool[Array, " n"], x: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """The solution of least norm beside the basic solution `x` of ``A x = b``.
+
+    The null space of `A` has one vector for each redundant row r: ``z = e_r − Σ_kept c e_k``
+    with ``Lᵀ`` back-substituted. With those as the columns of `Z` (zero where kept),
+    ``x − Z (ZᵀZ + K)⁻¹ Zᵀ x``, `K` the identity on kept columns.
+    """
+    n = lower.shape[0]
+    eye = jnp.eye(n, dtype=x.dtype)
+    redundant = jnp.where(kept, 0.0, 1.0)
+    # Row r of L holds the coefficients of row r on the kept rows' orthogonalised basis.
+    coupling = jnp.where(kept[:, None], 0.0, lower - eye).T * jnp.where(kept, 1.0, 0.0)[:, None]
+    z = redundant[None, :] * eye - unit_lower_transpose_solve(
+        jnp.where(kept[:, None], lower, 0.0), coupling, kept
+    )
+    return x - z @ ltdl_solve(z.T @ z + jnp.diag(1.0 - redundant), z.T @ x)

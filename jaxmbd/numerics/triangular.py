@@ -1,0 +1,29 @@
+"""Substitution with unit triangular factors."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def unit_lower_solve(lower: Array, b: Array) -> Array:
+    """Solve ``L x = b``."""
+    out = []
+    for k in range(lower.shape[0]):
+        row = b[k]
+        if k:
+            row = row - lower[k, :k] @ jnp.stack(out)
+        out.append(row)
+    return jnp.stack(out)
+
+
+def unit_lower_transpose_solve(lower: Array, b: Array, kept: Array) -> Array:
+    """Solve ``Lᵀ x = b`` on the kept rows; `lower` has zero rows elsewhere, and x is zero there."""
+    n = lower.shape[0]
+    out: list[Array] = []
+    for k in range(n - 1, -1, -1):
+        row = b[k]
+        if out:
+            row = row - lower[k + 1 :, k] @ jnp.stack(out[::-1])
+        out.append(jnp.where(kept[k], row, 0.0))
+    return jnp.stack(out[::-1])
