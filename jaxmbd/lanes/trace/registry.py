@@ -37,7 +37,7 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
     env: dict[Any, Value] = {}
 
     def read(v: Any) -> Value:
-        return constants(g, v.val) if isinstance(v, core.Literal) else env[v]
+        return constants(g, v.val, v.aval.dtype) if isinstance(v, core.Literal) else env[v]
 
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -60,7 +60,8 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
 
 def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
     """Trace a closed jaxpr on values."""
-    return evaluate(g, closed.jaxpr, [constants(g, c) for c in closed.consts], args)
+    pairs = zip(closed.consts, closed.jaxpr.constvars, strict=True)
+    return evaluate(g, closed.jaxpr, [constants(g, c, v.aval.dtype) for c, v in pairs], args)
 
 
 def _placed(error: Unsupported, eqn: Any) -> Unsupported:
