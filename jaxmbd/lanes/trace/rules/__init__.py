@@ -8,10 +8,11 @@ from jaxmbd.lanes.trace.rules import (
     derivatives,
     indexing,
     linear,
+    nested,
     shapes,
 )
 
 __all__ = [
-    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear",
+    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear", "nested",
     "shapes",
 ]  # fmt: skip
