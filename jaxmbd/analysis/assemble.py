@@ -37,7 +37,7 @@ from jaxmbd.topology import neutral, topology
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
-_MAX_STEPS = 400
+_MAX_STAGES = 100_000
 _INNER = 30
 
 
@@ -86,7 +86,8 @@ def assemble(
 
     The search starts from the drawn configuration, or `guess`, and first closes the loops there;
     held coordinates are then carried to their values in steps of at most 5° (or 5 % of the
-    mechanism's length), each from the last solution, so the branch of the guess is kept.
+    mechanism's length), each from the last solution, so the branch of the guess is kept. A target
+    that is over 100 000 such steps away is NOT_ASSEMBLED.
     Derivatives are those of the solution, by the implicit function theorem, forward and reverse;
     freedoms that nothing determines have least change.
 
@@ -133,6 +134,9 @@ def _raise(
         if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
     ]
     text = "; ".join([t for t in (open_joints(mech, closest.q, t), *missed) if t])
+    start = known_values(motion_state(mech, guess, t=t), keys)
+    if int(_stages(mech, keys, start, values, mechanism_length(mech))) > _MAX_STAGES:
+        text += f" (over {_MAX_STAGES} steps away, which is too far to walk)"
     if float(closest.error) < 1e-6 * float(mechanism_length(mech)):
         text += " (nearly closed: a dead centre or the edge of its reach, where it is singular)"
     raise ValueError(
@@ -203,7 +207,8 @@ def _walk(
         return _Walk(q, stage, inner, damping, error, w.iterations + 1)
 
     zero = jnp.zeros((), jnp.int32)
-    first = _Walk(guess, zero, zero, jnp.zeros((), guess.dtype), length, zero)
+    too_far = jnp.where(stages > _MAX_STAGES, _INNER, zero)
+    first = _Walk(guess, zero, too_far, jnp.zeros((), guess.dtype), length, zero)
     done = lax.while_loop(going, step, first)
     reached = done.stage >= stages
     return done._replace(error=jnp.where(reached, done.error, jnp.maximum(done.error, length)))
@@ -212,7 +217,7 @@ def _walk(
 def _stages(
     mech: Mechanism, keys: tuple[Key, ...], start: list[Array], values: list[Any], length: Array
 ) -> Array:
-    """How many steps the walk to the held values takes."""
+    """How many steps the walk to the held values takes; `_MAX_STAGES` + 1 where more."""
     top = topology(mech)
     count = jnp.zeros((), mech.dtype)
     for key, v0, v in zip(keys, start, values, strict=True):
@@ -221,7 +226,7 @@ def _stages(
         stride = _STEP_ANGLE if is_angle(top, key) else _STEP_TRAVEL * length
         count = jnp.maximum(count, jnp.abs(v - v0) / stride)
     count = jnp.where(jnp.isfinite(count), count, 0.0)
-    return jnp.minimum(jnp.ceil(count), _MAX_STEPS).astype(jnp.int32)
+    return jnp.minimum(jnp.ceil(count), _MAX_STAGES + 1).astype(jnp.int32)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))

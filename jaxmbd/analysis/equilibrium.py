@@ -54,7 +54,8 @@ class Equilibrium(NamedTuple):
     Attributes:
         q: coordinates (nq,); NaN where none was found.
         lam: multipliers (nc,) [N, N·m] as of `forward_dynamics`; least norm where redundant.
-        residual: largest unbalanced generalised force over the size of the loads.
+        residual: largest unbalanced generalised force over the size of the loads. It balances at
+            `tolerances.balance`, or where what is stiff makes more of the coordinates' rounding.
         status: a `Status` number: SINGULAR where force remains along a motion that nothing holds.
         iterations: Newton steps taken.
         held: efforts (nk,) [N, N·m] that hold what is `known`, one a coordinate.
@@ -189,6 +190,12 @@ def _largest(at: Balance) -> Array:
     return jnp.max(jnp.abs(at.force), initial=0.0) / scale
 
 
+def _enough(size: Array, scale: Array) -> Array:
+    """The residual that balances: coordinates rounded to ε make forces of ``ε size`` [N·m]."""
+    rounded = tolerances.rounding(size.dtype, 16) * size / jnp.where(scale > 0.0, scale, 1.0)
+    return jnp.maximum(tolerances.balance(size.dtype), rounded)
+
+
 def _limited(x: Array) -> Array:
     size = jnp.max(jnp.abs(x), initial=0.0)
     return x * (_LARGEST_STEP / jnp.maximum(size, _LARGEST_STEP))
@@ -210,13 +217,14 @@ def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
 
 
 def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
-    fine, enough = tolerances.rounding(start.dtype, 8), tolerances.balance(start.dtype)
+    fine = tolerances.rounding(start.dtype, 8)
     units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))
 
     def step(s: _Search) -> _Search:
         at = balance(keys, p, s.q)
         k = stiffness(keys, p, s.q, at.multipliers)
         size = stiffness_size(k, at.scale)
+        enough = _enough(size, at.scale)
         plain = factor_tangent(k, at.project, size, _LEAST_DAMPING)
         least = jnp.where(plain.definite, s.damping, jnp.maximum(s.damping, 1e-4))
         damping = lax.while_loop(
@@ -273,9 +281,8 @@ def _equilibrium(
     start, _, assembled, _ = _assemble(keys, p.mech, p.values, p.t, guess)
     ok = assembled == Status.OK
     found = _search(keys, p, start)
-    balanced = found.done & (found.residual <= tolerances.balance(guess.dtype))
     missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)
-    status = jnp.where(balanced, Status.OK, missed)
+    status = jnp.where(found.done, Status.OK, missed)
     status = jnp.where(jnp.isfinite(found.residual), status, Status.NON_FINITE)
     status = jnp.asarray(jnp.where(ok, status, assembled), jnp.int32)
     q = jnp.asarray(jnp.where(status == Status.OK, found.q, jnp.nan))

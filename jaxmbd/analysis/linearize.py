@@ -157,11 +157,11 @@ def _pivot_columns(rows: np.ndarray) -> set[int]:
     rows, chosen = rows.copy(), set()
     if not rows.size:
         return chosen
-    size = np.abs(rows).max()
+    lost = tolerances.agreement(rows.dtype) * np.abs(rows).max()
     for _ in range(min(rows.shape)):
         # Rounding must not decide between equal pivots: the last column within 1 % is taken.
         best = np.abs(rows).max(axis=0)
-        if best.max() <= 1e-9 * size:
+        if best.max() <= lost:
             break
         j = int(np.flatnonzero(best >= 0.99 * best.max())[-1])
         i = int(np.argmax(np.abs(rows[:, j])))

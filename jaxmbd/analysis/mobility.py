@@ -12,6 +12,7 @@ from jaxmbd.kinematics.propagation import propagate_velocities
 from jaxmbd.kinematics.scales import scaled_jacobian
 from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
 from jaxmbd.topology import neutral, topology
 
@@ -52,7 +53,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     """Mobility of a mechanism at q (nq,), by default as drawn; a host function.
 
     Rank is that of the scaled Jacobian by singular values; a row is redundant where it makes an
-    angle of less than 1e-5 with the span of the rows before it.
+    angle of less than 1e-5 with the span of the rows before it (6e-3 in single precision).
 
     Example:
         >>> import jaxmbd as mbd
@@ -60,9 +61,10 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
         ('coupler',)
     """
     top = topology(mech)
-    q = jnp.asarray(neutral(mech) if q is None else q)
+    q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
     m = motion_state(mech, q)
     rows = scaled_jacobian(m)
+    lost = tolerances.agreement(mech.dtype)
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
     redundant: tuple[str, ...] = ()
@@ -70,9 +72,9 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     rank = 0
     if top.nc:
         _, sizes, vh = np.linalg.svd(np.asarray(rows))
-        rank = int(np.sum(sizes > 1e-8 * max(sizes[0], 1e-300)))
+        rank = int(np.sum(sizes > lost * max(sizes[0], 1e-300)))
         null = vh[rank:].T
-        kept = np.asarray(ldlt_rank_revealing(rows @ rows.T, 1e-10)[2])
+        kept = np.asarray(ldlt_rank_revealing(rows @ rows.T)[2])
         redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
     return Mobility(freedom, top.nv - rank, rank, _idle(m, null), redundant)
 
@@ -94,6 +96,6 @@ def _idle(m: MotionState, null: np.ndarray) -> tuple[str, ...]:
             continue
         others = np.delete(twists, i, axis=1).reshape(len(moves), -1)
         sizes = np.linalg.svd(others, compute_uv=False) if others.size else np.zeros(0)
-        if np.sum(sizes > 1e-8) < len(moves):
+        if np.sum(sizes > tolerances.agreement(mech.dtype)) < len(moves):
             idle.append(body)
     return tuple(idle)

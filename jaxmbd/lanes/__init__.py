@@ -1,14 +1,23 @@
 """The batch compiler: one function of one sample becomes SIMD and GPU kernels over many.
 
-It traces a function to its jaxpr and unrolls small arrays to scalars (`trace`), which are folded
-and shared as the graph is built (`ir`), differentiates them (`reverse`), writes them as LLVM IR
-(`codegen`), several samples in each vector register, and calls the machine code from inside
-`jax.jit` (`targets`). It knows nothing of mechanics.
+It knows nothing of mechanics. A function's way leads through its rooms, and a room imports only
+those before it:
+
+- `ir`: the graph of scalar nodes; the table of operations, by which they are folded and shared.
+- `elementary`: sine, exponential and the like as LLVM IR text.
+- `trace`: from a jaxpr to its graph, small arrays as scalars; a rule for each JAX primitive.
+- `reverse`: derivatives in reverse mode, on the graph.
+- `codegen`: the graph as LLVM IR, several samples in each vector register.
+- `targets`: machine code for the host and for GPUs, which XLA calls.
+
+Above them stand `kernel` (a function with its graph and code), `primitive` (its place in JAX),
+`nested` (a call inside another), `batch`, `explain` and `guard`.
 """
 
+from jaxmbd.lanes import nested
 from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.explain import Explanation, explain
 from jaxmbd.lanes.guard import guarded
 from jaxmbd.lanes.ir.nodes import Unsupported
 
-__all__ = ["Explanation", "Unsupported", "explain", "guarded", "jit", "vmap"]
+__all__ = ["Explanation", "Unsupported", "explain", "guarded", "jit", "nested", "vmap"]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import llvmlite.binding as llvm
 
-from jaxmbd.lanes.codegen.memory import SLOT
+from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu

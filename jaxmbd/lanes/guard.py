@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-GUARDED = "lanes_guarded"
+from jaxmbd.lanes.trace.rules.derivatives import GUARDED
 
 
 def guarded(fn: Callable[..., Any], *args: Any) -> Any:
@@ -29,10 +29,11 @@ def guarded(fn: Callable[..., Any], *args: Any) -> Any:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _guarded(fn: Any, *args: Any) -> Any:
-    def lanes_guarded(*args: Any) -> Any:
+    def call(*args: Any) -> Any:
         return fn(*args)
 
-    return jax.jit(lanes_guarded)(*args)
+    call.__name__ = GUARDED  # by which the compiler knows it
+    return jax.jit(call)(*args)
 
 
 @_guarded.defjvp

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.codegen.memory import SLOT
 from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.reverse.adjoint import pullback_graph

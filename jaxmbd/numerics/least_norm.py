@@ -35,7 +35,7 @@ class FactoredRows(NamedTuple):
         if self.gram is None:
             return jnp.zeros((self.rows.shape[1], *b.shape[1:]), self.rows.dtype)
         y = ldlt_solve(*self.gram, b.reshape(b.shape[0], -1))
-        x = (self.rows.T @ y).reshape(-1, *b.shape[1:])
+        x = (self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
         return x if self.weight is None else (x.T * self.weight).T
 
 

@@ -214,3 +214,29 @@ def test_failures_say_what_is_not_in_balance():
     endless = hanging(law=lambda x, rate: jnp.log(x - 1.0))
     with pytest.raises(ValueError, match="not finite"):
         mbd.equilibrium(endless)
+
+
+@pytest.mark.parametrize("stiffness", [1e8, 1e12])
+def test_what_is_very_stiff_comes_to_rest(stiffness):
+    """Rounding of the coordinates alone then makes more force than the balance leaves elsewhere."""
+    mass, com, axis = 2.0, np.array([0.6, 0.1, -0.3]), np.array([0.1, 1.0, 0.2])
+    ends = np.array([0.9, 0.0, 1.1]), np.array([0.8, 0.0, 0.1])
+
+    def at_rest(stiffness):
+        mech = mbd.Mechanism(
+            bodies={"bob": mbd.Body(mass, com, (0.1, 0.2, 0.3))},
+            joints={"hinge": mbd.Revolute("ground", "bob", at=(0, 0, 0), axis=axis)},
+            forces={"spring": mbd.SpringDamper("ground", "bob", *ends, stiffness=stiffness)},
+        )
+        return mbd.equilibrium(mech, throw=False)
+
+    found = at_rest(stiffness)
+    axis = axis / np.linalg.norm(axis)
+    along = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    weight = axis @ np.cross(com, [0.0, 0.0, -9.81 * mass])
+    lever = axis @ np.cross(ends[1], along)
+    expected = weight / (stiffness * lever**2)
+    assert int(found.status) == 0
+    np.testing.assert_allclose(found.q[0], expected, rtol=2e3 / stiffness, atol=1e-15)
+    slope = jax.jit(jax.grad(lambda k: at_rest(k).q[0]))(stiffness)
+    np.testing.assert_allclose(slope, -expected / stiffness, rtol=1e-5)

@@ -136,7 +136,7 @@ def test_an_arranged_kernel_gives_the_same_numbers(registers: int) -> None:
         emitter = Emitter(kernel.graph, 4, 3, 2, registers=r)
         outs = [np.zeros((16, 9)), np.zeros((16, 3))]
         address = cpu.function(emitter.module(), "kernel")
-        assert (emitter.waiting > 0) == (r > 0)
+        assert (emitter.w.waiting > 0) == (r > 0)
         call = ctypes.CFUNCTYPE(
             None, *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
         )(address)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from jaxmbd.lanes.codegen.llvm_text import BYTES, LLVM
+from jaxmbd.lanes.codegen.llvm_text import LLVM
+from jaxmbd.lanes.codegen.uses import may_invert
+from jaxmbd.lanes.codegen.writer import Writer
+from jaxmbd.lanes.elementary import symbol
+from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import ALIASES, Node
-
-if TYPE_CHECKING:
-    from jaxmbd.lanes.codegen.emit import Emitter
 
 CALLS = (
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
@@ -35,106 +35,89 @@ def flops(n: Node) -> int:
     return _FLOPS.get(n.op, 20 if n.op in CALLS else 0)
 
 
-def emit(e: Emitter, n: Node) -> str:
+def emit(w: Writer, n: Node) -> str:
     """Write a node's instructions; the name of its value."""
     vector = not n.uniform
     if n.op in ALIASES:
-        return e.operand(n.args[0], vector)
-    args = [e.operand(a, vector) for a in n.args]
+        return w.operand(n.args[0], vector)
+    args = [w.operand(a, vector) for a in n.args]
     if n.op in _INFIX:
         word = _INFIX[n.op][0 if n.dtype[0] == "f" else 1]
-        return e.text.let(f"{word} {e.type_of(n)} {args[0]}, {args[1]}")
+        return w.text.let(f"{word} {w.type_of(n)} {args[0]}, {args[1]}")
     if n.op in _INTRINSIC:
-        return e.text.intrinsic(_INTRINSIC[n.op], e.type_of(n), _suffix(e, n), *args)
+        return w.text.intrinsic(_INTRINSIC[n.op], w.type_of(n), _suffix(w, n), *args)
     if n.op in _FCMP:
-        return _compare(e, n, args)
+        return _compare(w, n, args)
     if n.op in CALLS or (n.op == "rem" and n.dtype[0] == "f"):
-        return _call(e, n, args)
-    return _SPECIAL[n.op](e, n, args)
+        return _call(w, n, args)
+    return _SPECIAL[n.op](w, n, args)
 
 
-def _suffix(e: Emitter, n: Node) -> str:
+def _suffix(w: Writer, n: Node) -> str:
     scalar = LLVM[n.dtype]
     if n.uniform:
         return {"double": "f64", "float": "f32"}.get(scalar, scalar)
-    return e.text.suffix(scalar)
+    return w.text.suffix(scalar)
 
 
-def _type(e: Emitter, dtype: str, n: Node) -> str:
-    """The LLVM type of values of `dtype` as wide as those of n."""
-    return LLVM[dtype] if n.uniform else e.text.vector(LLVM[dtype])
-
-
-def _compare(e: Emitter, n: Node, args: list[str]) -> str:
+def _compare(w: Writer, n: Node, args: list[str]) -> str:
     dtype = n.args[0].dtype
-    ty = _type(e, dtype, n)
+    ty = w.type_of(n, dtype)
     if dtype[0] == "f":
-        return e.text.let(f"fcmp {_FCMP[n.op]} {ty} {args[0]}, {args[1]}")
+        return w.text.let(f"fcmp {_FCMP[n.op]} {ty} {args[0]}, {args[1]}")
     sign = "u" if dtype[0] == "u" or dtype == "i1" else "s"
     word = n.op if n.op in ("eq", "ne") else sign + _ICMP[n.op]
-    return e.text.let(f"icmp {word} {ty} {args[0]}, {args[1]}")
+    return w.text.let(f"icmp {word} {ty} {args[0]}, {args[1]}")
 
 
-def _call(e: Emitter, n: Node, args: list[str]) -> str:
-    from jaxmbd.lanes.elementary import symbol
-
+def _call(w: Writer, n: Node, args: list[str]) -> str:
     bits = BYTES[n.dtype] * 8
     # One width for all calls: a uniform value is computed in every lane.
-    vector = e.text.vector(LLVM[n.dtype])
-    if n.uniform and e.width > 1:
-        args = [e.text.splat(LLVM[n.dtype], a) for a in args]
+    vector = w.text.vector(LLVM[n.dtype])
+    if n.uniform and w.width > 1:
+        args = [w.text.splat(LLVM[n.dtype], a) for a in args]
     given = ", ".join(f"{vector} {a}" for a in args)
-    if n.op in ("sin", "cos") and n.args[0] in e.both:
-        e.functions.add(("sincos", bits))
-        pair = e.pairs.get(n.args[0])
+    if n.op in ("sin", "cos") and n.args[0] in w.uses.both:
+        w.functions.add(("sincos", bits))
+        pair = w.pairs.get(n.args[0])
         if pair is None:
             ty = f"{{ {vector}, {vector} }}"
-            pair = e.text.let(f"call {ty} {symbol('sincos', bits, e.width)}({given})")
-            e.pairs[n.args[0]] = pair
+            pair = w.text.let(f"call {ty} {symbol('sincos', bits, w.width)}({given})")
+            w.pairs[n.args[0]] = pair
         which = 0 if n.op == "sin" else 1
-        name = e.text.let(f"extractvalue {{ {vector}, {vector} }} {pair}, {which}")
+        name = w.text.let(f"extractvalue {{ {vector}, {vector} }} {pair}, {which}")
     else:
-        e.functions.add((n.op, bits))
-        name = e.text.let(f"call {vector} {symbol(n.op, bits, e.width)}({given})")
-    if n.uniform and e.width > 1:
-        return e.text.let(f"extractelement {vector} {name}, i64 0")
+        w.functions.add((n.op, bits))
+        name = w.text.let(f"call {vector} {symbol(n.op, bits, w.width)}({given})")
+    if n.uniform and w.width > 1:
+        return w.text.let(f"extractelement {vector} {name}, i64 0")
     return name
 
 
-def may_invert(n: Node) -> bool:
-    """Whether a node is a division that may become a product with a shared reciprocal.
-
-    That costs up to one more ulp, so ratios of whole numbers (the last of n steps is 1) may not.
-    """
-    if n.op != "div" or n.dtype[0] != "f" or n.args[1].constant:
-        return False
-    return not any(a.op == "convert" and a.args[0].dtype[0] != "f" for a in n.args)
-
-
-def _div(e: Emitter, n: Node, args: list[str]) -> str:
-    ty = e.type_of(n)
+def _div(w: Writer, n: Node, args: list[str]) -> str:
+    ty = w.type_of(n)
     if n.dtype[0] == "f":
-        inverse = e.inverse(n.args[1], not n.uniform) if may_invert(n) else None
+        inverse = w.inverse(n.args[1], not n.uniform) if may_invert(n) else None
         if inverse is not None:
-            return e.text.let(f"fmul contract {ty} {args[0]}, {inverse}")
-        return e.text.let(f"fdiv {ty} {args[0]}, {args[1]}")
-    return _guarded_division(e, n, args, "div", "-1")
+            return w.text.let(f"fmul contract {ty} {args[0]}, {inverse}")
+        return w.text.let(f"fdiv {ty} {args[0]}, {args[1]}")
+    return _guarded_division(w, n, args, "div", "-1")
 
 
-def _rem(e: Emitter, n: Node, args: list[str]) -> str:
-    return _guarded_division(e, n, args, "rem", args[0])
+def _rem(w: Writer, n: Node, args: list[str]) -> str:
+    return _guarded_division(w, n, args, "rem", args[0])
 
 
-def _guarded_division(e: Emitter, n: Node, args: list[str], word: str, at_zero: str) -> str:
+def _guarded_division(w: Writer, n: Node, args: list[str], word: str, at_zero: str) -> str:
     """Integer division without traps: by zero, and of the least number by −1."""
-    t, ty = e.text, e.type_of(n)
-    mask = _type(e, "i1", n)
+    t, ty = w.text, w.type_of(n)
+    mask = w.type_of(n, "i1")
     signed = n.dtype[0] == "i"
     b = n.args[1]
     instruction = ("s" if signed else "u") + word
     if b.constant and b.data not in (0, -1):
         return t.let(f"{instruction} {ty} {args[0]}, {args[1]}")
-    one, zero, minus = (e.operand(e.graph.const(k, n.dtype), not n.uniform) for k in (1, 0, -1))
+    one, zero, minus = (w.constant(k, n.dtype, not n.uniform) for k in (1, 0, -1))
     bad = t.let(f"icmp eq {ty} {args[1]}, {zero}")
     safe = t.let(f"select {mask} {bad}, {ty} {one}, {ty} {args[1]}")
     if signed:
@@ -148,30 +131,30 @@ def _guarded_division(e: Emitter, n: Node, args: list[str], word: str, at_zero: 
     return t.let(f"select {mask} {bad}, {ty} {fallback}, {ty} {result}")
 
 
-def _neg(e: Emitter, n: Node, args: list[str]) -> str:
+def _neg(w: Writer, n: Node, args: list[str]) -> str:
     if n.dtype[0] == "f":
-        return e.text.let(f"fneg {e.type_of(n)} {args[0]}")
-    zero = e.operand(e.graph.const(0, n.dtype), not n.uniform)
-    return e.text.let(f"sub {e.type_of(n)} {zero}, {args[0]}")
+        return w.text.let(f"fneg {w.type_of(n)} {args[0]}")
+    zero = w.constant(0, n.dtype, not n.uniform)
+    return w.text.let(f"sub {w.type_of(n)} {zero}, {args[0]}")
 
 
-def _not(e: Emitter, n: Node, args: list[str]) -> str:
-    ones = e.operand(e.graph.const(-1 if n.dtype != "i1" else True, n.dtype), not n.uniform)
-    return e.text.let(f"xor {e.type_of(n)} {args[0]}, {ones}")
+def _not(w: Writer, n: Node, args: list[str]) -> str:
+    ones = w.constant(-1 if n.dtype != "i1" else True, n.dtype, not n.uniform)
+    return w.text.let(f"xor {w.type_of(n)} {args[0]}, {ones}")
 
 
-def _select(e: Emitter, n: Node, args: list[str]) -> str:
+def _select(w: Writer, n: Node, args: list[str]) -> str:
     c = n.args[0]
-    mask = "i1" if n.uniform else e.text.vector("i1")
-    ty = e.type_of(n)
-    return e.text.let(
-        f"select {mask} {e.operand(c, not n.uniform)}, {ty} {args[1]}, {ty} {args[2]}"
+    mask = "i1" if n.uniform else w.text.vector("i1")
+    ty = w.type_of(n)
+    return w.text.let(
+        f"select {mask} {w.operand(c, not n.uniform)}, {ty} {args[1]}, {ty} {args[2]}"
     )
 
 
-def _extreme(e: Emitter, n: Node, args: list[str]) -> str:
+def _extreme(w: Writer, n: Node, args: list[str]) -> str:
     """The larger or smaller; NaN where either is."""
-    t, ty, mask = e.text, e.type_of(n), _type(e, "i1", n)
+    t, ty, mask = w.text, w.type_of(n), w.type_of(n, "i1")
     a, b = args
     if n.dtype[0] != "f":
         sign = "u" if n.dtype[0] == "u" or n.dtype == "i1" else "s"
@@ -185,25 +168,25 @@ def _extreme(e: Emitter, n: Node, args: list[str]) -> str:
     return t.let(f"select {mask} {nan}, {ty} {a}, {ty} {best}")
 
 
-def _convert(e: Emitter, n: Node, args: list[str]) -> str:
+def _convert(w: Writer, n: Node, args: list[str]) -> str:
     source, target = n.args[0].dtype, n.dtype
-    a, b = _type(e, source, n), e.type_of(n)
+    a, b = w.type_of(n, source), w.type_of(n)
     x = args[0]
     if source[0] == "f" and target[0] == "f":
-        return e.text.let(f"{'fpext' if target == 'f64' else 'fptrunc'} {a} {x} to {b}")
+        return w.text.let(f"{'fpext' if target == 'f64' else 'fptrunc'} {a} {x} to {b}")
     if source[0] == "f":
         kind = "fptosi" if target[0] == "i" else "fptoui"
         name = f"@llvm.{kind}.sat.{_word(b)}.{_word(a)}"
-        e.text.declared.add(f"declare {b} {name}({a})")
-        return e.text.let(f"call {b} {name}({a} {x})")
+        w.text.declared.add(f"declare {b} {name}({a})")
+        return w.text.let(f"call {b} {name}({a} {x})")
     signed = source[0] == "i" and source != "i1"
     if target[0] == "f":
-        return e.text.let(f"{'sitofp' if signed else 'uitofp'} {a} {x} to {b}")
+        return w.text.let(f"{'sitofp' if signed else 'uitofp'} {a} {x} to {b}")
     if source == target or LLVM[source] == LLVM[target]:
         return x
     if BYTES[target] < BYTES[source] and source != "i1":
-        return e.text.let(f"trunc {a} {x} to {b}")
-    return e.text.let(f"{'sext' if signed else 'zext'} {a} {x} to {b}")
+        return w.text.let(f"trunc {a} {x} to {b}")
+    return w.text.let(f"{'sext' if signed else 'zext'} {a} {x} to {b}")
 
 
 def _word(ty: str) -> str:
@@ -214,15 +197,15 @@ def _word(ty: str) -> str:
     return f"v{count}{_word(scalar)}"
 
 
-def _bitcast(e: Emitter, n: Node, args: list[str]) -> str:
-    return e.text.let(f"bitcast {_type(e, n.args[0].dtype, n)} {args[0]} to {e.type_of(n)}")
+def _bitcast(w: Writer, n: Node, args: list[str]) -> str:
+    return w.text.let(f"bitcast {w.type_of(n, n.args[0].dtype)} {args[0]} to {w.type_of(n)}")
 
 
-def _shift(e: Emitter, n: Node, args: list[str]) -> str:
+def _shift(w: Writer, n: Node, args: list[str]) -> str:
     """Shifts; by the width or more they give zero (or the sign)."""
-    t, ty, mask = e.text, e.type_of(n), _type(e, "i1", n)
+    t, ty, mask = w.text, w.type_of(n), w.type_of(n, "i1")
     bits = BYTES[n.dtype] * 8
-    last, zero = (e.operand(e.graph.const(k, n.dtype), not n.uniform) for k in (bits - 1, 0))
+    last, zero = (w.constant(k, n.dtype, not n.uniform) for k in (bits - 1, 0))
     far = t.let(f"icmp ugt {ty} {args[1]}, {last}")
     amount = t.let(f"select {mask} {far}, {ty} {last}, {ty} {args[1]}")
     result = t.let(f"{n.op} {ty} {args[0]}, {amount}")
@@ -231,7 +214,7 @@ def _shift(e: Emitter, n: Node, args: list[str]) -> str:
     return t.let(f"select {mask} {far}, {ty} {zero}, {ty} {result}")
 
 
-_SPECIAL: dict[str, Callable[[Emitter, Node, list[str]], str]] = {
+_SPECIAL: dict[str, Callable[[Writer, Node, list[str]], str]] = {
     "div": _div, "rem": _rem, "neg": _neg, "not": _not, "select": _select, "min": _extreme,
     "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift, "lshr": _shift,
     "ashr": _shift,

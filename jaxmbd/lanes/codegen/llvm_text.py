@@ -11,10 +11,11 @@ LLVM = {
     "f64": "double", "f32": "float", "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32",
     "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",
 }  # fmt: skip
-BYTES = {
-    "f64": 8, "f32": 4, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
-    "u8": 1, "u16": 2, "u32": 4, "u64": 8,
-}  # fmt: skip
+
+
+def stored(dtype: str) -> str:
+    """The LLVM type of an element in memory: booleans take a byte."""
+    return "i8" if dtype == "i1" else LLVM[dtype]
 
 
 def literal(value: Any, dtype: str) -> str:

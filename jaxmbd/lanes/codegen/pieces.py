@@ -7,17 +7,14 @@ loads of values that have to wait (`spills`) written out; being volatile they st
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from jaxmbd.lanes.codegen.memory import block_start
+from jaxmbd.lanes.codegen.rows import block_start
 from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, arrange
 from jaxmbd.lanes.codegen.spills import Plan
-from jaxmbd.lanes.ir.nodes import ALIASES, Node, reads, root
-
-if TYPE_CHECKING:
-    from jaxmbd.lanes.codegen.emit import Emitter
+from jaxmbd.lanes.codegen.uses import readers_of
+from jaxmbd.lanes.codegen.writer import Writer
+from jaxmbd.lanes.ir.nodes import ALIASES, Node, root
 
 SHORT, LONG = 150, 12_000
 """Pieces of fewer nodes are left to LLVM; longer ones are cut."""
@@ -29,19 +26,25 @@ WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
 """Types that fill vectors; masks have registers of their own."""
 
 
-def readers(nodes: Iterable[Node]) -> Counter[Node]:
-    """How many of some nodes, loops apart, read each node."""
-    found: Counter[Node] = Counter()
-    for n in nodes:
-        if n.op != "loop":
-            found.update({root(a) for a in reads(n)})
-    return found
+Compute = Callable[[Node], None]
+"""Writes one node's instructions."""
 
 
-def compute(e: Emitter, nodes: Sequence[Node], wanted: Sequence[Node]) -> None:
-    """Write a piece: nodes in any order that works, and what is wanted of them afterwards."""
+def write(
+    w: Writer, nodes: Sequence[Node], wanted: Sequence[Node], registers: int, compute: Compute
+) -> None:
+    """Write a piece, nodes in any order that works, for a processor with so many registers.
+
+    Args:
+        w: what it is written with.
+        nodes: the piece.
+        wanted: what is needed of it afterwards.
+        registers: how many there are.
+        compute: writes one node's instructions.
+    """
     for start in range(0, len(nodes), LONG):
-        Piece(e, nodes[start : start + LONG], {root(n) for n in wanted}).write()
+        part = nodes[start : start + LONG]
+        Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute).write()
 
 
 class Piece:
@@ -54,10 +57,12 @@ class Piece:
         kept: whether a value is needed after the piece.
     """
 
-    def __init__(self, e: Emitter, nodes: Sequence[Node], wanted: set[Node]):
-        self.e, self.nodes = e, nodes
-        inside = readers(nodes)
-        outside = {n for n in nodes if e.readers[n] > inside[n]} | wanted
+    def __init__(
+        self, w: Writer, nodes: Sequence[Node], wanted: set[Node], room: int, compute: Compute
+    ):
+        self.w, self.nodes, self.room, self.compute = w, nodes, room, compute
+        inside = readers_of(nodes)
+        outside = {n for n in nodes if w.uses.readers[n] > inside[n]} | wanted
         self.users: dict[Node, list[Node]] = {}
         for n in nodes:
             if n.op not in ALIASES:
@@ -99,19 +104,19 @@ class Piece:
         region = self.nodes[0].region
         least = LOOP if region is not None and region.depth > 1 else STRAIGHT
         order = self._gathered(arrange(self.args, self.kept, free, least))
-        plan = Plan(order, args, kept, extra, self.e.registers - RESERVE)
+        plan = Plan(order, args, kept, extra, self.room)
         for step in plan.steps:
             for value, slot in step.stores:
                 self._store(self.values[value], slot)
             for value, slot in step.loads:
                 self._load(self.values[value], slot)
             if step.node is not None:
-                self._compute(self.values[step.node])
+                self._value(self.values[step.node])
         self._refer(self.nodes)
 
     def _free(self, n: Node) -> bool:
         """Whether a value is left to LLVM."""
-        return n.uniform or n.dtype not in WORDS or n in self.e.inverted
+        return n.uniform or n.dtype not in WORDS or n in self.w.uses.inverted
 
     def _gathered(self, order: Sequence[int]) -> list[int]:
         """The order with what is computed together put together."""
@@ -119,10 +124,10 @@ class Piece:
         keys: dict[int, object] = {}
         for k, n in enumerate(self.values):
             key: object = None
-            if n.op in ("sin", "cos") and n.args[0] in self.e.both:
+            if n.op in ("sin", "cos") and n.args[0] in self.w.uses.both:
                 key = n.args[0]
-            elif n.op == "element" and n.data[0].size >= self.e.width:
-                key = (n.data[0], block_start(n, self.e.width))
+            elif n.op == "element" and n.data[0].size >= self.w.width:
+                key = (n.data[0], block_start(n, self.w.width))
             if key is not None:
                 keys[k] = key
                 groups.setdefault(key, []).append(k)
@@ -131,27 +136,27 @@ class Piece:
             out.update(dict.fromkeys([k, *groups.get(keys.get(k), ())]))
         return list(out)
 
-    def _compute(self, n: Node) -> None:
+    def _value(self, n: Node) -> None:
         for a in n.args:
             r = root(a)
             if r in self.merged:
                 self._refer(r.args)
-                self.e.compute(r)
+                self.compute(r)
         self._refer(n.args)
-        self.e.compute(n)
+        self.compute(n)
 
     def _refer(self, nodes: Sequence[Node]) -> None:
         """Let aliases go by the present names of what they stand for."""
         for n in nodes:
             if n.op in ALIASES:
-                name = self.e.operand(root(n), not n.uniform)
-                if self.e.names.get((n, not n.uniform)) != name:
-                    self.e.define(n, name)
+                name = self.w.operand(root(n), not n.uniform)
+                if self.w.names.get((n, not n.uniform)) != name:
+                    self.w.define(n, name)
 
     def _store(self, n: Node, slot: int) -> None:
-        place, ty = self.e.place_to_wait(slot, n.dtype), self.e.type_of(n)
-        self.e.text.line(f"store volatile {ty} {self.e.operand(n, True)}, ptr {place}")
+        place, ty = self.w.place_to_wait(slot, n.dtype), self.w.type_of(n)
+        self.w.text.line(f"store volatile {ty} {self.w.operand(n, True)}, ptr {place}")
 
     def _load(self, n: Node, slot: int) -> None:
-        place, ty = self.e.place_to_wait(slot, n.dtype), self.e.type_of(n)
-        self.e.names[n, True] = self.e.text.let(f"load volatile {ty}, ptr {place}")
+        place, ty = self.w.place_to_wait(slot, n.dtype), self.w.type_of(n)
+        self.w.names[n, True] = self.w.text.let(f"load volatile {ty}, ptr {place}")

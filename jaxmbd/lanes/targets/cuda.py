@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 
-from jaxmbd.lanes.codegen.memory import SLOT, WARP
+from jaxmbd.lanes.ir.layout import SLOT, WARP
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.targets import cpu, cuda_launcher, ptx
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import DTYPES, Buffer, Node, Region, Unsupported
+from jaxmbd.lanes.ir.nodes import DTYPES, NUMPY, Buffer, Node, Region, Unsupported
 
 SMALL = 1024
 """Arrays of more elements stay in memory, and are taken one leading index at a time."""
@@ -129,16 +129,19 @@ def clamp(g: Graph, index: Node, low: int, high: int) -> Node:
     return g.op("select", g.op("gt", index, hi), hi, index)
 
 
-def constants(g: Graph, array: Any) -> Value:
-    """The value of a constant array."""
-    array = np.asarray(array)
-    dtype = short_dtype(array.dtype)
+def constants(g: Graph, array: Any, dtype: Any = None) -> Value:
+    """The value of a constant array, of `dtype` where that is given.
+
+    A jaxpr may hold wider numbers than it declares: NumPy's float64 where x64 is off.
+    """
+    short = short_dtype(array.dtype if dtype is None else dtype)
+    array = np.asarray(array, NUMPY[short])
     if array.size > SMALL and array.ndim:
         flat = array.reshape(-1)
-        table = Buffer("const", dtype, array.size, values=flat.tolist(), batched=False)
+        table = Buffer("const", short, array.size, values=flat.tolist(), batched=False)
         return from_buffer(g, table, array.shape)
     nodes = empty(array.shape)
-    nodes.reshape(-1)[:] = [g.const(x, dtype) for x in array.reshape(-1).tolist()]
+    nodes.reshape(-1)[:] = [g.const(x, short) for x in array.reshape(-1).tolist()]
     return nodes
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Buffer, Node
+from jaxmbd.lanes.trace import rules  # noqa: F401 (fills the table)
 from jaxmbd.lanes.trace.arrays import Stacked, Value, from_buffer, short_dtype
 from jaxmbd.lanes.trace.registry import evaluate_closed
 

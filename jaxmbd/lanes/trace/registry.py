@@ -37,7 +37,7 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
     env: dict[Any, Value] = {}
 
     def read(v: Any) -> Value:
-        return constants(g, v.val) if isinstance(v, core.Literal) else env[v]
+        return constants(g, v.val, v.aval.dtype) if isinstance(v, core.Literal) else env[v]
 
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -54,16 +54,14 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
                 raise
             raise _placed(error, eqn) from None
         out = [out] if isinstance(out, np.ndarray) or not isinstance(out, list | tuple) else out
-        for v, x in zip(eqn.outvars, out, strict=True):
-            if tuple(x.shape) != v.aval.shape:
-                raise AssertionError(f"{eqn.primitive.name}: {x.shape} instead of {v.aval.shape}")
-            env[v] = x
+        env.update(zip(eqn.outvars, out, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
 def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
     """Trace a closed jaxpr on values."""
-    return evaluate(g, closed.jaxpr, [constants(g, c) for c in closed.consts], args)
+    pairs = zip(closed.consts, closed.jaxpr.constvars, strict=True)
+    return evaluate(g, closed.jaxpr, [constants(g, c, v.aval.dtype) for c, v in pairs], args)
 
 
 def _placed(error: Unsupported, eqn: Any) -> Unsupported:

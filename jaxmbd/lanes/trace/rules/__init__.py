@@ -8,11 +8,10 @@ from jaxmbd.lanes.trace.rules import (
     derivatives,
     indexing,
     linear,
-    nested,
     shapes,
 )
 
 __all__ = [
-    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear", "nested",
+    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear",
     "shapes",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Node, Unsupported
+from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
 from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, elementwise, short_dtype
 from jaxmbd.lanes.trace.registry import RULES, rule
 
@@ -178,8 +178,6 @@ def _bitcast(g: Graph, eqn: Any, x: Node) -> Node:
     if dtype[1:] != x.dtype[1:]:
         raise Unsupported("between types of different size")
     if x.constant:
-        from jaxmbd.lanes.ir.nodes import NUMPY
-
         return g.const(np.array(x.data, NUMPY[x.dtype]).view(NUMPY[dtype]).item(), dtype)
     return g.op("bitcast", x, dtype=dtype)
 

@@ -10,11 +10,13 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from jaxmbd.lanes.guard import GUARDED
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Region
 from jaxmbd.lanes.trace.arrays import Value, empty, scalars
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+
+GUARDED = "lanes_guarded"
+"""The name of the calls that `lanes.guarded` makes."""
 
 
 @dataclass(eq=False)

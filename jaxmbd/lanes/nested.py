@@ -9,15 +9,14 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.primitive import tangent_flags, tangent_key, without_pullback
+from jaxmbd.lanes.reverse.adjoint import inner_pullback
 from jaxmbd.lanes.trace.arrays import Lifted, Value, scalars
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
 
 
 @rule("lanes")
 def _lanes(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    from jaxmbd.lanes.primitive import without_pullback
-    from jaxmbd.lanes.reverse.adjoint import inner_pullback
-
     p = eqn.params
     key, count = p["key"], len(p["batched"])
     if p["pullback"] is None or g.differentiable:
@@ -32,8 +31,6 @@ def _lanes(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 
 @rule("lanes_tangent")
 def _lanes_tangent(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    from jaxmbd.lanes.primitive import tangent_flags, tangent_key
-
     p = eqn.params
     flags = tangent_flags(p["batched"], p["moving"])
     closed = tangent_key(p["key"], p["moving"]).closed

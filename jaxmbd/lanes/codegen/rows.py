@@ -1,0 +1,207 @@
+"""Rows of arguments and results.
+
+Rows stand as JAX has them, one sample after the other; a vector of samples is read as a block of
+`width` rows and transposed in registers. On a GPU they stand as columns, so that neighbouring
+threads read neighbouring elements: element j of sample i at ``j * count + i``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxmbd.lanes.codegen.llvm_text import stored
+from jaxmbd.lanes.codegen.writer import Writer
+from jaxmbd.lanes.ir.layout import BYTES
+from jaxmbd.lanes.ir.nodes import Buffer, Node
+
+AHEAD = 2
+"""How many vectors of samples ahead arguments are asked for."""
+
+
+def load_element(w: Writer, n: Node) -> None:
+    """An element of an argument; of long rows a block is read at once."""
+    buffer, index = n.data
+    if not buffer.batched:
+        address = w.text.let(
+            f"getelementptr {stored(n.dtype)}, ptr %in{buffer.position}, i64 {index}"
+        )
+        name = w.text.let(f"load {stored(n.dtype)}, ptr {address}")
+        w.define(n, from_memory(w, n, name))
+        return
+    size, width = buffer.size, w.width
+    if width == 1 or size == 1:
+        ty, address = w.text.vector(stored(n.dtype)), row_address(w, buffer, 0, str(index))
+        column = w.text.let(f"load {ty}, ptr {address}, align {BYTES[n.dtype]}")
+        if width > 1:
+            _prefetch(w, buffer, address)
+        w.define(n, from_memory(w, n, column))
+        return
+    if size < width:
+        w.define(n, from_memory(w, n, _load_packed(w, buffer, index)))
+        return
+    first = block_start(n, width)
+    if (buffer, first) not in w.columns:
+        w.columns[buffer, first] = _load_block(w, buffer, first)
+    w.define(n, from_memory(w, n, w.columns[buffer, first][index - first]))
+
+
+def block_start(n: Node, width: int) -> int:
+    """The first element of the block of a row that an element is read with."""
+    buffer, index = n.data
+    return min(index - index % width, buffer.size - width)
+
+
+def _prefetch(w: Writer, buffer: Buffer, address: str) -> None:
+    """Ask for what a later vector of samples will read at the same place."""
+    t = w.text
+    t.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    ahead = AHEAD * w.width * buffer.size * BYTES[buffer.dtype]
+    later = t.let(f"getelementptr i8, ptr {address}, i64 {ahead}")
+    t.line(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 2, i32 1)")
+
+
+def _load_packed(w: Writer, buffer: Buffer, column: int) -> str:
+    """One column of `width` short rows, which lie in memory as `size` whole vectors."""
+    t, width, n = w.text, w.width, buffer.size
+    scalar = stored(buffer.dtype)
+    start = row_address(w, buffer, 0, "0")
+    vectors = []
+    for k in range(n):
+        address = t.let(f"getelementptr {scalar}, ptr {start}, i64 {k * width}") if k else start
+        vectors.append(
+            t.let(f"load <{width} x {scalar}>, ptr {address}, align {BYTES[buffer.dtype]}")
+        )
+        if buffer not in w.prefetched:
+            _prefetch(w, buffer, address)
+    w.prefetched.add(buffer)
+    return _gather_lanes(
+        w, vectors, [divmod(row * n + column, width) for row in range(width)], scalar
+    )
+
+
+def _gather_lanes(
+    w: Writer, vectors: Sequence[str], where: Sequence[tuple[int, int]], scalar: str
+) -> str:
+    """A vector whose lane k is lane ``where[k][1]`` of vector ``where[k][0]``."""
+    width, ty = w.width, f"<{w.width} x {scalar}>"
+    result, done = "poison", set()
+    for source in sorted({v for v, _ in where}):
+        mask = []
+        for lane, (v, at) in enumerate(where):
+            mask.append(width + at if v == source else lane if v in done else None)
+        words = ", ".join("i32 poison" if k is None else f"i32 {k}" for k in mask)
+        result = w.text.let(
+            f"shufflevector {ty} {result}, {ty} {vectors[source]}, <{width} x i32> <{words}>"
+        )
+        done.add(source)
+    return result
+
+
+def row_address(w: Writer, buffer: Buffer, lane: int, element: str) -> str:
+    """Address of an element of the sample in a lane."""
+    t = w.text
+    pointer = f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
+    if w.gpu:
+        column = t.let(f"mul i64 {element}, %count") if element != "0" else "0"
+        place = t.let(f"add i64 {column}, %sample") if element != "0" else "%sample"
+        return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
+    row = t.let(f"add i64 %sample, {lane}") if lane else "%sample"
+    start = t.let(f"mul i64 {row}, {buffer.size}") if buffer.size != 1 else row
+    place = start if element == "0" else t.let(f"add i64 {start}, {element}")
+    return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
+
+
+def _load_block(w: Writer, buffer: Buffer, first: int) -> list[str]:
+    """`width` rows of `width` elements as columns."""
+    width, ty = w.width, f"<{w.width} x {stored(buffer.dtype)}>"
+    rows = []
+    for lane in range(width):
+        address = row_address(w, buffer, lane, str(first))
+        rows.append(w.text.let(f"load {ty}, ptr {address}, align {BYTES[buffer.dtype]}"))
+        _prefetch(w, buffer, address)
+    return _transpose(w, rows, ty)
+
+
+def _transpose(w: Writer, rows: list[str], ty: str) -> list[str]:
+    """Columns of a square block: exchange halves of ever larger size."""
+    width, step = w.width, 1
+    rows = list(rows)
+    while step < width:
+        low = [f"i32 {c if not c & step else width + c - step}" for c in range(width)]
+        high = [f"i32 {c + step if not c & step else width + c}" for c in range(width)]
+        for r in range(width):
+            if not r & step:
+                a, b = rows[r], rows[r + step]
+                for target, mask in ((r, low), (r + step, high)):
+                    rows[target] = w.text.let(
+                        f"shufflevector {ty} {a}, {ty} {b}, <{width} x i32> <{', '.join(mask)}>"
+                    )
+        step *= 2
+    return rows
+
+
+def from_memory(w: Writer, n: Node, name: str) -> str:
+    """The value of what was loaded for a node: booleans are bytes in memory."""
+    if n.dtype != "i1":
+        return name
+    ty = "i8" if n.uniform else w.text.vector("i8")
+    zero = "0" if n.uniform or w.width == 1 else "zeroinitializer"
+    return w.text.let(f"icmp ne {ty} {name}, {zero}")
+
+
+def to_memory(w: Writer, n: Node) -> str:
+    """A node's value as a vector to be stored."""
+    name = w.operand(n, True)
+    if n.dtype != "i1":
+        return name
+    return w.text.let(f"zext {w.text.vector('i1')} {name} to {w.text.vector('i8')}")
+
+
+def store_row(w: Writer, buffer: Buffer, start: str, nodes: Sequence[Node]) -> None:
+    """Write elements start … of a result's row, for every lane."""
+    width, n = w.width, len(nodes)
+    ty, align = w.text.vector(stored(buffer.dtype)), BYTES[buffer.dtype]
+    columns = [to_memory(w, x) for x in nodes]
+    if width == 1 or buffer.size == 1:
+        for k, column in enumerate(columns):
+            address = row_address(w, buffer, 0, _plus(w, start, k))
+            w.text.line(f"store {ty} {column}, ptr {address}, align {align}")
+    elif n < width and n == buffer.size:
+        _store_packed(w, buffer, columns)
+    elif n < width:
+        _store_part(w, buffer, start, columns)
+    else:
+        for first in sorted({*range(0, n - width + 1, width), n - width}):
+            rows = _transpose(w, columns[first : first + width], ty)
+            for lane, row in enumerate(rows):
+                address = row_address(w, buffer, lane, _plus(w, start, first))
+                w.text.line(f"store {ty} {row}, ptr {address}, align {align}")
+
+
+def _plus(w: Writer, start: str, k: int) -> str:
+    if k == 0:
+        return start
+    return str(int(start) + k) if start.isdigit() else w.text.let(f"add i64 {start}, {k}")
+
+
+def _store_packed(w: Writer, buffer: Buffer, columns: Sequence[str]) -> None:
+    """`width` short rows, which lie in memory as whole vectors."""
+    width, n, scalar = w.width, len(columns), stored(buffer.dtype)
+    start = row_address(w, buffer, 0, "0")
+    for k in range(n):
+        where = [((k * width + lane) % n, (k * width + lane) // n) for lane in range(width)]
+        vector = _gather_lanes(w, columns, where, scalar)
+        address = w.text.let(f"getelementptr {scalar}, ptr {start}, i64 {k * width}")
+        line = f"store <{width} x {scalar}> {vector}, ptr {address}, align {BYTES[buffer.dtype]}"
+        w.text.line(line)
+
+
+def _store_part(w: Writer, buffer: Buffer, start: str, columns: Sequence[str]) -> None:
+    """A few elements of `width` rows."""
+    t, width, n, scalar = w.text, w.width, len(columns), stored(buffer.dtype)
+    ty = f"<{width} x {scalar}>"
+    keep = ", ".join(f"i32 {k}" for k in range(n))
+    for lane, row in enumerate(_transpose(w, [*columns] + ["poison"] * (width - n), ty)):
+        address = row_address(w, buffer, lane, start)
+        part = t.let(f"shufflevector {ty} {row}, {ty} poison, <{n} x i32> <{keep}>")
+        t.line(f"store <{n} x {scalar}> {part}, ptr {address}, align {BYTES[buffer.dtype]}")

@@ -1,0 +1,91 @@
+"""What the values of a graph are used for: what vectors need, what is shared, what loops read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+
+from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.nodes import Loop, Node, reads, root
+
+
+class Uses:
+    """Uses of the live nodes of a graph.
+
+    Attributes:
+        live: nodes that are needed.
+        spread: values the same in all samples that vectors need.
+        inverted: denominators of several quotients.
+        both: angles of which sine and cosine are needed.
+    """
+
+    def __init__(self, graph: Graph, live: set[Node]):
+        self.live, self.graph = live, graph
+        self.spread: set[Node] = set()
+        self.inverted: set[Node] = set()
+        self._captured: dict[Loop, list[Node]] = {}
+        denominators: set[Node] = set()
+        angles: dict[Node, set[str]] = {}
+        for n in live:
+            if n.op == "loop":
+                self.spread.update(n.data.inits)
+                self.spread.update(n.data.outs)
+            elif n.op in ("store", "accumulate", "row"):
+                self.spread.update(n.args[1:])
+            elif not n.uniform:
+                self.spread.update(n.args)
+                self.spread.update(map(root, n.args))
+            b = root(n.args[1]) if may_invert(n) else None
+            if b is not None and not b.constant:
+                assert n.region is not None and b.region is not None
+                if b in denominators or n.region.depth > b.region.depth:
+                    self.inverted.add(b)
+                denominators.add(b)
+            if n.op in ("sin", "cos"):
+                angles.setdefault(n.args[0], set()).add(n.op)
+        for _, row in graph.outputs:
+            self.spread.update(row)
+        self.both = {x for x, kinds in angles.items() if len(kinds) == 2}
+
+    @cached_property
+    def readers(self) -> Counter[Node]:
+        """How many live nodes, and results, read each node."""
+        found = readers_of(self.live)
+        found.update(root(n) for _, row in self.graph.outputs for n in row)
+        return found
+
+    def captured(self, loop: Loop) -> list[Node]:
+        """Live nodes from outside that a loop's body uses."""
+        found = self._captured.get(loop)
+        if found is None:
+            found = []
+            for n in loop.body.nodes:
+                if n not in self.live:
+                    continue
+                found.extend(reads(n))
+                if n.op == "loop":
+                    found.extend(self.captured(n.data))
+            found.extend(n for n, p in zip(loop.outs, loop.params, strict=True) if p in self.live)
+            found = [n for n in dict.fromkeys(found) if n.region is not loop.body]
+            self._captured[loop] = found
+        return found
+
+
+def may_invert(n: Node) -> bool:
+    """Whether a node is a division that may become a product with a shared reciprocal.
+
+    That costs up to one more ulp, so ratios of whole numbers (the last of n steps is 1) may not.
+    """
+    if n.op != "div" or n.dtype[0] != "f" or n.args[1].constant:
+        return False
+    return not any(a.op == "convert" and a.args[0].dtype[0] != "f" for a in n.args)
+
+
+def readers_of(nodes: Iterable[Node]) -> Counter[Node]:
+    """How many of some nodes read each node; a loop reads its carries' first and last values."""
+    found: Counter[Node] = Counter()
+    for n in nodes:
+        read = (*n.data.inits, *n.data.outs) if n.op == "loop" else reads(n)
+        found.update({root(a) for a in read})
+    return found

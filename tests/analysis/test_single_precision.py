@@ -1,0 +1,186 @@
+"""All public functions in float32 with double precision switched off, in a process of its own.
+
+The mechanism is a parallelogram: two upright cranks of length l = 1 m and a level coupler, all
+slender rods of mass m = 1 kg, so its motion is known. With the cranks' angle θ from upright
+
+``5/3 m l² θ̈ = 2 m g l sin θ + τ``,  frequency about rest (θ = π) ``√(6 g / 5 l)``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+TIGHT = 100 * float(np.finfo(np.float32).eps)
+G, RATE, TURN, SPEED = 9.81, 2.0, 0.7, 1.5
+SIN, COS = np.sin(TURN), np.cos(TURN)
+ELSEWHERE = {"friction_efforts", "in_space", "load", "register_law", "save", "soften", "zoo"}
+"""Public names that compute nothing of their own, or (the first) ask for friction."""
+
+
+def pieces(mech, q, v):
+    """What is computed at one state, together in one compiled function."""
+    vdot, lam = mbd.forward_dynamics(mech, q, v)
+    reactions = mbd.joint_reactions(mech, q, v, vdot, lam)
+    dense = mbd.denoc(mech, q, v)
+    return {
+        "assemble_acceleration": mbd.assemble_acceleration(mech, q, v, {"ground_0": 0.0}),
+        "bias": mbd.bias(mech, q, v),
+        "body_accelerations": mbd.body_accelerations(mech, q, v, vdot)["coupler_1"],
+        "body_velocities": mbd.body_velocities(mech, q, v)["coupler_1"],
+        "constraint_jacobian": mbd.constraint_jacobian(mech, q),
+        "constraint_residual": mbd.constraint_residual(mech, q),
+        "coordinate_rates": mbd.coordinate_rates(mech, q, v),
+        "denoc": [x for x in dense if hasattr(x, "dtype")],
+        "denoc_equations": mbd.denoc_equations(mech, q, v)[0],
+        "edge_forces": mbd.edge_forces(mech, q, reactions, "ground_0", 0.1).forces,
+        "forward_dynamics": (vdot, lam),
+        "gamma": mbd.gamma(mech, q, v),
+        "inverse_dynamics": mbd.inverse_dynamics(mech, q, v, 0.0 * v)[0],
+        "joint_coordinates": mbd.joint_coordinates(mech, q)["right_1"],
+        "joint_reactions": [reactions["ground_0"], reactions["ground_1"]],
+        "kinetic_energy": mbd.kinetic_energy(mech, q, v),
+        "mass_matrix": mbd.mass_matrix(mech, q),
+        "point_position": mbd.point_position(mech, q, "coupler_1", "B_1"),
+        "point_velocity": mbd.point_velocity(mech, q, v, "coupler_1", "B_1"),
+        "poses": mbd.poses(mech, q)["crank_1"],
+        "potential_energy": mbd.potential_energy(mech, q),
+        "project": mbd.project(mech, q + 1e-4, v),
+        "step_coordinates": mbd.step_coordinates(mech, q, v),
+    }
+
+
+def everything():
+    """Each public function's results by its name, in whatever precision JAX is in."""
+    mech = mbd.zoo.n_four_bar(1, gravity=jnp.float32(G), planar=True)
+    top = mbd.topology(mech)
+    a = mbd.assemble(mech, {"ground_0": TURN})
+
+    @jax.jit
+    def at_state(mech, q):
+        v = mbd.assemble_velocity(mech, q, {"ground_0": SPEED})
+        return v, pieces(mech, q, v)
+
+    def slope(turn):
+        q = mbd.assemble(mech, {"ground_0": turn}, guess=a.q).q
+        return mbd.forward_dynamics(mech, q, jnp.zeros(top.nv))[0][0]
+
+    v, found = at_state(mech, a.q)
+    rest = mbd.equilibrium(mech, guess=4.0 * a.q)
+    linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
+    drive = {"ground_0": lambda t: TURN + RATE * t}
+    rssr = mbd.zoo.rssr(gravity=jnp.array([0, 0, -G], jnp.float32))
+    q, none = mbd.neutral(rssr), jnp.zeros(mbd.topology(rssr).nv)
+    return found | {
+        "assemble": a,
+        "assemble_velocity": v,
+        "equilibrium": rest,
+        "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
+        "linearize": (linear.A, linear.B, linear.frequencies()),
+        "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
+        "neutral": mbd.neutral(mech),
+        "rssr": mbd.inverse_dynamics(rssr, q, none, mbd.forward_dynamics(rssr, q, none)[0]),
+        "simulate": mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02),
+        "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
+        "topology": np.array([top.nq, top.nv, top.nc], np.int32),
+    }
+
+
+def save(path):
+    """Write the results to a file, ``name/place`` each."""
+    assert not jax.config.read("jax_enable_x64")
+    arrays = {}
+    for name, tree in everything().items():
+        leaves = jax.tree_util.tree_leaves(tree)
+        arrays |= {f"{name}/{k}": np.asarray(x) for k, x in enumerate(leaves)}
+    np.savez(path, **arrays)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    path = tmp_path_factory.mktemp("single") / "results.npz"
+    environment = dict(os.environ, JAX_ENABLE_X64="0")
+    run = subprocess.run(
+        [sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    results: dict[str, list[np.ndarray]] = {}
+    with np.load(path) as file:
+        for key in file.files:
+            results.setdefault(key.split("/")[0], []).append(file[key])
+    return results
+
+
+def close(x, wanted, factor=1.0):
+    size = max(1.0, float(np.max(np.abs(wanted))))
+    np.testing.assert_allclose(x, wanted, rtol=0, atol=factor * TIGHT * size)
+
+
+def test_every_public_function_is_here(found):
+    functions = {n for n in mbd.__all__ if n[0].islower()}
+    assert functions - ELSEWHERE <= found.keys()
+
+
+def test_results_are_single_precision_and_finite(found):
+    for name, arrays in found.items():
+        for x in arrays:
+            assert x.dtype in (np.float32, np.int32), (name, x.dtype)
+            assert np.all(np.isfinite(x)), name
+
+
+def test_positions_and_speeds(found):
+    close(found["assemble"][0], [TURN, -TURN, TURN])
+    close(found["assemble_velocity"][0], [SPEED, -SPEED, SPEED])
+    close(found["point_position"][0], [1.0 - SIN, COS, 0.0])
+    close(found["point_velocity"][0], [-SPEED * COS, -SPEED * SIN, 0.0])
+    close(found["constraint_residual"][0], [0.0, 0.0])
+    q, v = found["project"]
+    close(q - q[0] * np.array([1.0, -1.0, 1.0]), np.zeros(3))
+    close(v - v[0] * np.array([1.0, -1.0, 1.0]), np.zeros(3))
+    assert found["mobility"][0] == 1
+
+
+def test_equation_of_motion(found):
+    acceleration = 1.2 * G * SIN
+    close(found["forward_dynamics"][0], acceleration * np.array([1.0, -1.0, 1.0]))
+    close(found["inverse_dynamics"][0] @ [1.0, -1.0, 1.0], -2.0 * G * SIN)
+    close(found["gradient"][0], 1.2 * G * COS, factor=10.0)
+    close(found["kinetic_energy"][0], 5.0 / 6.0 * SPEED**2)
+    close(found["potential_energy"][0], 2.0 * G * COS)
+    # Both supports carry the weight and what the centre of mass of the three is accelerated by.
+    up = -2.0 * (acceleration * SIN + SPEED**2 * COS)
+    close(sum(found["joint_reactions"])[4], 3.0 * G + up)
+    tau, _ = found["rssr"]
+    close(tau, np.zeros(5))
+
+
+def test_rest_and_small_motions(found):
+    close(found["equilibrium"][0] % (2 * np.pi), [np.pi] * 3, factor=10.0)
+    a, b, frequencies = found["linearize"]
+    close(a, [[0.0, 1.0], [-1.2 * G, 0.0]])
+    close(b, [[0.0], [0.6]])
+    close(frequencies, np.sqrt(1.2 * G) / (2 * np.pi))
+
+
+def test_runs(found):
+    t, q, v, status, drift = found["simulate"]
+    energy = 5.0 / 6.0 * v[:, 0] ** 2 + 2.0 * G * np.cos(q[:, 0])
+    close(t, np.linspace(0.0, 0.2, 11))
+    close(energy, np.full(11, energy[0]))
+    assert status == 0 and drift < TIGHT
+    t, q, _, vdot, effort = found["simulate_driven"][:5]
+    close(q[:, 0], TURN + RATE * t)
+    close(vdot, np.zeros((5, 3)), factor=10.0)
+    close(effort[:, 0], -2.0 * G * np.sin(q[:, 0]), factor=10.0)
+
+
+if __name__ == "__main__":
+    save(sys.argv[1])
