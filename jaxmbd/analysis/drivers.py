@@ -13,11 +13,8 @@ from jax import Array
 
 from jaxmbd.analysis.known import Key, PointCoordinate, parse_known
 from jaxmbd.model.drive import Drive, value_and_rates
-from jaxmbd.model.joints import Free, Joint, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import PointRef
-from jaxmbd.numerics.ltdl import ltdl_solve
-from jaxmbd.spatial.rotations import normalize_quaternion
 
 Drivers = Mapping[Any, Any]
 """Key of `assemble` to ``fn(t)``, ``(fn, params)`` for ``fn(t, params)``, or a constant."""
@@ -103,28 +100,16 @@ def _motion(mech: Mechanism, driver: Driver, t: Array) -> tuple[Array, Array, Ar
     """Coordinates, speeds and accelerations of one driven key."""
     name = driver.key[0] if type(driver.key) is tuple and driver.key else driver.key
     joint = mech.joint(name) if isinstance(name, str) and name in mech.joints else None
-    turned = joint if isinstance(joint, (Spherical, Free)) else None
-
-    if turned is None:
+    # A wrong number of coordinates is for `parse_known` to refuse.
+    if joint is None or joint.scalar_coordinates or driver(t).shape != (joint.nq,):
         return value_and_rates(lambda s, _: driver(s), t, None)
 
     def speeds(s: Array) -> tuple[Array, Array]:
-        q, rate = jax.jvp(lambda u: _normalized(driver(u)), (s,), (jnp.ones_like(s),))
-        return q, _speeds(turned, q, rate) if q.shape == (turned.nq,) else rate
+        q, rate = jax.jvp(lambda u: joint.normalized(driver(u)), (s,), (jnp.ones_like(s),))
+        return q, joint.speeds_of_rate(q, rate)
 
     (q, v), (_, vdot) = jax.jvp(speeds, (t,), (jnp.ones_like(t),))
     return q, v, vdot
-
-
-def _normalized(q: Array) -> Array:
-    """Coordinates whose first four are Euler parameters, these at unit length."""
-    return jnp.concatenate([normalize_quaternion(q[:4]), q[4:]]) if q.ndim == 1 else q
-
-
-def _speeds(joint: Joint, q: Array, rate: Array) -> Array:
-    """The speeds v with ``joint.rate(q, v) = rate``, which is linear in v."""
-    columns = jax.jacfwd(lambda v: joint.rate(q, v))(jnp.zeros(joint.nv, q.dtype))
-    return ltdl_solve(columns.T @ columns, columns.T @ rate)
 
 
 def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, list[Driver]]:

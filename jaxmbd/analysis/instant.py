@@ -25,7 +25,6 @@ from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
-from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.least_norm import factor_rows
@@ -126,7 +125,7 @@ def spin_lines(m: MotionState) -> list[SpinLine]:
     out = []
     for i, body in enumerate(m.top.bodies):
         edges = [e for e in m.mech.structure.joints if body in (e.a, e.b)]
-        if len(edges) != 2 or not all(issubclass(e.kind, (Spherical, Rod)) for e in edges):
+        if len(edges) != 2 or not all(e.kind.ball for e in edges):
             continue
         joints = [m.mech.joint(e.name) for e in edges]
         first, second = (m.position(body, j.point_a if j.a == body else j.point_b) for j in joints)

@@ -12,10 +12,8 @@ from jax import Array
 from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian
-from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.rotations import quaternion_product
 from jaxmbd.topology import Topology, topology
 
 
@@ -39,7 +37,7 @@ class PointCoordinate(NamedTuple):
 
 
 class JointCoordinate(NamedTuple):
-    """One coordinate of a tree joint; index None holds a whole quaternion joint."""
+    """One coordinate of a tree joint; index None holds all of one whose q counts as a whole."""
 
     joint: str
     index: int | None
@@ -70,13 +68,13 @@ def parse_known(
         _check_joint(mech, top, joint, index)
         kind = mech.joint(joint)
         value = jnp.asarray(value, mech.dtype)
-        if isinstance(kind, (Spherical, Free)) and not rates:
+        if not kind.scalar_coordinates and not rates:
             if value.shape != (kind.nq,):
                 raise ValueError(
                     f"known: '{joint}' takes {kind.nq} numbers: {kind.coordinates_text}"
                 )
             keys.append(JointCoordinate(joint, None))
-            values.append(value)
+            values.append(kind.normalized(value))
             continue
         size = kind.nv
         if value.shape not in ((), (1 if index is not None else size,)):
@@ -116,7 +114,7 @@ def _check_joint(mech: Mechanism, top: Topology, joint: Any, index: int | None) 
         )
         raise ValueError(f"known names '{joint}', which is cut and so has no coordinate{cure}")
     kind = mech.joint(joint)
-    if index is not None and (isinstance(kind, (Spherical, Free)) or not 0 <= index < kind.nq):
+    if index is not None and (not kind.scalar_coordinates or not 0 <= index < kind.nq):
         raise ValueError(
             f"known: '{joint}' has {kind.coordinates_text}; coordinate {index} cannot be held"
         )
@@ -173,19 +171,11 @@ def known_rows(
             residuals.append((scale * (now - value))[None])
             rows.append(scale * jnp.asarray(eye[key.index : key.index + 1], m.q.dtype))
             continue
-        residuals.append(length * _turn(now[:4], value[:4]))
-        turn, _ = m.mech.joint(key.joint).subspace(now)
-        rows.append(length * (turn @ jnp.asarray(eye, m.q.dtype)))
-        residuals.append(now[4:] - value[4:])
-        rows.append(jnp.asarray(eye[3:], m.q.dtype))
+        angle = np.array([kind == "angle" for kind in m.top.speed_kinds[place]])
+        scales = jnp.where(angle, length, 1.0)
+        residuals.append(scales * m.mech.joint(key.joint).change(value, now))
+        rows.append(scales[:, None] * jnp.asarray(eye, m.q.dtype))
     return jnp.concatenate(residuals), jnp.concatenate(rows)
-
-
-def _turn(p: Array, target: Array) -> Array:
-    """Rotation vector, to first order, from `target` to `p`: zero only where they agree."""
-    conjugate = target * jnp.asarray([1.0, -1.0, -1.0, -1.0], p.dtype)
-    e = quaternion_product(p, conjugate / jnp.sqrt(target @ target))
-    return 2.0 * e[1:] / jnp.where(jnp.abs(e[0]) > 1e-6, e[0], 1e-6)
 
 
 def point_of(key: PointCoordinate) -> Any:

@@ -27,15 +27,18 @@ from jaxmbd.analysis.velocity import assemble_velocity, least_change
 from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
-from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
+from jaxmbd.kinematics import (
+    coordinate_change,
+    coordinate_rates,
+    motion_state,
+    step_coordinates,
+)
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import MotionState, check_shape
 from jaxmbd.kinematics.scales import row_scale, scaled_jacobian, speed_units
-from jaxmbd.model.joints import Free, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.least_norm import factor_rows
-from jaxmbd.spatial.rotations import quaternion_product
 from jaxmbd.topology import topology
 
 Outputs = Callable[..., Any]
@@ -197,22 +200,6 @@ def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array,
     size = 1.0 + jnp.max(jnp.abs(rows @ jnp.diag(units)), initial=0.0)
     full = every.rank > m.top.nv - 0.5
     return motions, full & (miss < tolerances.agreement(q.dtype) * size)
-
-
-def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
-    """The change (nv,) along the speeds that `step_coordinates` takes from `start` to q."""
-    top = topology(mech)
-    parts = [jnp.zeros(0, q.dtype)]
-    for name in top.tree:
-        place, kind = top.layout[name].q, mech.joint(name)
-        a, b = start[place], q[place]
-        if not isinstance(kind, (Spherical, Free)):
-            parts.append(b - a)
-            continue
-        conjugate = a[:4] * jnp.asarray([1.0, -1.0, -1.0, -1.0], q.dtype)
-        turn = quaternion_product(b[:4], conjugate)
-        parts += [2.0 * turn[1:] / turn[0], b[4:] - a[4:]]
-    return jnp.concatenate(parts)
 
 
 @eqx.filter_jit

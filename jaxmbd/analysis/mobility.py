@@ -10,7 +10,6 @@ import numpy as np
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_velocities
 from jaxmbd.kinematics.scales import scaled_jacobian
-from jaxmbd.model.joints import Rod, Spherical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
@@ -91,7 +90,7 @@ def _idle(m: MotionState, null: np.ndarray) -> tuple[str, ...]:
     idle = []
     for i, body in enumerate(top.bodies):
         joints = [e for e in mech.structure.joints if body in (e.a, e.b)]
-        balls = all(issubclass(e.kind, (Spherical, Rod)) for e in joints)
+        balls = all(e.kind.ball for e in joints)
         if len(joints) < 2 or not balls:
             continue
         others = np.delete(twists, i, axis=1).reshape(len(moves), -1)

@@ -17,7 +17,6 @@ from jaxmbd.dynamics.inertia import columns_at_references, references, world_ine
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.forces import Effort, Load
-from jaxmbd.model.joints import Helical
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
@@ -84,18 +83,12 @@ class BodyWrenches:
 
 
 def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Array]:
-    """The wrench ``S (SᵀS)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint.
-
-    A helical joint's is a pure torque: its S adds lengths to angles.
-    """
+    """The wrench ``E (EᵀE)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint."""
     joint = m.mech.joint(name)
-    q = m.coordinates(name)
-    s_w, s_v = joint.subspace(q)
-    if isinstance(joint, Helical):
-        s_v = jnp.zeros_like(s_v)
-    y = ltdl_solve(s_w.T @ s_w + s_v.T @ s_v, effort)
+    e_w, e_v = joint.effort_columns(m.coordinates(name))
+    y = ltdl_solve(e_w.T @ e_w + e_v.T @ e_v, effort)
     r_a = m.rotation(joint.a)
-    return r_a @ (s_w @ y), r_a @ (s_v @ y)
+    return r_a @ (e_w @ y), r_a @ (e_v @ y)
 
 
 def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], dict[str, Array]]:

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.kinematics.motion import motion_state
-from jaxmbd.model.joints.base import AxisJoint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross
 
@@ -64,7 +63,7 @@ def edge_forces(
         mech: the mechanism.
         q: coordinates (nq,).
         reactions: those of `joint_reactions`, or of another formulation.
-        joint: name of a prismatic, cylindrical, helical or revolute joint.
+        joint: name of a joint with one axis (prismatic, cylindrical, helical, revolute).
         length: of the bearing along the axis [m].
         offset: from the slider's joint point to the middle of the bearing, along the axis [m].
         slider: the body whose joint point carries the edges along; b unless a is named.
@@ -91,15 +90,15 @@ def edge_forces(
     if joint not in mech.joints:
         raise ValueError(f"'{joint}' is no joint here: {list(mech.joints)}")
     kind = mech.joint(joint)
-    if not isinstance(kind, AxisJoint):
+    axis = kind.bearing_axis()
+    if axis is None:
         raise ValueError(
             f"joint '{joint}' is a {type(kind).__name__} and has no axis for a bearing"
         )
     if slider not in (None, kind.a, kind.b):
         raise ValueError(f"joint '{joint}': slider '{slider}' is neither '{kind.a}' nor '{kind.b}'")
     m = motion_state(mech, q)
-    axis = jnp.eye(3, dtype=mech.dtype)[2] if kind.axis is None else kind.unit_axis()
-    u = m.rotation(kind.a) @ axis
+    u = m.rotation(kind.a) @ jnp.asarray(axis, mech.dtype)
     x = m.position(kind.b, kind.point_b)
     start = m.position(kind.a, kind.point_a) if slider == kind.a else x
     middle = start + offset * u

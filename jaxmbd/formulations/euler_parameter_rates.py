@@ -57,6 +57,14 @@ class EulerParameterBall(Spherical):
         """`q` after a small change of e, at unit length."""
         return normalize_quaternion(q + self.rate(q, change))
 
+    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
+        """ė itself."""
+        return rate[1:]
+
+    def change(self, start: Array, q: Array) -> Array:
+        """The small change of e that takes `start` to `q`."""
+        return speeds_from_angular_velocity(start, super().change(start, q))
+
 
 def with_euler_parameter_rates(mech: Mechanism) -> Mechanism:
     """The mechanism with ė as speeds of all its ball joints.

@@ -283,6 +283,16 @@ def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
     return _by_joint(mech, "step", jnp.asarray(q), change)
 
 
+def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
+    """The change (nv,) along the speeds by which `step_coordinates` takes `start` to q (nq,)."""
+    top = topology(mech)
+    parts = [jnp.zeros(0, q.dtype)]
+    for name in top.tree:
+        place, joint = top.layout[name].q, mech.joint(name)
+        parts.append(joint.change(start[place], q[place]))
+    return jnp.concatenate(parts)
+
+
 def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     top = topology(mech)
     q, v = jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype)

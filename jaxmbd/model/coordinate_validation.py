@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxmbd.model.coupling import BaseCoupling
 from jaxmbd.model.drive import Drive, PointDrive
-from jaxmbd.model.joints import Free, Joint, Spherical
+from jaxmbd.model.joints import Joint
 
 
 def coordinate_problems(
@@ -23,8 +23,11 @@ def coordinate_problems(
             f"{what} {acts} '{joint}', but a {type(kind).__name__} is a constraint and has no "
             "coordinates"
         ]
-    if isinstance(kind, (Spherical, Free)):
-        return [f"{what} {acts} one coordinate of '{joint}', whose q is a quaternion"]
+    if not kind.scalar_coordinates:
+        return [
+            f"{what} {acts} one coordinate of '{joint}', whose q counts as a whole: "
+            f"{kind.coordinates_text}"
+        ]
     if not isinstance(index, int) or not 0 <= index < kind.nv:
         return [f"{what}: index {index} is outside the {kind.nv} coordinates of '{joint}'"]
     return []

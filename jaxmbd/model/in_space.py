@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from jaxmbd.model.joints import Free, Planar
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import ComRef
 from jaxmbd.model.plane import drawn_in_space
-
-_X, _Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 
 
 def in_space(mech: Mechanism) -> Mechanism:
@@ -43,9 +37,6 @@ def in_space(mech: Mechanism) -> Mechanism:
         mech.gravity,
     )
     bodies, joints, forces, points, gravity = parts
-    for name, joint in joints.items():
-        if isinstance(joint, Free):
-            joints[name] = Planar(joint.a, joint.b, ComRef(joint.b), _Z, _X)
     drives = {n: mech.drives[n] for n, _, _ in s.drives}
     couplings = {n: mech.couplings[n] for n, _ in s.couplings}
     return Mechanism(bodies, joints, forces, drives, points, gravity, s.cut, couplings)

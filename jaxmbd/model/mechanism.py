@@ -17,7 +17,6 @@ from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
-from jaxmbd.model.joints.in_plane import joint_in_plane
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.table import mechanism_table
@@ -213,7 +212,7 @@ class Mechanism(eqx.Module):
 
 def _form(joint: Joint, planar: bool) -> Joint:
     """The joint, or in a planar mechanism its form there (validation has seen that it has one)."""
-    return (joint_in_plane(joint) or joint) if planar else joint
+    return (joint.in_plane() or joint) if planar else joint
 
 
 def _name_points(elements: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:

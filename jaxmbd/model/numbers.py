@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 ArrayLike = Any
+E = TypeVar("E")
 GROUND = "ground"
 
 
@@ -95,6 +97,21 @@ def vector_in_space(x: Any) -> Any:
     xp = np if isinstance(x, np.ndarray) else jnp
     zeros = xp.zeros(1 if shape == (2,) else 2, x.dtype)
     return xp.concatenate([x, zeros] if shape == (2,) else [zeros, x[None]])
+
+
+def changed(element: E, **fields: Any) -> E:
+    """A copy of a part with some fields changed, nothing converted."""
+    if not fields:
+        return element
+    element = copy(element)
+    for name, value in fields.items():
+        object.__setattr__(element, name, value)
+    return element
+
+
+def lifted(element: E, fields: Iterable[str]) -> E:
+    """A part of a planar description with those of its fields that are vectors in space."""
+    return changed(element, **{f: vector_in_space(getattr(element, f)) for f in fields})
 
 
 def is_concrete(x: Any) -> bool:

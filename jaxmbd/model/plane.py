@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from typing import Any
 
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
 from jaxmbd.model.forces import ForceElement, SoftJoint, Torque
-from jaxmbd.model.joints import Joint, Planar, Revolute
-from jaxmbd.model.joints.in_plane import joint_in_plane
-from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, vector_in_space
+from jaxmbd.model.joints import Joint
+from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, lifted, vector_in_space
 
-_X, _Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 _PLANE = (
     "this mechanism is planar, as most of its points have 2 coordinates: give 2 numbers, or draw "
     "all of it in space"
@@ -57,8 +54,7 @@ def plane_problems(
     for name, joint in joints.items():
         if isinstance(joint, Joint):
             found += _joint_problems(f"joint '{name}'", joint)
-            skipped = "axis" if isinstance(joint, Revolute) else "normal"
-            fields = [f for f in joint.directions if not f.startswith(skipped)]
+            fields = joint.directions_in_plane
             vectors += [(f"joint '{name}': {f}", getattr(joint, f)) for f in fields]
     for name, element in forces.items():
         found += _force_problems(f"force '{name}'", element)
@@ -93,17 +89,12 @@ def _shape(x: Any) -> Any:
 
 
 def _joint_problems(what: str, joint: Joint) -> list[str]:
-    if joint_in_plane(joint) is None:
+    if joint.in_plane() is None:
         return [
             f"{what} is a {type(joint).__name__}, which has no form in a planar mechanism; take "
             "a Revolute, Prismatic, Planar, Free, Fixed, Rod or PointOnLine, or draw all in space"
         ]
-    given = [f for f in ("axis", "axis_b") if getattr(joint, f, None) is not None]
-    if isinstance(joint, Revolute) and given:
-        return [f"{what}: a Revolute of a planar mechanism turns about z; leave out {given}"]
-    if isinstance(joint, Planar) and joint.normal is not None:
-        return [f"{what}: the normal of a planar mechanism's plane is z; leave it out"]
-    return []
+    return [f"{what}: {problem}" for problem in joint.problems_in_plane()]
 
 
 def drawn_in_space(
@@ -120,10 +111,9 @@ def drawn_in_space(
         else b
         for n, b in bodies.items()
     }
-    lifted_joints = {n: _lifted_joint(j) if isinstance(j, Joint) else j for n, j in joints.items()}
+    lifted_joints = {n: j.in_space() if isinstance(j, Joint) else j for n, j in joints.items()}
     lifted_forces = {
-        n: _lifted(e, (*e.points, *e.vectors)) if _can_be_lifted(e) else e
-        for n, e in forces.items()
+        n: lifted(e, (*e.points, *e.vectors)) if _can_be_lifted(e) else e for n, e in forces.items()
     }
     lifted_points = {n: vector_in_space(x) for n, x in points.items()}
     return lifted_bodies, lifted_joints, lifted_forces, lifted_points, vector_in_space(gravity)
@@ -131,21 +121,3 @@ def drawn_in_space(
 
 def _can_be_lifted(element: Any) -> bool:
     return isinstance(element, ForceElement) and not isinstance(element, SoftJoint)
-
-
-def _lifted_joint(joint: Joint) -> Joint:
-    joint = _lifted(joint, (*joint.points, *joint.directions))
-    if isinstance(joint, Revolute) and joint.axis is None:
-        object.__setattr__(joint, "axis", _Z)
-    if isinstance(joint, Planar) and joint.normal is None:
-        object.__setattr__(joint, "normal", _Z)
-    if isinstance(joint, Planar) and joint.x_axis is None:
-        object.__setattr__(joint, "x_axis", _X)
-    return joint
-
-
-def _lifted(element: Any, fields: tuple[str, ...]) -> Any:
-    element = copy(element)
-    for field in fields:
-        object.__setattr__(element, field, vector_in_space(getattr(element, field)))
-    return element

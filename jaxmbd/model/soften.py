@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxmbd.model.connections import reached_bodies
 from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
-from jaxmbd.model.joints import Free, Joint, Spherical
+from jaxmbd.model.joints import Free, Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import number
 
@@ -143,7 +143,7 @@ def _check(mech: Mechanism, name: str, model: str, reach: Any) -> None:
         )
     if model not in get_args(Model):
         raise ValueError(f"model={model!r}; give one of {list(get_args(Model))}")
-    if model != "directional" and not isinstance(joint, Spherical):
+    if model != "directional" and joint.bearing != "ball":
         raise ValueError(
             f"model={model!r} is one of a ball joint, but '{name}' is a {type(joint).__name__}; "
             "leave it 'directional'"

@@ -5,7 +5,6 @@ Only numbers that can be looked at are checked; traced ones pass.
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from typing import Any
 
@@ -19,7 +18,7 @@ from jaxmbd.model.coordinate_validation import (
     drive_problems,
 )
 from jaxmbd.model.forces import ForceElement, SoftJoint
-from jaxmbd.model.joints import Free, Joint, Planar, Rod, Universal
+from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 from jaxmbd.model.plane import drawn_in_space, is_planar, plane_problems
 
@@ -157,15 +156,13 @@ def _joint_problems(
     if not isinstance(joint, Joint):
         return [f"{what} is a {type(joint).__name__}; give one of jaxmbd's joint types"]
     found = _unknown_bodies(what, (joint.a, joint.b), bodies)
-    if isinstance(joint, Free) and joint.b == GROUND:
-        found.append(f"{what} floats the ground; write Free('ground', '{joint.a}')")
     if joint.a == joint.b:
         found.append(f"{what} connects '{joint.a}' to itself; name two bodies")
-    found += _missing_fields(what, joint)
+    found += [f"{what}: {field} is missing" for field in joint.missing()]
     for field, ref in joint.points.items():
         found += _point_problems(f"{what}: {field}", ref, points)
-    for field in ("pitch", "length", "angle", "radius"):
-        if getattr(joint, field, None) is not None:
+    for field in joint.numbers:
+        if getattr(joint, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(joint, field), ((),))
     for field in joint.directions:
         axis = getattr(joint, field)
@@ -179,9 +176,7 @@ def _joint_problems(
             problems = [f"{what}: {field} is zero; give its direction as a nonzero vector"]
         found += problems
     if not found:
-        found += _direction_problems(what, joint)
-        found += _rod_problems(what, joint, points)
-        found += [f"{what}: {problem}" for problem in joint.problems()]
+        found += [f"{what}: {problem}" for problem in joint.problems(points)]
     return found
 
 
@@ -195,19 +190,6 @@ def _toward_problems(what: str, axis: Toward, points: dict[str, Any]) -> list[st
     return []
 
 
-def _missing_fields(what: str, joint: Joint) -> list[str]:
-    """Fields without a default that were given as None."""
-    fields = dataclasses.fields(joint)  # type: ignore[arg-type]
-    missing = [
-        f.name
-        for f in fields
-        if (f.default is dataclasses.MISSING or f.name == "axis")
-        and f.name not in ("at_b", "x_axis")
-        and getattr(joint, f.name) is None
-    ]
-    return [f"{what}: {field} is missing" for field in missing]
-
-
 def _number_problems(what: str, x: Any, shapes: tuple[tuple[int, ...], ...]) -> list[str]:
     shape = getattr(x, "shape", None)
     if shape not in shapes:
@@ -218,34 +200,6 @@ def _number_problems(what: str, x: Any, shapes: tuple[tuple[int, ...], ...]) -> 
         return [f"{what} is {found}; give {wanted}"]
     if is_concrete(x) and not np.all(np.isfinite(np.asarray(x))):
         return [f"{what} is {np.asarray(x).tolist()}; it must be finite"]
-    return []
-
-
-def _direction_problems(what: str, joint: Any) -> list[str]:
-    pairs = {Universal: ("axis_a", "axis_b"), Planar: ("normal", "x_axis")}.get(type(joint))
-    if pairs is None:
-        if "axis" in joint.directions and getattr(joint, "axis_b", None) is not None:
-            a, b = (getattr(joint, f) for f in ("axis", "axis_b"))
-            if is_concrete(a) and is_concrete(b) and np.dot(a, b) < 0.0:
-                return [f"{what}: axis and axis_b point apart by more than 90°; turn one round"]
-        return []
-    a, b = (getattr(joint, f) for f in pairs)
-    if not (is_concrete(a) and is_concrete(b)):
-        return []
-    sine = np.linalg.norm(np.cross(a, b)) / (np.linalg.norm(a) * np.linalg.norm(b))
-    if sine < 1e-6:
-        return [f"{what}: {pairs[0]} and {pairs[1]} are parallel; they must span a plane"]
-    return []
-
-
-def _rod_problems(what: str, joint: Any, points: dict[str, Any]) -> list[str]:
-    if not isinstance(joint, Rod):
-        return []
-    ends = [points[r.name] if isinstance(r, PointRef) else r for r in (joint.at_a, joint.at_b)]
-    if all(is_concrete(x) for x in ends) and np.array_equal(ends[0], ends[1]):
-        return [f"{what} has both ends in one point; use Spherical, or draw the ends apart"]
-    if joint.length is not None and is_concrete(joint.length) and not joint.length > 0.0:
-        return [f"{what}: length is {float(joint.length):g} m; it must be positive"]
     return []
 
 

@@ -26,6 +26,8 @@ _SKEW = np.zeros((3, 3, 3))
 _SKEW[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = -1.0
 _SKEW[[1, 2, 0], [0, 1, 2], [2, 0, 1]] = 1.0
 
+_CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
+
 
 def cross(a: Array, b: Array) -> Array:
     """Cross product over the last axis, (a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)."""
@@ -104,6 +106,20 @@ def quaternion_step(p: Float[Array, "4"], turn: Float[Array, "3"]) -> Float[Arra
     To first order in `turn`; the result is normalised, and its sign is never flipped.
     """
     return normalize_quaternion(p + quaternion_rate(p, turn))
+
+
+def quaternion_spin(p: Float[Array, "4"], rate: Float[Array, "4"]) -> Float[Array, "3"]:
+    """The ω (3,) [rad/s] with ``ṗ = ½ (0, ω) ∘ p``: the vector part of ``2 ṗ ∘ p̄``, p unit."""
+    return 2.0 * quaternion_product(rate, jnp.asarray(_CONJUGATE, p.dtype) * p)[1:]
+
+
+def quaternion_difference(start: Float[Array, "4"], end: Float[Array, "4"]) -> Float[Array, "3"]:
+    """The turn (3,) [rad] by which `quaternion_step` takes `start` to `end`, either of any sign.
+
+    ``2 e/e0`` of ``end ∘ start̄``, to first order the rotation vector; zero only where they agree.
+    """
+    e = quaternion_product(end, jnp.asarray(_CONJUGATE, end.dtype) * start)
+    return 2.0 * e[1:] / jnp.where(jnp.abs(e[0]) > 1e-6, e[0], 1e-6)
 
 
 def normalize_quaternion(p: Float[Array, "4"]) -> Float[Array, "4"]:

@@ -10,11 +10,9 @@ from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
 from jaxmbd.model.forces.spring_damper import distance
+from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import is_concrete, number, optional_number
 from jaxmbd.spatial.rotations import cross
-
-RUBBING = (("angle",), ("travel",), ("angle", "travel"), ("angle",) * 3)
-"""Kinds of speeds of the joints that may rub: revolute, prismatic, cylindrical, ball."""
 
 
 class JointFriction(ForceElement):
@@ -77,12 +75,12 @@ class JointFriction(ForceElement):
         if joint is None:
             return []
         kind = type(joint).__name__
-        if kind not in ("Revolute", "Prismatic", "Cylindrical", "Spherical"):
+        if joint.bearing is None:
             return [
                 f"friction acts on '{self.joint}', a {kind}; give it to a Revolute, Prismatic, "
                 "Cylindrical or Spherical joint"
             ]
-        if self.radius is None and kind != "Prismatic":
+        if self.radius is None and joint.bearing != "guide":
             return [f"the {kind} joint '{self.joint}' needs radius=, that of its journal [m]"]
         given = {n: getattr(self, n) for n in ("radius", "length", "velocity_scale")}
         least = {n: getattr(self, n) for n in ("coefficient", "thrust_radius", "drag")}
@@ -100,27 +98,27 @@ class JointFriction(ForceElement):
         return -self.viscous * v
 
     def rubbing(
-        self, speeds: tuple[str, ...], columns: tuple[Array, Array], v: Array, wrench: Array
+        self, bearing: Bearing, columns: tuple[Array, Array], v: Array, wrench: Array
     ) -> Array:
         """Effort (nv,) of drag and Coulomb friction under a reaction.
 
         Args:
-            speeds: kinds of the joint's speeds.
+            bearing: what rubs in the joint.
             columns: its subspace, angular and linear (3, nv).
             v: its speeds (nv,).
             wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
         """
         moment, force = wrench[:3], wrench[3:]
         radius = 0.0 if self.radius is None else self.radius
-        if len(speeds) == 3:
+        if bearing == "ball":
             size = self.coefficient * radius * distance(force)[0] + self.drag
             return -size * self._against(v)
-        u = columns[0][:, 0] if speeds[0] == "angle" else columns[1][:, 0]
+        u = columns[1][:, 0] if bearing == "guide" else columns[0][:, 0]
         load = self._bearing_load(u, moment, force)
-        if speeds == ("angle",):
+        if bearing == "journal":
             torque = radius * load + self.thrust_radius * jnp.abs(u @ force)
             return -(self.coefficient * torque + self.drag) * self._against(v)
-        if speeds == ("travel",):
+        if bearing == "guide":
             twist = 0.0 if self.radius is None else jnp.abs(u @ moment) / radius
             return -(self.coefficient * (load + twist) + self.drag) * self._against(v)
         lever = jnp.stack([jnp.asarray(radius, v.dtype), jnp.ones((), v.dtype)])

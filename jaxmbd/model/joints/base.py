@@ -10,22 +10,30 @@ from their drawn orientation and ``d`` the vector from `a`'s half of the joint p
 * as a *cut* joint the complement Λ of that subspace (Ghaedrahmati et al. 2019: ``Λᵀ S = 0``)
   gives the rows ``residual = 0`` and ``wrenchesᵀ · (relative twist) = 0``.
 
-Force rows come before moment rows.
+Force rows come before moment rows. Nothing outside a joint type's own file asks which type it is:
+all that the rest of the package needs is an attribute or a method of `Joint`, so that a new joint
+type is one new file. Its author gives the fields, `nq`, `nv`, `speeds`, `rows` and
+
+* to be in the tree `rotation`, `translation`, `subspace`, `coordinates` (and `moving_subspace`);
+* to be cut `residual` and `wrenches`;
+
+and changes of the rest what differs from the default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from typing import Any, ClassVar, TypeVar
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypeVar
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import GROUND, ComRef, Toward, direction, point
-from jaxmbd.spatial.rotations import alignment, perpendicular_pair, rotation_between, unit
+from jaxmbd.model.numbers import Toward, changed, lifted
+
+Bearing = Literal["journal", "guide", "sleeve", "ball"]
+"""What rubs in a joint: a shaft that turns, one that slides, one that does both, a ball."""
 
 
 class Joint(eqx.Module):
@@ -47,10 +55,22 @@ class Joint(eqx.Module):
     can_be_in_tree: ClassVar[bool] = True
     moving_subspace: ClassVar[bool] = False
     """Whether the subspace depends on q."""
+    scalar_coordinates: ClassVar[bool] = True
+    """Whether each coordinate is a number of its own, its rate the speed of the same index, so that
+    it may be held, driven or coupled alone. Those with a quaternion are held as a whole."""
+    ball: ClassVar[bool] = False
+    """Whether a body turns freely about its joint point: one that two such joints alone hold spins
+    idly about the line through both points."""
+    bearing: ClassVar[Bearing | None] = None
+    """What rubs under `JointFriction`; None where the joint takes none."""
     directions: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that are directions and must not be zero."""
-    serves_in_plane: ClassVar[bool] = False
-    """Whether it serves as it is in a planar mechanism; others have a form in `in_plane`."""
+    directions_in_plane: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a planar mechanism gives, with two components."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that are one number, or None."""
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that may be None although they have no default."""
 
     @property
     def points(self) -> dict[str, Any]:
@@ -69,9 +89,38 @@ class Joint(eqx.Module):
         other = self.at_b  # type: ignore[attr-defined]
         return self.point_a if other is None else other
 
-    def problems(self) -> list[str]:
-        """What is wrong with its own numbers and functions, each with the cure."""
+    def missing(self) -> list[str]:
+        """Names of the fields that must be given and are not."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        needed = [f.name for f in fields if f.default is dataclasses.MISSING]
+        return [n for n in needed if n not in self.optional and getattr(self, n) is None]
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        """What is wrong with its own numbers and functions, each with the cure.
+
+        Args:
+            points: the mechanism's hardpoints by name, in space.
+        """
         return []
+
+    # In a planar mechanism, whose points and directions have two components.
+
+    def in_plane(self) -> Joint | None:
+        """What moves as this joint does in a planar mechanism, with the rows of the plane alone.
+
+        None where the type has no place there.
+        """
+        return None
+
+    def problems_in_plane(self) -> list[str]:
+        """What a planar mechanism does not let it have, each with the cure."""
+        return []
+
+    def in_space(self) -> Joint:
+        """The joint of a planar description as one of space, with the same coordinates."""
+        return lifted(self, (*self.points, *self.directions))
+
+    # As a tree joint.
 
     def neutral(self) -> np.ndarray:
         """Coordinates (nq,) as drawn."""
@@ -86,20 +135,46 @@ class Joint(eqx.Module):
         return None
 
     def subspace(self, q: Array) -> tuple[Array, Array]:
-        """Angular and linear columns, each (3, nv), of the relative twist in a's axes."""
+        """Angular and linear columns S, each (3, nv), of the relative twist in a's axes."""
         raise TypeError(f"{type(self).__name__} is a constraint row and has no coordinates")
+
+    def effort_columns(self, q: Array) -> tuple[Array, Array]:
+        """Moment and force columns E, each (3, nv), in a's axes, at b's joint point.
+
+        Efforts τ along the speeds act on b as the wrench ``E (EᵀE)⁻¹ τ``: any E with
+        ``SᵀE = EᵀE`` gives the power ``τ · v``.
+        """
+        return self.subspace(q)
 
     def rate(self, q: Array, v: Array) -> Array:
         """q̇ (nq,) for the speeds v (nv,)."""
         return v
 
+    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
+        """The speeds v (nv,) with ``rate(q, v) = rate``."""
+        return rate
+
     def step(self, q: Array, change: Array) -> Array:
         """Coordinates after a small `change` (nv,) along the speeds' directions."""
         return q + change
 
+    def change(self, start: Array, q: Array) -> Array:
+        """The change (nv,) that `step` takes from `start` to `q`; zero only where they agree."""
+        return q - start
+
+    def normalized(self, q: Array) -> Array:
+        """Coordinates with quaternions at unit length."""
+        return q
+
     def coordinates(self, r: Array, d: Array) -> Array:
         """Coordinates (nq,) from the relative rotation `r` and offset `d` in a's axes."""
         raise TypeError(f"{type(self).__name__} is a constraint row and has no coordinates")
+
+    def bearing_axis(self) -> Array | None:
+        """Unit vector (3,) along the bearing in a's axes; None where the joint has no one axis."""
+        return None
+
+    # As a cut joint.
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
         """Closure error, one entry a row; `d` in world axes, `drawn` the same as drawn."""
@@ -117,85 +192,4 @@ def with_directions(joint: J, drawn: Callable[[str], Array]) -> J:
     """`joint` with the directions given by two points as components (3,); `drawn` finds a point."""
     refs = {f: getattr(joint, f) for f in joint.directions}
     refs = {f: r for f, r in refs.items() if isinstance(r, Toward)}
-    if refs:
-        joint = copy(joint)
-        for field, ref in refs.items():
-            object.__setattr__(joint, field, drawn(ref.end) - drawn(ref.start))
-    return joint
-
-
-class AxisJoint(Joint):
-    """A joint with one axis, fixed in both bodies.
-
-    Attributes:
-        a, b: names of the connected bodies; ``"ground"`` is the fixed one.
-        at: the joint point, coordinates (3,) [m] as drawn or the name of a point.
-        axis: direction as drawn, (3,), of any length, or the names of two points (from, to): it
-            then follows them when they move.
-        at_b, axis_b: the half on `b` where it is drawn apart from the half on `a`.
-    """
-
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
-    at: Any = eqx.field(converter=point)
-    axis: Any = eqx.field(converter=direction)
-    at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
-    axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
-
-    directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
-
-    def unit_axis(self) -> Array:
-        """Unit axis in a's axes."""
-        return unit(jnp.asarray(self.axis))
-
-    def unit_axis_b(self) -> Array:
-        """Unit axis in b's axes."""
-        return self.unit_axis() if self.axis_b is None else unit(jnp.asarray(self.axis_b))
-
-    def drawn_turn(self) -> Array | None:
-        """Rotation of `b` that lays its half of the axis on a's; None where drawn together."""
-        if self.axis_b is None:
-            return None
-        return rotation_between(self.unit_axis_b(), self.unit_axis())
-
-    def turned(self, r: Array | None) -> Array | None:
-        """`r` after the drawn turn of `b`."""
-        drawn = self.drawn_turn()
-        if drawn is None or r is None:
-            return r if drawn is None else drawn
-        return r @ drawn
-
-    def unturned(self, r: Array) -> Array:
-        """The rotation `r` of b relative to a without the drawn turn of `b`."""
-        drawn = self.drawn_turn()
-        return r if drawn is None else r @ drawn.T
-
-    def frame(self, r_a: Array) -> tuple[Array, Array, Array]:
-        """World directions (axis, e1, e2) that turn with `a`."""
-        axis = self.unit_axis()
-        e1, e2 = perpendicular_pair(axis)
-        return r_a @ axis, r_a @ e1, r_a @ e2
-
-    def misalignment(self, r_a: Array, r_b: Array) -> Array:
-        """Rotation vector, to first order, from a's axis to b's, world axes."""
-        return alignment(r_a @ self.unit_axis(), r_b @ self.unit_axis_b())
-
-
-class AxesCondition(Joint):
-    """Rows on directions alone, never a tree joint: where its joint point is does not matter."""
-
-    nq: ClassVar[int] = 0
-    can_be_in_tree: ClassVar[bool] = False
-
-    @property
-    def point_a(self) -> Any:
-        return ComRef(self.a if self.b == GROUND else self.b)
-
-    @property
-    def point_b(self) -> Any:
-        return self.point_a
-
-
-def wrench_columns(moments: list[Array], forces: list[Array]) -> Array:
-    """(6, len(moments)) from matching lists of moment and force directions."""
-    return jnp.concatenate([jnp.stack(moments, axis=1), jnp.stack(forces, axis=1)])
+    return changed(joint, **{f: drawn(r.end) - drawn(r.start) for f, r in refs.items()})

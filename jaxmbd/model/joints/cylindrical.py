@@ -7,7 +7,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import AxisJoint, wrench_columns
+from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
+from jaxmbd.model.joints.base import Bearing
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
@@ -27,6 +28,7 @@ class Cylindrical(AxisJoint):
     speeds: ClassVar[tuple[str, ...]] = ("angle", "travel")
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad], travel [m]"
+    bearing: ClassVar[Bearing | None] = "sleeve"
 
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))

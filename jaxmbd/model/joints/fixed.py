@@ -8,7 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.model.joints.axes import wrench_columns
 from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.in_plane import small_angle, unit_vectors
 from jaxmbd.model.numbers import point
 from jaxmbd.spatial.rotations import gibbs_vector
 
@@ -38,6 +40,9 @@ class Fixed(Joint):
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 3
     coordinates_text: ClassVar[str] = "none"
 
+    def in_plane(self) -> Joint | None:
+        return FixedInPlane(self.a, self.b, self.at, at_b=self.at_b)
+
     def rotation(self, q: Array) -> Array | None:
         return None
 
@@ -54,3 +59,16 @@ class Fixed(Joint):
         eye = jnp.eye(3, dtype=d.dtype)
         zero = jnp.zeros_like(eye)
         return jnp.block([[zero, eye], [eye, zero]])
+
+
+class FixedInPlane(Fixed):
+    """`Fixed` in the plane: as a cut joint two force rows, along x and y, and a moment row."""
+
+    rows: ClassVar[tuple[str, ...]] = ("force", "force", "moment")
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return jnp.stack([d[0], d[1], small_angle(r_a, r_b)])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        x, y, z, zero = unit_vectors(d)
+        return wrench_columns([zero, zero, z], [x, y, zero])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -10,10 +11,15 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import ComRef
+from jaxmbd.model.joints.in_plane import X, Z
+from jaxmbd.model.joints.planar import Planar, PlanarInPlane
+from jaxmbd.model.numbers import GROUND, ComRef
 from jaxmbd.spatial.rotations import (
+    normalize_quaternion,
+    quaternion_difference,
     quaternion_from_matrix,
     quaternion_rate,
+    quaternion_spin,
     quaternion_step,
     rotation_matrix,
 )
@@ -42,6 +48,7 @@ class Free(Joint):
     rows: ClassVar[tuple[str, ...]] = ()
     coordinates_text: ClassVar[str] = "quaternion, displacement of the COM [m]"
     can_be_cut: ClassVar[bool] = False
+    scalar_coordinates: ClassVar[bool] = False
 
     @property
     def point_a(self) -> Any:
@@ -50,6 +57,18 @@ class Free(Joint):
     @property
     def point_b(self) -> Any:
         return ComRef(self.b)
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        if self.b != GROUND:
+            return []
+        return [f"it floats the ground; write Free('ground', '{self.a}')"]
+
+    def in_plane(self) -> Joint | None:
+        return PlanarInPlane(self.a, self.b, ComRef(self.b), None, None, at_b=None)
+
+    def in_space(self) -> Joint:
+        """`Planar`: b stays in the plane."""
+        return self if self.b == GROUND else Planar(self.a, self.b, ComRef(self.b), Z, X)
 
     def neutral(self) -> np.ndarray:
         return np.array([1.0, 0, 0, 0, 0, 0, 0])
@@ -69,6 +88,15 @@ class Free(Joint):
 
     def step(self, q: Array, change: Array) -> Array:
         return jnp.concatenate([quaternion_step(q[:4], change[:3]), q[4:] + change[3:]])
+
+    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
+        return jnp.concatenate([quaternion_spin(q[:4], rate[:4]), rate[4:]])
+
+    def change(self, start: Array, q: Array) -> Array:
+        return jnp.concatenate([quaternion_difference(start[:4], q[:4]), q[4:] - start[4:]])
+
+    def normalized(self, q: Array) -> Array:
+        return jnp.concatenate([normalize_quaternion(q[:4]), q[4:]])
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return jnp.concatenate([quaternion_from_matrix(r), d])

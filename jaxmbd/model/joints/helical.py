@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import AxisJoint, wrench_columns
+from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
 from jaxmbd.model.numbers import number
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
@@ -33,6 +33,7 @@ class Helical(AxisJoint):
     speeds: ClassVar[tuple[str, ...]] = ("angle",)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
+    numbers: ClassVar[tuple[str, ...]] = ("pitch",)
 
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))
@@ -43,6 +44,11 @@ class Helical(AxisJoint):
     def subspace(self, q: Array) -> tuple[Array, Array]:
         axis = self.unit_axis()
         return axis[:, None], (self.pitch * axis)[:, None]
+
+    def effort_columns(self, q: Array) -> tuple[Array, Array]:
+        """A pure torque: S adds lengths to angles."""
+        axis = self.unit_axis()
+        return axis[:, None], jnp.zeros_like(axis)[:, None]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return angle_about(self.unit_axis(), self.unturned(r))[None]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import AxesCondition, wrench_columns
+from jaxmbd.model.joints.axes import AxesCondition, opposed_halves, wrench_columns
 from jaxmbd.model.numbers import direction
 from jaxmbd.spatial.rotations import alignment, perpendicular_pair, unit
 
@@ -40,6 +41,9 @@ class ParallelAxes(AxesCondition):
     rows: ClassVar[tuple[str, ...]] = ("moment",) * 2
     coordinates_text: ClassVar[str] = "none: constraint rows"
     directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        return opposed_halves(self.axis, self.axis_b)
 
     def _basis(self, r_a: Array) -> tuple[Array, Array, Array]:
         axis = unit(jnp.asarray(self.axis))

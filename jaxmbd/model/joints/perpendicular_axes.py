@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import AxesCondition, wrench_columns
+from jaxmbd.model.joints.axes import AxesCondition, wrench_columns
 from jaxmbd.model.numbers import direction, is_concrete, optional_number
 from jaxmbd.spatial.rotations import cross, unit
 
@@ -42,8 +43,9 @@ class PerpendicularAxes(AxesCondition):
     rows: ClassVar[tuple[str, ...]] = ("moment",)
     coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
+    numbers: ClassVar[tuple[str, ...]] = ("angle",)
 
-    def problems(self) -> list[str]:
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
         if self.angle is None or not is_concrete(self.angle) or 1e-6 < self.angle < np.pi - 1e-6:
             return []
         return [f"angle is {float(self.angle):g} rad; give one inside (0, π), or use ParallelAxes"]

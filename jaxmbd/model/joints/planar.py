@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,8 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import direction, is_concrete, point
+from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
+from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.in_plane import (
+    X,
+    Z,
+    across,
+    angle_in_plane,
+    turn_in_plane,
+    unit_vectors,
+)
+from jaxmbd.model.numbers import changed, direction, is_concrete, point, vector_in_space
 from jaxmbd.spatial.rotations import (
     alignment,
     angle_about,
@@ -55,6 +65,8 @@ class Planar(Joint):
     rows: ClassVar[tuple[str, ...]] = ("force",) + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad], x [m], y [m]"
     directions: ClassVar[tuple[str, ...]] = ("normal", "x_axis")
+    directions_in_plane: ClassVar[tuple[str, ...]] = ("x_axis",)
+    optional: ClassVar[tuple[str, ...]] = ("x_axis", "at_b")
 
     def __init__(
         self, a: str, b: str, at: Any, normal: Any = None, x_axis: Any = None, *, at_b: Any = None
@@ -71,6 +83,22 @@ class Planar(Joint):
             n = np.asarray(self.normal)
             x_axis = np.array([1.0, 0, 0]) if abs(n[0]) < 0.9 * np.linalg.norm(n) else [0, 1.0, 0]
         self.x_axis = direction(x_axis)
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        return parallel_pair(self, "normal", "x_axis")
+
+    def in_plane(self) -> Joint | None:
+        return PlanarInPlane(self.a, self.b, self.at, None, self.x_axis, at_b=self.at_b)
+
+    def problems_in_plane(self) -> list[str]:
+        if self.normal is None:
+            return []
+        return ["the normal of a planar mechanism's plane is z; leave it out"]
+
+    def in_space(self) -> Joint:
+        joint = super().in_space()
+        given = {"normal": Z, "x_axis": X}
+        return changed(joint, **{f: x for f, x in given.items() if getattr(joint, f) is None})
 
     def _basis(self) -> tuple[Array, Array, Array]:
         n = unit(jnp.asarray(self.normal))
@@ -108,3 +136,38 @@ class Planar(Joint):
         n, e1, e2 = self._frame(r_a)
         zero = jnp.zeros_like(n)
         return wrench_columns([zero, e1, e2], [n, zero, zero])
+
+
+class PlanarInPlane(Planar):
+    """`Planar`, and `Free`, in the plane: q = (angle [rad], x [m], y [m]), no rows at all."""
+
+    rows: ClassVar[tuple[str, ...]] = ()
+
+    def _plane_basis(self, like: Array) -> tuple[Array, Array, Array]:
+        x, y, z, _ = unit_vectors(like)
+        if self.x_axis is not None:
+            x = unit(vector_in_space(self.x_axis))
+            y = across(x)
+        return z, x, y
+
+    def rotation(self, q: Array) -> Array | None:
+        return turn_in_plane(q[0])
+
+    def translation(self, q: Array) -> Array | None:
+        _, x, y = self._plane_basis(q)
+        return q[1] * x + q[2] * y
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        z, x, y = self._plane_basis(q)
+        zero = jnp.zeros_like(z)
+        return jnp.stack([z, zero, zero], axis=1), jnp.stack([zero, x, y], axis=1)
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        _, x, y = self._plane_basis(d)
+        return jnp.stack([angle_in_plane(r), x @ d, y @ d])
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return d[:0]
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        return jnp.zeros((6, 0), d.dtype)

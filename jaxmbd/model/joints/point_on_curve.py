@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
+from jaxmbd.model.joints.axes import wrench_columns
+from jaxmbd.model.joints.base import Joint
 from jaxmbd.model.numbers import direction, functions_static, number, point
 from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
 
@@ -105,7 +106,7 @@ class _CurveJoint(Joint):
     def point_b(self) -> Any:
         return self.at_b
 
-    def problems(self) -> list[str]:
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
         if not callable(self.curve):
             return [f"curve is {self.curve!r}; give a function of (u, params)"]
         first, last = self.interval
@@ -206,6 +207,7 @@ class Cam(_CurveJoint):
     rows: ClassVar[tuple[str, ...]] = ("force",)
     coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("normal",)
+    numbers: ClassVar[tuple[str, ...]] = ("radius",)
 
     def _outward(self, x: Array) -> tuple[Array, Array]:
         """Foot point, and the outward normal there, for a point in a's axes."""

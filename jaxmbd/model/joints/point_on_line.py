@@ -8,8 +8,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
-from jaxmbd.model.numbers import direction, point
+from jaxmbd.model.joints.axes import wrench_columns
+from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.in_plane import across
+from jaxmbd.model.numbers import direction, point, vector_in_space
 from jaxmbd.spatial.rotations import perpendicular_pair, unit
 
 
@@ -45,6 +47,10 @@ class PointOnLine(Joint):
     coordinates_text: ClassVar[str] = "none: constraint rows"
     can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("axis",)
+    directions_in_plane: ClassVar[tuple[str, ...]] = ("axis",)
+
+    def in_plane(self) -> Joint | None:
+        return PointOnLineInPlane(self.a, self.b, self.at, self.axis, at_b=self.at_b)
 
     def _normals(self, r_a: Array) -> tuple[Array, Array]:
         e1, e2 = perpendicular_pair(unit(jnp.asarray(self.axis)))
@@ -57,3 +63,19 @@ class PointOnLine(Joint):
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         e1, e2 = self._normals(r_a)
         return wrench_columns([jnp.zeros_like(e1)] * 2, [e1, e2])
+
+
+class PointOnLineInPlane(PointOnLine):
+    """`PointOnLine` in the plane (a pin in a slot): one force row, across the line."""
+
+    nv: ClassVar[int] = 2
+    rows: ClassVar[tuple[str, ...]] = ("force",)
+
+    def _across(self, r_a: Array) -> Array:
+        return across(r_a @ unit(vector_in_space(self.axis)))
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return (self._across(r_a) @ d)[None]
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        return wrench_columns([jnp.zeros(3, d.dtype)], [self._across(r_a)])

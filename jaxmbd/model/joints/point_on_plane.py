@@ -8,7 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
+from jaxmbd.model.joints.axes import wrench_columns
+from jaxmbd.model.joints.base import Joint
 from jaxmbd.model.numbers import direction, point
 from jaxmbd.spatial.rotations import unit
 

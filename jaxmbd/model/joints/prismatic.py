@@ -7,8 +7,11 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import AxisJoint, wrench_columns
-from jaxmbd.spatial.rotations import gibbs_vector
+from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
+from jaxmbd.model.joints.base import Bearing, Joint
+from jaxmbd.model.joints.in_plane import across, small_angle, unit_vectors
+from jaxmbd.model.numbers import vector_in_space
+from jaxmbd.spatial.rotations import gibbs_vector, unit
 
 
 class Prismatic(AxisJoint):
@@ -28,6 +31,12 @@ class Prismatic(AxisJoint):
     speeds: ClassVar[tuple[str, ...]] = ("travel",)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2 + ("moment",) * 3
     coordinates_text: ClassVar[str] = "travel [m]"
+    bearing: ClassVar[Bearing | None] = "guide"
+    directions_in_plane: ClassVar[tuple[str, ...]] = AxisJoint.directions
+
+    def in_plane(self) -> Joint | None:
+        halves = {"at_b": self.at_b, "axis_b": self.axis_b}
+        return PrismaticInPlane(self.a, self.b, self.at, self.axis, **halves)
 
     def rotation(self, q: Array) -> Array | None:
         return self.turned(None)
@@ -52,3 +61,24 @@ class Prismatic(AxisJoint):
         zero = jnp.zeros_like(e1)
         x, y, z = jnp.eye(3, dtype=e1.dtype)
         return wrench_columns([zero, zero, x, y, z], [e1, e2, zero, zero, zero])
+
+
+class PrismaticInPlane(Prismatic):
+    """`Prismatic` in the plane; as a cut joint a force row across `axis` and a moment row."""
+
+    rows: ClassVar[tuple[str, ...]] = ("force", "moment")
+
+    def unit_axis(self) -> Array:
+        return unit(vector_in_space(self.axis))
+
+    def unit_axis_b(self) -> Array:
+        return self.unit_axis() if self.axis_b is None else unit(vector_in_space(self.axis_b))
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        drawn_turn = self.drawn_turn()
+        r_b = r_b if drawn_turn is None else r_b @ drawn_turn.T
+        return jnp.stack([across(r_a @ self.unit_axis()) @ d, small_angle(r_a, r_b)])
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        _, _, z, zero = unit_vectors(d)
+        return wrench_columns([zero, z], [across(r_a @ self.unit_axis()), zero])

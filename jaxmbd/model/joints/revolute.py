@@ -8,8 +8,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import AxisJoint, wrench_columns
-from jaxmbd.model.numbers import direction
+from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
+from jaxmbd.model.joints.base import Bearing, Joint
+from jaxmbd.model.joints.in_plane import Z, angle_in_plane, turn_in_plane, unit_vectors
+from jaxmbd.model.numbers import changed, direction
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
@@ -32,6 +34,23 @@ class Revolute(AxisJoint):
     speeds: ClassVar[tuple[str, ...]] = ("angle",)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
+    bearing: ClassVar[Bearing | None] = "journal"
+
+    def missing(self) -> list[str]:
+        return super().missing() + (["axis"] if self.axis is None else [])
+
+    def in_plane(self) -> Joint | None:
+        return RevoluteInPlane(self.a, self.b, self.at, at_b=self.at_b)
+
+    def problems_in_plane(self) -> list[str]:
+        given = [f for f in self.directions if getattr(self, f) is not None]
+        if not given:
+            return []
+        return [f"a Revolute of a planar mechanism turns about z; leave out {given}"]
+
+    def in_space(self) -> Joint:
+        joint = super().in_space()
+        return changed(joint, axis=Z) if self.axis is None else joint
 
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))
@@ -53,3 +72,29 @@ class Revolute(AxisJoint):
         zero = jnp.zeros_like(e1)
         x, y, z = jnp.eye(3, dtype=e1.dtype)
         return wrench_columns([zero, zero, zero, e1, e2], [x, y, z, zero, zero])
+
+
+class RevoluteInPlane(Revolute):
+    """`Revolute` about z; as a cut joint two force rows, along x and y."""
+
+    rows: ClassVar[tuple[str, ...]] = ("force",) * 2
+
+    def bearing_axis(self) -> Array | None:
+        return jnp.asarray(Z)
+
+    def rotation(self, q: Array) -> Array | None:
+        return turn_in_plane(q[0])
+
+    def subspace(self, q: Array) -> tuple[Array, Array]:
+        _, _, z, zero = unit_vectors(q)
+        return z[:, None], zero[:, None]
+
+    def coordinates(self, r: Array, d: Array) -> Array:
+        return angle_in_plane(r)[None]
+
+    def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
+        return d[:2]
+
+    def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
+        x, y, _, zero = unit_vectors(d)
+        return wrench_columns([zero, zero], [x, y])

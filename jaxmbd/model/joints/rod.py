@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import optional_number, point
+from jaxmbd.model.numbers import PointRef, is_concrete, optional_number, point
 
 
 class Rod(Joint):
@@ -40,7 +42,8 @@ class Rod(Joint):
     row_texts: ClassVar[tuple[str, ...]] = ("length",)
     coordinates_text: ClassVar[str] = "none: a constraint row"
     can_be_in_tree: ClassVar[bool] = False
-    serves_in_plane: ClassVar[bool] = True
+    ball: ClassVar[bool] = True
+    numbers: ClassVar[tuple[str, ...]] = ("length",)
 
     @property
     def point_a(self) -> Any:
@@ -49,6 +52,17 @@ class Rod(Joint):
     @property
     def point_b(self) -> Any:
         return self.at_b
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        ends = [points[r.name] if isinstance(r, PointRef) else r for r in (self.at_a, self.at_b)]
+        if all(is_concrete(x) for x in ends) and np.array_equal(ends[0], ends[1]):
+            return ["it has both ends in one point; use Spherical, or draw the ends apart"]
+        if self.length is not None and is_concrete(self.length) and not self.length > 0.0:
+            return [f"length is {float(self.length):g} m; it must be positive"]
+        return []
+
+    def in_plane(self) -> Joint | None:
+        return self
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
         length = jnp.sqrt(drawn @ drawn) if self.length is None else self.length

@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Bearing, Joint
 from jaxmbd.model.numbers import point
 from jaxmbd.spatial.rotations import (
+    normalize_quaternion,
+    quaternion_difference,
     quaternion_from_matrix,
     quaternion_rate,
+    quaternion_spin,
     quaternion_step,
     rotation_matrix,
 )
@@ -48,6 +51,9 @@ class Spherical(Joint):
     speeds: ClassVar[tuple[str, ...]] = ("angle",) * 3
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3
     coordinates_text: ClassVar[str] = "quaternion e0 e1 e2 e3"
+    scalar_coordinates: ClassVar[bool] = False
+    ball: ClassVar[bool] = True
+    bearing: ClassVar[Bearing | None] = "ball"
 
     def neutral(self) -> np.ndarray:
         return np.array([1.0, 0.0, 0.0, 0.0])
@@ -63,6 +69,15 @@ class Spherical(Joint):
 
     def step(self, q: Array, change: Array) -> Array:
         return quaternion_step(q, change)
+
+    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
+        return quaternion_spin(q, rate)
+
+    def change(self, start: Array, q: Array) -> Array:
+        return quaternion_difference(start, q)
+
+    def normalized(self, q: Array) -> Array:
+        return normalize_quaternion(q)
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return quaternion_from_matrix(r)

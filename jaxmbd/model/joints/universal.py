@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint, wrench_columns
+from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
+from jaxmbd.model.joints.base import Joint
 from jaxmbd.model.numbers import direction, point
 from jaxmbd.spatial.rotations import axis_rotation, cross, unit
 
@@ -46,6 +48,9 @@ class Universal(Joint):
     coordinates_text: ClassVar[str] = "angle about axis_a, about axis_b [rad]"
     moving_subspace: ClassVar[bool] = True
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        return parallel_pair(self, "axis_a", "axis_b")
 
     def _axes(self) -> tuple[Array, Array]:
         return unit(jnp.asarray(self.axis_a)), unit(jnp.asarray(self.axis_b))

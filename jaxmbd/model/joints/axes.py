@@ -1,0 +1,116 @@
+"""What joint types with axes share: one axis fixed in both bodies, rows on directions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.numbers import GROUND, ComRef, direction, is_concrete, point
+from jaxmbd.spatial.rotations import alignment, perpendicular_pair, rotation_between, unit
+
+
+class AxisJoint(Joint):
+    """A joint with one axis, fixed in both bodies.
+
+    Attributes:
+        a, b: names of the connected bodies; ``"ground"`` is the fixed one.
+        at: the joint point, coordinates (3,) [m] as drawn or the name of a point.
+        axis: direction as drawn, (3,), of any length, or the names of two points (from, to): it
+            then follows them when they move.
+        at_b, axis_b: the half on `b` where it is drawn apart from the half on `a`.
+    """
+
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
+    at: Any = eqx.field(converter=point)
+    axis: Any = eqx.field(converter=direction)
+    at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+    axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
+
+    directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
+
+    def problems(self, points: Mapping[str, Any]) -> list[str]:
+        return opposed_halves(self.axis, self.axis_b)
+
+    def unit_axis(self) -> Array:
+        """Unit axis in a's axes."""
+        return unit(jnp.asarray(self.axis))
+
+    def unit_axis_b(self) -> Array:
+        """Unit axis in b's axes."""
+        return self.unit_axis() if self.axis_b is None else unit(jnp.asarray(self.axis_b))
+
+    def bearing_axis(self) -> Array | None:
+        return self.unit_axis()
+
+    def drawn_turn(self) -> Array | None:
+        """Rotation of `b` that lays its half of the axis on a's; None where drawn together."""
+        if self.axis_b is None:
+            return None
+        return rotation_between(self.unit_axis_b(), self.unit_axis())
+
+    def turned(self, r: Array | None) -> Array | None:
+        """`r` after the drawn turn of `b`."""
+        drawn = self.drawn_turn()
+        if drawn is None or r is None:
+            return r if drawn is None else drawn
+        return r @ drawn
+
+    def unturned(self, r: Array) -> Array:
+        """The rotation `r` of b relative to a without the drawn turn of `b`."""
+        drawn = self.drawn_turn()
+        return r if drawn is None else r @ drawn.T
+
+    def frame(self, r_a: Array) -> tuple[Array, Array, Array]:
+        """World directions (axis, e1, e2) that turn with `a`."""
+        axis = self.unit_axis()
+        e1, e2 = perpendicular_pair(axis)
+        return r_a @ axis, r_a @ e1, r_a @ e2
+
+    def misalignment(self, r_a: Array, r_b: Array) -> Array:
+        """Rotation vector, to first order, from a's axis to b's, world axes."""
+        return alignment(r_a @ self.unit_axis(), r_b @ self.unit_axis_b())
+
+
+class AxesCondition(Joint):
+    """Rows on directions alone, never a tree joint: where its joint point is does not matter."""
+
+    nq: ClassVar[int] = 0
+    can_be_in_tree: ClassVar[bool] = False
+
+    @property
+    def point_a(self) -> Any:
+        return ComRef(self.a if self.b == GROUND else self.b)
+
+    @property
+    def point_b(self) -> Any:
+        return self.point_a
+
+
+def wrench_columns(moments: list[Array], forces: list[Array]) -> Array:
+    """(6, len(moments)) from matching lists of moment and force directions."""
+    return jnp.concatenate([jnp.stack(moments, axis=1), jnp.stack(forces, axis=1)])
+
+
+def opposed_halves(axis: Any, axis_b: Any) -> list[str]:
+    """The problem of an axis whose half on b is drawn more than 90° off, if it is."""
+    if axis_b is None or not (is_concrete(axis) and is_concrete(axis_b)):
+        return []
+    if np.dot(axis, axis_b) >= 0.0:
+        return []
+    return ["axis and axis_b point apart by more than 90°; turn one round"]
+
+
+def parallel_pair(joint: Joint, first: str, second: str) -> list[str]:
+    """The problem of two directions of a joint, fields by name, that span no plane, if they do."""
+    a, b = getattr(joint, first), getattr(joint, second)
+    if not (is_concrete(a) and is_concrete(b)):
+        return []
+    sine = np.linalg.norm(np.cross(a, b)) / (np.linalg.norm(a) * np.linalg.norm(b))
+    return [f"{first} and {second} are parallel; they must span a plane"] if sine < 1e-6 else []
