@@ -15,15 +15,8 @@ from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.liveness import live_nodes
-from jaxmbd.lanes.ir.nodes import Loop, Node, Region, reads
-
-FIXED = ("const", "param", "result", "loop", "recall")
-"""Nodes that have their names from elsewhere."""
-IN_PLACE = {
-    "load": memory.load, "store": memory.store, "accumulate": memory.accumulate,
-    "clear": memory.clear, "row": memory.row,
-}  # fmt: skip
-"""Nodes that stay where they are, in order."""
+from jaxmbd.lanes.ir.nodes import Loop, Node, Region
+from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, reads
 
 
 class Emitter:
@@ -100,7 +93,7 @@ class Emitter:
         for n in region.nodes:
             if n.op in IN_PLACE and n in self.live:
                 self.demand(n.args, region)
-                IN_PLACE[n.op](self.w, n)
+                memory.WRITE[n.op](self.w, n)
             elif n.op == "loop" and n in self.live:
                 self.demand(n.args, region)
                 self.demand(self.uses.captured(n.data), region)
@@ -128,7 +121,7 @@ class Emitter:
         stack = [(n, False) for n in reversed(list(nodes))]
         while stack:
             n, ready = stack.pop()
-            if n.region is not region or n.op in FIXED or n in seen:
+            if n.region is not region or n.op in NAMED or n in seen:
                 continue
             if (n, not n.uniform) in self.w.names:
                 continue
@@ -146,7 +139,7 @@ class Emitter:
             return
         self.operations += 1
         if n.dtype[0] == "f":
-            self.flops += instructions.flops(n) * self._passes(n.region)
+            self.flops += OPERATIONS[n.op].flops * self._passes(n.region)
         self.w.define(n, instructions.emit(self.w, n))
 
     def _passes(self, region: Region | None) -> int:

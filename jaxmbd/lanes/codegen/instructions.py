@@ -9,48 +9,27 @@ from jaxmbd.lanes.codegen.uses import may_invert
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.elementary import symbol
 from jaxmbd.lanes.ir.layout import BYTES
-from jaxmbd.lanes.ir.nodes import ALIASES, Node
-
-CALLS = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh",
-    "acosh", "atanh", "exp", "exp2", "expm1", "log", "log1p", "pow", "cbrt", "logistic", "erf",
-    "erfc", "erf_inv",
-)  # fmt: skip
-_FLOPS = {"add": 1, "sub": 1, "mul": 1, "div": 1, "sqrt": 1, "sin": 20, "cos": 20, "exp": 20}
-_INFIX = {
-    "add": ("fadd contract", "add"), "sub": ("fsub contract", "sub"),
-    "mul": ("fmul contract", "mul"),
-    "and": ("", "and"), "or": ("", "or"), "xor": ("", "xor"),
-}  # fmt: skip
-_INTRINSIC = {
-    "sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "rint": "rint",
-    "trunc": "trunc", "copysign": "copysign",
-}  # fmt: skip
-_FCMP = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
-_ICMP = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-
-
-def flops(n: Node) -> int:
-    """Floating operations of a node; an elementary function counts as twenty."""
-    return _FLOPS.get(n.op, 20 if n.op in CALLS else 0)
+from jaxmbd.lanes.ir.nodes import Node
+from jaxmbd.lanes.ir.operation import Call, Infix, Intrinsic, Kind
+from jaxmbd.lanes.ir.table import OPERATIONS
 
 
 def emit(w: Writer, n: Node) -> str:
     """Write a node's instructions; the name of its value."""
     vector = not n.uniform
-    if n.op in ALIASES:
+    entry = OPERATIONS[n.op]
+    if entry.kind is Kind.ALIAS:
         return w.operand(n.args[0], vector)
     args = [w.operand(a, vector) for a in n.args]
-    if n.op in _INFIX:
-        word = _INFIX[n.op][0 if n.dtype[0] == "f" else 1]
-        return w.text.let(f"{word} {w.type_of(n)} {args[0]}, {args[1]}")
-    if n.op in _INTRINSIC:
-        return w.text.intrinsic(_INTRINSIC[n.op], w.type_of(n), _suffix(w, n), *args)
-    if n.op in _FCMP:
-        return _compare(w, n, args)
-    if n.op in CALLS or (n.op == "rem" and n.dtype[0] == "f"):
-        return _call(w, n, args)
-    return _SPECIAL[n.op](w, n, args)
+    llvm = entry.llvm
+    if isinstance(llvm, Infix):
+        dtype = n.args[0].dtype
+        return w.text.let(f"{llvm.word(dtype)} {w.type_of(n, dtype)} {args[0]}, {args[1]}")
+    if isinstance(llvm, Intrinsic):
+        return w.text.intrinsic(llvm.name, w.type_of(n), _suffix(w, n), *args)
+    if isinstance(llvm, Call):
+        return _call(w, n, args, llvm)
+    return SPECIAL[n.op](w, n, args)
 
 
 def _suffix(w: Writer, n: Node) -> str:
@@ -60,32 +39,20 @@ def _suffix(w: Writer, n: Node) -> str:
     return w.text.suffix(scalar)
 
 
-def _compare(w: Writer, n: Node, args: list[str]) -> str:
-    dtype = n.args[0].dtype
-    ty = w.type_of(n, dtype)
-    if dtype[0] == "f":
-        return w.text.let(f"fcmp {_FCMP[n.op]} {ty} {args[0]}, {args[1]}")
-    sign = "u" if dtype[0] == "u" or dtype == "i1" else "s"
-    word = n.op if n.op in ("eq", "ne") else sign + _ICMP[n.op]
-    return w.text.let(f"icmp {word} {ty} {args[0]}, {args[1]}")
-
-
-def _call(w: Writer, n: Node, args: list[str]) -> str:
+def _call(w: Writer, n: Node, args: list[str], call: Call) -> str:
     bits = BYTES[n.dtype] * 8
     # One width for all calls: a uniform value is computed in every lane.
     vector = w.text.vector(LLVM[n.dtype])
     if n.uniform and w.width > 1:
         args = [w.text.splat(LLVM[n.dtype], a) for a in args]
     given = ", ".join(f"{vector} {a}" for a in args)
-    if n.op in ("sin", "cos") and n.args[0] in w.uses.both:
-        w.functions.add(("sincos", bits))
-        pair = w.pairs.get(n.args[0])
-        if pair is None:
-            ty = f"{{ {vector}, {vector} }}"
-            pair = w.text.let(f"call {ty} {symbol('sincos', bits, w.width)}({given})")
-            w.pairs[n.args[0]] = pair
-        which = 0 if n.op == "sin" else 1
-        name = w.text.let(f"extractvalue {{ {vector}, {vector} }} {pair}, {which}")
+    pair = w.uses.pair(n)
+    if pair is not None:
+        w.functions.add((pair[0], bits))
+        ty = f"{{ {vector}, {vector} }}"
+        if pair not in w.pairs:
+            w.pairs[pair] = w.text.let(f"call {ty} {symbol(pair[0], bits, w.width)}({given})")
+        name = w.text.let(f"extractvalue {ty} {w.pairs[pair]}, {call.place}")
     else:
         w.functions.add((n.op, bits))
         name = w.text.let(f"call {vector} {symbol(n.op, bits, w.width)}({given})")
@@ -105,6 +72,8 @@ def _div(w: Writer, n: Node, args: list[str]) -> str:
 
 
 def _rem(w: Writer, n: Node, args: list[str]) -> str:
+    if n.dtype[0] == "f":
+        return _call(w, n, args, Call())
     return _guarded_division(w, n, args, "rem", args[0])
 
 
@@ -214,8 +183,9 @@ def _shift(w: Writer, n: Node, args: list[str]) -> str:
     return t.let(f"select {mask} {far}, {ty} {zero}, {ty} {result}")
 
 
-_SPECIAL: dict[str, Callable[[Writer, Node, list[str]], str]] = {
+SPECIAL: dict[str, Callable[[Writer, Node, list[str]], str]] = {
     "div": _div, "rem": _rem, "neg": _neg, "not": _not, "select": _select, "min": _extreme,
     "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift, "lshr": _shift,
     "ashr": _shift,
 }  # fmt: skip
+"""Operations that are neither one instruction nor one call."""

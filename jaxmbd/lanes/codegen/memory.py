@@ -132,3 +132,7 @@ def clear(w: Writer, n: Node) -> None:
 def row(w: Writer, n: Node) -> None:
     """Write some elements of a result."""
     store_row(w, n.data[0], w.operand(n.args[0], False), n.args[1:])
+
+
+WRITE = {"load": load, "store": store, "accumulate": accumulate, "clear": clear, "row": row}
+"""Operations that stay in place."""

@@ -14,14 +14,13 @@ from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, arrange
 from jaxmbd.lanes.codegen.spills import Plan
 from jaxmbd.lanes.codegen.uses import readers_of
 from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.ir.nodes import ALIASES, Node, root
+from jaxmbd.lanes.ir.nodes import Node
+from jaxmbd.lanes.ir.table import ALIASES, OPERATIONS, root
 
 SHORT, LONG = 150, 12_000
 """Pieces of fewer nodes are left to LLVM; longer ones are cut."""
 RESERVE = 3
 """Registers that are left to constants and addresses."""
-SPACE = {"sin": 10, "cos": 10, "element": 2}
-"""Registers that a node takes for itself."""
 WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
 """Types that fill vectors; masks have registers of their own."""
 
@@ -100,7 +99,7 @@ class Piece:
         free = [self._free(n) for n in self.values]
         args = [[a for a in needs if not free[a]] for needs in self.args]
         kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
-        extra = [SPACE.get(n.op, 0) for n in self.values]
+        extra = [OPERATIONS[n.op].registers for n in self.values]
         region = self.nodes[0].region
         least = LOOP if region is not None and region.depth > 1 else STRAIGHT
         order = self._gathered(arrange(self.args, self.kept, free, least))
@@ -123,10 +122,8 @@ class Piece:
         groups: dict[object, list[int]] = {}
         keys: dict[int, object] = {}
         for k, n in enumerate(self.values):
-            key: object = None
-            if n.op in ("sin", "cos") and n.args[0] in self.w.uses.both:
-                key = n.args[0]
-            elif n.op == "element" and n.data[0].size >= self.w.width:
+            key: object = self.w.uses.pair(n)
+            if n.op == "element" and n.data[0].size >= self.w.width:
                 key = (n.data[0], block_start(n, self.w.width))
             if key is not None:
                 keys[k] = key

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Loop, Node, reads, root
+from jaxmbd.lanes.ir.nodes import Loop, Node
+from jaxmbd.lanes.ir.operation import Call
+from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads, root
+
+Pair = tuple[str, Node]
+"""Two functions that are computed by one, as sine and cosine, and their argument."""
 
 
 class Uses:
@@ -17,7 +22,6 @@ class Uses:
         live: nodes that are needed.
         spread: values the same in all samples that vectors need.
         inverted: denominators of several quotients.
-        both: angles of which sine and cosine are needed.
     """
 
     def __init__(self, graph: Graph, live: set[Node]):
@@ -26,12 +30,12 @@ class Uses:
         self.inverted: set[Node] = set()
         self._captured: dict[Loop, list[Node]] = {}
         denominators: set[Node] = set()
-        angles: dict[Node, set[str]] = {}
+        calls: dict[Pair, set[str]] = {}
         for n in live:
             if n.op == "loop":
                 self.spread.update(n.data.inits)
                 self.spread.update(n.data.outs)
-            elif n.op in ("store", "accumulate", "row"):
+            elif n.op in WRITERS:
                 self.spread.update(n.args[1:])
             elif not n.uniform:
                 self.spread.update(n.args)
@@ -42,11 +46,17 @@ class Uses:
                 if b in denominators or n.region.depth > b.region.depth:
                     self.inverted.add(b)
                 denominators.add(b)
-            if n.op in ("sin", "cos"):
-                angles.setdefault(n.args[0], set()).add(n.op)
+            pair = _pair(n)
+            if pair is not None:
+                calls.setdefault(pair, set()).add(n.op)
         for _, row in graph.outputs:
             self.spread.update(row)
-        self.both = {x for x, kinds in angles.items() if len(kinds) == 2}
+        self._both = {pair for pair, ops in calls.items() if len(ops) == 2}
+
+    def pair(self, n: Node) -> Pair | None:
+        """What a node is computed with, where both functions of a pair are needed."""
+        pair = _pair(n)
+        return pair if pair in self._both else None
 
     @cached_property
     def readers(self) -> Counter[Node]:
@@ -70,6 +80,11 @@ class Uses:
             found = [n for n in dict.fromkeys(found) if n.region is not loop.body]
             self._captured[loop] = found
         return found
+
+
+def _pair(n: Node) -> Pair | None:
+    llvm = OPERATIONS[n.op].llvm
+    return (llvm.pair, n.args[0]) if isinstance(llvm, Call) and llvm.pair else None
 
 
 def may_invert(n: Node) -> bool:

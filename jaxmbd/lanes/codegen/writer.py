@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxmbd.lanes.codegen.llvm_text import LLVM, Text, literal
-from jaxmbd.lanes.codegen.uses import Uses
+from jaxmbd.lanes.codegen.uses import Pair, Uses
 from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import Buffer, Node
 
@@ -17,7 +17,7 @@ class Writer:
         text: the lines, and fresh names.
         names: (node, as a vector) → its operand.
         functions, tables: elementary functions and constant tables that are referred to.
-        pairs: the names of sine and cosine of an angle, where both are needed.
+        pairs: names of what two functions of a pair give together.
         columns, prefetched: blocks of arguments that were read, and arguments asked for ahead.
         slots, scratch_slots: places of buffers in scratch, and how many there are.
         waiting, widest: places on the stack for vectors that wait, and their bytes a lane.
@@ -29,7 +29,7 @@ class Writer:
         self.names: dict[tuple[Node, bool], str] = {}
         self.functions: set[tuple[str, int]] = set()
         self.tables: dict[Buffer, str] = {}
-        self.pairs: dict[Node, str] = {}
+        self.pairs: dict[Pair, str] = {}
         self.columns: dict[tuple[Buffer, int], list[str]] = {}
         self.prefetched: set[Buffer] = set()
         self.slots: dict[Buffer, int] = {}

@@ -8,26 +8,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxmbd.lanes.ir.graph import Graph
-    from jaxmbd.lanes.ir.nodes import Node
-
-Fold = Callable[..., "Node | None"]
-FOLDS: dict[str, Fold] = {}
-
-
-def fold(*names: str) -> Callable[[Fold], Fold]:
-    """Register a folding rule (graph, dtype, *args) → node or None."""
-
-    def register(rule: Fold) -> Fold:
-        FOLDS.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
+from jaxmbd.lanes.ir.nodes import Node
+from jaxmbd.lanes.ir.operation import Builder, Fold
 
 
 def _float(dtype: str) -> bool:
@@ -41,8 +27,8 @@ def wrap(value: int, dtype: str) -> int:
     return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value
 
 
-@fold("add")
-def _add(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def add(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
+    """A + b: zero adds nothing."""
     if a.constant and b.constant:
         total = a.data + b.data
         return g.const(total if _float(dtype) else wrap(total, dtype), dtype)
@@ -57,8 +43,8 @@ def _add(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
     return None
 
 
-@fold("sub")
-def _sub(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def sub(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
+    """A − b."""
     if a.constant and b.constant:
         rest = a.data - b.data
         return g.const(rest if _float(dtype) else wrap(rest, dtype), dtype)
@@ -73,8 +59,8 @@ def _sub(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
     return None
 
 
-@fold("mul")
-def _mul(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def mul(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
+    """A b: zeros, ones and signs."""
     if b.constant:
         a, b = b, a
     if a.constant:
@@ -99,8 +85,8 @@ def _mul(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
     return None
 
 
-@fold("neg")
-def _neg(g: Graph, dtype: str, a: Node) -> Node | None:
+def neg(g: Builder, dtype: str, a: Node) -> Node | None:
+    """−a: of a negation or a difference there is none."""
     if a.constant:
         return g.const(-a.data if _float(dtype) else wrap(-a.data, dtype), dtype)
     if a.op == "neg":
@@ -110,8 +96,8 @@ def _neg(g: Graph, dtype: str, a: Node) -> Node | None:
     return None
 
 
-@fold("div")
-def _div(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def div(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
+    """a/b: by powers of two as a product."""
     if not _float(dtype):
         if a.constant and b.constant and b.data != 0:
             quotient = abs(a.data) // abs(b.data)
@@ -132,8 +118,8 @@ def _div(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
     return None
 
 
-@fold("select")
-def _select(g: Graph, dtype: str, c: Node, a: Node, b: Node) -> Node | None:
+def select(g: Builder, dtype: str, c: Node, a: Node, b: Node) -> Node | None:
+    """One of two, where that is known."""
     if c.constant:
         return a if c.data else b
     if a is b:
@@ -151,7 +137,7 @@ def _select(g: Graph, dtype: str, c: Node, a: Node, b: Node) -> Node | None:
 def _lattice(combine: Callable[[Any, Any], Any], zero_absorbs: bool) -> Fold:
     """The rule of "and" or "or": of zero and all ones, one absorbs and the other does nothing."""
 
-    def rule(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+    def rule(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
         if b.constant:
             a, b = b, a
         if a.constant:
@@ -166,11 +152,11 @@ def _lattice(combine: Callable[[Any, Any], Any], zero_absorbs: bool) -> Fold:
     return rule
 
 
-FOLDS["and"], FOLDS["or"] = _lattice(operator.and_, True), _lattice(operator.or_, False)
+and_, or_ = _lattice(operator.and_, True), _lattice(operator.or_, False)
 
 
-@fold("xor")
-def _xor(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def xor(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
+    """Either, not both."""
     if b.constant:
         a, b = b, a
     if a.constant:
@@ -183,8 +169,8 @@ def _xor(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
     return None
 
 
-@fold("not")
-def _not(g: Graph, dtype: str, a: Node) -> Node | None:
+def not_(g: Builder, dtype: str, a: Node) -> Node | None:
+    """Not, twice, is nothing."""
     if a.constant:
         return g.const(not a.data if dtype == "i1" else wrap(~a.data, dtype), dtype)
     if a.op == "not":
@@ -192,19 +178,17 @@ def _not(g: Graph, dtype: str, a: Node) -> Node | None:
     return None
 
 
-def _comparison(compare: Callable[[Any, Any], bool]) -> Fold:
-    def rule(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def comparison(compare: Callable[[Any, Any], bool]) -> Fold:
+    """The rule of a comparison."""
+
+    def rule(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
         return g.const(compare(a.data, b.data), "i1") if a.constant and b.constant else None
 
     return rule
 
 
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    FOLDS[_name] = _comparison(getattr(operator, _name))
-
-
-@fold("convert")
-def _convert(g: Graph, dtype: str, a: Node) -> Node | None:
+def convert(g: Builder, dtype: str, a: Node) -> Node | None:
+    """To another type."""
     if a.dtype == dtype:
         return a
     if a.constant:
@@ -228,32 +212,23 @@ def _to_int(x: Any, dtype: str) -> int:
     return wrap(int(x), dtype)
 
 
-@fold("stop")
-def _stop(g: Graph, dtype: str, a: Node) -> Node | None:
+def stop(g: Builder, dtype: str, a: Node) -> Node | None:
+    """Of what nothing is differentiated, nothing need be stopped."""
     return None if a.deps else a
 
 
-@fold("min", "max")
-def _extreme(g: Graph, dtype: str, a: Node, b: Node) -> Node | None:
+def extreme(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
+    """The larger or smaller of a and a."""
     return a if a is b else None
 
 
-def _numpy(function: Callable[..., Any]) -> Fold:
-    def rule(g: Graph, dtype: str, *args: Node) -> Node | None:
+def by(function: Callable[..., Any]) -> Fold:
+    """The rule that computes constants by a function of numpy."""
+
+    def rule(g: Builder, dtype: str, *args: Node) -> Node | None:
         if not all(a.constant for a in args):
             return None
         with np.errstate(all="ignore"):
             return g.const(function(*(np.float64(a.data) for a in args)), dtype)
 
     return rule
-
-
-_FUNCTIONS = {
-    "sqrt": np.sqrt, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
-    "trunc": np.trunc, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
-    "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
-    "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
-    "pow": np.power, "cbrt": np.cbrt, "copysign": np.copysign,
-}  # fmt: skip
-FOLDS.update({name: _numpy(function) for name, function in _FUNCTIONS.items()})

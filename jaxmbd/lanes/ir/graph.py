@@ -13,10 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.lanes.ir.fold import FOLDS
 from jaxmbd.lanes.ir.nodes import (
-    COMMUTATIVE,
-    COMPARISONS,
     FLOATS,
     Body,
     Buffer,
@@ -24,6 +21,8 @@ from jaxmbd.lanes.ir.nodes import (
     Node,
     Region,
 )
+from jaxmbd.lanes.ir.operation import Result
+from jaxmbd.lanes.ir.table import OPERATIONS
 
 SHORT = 8
 """Loops of at most so many passes are kept in all passes of the loop around them …"""
@@ -89,14 +88,14 @@ class Graph:
     def op(self, op: str, *args: Node, dtype: str | None = None) -> Node:
         """The node ``op(*args)``, folded where it can be and shared where it exists."""
         self.built += 1
+        entry = OPERATIONS[op]
         if dtype is None:
-            dtype = "i1" if op in COMPARISONS else args[-1].dtype
-        fold = FOLDS.get(op)
-        if fold is not None:
-            folded = fold(self, dtype, *args)
+            dtype = "i1" if entry.result is Result.BOOLEAN else args[-1].dtype
+        if entry.fold is not None:
+            folded = entry.fold(self, dtype, *args)
             if folded is not None:
                 return folded
-        if op in COMMUTATIVE and args[0].number > args[1].number:
+        if entry.commutative and args[0].number > args[1].number:
             args = (args[1], args[0])
         key = (op, dtype, *args)
         node = self.memo.get(key)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import WRITERS, Buffer, Node, Region, reads
+from jaxmbd.lanes.ir.nodes import Buffer, Node, Region
+from jaxmbd.lanes.ir.table import WRITERS, reads
 
 
 def live_nodes(graph: Graph) -> set[Node]:

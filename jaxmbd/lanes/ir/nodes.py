@@ -17,11 +17,6 @@ DTYPES = {
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
 }  # fmt: skip
 NUMPY = {short: np.dtype(name) for name, short in DTYPES.items()}
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-WRITERS = ("store", "accumulate", "clear", "row")
-ALIASES = ("custom", "stop", "mark", "recalled")
-"""Nodes that are their first argument."""
-COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "eq", "ne"))
 
 
 class Unsupported(NotImplementedError):
@@ -88,18 +83,6 @@ class Node:
 
     def __repr__(self) -> str:
         return f"{self.op}:{self.dtype}" + (f"={self.data}" if self.constant else "")
-
-
-def reads(n: Node) -> tuple[Node, ...]:
-    """The arguments that a node reads: an alias only its first."""
-    return n.args[:1] if n.op in ALIASES else n.args
-
-
-def root(n: Node) -> Node:
-    """What a node stands for."""
-    while n.op in ALIASES:
-        n = n.args[0]
-    return n
 
 
 @dataclass(eq=False)

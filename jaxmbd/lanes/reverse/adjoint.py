@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph, Recall
 from jaxmbd.lanes.ir.nodes import Buffer, Loop, Node, Region, Unsupported
-from jaxmbd.lanes.reverse.partials import PARTIALS
+from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import (
     Stacked,
     Value,
@@ -224,7 +224,7 @@ class Sweep:
                     data = (self.memory(buffer), offset)
                     self.g.effect("accumulate", (n.args[0], ct), n.dtype, data)
             else:
-                rule = PARTIALS.get(n.op)
+                rule = OPERATIONS[n.op].partial
                 if rule is None:
                     raise Unsupported(f"reverse mode through '{n.op}'")
                 for arg, part in rule(self.g, n, ct):

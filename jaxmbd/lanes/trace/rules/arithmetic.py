@@ -9,22 +9,9 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
+from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, elementwise, short_dtype
 from jaxmbd.lanes.trace.registry import RULES, rule
-
-PLAIN = {
-    "add": "add", "add_any": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg",
-    "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "min": "min", "max": "max",
-    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne",
-    "and": "and", "or": "or", "xor": "xor", "not": "not", "rem": "rem",
-    "shift_left": "shl", "shift_right_logical": "lshr", "shift_right_arithmetic": "ashr",
-    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan",
-    "atan2": "atan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "asinh",
-    "acosh": "acosh", "atanh": "atanh", "exp": "exp", "exp2": "exp2", "expm1": "expm1",
-    "log": "log", "log1p": "log1p", "cbrt": "cbrt", "logistic": "logistic",
-    "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "stop_gradient": "stop",
-}  # fmt: skip
-"""Primitives that are one operation of the graph."""
 
 
 def result_dtype(eqn: Any) -> str:
@@ -32,7 +19,9 @@ def result_dtype(eqn: Any) -> str:
     return short_dtype(eqn.outvars[0].aval.dtype)
 
 
-def _plain(op: str) -> Callable[..., Value]:
+def plain(op: str) -> Callable[..., Value]:
+    """The rule of a primitive that is just one operation of the graph."""
+
     def apply(g: Graph, eqn: Any, *args: Value) -> Value:
         dtype = result_dtype(eqn)
         return elementwise(g, lambda *x: g.op(op, *x, dtype=dtype), *args, dtype=dtype)
@@ -40,7 +29,7 @@ def _plain(op: str) -> Callable[..., Value]:
     return apply
 
 
-RULES.update({primitive: _plain(op) for primitive, op in PLAIN.items()})
+RULES.update({p: plain(o.name) for o in OPERATIONS.values() for p in o.primitives})
 
 
 def scalar_rule(*primitives: str) -> Callable[[Callable[..., Node]], Callable[..., Node]]:
