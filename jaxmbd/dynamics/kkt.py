@@ -90,7 +90,8 @@ def _substitute(k: Factors, jacobian: Array, force: Array, rhs: Array) -> tuple[
     """Substitute: x (nv, m) and basic λ (nc, m) from the factors."""
     if jacobian.shape[0] == 0:
         y = ltdl_backward(k.lower, force)
-        return ltdl_forward(k.lower, y / k.pivots[:, None]), rhs
+        x = ltdl_forward(k.lower, y / k.pivots[:, None])
+        return x, x[:0]  # not rhs: what is empty varies along a device mesh as x does
     if k.alpha is not None:
         force = force + k.alpha * (jacobian.T @ rhs)
     y = ltdl_backward(k.lower, force)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.extend import core
+from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmbd.lanes import primitive
 from jaxmbd.lanes.kernel import Key, kernel
@@ -65,14 +66,11 @@ def vmap(
             for x, a in zip(leaves, axes, strict=True)
         ]
         flags = tuple(a is not None for a in axes)
-        avals = tuple(
-            jax.ShapeDtypeStruct(np.shape(x)[1:] if b else np.shape(x), x.dtype)
-            for x, b in zip(moved, flags, strict=True)
-        )
-        place = (tree, flags, tuple((a.shape, a.dtype) for a in avals), _names(baked))
+        avals = _sample_types(moved, flags)
+        place = (tree, flags, avals, _names(baked))
         known = traced.get(place)
         if known is None:
-            known, lasting = _trace(fn, tree, avals, baked)
+            known, lasting = _trace(fn, tree, avals, baked, primitive.varying_axes(leaves))
             if lasting:
                 traced[place] = known
         key, consts, out_tree, out_avals = known
@@ -114,11 +112,11 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
     def compiled(*args: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(args)
         leaves = [jnp.asarray(x) if not hasattr(x, "dtype") else x for x in leaves]
-        avals = tuple(jax.ShapeDtypeStruct(np.shape(x), x.dtype) for x in leaves)
-        place = (tree, tuple((a.shape, a.dtype) for a in avals))
+        avals = _sample_types(leaves, [False] * len(leaves))
+        place = (tree, avals)
         known = traced.get(place)
         if known is None:
-            known, lasting = _trace(fn, tree, avals, {})
+            known, lasting = _trace(fn, tree, avals, {}, primitive.varying_axes(leaves))
             if lasting:
                 traced[place] = known
         key, consts, out_tree, _ = known
@@ -129,13 +127,27 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
     return compiled
 
 
+def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:
+    """The types of one sample's arguments."""
+    return tuple(
+        jax.ShapeDtypeStruct(np.shape(x)[1:] if b else np.shape(x), x.dtype)
+        for x, b in zip(leaves, batched, strict=True)
+    )
+
+
 def _check_shared(axes: Sequence[int | None], shared: Sequence[bool]) -> None:
     if any(a is None and not same for a, same in zip(axes, shared, strict=True)):
         raise ValueError("lanes.vmap: out_axes is None for a result that varies with the batch")
 
 
-def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any]) -> tuple[Any, bool]:
-    """The single-sample jaxpr, arrays that are traced from outside as leading arguments."""
+def _trace(
+    fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozenset[Any]
+) -> tuple[Any, bool]:
+    """The single-sample jaxpr, arrays that are traced from outside as leading arguments.
+
+    The function knows nothing of the manual mesh `axes` that its arguments vary along, unless an
+    array from outside varies along some.
+    """
     shapes: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
@@ -147,7 +159,17 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any]) -> tuple[Any, 
         return [jnp.asarray(x) for x in out_leaves]
 
     given = [a for k, a in enumerate(avals) if k not in baked]
-    closed = jax.make_jaxpr(flat)(*given)
+    try:
+        closed = jax.make_jaxpr(flat)(*given)
+        typed = bool(primitive.varying_axes(closed.consts))
+    except (TypeError, ValueError):
+        if not axes:
+            raise
+        typed = True
+    if typed:
+        whole = NamedSharding(jax.sharding.get_abstract_mesh(), PartitionSpec())
+        given = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=whole, vma=axes) for a in given]
+        closed = jax.make_jaxpr(flat)(*given)
     outer = [k for k, c in enumerate(closed.consts) if isinstance(c, Tracer)]
     consts: list[Any] = []
     if outer:

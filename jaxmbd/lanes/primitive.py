@@ -16,10 +16,11 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, Key, kernel
-from jaxmbd.lanes.targets import cuda
+from jaxmbd.lanes.targets import cuda, partition
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -42,8 +43,38 @@ def call(
 ) -> list[Array]:
     """Run a single-sample function over a batch."""
     return call_p.bind(
-        *args, key=key, batched=tuple(batched), size=size, options=options, pullback=None
+        *varying(args), key=key, batched=tuple(batched), size=size, options=options, pullback=None
     )
+
+
+def varying_axes(args: Sequence[Any]) -> frozenset[Any]:
+    """The manual mesh axes (of `jax.shard_map`) that any argument varies along."""
+    return frozenset().union(*(jax.typeof(x).vma for x in args))
+
+
+def varying(args: Sequence[Any]) -> list[Any]:
+    """Arguments made to vary along the same manual mesh axes, as those of JAX's operations are."""
+    axes = varying_axes(args)
+    return (
+        [
+            jax.lax.pcast(x, tuple(axes - jax.typeof(x).vma), to="varying")  # the identity for none
+            for x in args
+        ]
+        if axes
+        else list(args)
+    )
+
+
+def _result(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool]) -> Any:
+    """The type of a result: it varies, and its batch is sharded, as those of the arguments."""
+    out = ShapedArray((size, *aval.shape), aval.dtype)
+    placed = [(a, b) for a, b in zip(given, batched, strict=True) if not a.sharding.mesh.empty]
+    if not placed:
+        return out
+    split = [a.sharding.spec[0] for a, b in placed if b and a.sharding.spec[0] is not None]
+    spec = PartitionSpec(split[0] if split else None, *[None] * len(aval.shape))
+    vma = frozenset().union(*(a.vma for a in given))
+    return out.update(sharding=NamedSharding(placed[0][0].sharding.mesh, spec), vma=vma)
 
 
 def _floating(aval: Any) -> bool:
@@ -103,7 +134,7 @@ def _jitted(params: Any) -> Any:
 @call_p.def_abstract_eval
 def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_: Any) -> Any:
     k = kernel(key, batched, pullback)
-    return [ShapedArray((size, *a.shape), a.dtype) for a in k.out_avals]
+    return [_result(a, size, avals, k.in_batched) for a in k.out_avals]
 
 
 def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
@@ -115,11 +146,11 @@ def _lower_cuda(ctx: Any, *args: Any, **params: Any) -> Any:
 
 
 def _cpu_rule(k: Kernel, options: Options) -> Any:
-    return jax.ffi.ffi_lowering(k.compile_cpu(options.threads).name)
+    return partition.lowering(k.compile_cpu(options.threads).name, k.in_batched)
 
 
 def _cuda_rule(k: Kernel, _: Options) -> Any:
-    return cuda.lowering(k.compile_cuda().name, k.in_batched)
+    return partition.lowering(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
 
 
 def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options], Any]) -> Any:
@@ -140,6 +171,10 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options
 def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
     fn = plain(params["key"], params["batched"], params["pullback"])
     size = params["size"]
+    # The function knows only of the manual axes that it was traced with.
+    samples = kernel(params["key"], params["batched"], params["pullback"]).in_avals
+    avals = [a.update(vma=s.vma) for a, s in zip(ctx.avals_in, samples, strict=True)]
+    ctx = ctx.replace(avals_in=avals)
 
     def spread(*xs: Any) -> list[Array]:
         if size == 0:
@@ -161,17 +196,24 @@ def _batch(args: Any, dims: Any, **params: Any) -> Any:
     k = kernel(params["key"], params["batched"], params["pullback"])
     joined, flags = [], []
     for x, d, b in zip(args, dims, k.in_batched, strict=True):
-        if d is not None:
-            x = jnp.moveaxis(x, d, 0)
-            if not b:
-                x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
-        elif b:
-            x = jnp.broadcast_to(x[None], (count, *x.shape))
         flags.append(d is not None or b)
-        joined.append(x.reshape(count * size, *x.shape[2:]) if flags[-1] else x)
+        joined.append(_joined(x, d, b, count, size) if flags[-1] else x)
     new = dict(params, batched=tuple(flags[: len(params["batched"])]), size=count * size)
-    out = call_p.bind(*joined, **new)
+    out = call_p.bind(*varying(joined), **new)
     return [y.reshape(count, size, *y.shape[1:]) for y in out], [0] * len(out)
+
+
+def _joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> Any:
+    """An argument with the new batch (`count`) and the call's own (`size`) on one leading axis."""
+    if dim is not None:
+        x = jnp.moveaxis(x, dim, 0) if dim else x
+        if size == 1:
+            return jnp.squeeze(x, 1) if batched else x
+        if not batched:
+            x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
+    else:
+        x = jnp.broadcast_to(x[None], (count, *x.shape))
+    return x.reshape(count * size, *x.shape[2:])
 
 
 batching.primitive_batchers[call_p] = _batch
@@ -205,7 +247,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         return out, [_zero(y) for y in out]
     dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
     floats = tangent_p.bind(
-        *primals, *dots, key=key, batched=k.in_batched, size=params["size"],
+        *varying([*primals, *dots]), key=key, batched=k.in_batched, size=params["size"],
         options=params["options"], moving=moving,
     )  # fmt: skip
     given = iter(floats)
@@ -242,7 +284,7 @@ def tangent_flags(batched: Sequence[bool], moving: Sequence[bool]) -> tuple[bool
 def _tangent(*args: Any, key: Key, batched: Any, size: int, options: Options, moving: Any) -> Any:
     flags = tangent_flags(batched, moving)
     return call_p.bind(
-        *args, key=tangent_key(key, moving), batched=flags, size=size, options=options,
+        *varying(args), key=tangent_key(key, moving), batched=flags, size=size, options=options,
         pullback=None,
     )  # fmt: skip
 
@@ -254,8 +296,8 @@ def _tangent_impl(*args: Any, **params: Any) -> Any:
 
 @tangent_p.def_abstract_eval
 def _tangent_abstract(*avals: Any, key: Key, size: int, **params: Any) -> Any:
-    floats = [a for a in key.closed.out_avals if _floating(a)]
-    return [ShapedArray((size, *a.shape), a.dtype) for a in floats]
+    flags = tangent_flags(params["batched"], params["moving"])
+    return [_result(a, size, avals, flags) for a in key.closed.out_avals if _floating(a)]
 
 
 mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True))
@@ -272,7 +314,7 @@ def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
         return [None] * len(args)
     seeds = [c for c, g in zip(cotangents, given_floats, strict=True) if g]
     grads = call_p.bind(
-        *primals, *seeds, key=key, batched=batched, size=params["size"],
+        *varying([*primals, *seeds]), key=key, batched=batched, size=params["size"],
         options=params["options"], pullback=(moving, given),
     )  # fmt: skip
     flags = [b for b, m in zip(batched, moving, strict=True) if m]
@@ -306,15 +348,11 @@ def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
         spread[k] = spread[count + j] = spread[k] or spread[count + j]
     joined = []
     for x, d, b, s in zip(args, dims, flags, spread, strict=True):
-        if d is not None:
-            x = jnp.moveaxis(x, d, 0)
-        elif s or b:
-            x = jnp.broadcast_to(x[None], (n, *x.shape))
-        if s and not b:
-            x = jnp.broadcast_to(x[:, None], (n, size, *x.shape[1:]))
-        joined.append(x.reshape(n * size, *x.shape[2:]) if s or b else x)
+        if s and d is None:
+            x, d = jnp.broadcast_to(x[None], (n, *x.shape)), 0
+        joined.append(_joined(x, d, b, n, size) if s or b else x)
     batched = tuple(s or b for s, b in zip(spread[:count], params["batched"], strict=True))
-    out = tangent_p.bind(*joined, **dict(params, batched=batched, size=n * size))
+    out = tangent_p.bind(*varying(joined), **dict(params, batched=batched, size=n * size))
     return [y.reshape(n, size, *y.shape[1:]) for y in out], [0] * len(out)
 
 

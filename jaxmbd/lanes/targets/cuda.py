@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -223,26 +222,11 @@ def _pointer(function: Any) -> int:
     return address
 
 
-def lowering(name: str, in_batched: Sequence[bool]) -> Any:
-    """A lowering rule that calls an FFI target: arrays with a batch have it as their fastest axis.
+def fastest_batch(aval: Any, batched: bool) -> tuple[int, ...]:
+    """The layout of a kernel's arrays: the batch is the fastest axis.
 
     Neighbouring threads then read neighbouring elements. XLA makes such arrays where it can, and
     copies the others.
-
-    Args:
-        name: of the target.
-        in_batched: which arguments have a batch; the results all have.
     """
-
-    def rule(ctx: Any, *args: Any) -> Any:
-        ins = [_layout(a, b) for a, b in zip(ctx.avals_in, in_batched, strict=True)]
-        outs = [_layout(a, True) for a in ctx.avals_out]
-        return jax.ffi.ffi_lowering(name, operand_layouts=ins, result_layouts=outs)(ctx, *args)
-
-    return rule
-
-
-def _layout(aval: Any, batched: bool) -> tuple[int, ...]:
-    """The axes, the fastest first."""
     axes = tuple(range(len(aval.shape)))[::-1]
     return (0, *axes[:-1]) if batched and axes else axes

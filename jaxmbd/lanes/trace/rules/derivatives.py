@@ -119,8 +119,8 @@ def derivative_jaxpr(call: Custom) -> Any:
     known = _TRACED.get(id(eqn))
     if known is not None and known[0] is eqn:
         return known[1]
-    avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]
-    results = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    avals = [v.aval.update(weak_type=False) for v in eqn.invars]
+    results = [v.aval.update(weak_type=False) for v in eqn.outvars]
     fn = _alone(eqn)
 
     def jvp(primals: Any, tangents: Any) -> Any:

@@ -1,0 +1,104 @@
+"""FFI calls in programs for several devices: XLA splits a kernel's batch and gathers nothing.
+
+The call carries a rule for Shardy, XLA's propagation of shardings: the batch is one factor, which
+arguments and results share; every other axis must be whole on each device. XLA then cuts the
+leading axis of all buffers of a "batch partitionable" call, so an argument that the batch shares
+gets an axis with one copy for each device; the kernel reads the first that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import jax
+from jax.core import ShapedArray
+from jax.interpreters import mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+Layout = Callable[[Any, bool], tuple[int, ...]]
+"""(aval, whether it has a batch) → its axes, the fastest first."""
+
+
+def row_major(aval: Any, batched: bool) -> tuple[int, ...]:
+    """The layout of rows one after the other."""
+    return tuple(range(len(aval.shape)))[::-1]
+
+
+def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> Any:
+    """A lowering rule that calls an FFI target.
+
+    Args:
+        name: of the target.
+        batched: which arguments have a batch, on their leading axis; the results all have.
+        layout: of arguments and results.
+    """
+
+    def rule(ctx: Any, *args: Any) -> Any:
+        extra, count = None, _devices(ctx.module_context.axis_context)
+        if count > 1 and any(batched):
+            _partitionable(name)
+            shared = [not b for b in batched]
+            args = [_copies(x, count) if s else x for x, s in zip(args, shared, strict=True)]
+            avals = [
+                ShapedArray((count, *a.shape), a.dtype) if s else a
+                for a, s in zip(ctx.avals_in, shared, strict=True)
+            ]
+            ctx = ctx.replace(avals_in=avals)
+            extra = _attributes(avals, ctx.avals_out, batched)
+        ins = [layout(a, b) for a, b in zip(ctx.avals_in, batched, strict=True)]
+        outs = [layout(a, True) for a in ctx.avals_out]
+        call = jax.ffi.ffi_lowering(
+            name, operand_layouts=ins, result_layouts=outs, extra_attributes=extra
+        )
+        return call(ctx, *args)
+
+    return rule
+
+
+def _devices(axes: Any) -> int:
+    """Over how many devices XLA may split what is being lowered; 1 inside a full `shard_map`."""
+    mesh = getattr(axes, "mesh", None)
+    if mesh is None:
+        return getattr(axes, "num_devices", 1)
+    return 1 if set(axes.manual_axes) == set(mesh.axis_names) else mesh.size
+
+
+@cache
+def _partitionable(name: str) -> None:
+    jax.ffi.register_ffi_target_as_batch_partitionable(name)
+
+
+def _copies(x: Any, count: int) -> Any:
+    """`count` copies of an array along a new leading axis."""
+    old = ir.RankedTensorType(x.type)
+    new = ir.RankedTensorType.get((count, *old.shape), old.element_type)
+    axes = ir.DenseI64ArrayAttr.get(range(1, len(old.shape) + 1))
+    return hlo.broadcast_in_dim(new, x, axes)
+
+
+def _attributes(ins: Sequence[Any], outs: Sequence[Any], batched: Sequence[bool]) -> dict[str, Any]:
+    """What tells Shardy and XLA's partitioner that a call is a batch."""
+    extra = {"mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": "1"})}
+    if not jax.config.jax_use_shardy_partitioner:  # pyright: ignore[reportAttributeAccessIssue]
+        return extra
+    sizes = [outs[0].shape[0]]  # of the factors: the batch, then every other axis
+
+    def mapping(aval: Any, has_batch: bool) -> Any:
+        others = aval.shape[1:] if has_batch else aval.shape
+        factors = [*([0] if has_batch else []), *range(len(sizes), len(sizes) + len(others))]
+        sizes.extend(others)
+        dims = [sdy.DimMappingAttr.get(factor_indices=[k]) for k in factors]
+        return sdy.TensorMappingAttr.get(dim_mappings=dims)
+
+    operands = [mapping(a, b) for a, b in zip(ins, batched, strict=True)]
+    results = [mapping(a, True) for a in outs]
+    extra["sdy.sharding_rule"] = sdy.OpShardingRuleAttr.get(
+        factor_sizes=sizes, operand_mappings=operands, result_mappings=results, is_custom=True,
+        reduction_factors=[], need_replication_factors=list(range(1, len(sizes))),
+        permutation_factors=[],
+    )  # fmt: skip
+    return extra
