@@ -47,6 +47,10 @@ def check_file(path: Path) -> list[Row]:
         if kind is None:
             return [unsupported(path.stem, "the content is of no known kind")]
         return kind.check(data, path.parent)
+    except json.JSONDecodeError as error:
+        return [failed(path.stem, f"the file is not JSON: {error}")]
+    except (ValueError, OSError) as error:  # they say what is wrong with the file
+        return [failed(path.stem, " ".join(str(error).split()))]
     except Exception as error:  # one bad file must not hide the others
         traceback.print_exc()
         return [failed(path.stem, f"{type(error).__name__}: {error}".splitlines()[0])]

@@ -45,6 +45,8 @@ def check(data: dict[str, Any], folder: Path) -> list[Row]:
     rows += _at_start(case, data, mech, q0, v0)
     if not data.get("series"):
         return [*rows, note(case, "no series in the file: checked at t = 0 only")]
+    if not isinstance(data["series"], str):
+        return [*rows, failed(case, "series is not the name of one file beside this one")]
     path = folder / data["series"]
     if not path.exists():
         return [*rows, failed(case, f"the series {path.name} is missing")]
@@ -116,17 +118,17 @@ def with_points(data: dict[str, Any], series: Series) -> dict[str, Any]:
 def described_columns(data: dict[str, Any], present: Any) -> dict[str, list[str]]:
     """Quantity to its columns, of all that the file describes and the series holds."""
     outputs, out = data.get("outputs") or {}, {}
-    for point in outputs.get("points", []):
+    for point in outputs.get("points") or []:
         label = point["label"]
         # A file may name an output's columns; positions come first, then velocities.
         names = _names(label, point.get("columns"), (*XYZ, *(f"v{c}" for c in XYZ)))
         out[f"position {label}".strip()] = names[:3]
         out[f"velocity {label}".strip()] = names[3:6]
-    for direction in outputs.get("directions", []):
+    for direction in outputs.get("directions") or []:
         label = direction["label"]
         names = _names(label, direction.get("columns"), tuple(f"d{c}" for c in XYZ))
         out[f"direction {label}"] = names
-    for reaction in outputs.get("reactions", []):
+    for reaction in outputs.get("reactions") or []:
         label = reaction["label"]
         out[f"reaction {label}"] = _names(label, reaction.get("columns"), XYZ)
     out |= {"T_kin": ["T_kin"], "V_pot": ["V_pot"]}
@@ -142,12 +144,12 @@ def observer(data: dict[str, Any], mech: Any, wanted: Any) -> Any:
             "T_kin": mbd.kinetic_energy(mech, q, v)[None],
             "V_pot": mbd.potential_energy(mech, q)[None],
         }
-        for p in outputs.get("points", []):
+        for p in outputs.get("points") or []:
             at = tuple(p["point"])
             out[f"position {p['label']}".strip()] = mbd.point_position(mech, q, p["body"], at)
             out[f"velocity {p['label']}".strip()] = mbd.point_velocity(mech, q, v, p["body"], at)
         poses = mbd.poses(mech, q)
-        for d in outputs.get("directions", []):
+        for d in outputs.get("directions") or []:
             turn = poses[d["body"]].rotation
             out[f"direction {d['label']}"] = turn @ jnp.asarray(d["direction"], float)
         if outputs.get("reactions"):
@@ -177,6 +179,10 @@ def _motion(
 ) -> list[Row]:
     data = with_points(data, series)
     columns = described_columns(data, series.columns)
+    if not columns:
+        names = ", ".join(series.columns)
+        text = f"{series.path.name} has nothing to compare: outputs describes none of {names}"
+        return [failed(case, text)]
     theirs = {k: series.stack(names) for k, names in columns.items()}
     allowed, basis = _tolerances(data, theirs)
     # Forces that are not unique need not converge: they are left out below.

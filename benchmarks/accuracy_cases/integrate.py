@@ -68,7 +68,8 @@ def integrate(
             continue
         estimate = np.inf
         if coarse is not None:
-            estimate = max(_error(fine[k], coarse[k]) / 15.0 / a for k, a in allowed.items())
+            errors = (_error(fine[k], coarse[k]) / 15.0 / a for k, a in allowed.items())
+            estimate = max(errors, default=0.0)
         if estimate <= MARGIN or last_try:
             at = index if index is not None else np.rint(times / spacing).astype(int)
             dt = spacing / substeps

@@ -77,7 +77,7 @@ def gt_velocities(source: Source) -> dict[str, np.ndarray]:
                 np.asarray(b.get("v0", np.zeros(3)), float),
             ]
         )
-        for b in _mechanism(source)["bodies"]
+        for b in _named(_mechanism(source), "bodies")
     }
 
 
@@ -95,11 +95,21 @@ def _mechanism(source: Source) -> dict[str, Any]:
     return data
 
 
-def _named(data: dict[str, Any], key: str) -> list[dict[str, Any]]:
+class _Entry(dict[str, Any]):
+    """A body, joint, spring, … of the file; what it lacks is named."""
+
+    def __missing__(self, key: str) -> Any:
+        raise ValueError(f"'{self['name']}' has no {key!r}, only {sorted(self.keys())}")
+
+
+def _named(data: dict[str, Any], key: str) -> list[_Entry]:
     """The entries of one list, each with a name of its own."""
+    listed = data.get(key) or []
+    if not (isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed)):
+        raise ValueError(f"{key} is not a list of objects, one for each")
+    one = {"bodies": "body"}.get(key, key.removesuffix("s"))
     entries = [
-        {**entry, "name": entry.get("name") or f"{key.rstrip('s')}_{i}"}
-        for i, entry in enumerate(data.get(key) or [])
+        _Entry(entry, name=entry.get("name") or f"{one}_{i}") for i, entry in enumerate(listed)
     ]
     names = [entry["name"] for entry in entries]
     twice = sorted({n for n in names if names.count(n) > 1})
