@@ -3,7 +3,7 @@
 The names below stand in the order of the data's way: describe, derive, assemble, move.
 """
 
-from jaxmbd import zoo
+from jaxmbd import campaign, zoo
 from jaxmbd.analysis import (
     Assembly,
     DrivenMotion,
@@ -196,4 +196,5 @@ __all__ = [
     "poses",
     "step_coordinates",
     "zoo",
+    "campaign",
 ]

@@ -88,9 +88,13 @@ def evaluate(
 
     Returns:
         name to array (n, …).
+
+    Raises:
+        ValueError: there is no sample, or the arrays do not hold equally many.
     """
     devices = jax.devices()
-    count = len(next(iter(samples.values())))
+    samples = {name: np.asarray(x) for name, x in samples.items()}
+    count = _count(samples)
     size = -(-count // max(1, min(chunks, count)))
     size = -(-size // len(devices)) * len(devices)
     mesh, spec = Mesh(np.array(devices), ("sample",)), PartitionSpec("sample")
@@ -105,6 +109,16 @@ def evaluate(
         outputs = batched(jax.device_put(chunk, NamedSharding(mesh, spec)))
         parts.append(jax.tree_util.tree_map(np.asarray, outputs))
     return {n: np.concatenate([p[n] for p in parts])[:count] for n in parts[0]} if parts else {}
+
+
+def _count(samples: Samples) -> int:
+    shapes = {name: x.shape for name, x in samples.items()}
+    if len({shape[:1] for shape in shapes.values()}) != 1 or () in shapes.values():
+        raise ValueError(f"samples must be arrays (n, …) with one n for all; given: {shapes}")
+    (count,) = {shape[0] for shape in shapes.values()}
+    if count == 0:
+        raise ValueError(f"there is no sample to evaluate; given: {shapes}")
+    return count
 
 
 class Spread(NamedTuple):

@@ -53,7 +53,7 @@ def _numbers(values: list[float], std: float) -> list[str]:
 
 
 def status_line(results: Results) -> str:
-    """How many samples succeeded, which did not and why, and how well the loops stayed closed."""
+    """How many samples succeeded, which did not and why; where there is `drift`, the largest."""
     status = results["status"]
     text = f"{np.sum(status == 0)} of {len(status)} samples ok"
     for kind in Status:
@@ -62,6 +62,6 @@ def status_line(results: Results) -> str:
             continue
         names = ", ".join(map(str, bad[:10])) + (", …" if bad.size > 10 else "")
         text += f"; {bad.size} {kind.name.lower().replace('_', ' ')} (sample {names})"
-    if results.ok.any():
+    if results.ok.any() and "drift" in results.variables:
         text += f"; largest closure error {np.max(results['drift'][results.ok]):.0e} m"
     return text

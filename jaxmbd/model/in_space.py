@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.plane import drawn_in_space
 
@@ -39,4 +40,6 @@ def in_space(mech: Mechanism) -> Mechanism:
     bodies, joints, forces, points, gravity = parts
     drives = {n: mech.drives[n] for n, _, _ in s.drives}
     couplings = {n: mech.couplings[n] for n, _ in s.couplings}
-    return Mechanism(bodies, joints, forces, drives, points, gravity, s.cut, couplings)
+    return Mechanism(
+        bodies, joints, forces, drives, MarkedPoints(points), gravity, s.cut, couplings
+    )

@@ -17,6 +17,7 @@ from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
+from jaxmbd.model.markers import MarkedPoints, warn_of_unused_points
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.table import mechanism_table
@@ -68,7 +69,8 @@ class Mechanism(eqx.Module):
         joints: name to joint.
         forces: name to force element.
         drives: name to `Drive` or `PointDrive`.
-        points: name to hardpoint as drawn, (3,) [m], or all (2,).
+        points: name to hardpoint as drawn, (3,) [m], or all (2,). One that no element uses is
+            kept, to be looked at (`point_position`), with one warning in case it is misspelt.
         gravity: (3,) [m/s²], by default 9.81 along −z; in a planar mechanism (2,), along −y.
         couplings: name to `Gear`, `RackAndPinion` or `Coupling`.
         structure: names, types and connectivity in the order of declaration.
@@ -116,6 +118,7 @@ class Mechanism(eqx.Module):
         gravity = number(gravity)
         cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
         validate(bodies, joints, forces, drives, named, gravity, cut, couplings)
+        warn_of_unused_points(points, (bodies, joints, forces, drives))
         bodies = {n: settled(body, planar) for n, body in bodies.items()}
         joints = _name_points(joints, named)
         forces = _name_points(forces, named)
@@ -176,6 +179,7 @@ class Mechanism(eqx.Module):
         old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
         new: dict[str, Any] = {key: {**old[key], **parts.pop(key, {})} for key in order}
         new |= {"gravity": self.gravity, "cut": s.cut} | parts
+        new["points"] = MarkedPoints(new["points"], markers=s.points)
         return Mechanism(**new)
 
     def point(self, ref: Any) -> Array:

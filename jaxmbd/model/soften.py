@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxmbd.model.connections import reached_bodies
 from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
 from jaxmbd.model.joints import Free, Joint
+from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import number
 
@@ -83,7 +84,7 @@ def soften(
         forces=forces,
         drives={n: mech.drives[n] for n, _, _ in s.drives},
         couplings={n: mech.couplings[n] for n, _ in s.couplings},
-        points={n: mech.points[n] for n in s.points},
+        points=MarkedPoints({n: mech.points[n] for n in s.points}),
         gravity=mech.gravity,
         cut=cut,
     )

@@ -5,7 +5,6 @@ Only numbers that can be looked at are checked; traced ones pass.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from jaxmbd.model.forces import ForceElement, SoftJoint
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 from jaxmbd.model.plane import drawn_in_space, is_planar, plane_problems
+from jaxmbd.model.user_warning import warn_user
 
 
 def validate(
@@ -125,10 +125,9 @@ def _inertia_problems(what: str, inertia: np.ndarray) -> list[str]:
             "positive semidefinite (is it about the COM, in global axes as drawn?)"
         ]
     if eigenvalues[2] > (eigenvalues[0] + eigenvalues[1]) * (1 + 1e-6):
-        warnings.warn(
+        warn_user(
             f"{what}: principal inertias {eigenvalues} break the triangle inequality "
             "(no rigid body has them); they are used as given",
-            stacklevel=5,
         )
     return []
 

@@ -19,6 +19,8 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Bool, Float
 
+from jaxmbd.numerics import tolerances
+
 _EULER_CURE = (
     "Euler angles (z-x-z) are singular at θ = nπ, where ψ and φ turn about the same axis; use "
     "Euler parameters (jaxmbd.spatial.rotations.quaternion_from_matrix), or Bryant angles, "
@@ -42,8 +44,7 @@ class Angles(NamedTuple):
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from jaxmbd.numerics import tolerances
-    from jaxmbd.spatial import euler_angles
+        >>> from jaxmbd.spatial import euler_angles
         >>> bool(euler_angles(jnp.eye(3)).singular)
         True
     """

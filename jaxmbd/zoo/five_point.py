@@ -26,6 +26,7 @@ from jaxmbd.model import (
     Tyre,
     Universal,
 )
+from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.zoo.drawing import downward, functions_for, middle, moved, published, unit_vector
 
 RODS = {
@@ -111,7 +112,7 @@ def five_point(
             "damper": SpringDamper("chassis", "lower_link", **ends, damping=damping),
             "tyre": Tyre("wheel", at="axle_outboard", **tyre),
         },
-        points=p,
+        points=MarkedPoints(p),
         gravity=downward(gravity, 2),
     )
 

@@ -318,3 +318,24 @@ def test_bad_descriptions_are_named():
         mbd.DamperCurve([0.0, 1.0], [0, 1], [1.0], [1.0])
     with pytest.raises(ValueError, match="takes energy out"):
         mbd.DamperCurve([1.0], [-1.0], [1.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "says"),
+    [
+        ([0.0, 2.0, 1.0], [0.0, 1.0, 2.0], r"x \[0.0, 2.0, 1.0\] must increase"),
+        ([0.0, 1.0, 1.0], [0.0, 1.0, 2.0], "must increase"),
+        ([0.0, np.nan], [0.0, 1.0], r"x is \[0.0, nan\], not all finite"),
+        ([0.0, 1.0], [0.0, np.inf], "y is .*not all finite"),
+        ([0.0, 1.0], [0.0, 1.0, 2.0], r"x has shape \(2,\) and y \(3,\)"),
+        ([], [], "give two equal lists"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(x, y, says):
+    with pytest.raises(ValueError, match=says):
+        mbd.Table(x, y)
+
+
+def test_a_table_of_traced_numbers_passes():
+    slope = jax.jit(jax.grad(lambda a: mbd.Table([0.0, a], [0.0, 2.0 * a**2])(0.5, 0.0)))(1.0)
+    assert float(slope) == pytest.approx(1.0)

@@ -50,7 +50,7 @@ def architecture(capability: tuple[int, int]) -> str:
         ValueError: the GPU is older than all that are known.
 
     Example:
-        >>> from jaxmbd.lanes import ptx
+        >>> from jaxmbd.lanes.targets import ptx
         >>> ptx.architecture((9, 0)), ptx.architecture((12, 1))
         ('sm_90', 'sm_120')
     """

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.forces.base import FunctionLaw
-from jaxmbd.model.numbers import number
+from jaxmbd.model.numbers import is_concrete, number
 
 LAWS: dict[str, Any] = {}
 T = TypeVar("T")
@@ -82,6 +82,9 @@ class Table(eqx.Module):
         y: forces (n,) [N].
         of_rate: whether `x` is the rate of extension (a damper's table).
 
+    Raises:
+        ValueError: lists differ in length, breakpoints do not increase, or a number is not finite.
+
     Example:
         >>> import jaxmbd as mbd
         >>> float(mbd.Table([0.0, 1.0], [0.0, 50.0])(0.5, 0.0))
@@ -91,6 +94,20 @@ class Table(eqx.Module):
     x: Any = eqx.field(converter=number)
     y: Any = eqx.field(converter=number)
     of_rate: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        x, y = self.x, self.y
+        if np.ndim(x) != 1 or np.shape(x) != np.shape(y) or not np.size(x):
+            raise ValueError(
+                f"table: x has shape {np.shape(x)} and y {np.shape(y)}; give two equal lists"
+            )
+        for name, numbers in (("x", x), ("y", y)):
+            if is_concrete(numbers) and not np.all(np.isfinite(numbers)):
+                raise ValueError(f"table: {name} is {np.asarray(numbers).tolist()}, not all finite")
+        if is_concrete(x) and not np.all(np.diff(x) > 0.0):
+            raise ValueError(
+                f"table: breakpoints x {np.asarray(x).tolist()} must increase; sort both lists"
+            )
 
     def __call__(self, extension: Array, rate: Array) -> Array:
         return jnp.interp(rate if self.of_rate else extension, self.x, self.y)

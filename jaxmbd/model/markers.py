@@ -1,0 +1,47 @@
+"""Named points that no element uses: places to look at, or misspelt names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+
+from jaxmbd.model.numbers import PointRef, Toward
+from jaxmbd.model.user_warning import warn_user
+
+
+class MarkedPoints(dict[str, Any]):
+    """Points of which the `markers` are there to be looked at, so that none need use them."""
+
+    def __init__(self, points: Mapping[str, Any], markers: Iterable[str] | None = None):
+        super().__init__(points)
+        self.markers = frozenset(points if markers is None else markers)
+
+
+def used_points(elements: Any) -> set[str]:
+    """Names of the points that bodies, joints, forces, drives, … refer to."""
+
+    def is_reference(x: Any) -> bool:
+        return isinstance(x, (PointRef, Toward))
+
+    found: set[str] = set()
+    for leaf in jax.tree_util.tree_leaves(elements, is_leaf=is_reference):
+        if isinstance(leaf, PointRef):
+            found.add(leaf.name)
+        elif isinstance(leaf, Toward):
+            found |= {leaf.start, leaf.end}
+    return found
+
+
+def warn_of_unused_points(points: Mapping[str, Any] | None, elements: Any) -> None:
+    """One warning that names the points which no element uses and which are no markers."""
+    markers = getattr(points, "markers", ())
+    if not (left := [name for name in points or {} if name not in markers]):
+        return
+    used = used_points(elements)
+    if unused := [name for name in left if name not in used]:
+        warn_user(
+            f"no element uses the points {unused}, so moving them changes nothing: is a name "
+            f"misspelt? Points in use: {sorted(used)}",
+        )

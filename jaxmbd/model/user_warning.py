@@ -1,0 +1,14 @@
+"""Warnings that show the user's own line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def warn_user(text: str) -> None:
+    """A `UserWarning` at the line that called into the package, through whatever layers."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(("jaxmbd", "equinox")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
