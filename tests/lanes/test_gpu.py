@@ -1,8 +1,10 @@
 """Kernels for GPUs: as far as possible without one, and, where JAX has one, on it."""
 
+import ctypes
 import re
 import subprocess
 import sys
+import types
 import warnings
 
 import equinox as eqx
@@ -334,6 +336,23 @@ def test_without_a_driver_it_warns_and_falls_back():
     assert "stablehlo.sine" in text and "lanes_cuda" not in text
     with pytest.raises(cuda.Unavailable):
         lowered(lanes.vmap(lambda x: jnp.sin(x) * 4.25, strict=True), x)
+
+
+def test_an_old_driver_names_what_it_lacks(monkeypatch):
+    """A library that loads but lacks functions is one more reason to fall back."""
+    old = types.SimpleNamespace(cuInit=lambda flags: 0, cuDeviceGetCount=None)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: old)
+    cuda.library.cache_clear()
+    cuda.devices.cache_clear()
+    try:
+        with pytest.raises(cuda.Unavailable, match="too old.*cuLibraryLoadData"):
+            cuda.devices()
+        with pytest.warns(UserWarning, match="too old.*jax.vmap is used instead"):
+            text = lowered(lanes.vmap(lambda x: jnp.sin(x) * 5.25), np.zeros((5, 3)))
+        assert "stablehlo.sine" in text
+    finally:
+        cuda.library.cache_clear()
+        cuda.devices.cache_clear()
 
 
 def test_the_table_has_a_place_for_everything():

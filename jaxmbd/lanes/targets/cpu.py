@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import jax
 import llvmlite.binding as llvm
 
+from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.targets import cpu_driver, disk
 
 _LOCK = threading.RLock()
@@ -96,13 +98,14 @@ def function(ir: str, name: str) -> int:
 
 def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
     _drive()
-    code = disk.read(key)
-    cached = code is not None
-    engine = _link(code) if code is not None else None
+    engine, code = None, disk.read(key)
+    if code is not None:
+        with suppress(Unsupported):  # a damaged file
+            engine = _link(code)
+    cached = engine is not None
     if engine is None:
-        code, cached = compile_object(ir), False
+        code = compile_object(ir)
         engine = _link(code)
-        assert engine is not None
         disk.write(key, code)
     address = engine.get_function_address(name)
     _ENGINES.append(engine)
@@ -130,13 +133,18 @@ def optimise(module: Any, target_machine: Any) -> None:
 
 
 def _link(code: bytes) -> Any:
+    """An engine that holds an object file's code.
+
+    Raises:
+        Unsupported: it cannot be linked in this process.
+    """
     try:
         # The engine takes the target machine over: it needs one of its own.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-    except RuntimeError:
-        return None
+    except RuntimeError as error:
+        raise Unsupported(f"for this host: LLVM does not link its code ({error})") from None
     return engine
 
 

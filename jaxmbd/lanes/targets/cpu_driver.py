@@ -13,16 +13,29 @@ from collections.abc import Sequence
 from jaxmbd.lanes.targets import ffi
 from jaxmbd.lanes.targets.cpu_partial_vector import TAIL
 
-WIDTH, INPUTS, OUTPUTS, SCRATCH, GRAIN, THREADS, ROWS = range(7)
-"""Places in a kernel's table (i64 each); from `ROWS` on the bytes of a row of each argument (zero
-where it has no batch), then of each result."""
+ALIGNMENT = 64
+"""Of scratch and of padded blocks [bytes]; `aligned_alloc` takes whole multiples of it."""
+
+
+def aligned(size: int) -> int:
+    """A size [bytes] rounded up to the alignment."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def table(
     width: int, scratch: int, grain: int, threads: int, ins: Sequence[int], outs: Sequence[int]
 ) -> list[int]:
-    """A kernel's table."""
-    return [width, len(ins), len(outs), scratch, grain, threads, *ins, *outs]
+    """A kernel's table (i64 each).
+
+    Width, counts of arguments and results, bytes of scratch, grain, threads, bytes of the padded
+    blocks; then for each argument and result the bytes of a row (zero where it has no batch), and
+    then where its padded block begins.
+    """
+    rows = [*ins, *outs]
+    sizes = [aligned(row * width) for row in rows]
+    places = [sum(sizes[:k]) for k in range(len(rows))]
+    head = [width, len(ins), len(outs), aligned(scratch), grain, threads, sum(sizes)]
+    return [*head, *rows, *places]
 
 
 def handler(numbers: Sequence[int]) -> str:
@@ -39,8 +52,9 @@ define ptr @handler(ptr %frame) {{
 
 # A job, in 8-byte words: what the tasks of one call share.
 JOB = dict(
-    kernel=0, table=1, next=2, done=3, holders=4, chunks=5, full=6, tail=7, batch=8, pointers=9
-)
+    kernel=0, table=1, next=2, done=3, holders=4, chunks=5, full=6, tail=7, batch=8, failed=9,
+    blocks=10, pointers=11,
+)  # fmt: skip
 
 _MAIN = """
 define ptr @lanes_drive(ptr %frame, ptr %kernel, ptr %table) {
@@ -64,10 +78,23 @@ prepare:
   %grain = load i64, ptr %grain.p
   %threads.p = getelementptr i64, ptr %table, i64 5
   %threads = load i64, ptr %threads.p
+  %blocks.p = getelementptr i64, ptr %table, i64 6
+  %blocks.bytes = load i64, ptr %blocks.p
   %buffers = add i64 %ins, %outs
-  %words = add i64 %buffers, 9
-  %bytes = mul i64 %words, 8
-  %job = call ptr @malloc(i64 %bytes)
+  %lists = mul i64 %buffers, 2
+  %words = add i64 %lists, POINTERS
+  %words8 = mul i64 %words, 8
+  %words.up = add i64 %words8, LESS_ONE
+  %head.bytes = and i64 %words.up, MASK
+  %bytes = add i64 %head.bytes, %blocks.bytes
+  %job = call ptr @aligned_alloc(i64 ALIGNMENT, i64 %bytes)
+  %job.none = icmp eq ptr %job, null
+  br i1 %job.none, label %exhausted, label %plan
+exhausted:
+  %no.memory = call ptr @lanes_refuse(ptr %api, ptr @lanes_no_memory, i32 EXHAUSTED)
+  ret ptr %no.memory
+plan:
+  %blocks = getelementptr i8, ptr %job, i64 %head.bytes
   %full = sdiv i64 %batch, %width
   %whole = mul i64 %full, %width
   %tail = sub i64 %batch, %whole
@@ -81,7 +108,7 @@ prepare:
 STORES
   br label %pointers
 pointers:
-  %k = phi i64 [0, %prepare], [%k.next, %kept]
+  %k = phi i64 [0, %plan], [%k.next, %kept]
   %more = icmp slt i64 %k, %buffers
   br i1 %more, label %pointer, label %count
 pointer:
@@ -93,7 +120,7 @@ pointer:
   %buffer = load ptr, ptr %entry.p
   %memory.p = getelementptr i8, ptr %buffer, i64 24
   %memory = load ptr, ptr %memory.p
-  %place = add i64 %k, 9
+  %place = add i64 %k, POINTERS
   %slot = getelementptr i64, ptr %job, i64 %place
   store ptr %memory, ptr %slot
   br label %kept
@@ -172,8 +199,11 @@ spin:
   %ignored = call i32 @sched_yield()
   br label %wait
 finish:
+  %failed.p = getelementptr i64, ptr %job, i64 9
+  %failed = load atomic i64, ptr %failed.p seq_cst, align 8
   call void @lanes_release(ptr %job)
-  ret ptr null
+  %fine = icmp eq i64 %failed, 0
+  br i1 %fine, label %nothing, label %exhausted
 }
 """
 
@@ -209,13 +239,13 @@ LOADS
   %size = load i64, ptr %size.p
   %grain.p = getelementptr i64, ptr %table, i64 4
   %grain = load i64, ptr %grain.p
-  %inputs = getelementptr i64, ptr %job, i64 9
+  %inputs = getelementptr i64, ptr %job, i64 POINTERS
   %outputs = getelementptr i64, ptr %inputs, i64 %ins
   %next.p = getelementptr i64, ptr %job, i64 2
   %done.p = getelementptr i64, ptr %job, i64 3
   br label %take
 take:
-  %scratch = phi ptr [null, %entry], [%memory, %after]
+  %scratch = phi ptr [null, %entry], [%kept, %after]
   %c = atomicrmw add ptr %next.p, i64 1 seq_cst
   %more = icmp slt i64 %c, %chunks
   br i1 %more, label %allocate, label %end
@@ -226,8 +256,13 @@ allocate:
   %fresh = and i1 %needs, %no
   br i1 %fresh, label %get, label %choose
 get:
-  %new = call ptr @aligned_alloc(i64 64, i64 %size)
-  br label %choose
+  %new = call ptr @aligned_alloc(i64 ALIGNMENT, i64 %size)
+  %new.none = icmp eq ptr %new, null
+  br i1 %new.none, label %missing, label %choose
+missing:
+  %failed.p = getelementptr i64, ptr %job, i64 9
+  store atomic i64 1, ptr %failed.p seq_cst, align 8
+  br label %after
 choose:
   %memory = phi ptr [%scratch, %allocate], [%new, %get]
   %first = mul i64 %c, %grain
@@ -242,6 +277,7 @@ rest:
   call void @lanes_tail(ptr %job, ptr %memory)
   br label %after
 after:
+  %kept = phi ptr [null, %missing], [%memory, %vectors], [%memory, %rest]
   %d = atomicrmw add ptr %done.p, i64 1 seq_cst
   br label %take
 end:
@@ -251,7 +287,7 @@ end:
 """
 
 _DECLARATIONS = """
-declare ptr @malloc(i64)
+@lanes_no_memory = private constant [43 x i8] c"lanes: the host has no memory for a kernel\\00"
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare ptr @memcpy(ptr, ptr, i64)
@@ -263,7 +299,8 @@ def module(abi_minor: int) -> str:
     """LLVM IR of ``lanes_drive`` and what it calls."""
     stores = dict(
         table="ptr %table", next="i64 0", done="i64 0", chunks="i64 %chunks",
-        full="i64 %full", tail="i64 %tail", batch="i64 %batch",
+        full="i64 %full", tail="i64 %tail", batch="i64 %batch", failed="i64 0",
+        blocks="ptr %blocks",
     )  # fmt: skip
     lines = [
         f"  %s.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
@@ -272,11 +309,21 @@ def module(abi_minor: int) -> str:
     ]
     loads = [
         f"  %l.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
-        f"  %{name} = load {'ptr' if name == 'table' else 'i64'}, ptr %l.{name}"
-        for name in ("table", "chunks", "full", "tail", "batch")
+        f"  %{name} = load {'ptr' if name in ('table', 'blocks') else 'i64'}, ptr %l.{name}"
+        for name in ("table", "chunks", "full", "tail", "batch", "blocks")
     ]
     main = _MAIN.replace("STORES", "\n".join(lines)).replace(
         "CALL_FRAME", ffi.call_frame(abi_minor)
     )
     work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, TAIL))
-    return "\n".join([_DECLARATIONS, ffi.FORGET, main, work, tail])
+    text = "\n".join([_DECLARATIONS, ffi.FORGET, ffi.REFUSE, main, work, tail])
+    numbers = dict(
+        ALIGNMENT=ALIGNMENT,
+        LESS_ONE=ALIGNMENT - 1,
+        MASK=-ALIGNMENT,
+        EXHAUSTED=ffi.EXHAUSTED,
+        POINTERS=JOB["pointers"],
+    )
+    for name, number in numbers.items():
+        text = text.replace(name, str(number))
+    return text

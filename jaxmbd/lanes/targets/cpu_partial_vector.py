@@ -1,6 +1,7 @@
 """The native side of a call, its last part: the samples that fill no whole vector.
 
-They are copied to padded blocks (the last sample again and again), run, and copied back.
+They are copied to padded blocks (the last sample again and again), run, and copied back. The blocks
+and the list of them are part of the job's memory.
 """
 
 TAIL = """
@@ -14,8 +15,8 @@ LOADS
   %outs.p = getelementptr i64, ptr %table, i64 2
   %outs = load i64, ptr %outs.p
   %buffers = add i64 %ins, %outs
-  %list.size = mul i64 %buffers, 8
-  %list = call ptr @malloc(i64 %list.size)
+  %list.place = add i64 %buffers, POINTERS
+  %list = getelementptr i64, ptr %job, i64 %list.place
   %whole = mul i64 %full, %width
   %end.row = sub i64 %batch, 1
   br label %next
@@ -24,10 +25,10 @@ next:
   %more = icmp slt i64 %k, %buffers
   br i1 %more, label %one, label %run
 one:
-  %place = add i64 %k, 9
+  %place = add i64 %k, POINTERS
   %memory.p = getelementptr i64, ptr %job, i64 %place
   %memory = load ptr, ptr %memory.p
-  %row.place = add i64 %k, 6
+  %row.place = add i64 %k, 7
   %row.p = getelementptr i64, ptr %table, i64 %row.place
   %row = load i64, ptr %row.p
   %batched = icmp sgt i64 %row, 0
@@ -35,8 +36,10 @@ one:
 same:
   br label %set
 padded:
-  %size = mul i64 %row, %width
-  %block = call ptr @malloc(i64 %size)
+  %block.place = add i64 %row.place, %buffers
+  %block.p = getelementptr i64, ptr %table, i64 %block.place
+  %block.at = load i64, ptr %block.p
+  %block = getelementptr i8, ptr %blocks, i64 %block.at
   %is.in = icmp slt i64 %k, %ins
   br i1 %is.in, label %copy, label %set
 copy:
@@ -68,37 +71,25 @@ run:
   call void %kernel(ptr %list, ptr %list.outs, i64 0, i64 1, ptr %scratch)
   br label %back
 back:
-  %j = phi i64 [0, %run], [%j1, %freed]
+  %j = phi i64 [%ins, %run], [%j1, %copied]
   %j.more = icmp slt i64 %j, %buffers
-  br i1 %j.more, label %give, label %end
-give:
-  %j.place = add i64 %j, 6
-  %j.row.p = getelementptr i64, ptr %table, i64 %j.place
-  %j.row = load i64, ptr %j.row.p
-  %j.batched = icmp sgt i64 %j.row, 0
-  br i1 %j.batched, label %copied, label %freed
+  br i1 %j.more, label %copied, label %end
 copied:
+  %j.row.place = add i64 %j, 7
+  %j.row.p = getelementptr i64, ptr %table, i64 %j.row.place
+  %j.row = load i64, ptr %j.row.p
   %j.block.p = getelementptr ptr, ptr %list, i64 %j
   %j.block = load ptr, ptr %j.block.p
-  %j.is.out = icmp sge i64 %j, %ins
-  br i1 %j.is.out, label %out, label %release
-out:
-  %j.memory.place = add i64 %j, 9
+  %j.memory.place = add i64 %j, POINTERS
   %j.memory.p = getelementptr i64, ptr %job, i64 %j.memory.place
   %j.memory = load ptr, ptr %j.memory.p
   %j.to = mul i64 %whole, %j.row
   %j.target = getelementptr i8, ptr %j.memory, i64 %j.to
   %j.part = mul i64 %tail, %j.row
   %c2 = call ptr @memcpy(ptr %j.target, ptr %j.block, i64 %j.part)
-  br label %release
-release:
-  call void @free(ptr %j.block)
-  br label %freed
-freed:
   %j1 = add i64 %j, 1
   br label %back
 end:
-  call void @free(ptr %list)
   ret void
 }
 """

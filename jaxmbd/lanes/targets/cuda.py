@@ -24,6 +24,12 @@ SCRATCH_SHARE = 8
 # From cuda.h: attributes of devices (CUdevice_attribute) and functions (CUfunction_attribute).
 _PROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _LOCAL_BYTES, _REGISTERS = 3, 4
+# Of the driver, all that is called here and by the handlers.
+_FUNCTIONS = (
+    "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceTotalMem_v2",
+    "cuDeviceGetAttribute", "cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelGetAttribute",
+    "cuLaunchKernel", "cuStreamGetCtx", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2",
+)  # fmt: skip
 
 _LOCK = threading.RLock()
 _TARGETS: dict[str, Compiled] = {}
@@ -72,17 +78,21 @@ def library() -> Any:
     """NVIDIA's driver library, initialised.
 
     Raises:
-        Unavailable: there is none, it finds no GPU, or it is older than CUDA 12.
+        Unavailable: there is none, it lacks a function, or it finds no GPU.
     """
     try:
         lib = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise Unavailable(f"NVIDIA's driver library does not load: {error}") from None
+    missing = [name for name in _FUNCTIONS if not hasattr(lib, name)]
+    if missing:
+        raise Unavailable(
+            "NVIDIA's driver is too old: lanes needs one for CUDA 12 or newer, with "
+            + ", ".join(missing)
+        )
     code = lib.cuInit(0)
     if code:
         raise Unavailable(f"NVIDIA's driver does not start: CUDA error {code}")
-    if not hasattr(lib, "cuLibraryLoadData"):
-        raise Unavailable("NVIDIA's driver is too old: lanes needs one for CUDA 12 or newer")
     return lib
 
 

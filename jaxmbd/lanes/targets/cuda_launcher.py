@@ -34,17 +34,7 @@ define internal ptr @failure(ptr %api, ptr %name, i32 %code) {
   %text = alloca [256 x i8]
   %n = call i32 (ptr, i64, ptr, ...) @snprintf(ptr %text, i64 256, ptr @format, ptr %name,
     i32 %code)
-  %args = alloca [4 x i64]
-  store i64 28, ptr %args
-  %a1 = getelementptr i64, ptr %args, i64 1
-  store ptr null, ptr %a1
-  %a2 = getelementptr i64, ptr %args, i64 2
-  store ptr %text, ptr %a2
-  %a3 = getelementptr i64, ptr %args, i64 3
-  store i64 13, ptr %a3
-  %p = getelementptr i8, ptr %api, i64 48
-  %f = load ptr, ptr %p
-  %error = call ptr %f(ptr %args)
+  %error = call ptr @lanes_refuse(ptr %api, ptr %text, i32 INTERNAL)
   ret ptr %error
 }
 """
@@ -244,11 +234,12 @@ def module(abi_minor: int) -> str:
         suffix, ty = (".f", "ptr") if place <= POP else ("", "i64")
         loads.append(f"  %p.{name} = getelementptr i64, ptr @table, i64 {place}")
         loads.append(f"  %t.{name}{suffix} = load {ty}, ptr %p.{name}")
-    text = (_HEAD + ffi.FORGET + _HANDLER).replace("TABLE\n", "\n".join(loads) + "\n")
+    text = (_HEAD + ffi.FORGET + ffi.REFUSE + _HANDLER).replace("TABLE\n", "\n".join(loads) + "\n")
     text = text.replace("CALL_FRAME", ffi.call_frame(abi_minor))
     numbers = dict(
         WORDS=WORDS,
         EXTRA=EXTRA,
+        INTERNAL=ffi.INTERNAL,
         LEAST=LEAST,
         WARP_LESS_ONE=WARP - 1,
         WARP=WARP,

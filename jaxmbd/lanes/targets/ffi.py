@@ -47,6 +47,25 @@ define internal void @lanes_forget(ptr %api, ptr %error) {
 """
 """``lanes_forget(api, error)`` destroys an error that XLA's API gave."""
 
+REFUSE = """
+define internal ptr @lanes_refuse(ptr %api, ptr %text, i32 %code) {
+  %args = alloca [4 x i64]
+  store i64 28, ptr %args
+  %a1 = getelementptr i64, ptr %args, i64 1
+  store ptr null, ptr %a1
+  %a2 = getelementptr i64, ptr %args, i64 2
+  store ptr %text, ptr %a2
+  %a3 = getelementptr i64, ptr %args, i64 3
+  store i32 %code, ptr %a3
+  %p = getelementptr i8, ptr %api, i64 48
+  %f = load ptr, ptr %p
+  %error = call ptr %f(ptr %args)
+  ret ptr %error
+}
+"""
+"""``lanes_refuse(api, text, code)`` makes an error (XLA_FFI_Error_Code) for a handler to return."""
+EXHAUSTED, INTERNAL = 8, 13
+
 
 def call_frame(abi_minor: int) -> str:
     """The start of a handler: it answers the query for metadata, else opens ``%frame``.
