@@ -1,6 +1,10 @@
-"""Settings that must be in place before any test computes: float64 and the compilation cache."""
+"""Settings that must be in place before any test computes: float64 and the compilation cache.
+
+Also: which tests share a worker, and what each worker has cost.
+"""
 
 import os
+import resource
 from importlib import metadata
 from pathlib import Path
 
@@ -24,6 +28,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
+COSTS = pytest.StashKey[dict[str, str]]()
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
@@ -36,3 +42,29 @@ def pytest_collection_modifyitems(items):
         share = f" {seed % 8}" if isinstance(seed, int) else ""
         file = item.path.relative_to(item.config.rootpath).as_posix()
         item.add_marker(pytest.mark.xdist_group(file + share))
+
+
+def cost() -> str:
+    """What this process, and those it started, have used so far."""
+    own, others = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    seconds = own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+    return f"{seconds:.0f} s of CPU, peak memory {own.ru_maxrss / 2**20:.2f} GiB"
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cost"] = cost()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    output = getattr(node, "workeroutput", {})  # a worker that crashed has none
+    costs = node.config.stash.setdefault(COSTS, {})
+    costs[node.gateway.id] = output.get("cost", "crashed")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for worker, text in sorted(config.stash.get(COSTS, {"the only process": cost()}).items()):
+        terminalreporter.write_line(f"{worker}: {text}")
