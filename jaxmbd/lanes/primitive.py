@@ -6,6 +6,8 @@ forward it is a kernel of the function's JVP; transposed, a kernel of its VJP.
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -161,11 +163,29 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options
     try:
         rule = compiled(k, params["options"])
     except Unsupported as error:
-        if params["options"].strict:
-            raise
-        warn_once(str(error), "jax.vmap")
-        return _lower_plain(ctx, *args, **params)
-    return rule(ctx, *args)
+        reason = error
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = _defect(error)
+    else:
+        return rule(ctx, *args)
+    if params["options"].strict:
+        raise reason
+    warn_once(str(reason), "jax.vmap")
+    return _lower_plain(ctx, *args, **params)
+
+
+def _defect(error: Exception) -> Unsupported:
+    """What is said of an error that no function should cause."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(last.filename)}:{last.lineno}"
+    told = Unsupported(
+        f"lanes failed inside ({type(error).__name__}: {error}, at {place}): a defect of lanes, "
+        "please report it together with the function"
+    )
+    told.__cause__ = error
+    return told
 
 
 def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:

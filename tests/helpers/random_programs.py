@@ -343,6 +343,32 @@ def loop(d, pool):
     return lax.fori_loop(0, trips, step, d.pick(pool, (3,)))
 
 
+def forgotten_carry(d, pool):
+    """A carry that is overwritten, without a derivative, then read by a second loop."""
+    weight, body = d.pick(pool, (2,)), d.body(1)
+
+    def step(i, state):
+        c = 0.5 * state[0] + 0.4 * jnp.sin(fit(body(state[0]), (2,)) * weight)
+        return c, lax.stop_gradient(c + 0.1 * i)
+
+    start = jnp.full(2, d.number(), weight.dtype)
+    c, kept = lax.fori_loop(0, 2 + d.below(2), step, (d.pick(pool, (2,)), start))
+    return c + lax.fori_loop(0, 3, lambda i, x: jnp.cos(x) * weight, jnp.tanh(kept))
+
+
+def empty_rows(d, pool):
+    """A scan over rows without elements, as mechanisms without constraints have."""
+    weight, x = d.pick(pool, (2,)), d.pick(pool, (2,))
+    rows = jnp.zeros((2 + d.below(3), 0, 2), weight.dtype) * weight
+
+    def step(c, row):
+        c = tame(jnp.concatenate([row, (c * weight)[None]]).sum(0) + jnp.cos(c))
+        return c, row
+
+    c, rows = lax.scan(step, x, rows)
+    return jnp.concatenate([c, rows.reshape(-1)])
+
+
 def while_loop(d, pool):
     """As many trips as the sample asks for, from none to about twenty."""
     key = jnp.abs(d.decider(pool)) + 0.001
@@ -372,9 +398,14 @@ def inner_jvp(d, pool):
     return tame(jax.jvp(body, (x,), (d.pick(pool, x.shape),))[1])
 
 
+# fmt: off
 DATA = {f.__name__: f for f in (dot, cholesky, compare, rounded, integers, extreme, index, interp)}
 CONTROL = {
-    f.__name__: f for f in (branch, scan, loop, while_loop, nested_vmap, inner_grad, inner_jvp)
+    f.__name__: f
+    for f in (
+        branch, scan, loop, forgotten_carry, empty_rows, while_loop, nested_vmap, inner_grad,
+        inner_jvp,
+    )
 } | {
     "jit": lambda d, pool: jax.jit(d.body())(d.pick(pool), d.pick(pool)),
     "filter_jit": lambda d, pool: eqx.filter_jit(d.body())(d.pick(pool)),
@@ -382,6 +413,7 @@ CONTROL = {
     "custom_jvp": lambda d, pool: crooked_forward(d.pick(pool)),
     "custom_vjp": lambda d, pool: crooked_reverse(d.pick(pool, (3,)), d.pick(pool, (3,))),
 }
+# fmt: on
 ONLY = {"while_loop": "forward", "custom_vjp": "reverse"}
 
 

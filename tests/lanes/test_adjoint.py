@@ -94,6 +94,28 @@ def test_a_failed_sample_passes_no_cotangent_to_what_all_share():
     np.testing.assert_allclose(found, jax.grad(loss)(1.5, jax.vmap), rtol=1e-13)
 
 
+def forgotten(x):
+    """A carry without a derivative: nothing asks for the cotangent that the second loop gives."""
+    step = lambda i, s: (jnp.sin(s[0]) * x, jax.lax.stop_gradient(0.5 * s[0]))  # noqa: E731
+    a, b = jax.lax.fori_loop(0, 2, step, (x, 0.3))
+    return a + jax.lax.fori_loop(0, 3, lambda i, c: jnp.cos(c) * x, jnp.sin(b))
+
+
+def empty_rows(x):
+    def step(c, row):
+        return jnp.sin(c) * x + jnp.sum(jnp.concatenate([row, c * jnp.ones((2, 2))])), row
+
+    return jax.lax.scan(step, x, jnp.zeros((3, 0, 2)) * x)[0]
+
+
+@pytest.mark.parametrize("fn", [forgotten, empty_rows])
+def test_gradients_of_loops_with_unused_carries_and_empty_rows(fn):
+    x = np.linspace(0.1, 1.0, 9)
+    found = jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum())(x)
+    expected = jax.grad(lambda x: jax.vmap(fn)(x).sum())(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 def test_reverse_mode_through_while_is_refused():
     def fn(x):
         return jax.lax.while_loop(lambda c: c < 10.0, lambda c: 2.0 * c, x)

@@ -95,7 +95,7 @@ class Emitter:
                 self.demand(n.args, region)
                 memory.WRITE[n.op](self.w, n)
             elif n.op == "loop" and n in self.live:
-                self.demand(n.args, region)
+                self.demand([init for _, init, _ in self.uses.carried(n.data)], region)
                 self.demand(self.uses.captured(n.data), region)
                 self.loop(n.data)
         self.demand(roots, region)

@@ -19,26 +19,26 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     """
     t = w.text
     head, latch, after = (t.label(x) for x in ("head", "latch", "exit"))
-    kept = [k for k, p in enumerate(loop.params) if p in w.uses.live and loop.outs[k] is not p]
-    for k, p in enumerate(loop.params):
-        if p in w.uses.live and loop.outs[k] is p:
-            w.define(p, w.operand(loop.inits[k], True))
+    kept = [carry for carry in w.uses.carried(loop) if carry[2] is not carry[0]]
+    for p, init, out in w.uses.carried(loop):
+        if out is p:
+            w.define(p, w.operand(init, True))
     before = t.block
-    inits = {k: w.operand(loop.inits[k], True) for k in kept}
+    starts = [w.operand(init, True) for _, init, _ in kept]
     t.line(f"br label %{head}")
     t.open(head)
     counter, following = t.name(), t.name()
     t.line(f"{counter} = phi i64 [0, %{before}], [{following}, %{latch}]")
     place = len(t.lines)
-    for k in kept:
-        w.names[loop.params[k], True] = t.name()
+    for p, _, _ in kept:
+        w.names[p, True] = t.name()
         if w.width == 1:
-            w.names[loop.params[k], False] = w.names[loop.params[k], True]
+            w.names[p, False] = w.names[p, True]
     w.define(loop.counter, counter)
-    for k in kept:
-        if loop.params[k] in w.uses.inverted:
-            w.define(loop.params[k], w.names[loop.params[k], True])
-    body([loop.outs[k] for k in kept])
+    for p, _, _ in kept:
+        if p in w.uses.inverted:
+            w.define(p, w.names[p, True])
+    body([out for _, _, out in kept])
     t.line(f"br label %{latch}")
     t.open(latch)
     t.line(f"{following} = add i64 {counter}, 1")
@@ -49,10 +49,9 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     t.line(f"br i1 {more}, label %{head}, label %{after}")
     t.open(after)
     phis = []
-    for k in kept:
-        p, ty = loop.params[k], t.vector(LLVM[loop.params[k].dtype])
-        out = w.operand(loop.outs[k], True)
-        phis.append(f"  {w.names[p, True]} = phi {ty} [{inits[k]}, %{before}], [{out}, %{latch}]")
+    for (p, _, out), start in zip(kept, starts, strict=True):
+        ty, last = t.vector(LLVM[p.dtype]), w.operand(out, True)
+        phis.append(f"  {w.names[p, True]} = phi {ty} [{start}, %{before}], [{last}, %{latch}]")
     t.lines[place:place] = phis
     _results(w, loop)
 

@@ -33,8 +33,7 @@ class Uses:
         calls: dict[Pair, set[str]] = {}
         for n in live:
             if n.op == "loop":
-                self.spread.update(n.data.inits)
-                self.spread.update(n.data.outs)
+                self.spread.update(x for c in self.carried(n.data) for x in c[1:])
             elif n.op in WRITERS:
                 self.spread.update(n.args[1:])
             elif not n.uniform:
@@ -62,8 +61,19 @@ class Uses:
     def readers(self) -> Counter[Node]:
         """How many live nodes, and results, read each node."""
         found = readers_of(self.live)
+        for n in self.live:
+            if n.op == "loop":
+                found.update({root(x) for c in self.carried(n.data) for x in c[1:]})
         found.update(root(n) for _, row in self.graph.outputs for n in row)
         return found
+
+    def carried(self, loop: Loop) -> list[tuple[Node, Node, Node]]:
+        """The carries that are needed: each one in a pass, before the loop and after a pass.
+
+        Of the others nothing may be asked: what they begin with need not be computed.
+        """
+        whole = zip(loop.params, loop.inits, loop.outs, strict=True)
+        return [carry for carry in whole if carry[0] in self.live]
 
     def captured(self, loop: Loop) -> list[Node]:
         """Live nodes from outside that a loop's body uses."""
@@ -73,10 +83,12 @@ class Uses:
             for n in loop.body.nodes:
                 if n not in self.live:
                     continue
-                found.extend(reads(n))
                 if n.op == "loop":
+                    found.extend(init for _, init, _ in self.carried(n.data))
                     found.extend(self.captured(n.data))
-            found.extend(n for n, p in zip(loop.outs, loop.params, strict=True) if p in self.live)
+                else:
+                    found.extend(reads(n))
+            found.extend(out for _, _, out in self.carried(loop))
             found = [n for n in dict.fromkeys(found) if n.region is not loop.body]
             self._captured[loop] = found
         return found
@@ -98,9 +110,9 @@ def may_invert(n: Node) -> bool:
 
 
 def readers_of(nodes: Iterable[Node]) -> Counter[Node]:
-    """How many of some nodes read each node; a loop reads its carries' first and last values."""
+    """How many of some nodes, loops apart, read each node."""
     found: Counter[Node] = Counter()
     for n in nodes:
-        read = (*n.data.inits, *n.data.outs) if n.op == "loop" else reads(n)
-        found.update({root(a) for a in read})
+        if n.op != "loop":
+            found.update({root(a) for a in reads(n)})
     return found

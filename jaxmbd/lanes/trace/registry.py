@@ -54,7 +54,10 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
                 raise
             raise _placed(error, eqn) from None
         out = [out] if isinstance(out, np.ndarray) or not isinstance(out, list | tuple) else out
-        env.update(zip(eqn.outvars, out, strict=True))
+        for v, x in zip(eqn.outvars, out, strict=True):
+            if tuple(x.shape) != v.aval.shape:
+                raise AssertionError(f"{eqn.primitive.name}: {x.shape} instead of {v.aval.shape}")
+            env[v] = x
     return [read(v) for v in jaxpr.outvars]
 
 

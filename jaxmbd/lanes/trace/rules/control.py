@@ -248,6 +248,8 @@ def result_dtype_of(v: Any) -> str:
 def _at(g: Graph, x: Value, index: Node) -> Value:
     if isinstance(x, Stacked):
         return x.at(g, index)
+    if x.size == 0:  # which place it is does not matter, and need not be known
+        return empty(x.shape[1:])
     return np.asarray(x[index.data], object)
 
 
