@@ -20,6 +20,9 @@ if metadata.version("jaxlib").startswith("0.9."):
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from jaxmbd.lanes.ir import verifier  # noqa: E402
+
+verifier.enabled = True
 jax.config.update("jax_enable_x64", True)
 
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.codegen.emit import Emitter
+from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.liveness import live_nodes
@@ -72,6 +73,8 @@ class Kernel:
                 text if text.startswith(start_of_text) else start_of_text + text
             ) from None
         self.seconds["trace"] = time.perf_counter() - start
+        if verifier.enabled:
+            verifier.verify(g)
         return g
 
     @cached_property
