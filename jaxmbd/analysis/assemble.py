@@ -33,6 +33,7 @@ from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.consistency import tested
 from jaxmbd.topology import neutral, topology
 
 _STEP_ANGLE = np.deg2rad(5.0)
@@ -89,7 +90,9 @@ def assemble(
     mechanism's length), each from the last solution, so the branch of the guess is kept. A target
     that is over 100 000 such steps away is NOT_ASSEMBLED.
     Derivatives are those of the solution, by the implicit function theorem, forward and reverse;
-    freedoms that nothing determines have least change.
+    freedoms that nothing determines have least change. Moved so that redundant rows contradict each
+    other (a pin of a planar linkage, out of the plane) a mechanism does not close, and a forward
+    derivative in that direction is NaN; a gradient is exact along the others.
 
     Args:
         mech: the mechanism.
@@ -256,7 +259,8 @@ def _tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> An
     """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least change.
 
     A sample that did not assemble has zero tangents and passes no cotangent on, so it cannot
-    spoil leaves that the batch shares.
+    spoil leaves that the batch shares. Where redundant rows would contradict each other there is no
+    derivative, and it is NaN (`jaxmbd.numerics.consistency`).
     """
     mech, values, t = primals
     ok = out[2] == Status.OK
@@ -268,6 +272,8 @@ def _tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> An
     _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
     _, rows = _rows(keys, safe[0], safe[1], safe[2], q)
     change = -least_change(safe[0], rows, rate)
+    size = mechanism_length(safe[0]) / speed_units(safe[0])
+    change = tested(change, rows @ change + rate, [rate, size * change], dot)
     qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero

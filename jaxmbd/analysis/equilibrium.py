@@ -39,6 +39,7 @@ from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.consistency import tested
 from jaxmbd.numerics.lu import lu_solve
 from jaxmbd.topology import neutral, topology
 
@@ -313,6 +314,8 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     k = stiffness(keys, safe, q, at.multipliers)
     a = factor_tangent(k, at.project, stiffness_size(k, at.scale), _LEAST_DAMPING)
     onto = -least_change(safe.mech, at.rows / units, opened) / units
+    terms = [opened, mechanism_length(safe.mech) * onto]
+    onto = tested(onto, at.rows @ onto + opened, terms, dot)
     wanted = at.project @ (pushed - k @ onto)
     along = _refined(a, k, at.project, wanted)
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)

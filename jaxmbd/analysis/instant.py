@@ -24,9 +24,10 @@ from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
+from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.least_norm import factor_rows
 from jaxmbd.spatial.rotations import cross, unit
 from jaxmbd.topology import topology
@@ -82,6 +83,7 @@ def instant(
     def meet(target: Array, values: list[Array], spins: list[Array]) -> tuple[Array, Array]:
         target = scale * jnp.concatenate([target, *(x[None] for x in values)])
         x = every.solve(jnp.concatenate([target, *(length * s[None] for s in spins)]))
+        x = solution(x, rows @ x - target, [target, length * x, q], placed_numbers(mech))
         return x, is_met(rows, x, target)
 
     v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))

@@ -28,9 +28,16 @@ from jaxmbd.kinematics.closure import (
 )
 from jaxmbd.kinematics.motion import MotionState, check_shape
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian, speed_units
+from jaxmbd.kinematics.scales import (
+    mechanism_length,
+    placed_numbers,
+    row_scale,
+    scaled_jacobian,
+    speed_units,
+)
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.least_norm import factor_rows
 
 
@@ -149,6 +156,8 @@ def _meet(
         return guess
     target = scale * jnp.concatenate([target, *(x[None] for x in values)])
     x = guess + least_change(m.mech, rows, target - rows @ guess)
+    length = mechanism_length(m.mech)
+    x = solution(x, rows @ x - target, [target, length * x, m.q], placed_numbers(m.mech))
     met = is_met(rows, x, target)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         names = np.array([*m.top.row_names, *map(held_name, keys)])[~np.asarray(met)]

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.consistency import tested
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 
@@ -100,28 +102,44 @@ def _substitute(k: Factors, jacobian: Array, force: Array, rhs: Array) -> tuple[
     return ltdl_forward(k.lower, y / k.pivots[:, None]), multipliers
 
 
+class _How(NamedTuple):
+    singular: bool
+    tested: bool
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _solve(
-    singular: bool, mass: Array, jacobian: Array, force: Array, rhs: Array
+    how: _How, mass: Array, jacobian: Array, force: Array, rhs: Array
 ) -> tuple[Array, Array]:
-    k = factor_kkt(singular, mass, jacobian)
+    k = factor_kkt(how.singular, mass, jacobian)
     x, multipliers = _substitute(k, jacobian, force, rhs)
     return jnp.where(jnp.all(k.determinate), x, jnp.nan), multipliers
 
 
 @_solve.defjvp
-def _solve_jvp(singular: bool, primals: Any, tangents: Any) -> Any:
-    """``K ẋ = ḃ − K̇ x`` with the factors of K: nothing is differentiated through them."""
+def _solve_jvp(how: _How, primals: Any, tangents: Any) -> Any:
+    """``K ẋ = ḃ − K̇ x`` with the factors of K: nothing is differentiated through them.
+
+    NaN where rows that were skipped are not met (`jaxmbd.numerics.consistency`).
+    """
     mass, jacobian, force, rhs = primals
     dmass, djacobian, dforce, drhs = tangents
-    k = factor_kkt(singular, mass, jacobian)
+    k = factor_kkt(how.singular, mass, jacobian)
     x, multipliers = _substitute(k, jacobian, force, rhs)
     dforce = dforce - dmass @ x + djacobian.T @ multipliers
-    tangent = _substitute(k, jacobian, dforce, drhs - djacobian @ x)
+    opened = djacobian @ x
+    tangent = _substitute(k, jacobian, dforce, drhs - opened)
+    if how.tested and jacobian.shape[0]:
+        miss = jacobian @ tangent[0] + opened - drhs
+        terms = [drhs, opened, jnp.max(jnp.abs(jacobian)) * tangent[0]]
+        flat, restore = ravel_pytree(tangent)
+        tangent = restore(tested(flat, miss, terms))
     return (jnp.where(jnp.all(k.determinate), x, jnp.nan), multipliers), tangent
 
 
-def solve_kkt(system: System, force: Array, rhs: Array) -> tuple[Array, Array]:
+def solve_kkt(
+    system: System, force: Array, rhs: Array, *, test: bool = True
+) -> tuple[Array, Array]:
     """Solve for x (nv, m) and λ (nc, m): ``M x = force + Jᵀ λ``, ``J x = rhs``, for m right sides.
 
     λ is zero in redundant rows; x is NaN where a motion has neither inertia nor constraint.
@@ -130,9 +148,12 @@ def solve_kkt(system: System, force: Array, rhs: Array) -> tuple[Array, Array]:
         system: the matrices.
         force: (nv, m).
         rhs: (nc, m), of the rows as they were before scaling.
+        test: whether tangents are NaN where redundant rows would contradict each other; False
+            where the caller tests them.
     """
+    how = _How(system.singular, test)
     scale = system.scale[:, None]
-    x, multipliers = _solve(system.singular, system.mass, system.jacobian, force, scale * rhs)
+    x, multipliers = _solve(how, system.mass, system.jacobian, force, scale * rhs)
     return x, scale * multipliers
 
 

@@ -43,3 +43,10 @@ def speed_units(mech: Mechanism) -> Array:
     """(nv,): the mechanism's length for travels, one for angles."""
     travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
     return jnp.where(travel, mechanism_length(mech), 1.0)
+
+
+def placed_numbers(mech: Mechanism) -> list[Array]:
+    """The numbers on which closure errors depend: of points, joints, couplings and drives."""
+    parts = (mech.points, mech.joints, mech.couplings, mech.drives)
+    leaves = [jnp.asarray(x) for x in jax.tree_util.tree_leaves(parts) if hasattr(x, "dtype")]
+    return [x for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]

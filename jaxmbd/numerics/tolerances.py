@@ -26,6 +26,14 @@ def redundancy(dtype: Any) -> float:
     return rounding(dtype) ** 0.64
 
 
+def consistency(dtype: Any) -> float:
+    """1e-5: miss of a skipped row over its terms, as the angle explains under which it is skipped.
+
+    The square root of `redundancy`.
+    """
+    return redundancy(dtype) ** 0.5
+
+
 def faintness(dtype: Any) -> float:
     """2e-16: squared length of a row beside the longest, under which half of its digits are noise.
 

@@ -345,6 +345,11 @@ class Sweep:
         for x, c in zip(call.float_args, back, strict=True):
             self.seed(x, c)
 
+    def _flag(self, call: Custom, cts: dict[int, Node]) -> None:
+        """What was tested has no part in it."""
+        for k, ct in cts.items():
+            self.add(call.args[0].reshape(-1)[k], ct)
+
     def _guard(self, call: Custom, cts: dict[int, Node]) -> None:
         """The call's own nodes, swept with cotangents that are zero where it failed."""
         g = self.g

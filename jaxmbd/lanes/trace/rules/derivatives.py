@@ -24,7 +24,7 @@ class Custom:
     """A call whose derivative is not that of its operations.
 
     Attributes:
-        kind: "jvp", "vjp" or "guard".
+        kind: "jvp", "vjp", "guard" or "flag".
         eqn: the call.
         args: its arguments.
         outs: the nodes of its results, as first computed.
@@ -68,6 +68,27 @@ def _custom_vjp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     return _custom(g, eqn, "vjp", p.get("call_jaxpr", p.get("fun_jaxpr")), args)
 
 
+@rule("lanes_flag")
+def _flag(g: Graph, eqn: Any, x: Value, miss: Value, terms: Value) -> list[Value]:
+    """`lanes.flagged`: each number or NaN; cotangents pass to the number alone."""
+    x, miss, terms = (scalars(g, y) for y in (x, miss, terms))
+    out = empty(x.shape)
+    for place in np.ndindex(*x.shape[:-1]):
+        zero = g.const(0.0, x[place][0].dtype) if x.shape[-1] else None
+        largest, limit = zero, zero
+        for n in miss[place]:
+            largest = g.op("max", largest, g.op("abs", n))
+        for n in terms[place]:
+            limit = g.op("max", limit, g.op("abs", n))
+        for k, n in enumerate(x[place]):
+            scaled = g.op("mul", g.const(eqn.params["tolerance"], n.dtype), limit)
+            bad = g.op("lt", scaled, largest)
+            out[(*place, k)] = g.op("select", bad, g.const(float("nan"), n.dtype), n)
+    args = [x, miss, terms]
+    known = not (g.differentiable and _deps(args))
+    return [out] if known else _wrapped(g, Custom("flag", eqn, args, [out], []))
+
+
 def _guarded(eqn: Any) -> bool:
     inner = eqn.params["call_jaxpr"].eqns
     return bool(inner) and any(e.params.get("name") == GUARDED for e in inner)
@@ -79,15 +100,26 @@ def _custom(g: Graph, eqn: Any, kind: str, body: Any, args: Sequence[Value]) -> 
     if not g.differentiable:
         return outs
     small = [scalars(g, x) for x in args]
-    deps = 0
-    for x in small:
-        for n in x.reshape(-1):
-            deps |= n.deps
-    if not deps:
+    if not _deps(small):
         return outs
     call = Custom(kind, eqn, small, [scalars(g, x) for x in outs], [])
     call.span = (region, first, len(region.nodes))
-    inputs = tuple(n for x in small for n in x.reshape(-1) if n.deps)
+    return _wrapped(g, call)
+
+
+def _deps(args: Sequence[Any]) -> int:
+    """The bits of all that the arguments depend on."""
+    deps = 0
+    for x in args:
+        for n in x.reshape(-1):
+            deps |= n.deps
+    return deps
+
+
+def _wrapped(g: Graph, call: Custom) -> list[Value]:
+    """The call's results as a reverse sweep meets them."""
+    deps = _deps(call.args)
+    inputs = tuple(n for x in call.args for n in x.reshape(-1) if n.deps)
     k = 0
     for x in call.outs:
         y = empty(x.shape)
