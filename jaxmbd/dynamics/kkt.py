@@ -84,7 +84,10 @@ def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
         schur = (none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
         return Factors(lower, pivots, alpha, jacobian.T, schur, determinate)
     half = ltdl_backward(lower, jacobian.T)
-    schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]))
+    # Geometry, not inertia, tells rows that are rounding: those of a heavy loop beside a light one
+    # are short in the metric of M⁻¹.
+    squares = jnp.sum(jacobian * jacobian, axis=1)
+    schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), squares=squares)
     return Factors(lower, pivots, alpha, half, schur, determinate)
 
 

@@ -27,7 +27,11 @@ class RankRevealed(NamedTuple):
     kept: Bool[Array, " n"]
 
 
-def ldlt_rank_revealing(a: Float[Array, "n n"], tolerance: float | None = None) -> RankRevealed:
+def ldlt_rank_revealing(
+    a: Float[Array, "n n"],
+    tolerance: float | None = None,
+    squares: Float[Array, " n"] | None = None,
+) -> RankRevealed:
     """``A = L D Lᵀ`` of a positive semidefinite matrix, skipping rows that add no rank.
 
     A pivot over its diagonal element is the squared sine of the angle between a row and the span
@@ -40,13 +44,16 @@ def ldlt_rank_revealing(a: Float[Array, "n n"], tolerance: float | None = None) 
     Args:
         a: symmetric, positive semidefinite.
         tolerance: a squared sine; by default `tolerances.redundancy`.
+        squares: squared lengths of the rows, by which those that are rounding are told; by default
+            the diagonal of `a`, which a metric of very unequal weights would mix up.
     """
     n = a.shape[0]
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
     diagonal = jnp.asarray(jnp.diagonal(a))
     # Entries are squares of the rows'.
-    noise = faintness(a.dtype) * jnp.max(diagonal)
-    real, floor = diagonal > noise, tolerance * diagonal
+    squares = diagonal if squares is None else squares
+    real = squares > faintness(a.dtype) * jnp.max(squares)
+    floor = tolerance * diagonal
     columns, pivots, kept = [], [], []
     for k in range(n):
         keep = real[k] & (a[0, 0] > floor[k])

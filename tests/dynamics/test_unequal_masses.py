@@ -1,0 +1,39 @@
+"""Loops of very unequal masses in one mechanism: each moves as it does alone."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+
+def loop(prefix, mass):
+    """A four-bar in the plane, of links that are rods."""
+    a, b, c, d = (0.0, 0.0), (0.1, 0.3), (0.8, 0.5), (0.7, 0.0)
+    ends = {"crank": (a, b), "coupler": (b, c), "rocker": (c, d)}
+    bodies, joints = {}, {}
+    for name, (x, y) in ends.items():
+        x, y = np.array(x), np.array(y)
+        bodies[prefix + name] = mbd.Body(mass, (x + y) / 2, mass * (y - x) @ (y - x) / 12)
+    order = ["ground", *(prefix + name for name in ends), "ground"]
+    for k, at in enumerate((a, b, c, d)):
+        joints[f"{prefix}{k}"] = mbd.Revolute(order[k], order[k + 1], at=at)
+    return bodies, joints, (prefix + "2",)
+
+
+def accelerations(*loops):
+    parts = list(zip(*loops, strict=True))
+    bodies, joints = ({k: v for part in some for k, v in part.items()} for some in parts[:2])
+    mech = mbd.Mechanism(bodies, joints, cut=tuple(name for some in parts[2] for name in some))
+    top = mbd.topology(mech)
+    q = mbd.neutral(mech)
+    vdot, _ = mbd.forward_dynamics(mech, q, jnp.zeros(top.nv))
+    return {name: np.asarray(vdot[top.layout[name].v]) for name in top.tree}
+
+
+@pytest.mark.parametrize("light", [1e-10, 1e-20])
+def test_a_heavy_loop_keeps_its_rows_beside_a_light_one(light):
+    together = accelerations(loop("heavy_", 1.0), loop("light_", light))
+    alone = accelerations(loop("heavy_", 1.0)) | accelerations(loop("light_", light))
+    for name, expected in alone.items():
+        np.testing.assert_allclose(together[name], expected, rtol=1e-9)
