@@ -42,7 +42,7 @@ accuracy: $(VENV)/.installed-test ## compare with the reference results in tests
 papers: $(VENV)/.installed-test ## the systems of the papers, with figures in build/; half an hour
 	@for script in benchmarks/papers/[!_]*.py; do \
 		name=$$(basename $$script .py); echo "== $$name"; mkdir -p build/papers; \
-		plots=$$(grep -q -e --plots $$script && echo --plots build/papers); \
+		plots=$$(grep -q plots=True $$script && echo --plots build/papers); \
 		$(BIN)/python $$script --json benchmarks/results/$$name.json $$plots || exit 1; \
 	done
 

@@ -10,9 +10,7 @@ file, or a part of it, is not supported.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
 import traceback
@@ -22,18 +20,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.append(str(HERE.parent))  # a checkout that is not installed
-
-import jax  # noqa: E402
-
-jax.config.update("jax_enable_x64", True)
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    jax.config.update("jax_compilation_cache_dir", str(HERE.parent / ".cache" / "jax"))
-
-from accuracy_cases import KINDS  # noqa: E402
-from accuracy_cases.report import Row, failed, table, unsupported  # noqa: E402
+import _script
+from accuracy_cases import KINDS
+from accuracy_cases.report import Row, failed, table, unsupported
 
 
 def check_file(path: Path) -> list[Row]:
@@ -80,10 +69,10 @@ def versions() -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = _script.parser(__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
-    parser.add_argument("--json", type=Path, help="also write the comparisons to this file")
     options = parser.parse_args(arguments)
+    _script.start()
     files, results = options.files, {}
     warnings.filterwarnings("ignore", message=".*triangle inequality.*")
     bad: list[str] = []
@@ -94,9 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"\n{path} ({time.perf_counter() - start:.0f} s)\n{table(rows)}", flush=True)
         if not rows or not all(r.ok for r in rows):
             bad.append(path.name)
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps({"versions": versions(), "files": results}, indent=1))
+    _script.write(options.json, {"versions": versions(), "files": results})
     print(
         f"\n{len(files) - len(bad)} of {len(files)} files agree"
         + (f"; not: {', '.join(bad)}" if bad else "")

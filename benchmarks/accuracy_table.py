@@ -8,10 +8,10 @@ One line a file: the comparison that comes nearest to what the file allows.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+from _script import HERE
+
 RESULTS = HERE / "results" / "accuracy.json"
 README = HERE.parent / "README.md"
 BEGIN, END = "<!-- accuracy table -->", "<!-- end of accuracy table -->"

@@ -9,20 +9,14 @@ Results are printed and written after each case. Exit code 2: there is no GPU; 1
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.append(str(HERE.parent))  # a checkout that is not installed
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from gpu_cases.device import NoGPU, find  # noqa: E402
-from gpu_cases.record import FORWARD, GOAL, GRADIENT, ROLLOUT, Run  # noqa: E402
+import _script
+from gpu_cases.device import NoGPU, find
+from gpu_cases.record import FORWARD, GOAL, GRADIENT, ROLLOUT, Run
 
 CASES = ("rssr", "four_bar_1", "double_wishbone", "multi_link", "macpherson")
 BATCHES = {FORWARD: (4096, 65_536, 1_000_000, 4_000_000), ROLLOUT: (10_000, 100_000)}
@@ -37,13 +31,13 @@ VMAP_ROOM = {FORWARD: 60.0, ROLLOUT: 90.0, GRADIENT: 150.0}
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = _script.parser(__doc__)
     parser.add_argument("--check", action="store_true", help="only look for a GPU; name its wheel")
     parser.add_argument("--quick", action="store_true", help="RSSR alone, below two minutes")
     parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--steps", type=int, default=1000, help="of a rollout")
     parser.add_argument("--minutes", type=float, help="nothing is started that would pass them")
-    parser.add_argument("--json", type=Path, default=HERE / "results" / "gpu.json")
+    parser.set_defaults(json=_script.HERE / "results" / "gpu.json")
     options = parser.parse_args(arguments)
     options.cases = options.cases or (CASES[:1] if options.quick else CASES)
     options.minutes = options.minutes or (1.5 if options.quick else 5.0)
@@ -183,7 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     import jax
 
-    jax.config.update("jax_enable_x64", True)
+    _script.start(cache=False)
     if jax.default_backend() != "gpu":
         print(
             f"JAX does not use the GPU ({device.name}): install jax[{device.wheel}], or run "

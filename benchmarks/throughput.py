@@ -20,24 +20,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.append(str(HERE.parent))  # a checkout that is not installed
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-import jax  # noqa: E402
-
-jax.config.update("jax_enable_x64", True)
-
-from throughput_cases import against  # noqa: E402
-from throughput_cases import targets as aims  # noqa: E402
-from throughput_cases.catalogue import CASES  # noqa: E402
-from throughput_cases.columns import have_lanes, keep_nothing  # noqa: E402
-from throughput_cases.machine import commit, cores, machine, versions  # noqa: E402
-from throughput_cases.peak import peak_flops  # noqa: E402
-from throughput_cases.report import Results  # noqa: E402
-from throughput_cases.runner import Plan, Runner  # noqa: E402
-from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT, WORKS  # noqa: E402
+import _script
+import jax
+from _script import BATCH
+from throughput_cases import against
+from throughput_cases import targets as aims
+from throughput_cases.catalogue import CASES
+from throughput_cases.columns import have_lanes, keep_nothing
+from throughput_cases.machine import commit, cores, machine, versions
+from throughput_cases.peak import peak_flops
+from throughput_cases.report import Results
+from throughput_cases.runner import Plan, Runner
+from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT, WORKS
 
 QUICK = {  # no gradients of jax.vmap but one: they compile for a minute
     "chain8": (FORWARD,),
@@ -45,13 +39,13 @@ QUICK = {  # no gradients of jax.vmap but one: they compile for a minute
     "rssr": WORKS,
 }
 OVER = 1.2  # of --minutes: no further case is started then
-FORWARD_BATCHES = (1, 64, 4096, 65_536, 1_000_000)  # above the last but one: small mechanisms
+FORWARD_BATCHES = (1, 64, BATCH, 65_536, 1_000_000)  # above the last but one: small mechanisms
 ROLLOUT_BATCHES, GRADIENT_BATCHES = (1, 1000, 10_000), (1, 1000, 10_000)
-REFERENCE = {FORWARD: 4096, ROLLOUT: 256, GRADIENT: 64}
+REFERENCE = {FORWARD: BATCH, ROLLOUT: 256, GRADIENT: 64}
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = _script.parser(__doc__)
     parser.add_argument(
         "--cases", nargs="+", choices=list(CASES), metavar="CASE", help=", ".join(CASES)
     )
@@ -60,7 +54,6 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--dtype", nargs="+", choices=("float64", "float32"))
     parser.add_argument("--steps", type=int, default=1000, help="of a rollout")
     parser.add_argument("--quick", action="store_true", help="a few cases, below three minutes")
-    parser.add_argument("--json", type=Path, help="where results are kept")
     parser.add_argument("--seconds-per-measurement", type=float, help="of repeats")
     parser.add_argument(
         "--update", action="store_true", help="keep the cases in the file that are not run now"
@@ -97,7 +90,7 @@ def plan(options: argparse.Namespace, name: str) -> Plan:
         GRADIENT: GRADIENT_BATCHES,
     }
     if options.quick:
-        batches = {FORWARD: (1, 4096, 65_536), ROLLOUT: (1000,), GRADIENT: (1000,)}
+        batches = {FORWARD: (1, BATCH, 65_536), ROLLOUT: (1000,), GRADIENT: (1000,)}
     if options.batches:
         batches = dict.fromkeys(WORKS, tuple(options.batches))
     return Plan(
@@ -169,8 +162,7 @@ def compared(options: argparse.Namespace) -> int:
         options.seconds_per_measurement,
     )  # fmt: skip
     found |= {"commit": commit(), "machine": machine(), "versions": versions()}
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    _script.write(options.json, found)
     slower = [r for r in found["rows"] if r["speed"] < 1.0 - against.SLACK]
     for row in slower:
         print(f"slower than {1.0 - against.SLACK:g}: {row['case']}, {row['work']}")
@@ -179,6 +171,7 @@ def compared(options: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
+    _script.start(cache=False)
     if options.against:
         return compared(options)
     begin = time.monotonic()

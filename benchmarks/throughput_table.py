@@ -8,10 +8,10 @@ One line a mechanism, in float64; what was not measured stays empty.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+from _script import BATCH, HERE
+
 RESULTS = HERE / "results" / "throughput.json"
 README = HERE.parent / "README.md"
 BEGIN, END = "<!-- throughput table -->", "<!-- end of throughput table -->"
@@ -30,7 +30,6 @@ TITLES = {
 }
 FORWARD, ROLLOUT, GRADIENT = "forward dynamics", "rollout", "rollout and gradient"
 LANES, ONE_CORE, VMAP = "lanes", "lanes, 1 core", "jax.vmap"
-BATCH = 4096  # of the forward dynamics shown
 
 Row = dict[str, Any]
 

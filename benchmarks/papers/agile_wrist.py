@@ -12,23 +12,15 @@ part of the reactions; with legs 2 and 3 on cylindrical joints all of them are d
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent.parent))  # a checkout that is not installed
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import _script  # noqa: E402
 import jax  # noqa: E402
-
-jax.config.update("jax_enable_x64", True)
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    jax.config.update("jax_compilation_cache_dir", str(HERE.parent.parent / ".cache" / "jax"))
-
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -236,10 +228,8 @@ def plot(found: dict[str, Any], folder: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    parser.add_argument("--plots", type=Path, help="write the figure into this folder")
-    options = parser.parse_args(arguments)
+    options = _script.parser(__doc__, plots=True).parse_args(arguments)
+    _script.start()
     found = report()
     print(f"modes: {found['modes']}")
     good = found["modes"]["inverse of direct"] < LIMITS["modes"]
@@ -253,9 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"  {key}, {other:45s} {x:.1e}")
                 good &= x < LIMITS[limit] or "indeterminate" in other
         good &= part["kinematic difference"] < LIMITS["kinematics"]
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    _script.write(options.json, found)
     if options.plots:
         plot(found, options.plots)
     return int(not good)

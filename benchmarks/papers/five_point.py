@@ -12,23 +12,15 @@ formulation solves, beside the paper's 27 and 37.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent.parent))  # a checkout that is not installed
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import _script  # noqa: E402
 import jax  # noqa: E402
-
-jax.config.update("jax_enable_x64", True)
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    jax.config.update("jax_compilation_cache_dir", str(HERE.parent.parent / ".cache" / "jax"))
-
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -175,10 +167,8 @@ def plot(found: dict[str, Any], folder: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    parser.add_argument("--plots", type=Path, help="write the figure into this folder")
-    options = parser.parse_args(arguments)
+    options = _script.parser(__doc__, plots=True).parse_args(arguments)
+    _script.start()
     found = report()
     rest, modes = found["equilibrium"], found["modes"]
     for key in ("equilibrium", "formulations, relative difference", "equations"):
@@ -195,9 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
     good &= found["drift [m]"] < LIMITS["drift"]
     worst = max(found["formulations, relative difference"].values())
     good &= worst < LIMITS["formulations"]
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    _script.write(options.json, found)
     if options.plots:
         plot(found, options.plots)
     return int(not good)

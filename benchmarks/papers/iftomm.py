@@ -16,15 +16,14 @@ Each mechanism is the zoo's; each error is against something that shares no code
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import _script  # noqa: E402
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -216,12 +215,11 @@ def governor() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    parser = _script.parser(__doc__)
     parser.add_argument("--loops", type=int, default=40, help="of the N-four-bar")
     parser.add_argument("--step", type=float, default=5e-4, help="of the N-four-bar [s]")
     given = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
+    _script.start(cache=False)
     problems = {
         "A01 simple pendulum": pendulum,
         f"A02 N-four-bar, N = {given.loops}": lambda: n_four_bar(given.loops, given.step),
@@ -235,9 +233,7 @@ def main() -> None:
         print(name)
         for key, value in results[name].items():
             print(f"    {key}: {value:.4g}" if isinstance(value, float) else f"    {key}: {value}")
-    if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    _script.write(given.json, results)
 
 
 if __name__ == "__main__":

@@ -11,23 +11,15 @@ coordinates, against inverse dynamics of the undriven mechanism, and against the
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent.parent))  # a checkout that is not installed
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import _script  # noqa: E402
 import jax  # noqa: E402
-
-jax.config.update("jax_enable_x64", True)
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    jax.config.update("jax_compilation_cache_dir", str(HERE.parent.parent / ".cache" / "jax"))
-
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -187,10 +179,8 @@ def plot(found: dict[str, Any], folder: Path) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="force on the rack of a steering")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    parser.add_argument("--plots", type=Path, help="write the figure into this folder")
-    options = parser.parse_args(arguments)
+    options = _script.parser(__doc__, plots=True).parse_args(arguments)
+    _script.start()
     found = report()
     force = np.array(found["force_both"])
     print(f"cut joints: {', '.join(found['cut']['both'])}; largest CDOF {found['largest_cdof']}")
@@ -198,10 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"loop error {found['drift']:.1e} m")
     for name, value in found["differences"].items():
         print(f"  {name:22s} {value:.1e}")
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items())
-        options.json.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    _script.write(options.json, found)
     if options.plots:
         plot(found, options.plots)
     limits = {"halves": 1e-6, "absolute coordinates": 1e-9, "inverse dynamics": 1e-9}

@@ -11,8 +11,6 @@ and the convergence. Dimensions, masses and the resistance law are those of `jax
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
 import sys
@@ -20,8 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import _script  # noqa: E402
 import diffrax
 import jax
 import numpy as np
@@ -179,11 +178,8 @@ def plot(curves: dict[str, Any], converged: dict[str, Any], folder: Path) -> Non
 
 def main() -> None:
     """Run it all; print, and write what is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", type=Path, help="file for the numbers")
-    parser.add_argument("--plots", type=Path, help="folder for the figures")
-    options = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
+    options = _script.parser(__doc__, plots=True).parse_args()
+    _script.start(cache=False)
     rigid = mbd.zoo.rsrrp()
     run, first, again = run_rigid(DURATION)
     curves = {"rigid": (run.t, reactions(rigid, run))}
@@ -215,11 +211,8 @@ def main() -> None:
             "largest": {n: float(np.abs(x).max()) for n, x in curves["rigid"][1].items()},
             "convergence": convergence(joint, run),
         }
-    text = json.dumps(result, indent=1, ensure_ascii=False)
-    print(text)
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(text + "\n")
+    print(_script.as_json(result))
+    _script.write(options.json, result)
     if options.plots:
         plot(curves, {j: x["convergence"] for j, x in result["soft"].items()}, options.plots)
 

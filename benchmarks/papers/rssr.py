@@ -11,17 +11,17 @@ each ball. The plots have the layout of the paper's figures 7 and 9.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
+import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import _script  # noqa: E402
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +39,7 @@ TURN = 0.6  # [s]
 AXIAL_INERTIA = 1.53e-6  # of the coupler [kg m²]
 Z = np.array([0.0, 0.0, 1.0])
 PAPER = {"euler_parameters_s": 0.438, "revolutes_s": 0.486, "steps": 1000}
-BATCH, ROUNDS = 4096, 15
+ROUNDS = 15
 FIRST = "angular velocity"
 
 
@@ -167,7 +167,7 @@ def variants() -> dict[str, tuple[mbd.Mechanism, dict[str, Any]]]:
 def tasks(mech: mbd.Mechanism, held: dict[str, Any]) -> dict[str, Any]:
     """Functions of one sample, and their batched arguments: states along the turn."""
     # Half a turn, before e0 = 0, where ė has no numbers.
-    times = jnp.linspace(0.0, 0.2, BATCH)
+    times = jnp.linspace(0.0, 0.2, _script.BATCH)
     run = turn(mech, times, **held)
     vdot, _ = lanes.vmap(partial(mbd.forward_dynamics, mech))(run.q, run.v)
 
@@ -210,7 +210,7 @@ def cost() -> dict[str, Any]:
                 jax.block_until_ready(run(*arguments))
                 best[name] = min(best[name], time.perf_counter() - start)
         for name, row in rows.items():
-            row["nanoseconds_a_sample"] = round(1e9 * best[name] / BATCH, 1)
+            row["nanoseconds_a_sample"] = round(1e9 * best[name] / _script.BATCH, 1)
             row["time_ratio"] = round(best[name] / best[FIRST], 3)
             row["operations_ratio"] = round(row["operations"] / rows[FIRST]["operations"], 3)
         out[task] = rows
@@ -277,11 +277,8 @@ def plot(free: dict[str, np.ndarray], held: dict[str, np.ndarray], folder: Path)
 
 def main() -> None:
     """Run it all; print, and write what is asked for."""
-    parser = argparse.ArgumentParser(description="The RSSR linkage of the first paper.")
-    parser.add_argument("--json", type=Path, help="file for the numbers")
-    parser.add_argument("--plots", type=Path, help="folder for the figures")
-    options = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
+    options = _script.parser(__doc__, plots=True).parse_args()
+    _script.start(cache=False)
     times = np.linspace(0.0, TURN, 241)
     mechanisms = {"free": mbd.zoo.rssr(), "held": mbd.zoo.rssr(hold_spin=True)}
     runs = {name: turn(mech, times) for name, mech in mechanisms.items()}
@@ -315,11 +312,8 @@ def main() -> None:
     for task, rows in result["cost"].items():
         twin = rows["three revolutes"]
         result["paper"][f"our gain, {task}"] = 1.0 - 1.0 / twin["time_ratio"]
-    text = json.dumps(result, indent=1, ensure_ascii=False)
-    print(text)
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(text + "\n")
+    print(_script.as_json(result))
+    _script.write(options.json, result)
     if options.plots:
         plot(found["free"], found["held"], options.plots)
 

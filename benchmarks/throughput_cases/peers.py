@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from _script import BATCH
 
 import jaxmbd as mbd
 from throughput_cases import peer_exudyn, peer_mujoco, peer_pinocchio
@@ -17,7 +18,6 @@ from throughput_cases.tree import sample, tree
 from throughput_cases.work import ROLLOUT, difference
 
 SAMPLES = 8  # designs whose accelerations are compared
-DESIGNS = 4096  # that Pinocchio is timed with: as many as the batch of the table
 RUNS = 16  # designs whose rollouts MuJoCo is given
 
 
@@ -37,13 +37,13 @@ class Peer:
 
 def forwards(case: Case, truth: Any) -> dict[str, Peer]:
     """The engines that are installed; `truth` is what `jax.vmap` gave for the same batch."""
-    design, q, v = case.draw(DESIGNS)
-    trees = [tree(case, sample(design, i)) for i in range(DESIGNS)]
+    design, q, v = case.draw(BATCH)
+    trees = [tree(case, sample(design, i)) for i in range(BATCH)]
     few = list(zip(trees, q, v, strict=True))[:SAMPLES]
     found = {}
     if peer_pinocchio.version():
         gap = _gap([peer_pinocchio.accelerations(*x) for x in few], truth)
-        for column, n in ((PINOCCHIO, DESIGNS), (PINOCCHIO_ONE, 1)):
+        for column, n in ((PINOCCHIO, BATCH), (PINOCCHIO_ONE, 1)):
             timed = peer_pinocchio.Forward(trees[:n], q[:n], v[:n])
             found[column] = Peer(timed, n, gap, "1 thread")
     if peer_mujoco.version():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from _script import BATCH
+
 from throughput_cases.child import in_child
 from throughput_cases.columns import LANES, ONE_CORE, PINOCCHIO, PINOCCHIO_ONE, VMAP
 from throughput_cases.report import Results, Row
 from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT
 
-LARGE = 4096  # least batch of the targets for forward dynamics
 FIRST_CALLS = (("chain8", FORWARD, 1.5), ("chain24", FORWARD, 5.0), ("multi_link", GRADIENT, 10.0))
 MEMORY_STEPS = (1000, 4000, 16_000)
 MEMORY_NOISE = 1e6  # bytes: a smaller growth counts as this
@@ -46,7 +47,7 @@ def first_calls(results: Results, cases: list[str], steps: int) -> None:
     for case, work, _ in FIRST_CALLS:
         if case not in cases:
             continue
-        batch = LARGE if work == FORWARD else 64
+        batch = BATCH if work == FORWARD else 64
         found = in_child("first", case, work, steps, batch)
         _note(results, results.first_calls, found, dict(case=case, work=work, batch=batch))
 
@@ -105,8 +106,8 @@ def _forward(results: Results, case: str, name: str, least: float, cores: int) -
         wanted = dict(case=case, work=FORWARD, dtype="float64", column=column)
         return results.find(**wanted | ({"batch": batch} if batch else {}))
 
-    rows = [r for r in results.rows if r.case == case and r.work == FORWARD and r.batch >= LARGE]
-    batches = sorted({r.batch for r in rows if r.dtype == "float64"}) or [LARGE]
+    rows = [r for r in results.rows if r.case == case and r.work == FORWARD and r.batch >= BATCH]
+    batches = sorted({r.batch for r in rows if r.dtype == "float64"}) or [BATCH]
     pinocchio = find(PINOCCHIO, 0), find(PINOCCHIO_ONE, 0)
     out = []
     for batch in batches:
@@ -116,7 +117,7 @@ def _forward(results: Results, case: str, name: str, least: float, cores: int) -
         note = f"{_ratio(one, pinocchio[1]) or 0.0:.1f} over one design that stays in its cache"
         out.append(Target(text, _ratio(one, pinocchio[0]), least, note=note))
         vmap = find(VMAP, batch)
-        if vmap or batch == LARGE:
+        if vmap or batch == BATCH:
             out.append(Target(f"{where}: machine over jax.vmap", _ratio(all_, vmap), 30.0))
         if cores == 2:
             out.append(Target(f"{where}: both cores over one", _ratio(all_, one), 1.8))
@@ -148,7 +149,7 @@ def shares(results: Results, peak: dict[str, float]) -> list[dict[str, Any]]:
     """Share of a core's peak that the forward dynamics reach, where operations are counted."""
     out = []
     for row in results.rows:
-        if row.flops and row.column == ONE_CORE and row.batch >= LARGE:
+        if row.flops and row.column == ONE_CORE and row.batch >= BATCH:
             share = row.flops * row.per_second / peak[row.dtype]
             out.append(
                 dict(case=row.case, dtype=row.dtype, batch=row.batch, flops=row.flops, share=share)
