@@ -272,7 +272,7 @@ def _pinv(matrix: Array, size: Array | None = None) -> Array:
         return matrix.T
     tolerance = tolerances.rank(matrix.dtype)
     if size is not None:
-        own = jax.lax.stop_gradient(jnp.linalg.norm(matrix, 2))
+        own = jax.lax.stop_gradient(jnp.asarray(jnp.linalg.norm(matrix, 2)))
         tolerance = tolerance * size / jnp.where(own > 0.0, own, 1.0)
     return jnp.linalg.pinv(matrix, rtol=tolerance)
 
