@@ -128,10 +128,11 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
 
 
 def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:
-    """The types of one sample's arguments."""
+    """The types of one sample's arguments; Python's numbers stay weak."""
+    types = (jax.typeof(x) for x in leaves)
     return tuple(
-        jax.ShapeDtypeStruct(np.shape(x)[1:] if b else np.shape(x), x.dtype)
-        for x, b in zip(leaves, batched, strict=True)
+        jax.ShapeDtypeStruct(t.shape[1:] if b else t.shape, t.dtype, weak_type=t.weak_type)
+        for t, b in zip(types, batched, strict=True)
     )
 
 
@@ -168,7 +169,7 @@ def _trace(
         typed = True
     if typed:
         whole = NamedSharding(jax.sharding.get_abstract_mesh(), PartitionSpec())
-        given = [jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=whole, vma=axes) for a in given]
+        given = [a.update(sharding=whole, vma=axes) for a in given]
         closed = jax.make_jaxpr(flat)(*given)
     outer = [k for k, c in enumerate(closed.consts) if isinstance(c, Tracer)]
     consts: list[Any] = []
@@ -230,10 +231,11 @@ def _baked(args: Any, axes: Any, static: Sequence[int], leaves: Sequence[Any]) -
     for position, arg in enumerate(args):
         for _ in jax.tree_util.tree_leaves(arg):
             if position in static and axes[k] is None and not isinstance(leaves[k], Tracer):
-                baked[k] = np.asarray(leaves[k])
+                x = leaves[k]
+                baked[k] = x if jax.typeof(x).weak_type else np.asarray(x)
             k += 1
     return baked
 
 
 def _names(baked: dict[int, Any]) -> Any:
-    return tuple((k, x.tobytes()) for k, x in baked.items())
+    return tuple((k, np.asarray(x).tobytes()) for k, x in baked.items())

@@ -69,7 +69,7 @@ def varying(args: Sequence[Any]) -> list[Any]:
 
 def _result(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool]) -> Any:
     """The type of a result: it varies, and its batch is sharded, as those of the arguments."""
-    out = ShapedArray((size, *aval.shape), aval.dtype)
+    out = ShapedArray((size, *aval.shape), aval.dtype, weak_type=aval.weak_type)
     placed = [(a, b) for a, b in zip(given, batched, strict=True) if not a.sharding.mesh.empty]
     if not placed:
         return out
@@ -232,7 +232,7 @@ def _joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> An
         if not batched:
             x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
     else:
-        x = jnp.broadcast_to(x[None], (count, *x.shape))
+        x = jnp.broadcast_to(x, (count, *jnp.shape(x)))
     return x.reshape(count * size, *x.shape[2:])
 
 
@@ -261,7 +261,8 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     key = without_pullback(params["key"], params["pullback"])
     k = kernel(params["key"], params["batched"], params["pullback"])
     moving = tuple(
-        not isinstance(t, ad.Zero) and _floating(p) for p, t in zip(primals, tangents, strict=True)
+        not isinstance(t, ad.Zero) and _floating(jax.typeof(p))
+        for p, t in zip(primals, tangents, strict=True)
     )
     if not any(moving):
         return out, [_zero(y) for y in out]
@@ -338,7 +339,7 @@ def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
         options=params["options"], pullback=(moving, given),
     )  # fmt: skip
     flags = [b for b, m in zip(batched, moving, strict=True) if m]
-    back = [x if b else jnp.sum(x, axis=0) for x, b in zip(grads, flags, strict=True)]
+    back = [x if b else jax.lax.reduce_sum(x, (0,)) for x, b in zip(grads, flags, strict=True)]
     return [None] * len(primals) + back
 
 
@@ -369,7 +370,7 @@ def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
     joined = []
     for x, d, b, s in zip(args, dims, flags, spread, strict=True):
         if s and d is None:
-            x, d = jnp.broadcast_to(x[None], (n, *x.shape)), 0
+            x, d = jnp.broadcast_to(x, (n, *jnp.shape(x))), 0
         joined.append(_joined(x, d, b, n, size) if s or b else x)
     batched = tuple(s or b for s, b in zip(spread[:count], params["batched"], strict=True))
     out = tangent_p.bind(*varying(joined), **dict(params, batched=batched, size=n * size))
