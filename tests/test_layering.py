@@ -1,7 +1,9 @@
 """The package's architecture: who may import whom, and how long files and functions may be."""
 
 import ast
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,23 @@ LAYERS = (
 LAST = ("", "__main__")
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, len(LAYERS) - 1)
 
+# The rooms of lanes, in order; what stands beside them comes last.
+ROOMS = "ir elementary trace reverse codegen targets".split()
+
+# A file whose one function of the same name hides it from its package: to be mended.
+HIDDEN = {
+    "": "topology",
+    "analysis": "assemble equilibrium linearize mobility simulate",
+    "dynamics": "bias denoc edge_forces",
+    "model": "in_space soften",
+    "zoo": "agile_wrist delta_robot double_parallel_crank five_bar five_point "
+    "macpherson_steering quick_return rsrrp rssr spatial_slider_crank stewart_gough",
+}
+# Files that import another's underscore names: to be mended.
+PRIVATE = {"analysis/driven.py", "analysis/equilibrium.py"}
+# The only places that ask for the type of a joint; all others ask the joint.
+KNOW_JOINT_TYPES = ("model/joints/", "formulations/")
+
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 80
 
@@ -32,21 +51,42 @@ def layer_of(module: list[str]) -> str:
     return module[1] if len(module) > 1 and module[1] != "__init__" else ""
 
 
-def imported_layers(tree: ast.AST, module: list[str]) -> list[tuple[int, str]]:
-    """(line, layer) of every import from jaxmbd in the tree, inside functions too."""
+def imported(tree: ast.AST, module: list[str]) -> list[tuple[int, list[str], str]]:
+    """(line, module, name) of every import from jaxmbd in the tree, inside functions too.
+
+    The name is empty where a whole module is imported.
+    """
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
+            found += [(node.lineno, alias.name.split("."), "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = module[: -node.level] if node.level else []
             base = base + (node.module.split(".") if node.module else [])
-            names = [[*base, alias.name] for alias in node.names]
-            if base == [ROOT.name]:  # `from jaxmbd import x`: a package, or a name it re-exports
-                names = [name if name[1] in RANK else base for name in names]
-        else:
-            continue
-        found += [(node.lineno, layer_of(name)) for name in names if name[0] == ROOT.name]
+            for alias in node.names:
+                whole = tuple([*base, alias.name]) in MODULES
+                module_, name = ([*base, alias.name], "") if whole else (base, alias.name)
+                found.append((node.lineno, module_, name))
+    return [x for x in found if x[1][0] == ROOT.name]
+
+
+def dotted(path: Path) -> tuple[str, ...]:
+    """The name by which a file is imported."""
+    name = module_of(path)
+    return tuple(name[:-1] if name[-1] == "__init__" else name)
+
+
+MODULES = {dotted(path): path for path in FILES}
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def imported_layers(tree: ast.AST, module: list[str]) -> list[tuple[int, str]]:
+    """(line, layer) of every import from jaxmbd in the tree."""
+    found = []
+    for line, base, name in imported(tree, module):
+        if base == [ROOT.name] and name in RANK:  # a package that has no files yet
+            base = [*base, name]
+        found.append((line, layer_of(base)))
     return found
 
 
@@ -76,6 +116,142 @@ def test_packages_import_only_those_above_them():
         for problem in forbidden_imports(path.read_text(encoding="utf-8"), module_of(path))
     ]
     assert not problems, "\n".join(["imports against the order of the layers:", *problems])
+
+
+def room_of(module: Sequence[str]) -> int:
+    """Place of a file of lanes in the order of rooms."""
+    room = module[2] if len(module) > 2 else ""
+    return ROOMS.index(room) if room in ROOMS else len(ROOMS)
+
+
+def test_rooms_of_lanes_import_only_those_before_them():
+    problems = [
+        f"{path.relative_to(ROOT)}:{line}: imports {'.'.join(base)}"
+        for path, tree in TREES.items()
+        if layer_of(module_of(path)) == "lanes"
+        for line, base, _ in imported(tree, module_of(path))
+        if room_of(base) > room_of(module_of(path))
+    ]
+    assert not problems, "\n".join([f"against the order of rooms ({' '.join(ROOMS)}):", *problems])
+
+
+def test_no_circles_of_files():
+    """Imports inside functions and for type checking count."""
+    edges = {
+        path: {MODULES[tuple(base)] for _, base, _ in imported(tree, module_of(path))} - {path}
+        for path, tree in TREES.items()
+    }
+    circle = find_circle(edges)
+    assert not circle, "a circle: " + " -> ".join(str(p.relative_to(ROOT)) for p in circle)
+
+
+def find_circle(edges: Mapping[Any, Iterable[Any]]) -> list[Any]:
+    """Some circle of a directed graph, its first node last too; empty if there is none."""
+    done: set[Any] = set()
+
+    def walk(node: Any, way: list[Any]) -> list[Any]:
+        if node in way:
+            return [*way[way.index(node) :], node]
+        if node in done:
+            return []
+        for other in edges[node]:
+            if found := walk(other, [*way, node]):
+                return found
+        done.add(node)
+        return []
+
+    return next((found for node in edges if (found := walk(node, []))), [])
+
+
+def test_the_check_for_circles():
+    assert not find_circle({1: [2, 3], 2: [3], 3: []})
+    assert find_circle({1: [2], 2: [3], 3: [2]}) == [2, 3, 2]
+
+
+def private_imports(tree: ast.AST, module: list[str]) -> list[str]:
+    """Underscore names of other files, imported or as attributes of modules."""
+    found = [
+        f"line {line}: {'.'.join(base)}.{name}"
+        for line, base, name in imported(tree, module)
+        if name.startswith("_")
+    ]
+    modules = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ROOT.name)
+        for alias in node.names
+        if (*(node.module or "").split("."), alias.name) in MODULES
+    }
+    return found + [
+        f"line {node.lineno}: {node.value.id}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in modules
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+    ]
+
+
+def test_the_check_for_private_names():
+    def found(source: str) -> int:
+        return len(private_imports(ast.parse(source), [ROOT.name, "dynamics", "x"]))
+
+    assert found("from jaxmbd.model.body import _check") == 1
+    assert found("def f():\n    from jaxmbd.dynamics import kkt\n    kkt._solve()") == 1
+    assert found("from jaxmbd.dynamics import kkt\nkkt.solve(x._y, kkt.__doc__)") == 0
+
+
+def test_no_file_imports_what_another_keeps_to_itself():
+    found = {
+        path.relative_to(ROOT).as_posix(): names
+        for path, tree in TREES.items()
+        if (names := private_imports(tree, module_of(path)))
+    }
+    assert found.keys() == PRIVATE, f"a name without underscore, or take it off the list: {found}"
+
+
+def test_no_name_hides_a_module():
+    """``package.name`` is a module or something of another name, not now one and now the other."""
+    hidden = {}
+    for path, tree in TREES.items():
+        if path.name == "__init__.py":
+            inside = {m[-1] for m in MODULES if m[:-1] == dotted(path)}
+            names = {
+                alias.asname or alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom)
+                for alias in node.names
+                if (*(node.module or "").split("."), alias.name) not in MODULES
+            }
+            if both := inside & names:
+                hidden[".".join(dotted(path)[1:])] = both
+    known = {package: set(names.split()) for package, names in HIDDEN.items()}
+    assert hidden == known, "rename the file, or take it off the list"
+
+
+def test_only_joints_know_their_types():
+    """A new joint type is one new file: everything else asks the joint."""
+    folder = ROOT / "model" / "joints"
+    types = {
+        node.name
+        for path, tree in TREES.items()
+        if path.parent == folder and path.stem not in ("base", "axes")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {"Revolute", "Rod"} <= types
+    problems = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in TREES.items()
+        if not path.relative_to(ROOT).as_posix().startswith(KNOW_JOINT_TYPES)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("isinstance", "issubclass")
+        and types & {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+    ]
+    assert not problems, f"ask the joint instead of its type: {problems}"
 
 
 def test_files_and_functions_are_short():

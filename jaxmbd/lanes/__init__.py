@@ -11,14 +11,14 @@ those before it:
 - `targets`: machine code for the host and for GPUs, which XLA calls.
 
 Above them stand `kernel` (a function with its graph and code), `primitive` (its place in JAX),
-`nested` (a call inside another), `batch`, `explain`, `guard` and `flag`.
+`nested` (a call inside another), `batch`, `report`, `guard` and `flag`.
 """
 
 from jaxmbd.lanes import nested
 from jaxmbd.lanes.batch import jit, vmap
-from jaxmbd.lanes.explain import Explanation, explain
 from jaxmbd.lanes.flag import flagged
 from jaxmbd.lanes.guard import guarded
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.report import Explanation, explain
 
 __all__ = ["Explanation", "Unsupported", "explain", "flagged", "guarded", "jit", "nested", "vmap"]
