@@ -28,7 +28,7 @@ def assemble(coupler):
 
 
 def run(coupler, stiffness, q, v):
-    s = mbd.simulate(build(coupler, stiffness), q, v, t1=0.06, dt=0.02)
+    s = mbd.simulate(build(coupler, stiffness), q, v, t1=0.015, dt=0.005)
     return s.q, s.v, s.status, s.drift
 
 
@@ -137,7 +137,7 @@ def test_gradient_of_shared_leaves_through_simulate_ignores_a_bad_sample(batch):
     def loss(shared, couplers, q, v):
         def one(coupler, q, v):
             mech = build(coupler, shared["stiffness"], shared["gravity"])
-            s = mbd.simulate(mech, q, v, t1=0.06, dt=0.02)
+            s = mbd.simulate(mech, q, v, t1=0.015, dt=0.005)
             return jnp.where(s.status == mbd.Status.OK, jnp.sum(s.q[-1] ** 2), 0.0)
 
         return jnp.sum(jax.vmap(one)(couplers, q, v))

@@ -8,7 +8,8 @@ from jaxmbd.analysis.linearize import linearize
 from jaxmbd.analysis.mobility import Mobility, mobility
 from jaxmbd.analysis.modes import Linearization, Modes
 from jaxmbd.analysis.projection import project
-from jaxmbd.analysis.simulate import Solution, simulate
+from jaxmbd.analysis.rollout import Solution
+from jaxmbd.analysis.simulate import simulate
 from jaxmbd.analysis.status import Status
 from jaxmbd.analysis.velocity import assemble_acceleration, assemble_velocity
 

@@ -33,6 +33,7 @@ class Status(IntEnum):
     SINGULAR = 2
     DIVERGED = 3
     NON_FINITE = 4
+    INACCURATE = 5
 
 
 def visible(x: Any) -> bool:
@@ -65,15 +66,20 @@ def closure_error(m: MotionState) -> Array:
     return jnp.max(jnp.abs(row_scale(m) * closure_residual(m)), initial=0.0)
 
 
+def closure_slip(m: MotionState) -> Array:
+    """Largest speed off the constraints [m/s; moment rows times the mechanism's length]."""
+    slip = closure_jacobian(m) @ m.v - closure_velocity(m)
+    return jnp.max(jnp.abs(row_scale(m) * slip), initial=0.0)
+
+
 def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
     """`Status` of a state as the start of a run: finite, on the constraints, and determinate."""
     m = motion_state(mech, q0, v0, t0)
-    scale, length = row_scale(m), mechanism_length(mech)
+    length = mechanism_length(mech)
     tolerance = closing_tolerance(q0.dtype, length)
     opened = closure_error(m)
-    slip = scale * (closure_jacobian(m) @ v0 - closure_velocity(m))
     speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
-    closed = (opened < tolerance) & (jnp.max(jnp.abs(slip), initial=0.0) < speed)
+    closed = (opened < tolerance) & (closure_slip(m) < speed)
     finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
     system = kkt_system(m)
     pivots = factor_kkt(system.singular, system.mass, system.jacobian).determinate

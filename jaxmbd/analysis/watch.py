@@ -1,0 +1,101 @@
+"""What a run watches while it goes: its errors, and whether it stays on the constraints.
+
+A step's estimated error e in the speeds must be small beside the largest speeds v of the run,
+``max |e| ≤ accuracy · max |v|`` over the steps so far, in each of two norms: that of kinetic
+energy, ``√(Σ Mᵢᵢ vᵢ²)`` with the inertias at the start, in which a heavy body counts more than a
+light one, and that of shape, ``√(Σ (vᵢ/uᵢ)²)``, with u one radian, or the mechanism's length for
+travels, in which all count alike. A motion that dies out is so not judged by its last rounding.
+
+Where a motion begins with a fast vibration, its first steps may be inaccurate beside the small
+speeds of the beginning, and negligible beside those that follow: a run is inaccurate from the time
+after which the condition holds no more, to its end. One that explodes never meets it again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxmbd.analysis.status import Status, closing_tolerance, closure_error, closure_slip
+from jaxmbd.dynamics.inertia import joint_space_inertia
+from jaxmbd.kinematics import MotionState
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
+
+
+class Watch(NamedTuple):
+    """What is known of a run so far.
+
+    Attributes:
+        speed, error: squares of the largest speeds and errors of a step (2,), in the two norms.
+        inaccurate: since when the errors are too large [s]; infinite where they are not.
+        diverged: when the run left the constraints or the finite numbers [s]; infinite before.
+    """
+
+    speed: Array
+    error: Array
+    inaccurate: Array
+    diverged: Array
+
+
+def norms(m: MotionState) -> Array:
+    """Weights (2, nv) of squared speeds: inertias [kg m², kg], and ``1/u²`` [1, 1/m²]."""
+    return lax.stop_gradient(
+        jnp.stack([jnp.diagonal(joint_space_inertia(m)), 1.0 / speed_units(m.mech) ** 2])
+    )
+
+
+def first_watch(mech: Mechanism, weights: Array, h: Array) -> Watch:
+    """Before the first step.
+
+    Speeds that move less than 1e-12 of a unit in a step count as nothing: those of a mechanism that
+    rests in balance are rounding.
+    """
+    resolved = tolerances.integration(mech.dtype).atol * speed_units(mech) / h
+    never = jnp.full((), jnp.inf, mech.dtype)
+    return Watch(weights @ lax.stop_gradient(resolved**2), jnp.zeros(2, mech.dtype), never, never)
+
+
+def sizes(weights: Array, v: Array, error: Array) -> tuple[Array, Array]:
+    """Squares of a step's speeds and of its error (2,), in the two norms."""
+    v, error = lax.stop_gradient((v, error))
+    return weights @ (v * v), weights @ (error * error)
+
+
+def after_step(watch: Watch, found: tuple[Array, Array], accuracy: Array, t: Array) -> Watch:
+    """Judge a step that ended at t by its `sizes`."""
+    speed, error = lax.stop_gradient(found)
+    finite = jnp.all(jnp.isfinite(speed) & jnp.isfinite(error))
+    speed, error = jnp.maximum(watch.speed, speed), jnp.maximum(watch.error, error)
+    fine = jnp.all(error <= accuracy**2 * speed)
+    inaccurate = jnp.where(fine, jnp.inf, jnp.minimum(watch.inaccurate, t))
+    return Watch(speed, error, inaccurate, _first(watch.diverged, finite, t))
+
+
+def at_saved_time(watch: Watch, m: MotionState, t: Array) -> tuple[Watch, Array]:
+    """Judge how far a projected state is off the constraints; its closure error [m].
+
+    The limits are a thousand times what counts as assembled, and the same share of the largest
+    speeds.
+    """
+    limit = 1e3 * closing_tolerance(m.q.dtype, mechanism_length(m.mech))
+    drift, slip = lax.stop_gradient((closure_error(m), closure_slip(m)))
+    on = (drift < limit) & (slip <= limit * jnp.sqrt(watch.speed[1]))
+    return watch._replace(diverged=_first(watch.diverged, on, t)), drift
+
+
+def verdict(watch: Watch, start: Array, t0: Array) -> tuple[Array, Array]:
+    """`Status` of a whole run from that of its start, and when it failed [s]."""
+    inaccurate = watch.inaccurate < watch.diverged
+    later = jnp.where(inaccurate, Status.INACCURATE, Status.DIVERGED)
+    when = jnp.minimum(watch.inaccurate, watch.diverged)
+    later = jnp.where(when < jnp.inf, later, Status.OK)
+    ok = start == Status.OK
+    return jnp.where(ok, later, start).astype(jnp.int32), jnp.where(ok, when, t0)
+
+
+def _first(when: Array, fine: Any, t: Array) -> Array:
+    return jnp.where(fine, when, jnp.minimum(when, t))

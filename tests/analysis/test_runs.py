@@ -1,0 +1,143 @@
+"""Runs that fail: what stays of them, when it was, and that an inaccurate one is never OK."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+
+def vibrating(stiffness, damping=0.0):
+    """A mass of 1 kg on a slide and a spring, 0.1 m from where it rests."""
+    return mbd.Mechanism(
+        {"mass": mbd.Body(1.0, (0.1, 0, 0), np.eye(3))},
+        {"slide": mbd.Prismatic("ground", "mass", (0, 0, 0), (1, 0, 0))},
+        {"spring": mbd.TorsionSpring("slide", stiffness, damping=damping, free_angle=-0.1)},
+        gravity=(0, 0, 0),
+    )
+
+
+def test_a_run_that_fails_keeps_what_was_before():
+    """A drive that jumps out of reach: the rows before, and when it was."""
+    mech = mbd.zoo.four_bar()
+    jump = mbd.Drive("A", lambda t, _: 0.1 * t + jnp.where(t > 0.0105, 100.0, 0.0))
+    mech = mech.replace(drives={"motor": jump})
+    q = mbd.assemble(mech).q
+    run = mbd.simulate(mech, q, t1=0.02, dt=1e-3, throw=False)
+    assert run.status in (mbd.Status.DIVERGED, mbd.Status.INACCURATE)
+    assert run.failed_at == run.t[11] and np.isfinite(run.drift)
+    assert np.isfinite(run.q[:11]).all() and np.isfinite(run.v[:11]).all()
+    assert np.isnan(run.q[11:]).all() and np.isnan(run.v[11:]).all()
+    with pytest.raises(ValueError, match=r"at t = 0\.011 s|from t = 0\.011 s"):
+        mbd.simulate(mech, q, t1=0.02, dt=1e-3)
+    good = mbd.simulate(mech, q, t1=0.01, dt=1e-3)
+    assert good.status == 0 and np.isinf(good.failed_at)
+    np.testing.assert_array_equal(good.q, run.q[:11])
+
+
+def test_numbers_that_are_not_finite_diverge_between_saved_times():
+    law = mbd.SpringDamper(
+        "ground",
+        "bob",
+        (1.0, 0, 0),
+        (-1.0, 0, 0),
+        1.0,
+        law=lambda x, rate: jnp.where(x > -0.1, x, jnp.nan),
+    )
+    mech = mbd.zoo.simple_pendulum().replace(forces={"spring": law})
+    run = mbd.simulate(mech, [0.0], t1=1.0, dt=1e-2, save_every=20, throw=False)
+    assert run.status == mbd.Status.DIVERGED and 0.0 < run.failed_at < 1.0
+    np.testing.assert_array_equal(np.isfinite(run.q[:, 0]), run.t < run.failed_at)
+    assert np.isfinite(run.q[0]).all()
+
+
+def test_an_explosion_is_inaccurate():
+    mech = mbd.zoo.flyball_governor()
+    run = mbd.simulate(mech, mbd.assemble(mech).q, t1=3e-3, dt=1e-3, throw=False)
+    assert run.status in (mbd.Status.INACCURATE, mbd.Status.DIVERGED)
+    assert np.isnan(run.q[-1]).all() and np.isfinite(run.q[0]).all()
+
+
+@pytest.mark.parametrize(("method", "most"), [("rk4", 22), ("semi_implicit_euler", 140)])
+def test_how_long_a_step_may_be(method, most):
+    """As documented in `simulate`; RK4 then keeps the energy to 3e-3 over 17 periods."""
+    steps = np.array([0.25, 0.5, 0.95, 1.05, 2.0, 10.0]) * most  # a period
+    stiffness = (2.0 * np.pi / steps) ** 2
+
+    @jax.jit
+    @jax.vmap
+    def runs(k):
+        mech = vibrating(k)
+        run = mbd.simulate(mech, [0.0], [0.0], t1=400.0, dt=1.0, method=method, throw=False)
+        energy = 0.5 * jnp.sum(run.v**2, axis=1) + 0.5 * k * (run.q[:, 0] + 0.1) ** 2
+        return run.status, jnp.max(jnp.abs(energy / energy[0] - 1.0))
+
+    status, change = runs(stiffness)
+    inaccurate = np.asarray(status) == mbd.Status.INACCURATE
+    assert inaccurate.tolist() == [True, True, True, False, False, False]
+    assert np.isnan(change[:3]).all()
+    assert np.all(np.asarray(change)[3:] < (3e-3 if method == "rk4" else 0.1))
+
+
+def test_a_vibration_that_dies_out_is_not_what_counts():
+    """A stiff damped beginning is inaccurate for itself, and nothing beside what follows."""
+    mech = vibrating(100.0, damping=150.0).replace(gravity=(0, 0, 0))
+    short = mbd.simulate(mech, [0.0], [0.0], t1=0.01, dt=5e-3, throw=False)
+    assert short.status == mbd.Status.INACCURATE
+    push = lambda t: {"slide": 2e4 * t}  # noqa: E731
+    run = mbd.simulate(mech, [0.0], [0.0], t1=1.0, dt=5e-3, inputs=push)
+    fine = mbd.simulate(mech, [0.0], [0.0], t1=1.0, dt=5e-4, save_every=10, inputs=push)
+    np.testing.assert_allclose(run.v[20:], fine.v[20:], rtol=1e-3)
+
+
+def test_accuracy_is_an_argument():
+    mech = vibrating(1.0)
+    for accuracy, status in ((1e-3, 5), (np.inf, 0), (1e-9, 5)):
+        run = mbd.simulate(mech, [0.0], t1=20.0, dt=0.5, accuracy=accuracy, throw=False)
+        assert run.status == status
+
+
+def test_rest_in_balance_is_accurate():
+    mech = mbd.zoo.simple_pendulum()
+    rest = mbd.equilibrium(mech, guess=[1.5]).q
+    assert mbd.simulate(mech, rest, t1=1.0, dt=1e-2).status == 0
+
+
+def test_feedback_of_the_state_is_a_spring_and_a_damper():
+    bare = mbd.zoo.double_pendulum()
+    joint = mbd.topology(bare).tree[0]
+    sprung = bare.replace(forces={"pd": mbd.TorsionSpring(joint, 30.0, damping=2.0)})
+
+    def feedback(t, q, v):
+        return {joint: -30.0 * q[0] - 2.0 * v[0]}
+
+    q, v = np.array([0.3, 0.1]), np.array([1.0, -1.0])
+    given = mbd.simulate(bare, q, v, t1=0.2, dt=1e-2, inputs=feedback)
+    wanted = mbd.simulate(sprung, q, v, t1=0.2, dt=1e-2)
+    np.testing.assert_allclose(given.q, wanted.q, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match=r"give one of t, or of \(t, q, v\)"):
+        mbd.simulate(bare, q, v, t1=0.2, dt=1e-2, inputs=lambda t, q: {})
+
+
+def test_the_start_may_be_traced_and_steps_stand_for_the_end():
+    drive = mbd.Drive("hinge", lambda t, _: jnp.sin(3.0 * t))
+    mech = mbd.zoo.simple_pendulum().replace(drives={"motor": drive})
+
+    @jax.jit
+    @jax.vmap
+    def late(t0):
+        q = mbd.assemble(mech, t=t0).q
+        run = mbd.simulate(mech, q, t0=t0, dt=1e-2, steps=10, save_every=5, throw=False)
+        return run.t, run.q, run.status
+
+    t, q, status = late(jnp.array([0.0, 0.4]))
+    assert not status.any() and t.shape == (2, 3)
+    np.testing.assert_allclose(q[..., 0], np.sin(3.0 * t), atol=1e-9)
+    with pytest.raises(ValueError, match="give steps= in place of t1="):
+        jax.jit(lambda t0: mbd.simulate(mech, [0.0], t0=t0, t1=1.0, dt=1e-2).q)(0.0)
+    for wrong in ({}, {"t1": 1.0, "steps": 3}):
+        with pytest.raises(ValueError, match="either t1= or steps="):
+            mbd.simulate(mech, [0.0], dt=1e-2, **wrong)
+    with pytest.raises(ValueError, match="multiple of save_every=2"):
+        mbd.simulate(mech, [0.0], dt=1e-2, steps=3, save_every=2)
