@@ -97,6 +97,7 @@ from jaxmbd.model import (
     Universal,
     in_space,
     register_law,
+    register_type,
     soften,
 )
 from jaxmbd.topology import Topology, neutral, topology
@@ -141,6 +142,7 @@ __all__ = [
     "Table",
     "DamperCurve",
     "register_law",
+    "register_type",
     "in_space",
     "Drive",
     "PointDrive",

@@ -308,3 +308,80 @@ def test_tolerances_are_derived_in_one_place():
 )
 def test_the_check_itself(file, source, allowed):
     assert (not forbidden_imports(source, module_of(ROOT / file))) == allowed
+
+
+# Who may name joint types otherwise than to make a joint: the files that define them, and the
+# formulations that stand beside the engine as oracles of it. The zoo chooses what it builds.
+OWN_TYPES = ("model/joints", "formulations", "zoo")
+
+
+def joint_types():
+    """Names of all joint types, those in the plane and unlisted ones too."""
+    import jaxmbd.formulations  # noqa: F401, whose joint types count too
+    from jaxmbd.model.joints import Joint
+
+    found, rest = set(), [Joint]
+    while rest:
+        subclasses = [c for c in rest.pop().__subclasses__() if c.__module__.startswith("jaxmbd.")]
+        found |= {c.__name__ for c in subclasses}
+        rest += subclasses
+    return found
+
+
+def matched_types(source: str, names: set[str]) -> list[str]:
+    """Where a joint type is used for anything but to make a joint, or is compared by its name.
+
+    A class that is called, imported, exported or an annotation asks nothing; one in `isinstance`,
+    in a comparison, a pattern, a table or a base class does.
+    """
+    tree = ast.parse(source)
+    free = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            free.add(id(node.func))
+        for field in ("annotation", "returns"):
+            if getattr(node, field, None) is not None:
+                free |= {id(x) for x in ast.walk(getattr(node, field))}
+    found = [
+        f"line {node.lineno}: {node.id}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in names and id(node) not in free
+    ]
+    for node in ast.walk(tree):
+        parts = [node, *node.comparators] if isinstance(node, ast.Compare) else []
+        for part in parts:
+            texts = {x.value for x in ast.walk(part) if isinstance(x, ast.Constant)} & names
+            found += [f"line {node.lineno}: {text!r}" for text in sorted(texts)]
+    return sorted(set(found))
+
+
+def test_nobody_asks_which_type_a_joint_is():
+    """A new joint type is one new file: what others need to know of it, `Joint` answers."""
+    names = joint_types()
+    assert {"Revolute", "AxisJoint", "RevoluteInPlane", "EulerParameterBall"} <= names
+    problems = [
+        f"{path.relative_to(ROOT.parent)}, {problem}"
+        for path in FILES
+        if not path.relative_to(ROOT).as_posix().startswith(OWN_TYPES)
+        for problem in matched_types(path.read_text(encoding="utf-8"), names)
+    ]
+    assert not problems, "\n".join(["give `Joint` an attribute or a method instead:", *problems])
+
+
+@pytest.mark.parametrize(
+    ("source", "allowed"),
+    [
+        ("isinstance(j, Rod)", False),
+        ("isinstance(j, (Rod, Free))", False),
+        ("type(j) is Rod", False),
+        ("type(j).__name__ in ('Rod', 'Free')", False),
+        ("TABLE = {Rod: 1}", False),
+        ("match j:\n    case Rod():\n        pass", False),
+        ("j = Rod(a, b)", True),
+        ("BUILD = {'rod': lambda a: Rod(a)}", True),
+        ("def f(j: Rod | None) -> Rod: ...", True),
+        ("from x import Rod\n__all__ = ['Rod']", True),
+    ],
+)
+def test_the_check_of_types_itself(source, allowed):
+    assert (not matched_types(source, {"Rod", "Free"})) == allowed

@@ -67,7 +67,8 @@ def screw_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 f
         TypeError: for a joint type that has none here.
     """
     if type(joint) not in FORCE_ROWS:
-        raise TypeError(f"no screw matrix for a {type(joint).__name__} joint")
+        known = [kind.__name__ for kind in FORCE_ROWS]
+        raise TypeError(f"no screw matrix for a {type(joint).__name__} joint; there are {known}")
     u, e1, e2, zero, x, y, z = _directions(joint, s, a, b)
     turns, shifts = [(w, zero) for w in (x, y, z)], [(zero, w) for w in (x, y, z)]
     match joint:

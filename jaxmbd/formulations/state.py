@@ -222,7 +222,7 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
     They are dual to the joint's motions: their power on those is the speeds themselves.
     """
     if type(joint) not in FORCE_ROWS:
-        return _own_directions(joint, a)
+        return _own_directions(joint, s, a, b)
     on_a = a.rotation @ s.triad_a
     u, e1, e2 = on_a.T
     none = jnp.zeros_like(u)
@@ -249,9 +249,11 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
     return jnp.stack([jnp.concatenate(c) for c in columns], axis=1)
 
 
-def _own_directions(joint: Joint, a: Pose) -> Float[Array, "6 nv"]:
-    """Those of a joint type with a constant subspace of its own, the columns orthonormal."""
+def _own_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 nv"]:
+    """Those of a joint type that is not among these: ``E (EᵀE)⁻¹`` of its own effort columns."""
     if not joint.can_be_in_tree:
         raise TypeError(f"no efforts for a {type(joint).__name__} joint")
-    q = jnp.asarray(joint.neutral(), a.rotation.dtype)
-    return jnp.concatenate([a.rotation @ columns for columns in joint.subspace(q)])
+    if joint.nv == 0:
+        return jnp.zeros((6, 0), a.rotation.dtype)
+    moments, forces = joint.effort_columns(_coordinates(joint, s, a, b))
+    return jnp.linalg.pinv(jnp.concatenate([a.rotation @ moments, a.rotation @ forces])).T

@@ -14,6 +14,7 @@ from jaxmbd.model.forces import FunctionLaw, law_name
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
+from jaxmbd.model.register import is_registered
 
 FORMAT = "jaxmbd-mechanism-1"
 PRECISIONS = ("float64", "float32")
@@ -84,7 +85,16 @@ def _body(name: str, body: Any, found: list[str]) -> dict[str, Any]:
 
 
 def _element(what: str, name: str, element: Any, found: list[str]) -> dict[str, Any]:
-    return {"name": name, "type": type(element).__name__, **_fields(what, element, found)}
+    return {"name": name, **_typed(what, element, found)}
+
+
+def _typed(what: str, element: Any, found: list[str]) -> dict[str, Any]:
+    kind = type(element).__name__
+    if not is_registered(element):
+        found.append(
+            f"{what} is a {kind}, which files do not know; put @jaxmbd.register_type over the class"
+        )
+    return {"type": kind, **_fields(what, element, found)}
 
 
 def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
@@ -127,7 +137,7 @@ def _plain(value: Any, what: str, found: list[str]) -> Any:
     if isinstance(value, ComRef):
         return {"com_of": value.body}
     if isinstance(value, Joint):
-        return {"type": type(value).__name__, **_fields(what, value, found)}
+        return _typed(what, value, found)
     if isinstance(value, eqx.Module):
         return _law(value, what, found)
     if isinstance(value, dict):

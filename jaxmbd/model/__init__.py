@@ -43,6 +43,7 @@ from jaxmbd.model.joints import (
     Universal,
 )
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.register import register_type
 from jaxmbd.model.soften import soften
 
 __all__ = [
@@ -88,5 +89,6 @@ __all__ = [
     "Universal",
     "in_space",
     "register_law",
+    "register_type",
     "soften",
 ]

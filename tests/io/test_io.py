@@ -66,7 +66,7 @@ def joint_of(cls, a, b):
     for name in inspect.signature(cls.__init__).parameters:
         if name in ("at", "at_a", "at_b"):
             given[name] = "hub" if name == "at" else numbers(3)
-        elif name in ("pitch", "length", "angle", "radius"):
+        elif name in cls.numbers:
             given[name] = abs(numbers())
         elif name in ("curve", "params", "interval", "samples"):
             given[name] = {
