@@ -14,10 +14,10 @@ from jax import Array
 from jaxmbd.analysis.integrators import Acceleration, normalise
 from jaxmbd.kinematics import coordinate_rates
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.tolerances import StepTolerances, newton
 
 
-def with_newton(solver: Any, dtype: Any) -> Any:
+def with_newton(solver: Any, steps: StepTolerances) -> Any:
     """An implicit solver with Newton's method in place of diffrax's default root finder.
 
     That one keeps its Jacobian and converges linearly, at a rate in proportion to the step, so at
@@ -29,9 +29,9 @@ def with_newton(solver: Any, dtype: Any) -> Any:
     given = isinstance(getattr(finder, "rtol", 0.0), (float, jax.Array))
     if not isinstance(finder, diffrax.VeryChord) or given:
         return solver
-    passes = tolerances.newton(tolerances.integration(dtype))
-    newton = optimistix.Newton(rtol=passes.rtol, atol=passes.atol)
-    return eqx.tree_at(lambda s: s.root_finder, solver, newton)
+    passes = newton(steps)
+    finder = optimistix.Newton(rtol=passes.rtol, atol=passes.atol)
+    return eqx.tree_at(lambda s: s.root_finder, solver, finder)
 
 
 def adaptive_interval(
@@ -42,21 +42,21 @@ def adaptive_interval(
     q: Array,
     v: Array,
     h: float,
+    steps: StepTolerances,
 ) -> tuple[Array, Array]:
-    """State at t + h by `solver` with its own steps; tolerances follow the number type.
+    """State at t + h by `solver` with its own steps, each within the tolerances `steps`.
 
-    In double precision rtol is 1e-10 and atol 1e-12. A step that fails gives NaN. An implicit
-    solver whose root finder was left at diffrax's own solves its stages by Newton's method.
+    A step that fails gives NaN. An implicit solver whose root finder was left at diffrax's own
+    solves its stages by Newton's method.
     """
 
     def rates(s: Any, y: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
         return coordinate_rates(mech, y[0], y[1]), acceleration(s, y[0], y[1])
 
-    steps = tolerances.integration(q.dtype)
     controller = diffrax.PIDController(rtol=steps.rtol, atol=steps.atol)
     result = diffrax.diffeqsolve(
         diffrax.ODETerm(rates),
-        with_newton(solver, q.dtype),
+        with_newton(solver, steps),
         t,
         t + h,
         None,

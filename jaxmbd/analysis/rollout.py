@@ -30,6 +30,7 @@ from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.lanes import guarded
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.tolerances import StepTolerances
 from jaxmbd.topology import topology
 
 Outputs = Callable[[Array, Array, Array], Any]
@@ -74,12 +75,20 @@ class Options(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Start and step [s], α of Baumgarte's method [1/s], and the largest share of error."""
+    """What a run computes with.
+
+    Attributes:
+        t0, dt: start and step [s].
+        baumgarte_rate: α of Baumgarte's method [1/s].
+        accuracy: the largest share of error.
+        tolerances: of an adaptive solver.
+    """
 
     t0: Any
     dt: Any
     baumgarte_rate: Any
     accuracy: Any
+    tolerances: StepTolerances
 
 
 def rollout(
@@ -176,7 +185,9 @@ def _step(
     if isinstance(o.method, str):
         step = INTEGRATORS[o.method].step(mech, acceleration, t, q, v, numbers.dt, memory)
     else:
-        q, v = adaptive_interval(mech, o.method, acceleration, t, q, v, numbers.dt)
+        q, v = adaptive_interval(
+            mech, o.method, acceleration, t, q, v, numbers.dt, numbers.tolerances
+        )
         step = Step(q, v, jnp.zeros_like(v), memory)
     q, v = step.q, step.v
     if o.constraints == "project" and topology(mech).nc:

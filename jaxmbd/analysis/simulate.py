@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -22,6 +23,7 @@ from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.topology import topology
 
 
@@ -42,6 +44,8 @@ def simulate(
     constraints: str = "project",
     baumgarte_rate: float | None = None,
     accuracy: float = 1e-3,
+    rtol: float | None = None,
+    atol: float | None = None,
     throw: bool = True,
     backend: str = "auto",
 ) -> Solution:
@@ -59,9 +63,8 @@ def simulate(
         t0: start time [s].
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.
-        method: "rk4", "semi_implicit_euler", or a diffrax solver (`diffrax.Dopri8()`, an implicit
-            one for stiff systems): then steps are adaptive (rtol 1e-10, atol 1e-12) between
-            times that are `dt` apart.
+        method: "rk4", "semi_implicit_euler", or a diffrax solver (an implicit one for stiff
+            systems), whose steps between times `dt` apart are adaptive.
         save_every: keep every n-th step (the first state is always kept).
         inputs: efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) giving that.
         outputs: a function of (t, q, v) whose value is kept at each saved time.
@@ -72,6 +75,8 @@ def simulate(
         accuracy: largest share of the speeds that a step may miss (`jaxmbd.analysis.watch`); past
             it the run is INACCURATE: an undamped vibration with fewer than 22 steps a period by
             "rk4", 140 by "semi_implicit_euler". A diffrax solver controls its errors itself.
+        rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).
+        atol: its absolute error; by default 1e-12 (5e-6 in float32).
         throw: raise on the host where the run fails.
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`); adaptive solvers are XLA's.
 
@@ -89,15 +94,12 @@ def simulate(
     check_backend(backend)
     options = Options(method, constraints, *_count(t0, t1, dt, steps, save_every), outputs_only)
     _check_choices(options)
-    if t1 is not None:
-        dt = (float(t1) - float(t0)) / (options.saves * save_every)
+    dt = dt if t1 is None else (float(t1) - float(t0)) / (options.saves * save_every)
     rate = 0.1 / dt if baumgarte_rate is None else baumgarte_rate
-    numbers = Numbers(*(jnp.asarray(x, mech.dtype) for x in (t0, dt, rate, accuracy)))
-    top = topology(mech)
-    q0 = jnp.asarray(q0, mech.dtype)
-    check_shape("q0", q0, top.nq)
-    v0 = assemble_velocity(mech, q0, t=t0) if v0 is None else jnp.asarray(v0, mech.dtype)
-    check_shape("v0", v0, top.nv)
+    within = tolerances.integration(mech.dtype, rtol, atol)
+    numbers = Numbers(t0, dt, rate, accuracy, within)
+    numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
+    q0, v0 = _start(mech, q0, v0, t0)
     inputs = parse_inputs(mech, inputs)
     if not isinstance(method, str):
         backend = "xla"
@@ -105,6 +107,15 @@ def simulate(
     if throw and visible(solution.status) and int(solution.status) != Status.OK:
         _raise(mech, q0, v0, solution)
     return solution
+
+
+def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> tuple[Array, Array]:
+    """The first state; without speeds, at rest but for what drives move."""
+    top, q0 = topology(mech), jnp.asarray(q0, mech.dtype)
+    check_shape("q0", q0, top.nq)
+    v0 = assemble_velocity(mech, q0, t=t0) if v0 is None else jnp.asarray(v0, mech.dtype)
+    check_shape("v0", v0, top.nv)
+    return q0, v0
 
 
 def _count(t0: Any, t1: Any, dt: Any, steps: Any, every: Any) -> tuple[int, int]:

@@ -73,13 +73,16 @@ def rank(dtype: Any) -> float:
 class StepTolerances(NamedTuple):
     """Tolerances of an adaptive integrator and of the Newton passes of an implicit one."""
 
-    rtol: float
-    atol: float
+    rtol: Any
+    atol: Any
 
 
-def integration(dtype: Any) -> StepTolerances:
-    """1e-10 relative and 1e-12 absolute: error of one adaptive step."""
-    return StepTolerances(rounding(dtype) ** 0.64, rounding(dtype) ** 0.77)
+def integration(dtype: Any, rtol: Any = None, atol: Any = None) -> StepTolerances:
+    """1e-10 relative and 1e-12 absolute, or what is asked for: error of one adaptive step."""
+    return StepTolerances(
+        rounding(dtype) ** 0.64 if rtol is None else rtol,
+        rounding(dtype) ** 0.77 if atol is None else atol,
+    )
 
 
 def newton(steps: StepTolerances) -> StepTolerances:

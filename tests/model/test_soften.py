@@ -11,6 +11,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.analysis.adaptive import with_newton
+from jaxmbd.numerics import tolerances
 from jaxmbd.spatial.rotations import quaternion_product
 
 ORIGIN = (0.0, 0.0, 0.0)
@@ -189,11 +190,14 @@ def test_implicit_solver_on_a_stiff_joint():
     assert 0.1 * sag < np.abs(angle - rigid.q[:, 0]).max() < 20.0 * sag
 
 
+STEPS = tolerances.integration(np.float64)
+
+
 def test_root_finder_of_the_users_own_stays():
     own = diffrax.Kvaerno5(root_finder=diffrax.VeryChord(rtol=1e-5, atol=1e-5))
-    assert with_newton(own, np.float64) == own
-    assert with_newton(diffrax.Dopri8(), np.float64) == diffrax.Dopri8()
-    default = with_newton(diffrax.Kvaerno5(), np.float64)
+    assert with_newton(own, STEPS) == own
+    assert with_newton(diffrax.Dopri8(), STEPS) == diffrax.Dopri8()
+    default = with_newton(diffrax.Kvaerno5(), STEPS)
     assert isinstance(default.root_finder, optimistix.Newton)
 
 
