@@ -27,6 +27,7 @@ from jaxmbd.analysis.drivers import (
     led_by_drivers,
     parse_drivers,
 )
+from jaxmbd.analysis.inputs import parse_inputs
 from jaxmbd.analysis.instant import Instant, instant, spin_lines, spin_rows
 from jaxmbd.analysis.known import held_name
 from jaxmbd.analysis.status import Status, visible
@@ -98,7 +99,8 @@ def simulate_driven(
             ``fn(t, params)``, twice differentiable, or a constant [rad, m; a quaternion for balls].
         t: times (n,) [s]; between two of them the motion is walked in steps of at most 5°.
         q0: coordinates (nq,) from which to walk to the first time; by default as drawn.
-        inputs: efforts on joints that act besides, ``{joint: value}`` or a function of t.
+        inputs: efforts on joints that act besides, ``{joint: value}``, or a function of t, or of
+            (t, q, v), that gives that.
         actuated: joints, or ``(joint, i)``, whose efforts carry the motion instead of the driven
             coordinates'; of least norm where they are more than needed.
         throw: raise on the host where a time fails.
@@ -122,8 +124,7 @@ def simulate_driven(
         raise ValueError(f"t has shape {t.shape}; give at least one time, as (n,)")
     q0 = jnp.asarray(neutral(mech) if q0 is None else q0, mech.dtype)
     check_shape("q0", q0, top.nq)
-    if inputs is not None and not callable(inputs):
-        inputs = {k: jnp.asarray(x, mech.dtype) for k, x in inputs.items()}
+    inputs = parse_inputs(mech, inputs)
     drivers = parse_drivers(mech, known)
     chosen = None if actuated is None else tuple(actuated)
     if chosen is not None:
@@ -167,9 +168,11 @@ def _motion(
         failed = jnp.asarray(jnp.where(failed == Status.OK, status, failed))
         ok = failed == Status.OK
         held = held_at(mech, drivers, t)
-        efforts: Any = inputs(t) if callable(inputs) else inputs
-        solve, now = partial(instant, held.rate_keys, actuated), jnp.where(ok, q, drawn)
-        x: Instant = guarded(solve, mech, t, now, held.rates, held.accelerations, efforts)
+        solve, hoisted = partial(instant, held.rate_keys, actuated), [inputs]
+        state = mech, t, jnp.where(ok, q, drawn), held.rates, held.accelerations
+        if callable(inputs):
+            solve, hoisted = jax.closure_convert(partial(solve, inputs=inputs), *state)
+        x: Instant = guarded(solve, *state, *hoisted)
         moves = ok & (x.open_freedoms == 0.0) & jnp.all(x.unmet == 0.0)
         finite = jnp.all(jnp.isfinite(x.tau)) & jnp.all(jnp.isfinite(x.vdot))
         status = jnp.where(finite, Status.OK, Status.NON_FINITE)

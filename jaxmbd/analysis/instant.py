@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.analysis.inputs import AnyInputs, efforts_at
 from jaxmbd.analysis.known import Key, PointCoordinate
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
-from jaxmbd.dynamics.bias import Inputs
 from jaxmbd.dynamics.friction import rubbing_joints
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.dynamics.inverse import actuated_columns, required_forces, share_efforts
@@ -62,7 +62,7 @@ def instant(
     q: Array,
     rates: list[Array],
     accelerations: list[Array],
-    inputs: Inputs | None,
+    inputs: AnyInputs,
 ) -> Instant:
     """Speeds, accelerations, efforts and multipliers at coordinates that close the loops.
 
@@ -88,13 +88,14 @@ def instant(
 
     v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))
     m = motion_state(mech, q, v, t)
+    efforts = efforts_at(inputs, t, q, v)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
     asked = [x - y for x, y in zip(accelerations, held_products(m, acc, keys), strict=True)]
     spins = [-line.direction @ acc.angular[line.body] for line in lines]
     vdot, met_too = meet(closure_gamma(m, acc), asked, spins)
     if lines:
         acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
-        required, _ = required_forces(m, acc, inputs)
+        required, _ = required_forces(m, acc, efforts)
         for k, inertia in enumerate(_spin_inertias(m, lines)):
             # Its spin alone at unit speed: the moment that this one needs, its inertia must give.
             unit_spin = jnp.eye(every.rows.shape[0], dtype=q.dtype)[rows.shape[0] + k]
@@ -103,12 +104,12 @@ def instant(
             moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
             vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
-    required, size = required_forces(m, acc, inputs)
+    required, size = required_forces(m, acc, efforts)
     if actuated is None:
         columns = (rows[top.nc :] / scale[top.nc :, None]).T
     else:
         columns = actuated_columns(top, actuated)
-    shared = share_efforts(m, columns, required, size, vdot, inputs)
+    shared = share_efforts(m, columns, required, size, vdot, efforts)
     flags = top.nv - every.rank, ~(met & met_too), shared.missing
     flags = (flag.astype(q.dtype) for flag in flags)
     return Instant(v, vdot, shared.effort, shared.tau, shared.lam, *flags)

@@ -21,6 +21,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
+from jaxmbd.analysis.inputs import efforts_at, parse_inputs
 from jaxmbd.analysis.mobility import mobility
 from jaxmbd.analysis.modes import Linearization
 from jaxmbd.analysis.velocity import assemble_velocity, least_change
@@ -68,7 +69,8 @@ def linearize(
         v: speeds (nv,), on the constraints; by default at rest.
         t: time [s].
         inputs: efforts that act, ``{joint: value}``: u are small changes of them. A sequence of
-            names stands for efforts that are zero.
+            names stands for efforts that are zero. A function of t, or of (t, q, v), gives what
+            acts, and u is added to it: A then has the feedback in it.
         outputs: a function of (t, q, v, v̇) whose value, flattened, is w; by default w has no
             components.
         independent: names of independent speeds as in ``topology(mech).speed_names``
@@ -97,12 +99,13 @@ def linearize(
     check_shape("q", q, top.nq)
     v = assemble_velocity(mech, q, t=t) if v is None else jnp.asarray(v, mech.dtype)
     check_shape("v", v, top.nv)
-    efforts = _efforts(mech, inputs)
+    inputs = parse_inputs(mech, inputs) if callable(inputs) else _efforts(mech, inputs)
     chosen = _independent(mech, q, independent)
     names = tuple(top.speed_names[i] for i in chosen)
-    a, b, c, d, motions, fits = _jitted(backend, chosen, outputs, mech, q, v, t, efforts)
+    a, b, c, d, motions, fits = _jitted(backend, chosen, outputs, mech, q, v, t, inputs)
     _check(mech, q, fits & jnp.all(jnp.isfinite(a)), names)
-    return Linearization(a, b, c, d, motions, names, _input_names(mech, efforts))
+    efforts = _efforts(mech, efforts_at(inputs, t, q, v))
+    return Linearization(a, b, c, d, motions, names, _input_names(efforts))
 
 
 def _efforts(mech: Mechanism, inputs: Any) -> dict[str, Array]:
@@ -122,7 +125,7 @@ def _efforts(mech: Mechanism, inputs: Any) -> dict[str, Array]:
     return out
 
 
-def _input_names(mech: Mechanism, efforts: dict[str, Array]) -> tuple[str, ...]:
+def _input_names(efforts: dict[str, Array]) -> tuple[str, ...]:
     return tuple(
         name if e.shape[0] == 1 else f"{name}[{i}]"
         for name, e in sorted(efforts.items())  # as a dictionary is flattened
@@ -214,11 +217,10 @@ def _matrices(
     q: Array,
     v: Array,
     t: Array,
-    efforts: dict[str, Array],
+    inputs: Any,
 ) -> tuple[Array, ...]:
     nd, pick = len(chosen), np.array(chosen, int)
     motions, fits = _motions(mech, q, chosen)
-    flat, restore = ravel_pytree(efforts)
 
     def field(x: Array, u: Array) -> tuple[Array, Array]:
         """(ẏ, ż) and the outputs at the state x with changes u of the efforts."""
@@ -230,15 +232,18 @@ def _matrices(
             slip = jnp.concatenate([slip, jnp.zeros(nd, q.dtype)])
             speeds = speeds - least_change(mech, _rows(m, pick), slip)
         m = motion_state(mech, at, speeds, t)
-        force, rhs = applied_forces(m, restore(flat + u))
-        vdot = solve_motion(m, force, rhs, restore(flat + u))[0]
+        flat, restore = ravel_pytree(_efforts(mech, efforts_at(inputs, t, at, speeds)))
+        acting = restore(flat + u)
+        force, rhs = applied_forces(m, acting)
+        vdot = solve_motion(m, force, rhs, acting)[0]
         rate = coordinate_rates(mech, at, speeds)
         _, change = jax.jvp(lambda x: coordinate_change(mech, q, x), (at,), (rate,))
         seen = () if outputs is None else outputs(t, at, speeds, vdot)
         seen = jnp.concatenate([jnp.zeros(0, q.dtype), ravel_pytree(seen)[0].astype(q.dtype)])
         return jnp.concatenate([change[pick], vdot[pick]]), seen
 
-    zero, none = jnp.zeros(2 * nd, q.dtype), jnp.zeros(flat.shape, q.dtype)
+    zero = jnp.zeros(2 * nd, q.dtype)
+    none = jnp.zeros_like(ravel_pytree(_efforts(mech, efforts_at(inputs, t, q, v)))[0], q.dtype)
     (a, b), (c, d) = jax.jacfwd(field, argnums=(0, 1))(zero, none)
     return *(jnp.where(fits, x, jnp.nan) for x in (a, b, c, d, motions)), fits
 

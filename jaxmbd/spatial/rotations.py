@@ -89,10 +89,14 @@ def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Arra
 
 
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
-    """``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)`` for unit Euler parameters (Hanzaki 2009, (3))."""
+    """``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)`` for unit Euler parameters (Hanzaki 2009, (3)).
+
+    Those of another length stand for their direction: 2 is taken as ``2/(e0² + e·e)``.
+    """
     e0, e = p[0], p[1:]
     eye = jnp.eye(3, dtype=p.dtype)
-    return (2.0 * e0 * e0 - 1.0) * eye + 2.0 * (jnp.outer(e, e) + e0 * skew(e))
+    two = 2.0 / (e0 * e0 + jnp.sum(e * e))
+    return (two * e0 * e0 - 1.0) * eye + two * (jnp.outer(e, e) + e0 * skew(e))
 
 
 def quaternion_rate(p: Float[Array, "4"], omega: Float[Array, "3"]) -> Float[Array, "4"]:

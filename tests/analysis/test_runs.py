@@ -105,6 +105,7 @@ def test_rest_in_balance_is_accurate():
 
 
 def test_feedback_of_the_state_is_a_spring_and_a_damper():
+    """In runs, and in linear equations: A has it, B does not."""
     bare = mbd.zoo.double_pendulum()
     joint = mbd.topology(bare).tree[0]
     sprung = bare.replace(forces={"pd": mbd.TorsionSpring(joint, 30.0, damping=2.0)})
@@ -118,6 +119,30 @@ def test_feedback_of_the_state_is_a_spring_and_a_damper():
     np.testing.assert_allclose(given.q, wanted.q, rtol=1e-12, atol=1e-14)
     with pytest.raises(ValueError, match=r"give one of t, or of \(t, q, v\)"):
         mbd.simulate(bare, q, v, t1=0.2, dt=1e-2, inputs=lambda t, q: {})
+
+    given = mbd.linearize(bare, q, v, inputs=feedback)
+    wanted = mbd.linearize(sprung, q, v, inputs=[joint])
+    np.testing.assert_allclose(given.A, wanted.A, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(given.B, wanted.B, rtol=1e-11)
+    assert given.inputs == wanted.inputs
+
+
+def test_feedback_in_a_driven_motion():
+    bare, times = mbd.zoo.rssr(), np.linspace(0.0, 0.2, 3)
+    sprung = bare.replace(forces={"pd": mbd.TorsionSpring("crank", 30.0, damping=2.0)})
+    known = {"crank": lambda t: jnp.sin(t)}
+    wanted = mbd.simulate_driven(sprung, known, t=times)
+
+    @jax.jit
+    def driven(stiffness):
+        def feedback(t, q, v):
+            return {"crank": -stiffness * q[0] - 2.0 * v[0]}
+
+        return mbd.simulate_driven(bare, known, t=times, inputs=feedback, throw=False).effort
+
+    np.testing.assert_allclose(driven(30.0), wanted.effort, rtol=1e-11, atol=1e-12)
+    slope = jax.jvp(driven, (30.0,), (1.0,))[1]
+    np.testing.assert_allclose(slope[:, 0], wanted.q[:, 0], rtol=1e-11, atol=1e-12)
 
 
 def test_the_start_may_be_traced_and_steps_stand_for_the_end():
@@ -141,3 +166,27 @@ def test_the_start_may_be_traced_and_steps_stand_for_the_end():
             mbd.simulate(mech, [0.0], dt=1e-2, **wrong)
     with pytest.raises(ValueError, match="multiple of save_every=2"):
         mbd.simulate(mech, [0.0], dt=1e-2, steps=3, save_every=2)
+
+
+def test_a_quaternion_of_another_length_stands_for_its_direction():
+    mech = mbd.zoo.rssr(gravity=9.81)
+    q = mbd.assemble(mech).q
+    place = mbd.topology(mech).layout["A"].q
+    v = mbd.assemble_velocity(mech, q, {"crank": 1.0})
+
+    @jax.jit
+    def answers(q):
+        run = mbd.simulate(mech, q, v, t1=5e-3, dt=1e-3, throw=False)
+        poses = mbd.poses(mech, q)
+        return mbd.forward_dynamics(mech, q, v), poses, run.q, run.status
+
+    wanted = answers(q)
+    for found in map(answers, (q.at[place].multiply(1.7), q.at[place].multiply(-0.3))):
+        assert found[3] == 0
+        np.testing.assert_allclose(np.abs(found[2]), np.abs(wanted[2]), rtol=1e-11, atol=1e-13)
+        jax.tree_util.tree_map(
+            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12),
+            found[:2],
+            wanted[:2],
+        )
+    assert answers(q.at[place].set(0.0))[3] != 0
