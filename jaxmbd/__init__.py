@@ -39,6 +39,7 @@ from jaxmbd.dynamics import (
     mass_matrix,
     potential_energy,
 )
+from jaxmbd.graph import Topology, neutral, topology
 from jaxmbd.io import load, save
 from jaxmbd.kinematics import (
     Pose,
@@ -100,7 +101,6 @@ from jaxmbd.model import (
     register_type,
     soften,
 )
-from jaxmbd.topology import Topology, neutral, topology
 
 __version__ = "0.1.0"
 

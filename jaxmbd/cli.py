@@ -99,8 +99,8 @@ def _demo(options: argparse.Namespace) -> int:
 def _info(options: argparse.Namespace) -> int:
     _set_up_jax()
     from jaxmbd.analysis import mobility
+    from jaxmbd.graph import topology
     from jaxmbd.io import load
-    from jaxmbd.topology import topology
 
     mech = load(options.file)
     print(mech, topology(mech), mobility(mech), sep="\n\n")

@@ -260,7 +260,7 @@ def test_host_calls_are_not_traced_again_when_only_numbers_change():
         bar = mbd.zoo.four_bar(coupler=0.8 + 0.01 * k)
         mbd.assemble(bar, {"A": -0.8 + 0.01 * k}, guess=GUESS)
 
-    from jaxmbd.analysis.assemble import _jitted
+    from jaxmbd.analysis.assembly import _jitted
 
     once(0)
     seen, size = len(calls), _jitted._cache_size()

@@ -14,7 +14,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # nothing of mechanics. jaxmbd itself, which re-exports from all of them, and jaxmbd/__main__.py
 # share the last place with cli.
 LAYERS = (
-    "lanes numerics spatial model topology kinematics dynamics formulations analysis zoo "
+    "lanes numerics spatial model graph kinematics dynamics formulations analysis zoo "
     "design campaign ml io viz cli"
 ).split()
 LAST = ("", "__main__")
@@ -23,19 +23,11 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, le
 # The rooms of lanes, in order; what stands beside them comes last.
 ROOMS = "ir elementary trace reverse codegen targets".split()
 
-# A file whose one function of the same name hides it from its package: to be mended.
+# Files that their one function hides from the package: in the zoo, one for each mechanism.
 HIDDEN = {
-    "": "topology",
-    "analysis": "assemble equilibrium linearize mobility simulate",
-    "dynamics": "bias denoc edge_forces",
-    "model": "in_space soften",
     "zoo": "agile_wrist delta_robot double_parallel_crank five_bar five_point "
     "macpherson_steering quick_return rsrrp rssr spatial_slider_crank stewart_gough",
 }
-# Files that import another's underscore names: to be mended.
-PRIVATE = {"analysis/driven.py", "analysis/equilibrium.py"}
-# The only places that ask for the type of a joint; all others ask the joint.
-KNOW_JOINT_TYPES = ("model/joints/", "formulations/")
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 80
@@ -208,7 +200,7 @@ def test_no_file_imports_what_another_keeps_to_itself():
         for path, tree in TREES.items()
         if (names := private_imports(tree, module_of(path)))
     }
-    assert found.keys() == PRIVATE, f"a name without underscore, or take it off the list: {found}"
+    assert not found, f"give them names without underscore: {found}"
 
 
 def test_no_name_hides_a_module():
@@ -230,56 +222,6 @@ def test_no_name_hides_a_module():
     assert hidden == known, "rename the file, or take it off the list"
 
 
-def test_only_joints_know_their_types():
-    """A new joint type is one new file: everything else asks the joint."""
-    folder = ROOT / "model" / "joints"
-    types = {
-        node.name
-        for path, tree in TREES.items()
-        if path.parent == folder and path.stem not in ("base", "axes")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
-    assert {"Revolute", "Rod"} <= types
-    problems = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in TREES.items()
-        if not path.relative_to(ROOT).as_posix().startswith(KNOW_JOINT_TYPES)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("isinstance", "issubclass")
-        and types & {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
-    ]
-    assert not problems, f"ask the joint instead of its type: {problems}"
-
-
-def test_files_and_functions_are_short():
-    problems = []
-    for path in FILES:
-        source = path.read_text(encoding="utf-8")
-        name = path.relative_to(ROOT.parent)
-        if (lines := len(source.splitlines())) > MAX_FILE_LINES:
-            problems.append(f"{name}: {lines} lines, at most {MAX_FILE_LINES}")
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = node.end_lineno - node.lineno + 1
-                if lines > MAX_FUNCTION_LINES:
-                    problems.append(
-                        f"{name}:{node.lineno}: {node.name} has {lines} lines, "
-                        f"at most {MAX_FUNCTION_LINES}"
-                    )
-    assert not problems, "\n".join(["too long:", *problems])
-
-
-def test_tolerances_are_derived_in_one_place():
-    """Nothing else asks for the rounding of a number type; lanes is a compiler of its own."""
-    home = ROOT / "numerics" / "tolerances.py"
-    others = [p for p in FILES if p != home and layer_of(module_of(p)) != "lanes"]
-    found = [p.relative_to(ROOT) for p in others if "finfo" in p.read_text(encoding="utf-8")]
-    assert not found, f"{found}: name the tolerance in {home.relative_to(ROOT)}"
-
-
 @pytest.mark.parametrize(
     ("file", "source", "allowed"),
     [
@@ -291,11 +233,11 @@ def test_tolerances_are_derived_in_one_place():
         ("model/body.py", "from jaxmbd import Mechanism", False),
         ("model/body.py", "from . import mechanism", True),
         ("model/body.py", "from .. import spatial", True),
-        ("model/body.py", "from ..topology import graph", False),
+        ("model/body.py", "from ..graph import layout", False),
         ("model/__init__.py", "from .body import Body", True),
-        ("model/__init__.py", "from ..topology import graph", False),
+        ("model/__init__.py", "from ..graph import layout", False),
         ("model/joints/rod.py", "from ..body import Body", True),
-        ("model/joints/rod.py", "from ...topology import graph", False),
+        ("model/joints/rod.py", "from ...graph import layout", False),
         ("lanes/ir.py", "def f():\n    from jaxmbd.spatial import rotations", False),
         ("spatial/inertia.py", "import numpy, jax.numpy", True),
         ("spatial/inertia.py", "from jaxmbd.helpers import norm", False),

@@ -1,15 +1,15 @@
 """What is done with a mechanism: mobility, assembly, simulation."""
 
-from jaxmbd.analysis.assemble import Assembly, assemble
+from jaxmbd.analysis.assembly import Assembly, assemble
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
-from jaxmbd.analysis.equilibrium import Equilibrium, equilibrium
+from jaxmbd.analysis.freedoms import Mobility, mobility
 from jaxmbd.analysis.known import PointCoordinate
-from jaxmbd.analysis.linearize import linearize
-from jaxmbd.analysis.mobility import Mobility, mobility
+from jaxmbd.analysis.linearization import linearize
 from jaxmbd.analysis.modes import Linearization, Modes
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.rollout import Solution
-from jaxmbd.analysis.simulate import simulate
+from jaxmbd.analysis.simulation import simulate
+from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import Status
 from jaxmbd.analysis.velocity import assemble_acceleration, assemble_velocity
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.analysis.known import Key, closing_rows
-from jaxmbd.dynamics.bias import Inputs, applied_loads, generalised_efforts, inertia_forces
+from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, generalised_efforts, inertia_forces
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations

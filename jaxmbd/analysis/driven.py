@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.assemble import _outcome, _tangent, _walk, assemble
+from jaxmbd.analysis.assembly import assemble, implicit_tangent, outcome, walk
 from jaxmbd.analysis.drivers import (
     Driver,
     Drivers,
@@ -34,12 +34,12 @@ from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows
 from jaxmbd.dynamics.backend import check_backend, compiled
 from jaxmbd.dynamics.inverse import actuated_columns, check_actuated
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.lanes import guarded
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.topology import neutral, topology
 
 
 class DrivenMotion(NamedTuple):
@@ -206,7 +206,7 @@ def _follow(
         ]
 
     values = held_at(mech, led, t).values
-    return _outcome(mech, _walk(keys, mech, values, t, guess, path))
+    return outcome(mech, walk(keys, mech, values, t, guess, path))
 
 
 @_follow.defjvp
@@ -214,7 +214,7 @@ def _follow_jvp(keys: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
     (mech, led, _, t, _), (dmech, dled, _, dt, _) = primals, tangents
     out = _follow(keys, *primals)
     values, dvalues = jax.jvp(lambda d, s: held_at(mech, d, s).values, (led, t), (dled, dt))
-    return out, _tangent(keys, out, (mech, values, t), (dmech, dvalues, dt))
+    return out, implicit_tangent(keys, out, (mech, values, t), (dmech, dvalues, dt))
 
 
 def _raise(

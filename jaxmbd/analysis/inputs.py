@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.bias import Inputs
+from jaxmbd.dynamics.bias_forces import Inputs
 from jaxmbd.model.mechanism import Mechanism
 
 AnyInputs = Inputs | Callable[..., Inputs] | None

@@ -20,6 +20,7 @@ from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics.friction import rubbing_joints
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.dynamics.inverse import actuated_columns, required_forces, share_efforts
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
 from jaxmbd.kinematics.motion import MotionState
@@ -30,7 +31,6 @@ from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.least_norm import factor_rows
 from jaxmbd.spatial.rotations import cross, unit
-from jaxmbd.topology import topology
 
 
 class Instant(NamedTuple):

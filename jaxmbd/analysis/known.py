@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.graph import Topology, topology
 from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.topology import Topology, topology
 
 
 class PointCoordinate(NamedTuple):

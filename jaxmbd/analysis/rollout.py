@@ -26,12 +26,12 @@ from jaxmbd.analysis.watch import (
 )
 from jaxmbd.dynamics.forward import applied_forces
 from jaxmbd.dynamics.friction import solve_motion
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.lanes import guarded
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.tolerances import StepTolerances
-from jaxmbd.topology import topology
 
 Outputs = Callable[[Array, Array, Array], Any]
 

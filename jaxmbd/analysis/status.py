@@ -11,12 +11,12 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.dynamics.kkt import factor_kkt, kkt_system
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.scales import mechanism_length, row_scale
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
-from jaxmbd.topology import topology
 
 
 class Status(IntEnum):

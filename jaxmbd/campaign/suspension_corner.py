@@ -18,9 +18,9 @@ from jax import Array, lax
 from jaxmbd.analysis import PointCoordinate, assemble, simulate
 from jaxmbd.campaign.monte_carlo import Normal, Progress, Uniform, draw, evaluate
 from jaxmbd.campaign.results import Results, Variable
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import point_position, point_velocity, poses
 from jaxmbd.model import Mechanism
-from jaxmbd.topology import neutral, topology
 from jaxmbd.zoo import camber_angle, multi_link, toe_angle
 
 _SPINDLE = (0.0, 1.0, 0.0)

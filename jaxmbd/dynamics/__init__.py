@@ -1,8 +1,8 @@
 """Equations of motion: DeNOC, mass matrix, bias, KKT, forward and inverse dynamics, reactions."""
 
-from jaxmbd.dynamics.bias import bias
-from jaxmbd.dynamics.denoc import DeNOC, denoc, denoc_equations
-from jaxmbd.dynamics.edge_forces import EdgeForces, edge_forces
+from jaxmbd.dynamics.bearing_edges import EdgeForces, edge_forces
+from jaxmbd.dynamics.bias_forces import bias
+from jaxmbd.dynamics.denoc_matrices import DeNOC, denoc, denoc_equations
 from jaxmbd.dynamics.forward import forward_dynamics, kinetic_energy, potential_energy
 from jaxmbd.dynamics.friction import friction_efforts
 from jaxmbd.dynamics.inertia import mass_matrix

@@ -11,7 +11,7 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.bias import (
+from jaxmbd.dynamics.bias_forces import (
     Inputs,
     applied_loads,
     generalised_efforts,

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.dynamics.bias import Inputs, generalised_efforts
+from jaxmbd.dynamics.bias_forces import Inputs, generalised_efforts
 from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
 from jaxmbd.dynamics.reactions import (
     constraint_wrenches,

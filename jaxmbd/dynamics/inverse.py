@@ -13,7 +13,7 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.bias import (
+from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
     Inputs,
     applied_loads,
@@ -22,13 +22,13 @@ from jaxmbd.dynamics.bias import (
 )
 from jaxmbd.dynamics.friction import less_friction
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
+from jaxmbd.graph import Topology, topology
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
-from jaxmbd.topology import Topology, topology
 
 
 def inverse_dynamics(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.bias import (
+from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
     Inputs,
     add_pair,

@@ -26,10 +26,10 @@ from jaxtyping import Float
 from jaxmbd.formulations.newton_euler import body_loads, body_masses
 from jaxmbd.formulations.rows import Rows, all_rows
 from jaxmbd.formulations.state import State, StateMotion, speed_rows
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
-from jaxmbd.topology import topology
 
 
 class AbsoluteSolution(NamedTuple):

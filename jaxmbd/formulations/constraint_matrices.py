@@ -33,10 +33,10 @@ from jaxmbd.formulations.newton_euler import body_loads, body_masses
 from jaxmbd.formulations.rows import Rows, coordinate_rows, coupling_rows, drive_rows
 from jaxmbd.formulations.screws import constraint_matrix
 from jaxmbd.formulations.state import StateMotion
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_accelerations
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
-from jaxmbd.topology import topology
 
 Actuated = Sequence[str | tuple[str, int]]
 """Joints, or one coordinate of a joint as (joint, i)."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.graph import topology
 from jaxmbd.kinematics.propagation import (
     Positions,
     Velocities,
@@ -21,7 +22,6 @@ from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.spatial.rotations import cross, skew
-from jaxmbd.topology import topology
 
 
 class Pose(NamedTuple):

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.graph import Topology, topology
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross, skew
-from jaxmbd.topology import Topology, topology
 
 
 class Positions(NamedTuple):

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.graph import topology
 from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.topology import topology
 
 
 def mechanism_length(mech: Mechanism) -> Array:

@@ -2,6 +2,7 @@
 
 from jaxmbd.model.body import Body
 from jaxmbd.model.coupling import Coupling, Gear, RackAndPinion
+from jaxmbd.model.drawn_in_space import in_space
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import (
     AntiRollBar,
@@ -23,7 +24,6 @@ from jaxmbd.model.forces import (
     Tyre,
     register_law,
 )
-from jaxmbd.model.in_space import in_space
 from jaxmbd.model.joints import (
     Cam,
     Cylindrical,
@@ -44,7 +44,7 @@ from jaxmbd.model.joints import (
 )
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.register import register_type
-from jaxmbd.model.soften import soften
+from jaxmbd.model.softening import soften
 
 __all__ = [
     "AntiRollBar",

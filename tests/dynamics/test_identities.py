@@ -16,7 +16,7 @@ import pytest
 from random_mechanisms import random_mechanism, random_motion
 
 import jaxmbd as mbd
-from jaxmbd.dynamics.bias import applied_loads
+from jaxmbd.dynamics.bias_forces import applied_loads
 from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.formulations import absolute_accelerations
 from jaxmbd.kinematics import motion_state

@@ -9,9 +9,9 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import lanes
+from jaxmbd.graph.spanning_tree import spanning_tree
 from jaxmbd.model.joints import Revolute, Spherical, Universal
 from jaxmbd.model.mechanism import Edge, Structure
-from jaxmbd.topology.spanning_tree import spanning_tree
 
 Z = (0.0, 0.0, 1.0)
 

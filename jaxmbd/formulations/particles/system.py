@@ -34,11 +34,11 @@ from jaxmbd.formulations.particles.geometry import (
 )
 from jaxmbd.formulations.particles.halves import SHARED, Half, attached, halves
 from jaxmbd.formulations.particles.masses import second_moment
+from jaxmbd.graph import topology
 from jaxmbd.model import Fixed, Free, Mechanism, Revolute, Spherical, Universal
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, is_concrete
 from jaxmbd.numerics import tolerances
-from jaxmbd.topology import topology
 
 Forms = int | Mapping[str, int]
 """Primary particles of every body, or of the bodies named (the others have four)."""

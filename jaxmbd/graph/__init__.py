@@ -1,5 +1,5 @@
 """Graph of a mechanism: spanning tree, cut joints, coordinate layout."""
 
-from jaxmbd.topology.layout import Place, Topology, neutral, topology
+from jaxmbd.graph.layout import Place, Topology, neutral, topology
 
 __all__ = ["Place", "Topology", "neutral", "topology"]

@@ -21,13 +21,14 @@ from jax import Array
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
+from jaxmbd.analysis.freedoms import mobility
 from jaxmbd.analysis.inputs import efforts_at, parse_inputs
-from jaxmbd.analysis.mobility import mobility
 from jaxmbd.analysis.modes import Linearization
 from jaxmbd.analysis.velocity import assemble_velocity, least_change
 from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.forward import applied_forces, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     coordinate_change,
     coordinate_rates,
@@ -40,7 +41,6 @@ from jaxmbd.kinematics.scales import row_scale, scaled_jacobian, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.least_norm import factor_rows
-from jaxmbd.topology import topology
 
 Outputs = Callable[..., Any]
 

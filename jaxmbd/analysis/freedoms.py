@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_velocities
 from jaxmbd.kinematics.scales import scaled_jacobian
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
-from jaxmbd.topology import neutral, topology
 
 
 class Mobility(NamedTuple):

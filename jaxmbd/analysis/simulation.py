@@ -19,12 +19,12 @@ from jaxmbd.analysis.status import Status, open_joints, visible
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics.backend import check_backend, compiled
 from jaxmbd.dynamics.forward import check_determinate
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
-from jaxmbd.topology import topology
 
 
 def simulate(

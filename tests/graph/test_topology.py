@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.graph.layout import _topology
 from jaxmbd.model.mechanism import Edge, Structure
-from jaxmbd.topology.layout import _topology
 
 KINDS = (
     mbd.Revolute,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.bias import BodyWrenches, Inputs, applied_loads, generalised_efforts
+from jaxmbd.dynamics.bias_forces import BodyWrenches, Inputs, applied_loads, generalised_efforts
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.model.mechanism import Mechanism

@@ -28,13 +28,13 @@ from jaxmbd.analysis.known import (
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.backend import compiled
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
-from jaxmbd.topology import neutral, topology
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -63,8 +63,8 @@ class Assembly(NamedTuple):
     iterations: Array
 
 
-class _Walk(NamedTuple):
-    """State of the search: `stage` counts the steps towards the target."""
+class Walk(NamedTuple):
+    """State of `walk`: `stage` counts the steps towards the target."""
 
     q: Array
     stage: Array
@@ -159,18 +159,18 @@ def _rows(
 @partial(jax.jit, static_argnums=0)
 def _search(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
-) -> _Walk:
-    return _walk(keys, mech, values, t, guess)
+) -> Walk:
+    return walk(keys, mech, values, t, guess)
 
 
-def _walk(
+def walk(
     keys: tuple[Key, ...],
     mech: Mechanism,
     values: list[Any],
     t: Any,
     guess: Array,
     path: Callable[[Array, list[Array]], list[Array]] | None = None,
-) -> _Walk:
+) -> Walk:
     """Walk to `values`, along ``path(s, start)`` for s from 0 to 1 or straight."""
     length = mechanism_length(mech)
     start = known_values(motion_state(mech, guess, t=t), keys)
@@ -186,10 +186,10 @@ def _walk(
             for v0, v in zip(start, values, strict=True)
         ]
 
-    def going(w: _Walk) -> Array:
+    def going(w: Walk) -> Array:
         return (w.inner < _INNER) & jnp.isfinite(w.error)
 
-    def step(w: _Walk) -> _Walk:
+    def step(w: Walk) -> Walk:
         goal = targets(w.stage)
         residual, rows = _rows(keys, mech, goal, t, w.q)
         change = -least_change(mech, rows, residual, w.damping)
@@ -207,11 +207,11 @@ def _walk(
         stuck = last & ((error <= fine) | (~better & (before < closing_tolerance(q.dtype, length))))
         inner = jnp.where(arrived, 0, jnp.where(stuck, _INNER, w.inner + 1))
         stage = w.stage + arrived.astype(w.stage.dtype)
-        return _Walk(q, stage, inner, damping, error, w.iterations + 1)
+        return Walk(q, stage, inner, damping, error, w.iterations + 1)
 
     zero = jnp.zeros((), jnp.int32)
     too_far = jnp.where(stages > _MAX_STAGES, _INNER, zero)
-    first = _Walk(guess, zero, too_far, jnp.zeros((), guess.dtype), length, zero)
+    first = Walk(guess, zero, too_far, jnp.zeros((), guess.dtype), length, zero)
     done = lax.while_loop(going, step, first)
     reached = done.stage >= stages
     return done._replace(error=jnp.where(reached, done.error, jnp.maximum(done.error, length)))
@@ -233,13 +233,14 @@ def _stages(
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _assemble(
+def assembled_coordinates(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
 ) -> tuple[Array, Array, Array, Array]:
-    return _outcome(mech, _search(keys, mech, values, t, guess))
+    """q, closure error, status and steps of an `Assembly`, with the derivatives of the solution."""
+    return outcome(mech, _search(keys, mech, values, t, guess))
 
 
-def _outcome(mech: Mechanism, done: _Walk) -> tuple[Array, Array, Array, Array]:
+def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
     """The fields of an `Assembly`."""
     finite = jnp.all(jnp.isfinite(done.q)) & jnp.isfinite(done.error)
     closed = done.error < closing_tolerance(done.q.dtype, mechanism_length(mech))
@@ -249,13 +250,13 @@ def _outcome(mech: Mechanism, done: _Walk) -> tuple[Array, Array, Array, Array]:
     return q, done.error, status, done.iterations
 
 
-@_assemble.defjvp
+@assembled_coordinates.defjvp
 def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
-    out = _assemble(keys, *primals)
-    return out, _tangent(keys, out, primals[:3], tangents[:3])
+    out = assembled_coordinates(keys, *primals)
+    return out, implicit_tangent(keys, out, primals[:3], tangents[:3])
 
 
-def _tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> Any:
+def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> Any:
     """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least change.
 
     A sample that did not assemble has zero tangents and passes no cotangent on, so it cannot
@@ -281,4 +282,4 @@ def _tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> An
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, partial(_assemble, keys), *args)
+    return compiled(backend, partial(assembled_coordinates, keys), *args)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.assemble import _assemble, assemble
+from jaxmbd.analysis.assembly import assemble, assembled_coordinates
 from jaxmbd.analysis.balance import (
     Balance,
     Problem,
@@ -34,6 +34,7 @@ from jaxmbd.analysis.known import Key, Known, held_name, is_angle, parse_known
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.backend import compiled
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
@@ -41,7 +42,6 @@ from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
 from jaxmbd.numerics.lu import lu_solve
-from jaxmbd.topology import neutral, topology
 
 _MAX_STEPS = 300
 _CLOSING = 5
@@ -279,7 +279,7 @@ def _off_balance(size: int, dtype: Any) -> Array:
 def _equilibrium(
     keys: tuple[Key, ...], p: Problem, guess: Array
 ) -> tuple[Array, Array, Array, Array]:
-    start, _, assembled, _ = _assemble(keys, p.mech, p.values, p.t, guess)
+    start, _, assembled, _ = assembled_coordinates(keys, p.mech, p.values, p.t, guess)
     ok = assembled == Status.OK
     found = _search(keys, p, start)
     missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmbd.model.mechanism import Edge, Mechanism, Structure
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.topology.spanning_tree import (
+from jaxmbd.graph.spanning_tree import (
     Tree,
     cumulative_freedom,
     held_coordinates,
     spanning_tree,
 )
+from jaxmbd.model.mechanism import Edge, Mechanism, Structure
+from jaxmbd.model.numbers import GROUND
 
 
 class Place(NamedTuple):
