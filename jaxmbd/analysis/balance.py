@@ -1,7 +1,7 @@
 """The balance of forces at rest: what `equilibrium` makes zero, and the stiffness about it.
 
 All vectors are in the coordinates x with ``v = U ẋ``, U the mechanism's length for travels and
-one for angles, so that generalised forces are moments [N·m] throughout.
+one for angles, so that efforts are moments [N·m] throughout.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.analysis.known import Key, closing_rows
-from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, generalised_efforts, inertia_forces
+from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
@@ -57,14 +57,14 @@ def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     """``τ − h`` at rest (nv,) [N·m, N], and the size of all loads about the mechanism [N·m]."""
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
     loads, efforts = applied_loads(m, inputs)
-    force = generalised_efforts(m, efforts) - inertia_forces(m, acc, loads)
+    force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
     length, gravity = mechanism_length(m.mech), m.mech.field()
     pull = jnp.max(jnp.abs(gravity))
     size = sum((m.mech.bodies[b].mass for b in m.top.bodies), jnp.zeros(())) * pull * length
     for load in loads:
         size = size + jnp.sum(jnp.abs(load.force)) * length + jnp.sum(jnp.abs(load.moment))
     units = speed_units(m.mech)
-    return force, size + jnp.sum(jnp.abs(generalised_efforts(m, efforts)) * units)
+    return force, size + jnp.sum(jnp.abs(joint_efforts(m, efforts)) * units)
 
 
 def rows_of(keys: tuple[Key, ...], p: Problem, m: MotionState) -> tuple[Array, Array]:

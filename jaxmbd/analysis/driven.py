@@ -51,7 +51,7 @@ class DrivenMotion(NamedTuple):
         v, vdot: speeds and accelerations (n, nv).
         effort: (n, k), of the driven coordinates in the order of `known`, or of the actuated ones
             [N·m for an angle, N for a travel or a point].
-        tau: the same as generalised forces (n, nv).
+        tau: the same along all speeds (n, nv).
         lam: multipliers (n, nc).
         residual: closure error (n,) [m; moment rows times the mechanism's length].
         status: a `Status` number for each time (n,).

@@ -19,7 +19,7 @@ from jaxmbd.analysis.known import Key, PointCoordinate
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics.friction import rubbing_joints
 from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.dynamics.inverse import actuated_columns, required_forces, share_efforts
+from jaxmbd.dynamics.inverse import actuated_columns, required_efforts, share_efforts
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
@@ -95,7 +95,7 @@ def instant(
     vdot, met_too = meet(closure_gamma(m, acc), asked, spins)
     if lines:
         acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
-        required, _ = required_forces(m, acc, efforts)
+        required, _ = required_efforts(m, acc, efforts)
         for k, inertia in enumerate(_spin_inertias(m, lines)):
             # Its spin alone at unit speed: the moment that this one needs, its inertia must give.
             unit_spin = jnp.eye(every.rows.shape[0], dtype=q.dtype)[rows.shape[0] + k]
@@ -104,7 +104,7 @@ def instant(
             moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
             vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
-    required, size = required_forces(m, acc, efforts)
+    required, size = required_efforts(m, acc, efforts)
     if actuated is None:
         columns = (rows[top.nc :] / scale[top.nc :, None]).T
     else:

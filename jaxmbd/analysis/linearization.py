@@ -26,7 +26,7 @@ from jaxmbd.analysis.inputs import efforts_at, parse_inputs
 from jaxmbd.analysis.modes import Linearization
 from jaxmbd.analysis.velocity import assemble_velocity, least_change
 from jaxmbd.dynamics.backend import compiled
-from jaxmbd.dynamics.forward import applied_forces, check_determinate
+from jaxmbd.dynamics.forward import applied_efforts, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
@@ -234,7 +234,7 @@ def _matrices(
         m = motion_state(mech, at, speeds, t)
         flat, restore = ravel_pytree(_efforts(mech, efforts_at(inputs, t, at, speeds)))
         acting = restore(flat + u)
-        force, rhs = applied_forces(m, acting)
+        force, rhs = applied_efforts(m, acting)
         vdot = solve_motion(m, force, rhs, acting)[0]
         rate = coordinate_rates(mech, at, speeds)
         _, change = jax.jvp(lambda x: coordinate_change(mech, q, x), (at,), (rate,))

@@ -24,7 +24,7 @@ from jaxmbd.analysis.watch import (
     sizes,
     verdict,
 )
-from jaxmbd.dynamics.forward import applied_forces
+from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.friction import solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
@@ -175,7 +175,7 @@ def _step(
     def acceleration(s: Array, q: Array, v: Array) -> Array:
         m = motion_state(mech, q, v, s)
         efforts = efforts_at(inputs, s, q, v)
-        force, rhs = applied_forces(m, efforts)
+        force, rhs = applied_efforts(m, efforts)
         if o.constraints == "baumgarte":
             slip = closure_jacobian(m) @ v - closure_velocity(m)
             alpha = numbers.baumgarte_rate

@@ -1,6 +1,6 @@
 """Static equilibrium: the configuration at rest in which the loads balance.
 
-Newton on the constraint manifold. With f(q) = τ − h(q, 0) the generalised forces at rest, φ the
+Newton on the constraint manifold. With f(q) = τ − h(q, 0) the efforts at rest, φ the
 closure errors, J their Jacobian and P the projection onto its null space, the equations are
 ``f + Jᵀ λ = 0, φ = 0``. A step is ``δ = (P K P + μ)⁻¹ P f``, ``K = −∂(f + Jᵀ λ)/∂q``, followed by
 closing the loops again. μ grows until K + μ is positive definite and until the step does not
@@ -55,7 +55,7 @@ class Equilibrium(NamedTuple):
     Attributes:
         q: coordinates (nq,); NaN where none was found.
         lam: multipliers (nc,) [N, N·m] as of `forward_dynamics`; least norm where redundant.
-        residual: largest unbalanced generalised force over the size of the loads. It balances at
+        residual: largest unbalanced effort over the size of the loads. It balances at
             `tolerances.balance`, or where what is stiff makes more of the coordinates' rounding.
         status: a `Status` number: SINGULAR where force remains along a motion that nothing holds.
         iterations: Newton steps taken.
@@ -88,8 +88,9 @@ class _Search(NamedTuple):
 
 def equilibrium(
     mech: Mechanism,
-    guess: Any = None,
+    *,
     known: Known | None = None,
+    guess: Any = None,
     t: Any = 0.0,
     inputs: Any = None,
     throw: bool = True,
@@ -103,8 +104,8 @@ def equilibrium(
 
     Args:
         mech: the mechanism.
-        guess: coordinates (nq,) to start from; by default as drawn. It need not be assembled.
         known: what is held besides, with the keys of `assemble`.
+        guess: coordinates (nq,) to start from; by default as drawn. It need not be assembled.
         t: time [s] at which drives and laws are evaluated.
         inputs: efforts on joints, ``{joint: value}`` or a function of t that gives that.
         throw: raise on the host where no equilibrium is found.

@@ -52,6 +52,7 @@ def edge_forces(
     joint: str,
     length: Any,
     offset: Any = 0.0,
+    *,
     slider: str | None = None,
 ) -> EdgeForces:
     """The reaction of a joint with one axis as forces at the two edges of its bearing.

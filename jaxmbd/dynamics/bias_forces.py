@@ -1,4 +1,4 @@
-"""Backward wrench pass: generalised forces from body accelerations and loads.
+"""Backward wrench pass: efforts along the speeds from body accelerations and loads.
 
 ``τ_i = P_iᵀ w_i``, ``w_i = (inertia wrench) − (loads) + Σ_children A'ᵀ w_c`` (Hanzaki et al. 2009,
 (22)): with the velocity-product accelerations it gives the bias h, with the accelerations
@@ -71,7 +71,7 @@ class BodyWrenches:
                 force[p] = force[p] + force[i]
         return moment, force
 
-    def generalised(self) -> Array:
+    def efforts(self) -> Array:
         """``Nᵀ w`` (nv,): the wrenches seen by the joints' columns."""
         moment, force = self.carried()
         linear = columns_at_references(self.m)
@@ -117,7 +117,7 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
     return loads, efforts
 
 
-def generalised_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
+def joint_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
     """(nv,) of efforts on joints: directly on tree joints, as wrench pairs on cut ones."""
     tree = {n: e for n, e in efforts.items() if m.top.layout[n].v is not None}
     parts = [jnp.zeros(0, m.q.dtype)]
@@ -132,7 +132,7 @@ def generalised_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
     wrenches = BodyWrenches(m)
     for name, effort in cut.items():
         add_pair(wrenches, name, *effort_wrench(m, name, effort))
-    return total + wrenches.generalised()
+    return total + wrenches.efforts()
 
 
 def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> None:
@@ -144,13 +144,13 @@ def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> 
     wrenches.add(Load(joint.a, x, -force, -moment))
 
 
-def inertia_forces(m: MotionState, acc: Accelerations, loads: list[Load]) -> Array:
+def inertia_efforts(m: MotionState, acc: Accelerations, loads: list[Load]) -> Array:
     """``Nᵀ (inertia wrenches − weight − loads)`` (nv,) for given body accelerations."""
     wrenches = BodyWrenches(m)
     wrenches.add_inertia(acc)
     for load in loads:
         wrenches.add(Load(load.body, load.point, -load.force, -load.moment))
-    return wrenches.generalised()
+    return wrenches.efforts()
 
 
 def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
@@ -171,4 +171,4 @@ def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
     loads, efforts = applied_loads(m, None)
-    return inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)
+    return inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)

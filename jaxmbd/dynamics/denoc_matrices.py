@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.bias_forces import BodyWrenches, Inputs, applied_loads, generalised_efforts
+from jaxmbd.dynamics.bias_forces import BodyWrenches, Inputs, applied_loads, joint_efforts
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.model.mechanism import Mechanism
@@ -120,4 +120,4 @@ def denoc_equations(
         [x for pair in zip(external.moment, external.force, strict=True) for x in pair]
     )
     n = d.n_l @ d.n_d
-    return n.T @ d.mass @ n, n.T @ (applied - wrench) + generalised_efforts(m, efforts)
+    return n.T @ d.mass @ n, n.T @ (applied - wrench) + joint_efforts(m, efforts)

@@ -14,8 +14,8 @@ from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.bias_forces import (
     Inputs,
     applied_loads,
-    generalised_efforts,
-    inertia_forces,
+    inertia_efforts,
+    joint_efforts,
 )
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
 from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm
@@ -25,11 +25,11 @@ from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.mechanism import Mechanism
 
 
-def applied_forces(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
+def applied_efforts(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
     """``τ − h`` (nv,) and γ (nc,) at a state."""
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
     loads, efforts = applied_loads(m, inputs)
-    force = generalised_efforts(m, efforts) - inertia_forces(m, acc, loads)
+    force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
     return force, closure_gamma(m, acc)
 
 
@@ -83,7 +83,7 @@ def _accelerations(
     mech: Mechanism, q: Array, v: Array, t: Any, inputs: Inputs | None
 ) -> tuple[Array, Array]:
     m = motion_state(mech, q, v, t)
-    force, rhs = applied_forces(m, inputs)
+    force, rhs = applied_efforts(m, inputs)
     vdot, lam, system = solve_motion(m, force, rhs, inputs)
     return vdot, least_norm(system, lam)
 

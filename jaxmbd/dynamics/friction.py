@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.dynamics.bias_forces import Inputs, generalised_efforts
+from jaxmbd.dynamics.bias_forces import Inputs, joint_efforts
 from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
 from jaxmbd.dynamics.reactions import (
     constraint_wrenches,
@@ -43,12 +43,12 @@ def rubbing_joints(mech: Mechanism) -> tuple[str, ...]:
 
 
 def rubbing_columns(m: MotionState) -> Array:
-    """(nv, nf): the generalised forces of unit efforts on the rubbing joints' speeds."""
+    """(nv, nf): what unit efforts on the rubbing joints are along all speeds."""
     columns = [jnp.zeros((m.top.nv, 0), m.q.dtype)]
     for name in rubbing_joints(m.mech):
         for unit in np.eye(m.mech.joint(name).nv):
             effort = {name: jnp.asarray(unit, m.q.dtype)}
-            columns.append(generalised_efforts(m, effort)[:, None])
+            columns.append(joint_efforts(m, effort)[:, None])
     return jnp.concatenate(columns, axis=1)
 
 

@@ -17,8 +17,8 @@ from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
     Inputs,
     applied_loads,
-    generalised_efforts,
-    inertia_forces,
+    inertia_efforts,
+    joint_efforts,
 )
 from jaxmbd.dynamics.friction import less_friction
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
@@ -100,7 +100,7 @@ def _efforts(
     """τ, λ, and the speeds that the actuated joints cannot move."""
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
-    required, size = required_forces(m, acc, inputs)
+    required, size = required_efforts(m, acc, inputs)
     zero, missing = jnp.zeros(m.top.nc, m.q.dtype), jnp.zeros(m.top.nv, bool)
     if actuated is not None:
         columns = actuated_columns(m.top, actuated)
@@ -119,14 +119,14 @@ def _efforts(
     return required - system.jacobian.T @ (lam / system.scale), lam, missing
 
 
-def required_forces(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:
+def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:
     """``M v̇ + h − inputs`` (nv,) for the body accelerations, and the size [N·m] of its parts.
 
     The size is what the forces would add up to if none balanced another: what is small beside it
     is rounding.
     """
     loads, efforts = applied_loads(m, inputs)
-    required = inertia_forces(m, acc, loads) - generalised_efforts(m, efforts)
+    required = inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
     wrenches, length = BodyWrenches(m), mechanism_length(m.mech)
     wrenches.add_inertia(acc)
     moments = [*wrenches.moment, *(load.moment for load in loads), *efforts.values()]
@@ -140,7 +140,7 @@ class SharedEfforts(NamedTuple):
 
     Attributes:
         effort: of each actuator (na,).
-        tau: the same as generalised forces (nv,).
+        tau: the same along all speeds (nv,).
         lam: multipliers (nc,).
         missing: (nv,), the speeds along which a force is left that nothing carries.
     """
@@ -167,7 +167,7 @@ def share_efforts(
 
     Args:
         m: the state.
-        columns: (nv, na), the generalised forces of unit efforts.
+        columns: (nv, na), what unit efforts of the actuators are along all speeds.
         required: (nv,), ``M v̇ + h − inputs``.
         size: what `required` is large or small beside [N·m].
         vdot: accelerations (nv,), for the reactions that feed friction.

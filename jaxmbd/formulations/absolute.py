@@ -67,7 +67,7 @@ def absolute_accelerations(
         mech: the mechanism.
         state: body to (R (3, 3), COM (3,) [m], ω (3,) [rad/s], v of the COM (3,) [m/s]).
         t: time [s], for force elements and drives.
-        efforts: joint to generalised forces, one number or (nv,), along its speeds [N·m or N],
+        efforts: joint to what acts along its speeds, one number or (nv,) [N·m or N],
             positive along +q, beside those of the force elements. A universal's are the torques
             conjugate to its two angles, a helical's is a pure torque, a free joint's is [torque;
             force at b's COM] in a's axes, a ball's a torque in a's axes.

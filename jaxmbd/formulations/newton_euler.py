@@ -55,7 +55,7 @@ def applied_wrenches(
 
     Args:
         motion: the state.
-        efforts: joint to generalised forces along its speeds, one number or (nv,) [N·m or N].
+        efforts: joint to what acts along its speeds, one number or (nv,) [N·m or N].
 
     Raises:
         ValueError: efforts on no joint, or of the wrong shape.

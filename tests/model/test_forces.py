@@ -68,7 +68,7 @@ def state(scale=1.0):
 
 
 def force(mech, q, v):
-    """Generalised forces of the force elements: what they take from the bias."""
+    """Efforts of the force elements: what they take from the bias."""
     return mbd.bias(rig(), q, v) - mbd.bias(mech, q, v)
 
 

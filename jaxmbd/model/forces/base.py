@@ -23,7 +23,7 @@ class Load(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """Generalised force (nv,) along the speeds of a joint [N·m or N]."""
+    """An effort, the generalised force (nv,) along the speeds of a joint [N·m or N]."""
 
     joint: str
     value: Array

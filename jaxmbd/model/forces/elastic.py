@@ -2,7 +2,7 @@
 
 With R_a, R_b the bodies' rotations and d the vector from a's point to b's, a connection is given
 by ``δ(R_a, R_b, d)`` alone. Energy ``E = ½ δᵀ K δ`` and Rayleigh's function ``R = ½ δ̇ᵀ B δ̇``
-(Urbaś 2016, (13)) give the generalised forces ``−∂E/∂q − ∂R/∂q̇`` (14), that is
+(Urbaś 2016, (13)) give the efforts ``−∂E/∂q − ∂R/∂q̇`` (14), that is
 ``−(∂δ/∂pose)ᵀ (K δ + B δ̇)`` on either body. The derivative is exact, so the power of the loads is
 ``−dE/dt − 2 R`` at any deformation, small or large.
 """
