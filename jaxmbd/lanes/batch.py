@@ -14,7 +14,11 @@ from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmbd.lanes import primitive
-from jaxmbd.lanes.kernel import Key, kernel
+from jaxmbd.lanes.content import Key
+from jaxmbd.lanes.kernel import kernel
+
+TRACES = 64
+"""Traces of one function that are kept, for other types and constants: the last ones."""
 
 
 def vmap(
@@ -67,12 +71,13 @@ def vmap(
         ]
         flags = tuple(a is not None for a in axes)
         avals = _sample_types(moved, flags)
-        place = (tree, flags, avals, _names(baked))
+        varies = primitive.varying_axes(leaves)
+        place = (tree, flags, avals, varies, _names(baked))
         known = traced.get(place)
         if known is None:
-            known, lasting = _trace(fn, tree, avals, baked, primitive.varying_axes(leaves))
+            known, lasting = _trace(fn, tree, avals, baked, varies)
             if lasting:
-                traced[place] = known
+                _keep(traced, place, known)
         key, consts, out_tree, out_avals = known
         given = [x for k, x in enumerate(moved) if k not in baked]
         given_flags = [b for k, b in enumerate(flags) if k not in baked]
@@ -113,18 +118,25 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         leaves, tree = jax.tree_util.tree_flatten(args)
         leaves = [jnp.asarray(x) if not hasattr(x, "dtype") else x for x in leaves]
         avals = _sample_types(leaves, [False] * len(leaves))
-        place = (tree, avals)
+        varies = primitive.varying_axes(leaves)
+        place = (tree, avals, varies)
         known = traced.get(place)
         if known is None:
-            known, lasting = _trace(fn, tree, avals, {}, primitive.varying_axes(leaves))
+            known, lasting = _trace(fn, tree, avals, {}, varies)
             if lasting:
-                traced[place] = known
+                _keep(traced, place, known)
         key, consts, out_tree, _ = known
         flags = [False] * (len(consts) + len(leaves))
         out = primitive.call(key, [*consts, *leaves], flags, 1, options)
         return jax.tree_util.tree_unflatten(out_tree, [jnp.squeeze(y, 0) for y in out])
 
     return compiled
+
+
+def _keep(traced: dict[Any, Any], place: Any, known: Any) -> None:
+    traced[place] = known
+    if len(traced) > TRACES:
+        del traced[next(iter(traced))]
 
 
 def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:

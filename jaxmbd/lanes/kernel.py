@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,29 +10,22 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.codegen.emit import Emitter
+from jaxmbd.lanes.content import Key
 from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.adjoint import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
 from jaxmbd.lanes.trace import build
 
+CODES = Recent(4096)
+"""Names of machine code by the content of a function: an equal one needs no graph. Of code itself
+nothing is dropped (`cpu`)."""
 VECTORS = 64
 """Vectors in a chunk of work, unless they are long."""
-
-
-class Key:
-    """A closed jaxpr as a dictionary key and a primitive's parameter, by identity."""
-
-    __slots__ = ("closed",)
-
-    def __init__(self, closed: Any):
-        self.closed = closed
-
-    def __repr__(self) -> str:
-        return f"<{len(self.closed.eqns)} equations>"
 
 
 @dataclass(eq=False)
@@ -45,22 +37,22 @@ class Kernel:
         batched: which arguments have a batch axis.
         pullback: None for the value; else (wanted, given): which arguments' cotangents are wanted
             and which results' are given, as arguments after the others.
-        seconds: what tracing and compiling took.
+        content: what it is by content, where that is known.
     """
 
     closed: Any
     batched: tuple[bool, ...]
     pullback: tuple[tuple[bool, ...], tuple[bool, ...]] | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
+    content: Any = None
+    _codes: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> Graph:
-        """The scalar graph.
+        """The scalar graph, which goes once code is made from it.
 
         Raises:
             Unsupported: the function holds something that lanes cannot compile.
         """
-        start = time.perf_counter()
         try:
             if self.pullback is None:
                 g = build.value_graph(self.closed, self.batched)
@@ -72,7 +64,6 @@ class Kernel:
             raise Unsupported(
                 text if text.startswith(start_of_text) else start_of_text + text
             ) from None
-        self.seconds["trace"] = time.perf_counter() - start
         if verifier.enabled:
             verifier.verify(g)
         return g
@@ -128,9 +119,32 @@ class Kernel:
 
     def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
         """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""
+        return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
+
+    def compile_cuda(self) -> cuda.Compiled:
+        """Code for NVIDIA GPUs, a thread for each sample, as an FFI target.
+
+        Raises:
+            cuda.Unavailable: there is no GPU to run it, or its driver refuses it.
+        """
+        return self._code("cuda", self._compile_cuda)
+
+    def _code(self, target: Any, compile_it: Callable[[], Any]) -> Any:
+        if target not in self._codes:
+            name = (target, self.content, self.batched, self.pullback)
+            self._codes[target] = CODES.get(name, compile_it) if self.content else compile_it()
+            self.release()
+        return self._codes[target]
+
+    def release(self) -> None:
+        """Drop the graph; it is built again where it is asked for."""
+        graph = self.__dict__.pop("graph", None)
+        if graph is not None:
+            graph.clear()
+
+    def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
         width = width or self.lanes()
         e = self.emitter(width)
-        start = time.perf_counter()
         ir = e.module()
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
@@ -139,39 +153,25 @@ class Kernel:
             _row_bytes(a) if b else 0 for a, b in zip(self.in_avals, self.in_batched, strict=True)
         ]
         outs = [_row_bytes(a) for a in self.out_avals]
-        self.seconds["emit"] = time.perf_counter() - start
-        start = time.perf_counter()
-        compiled = cpu.target(ir, cpu_driver.table(width, scratch, grain, threads, rows, outs))
-        self.seconds["compile"] = time.perf_counter() - start
-        return compiled
+        return cpu.target(ir, cpu_driver.table(width, scratch, grain, threads, rows, outs))
 
-    def compile_cuda(self) -> cuda.Compiled:
-        """Code for NVIDIA GPUs, a thread for each sample, as an FFI target.
-
-        Raises:
-            cuda.Unavailable: there is no GPU to run it, or its driver refuses it.
-        """
+    def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)
-        start = time.perf_counter()
         ir = e.module()
-        self.seconds["emit"] = time.perf_counter() - start
-        start = time.perf_counter()
-        compiled = cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
-        self.seconds["compile"] = time.perf_counter() - start
-        return compiled
+        return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
 
 
 def _row_bytes(aval: Any) -> int:
     return int(np.prod(aval.shape)) * np.dtype(aval.dtype).itemsize
 
 
-_KERNELS: dict[Any, Kernel] = {}
-
-
 def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:
-    """The kernel of a function, made once."""
-    name = (key, tuple(batched), pullback)
-    found = _KERNELS.get(name)
-    if found is None:
-        found = _KERNELS[name] = Kernel(key.closed, tuple(batched), pullback)
-    return found
+    """The kernel of a function."""
+    batched = tuple(batched)
+    return key.made(("kernel", batched, pullback), lambda: _kernel(key, batched, pullback))
+
+
+def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
+    """A value does not depend on the derivative rules that its function carries."""
+    known = pullback is None or not key.content.rules
+    return Kernel(key.closed, batched, pullback, key.content.value if known else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -20,14 +20,18 @@ from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxmbd.lanes.content import Key
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
-from jaxmbd.lanes.kernel import Kernel, Key, kernel
+from jaxmbd.lanes.kernel import Kernel, kernel
 from jaxmbd.lanes.targets import cuda, partition
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
 tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
+
+EAGER = 64
+"""How many calls outside `jax.jit` are kept compiled, those used last."""
 
 # Parameters of both: `key` (the single-sample function), `batched` (which arguments have a leading
 # batch axis), `size` (of the batch), `options`; of call_p also `pullback` (see `Kernel`).
@@ -95,9 +99,8 @@ def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
 
 def single(key: Key, pullback: Any) -> Any:
     """The single-sample function of a call, as a JAX function of flat arguments."""
-    fn = core.jaxpr_as_fun(key.closed)
     if pullback is None:
-        return fn
+        return key
     wanted, given = pullback
     count = len(key.closed.in_avals)
 
@@ -106,7 +109,7 @@ def single(key: Key, pullback: Any) -> Any:
 
         def of_wanted(*chosen: Any) -> Any:
             it = iter(chosen)
-            out = fn(*[next(it) if w else x for x, w in zip(primals, wanted, strict=True)])
+            out = key(*[next(it) if w else x for x, w in zip(primals, wanted, strict=True)])
             return [y for y, g in zip(out, given, strict=True) if g]
 
         _, pull = jax.vjp(of_wanted, *[x for x, w in zip(primals, wanted, strict=True) if w])
@@ -128,7 +131,7 @@ def _impl(*args: Any, **params: Any) -> Any:
     return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
 
 
-@cache
+@lru_cache(EAGER)
 def _jitted(params: Any) -> Any:
     return jax.jit(lambda *args: call_p.bind(*args, **dict(params)))
 
@@ -246,10 +249,9 @@ def without_pullback(key: Key, pullback: Any) -> Key:
     """A call's function with nothing hidden in `pullback`, to be differentiated again."""
     if pullback is None:
         return key
-    return _traced(key, pullback)
+    return key.made(("again", pullback), lambda: _traced(key, pullback))
 
 
-@cache
 def _traced(key: Key, pullback: Any) -> Key:
     avals = [*key.closed.in_avals]
     avals += [a for a, g in zip(key.closed.out_avals, pullback[1], strict=True) if g]
@@ -278,16 +280,18 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 ad.primitive_jvps[call_p] = _jvp
 
 
-@cache
 def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
     """(primals, moving tangents) → tangents of the floating results."""
-    fn = core.jaxpr_as_fun(key.closed)
+    return key.made(("tangent", moving), lambda: _tangent_key(key, moving))
+
+
+def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
     avals = key.closed.in_avals
 
     def push(primals: Any, dots: Any) -> Any:
         def of_moving(*chosen: Any) -> Any:
             it = iter(chosen)
-            out = fn(*[next(it) if m else x for x, m in zip(primals, moving, strict=True)])
+            out = key(*[next(it) if m else x for x, m in zip(primals, moving, strict=True)])
             return [y for y in out if _floating(y)]
 
         chosen = [x for x, m in zip(primals, moving, strict=True) if m]

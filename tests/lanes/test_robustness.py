@@ -97,10 +97,10 @@ def test_a_forked_process_compiles_and_runs():
         import os, warnings
         warnings.simplefilter("ignore")
         import ctypes
-        from jaxmbd.lanes.kernel import _KERNELS
+        from jaxmbd.lanes.kernel import Kernel
+        k = Kernel(jax.make_jaxpr(fn)(x[0]), (True,))
         pid = os.fork()  # XLA's threads stay behind: the kernel itself must still run
         if pid == 0:
-            k = list(_KERNELS.values())[0]
             ir = k.emitter(k.lanes()).module()
             address = cpu.function(ir, "kernel")
             call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2,
@@ -119,8 +119,8 @@ def test_a_forked_process_compiles_and_runs():
 
 
 def test_another_argument_list_needs_no_new_kernel():
-    before = len(lanes.kernel._KERNELS)
+    before = len(lanes.kernel.CODES)
     fn = jax.jit(lanes.vmap(lambda x, y: x * y + 1.0, in_axes=(0, None), strict=True))
     for k in range(3):
         np.testing.assert_allclose(fn(np.arange(5.0), k), np.arange(5.0) * k + 1.0)
-    assert len(lanes.kernel._KERNELS) == before + 1
+    assert len(lanes.kernel.CODES) == before + 1

@@ -8,7 +8,7 @@ not change is computed before it, what the batch does not vary before the batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,8 @@ class Graph:
         recall: in the same case, what its short inner loops have kept.
         open: the loops that are being built.
         built: operations asked for, before folding and sharing.
+        derivatives: the rules of calls with their own derivative, each traced once (by identity of
+            the call's equation, which is kept beside it).
     """
 
     def __init__(self) -> None:
@@ -68,6 +70,7 @@ class Graph:
         self.recall: Recall | None = None
         self.open: list[Loop] = []
         self.built = 0
+        self.derivatives: dict[int, tuple[Any, Any]] = {}
         self.bits = 0
 
     # Values
@@ -137,6 +140,23 @@ class Graph:
         """A fresh bit for `Node.deps`."""
         self.bits += 1
         return 1 << (self.bits - 1)
+
+    def clear(self) -> None:
+        """Take the graph apart.
+
+        Arrays of nodes are numpy's, which Python's garbage collector does not look into: circles
+        of nodes, loops and arrays would stay for ever.
+        """
+        regions = [self.prologue, self.base]
+        for region in regions:
+            for n in region.nodes:
+                if isinstance(n.data, Loop):
+                    regions.append(n.data.body)
+                n.args, n.data = (), None
+            region.nodes.clear()
+        self.memo.clear()
+        self.outputs.clear()
+        self.derivatives.clear()
 
     # Memory
 
@@ -281,6 +301,17 @@ class Graph:
             self.region.nodes.append(result)
             results.append(result)
         return results
+
+
+def built(write: Callable[[Graph], None]) -> Graph:
+    """The graph that a function writes; taken apart where it raises."""
+    g = Graph()
+    try:
+        write(g)
+    except BaseException:
+        g.clear()
+        raise
+    return g
 
 
 def _depth(region: Region | None) -> int:

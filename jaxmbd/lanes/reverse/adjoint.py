@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.ir.graph import Graph, Recall
+from jaxmbd.lanes.ir.graph import Graph, Recall, built
 from jaxmbd.lanes.ir.nodes import Buffer, Loop, Node, Region, Unsupported
 from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import (
@@ -33,7 +33,12 @@ def pullback_graph(
     closed: Any, batched: Sequence[bool], wanted: Sequence[bool], given: Sequence[bool]
 ) -> Graph:
     """The graph of ``x, ȳ ↦ x̄``: cotangents of the arguments `wanted` from the results `given`."""
-    g = Graph()
+    return built(lambda g: _pull(g, closed, batched, wanted, given))
+
+
+def _pull(
+    g: Graph, closed: Any, batched: Sequence[bool], wanted: Sequence[bool], given: Sequence[bool]
+) -> None:
     g.differentiable = True
     mask = g.new_bit()
     args = input_values(g, closed.in_avals, batched, [mask if w else 0 for w in wanted])
@@ -52,7 +57,6 @@ def pullback_graph(
     chosen = [k for k, w in enumerate(wanted) if w]
     for j, k in enumerate(chosen):
         output(g, j, short_dtype(closed.in_avals[k].dtype), sweep.gradient(args[k], k))
-    return g
 
 
 def inner_pullback(
@@ -330,7 +334,7 @@ class Sweep:
                     holders.append((t[place], n))
             tangents.append(t)
         first = len(g.region.nodes)
-        outs = evaluate_closed(g, derivative_jaxpr(call), [*call.args, *tangents])
+        outs = evaluate_closed(g, derivative_jaxpr(g, call), [*call.args, *tangents])
         inner = self.inner([t for t, _ in holders], bit)
         for out, ct in zip(outs, self._pairs(call, cts), strict=True):
             inner.seed(out, ct)
@@ -341,7 +345,7 @@ class Sweep:
     def _vjp(self, call: Custom, cts: dict[int, Node]) -> None:
         """The rule itself."""
         arrays = self._pairs(call, cts)
-        back = evaluate_closed(self.g, derivative_jaxpr(call), [*call.args, *arrays])
+        back = evaluate_closed(self.g, derivative_jaxpr(self.g, call), [*call.args, *arrays])
         for x, c in zip(call.float_args, back, strict=True):
             self.seed(x, c)
 

@@ -19,7 +19,9 @@ from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.targets import cpu_driver, disk
 
 _LOCK = threading.RLock()
-_ENGINES: list[Any] = []  # compiled code must outlive every XLA program that calls it
+# Machine code stays as long as the process: XLA keeps a target by name for ever, its programs hold
+# the address, and no one says when the last of them goes. Equal code is one target.
+_ENGINES: list[Any] = []
 _TARGETS: dict[str, Compiled] = {}
 
 

@@ -2,17 +2,23 @@
 
 The directory is ``$JAXMBD_LANES_CACHE``, by default ``jaxmbd/lanes`` in the user's cache
 directory; an empty string turns it off. A file that cannot be written or read is as if there were
-none.
+none. It holds at most `LIMIT` bytes: what was read longest ago goes first.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
+LIMIT = 1 << 30
+"""Most bytes in the directory; a third of them goes when it is full."""
 _MAGIC = b"jaxmbd-lanes-1\n"
+_WRITES = 64
+_written = itertools.count()  # the directory is measured at the first write and every 64th
 
 
 def directory() -> Path | None:
@@ -36,7 +42,11 @@ def read(key: str) -> bytes | None:
     head = len(_MAGIC) + 32
     digest, code = data[len(_MAGIC) : head], data[head:]
     whole = data.startswith(_MAGIC) and hashlib.sha256(code).digest() == digest
-    return code if whole else None
+    if not whole:
+        return None
+    with suppress(OSError):
+        os.utime(folder / key)
+    return code
 
 
 def write(key: str, code: bytes) -> None:
@@ -55,3 +65,24 @@ def write(key: str, code: bytes) -> None:
         os.replace(name, folder / key)
     except OSError:
         Path(name).unlink(missing_ok=True)
+    if next(_written) % _WRITES == 0:
+        trim(folder, LIMIT)
+
+
+def trim(folder: Path, limit: int) -> None:
+    """Remove what was used longest ago from a folder of more than `limit` bytes."""
+    found = []
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            with suppress(OSError):  # another process has just removed it
+                facts = entry.stat()
+                found.append((facts.st_mtime_ns, facts.st_size, entry.path))
+    total = sum(size for _, size, _ in found)
+    if total <= limit:
+        return
+    for _, size, path in sorted(found):
+        if total <= limit - limit // 3:
+            break
+        with suppress(OSError):
+            os.remove(path)
+            total -= size

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.graph import Graph, built
 from jaxmbd.lanes.ir.nodes import Buffer, Node
 from jaxmbd.lanes.trace import rules  # noqa: F401 (fills the table)
 from jaxmbd.lanes.trace.arrays import Stacked, Value, from_buffer, short_dtype
@@ -58,10 +58,11 @@ def _write_rows(
 
 def value_graph(closed: Any, batched: Sequence[bool]) -> Graph:
     """The graph of a closed jaxpr's value."""
-    g = Graph()
-    args = input_values(g, closed.in_avals, batched)
-    for k, (value, aval) in enumerate(
-        zip(evaluate_closed(g, closed, args), closed.out_avals, strict=True)
-    ):
-        output(g, k, short_dtype(aval.dtype), value)
-    return g
+
+    def write(g: Graph) -> None:
+        args = input_values(g, closed.in_avals, batched)
+        values = evaluate_closed(g, closed, args)
+        for k, (value, aval) in enumerate(zip(values, closed.out_avals, strict=True)):
+            output(g, k, short_dtype(aval.dtype), value)
+
+    return built(write)

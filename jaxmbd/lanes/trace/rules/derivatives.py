@@ -138,19 +138,15 @@ def _wrap(g: Graph, call: Custom, k: int, out: Node, inputs: tuple[Node, ...], d
     return node
 
 
-_TRACED: dict[int, tuple[Any, Any]] = {}
-
-
-def derivative_jaxpr(call: Custom) -> Any:
+def derivative_jaxpr(g: Graph, call: Custom) -> Any:
     """The closed jaxpr of a call's rule.
 
     For "jvp": (primals, tangents of the floating ones) → tangents of the floating results; for
     "vjp": (primals, cotangents of the floating results) → cotangents of the floating arguments.
     """
     eqn = call.eqn
-    known = _TRACED.get(id(eqn))
-    if known is not None and known[0] is eqn:
-        return known[1]
+    if id(eqn) in g.derivatives:
+        return g.derivatives[id(eqn)][1]
     avals = [v.aval.update(weak_type=False) for v in eqn.invars]
     results = [v.aval.update(weak_type=False) for v in eqn.outvars]
     fn = _alone(eqn)
@@ -171,7 +167,7 @@ def derivative_jaxpr(call: Custom) -> Any:
         closed = jax.make_jaxpr(jvp)(avals, [a for a in avals if _floating(a)])
     else:
         closed = jax.make_jaxpr(vjp)(avals, [r for r in results if _floating(r)])
-    _TRACED[id(eqn)] = (eqn, closed)
+    g.derivatives[id(eqn)] = (eqn, closed)
     return closed
 
 

@@ -1,0 +1,190 @@
+"""What a jaxpr holds, as a digest: two that compute the same by the same steps are one.
+
+Variables are numbered in order, constants are hashed by their bytes. Functions that a jaxpr carries
+(derivative rules) have no content; those outside derivative rules count by identity.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import AbstractValue
+from jax.extend import core
+
+_RULED = {
+    "custom_jvp_call": ("call_jaxpr",),
+    "custom_vjp_call": ("call_jaxpr",),
+    "custom_vjp_call_jaxpr": ("fun_jaxpr",),
+}
+"""Primitives that carry derivative rules, with the parameters of their value."""
+_OF_VALUE = _RULED | {"jit": ("jaxpr", "name"), "pjit": ("jaxpr", "name")}
+"""The same, with those whose other parameters say how and where to run."""
+_DERIVATIVES = ("lanes", "lanes_tangent")
+"""Primitives whose value depends on derivative rules, unless they have no pullback."""
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+
+
+class Content:
+    """The content of a closed jaxpr, hashable.
+
+    Attributes:
+        value: digest of what its value depends on.
+        rules: the functions that its derivatives depend on besides, in order.
+    """
+
+    __slots__ = ("rules", "value")
+
+    def __init__(self, closed: Any):
+        walk = _Walk()
+        walk.closed(closed)
+        self.value = walk.digest()
+        self.rules = tuple(walk.rules)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: Any) -> bool:
+        return (
+            isinstance(other, Content)
+            and self.value == other.value
+            and len(self.rules) == len(other.rules)
+            and all(a is b for a, b in zip(self.rules, other.rules, strict=True))
+        )
+
+
+class Key:
+    """A closed jaxpr as a dictionary key and a primitive's parameter, by content.
+
+    What is made from it (derivatives, kernels) lives as long as it does: as long as a program or a
+    traced function of JAX's holds it. It is callable, as JAX's own caches of parameters hold only
+    functions and jaxprs weakly.
+    """
+
+    def __init__(self, closed: Any):
+        self.closed = closed
+        self._made: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any) -> list[Any]:
+        """The function itself."""
+        return core.jaxpr_as_fun(self.closed)(*args)
+
+    def made(self, name: Any, make: Callable[[], Any]) -> Any:
+        """Something that is made from it, once."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    @cached_property
+    def content(self) -> Content:
+        """What it holds."""
+        return Content(self.closed)
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
+    def __eq__(self, other: Any) -> bool:
+        return self is other or (isinstance(other, Key) and self.content == other.content)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.closed.eqns)} equations>"
+
+
+class _Walk:
+    """The words of a jaxpr, and the functions among them."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.rules: list[Any] = []
+        self.seen: dict[int, int] = {}
+        self.types: dict[Any, str] = {}
+
+    def digest(self) -> bytes:
+        return blake2b("\x1f".join(self.words).encode(), digest_size=20).digest()
+
+    def closed(self, closed: Any) -> None:
+        for c in closed.consts:
+            self.value(c)
+        self.jaxpr(closed.jaxpr)
+
+    def jaxpr(self, jaxpr: Any) -> None:
+        new = id(jaxpr) not in self.seen
+        self.words.append(f"jaxpr {self.seen.setdefault(id(jaxpr), len(self.seen))}")
+        if not new:
+            return
+        numbers: dict[Any, str] = {}
+        for v in (*jaxpr.constvars, *jaxpr.invars):
+            self.define(numbers, v)
+        for eqn in jaxpr.eqns:
+            self.words.append(eqn.primitive.name)
+            self.words.extend([self.atom(numbers, v) for v in eqn.invars])
+            self.params(eqn)
+            for v in eqn.outvars:
+                self.define(numbers, v)
+        self.words.extend([self.atom(numbers, v) for v in jaxpr.outvars])
+
+    def define(self, numbers: dict[Any, str], v: Any) -> None:
+        numbers[v] = str(len(numbers))
+        self.words.append(self.type(v.aval))
+
+    def atom(self, numbers: dict[Any, str], v: Any) -> str:
+        if isinstance(v, core.Literal):
+            return f"{self.type(v.aval)} {np.asarray(v.val).tobytes().hex()}"
+        return numbers[v]
+
+    def type(self, aval: Any) -> str:
+        place = (aval.shape, aval.dtype, aval.weak_type, aval.vma) if hasattr(aval, "vma") else aval
+        known = self.types.get(place)
+        if known is None:
+            known = self.types[place] = str(place)
+        return known
+
+    def params(self, eqn: Any) -> None:
+        chosen, before = _OF_VALUE.get(eqn.primitive.name), len(self.rules)
+        for name in sorted(eqn.params):
+            x = eqn.params[name]
+            if chosen is None or name in chosen:
+                self.words.append(name)
+                self.value(x)
+            elif eqn.primitive.name in _RULED and type(x) not in _PLAIN:
+                self.rules.append(x)
+        if eqn.primitive.name in _DERIVATIVES and eqn.params.get("pullback", ()) is not None:
+            self.words.extend(f"rule {id(x)}" for x in self.rules[before:])
+
+    def value(self, x: Any) -> None:
+        """A parameter or a constant."""
+        kind = type(x)
+        if kind in _PLAIN:
+            self.words.append(repr(x))
+        elif isinstance(x, tuple | list):
+            self.words.append(f"{kind.__name__} {len(x)}")
+            for y in x:
+                self.value(y)
+        elif isinstance(x, core.ClosedJaxpr):
+            self.closed(x)
+        elif isinstance(x, core.Jaxpr):
+            self.jaxpr(x)
+        elif isinstance(x, Key):  # a lanes call inside
+            self.words.append(x.content.value.hex())
+            self.rules.extend(x.content.rules)
+        elif isinstance(x, jax.Array | np.ndarray | np.generic):
+            array = np.ascontiguousarray(x)
+            data = blake2b(array.tobytes(), digest_size=20).hexdigest()
+            self.words.append(f"array {array.dtype} {array.shape} {data}")
+        elif isinstance(x, Mapping):
+            self.words.append(f"map {len(x)}")
+            for key in sorted(x, key=str):
+                self.words.append(str(key))
+                self.value(x[key])
+        elif isinstance(x, enum.Enum | np.dtype | type):
+            self.words.append(repr(x))
+        elif isinstance(x, AbstractValue):
+            self.words.append(self.type(x))
+        else:  # by identity: it is kept, so that no other takes its place in memory
+            self.words.append(f"object {id(x)}")
+            self.rules.append(x)
