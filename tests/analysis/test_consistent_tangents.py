@@ -133,3 +133,14 @@ def test_a_rollout_of_a_redundant_mechanism_keeps_its_derivative():
     _, slope = jax.jit(lambda x: jax.jvp(last, (x,), (1.0,)))(0.5)
     differences = (last(0.5 + 1e-5) - last(0.5 - 1e-5)) / 2e-5
     np.testing.assert_allclose(slope, differences, atol=1e-8)
+
+
+def test_a_gradient_is_exact_along_directions_that_close():
+    """Reverse mode names no direction: its product with one that closes is the slope there."""
+    mech = mbd.zoo.four_bar()
+    gradient = jax.jit(jax.grad(lambda x: crank_angle(mech.replace(points=x))[-1]))(mech.points)
+    in_plane = {"C_rocker": np.array([0.3, 0.0, -0.8])}
+    together = dict.fromkeys(mech.points, np.array([0.2, 1.0, 0.5]))
+    for step in (in_plane, together):
+        product = sum(gradient[n] @ x for n, x in step.items())
+        np.testing.assert_allclose(product, slope(crank_angle, mech, step)[-1], atol=1e-12)
