@@ -31,7 +31,7 @@ from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
+from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
@@ -274,7 +274,8 @@ def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: An
     _, rows = _rows(keys, safe[0], safe[1], safe[2], q)
     change = -least_change(safe[0], rows, rate)
     size = mechanism_length(safe[0]) / speed_units(safe[0])
-    change = tested(change, rows @ change + rate, [rate, size * change], dot)
+    given = [placed_numbers(dot[0]), dot[1:]]
+    change = tested(change, rows @ change + rate, [rate, size * change], given)
     qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero

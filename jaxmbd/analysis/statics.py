@@ -37,7 +37,7 @@ from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
+from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, row_scale, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
@@ -316,7 +316,8 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     a = factor_tangent(k, at.project, stiffness_size(k, at.scale), _LEAST_DAMPING)
     onto = -least_change(safe.mech, at.rows / units, opened) / units
     terms = [opened, mechanism_length(safe.mech) * onto]
-    onto = tested(onto, at.rows @ onto + opened, terms, dot)
+    given = [placed_numbers(dot.mech), dot.values, dot.t]
+    onto = tested(onto, at.rows @ onto + opened, terms, given)
     wanted = at.project @ (pushed - k @ onto)
     along = _refined(a, k, at.project, wanted)
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)
