@@ -171,9 +171,13 @@ def _trace(
         shapes.append(out_tree)
         return [jnp.asarray(x) for x in out_leaves]
 
+    def jaxpr(types: Sequence[Any]) -> Any:
+        with jax.disable_jit(False):  # loops stay loops
+            return jax.make_jaxpr(flat)(*types)
+
     given = [a for k, a in enumerate(avals) if k not in baked]
     try:
-        closed = jax.make_jaxpr(flat)(*given)
+        closed = jaxpr(given)
         typed = bool(primitive.varying_axes(closed.consts))
     except (TypeError, ValueError):
         if not axes:
@@ -182,7 +186,7 @@ def _trace(
     if typed:
         whole = NamedSharding(jax.sharding.get_abstract_mesh(), PartitionSpec())
         given = [a.update(sharding=whole, vma=axes) for a in given]
-        closed = jax.make_jaxpr(flat)(*given)
+        closed = jaxpr(given)
     outer = [k for k, c in enumerate(closed.consts) if isinstance(c, Tracer)]
     consts: list[Any] = []
     if outer:

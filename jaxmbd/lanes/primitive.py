@@ -128,7 +128,8 @@ def _zero(x: Any) -> Any:
 
 @call_p.def_impl
 def _impl(*args: Any, **params: Any) -> Any:
-    return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
+    with jax.disable_jit(False):  # a kernel is one operation, as JAX's own are
+        return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
 
 
 @lru_cache(EAGER)
@@ -164,15 +165,18 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options
     if params["size"] == 0 or not k.out_avals:
         return _lower_plain(ctx, *args, **params)
     try:
+        if ctx.module_context.lowering_parameters.for_export:
+            raise Unsupported(
+                "lanes cannot export kernels, which are machine code of this process (jax.export)"
+            )
         rule = compiled(k, params["options"])
     except Unsupported as error:
-        reason = error
-    except MemoryError:
-        raise
-    except Exception as error:
-        reason = _defect(error)
-    else:
-        return rule(ctx, *args)
+        if params["options"].strict:
+            raise
+        warn_once(str(error), "jax.vmap")
+        return _lower_plain(ctx, *args, **params)
+    ctx.module_context.add_keepalive(NOT_PORTABLE)
+    return rule(ctx, *args)
     if params["options"].strict:
         raise reason
     warn_once(str(reason), "jax.vmap")
@@ -189,6 +193,21 @@ def _defect(error: Exception) -> Unsupported:
     )
     told.__cause__ = error
     return told
+
+
+class NotPortable:
+    """What a program with kernels holds, so that it refuses to be pickled."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "this program calls kernels of lanes, machine code of this process, and cannot be "
+            "serialized. Make it by XLA alone (backend='xla', or jax.vmap in place of lanes.vmap), "
+            "or use jax.export, which writes such a program; compiling again in another process is "
+            "quick too, as kernels are kept on disk"
+        )
+
+
+NOT_PORTABLE = NotPortable()
 
 
 def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:

@@ -3,6 +3,7 @@
 from jaxmbd.lanes.trace.registry import RULES
 from jaxmbd.lanes.trace.rules import (
     arithmetic,
+    callbacks,
     contraction,
     control,
     derivatives,
@@ -12,6 +13,6 @@ from jaxmbd.lanes.trace.rules import (
 )
 
 __all__ = [
-    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing", "linear",
-    "shapes",
+    "RULES", "arithmetic", "callbacks", "contraction", "control", "derivatives", "indexing",
+    "linear", "shapes",
 ]  # fmt: skip

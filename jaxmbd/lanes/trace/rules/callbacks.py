@@ -1,0 +1,19 @@
+"""Calls of Python from within a function: no kernel can hold one, and the warning says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.trace.arrays import Value
+from jaxmbd.lanes.trace.registry import rule
+
+
+@rule("debug_callback", "debug_print", "io_callback", "pure_callback")
+def _callback(g: Graph, eqn: Any, *args: Value) -> Value:
+    raise Unsupported(
+        f"the primitive '{eqn.primitive.name}' (jax.debug.print and other calls of Python): a "
+        "kernel calls no Python, so XLA compiles everything around it, which can take far longer; "
+        "take it out to have a kernel again"
+    )
