@@ -3,6 +3,8 @@
 Also: which tests share a worker, and what each worker has cost.
 """
 
+import ctypes
+import gc
 import os
 import resource
 from importlib import metadata
@@ -45,6 +47,28 @@ def pytest_collection_modifyitems(items):
         share = f" {seed % 8}" if isinstance(seed, int) else ""
         file = item.path.relative_to(item.config.rootpath).as_posix()
         item.add_marker(pytest.mark.xdist_group(file + share))
+
+
+def resident() -> float:
+    """What this process holds in memory now [GiB]; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * resource.getpagesize() / 2**30
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Compiled programs that no test shares any more go, before a worker fills the machine.
+
+    Within a file tests share what they compile, so there it takes more for them to go.
+    """
+    together = nextitem is not None and nextitem.path == item.path
+    if resident() > (1.5 if together else 1.0):
+        jax.clear_caches()
+        gc.collect()
+        if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps freed memory otherwise
+            libc.malloc_trim(0)
 
 
 def cost() -> str:
