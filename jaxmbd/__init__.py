@@ -1,6 +1,7 @@
 """jaxmbd: batched, differentiable multibody dynamics on JAX.
 
-The names below stand in the order of the data's way: describe, derive, assemble, move.
+The names stand in `__all__` in the order of the data's way: describe, derive, assemble, look at
+one state, move.
 """
 
 from jaxmbd import campaign, zoo
@@ -105,8 +106,10 @@ from jaxmbd.model import (
 __version__ = "0.1.0"
 
 __all__ = [
+    # describe: the mechanism and its bodies
     "Mechanism",
     "Body",
+    # describe: joints, which may close loops or be cut
     "Revolute",
     "Prismatic",
     "Helical",
@@ -117,12 +120,20 @@ __all__ = [
     "Free",
     "Fixed",
     "Rod",
+    # describe: conditions that only take freedom away
     "PointOnLine",
     "PointOnPlane",
     "PointOnCurve",
     "Cam",
     "ParallelAxes",
     "PerpendicularAxes",
+    # describe: couplings and drives
+    "Gear",
+    "RackAndPinion",
+    "Coupling",
+    "Drive",
+    "PointDrive",
+    # describe: forces, and the laws they follow
     "SpringDamper",
     "TorsionSpring",
     "PointForce",
@@ -132,7 +143,6 @@ __all__ = [
     "PacejkaTyre",
     "Bushing",
     "SoftJoint",
-    "soften",
     "BumpStop",
     "JointLimit",
     "AntiRollBar",
@@ -142,28 +152,56 @@ __all__ = [
     "Table",
     "DamperCurve",
     "register_law",
-    "register_type",
+    # describe: whole mechanisms, ready, changed, to and from files
+    "zoo",
+    "soften",
     "in_space",
-    "Drive",
-    "PointDrive",
-    "Gear",
-    "RackAndPinion",
-    "Coupling",
+    "register_type",
     "save",
     "load",
+    # derive: the tree and its cuts, the layout of coordinates, the freedom
     "Topology",
     "topology",
     "neutral",
     "Mobility",
     "mobility",
+    # assemble: positions, speeds and accelerations that close the loops
     "PointCoordinate",
     "Assembly",
     "assemble",
     "assemble_velocity",
     "assemble_acceleration",
+    "project",
+    # look: where things are, how they move
+    "Pose",
+    "poses",
+    "point_position",
+    "point_velocity",
+    "joint_coordinates",
+    "body_velocities",
+    "body_accelerations",
+    "coordinate_rates",
+    "step_coordinates",
+    # equations: loops, masses, energies, efforts and reactions at one state
+    "constraint_residual",
+    "constraint_jacobian",
+    "gamma",
+    "mass_matrix",
+    "bias",
+    "kinetic_energy",
+    "potential_energy",
+    "DeNOC",
+    "denoc",
+    "denoc_equations",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "joint_reactions",
+    "EdgeForces",
+    "edge_forces",
+    "friction_efforts",
+    # move: in time, driven, at rest, about rest
     "Status",
     "Solution",
-    "project",
     "simulate",
     "DrivenMotion",
     "simulate_driven",
@@ -172,31 +210,6 @@ __all__ = [
     "Linearization",
     "Modes",
     "linearize",
-    "DeNOC",
-    "bias",
-    "denoc",
-    "denoc_equations",
-    "forward_dynamics",
-    "inverse_dynamics",
-    "joint_reactions",
-    "friction_efforts",
-    "EdgeForces",
-    "edge_forces",
-    "kinetic_energy",
-    "mass_matrix",
-    "potential_energy",
-    "Pose",
-    "body_accelerations",
-    "body_velocities",
-    "constraint_jacobian",
-    "constraint_residual",
-    "coordinate_rates",
-    "gamma",
-    "joint_coordinates",
-    "point_position",
-    "point_velocity",
-    "poses",
-    "step_coordinates",
-    "zoo",
+    # many variants at once
     "campaign",
 ]
