@@ -15,7 +15,16 @@ LEAVES = {
     "a hardpoint on an axis": (lambda m: m.points["upper_arm_rear"], (2,), 1e-4),
     "a mass": (lambda m: m.bodies["trailing"].mass, (), 1e-2),
     "a spring rate": (lambda m: m.forces["spring"].stiffness, (), 10.0),
+    "the end of a rod": (lambda m: m.points["B"], (0,), 1e-5),
+    "the rod's mass": (lambda m: m.bodies["coupler"].mass, (), 1e-2),
+    "a soft spring's rate": (lambda m: m.forces["spring"].stiffness, (), 1e-2),
 }
+
+
+def sprung_linkage():
+    """A spatial loop with an idle spin, on a spring."""
+    mech = mbd.zoo.rssr(gravity=9.81)
+    return mech.replace(forces={"spring": mbd.TorsionSpring("rocker", stiffness=2.0, damping=0.1)})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +78,21 @@ def test_assembled_position(corner):
     check_derivatives(lateral, corner, ["a hardpoint", "a hardpoint on an axis"])
 
 
-def test_simulation(corner):
+def test_simulation():
+    """Height of a rod's end after 0.1 s of free response."""
+    linkage = jax.tree_util.tree_map(jnp.asarray, sprung_linkage())
+
+    def height(mech):
+        run = mbd.simulate(mech, mbd.neutral(mech), t1=0.1, dt=2e-3, save_every=50, throw=False)
+        return mbd.point_position(mech, run.q[-1], "rocker", "B")[0]
+
+    check_derivatives(
+        height, linkage, ["the end of a rod", "the rod's mass", "a soft spring's rate"]
+    )
+
+
+@pytest.mark.slow
+def test_simulation_of_a_corner(corner):
     """Height of the wheel after 0.2 s of free response."""
 
     def height(mech):
@@ -77,7 +100,8 @@ def test_simulation(corner):
         run = mbd.simulate(mech, q, t1=0.2, dt=2e-3, save_every=100)
         return mbd.point_position(mech, run.q[-1], "spindle", "wheel_centre")[2]
 
-    check_derivatives(height, corner, list(LEAVES))
+    leaves = ["a hardpoint", "a hardpoint on an axis", "a mass", "a spring rate"]
+    check_derivatives(height, corner, leaves)
 
 
 def test_derivative_of_the_rssr_is_the_closed_form():

@@ -1,5 +1,7 @@
 """The engine's functions by lanes and by XLA alone: the same numbers, and the same derivatives."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -79,13 +81,24 @@ def test_forward_dynamics_of_random_mechanisms(seed):
     check_dynamics(mech, *random_motion(mech, seed))
 
 
-@pytest.mark.parametrize("name", ["rssr", pytest.param("multi_link", marks=pytest.mark.slow)])
+LINKAGES = {
+    "double_pendulum": mbd.zoo.double_pendulum,
+    "parallelogram": partial(mbd.zoo.n_four_bar, 1, planar=True),
+    "rssr": mbd.zoo.rssr,
+    "multi_link": mbd.zoo.multi_link,
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "double_pendulum" else pytest.param(n, marks=pytest.mark.slow) for n in LINKAGES],
+)
 def test_rollouts_and_their_gradients(name):
-    mech = getattr(mbd.zoo, name)()
+    mech = LINKAGES[name]()
     q = mbd.assemble(mech).q
     rng = np.random.default_rng(1)
     v = mbd.assemble_velocity(mech, q, guess=rng.normal(size=mbd.topology(mech).nv))
-    points = jax.tree.map(lambda x: jnp.asarray(x) + 1e-4 * rng.normal(size=(3, 3)), mech.points)
+    points = jax.tree.map(lambda x: x + 1e-4 * rng.normal(size=(3, *x.shape)), mech.points)
 
     def final(points, backend):
         moved = eqx.tree_at(lambda m: m.points, mech, points)

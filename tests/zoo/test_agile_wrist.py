@@ -149,6 +149,7 @@ def carried(moving):
     return {n: tau[layout[n].v] for n in BASES}, lam, compiled(mech, q, v, vdot)
 
 
+@pytest.mark.slow
 def test_torques_and_reactions_by_two_formulations(moving, carried):
     mech, q, v, vdot, keys = moving
     inputs, lam, second = carried
@@ -178,6 +179,7 @@ def test_torques_by_lagrange(moving, carried):
     np.testing.assert_allclose(third, [x[0] for x in inputs.values()], rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_what_the_forces_of_the_legs_do_determine(moving, carried):
     """Forces at the platform: each leg's share is indeterminate, their sum carries the platform."""
     mech, q, v, vdot, _ = moving

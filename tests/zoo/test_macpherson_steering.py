@@ -62,6 +62,7 @@ def test_the_halves_mirror_each_other():
         np.testing.assert_allclose(y, x * np.array([1, -1, 1]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_both_sides_are_two_halves():
     """The halves meet at the driven rack alone: F(x) = f(x) − f(−x), half the rack in each."""
     mech = steering(BOTH)
