@@ -9,6 +9,8 @@ from jax import Array
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
+from jaxmbd.lanes.primitive import varying
+
 flag_p = core.Primitive("lanes_flag")
 
 
@@ -31,7 +33,7 @@ def flagged(x: Array, miss: Array, terms: Array, tolerance: float) -> Array:
         >>> lanes.flagged(jnp.ones(2), jnp.array([1e-3]), jnp.ones(1), 1e-6).tolist()
         [nan, nan]
     """
-    return flag_p.bind(x, miss, terms, tolerance=float(tolerance))
+    return flag_p.bind(*varying([x, miss, terms]), tolerance=float(tolerance))
 
 
 @flag_p.def_impl
@@ -52,7 +54,7 @@ mlir.register_lowering(flag_p, mlir.lower_fun(_flag, multiple_results=False))
 def _jvp(primals: Any, tangents: Any, *, tolerance: float) -> Any:
     x, miss, terms = primals
     dx = ad.instantiate_zeros(tangents[0])
-    return tuple(flag_p.bind(y, miss, terms, tolerance=tolerance) for y in (x, dx))
+    return tuple(flagged(y, miss, terms, tolerance) for y in (x, dx))
 
 
 def _transpose(ct: Any, *args: Any, **_: Any) -> Any:
