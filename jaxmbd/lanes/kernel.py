@@ -17,7 +17,7 @@ from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.recent import Recent
-from jaxmbd.lanes.reverse.adjoint import pullback_graph
+from jaxmbd.lanes.reverse.pullback import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
 from jaxmbd.lanes.trace import build
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jaxmbd.lanes import elementary
 from jaxmbd.lanes.codegen import entry, instructions, loops, memory, pieces, rows
 from jaxmbd.lanes.codegen.llvm_text import LLVM, literal
 from jaxmbd.lanes.codegen.uses import Uses
@@ -148,6 +147,8 @@ class Emitter:
 
     def module(self) -> str:
         """The whole module: kernel, tables, elementary functions, declarations."""
+        from jaxmbd.lanes import elementary  # late: its tables take a moment
+
         kernel = self.kernel()
         parts = [*self._tables(), kernel]
         declared = set(self.w.text.declared)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from jaxmbd.lanes.codegen.llvm_text import LLVM
 from jaxmbd.lanes.codegen.uses import may_invert
 from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.elementary import symbol
 from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import Node
 from jaxmbd.lanes.ir.operation import Call, Infix, Intrinsic, Kind
@@ -40,6 +39,8 @@ def _suffix(w: Writer, n: Node) -> str:
 
 
 def _call(w: Writer, n: Node, args: list[str], call: Call) -> str:
+    from jaxmbd.lanes.elementary import symbol  # late: its tables take a moment
+
     bits = BYTES[n.dtype] * 8
     # One width for all calls: a uniform value is computed in every lane.
     vector = w.text.vector(LLVM[n.dtype])
