@@ -42,7 +42,8 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
         if count > 1 and any(batched):
             _partitionable(name)
             shared = [not b for b in batched]
-            args = [_copies(x, count) if s else x for x, s in zip(args, shared, strict=True)]
+            pairs = zip(args, shared, strict=True)
+            args = tuple(_copies(x, count) if s else x for x, s in pairs)
             avals = [
                 ShapedArray((count, *a.shape), a.dtype) if s else a
                 for a, s in zip(ctx.avals_in, shared, strict=True)

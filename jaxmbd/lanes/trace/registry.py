@@ -37,7 +37,10 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
     env: dict[Any, Value] = {}
 
     def read(v: Any) -> Value:
-        return constants(g, v.val, v.aval.dtype) if isinstance(v, core.Literal) else env[v]
+        if not isinstance(v, core.Literal):
+            return env[v]
+        aval: Any = v.aval
+        return constants(g, v.val, aval.dtype)
 
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))

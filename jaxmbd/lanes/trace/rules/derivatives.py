@@ -73,9 +73,8 @@ def _flag(g: Graph, eqn: Any, x: Value, miss: Value, terms: Value) -> list[Value
     """`lanes.flagged`: each number or NaN; cotangents pass to the number alone."""
     x, miss, terms = (scalars(g, y) for y in (x, miss, terms))
     out = empty(x.shape)
-    for place in np.ndindex(*x.shape[:-1]):
-        zero = g.const(0.0, x[place][0].dtype) if x.shape[-1] else None
-        largest, limit = zero, zero
+    for place in np.ndindex(*x.shape[:-1] if x.size else (0,)):
+        largest = limit = g.const(0.0, x[place][0].dtype)
         for n in miss[place]:
             largest = g.op("max", largest, g.op("abs", n))
         for n in terms[place]:
