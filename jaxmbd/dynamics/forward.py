@@ -96,12 +96,20 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
     system = kkt_system(m)
     if not np.all(np.isfinite(np.asarray(system.mass))):
         raise ValueError("a number of the mechanism is not finite: print(mech) shows them all")
-    determinate = factor_kkt(system.singular, system.mass, system.jacobian).determinate
-    loose = [n for n, ok in zip(m.top.speed_names, np.asarray(determinate), strict=True) if not ok]
-    if loose:
+
+    def loose(singular: bool) -> list[str]:
+        found = np.asarray(factor_kkt(singular, system.mass, system.jacobian).determinate)
+        return [n for n, ok in zip(m.top.speed_names, found, strict=True) if not ok]
+
+    if names := loose(m.top.nc > 0):
         raise ValueError(
-            f"the motion along {loose} has neither inertia nor constraint: give the bodies that "
+            f"the motion along {names} has neither inertia nor constraint: give the bodies that "
             "it moves a mass or an inertia, or constrain it"
+        )
+    if names := loose(system.singular):
+        raise ValueError(
+            f"the motion along {names} has lost its inertia since the mechanism was built (by "
+            "eqx.tree_at?): build it anew, mech.replace() does, so that constraints carry it"
         )
 
 
