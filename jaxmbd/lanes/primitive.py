@@ -171,12 +171,14 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options
             )
         rule = compiled(k, params["options"])
     except Unsupported as error:
-        if params["options"].strict:
-            raise
-        warn_once(str(error), "jax.vmap")
-        return _lower_plain(ctx, *args, **params)
-    ctx.module_context.add_keepalive(NOT_PORTABLE)
-    return rule(ctx, *args)
+        reason = error
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = _defect(error)
+    else:
+        ctx.module_context.add_keepalive(NOT_PORTABLE)
+        return rule(ctx, *args)
     if params["options"].strict:
         raise reason
     warn_once(str(reason), "jax.vmap")
