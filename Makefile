@@ -46,7 +46,7 @@ papers: $(VENV)/.installed-test ## the systems of the papers, with figures in bu
 		$(BIN)/python $$script --json benchmarks/results/$$name.json $$plots || exit 1; \
 	done
 
-fails-safely: $(VENV)/.installed-test ## two thousand broken descriptions, numbers and states
+fails-safely: $(VENV)/.installed-test ## ten thousand broken descriptions, numbers, states and runs
 	$(BIN)/python -W ignore benchmarks/fails_safely.py --json benchmarks/results/fails_safely.json $(ARGS)
 
 bench: $(VENV)/.installed-bench ## speed beside jax.vmap, Pinocchio, MuJoCo and Exudyn; half an hour

@@ -1,9 +1,11 @@
 """Does it fail safely? Thousands of broken descriptions, numbers and states; counts of outcomes.
 
-    python benchmarks/fails_safely.py [--descriptions 700] [--numbers 100] [--json PATH]
+    python benchmarks/fails_safely.py [--descriptions 700] [--numbers 54] [--structures 24]
+        [--samples 90] [--json PATH]
 
 An answer that is reported as ok is judged by Newton-Euler equations in absolute coordinates
-(`fails_cases.judge`). Nothing may be wrong and reported as ok, and no description may raise
+(`fails_cases.judge`), and random structures also by energy and inverse dynamics
+(`fails_cases.motions`). Nothing may be wrong and reported as ok, and no description may raise
 anything but a ValueError that says what is wrong. Exits with 1 otherwise.
 """
 
@@ -13,6 +15,7 @@ import argparse
 import json
 import os
 import sys
+import time
 import warnings
 from collections import Counter
 from functools import partial
@@ -31,7 +34,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from fails_cases import descriptions, judge, numbers  # noqa: E402
+from fails_cases import descriptions, judge, motions, numbers, structures  # noqa: E402
 
 import jaxmbd as mbd  # noqa: E402
 
@@ -121,6 +124,22 @@ def run_descriptions(n: int, seed: int) -> list[tuple[str, str, str]]:
     return out
 
 
+def run_structures(count: int, samples: int, seed: int) -> list[tuple[str, str, str]]:
+    """Outcomes of `samples` instants, and of three runs from each, of random structures."""
+    out = []
+    for i in range(count):
+        start = time.monotonic()
+        found = motions.judge_structure(
+            structures.structure(seed + i, structures.KINDS[i % 3]), samples, seed + i
+        )
+        out += [(asked, outcome, f"structure {seed + i}, {text}") for asked, outcome, text in found]
+        wrong = sum(outcome.startswith("WRONG") for _, outcome, _ in found)
+        took = time.monotonic() - start
+        print(f"structure {seed + i}: {wrong} wrong, {took:.0f} s", file=sys.stderr, flush=True)
+        jax.clear_caches()
+    return out
+
+
 def report(found: list[tuple[str, str, str]]) -> dict[str, dict[str, int]]:
     """Print and return the counts by what was broken; list what must not be."""
     outcomes = ["right", "flagged", "refused", "CRASHED", "WRONG, reported as ok"]
@@ -141,7 +160,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--descriptions", type=int, default=700)
     parser.add_argument("--numbers", type=int, default=54, help="samples of each mechanism")
-    parser.add_argument("--only", nargs="+", default=list(MECHANISMS), help="mechanisms")
+    parser.add_argument("--structures", type=int, default=24, help="random mechanisms")
+    parser.add_argument("--samples", type=int, default=90, help="of each random mechanism")
+    parser.add_argument("--only", nargs="*", default=list(MECHANISMS), help="mechanisms")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the counts to this file")
     options = parser.parse_args()
@@ -149,6 +170,7 @@ def main() -> int:
     for name in options.only:
         found += judge_batch(name, MECHANISMS[name](), options.numbers, options.seed)
         print(f"{name}: done", file=sys.stderr, flush=True)
+    found += run_structures(options.structures, options.samples, options.seed)
     counts = report(found)
     if options.json:
         options.json.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")

@@ -22,10 +22,9 @@ LIMITS = {"position": 1e-8, "velocity": 1e-6, "acceleration": 1e-5, "balance": 1
 """Largest errors of an answer that counts as right."""
 
 
-@jax.jit
-@jax.vmap
-def _matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any) -> dict[str, Any]:
-    motion, bodies = state_motion(mech, q, v), mech.structure.bodies
+def matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any, t: Any = 0.0) -> dict[str, Any]:
+    """What an answer is judged by: Newton-Euler equations and constraint rows of all joints."""
+    motion, bodies = state_motion(mech, q, v, t), mech.structure.bodies
     rows = all_rows(motion)
     twist = jnp.concatenate([motion.twist(n) for n in bodies])
     accelerations = mbd.body_accelerations(mech, q, v, vdot)
@@ -47,11 +46,15 @@ def _matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any) -> dict[str, Any]:
 
 def errors(mech: Any, q: np.ndarray, v: np.ndarray, vdot: np.ndarray) -> list[dict[str, float]]:
     """Backward errors of (q, v, v̇) for each sample of a batch."""
-    found = jax.tree_util.tree_map(np.asarray, _matrices(mech, q, v, vdot))
-    return [_errors({k: x[i] for k, x in found.items()}) for i in range(len(q))]
+    found = jax.tree_util.tree_map(np.asarray, _batched(mech, q, v, vdot))
+    return [backward_errors({k: x[i] for k, x in found.items()}) for i in range(len(q))]
 
 
-def _errors(x: dict[str, Any]) -> dict[str, float]:
+_batched = jax.jit(jax.vmap(matrices))
+
+
+def backward_errors(x: dict[str, Any]) -> dict[str, float]:
+    """The errors of one sample from its `matrices`."""
     n, length, row = x["twist"].size, float(x["length"]), x["row"]
     along = np.where(np.arange(n) % 6 < 3, 1.0 / length, 1.0)  # angles as arcs
     if not all(np.all(np.isfinite(y)) for y in x.values()):

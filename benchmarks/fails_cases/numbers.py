@@ -105,6 +105,62 @@ def turned_axis(leaves: Leaves, rng: np.random.Generator) -> None:
         ) * np.array(leaves[k])
 
 
+def units(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Other units of length and mass, in all that is measured in them."""
+    length, mass = 10.0 ** rng.uniform(-9, 6), 10.0 ** rng.uniform(-12, 9)
+    force = {".stiffness": mass, ".damping": mass, ".force": mass * length}
+    turning = ".forces['torsion']"
+    for k in _points(leaves):
+        leaves[k] = leaves[k] * length
+    for ending, factor in {".mass": mass, ".inertia": mass * length**2, **force}.items():
+        for k in _role(leaves, ending):
+            leaves[k] = leaves[k] * factor * (length**2 if turning in k else 1.0)
+    for ending in (".pitch", ".length", ".radius", ".params", ".gravity"):
+        for k in _role(leaves, ending):
+            leaves[k] = leaves[k] * length
+
+
+def mixed_masses(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Bodies a billion times heavier than others, or lighter."""
+    for k in _role(leaves, ".mass"):
+        factor, inertia = 10.0 ** rng.uniform(-12, 9), k.replace(".mass", ".inertia")
+        for x in {k, inertia} & set(leaves):
+            leaves[x] = leaves[x] * factor
+
+
+def far_body(leaves: Leaves, rng: np.random.Generator) -> None:
+    """One centre of mass a hundred to a million metres away."""
+    places = [k for k in _points(leaves) if k.endswith(".com")]
+    if places:
+        k = str(rng.choice(places))
+        leaves[k] = leaves[k] + 10.0 ** rng.uniform(2, 6)
+
+
+def translated(leaves: Leaves, rng: np.random.Generator) -> None:
+    """The whole drawing far from the origin."""
+    points = _points(leaves)
+    shift = 10.0 ** rng.uniform(2, 8) * rng.normal(size=leaves[points[0]].shape)
+    for k in points:
+        leaves[k] = leaves[k] + shift
+
+
+def stiff(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Springs up to 1e14 times as stiff."""
+    for k in _role(leaves, ".stiffness"):
+        leaves[k] = leaves[k] * 10.0 ** rng.uniform(0, 14)
+
+
+def disproportionate(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Masses, inertias, rates and gravity, each of another size."""
+    for ending in (".mass", ".inertia", ".stiffness", ".damping", ".gravity"):
+        for k in _role(leaves, ending):
+            leaves[k] = leaves[k] * 10.0 ** rng.uniform(-6, 6)
+
+
+def as_drawn(leaves: Leaves, rng: np.random.Generator) -> None:
+    """Nothing is changed."""
+
+
 def _length(leaves: Leaves) -> float:
     stack = np.array([np.resize(leaves[k], 3) for k in _points(leaves)])
     return float(np.sqrt(np.mean(np.sum((stack - stack.mean(axis=0)) ** 2, axis=1)))) or 1.0
@@ -119,15 +175,27 @@ CHANGES: dict[str, Change] = {
 }  # fmt: skip
 
 
-def batch(mech: mbd.Mechanism, n: int, seed: int) -> tuple[list[str], Any]:
+SIZES: dict[str, Change] = {
+    f.__name__: f
+    for f in (
+        as_drawn, scattered, units, scaled, mixed_masses, far_body, translated, nearly_as_drawn,
+        stiff, disproportionate,
+    )
+}  # fmt: skip
+"""Numbers that are all legal, of sizes that strain the arithmetic."""
+
+
+def batch(
+    mech: mbd.Mechanism, n: int, seed: int, changes: dict[str, Change] = CHANGES
+) -> tuple[list[str], Any]:
     """`n` mechanisms as one batched pytree, and what is wrong with each."""
     flat, tree = jax.tree_util.tree_flatten_with_path(mech)
     paths = [jax.tree_util.keystr(path) for path, _ in flat]
     rng, kinds, rows = np.random.default_rng(seed), [], []
     for i in range(n):
-        kind = list(CHANGES)[i % len(CHANGES)]
+        kind = list(changes)[i % len(changes)]
         leaves = {k: np.array(x) for k, (_, x) in zip(paths, flat, strict=True)}
-        CHANGES[kind](leaves, rng)
+        changes[kind](leaves, rng)
         kinds.append(kind)
         rows.append([leaves[k] for k in paths])
     return kinds, jax.tree_util.tree_unflatten(tree, [np.stack(x) for x in zip(*rows, strict=True)])

@@ -1,0 +1,129 @@
+"""Random structures under numbers of all sizes: an instant of each, and short runs of it.
+
+An instant's answer is judged by the equations (`judge`), by its power (the energy of a conservative
+mechanism is constant) and by inverse dynamics, which must ask for no efforts. A run's end is judged
+by the equations there and by its energy.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxmbd as mbd
+from fails_cases import judge, numbers
+from fails_cases.structures import Structure
+from jaxmbd.kinematics.scales import speed_units
+
+STEPS = 20
+SHARES = (1e-4, 1e-2, 1.0)
+"""Steps, as shares of the fastest time in which the start's motion changes."""
+POWER, EFFORT, ENERGY = 1e-6, 1e-6, 1e-4
+"""Largest errors of power, of efforts and, over steps that resolve the start, of energy."""
+
+Case = tuple[str, str, str]
+
+
+def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
+    """One state near the drawn one: what the engine says of it, and what that is judged by."""
+    guess = mbd.step_coordinates(mech, jnp.asarray(mbd.neutral(mech)), change)
+    found = mbd.assemble(mech, guess=guess, throw=False)
+    q, units = found.q, speed_units(mech)
+    v = mbd.assemble_velocity(mech, q, guess=speeds)
+    vdot, _ = mbd.forward_dynamics(mech, q, v)
+    tau, _ = mbd.inverse_dynamics(mech, q, v, vdot)
+    mass, bias = jnp.abs(mbd.mass_matrix(mech, q)), jnp.abs(mbd.bias(mech, q, v))
+    rates = mbd.coordinate_rates(mech, q, v)
+    _, power = jax.jvp(partial(_energy, mech), (q, v), (rates, vdot))
+    forces = mass @ jnp.abs(vdot) + bias
+    return {
+        "ok": (found.status == 0) & jnp.all(jnp.isfinite(v)) & jnp.all(jnp.isfinite(vdot)),
+        "q": q,
+        "v": v,
+        "power": jnp.abs(power) / (jnp.abs(v) @ forces),
+        "effort": jnp.max(jnp.abs(tau) * units) / jnp.max(forces * units),
+        "time": 1.0 / (jnp.max(jnp.abs(v) / units) + jnp.sqrt(jnp.max(jnp.abs(vdot) / units))),
+        "judged": judge.matrices(mech, q, v, vdot),
+    }
+
+
+def run(mech: mbd.Mechanism, q: Any, v: Any, dt: Any) -> dict[str, Any]:
+    """`STEPS` steps from a state, and what their end is judged by."""
+    found = mbd.simulate(
+        mech, q, v, dt=dt, steps=STEPS, save_every=STEPS, throw=False, outputs_only=True
+    )
+    last, t = (found.q[-1], found.v[-1]), found.t[-1]
+    vdot, _ = mbd.forward_dynamics(mech, *last, t)
+    return {
+        "ok": found.status == 0,
+        "finite": jnp.all(jnp.isfinite(last[0])) & jnp.all(jnp.isfinite(last[1])),
+        "determinate": jnp.all(jnp.isfinite(vdot)),
+        "kinetic": jnp.stack([mbd.kinetic_energy(mech, *x) for x in ((q, v), last)]),
+        "energy": jnp.stack([_energy(mech, *x) for x in ((q, v), last)]),
+        "judged": judge.matrices(mech, *last, vdot, t),
+    }
+
+
+def _energy(mech: mbd.Mechanism, q: Any, v: Any) -> Any:
+    return mbd.kinetic_energy(mech, q, v) + mbd.potential_energy(mech, q)
+
+
+def judge_structure(s: Structure, n: int, seed: int) -> list[Case]:
+    """(what was asked, outcome, detail) of `n` samples of a structure."""
+    rng, nv = np.random.default_rng([seed, 1]), mbd.topology(s.mech).nv
+    kinds, batch = numbers.batch(s.mech, n, seed, numbers.SIZES)
+    change = rng.normal(size=(n, nv)) * rng.choice([0.0, 0.1, 0.5, 2.0], size=(n, 1))
+    speeds = rng.normal(size=(n, nv)) * 10.0 ** rng.choice([-6, -1, 0, 0, 1, 4], size=(n, 1))
+    start = _numpy(mbd.lanes.vmap(instant)(batch, change, speeds))
+    faults = [_instant_faults(s, x) if x["ok"] else None for x in _samples(start, n)]
+    cases = [_case("instant", k, s, f) for k, f in zip(kinds, faults, strict=True)]
+    runs, time = mbd.lanes.vmap(run), np.where(start["ok"], start["time"], 1.0)
+    for share in SHARES:
+        ends = _numpy(runs(batch, start["q"], start["v"], share * np.minimum(time, 1e9)))
+        for kind, ok, end in zip(kinds, start["ok"], _samples(ends, n), strict=True):
+            if ok:
+                found = _run_faults(s, end, share) if end["ok"] else None
+                cases.append(_case(f"run, {share:g}", kind, s, found))
+    return cases
+
+
+def _case(asked: str, kind: str, s: Structure, faults: list[str] | None) -> Case:
+    outcome = "flagged" if faults is None else "WRONG, reported as ok" if faults else "right"
+    return asked, outcome, f"{kind}: {', '.join(faults or [])} | {s.text}"
+
+
+def _instant_faults(s: Structure, x: dict[str, Any]) -> list[str]:
+    faults = _equations(s, x)
+    if s.conservative and not (x["power"] < POWER or np.isnan(x["power"])):
+        faults.append(f"power {x['power']:.1e}")
+    if not (x["effort"] < EFFORT or np.isnan(x["effort"])):
+        faults.append(f"effort {x['effort']:.1e}")
+    return faults
+
+
+def _run_faults(s: Structure, x: dict[str, Any], share: float) -> list[str]:
+    if not x["finite"]:
+        return ["not finite"]
+    faults = _equations(s, x) if x["determinate"] else []
+    noise = 1e-12 * np.sum(np.abs(x["energy"]))
+    change = abs(x["energy"][1] - x["energy"][0])
+    if s.conservative and share < 1.0 and change > ENERGY * np.max(x["kinetic"]) + noise:
+        faults.append(f"energy {change / np.max(x['kinetic']):.1e} of the kinetic")
+    return faults
+
+
+def _equations(s: Structure, x: dict[str, Any]) -> list[str]:
+    found = judge.wrong(judge.backward_errors(x["judged"]))
+    return [f for f in found if not (s.rubbing and f.startswith("balance"))]
+
+
+def _numpy(tree: Any) -> Any:
+    return jax.tree_util.tree_map(np.asarray, tree)
+
+
+def _samples(tree: Any, n: int) -> list[Any]:
+    return [jax.tree_util.tree_map(lambda x, i=i: x[i], tree) for i in range(n)]
