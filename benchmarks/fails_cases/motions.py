@@ -22,8 +22,9 @@ from jaxmbd.kinematics.scales import speed_units
 STEPS = 20
 SHARES = (1e-4, 1e-2, 1.0)
 """Steps, as shares of the fastest time in which the start's motion changes."""
-POWER, EFFORT, ENERGY = 1e-6, 1e-6, 1e-4
-"""Largest errors of power, of efforts and, over steps that resolve the start, of energy."""
+POWER = EFFORT = judge.LIMITS["balance"]
+ENERGY = 1e-4
+"""Largest errors of power and efforts, and of energy over steps that resolve the start."""
 
 Case = tuple[str, str, str]
 
@@ -34,6 +35,7 @@ def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
     found = mbd.assemble(mech, guess=guess, throw=False)
     q, units = found.q, speed_units(mech)
     v = mbd.assemble_velocity(mech, q, guess=speeds)
+    check = mbd.check_state(mech, q, v)
     vdot, _ = mbd.forward_dynamics(mech, q, v)
     tau, _ = mbd.inverse_dynamics(mech, q, v, vdot)
     mass, bias = jnp.abs(mbd.mass_matrix(mech, q)), jnp.abs(mbd.bias(mech, q, v))
@@ -41,7 +43,7 @@ def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
     _, power = jax.jvp(partial(_energy, mech), (q, v), (rates, vdot))
     forces = mass @ jnp.abs(vdot) + bias
     return {
-        "ok": (found.status == 0) & jnp.all(jnp.isfinite(v)) & jnp.all(jnp.isfinite(vdot)),
+        "ok": (found.status == 0) & (check.status == 0) & jnp.all(jnp.isfinite(vdot)),
         "q": q,
         "v": v,
         "power": jnp.abs(power) / (jnp.abs(v) @ forces),

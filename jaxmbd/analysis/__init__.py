@@ -9,6 +9,7 @@ from jaxmbd.analysis.modes import Linearization, Modes
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.rollout import Solution
 from jaxmbd.analysis.simulation import simulate
+from jaxmbd.analysis.state_check import StateCheck, check_state
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import Status
 from jaxmbd.analysis.velocity import assemble_acceleration, assemble_velocity
@@ -22,10 +23,12 @@ __all__ = [
     "Modes",
     "PointCoordinate",
     "Solution",
+    "StateCheck",
     "Status",
     "assemble",
     "assemble_acceleration",
     "assemble_velocity",
+    "check_state",
     "equilibrium",
     "linearize",
     "mobility",

@@ -21,7 +21,12 @@ from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
-from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
+from jaxmbd.numerics.rank_revealing import (
+    RankRevealed,
+    ldlt_rank_revealing,
+    ldlt_solve,
+    minimum_norm,
+)
 
 
 class System(NamedTuple):
@@ -55,7 +60,7 @@ class Factors(NamedTuple):
     pivots: Array
     alpha: Array | None
     half: Array
-    schur: tuple[Array, Array, Array]
+    schur: RankRevealed
     determinate: Array
 
 
@@ -81,7 +86,7 @@ def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
     )
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), mass.dtype)
-        schur = (none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
+        schur = RankRevealed(none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
         return Factors(lower, pivots, alpha, jacobian.T, schur, determinate)
     half = ltdl_backward(lower, jacobian.T)
     # Geometry, not inertia, tells rows that are rounding: those of a heavy loop beside a light one
@@ -158,6 +163,28 @@ def solve_kkt(
     scale = system.scale[:, None]
     x, multipliers = _solve(how, system.mass, system.jacobian, force, scale * rhs)
     return x, scale * multipliers
+
+
+def rows_met(system: System, x: Array, rhs: Array) -> Array:
+    """Whether ``J x = rhs`` to 5e-7 of its terms, in the rows that were skipped too."""
+    miss = system.jacobian @ x - system.scale * rhs
+    size = jnp.abs(system.jacobian) @ jnp.abs(x) + jnp.abs(system.scale * rhs)
+    return jnp.all(jnp.abs(miss) <= tolerances.carrying(x.dtype) * jnp.max(size, initial=0.0))
+
+
+def conditioning(system: System) -> Array:
+    """What the pivots keep of their diagonal elements, the least of M times the least of A.
+
+    Accelerations lose about ``ε`` over it of their digits.
+    """
+    k = factor_kkt(system.singular, system.mass, system.jacobian)
+    mass = system.mass
+    if k.alpha is not None:
+        mass = mass + k.alpha * (system.jacobian.T @ system.jacobian)
+    kept = jnp.min(jnp.where(k.determinate, k.pivots / jnp.diagonal(mass), 0.0), initial=1.0)
+    gram = jnp.sum(k.half * k.half / k.pivots[:, None], axis=0)
+    rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
+    return kept * jnp.min(rows, initial=1.0)
 
 
 def least_norm(system: System, multipliers: Array) -> Array:

@@ -190,3 +190,44 @@ def test_a_quaternion_of_another_length_stands_for_its_direction():
             wanted[:2],
         )
     assert answers(q.at[place].set(0.0))[3] != 0
+
+
+def test_a_state_says_how_ill_conditioned_it_is():
+    """A link that carries ever more inertia: right, less so, not to tell."""
+
+    @jax.jit
+    @jax.vmap
+    def state(distance):
+        inertia = np.diag([1.0, 1.0, 1.0])
+        mech = mbd.Mechanism(
+            {
+                "link": mbd.Body(1.0, (0.5, 0, 0), inertia),
+                "far": mbd.Body(
+                    1.0, jnp.stack([1.0 + distance, 0 * distance, 0.2 * distance]), inertia
+                ),
+            },
+            {
+                "base": mbd.Revolute("ground", "link", (0, 0, 0), (0, 1, 0)),
+                "tip": mbd.Revolute("link", "far", (1, 0, 0), (0, 1, 0)),
+            },
+            gravity=(0, 0, -9.81),
+        )
+        q, v = jnp.array([0.3, -0.4]), jnp.array([1.0, 2.0])
+        vdot, _ = mbd.forward_dynamics(mech, q, v)
+        tau, _ = mbd.inverse_dynamics(mech, q, v, vdot)
+        size = jnp.max(jnp.abs(mbd.mass_matrix(mech, q)) @ jnp.abs(vdot))
+        return mbd.check_state(mech, q, v), jnp.max(jnp.abs(tau)) / size
+
+    check, error = state(10.0 ** np.arange(0.0, 8.0))
+    assert check.status[:4].tolist() == [0] * 4 and check.status[-1] != 0
+    assert np.all(np.diff(check.conditioning) < 0.0) and check.conditioning[0] > 0.1
+    assert np.all(np.asarray(error)[np.asarray(check.status) == 0] < 5e-7)
+
+
+def test_a_state_off_the_constraints_is_told():
+    mech = mbd.zoo.rssr()
+    q, v = mbd.neutral(mech), np.zeros(5)
+    assert mbd.check_state(mech, q, v).status == 0
+    off = mbd.check_state(mech, q, v + np.eye(5)[0])
+    assert off.status == mbd.Status.NOT_ASSEMBLED and off.slip > 1e-3
+    assert mbd.check_state(mech, q + np.nan, v).status == mbd.Status.NON_FINITE
