@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
-from jaxmbd.model.forces import ForceElement, SoftJoint, Torque
+from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, lifted, vector_in_space
 
@@ -69,14 +69,17 @@ def plane_problems(
 
 
 def _force_problems(what: str, element: Any) -> list[str]:
-    if isinstance(element, SoftJoint):
-        return [f"{what} is a SoftJoint, which has no form in a planar mechanism; draw in space"]
+    if not isinstance(element, ForceElement):
+        return []
+    if not element.serves_in_plane:
+        kind = type(element).__name__
+        return [f"{what} is a {kind}, which has no form in a planar mechanism; draw in space"]
     found = []
-    for field in getattr(element, "vectors", ()):
+    for field in element.vectors:
         x = getattr(element, field)
         if is_concrete(x) and np.shape(x) == (3,) and not np.any(x):
             continue  # the default: none
-        if isinstance(element, Torque):
+        if field in element.moments:
             if _shape(x) != ():
                 found.append(f"{what}: {field} must be one number, about z [N·m]")
         elif _shape(x) != (2,):
@@ -120,4 +123,4 @@ def drawn_in_space(
 
 
 def _can_be_lifted(element: Any) -> bool:
-    return isinstance(element, ForceElement) and not isinstance(element, SoftJoint)
+    return isinstance(element, ForceElement) and element.serves_in_plane

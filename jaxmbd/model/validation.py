@@ -16,7 +16,7 @@ from jaxmbd.model.coordinate_validation import (
     coupling_problems,
     drive_problems,
 )
-from jaxmbd.model.forces import ForceElement, SoftJoint
+from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 from jaxmbd.model.plane import drawn_in_space, is_planar, plane_problems
@@ -208,8 +208,8 @@ def _force_problems(
     what = f"force '{name}'"
     if not isinstance(element, ForceElement):
         return [f"{what} is a {type(element).__name__}; give one of jaxmbd's force elements"]
-    if isinstance(element, SoftJoint):
-        return _soft_joint_problems(name, element, bodies, points)
+    if element.replaced_joint is not None:
+        return _replacement_problems(name, element, bodies, points)
     found = _unknown_bodies(what, element.bodies, bodies)
     for joint in element.joints:
         if joint not in joints:
@@ -225,11 +225,11 @@ def _force_problems(
     return found or [f"{what}: {problem}" for problem in element.problems(joints)]
 
 
-def _soft_joint_problems(
-    name: str, element: SoftJoint, bodies: dict[str, Any], points: dict[str, Any]
+def _replacement_problems(
+    name: str, element: ForceElement, bodies: dict[str, Any], points: dict[str, Any]
 ) -> list[str]:
     what = f"force '{name}'"
-    inside = _joint_problems(name, element.replaced, bodies, points)
+    inside = _joint_problems(name, element.replaced_joint, bodies, points)
     found = [f"{what}: replaced: {problem}" for problem in inside]
     for field, shapes in element.shapes({}).items():
         found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)

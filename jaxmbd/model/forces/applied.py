@@ -68,6 +68,7 @@ class Torque(ForceElement):
     law: Any = eqx.field(converter=law, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("torque",)
+    moments: ClassVar[tuple[str, ...]] = ("torque",)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         torque = vector_in_space(jnp.asarray(self.torque))

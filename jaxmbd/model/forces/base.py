@@ -60,6 +60,13 @@ class ForceElement(eqx.Module):
 
     vectors: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that have three components."""
+    moments: ClassVar[tuple[str, ...]] = ()
+    """Those of them that are moments, one number about z in a planar mechanism."""
+    serves_in_plane: ClassVar[bool] = True
+    """Whether a planar mechanism may have it."""
+    rubs: ClassVar[bool] = False
+    """Whether the reaction of its joint loads it: then it has the methods `rubbing` and
+    `viscous_effort` of `JointFriction`."""
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -72,6 +79,11 @@ class ForceElement(eqx.Module):
         """Names of the joints that it acts on."""
         name = getattr(self, "joint", None)
         return () if name is None else (name,)
+
+    @property
+    def replaced_joint(self) -> Any:
+        """A joint that it stands in for and that is none of the mechanism's, or None."""
+        return None
 
     @property
     def points(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -61,6 +61,8 @@ class JointFriction(ForceElement):
     drag: Any = eqx.field(converter=number, default=0.0)
     viscous: Any = eqx.field(converter=number, default=0.0)
     velocity_scale: Any = eqx.field(converter=number, default=1e-2)
+
+    rubs: ClassVar[bool] = True
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Numbers; the viscous one may differ from speed to speed."""

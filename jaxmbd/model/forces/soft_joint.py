@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -38,6 +38,12 @@ class SoftJoint(ElasticConnection):
     replaced: Joint
     stiffness: Any = eqx.field(converter=number)
     damping: Any = eqx.field(converter=number, default=0.0)
+
+    serves_in_plane: ClassVar[bool] = False
+
+    @property
+    def replaced_joint(self) -> Joint:
+        return self.replaced
 
     @property
     def a(self) -> str:
