@@ -28,6 +28,7 @@ from jaxmbd.dynamics.reactions import (
 )
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.model.forces.base import RubbingElement
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.lu import lu_solve, unpivoted_lu
@@ -38,7 +39,7 @@ _PASSES = 6
 def rubbing_joints(mech: Mechanism) -> tuple[str, ...]:
     """Names of the joints with friction, each once."""
     elements = (mech.forces[n] for n in mech.structure.forces)
-    return tuple(dict.fromkeys(e.joint for e in elements if e.rubs))
+    return tuple(dict.fromkeys(e.joint for e in elements if isinstance(e, RubbingElement)))
 
 
 def rubbing_columns(m: MotionState) -> Array:
@@ -170,7 +171,7 @@ def friction_efforts(
     out = reactions_and_friction(m, acc, jnp.asarray(lam, m.q.dtype), inputs)[1]
     for name in mech.structure.forces:
         element = mech.forces[name]
-        if element.rubs:
+        if isinstance(element, RubbingElement):
             effort = element.viscous_effort(m.joint(element.joint)[1])
             out[element.joint] = out[element.joint] + effort
     return out

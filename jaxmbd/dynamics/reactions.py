@@ -21,6 +21,7 @@ from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.forces import Load
+from jaxmbd.model.forces.base import RubbingElement
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross
 
@@ -95,7 +96,7 @@ def rubbing_efforts(m: MotionState, wrenches: Mapping[str, Array]) -> dict[str, 
     out: dict[str, Array] = {}
     for name in m.mech.structure.forces:
         element = m.mech.forces[name]
-        if not element.rubs or element.joint not in wrenches:
+        if not isinstance(element, RubbingElement) or element.joint not in wrenches:
             continue
         joint, (q, v) = m.mech.joint(element.joint), m.joint(element.joint)
         r_a, wrench = m.rotation(joint.a), wrenches[element.joint]

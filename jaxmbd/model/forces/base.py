@@ -8,9 +8,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import equinox as eqx
 from jax import Array
 
+from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import FunctionLaw, functions_static
 
-__all__ = ["Effort", "ForceElement", "FunctionLaw", "Load", "Motion", "law"]
+__all__ = ["Effort", "ForceElement", "FunctionLaw", "Load", "Motion", "RubbingElement", "law"]
 
 
 class Load(NamedTuple):
@@ -64,9 +65,6 @@ class ForceElement(eqx.Module):
     """Those of them that are moments, one number about z in a planar mechanism."""
     serves_in_plane: ClassVar[bool] = True
     """Whether a planar mechanism may have it."""
-    rubs: ClassVar[bool] = False
-    """Whether the reaction of its joint loads it: then it has the methods `rubbing` and
-    `viscous_effort` of `JointFriction`."""
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -108,6 +106,29 @@ class ForceElement(eqx.Module):
     def energy(self, motion: Motion) -> Array | float:
         """Potential energy [J]; zero where the element has none."""
         return 0.0
+
+
+class RubbingElement(ForceElement):
+    """Base of what the reaction of its joint loads, solved for together with it."""
+
+    joint: eqx.AbstractVar[str]
+
+    def viscous_effort(self, v: Array) -> Array:
+        """The part (nv,) that needs no reaction, at the speeds v (nv,)."""
+        raise TypeError(f"{type(self).__name__} defines no viscous effort")
+
+    def rubbing(
+        self, bearing: Bearing | None, columns: tuple[Array, Array], v: Array, wrench: Array
+    ) -> Array:
+        """Effort (nv,) under a reaction.
+
+        Args:
+            bearing: what rubs in the joint.
+            columns: the joint's subspace, angular and linear (3, nv).
+            v: its speeds (nv,).
+            wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
+        """
+        raise TypeError(f"{type(self).__name__} defines no effort of a reaction")
 
 
 def law(x: Any) -> Any:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
+from jaxmbd.model.forces.base import Effort, Load, Motion, RubbingElement
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import is_concrete, number, optional_number
 from jaxmbd.spatial.rotations import cross
 
 
-class JointFriction(ForceElement):
+class JointFriction(RubbingElement):
     """Coulomb friction of a joint's bearings, fed by its reaction, with drag and viscous friction.
 
     With the reaction's force f and moment m at the joint point, u the axis and f⊥, m⊥ the parts
@@ -62,8 +62,6 @@ class JointFriction(ForceElement):
     viscous: Any = eqx.field(converter=number, default=0.0)
     velocity_scale: Any = eqx.field(converter=number, default=1e-2)
 
-    rubs: ClassVar[bool] = True
-
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Numbers; the viscous one may differ from speed to speed."""
         shapes = super().shapes(joints)
@@ -100,7 +98,7 @@ class JointFriction(ForceElement):
         return -self.viscous * v
 
     def rubbing(
-        self, bearing: Bearing, columns: tuple[Array, Array], v: Array, wrench: Array
+        self, bearing: Bearing | None, columns: tuple[Array, Array], v: Array, wrench: Array
     ) -> Array:
         """Effort (nv,) of drag and Coulomb friction under a reaction.
 
