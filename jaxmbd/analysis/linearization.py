@@ -97,14 +97,16 @@ def linearize(
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     q, t = jnp.asarray(q, mech.dtype), jnp.asarray(t, mech.dtype)
     check_shape("q", q, top.nq)
-    v = assemble_velocity(mech, q, t=t) if v is None else jnp.asarray(v, mech.dtype)
-    check_shape("v", v, top.nv)
+    if v is not None:
+        v = jnp.asarray(v, mech.dtype)
+        check_shape("v", v, top.nv)
     inputs = parse_inputs(mech, inputs) if callable(inputs) else _efforts(mech, inputs)
     chosen = _independent(mech, q, independent)
     names = tuple(top.speed_names[i] for i in chosen)
     a, b, c, d, motions, fits = _jitted(backend, chosen, outputs, mech, q, v, t, inputs)
-    _check(mech, q, fits & jnp.all(jnp.isfinite(a)), names)
-    efforts = _efforts(mech, efforts_at(inputs, t, q, v))
+    _check(mech, q, v, t, fits & jnp.all(jnp.isfinite(a)), names)
+    at = jnp.zeros(top.nv, mech.dtype) if v is None else v  # only names and shapes are read
+    efforts = _efforts(mech, efforts_at(inputs, t, q, at))
     return Linearization(a, b, c, d, motions, names, _input_names(efforts))
 
 
@@ -215,11 +217,12 @@ def _matrices(
     outputs: Outputs | None,
     mech: Mechanism,
     q: Array,
-    v: Array,
+    v: Array | None,
     t: Array,
     inputs: Any,
 ) -> tuple[Array, ...]:
     nd, pick = len(chosen), np.array(chosen, int)
+    v = assemble_velocity(mech, q, t=t) if v is None else v
     motions, fits = _motions(mech, q, chosen)
 
     def field(x: Array, u: Array) -> tuple[Array, Array]:
@@ -248,11 +251,15 @@ def _matrices(
     return *(jnp.where(fits, x, jnp.nan) for x in (a, b, c, d, motions)), fits
 
 
-def _check(mech: Mechanism, q: Array, fine: Array, names: tuple[str, ...]) -> None:
+def _check(
+    mech: Mechanism, q: Array, v: Array | None, t: Array, fine: Array, names: tuple[str, ...]
+) -> None:
     """Raise on the host where there are no matrices."""
     if isinstance(fine, Tracer) or bool(np.all(np.asarray(fine))):
         return
     check_determinate(mech, q)
+    if v is None:
+        assemble_velocity(mech, q, t=t)  # raises where that is what failed
     raise ValueError(
         f"the speeds {list(names)} do not determine all others as the constraints demand: name as "
         f"many independent ones as there are degrees of freedom ({mobility(mech, q).dof}), or "

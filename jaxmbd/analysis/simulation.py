@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -99,7 +98,7 @@ def simulate(
     within = tolerances.integration(mech.dtype, rtol, atol)
     numbers = Numbers(t0, dt, rate, accuracy, within)
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
-    q0, v0 = _start(mech, q0, v0, t0)
+    q0, v0 = _start(mech, q0, v0)
     inputs = parse_inputs(mech, inputs)
     if not isinstance(method, str):
         backend = "xla"
@@ -109,13 +108,19 @@ def simulate(
     return solution
 
 
-def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> tuple[Array, Array]:
-    """The first state; without speeds, at rest but for what drives move."""
+def _start(mech: Mechanism, q0: Any, v0: Any) -> tuple[Array, Array | None]:
+    """The first state, as far as it is given."""
     top, q0 = topology(mech), jnp.asarray(q0, mech.dtype)
     check_shape("q0", q0, top.nq)
-    v0 = assemble_velocity(mech, q0, t=t0) if v0 is None else jnp.asarray(v0, mech.dtype)
-    check_shape("v0", v0, top.nv)
+    if v0 is not None:
+        v0 = jnp.asarray(v0, mech.dtype)
+        check_shape("v0", v0, top.nv)
     return q0, v0
+
+
+def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
+    """The first speeds: where none are given, at rest but for what drives move."""
+    return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
 
 
 def _count(t0: Any, t1: Any, dt: Any, steps: Any, every: Any) -> tuple[int, int]:
@@ -152,11 +157,15 @@ def _check_choices(o: Options) -> None:
 
 @eqx.filter_jit
 def _run(backend: str, options: Options, *args: Any) -> Solution:
-    return compiled(backend, partial(rollout, options), *args)
+    def whole(mech: Mechanism, q0: Array, v0: Array | None, *rest: Any) -> Solution:
+        return rollout(options, mech, q0, _at_rest(mech, q0, v0, rest[-1].t0), *rest)
+
+    return compiled(backend, whole, *args)
 
 
-def _raise(mech: Mechanism, q0: Array, v0: Array, solution: Solution) -> None:
+def _raise(mech: Mechanism, q0: Array, v0: Array | None, solution: Solution) -> None:
     status, when = Status(int(solution.status)), float(solution.failed_at)
+    v0 = _at_rest(mech, q0, v0, solution.t[0])
     if status == Status.NOT_ASSEMBLED:
         t0 = float(solution.t[0])
         m = motion_state(mech, q0, v0, t0)
