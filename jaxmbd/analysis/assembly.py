@@ -32,6 +32,7 @@ from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
 from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
+from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
@@ -243,6 +244,7 @@ def assembled_coordinates(
 def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
     """The fields of an `Assembly`."""
     finite = jnp.all(jnp.isfinite(done.q)) & jnp.isfinite(done.error)
+    finite = finite & finite_numbers(mech)
     closed = done.error < closing_tolerance(done.q.dtype, mechanism_length(mech))
     status = jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED)
     status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)

@@ -38,6 +38,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import MotionState, check_shape
 from jaxmbd.kinematics.scales import row_scale, scaled_jacobian, speed_units
+from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.least_norm import factor_rows
@@ -224,6 +225,7 @@ def _matrices(
     nd, pick = len(chosen), np.array(chosen, int)
     v = assemble_velocity(mech, q, t=t) if v is None else v
     motions, fits = _motions(mech, q, chosen)
+    fits = fits & finite_numbers(mech)
 
     def field(x: Array, u: Array) -> tuple[Array, Array]:
         """(ẏ, ż) and the outputs at the state x with changes u of the efforts."""

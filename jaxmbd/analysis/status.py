@@ -15,6 +15,7 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.scales import mechanism_length, row_scale
+from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 
@@ -81,6 +82,7 @@ def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
     speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
     closed = (opened < tolerance) & (closure_slip(m) < speed)
     finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
+    finite = finite & finite_numbers(mech)
     system = kkt_system(m)
     pivots = factor_kkt(system.singular, system.mass, system.jacobian).determinate
     status = jnp.where(jnp.all(pivots), Status.OK, Status.SINGULAR)

@@ -22,6 +22,7 @@ from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm
 from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 
 
@@ -85,7 +86,8 @@ def _accelerations(
     m = motion_state(mech, q, v, t)
     force, rhs = applied_efforts(m, inputs)
     vdot, lam, system = solve_motion(m, force, rhs, inputs)
-    return vdot, least_norm(system, lam)
+    fine = finite_numbers(mech)
+    return jnp.where(fine, vdot, jnp.nan), jnp.where(fine, least_norm(system, lam), jnp.nan)
 
 
 def check_determinate(mech: Mechanism, q: Array) -> None:

@@ -26,6 +26,7 @@ from jaxmbd.graph import Topology, topology
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian, speed_units
+from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
@@ -98,6 +99,7 @@ def _efforts(
     inputs: Inputs,
 ) -> tuple[Array, Array, Array]:
     """τ, λ, and the speeds that the actuated joints cannot move."""
+    vdot = jnp.where(finite_numbers(mech), vdot, jnp.nan)  # every force that is asked for
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     required, size = required_efforts(m, acc, inputs)

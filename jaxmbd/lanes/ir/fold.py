@@ -1,6 +1,17 @@
 """Folding: what an operation comes to when its arguments are constants, zeros, ones or negations.
 
-A literal zero stays zero whatever it multiplies, so the zeros of axes and inertias cost nothing.
+The rule, in one place. Operations on constants alone are IEEE's, and so are 0/0, ∞ − ∞ and 0·NaN
+among them. With an argument that is not known there are two liberties, and no others:
+
+* A literal zero annihilates: ``0·x = 0/x = 0`` whatever x is, as in sparse algebra, so the zeros of
+  axes and inertias cost nothing. Where x is NaN, infinite, or zero below the line, IEEE says NaN:
+  who needs to know of such an x asks it itself (for mechanisms `jaxmbd.model.finite`).
+* A literal zero that is added has no sign: ``x + 0 = x`` also for −0.
+
+When code is written, a product and a sum may be fused, and quotients by one denominator b share its
+reciprocal, within one more ulp for ``2⁻¹⁰²² ≤ |b| ≤ 2¹⁰²²`` (``2⁻¹²⁶ ≤ |b| ≤ 2¹²⁶`` in single
+precision). Beyond, 1/b is subnormal: on CPUs, where XLA flushes subnormals, such quotients are zero;
+a denominator that is subnormal itself is zero there already.
 """
 
 from __future__ import annotations
@@ -218,8 +229,10 @@ def stop(g: Builder, dtype: str, a: Node) -> Node | None:
 
 
 def extreme(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """The larger or smaller of a and a."""
-    return a if a is b else None
+    """The larger or smaller of a value and itself, or NaN."""
+    if a is b:
+        return a
+    return next((x for x in (a, b) if x.constant and x.data != x.data), None)
 
 
 def by(function: Callable[..., Any]) -> Fold:

@@ -1,0 +1,94 @@
+"""A NaN in any number of a sample is flagged, and by both backends alike.
+
+Lanes drops what a literal zero multiplies, XLA does not; see `jaxmbd.model.finite`.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+
+def parts(mech):
+    """The numbers that vary; axes stay constants, whose zeros fold."""
+    return mech.bodies, mech.points
+
+
+def spoilt(tree, value):
+    """A batch of a tree, each sample with one number replaced; the last with none."""
+    leaves, shape = jax.tree.flatten(tree)
+    flat = np.concatenate([np.ravel(x) for x in leaves])
+    rows = np.concatenate([np.where(np.eye(flat.size) > 0, value, flat), flat[None]])
+    cuts = np.cumsum([np.size(x) for x in leaves])[:-1]
+    columns = np.split(rows, cuts, axis=1)
+    batch = [c.reshape(-1, *np.shape(x)) for c, x in zip(columns, leaves, strict=True)]
+    return jax.tree.unflatten(shape, batch)
+
+
+def flags(fn, mech, value):
+    """By backend, which samples have a number that is not finite, and their status."""
+    found = []
+    for backend in ("lanes", "xla"):
+
+        def one(p, backend=backend):
+            numbers, status = fn(eqx.tree_at(parts, mech, p), backend)
+            flat = jnp.concatenate([jnp.ravel(x) for x in numbers])
+            return jnp.all(jnp.isfinite(flat)), status
+
+        found.append([np.asarray(x) for x in jax.jit(jax.vmap(one))(spoilt(parts(mech), value))])
+    return found
+
+
+def forward(q, v):
+    return lambda m, backend: (mbd.forward_dynamics(m, q, v, backend=backend), 0)
+
+
+def inverse(q, v):
+    return lambda m, backend: (mbd.inverse_dynamics(m, q, v, v, backend=backend), 0)
+
+
+@pytest.mark.parametrize(
+    "value", [np.nan, pytest.param(np.inf, marks=pytest.mark.slow)], ids=["nan", "inf"]
+)
+@pytest.mark.parametrize("name", ["four_bar", pytest.param("rssr", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("function", [forward, inverse])
+def test_dynamics(function, name, value):
+    """Also of inertias across the axis of a plane motion, which no result depends on."""
+    mech = getattr(mbd.zoo, name)()
+    q, v = mbd.neutral(mech), np.full(mbd.topology(mech).nv, 0.3)
+    (lanes, _), (xla, _) = flags(function(q, v), mech, value)
+    np.testing.assert_array_equal(lanes, xla)
+    assert not lanes[:-1].any() and lanes[-1]
+
+
+def assembled(m, backend):
+    a = mbd.assemble(m, {"ground_0": 0.4}, throw=False, backend=backend)
+    return [a.q], a.status
+
+
+def at_rest(m, backend):
+    e = mbd.equilibrium(m, guess=jnp.array([3.0, -3.0, 3.0]), throw=False, backend=backend)
+    return [e.q], e.status
+
+
+def run(m, backend):
+    q = jnp.array([0.4, -0.4, 0.4])
+    s = mbd.simulate(m, q, 2.0 * q, t1=0.02, dt=0.01, throw=False, backend=backend)
+    return [s.q, s.v], s.status
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [assembled, *(pytest.param(f, marks=pytest.mark.slow) for f in (at_rest, run))],
+)
+def test_statuses(fn):
+    mech = mbd.zoo.n_four_bar(1, planar=True)
+    lanes, xla = flags(fn, mech, np.nan)
+    for x, y in zip(lanes, xla, strict=True):
+        np.testing.assert_array_equal(x, y)
+    fine, status = lanes
+    assert not fine[:-1].any() and fine[-1]
+    assert (status[:-1] == mbd.Status.NON_FINITE).all() and status[-1] == mbd.Status.OK
