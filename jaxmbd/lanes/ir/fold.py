@@ -10,8 +10,8 @@ among them. With an argument that is not known there are two liberties, and no o
 
 When code is written, a product and a sum may be fused, and quotients by one denominator b share its
 reciprocal, within one more ulp for ``2⁻¹⁰²² ≤ |b| ≤ 2¹⁰²²`` (``2⁻¹²⁶ ≤ |b| ≤ 2¹²⁶`` in single
-precision). Beyond, 1/b is subnormal: on CPUs, where XLA flushes subnormals, such quotients are zero;
-a denominator that is subnormal itself is zero there already.
+precision). Beyond, 1/b is subnormal: on CPUs, where XLA flushes subnormals, such quotients are
+zero; a denominator that is subnormal itself is zero there already.
 """
 
 from __future__ import annotations
