@@ -142,6 +142,7 @@ def test_semi_implicit_euler_and_baumgarte_converge(rssr):
                     dt=dt,
                     save_every=round(0.1 / dt),
                     method="semi_implicit_euler",
+                    accuracy=1e-2,
                 ).q[-1][place][0]
                 - exact[place][0]
             )
