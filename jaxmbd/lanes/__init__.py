@@ -10,8 +10,9 @@ those before it:
 - `codegen`: the graph as LLVM IR, several samples in each vector register.
 - `targets`: machine code for the host and for GPUs, which XLA calls.
 
-Above them stand `kernel` (a function with its graph and code), `primitive` (its place in JAX),
-`nested` (a call inside another), `batch`, `report`, `guard` and `flag`.
+Above them stand `kernel` (a function with its graph and code, found by its `content` and kept while
+`recent`), `primitive` (its place in JAX), `nested` (a call inside another), and what users call:
+`batch`, `report`, `guard` and `flag`.
 """
 
 from jaxmbd.lanes import nested
