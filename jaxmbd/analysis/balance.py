@@ -19,6 +19,7 @@ from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.jacobian import jacobian
 from jaxmbd.numerics.lu import unpivoted_lu
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 
@@ -109,7 +110,7 @@ def stiffness(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -
     def moved(x: Array) -> Array:
         return -held_force(keys, p, step_coordinates(p.mech, q, x * units), multipliers)
 
-    return jax.jacfwd(moved)(jnp.zeros(units.shape, q.dtype))
+    return jacobian(moved, jnp.zeros(units.shape, q.dtype))
 
 
 class Tangent(NamedTuple):

@@ -41,6 +41,7 @@ from jaxmbd.kinematics.scales import row_scale, scaled_jacobian, speed_units
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.jacobian import jacobian
 from jaxmbd.numerics.least_norm import factor_rows
 
 Outputs = Callable[..., Any]
@@ -227,8 +228,9 @@ def _matrices(
     motions, fits = _motions(mech, q, chosen)
     fits = fits & finite_numbers(mech)
 
-    def field(x: Array, u: Array) -> tuple[Array, Array]:
+    def field(xu: Array) -> tuple[Array, Array]:
         """(ẏ, ż) and the outputs at the state x with changes u of the efforts."""
+        x, u = xu[: 2 * nd], xu[2 * nd :]
         at = step_coordinates(mech, q, motions @ x[:nd])
         m = motion_state(mech, at, t=t)
         speeds = v + motions @ x[nd:]
@@ -247,10 +249,10 @@ def _matrices(
         seen = jnp.concatenate([jnp.zeros(0, q.dtype), ravel_pytree(seen)[0].astype(q.dtype)])
         return jnp.concatenate([change[pick], vdot[pick]]), seen
 
-    zero = jnp.zeros(2 * nd, q.dtype)
-    none = jnp.zeros_like(ravel_pytree(_efforts(mech, efforts_at(inputs, t, q, v)))[0], q.dtype)
-    (a, b), (c, d) = jax.jacfwd(field, argnums=(0, 1))(zero, none)
-    return *(jnp.where(fits, x, jnp.nan) for x in (a, b, c, d, motions)), fits
+    count = ravel_pytree(_efforts(mech, efforts_at(inputs, t, q, v)))[0].shape[0]
+    ab, cd = jacobian(field, jnp.zeros(2 * nd + count, q.dtype))
+    found = (ab[:, : 2 * nd], ab[:, 2 * nd :], cd[:, : 2 * nd], cd[:, 2 * nd :], motions)
+    return *(jnp.where(fits, x, jnp.nan) for x in found), fits
 
 
 def _check(

@@ -160,6 +160,8 @@ class Scan:
 
     def _stacked(self, k: int, deps: int) -> Value:
         aval, buffer = self.out_avals[k], self.stacks[k]
+        if 0 in aval.shape:
+            return empty(aval.shape)
         if buffer.dtype[0] != "f":
             deps = 0
         if int(np.prod(aval.shape)) <= HELD:
