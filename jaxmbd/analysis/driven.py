@@ -27,7 +27,7 @@ from jaxmbd.analysis.drivers import (
     led_by_drivers,
     parse_drivers,
 )
-from jaxmbd.analysis.inputs import parse_inputs
+from jaxmbd.analysis.inputs import AnyInputs, parse_inputs
 from jaxmbd.analysis.instant import Instant, instant, spin_lines, spin_rows
 from jaxmbd.analysis.known import held_name
 from jaxmbd.analysis.status import Status, visible
@@ -155,7 +155,7 @@ def _motion(
     drivers: list[Driver],
     times: Array,
     q0: Array,
-    inputs: Any,
+    inputs: AnyInputs,
 ) -> tuple[DrivenMotion, _Flags]:
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     bare, led = led_by_drivers(mech, drivers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 from jax import Array
@@ -26,11 +26,11 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
         return None
     if callable(inputs):
         takes_state(inputs)
-        return inputs
+        return cast(Callable[..., Inputs], inputs)
     return {name: jnp.asarray(x, mech.dtype) for name, x in inputs.items()}
 
 
-def efforts_at(inputs: Any, t: Any, q: Array, v: Array) -> Inputs | None:
+def efforts_at(inputs: AnyInputs, t: Any, q: Array, v: Array) -> Inputs | None:
     """The efforts ``{joint: value}`` at a state."""
     if not callable(inputs):
         return inputs

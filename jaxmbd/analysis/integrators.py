@@ -91,7 +91,7 @@ def semi_implicit_euler_step(
     """
     vdot = acceleration(t, q, v)
     now = lax.stop_gradient(vdot)
-    error = jnp.where(jnp.isnan(memory), 0.0, 0.5 * h * (now - memory))
+    error = jnp.asarray(jnp.where(jnp.isnan(memory), 0.0, 0.5 * h * (now - memory)))
     v = v + h * vdot
     return Step(step_coordinates(mech, q, h * v), v, error, now)
 

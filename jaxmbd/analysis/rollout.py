@@ -133,7 +133,7 @@ def rollout(
         m = motion_state(mech, q, v, t)
         if o.constraints == "project" and m.top.nc:
             watch, drift = at_saved_time(watch, m, t)
-            q, v = (jnp.where(jnp.isinf(watch.diverged), x, jnp.nan) for x in (q, v))
+            q, v = (jnp.asarray(jnp.where(jnp.isinf(watch.diverged), x, jnp.nan)) for x in (q, v))
         else:
             drift = closure_error(m)
         trajectory = None if o.outputs_only else (q, v)
@@ -155,7 +155,7 @@ def rollout(
 
     times = jnp.concatenate([start[None], t])
     kept = jax.tree_util.tree_map(series, keep(start, q0, v0), kept)
-    drift = jnp.max(jnp.where(t <= failed_at, drift, 0.0))
+    drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
     return Solution(times, series(q0, qs), series(v0, vs), kept, status, drift, failed_at)
 
 

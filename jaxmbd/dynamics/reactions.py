@@ -101,7 +101,8 @@ def rubbing_efforts(m: MotionState, wrenches: Mapping[str, Array]) -> dict[str, 
         joint, (q, v) = m.mech.joint(element.joint), m.joint(element.joint)
         r_a, wrench = m.rotation(joint.a), wrenches[element.joint]
         felt = jnp.concatenate([r_a.T @ wrench[:3], r_a.T @ wrench[3:]])
-        effort = element.rubbing(joint.bearing, joint.subspace(q), v, felt)
+        bearing: Any = joint.bearing  # it has one, as validation has seen
+        effort = element.rubbing(bearing, joint.subspace(q), v, felt)
         out[element.joint] = out.get(element.joint, 0.0) + effort
     return out
 
