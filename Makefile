@@ -9,7 +9,7 @@ INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev bench)
 # Compiled programs are kept between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
-# Loading them logs harmless lines by the page.
+# Loading them logs pages of harmless messages.
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
@@ -39,22 +39,22 @@ lint: $(VENV)/.installed-dev ## check style, formatting and types
 accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data
 	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/groundtruth/*.json)) $(ARGS)
 
-papers: $(VENV)/.installed-test ## the systems of the papers, with figures in build/; half an hour
+papers: $(VENV)/.installed-test ## run the systems of the papers, figures in build/papers; half an hour
 	@for script in benchmarks/papers/[!_]*.py; do \
 		name=$$(basename $$script .py); echo "== $$name"; mkdir -p build/papers; \
 		plots=$$(grep -q plots=True $$script && echo --plots build/papers); \
 		$(BIN)/python $$script --json benchmarks/results/$$name.json $$plots || exit 1; \
 	done
 
-fails-safely: $(VENV)/.installed-test ## ten thousand broken descriptions, numbers, states and runs
+fails-safely: $(VENV)/.installed-test ## check that ten thousand broken inputs are never reported as OK
 	$(BIN)/python -W ignore benchmarks/fails_safely.py --json benchmarks/results/fails_safely.json $(ARGS)
 
-bench: $(VENV)/.installed-bench ## speed beside jax.vmap, Pinocchio, MuJoCo and Exudyn; half an hour
+bench: $(VENV)/.installed-bench ## measure speed against jax.vmap, Pinocchio, MuJoCo, Exudyn; half an hour
 	$(BIN)/python benchmarks/throughput.py --json benchmarks/results/throughput.json $(ARGS)
 	$(BIN)/python benchmarks/throughput_table.py
 
-# The wheel of JAX is that of the GPU's driver.
-bench-gpu: $(CREATED) ## speed on an NVIDIA GPU, checked against the host; eight minutes
+# The GPU's driver decides which JAX wheel is installed.
+bench-gpu: $(CREATED) ## measure speed on an NVIDIA GPU, checked against the host; eight minutes
 	@wheel=$$($(BIN)/python benchmarks/gpu.py --check) || exit 2; \
 	echo "installing jaxmbd and jax[$$wheel] into $(VENV) (a few minutes the first time)"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . "jax[$$wheel]"
@@ -64,7 +64,7 @@ clean: ## remove the virtual environment, caches and build outputs
 	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info
 	find $(wildcard jaxmbd tests benchmarks examples) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for the environment and one for each extra installed into it.
+# One stamp file for the environment and one for each extra installed into it.
 $(INSTALLED): $(VENV)/.installed-%: pyproject.toml $(CREATED)
 	@echo "installing jaxmbd[$*] into $(VENV) (a few minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'

@@ -1,7 +1,6 @@
 """jaxmbd: batched, differentiable multibody dynamics on JAX.
 
-The names stand in `__all__` in the order of the data's way: describe, derive, assemble, look at
-one state, move.
+`__all__` lists the names in the order of use: describe, derive, assemble, evaluate one state, move.
 """
 
 from jaxmbd import campaign, zoo
@@ -111,7 +110,7 @@ __all__ = [
     # describe: the mechanism and its bodies
     "Mechanism",
     "Body",
-    # describe: joints, which may close loops or be cut
+    # describe: joints
     "Revolute",
     "Prismatic",
     "Helical",
@@ -122,7 +121,7 @@ __all__ = [
     "Free",
     "Fixed",
     "Rod",
-    # describe: conditions that only take freedom away
+    # describe: conditions, which are always constraint rows
     "PointOnLine",
     "PointOnPlane",
     "PointOnCurve",
@@ -135,7 +134,7 @@ __all__ = [
     "Coupling",
     "Drive",
     "PointDrive",
-    # describe: forces, and the laws they follow
+    # describe: force elements and their laws
     "SpringDamper",
     "TorsionSpring",
     "PointForce",
@@ -154,14 +153,14 @@ __all__ = [
     "Table",
     "DamperCurve",
     "register_law",
-    # describe: whole mechanisms, ready, changed, to and from files
+    # describe: whole mechanisms, ready-made, modified, to and from files
     "zoo",
     "soften",
     "in_space",
     "register_type",
     "save",
     "load",
-    # derive: the tree and its cuts, the layout of coordinates, the freedom
+    # derive: spanning tree and cut joints, layout of coordinates, mobility
     "Topology",
     "topology",
     "neutral",
@@ -174,7 +173,7 @@ __all__ = [
     "assemble_velocity",
     "assemble_acceleration",
     "project",
-    # look: where things are, how they move
+    # evaluate: positions and velocities of bodies and points
     "Pose",
     "poses",
     "point_position",
@@ -184,7 +183,7 @@ __all__ = [
     "body_accelerations",
     "coordinate_rates",
     "step_coordinates",
-    # equations: loops, masses, energies, efforts and reactions at one state
+    # evaluate: constraints, inertia, energies, efforts and reactions
     "constraint_residual",
     "constraint_jacobian",
     "gamma",
@@ -201,7 +200,7 @@ __all__ = [
     "EdgeForces",
     "edge_forces",
     "friction_efforts",
-    # move: in time, driven, at rest, about rest
+    # move: simulation, driven motion, equilibrium, linearisation
     "Status",
     "StateCheck",
     "check_state",

@@ -14,10 +14,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        arguments: of the command line; by default the process's own.
+        arguments: command-line arguments; by default ``sys.argv[1:]``.
 
     Returns:
-        the exit status: 0, 1 where something failed that the user can mend.
+        the exit status: 0, or 1 after an error that the user can fix.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -128,7 +128,7 @@ def _cores() -> int:
 
 
 def _cache_folder() -> Path:
-    """Where this platform's programs keep what they can compute again."""
+    """The cache directory of this platform."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
