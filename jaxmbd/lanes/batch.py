@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -62,7 +63,7 @@ def vmap(
     def batched(*args: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(args)
         axes = _spread(in_axes, args)
-        leaves = [jnp.asarray(x) if not hasattr(x, "dtype") else x for x in leaves]
+        leaves = _arrays(leaves)
         size = _size(leaves, axes)
         baked = _baked(args, axes, static, leaves)
         moved = [
@@ -116,7 +117,7 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
     @wraps(fn)
     def compiled(*args: Any) -> Any:
         leaves, tree = jax.tree_util.tree_flatten(args)
-        leaves = [jnp.asarray(x) if not hasattr(x, "dtype") else x for x in leaves]
+        leaves = _arrays(leaves)
         avals = _sample_types(leaves, [False] * len(leaves))
         varies = primitive.varying_axes(leaves)
         place = (tree, avals, varies)
@@ -131,6 +132,19 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         return jax.tree_util.tree_unflatten(out_tree, [jnp.squeeze(y, 0) for y in out])
 
     return compiled
+
+
+def _arrays(leaves: Sequence[Any]) -> list[Any]:
+    """Arguments as arrays; says so where JAX is going to cut double precision."""
+    arrays = [x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves]
+    if any(x.dtype == np.float64 != jax.typeof(x).dtype for x in arrays):
+        warnings.warn(
+            "lanes: an argument is float64, but JAX runs in 32 bits and cuts it to float32. Switch "
+            "on double precision before anything else, jax.config.update('jax_enable_x64', True), "
+            "or give float32 arrays",
+            stacklevel=3,  # who calls what `vmap` or `jit` gave
+        )
+    return arrays
 
 
 def _keep(traced: dict[Any, Any], place: Any, known: Any) -> None:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxmbd.model.body import Body, inertia_in_space, settled
 from jaxmbd.model.coupling import BaseCoupling, Term
@@ -21,7 +22,11 @@ from jaxmbd.model.markers import MarkedPoints, warn_of_unused_points
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.table import mechanism_table
+from jaxmbd.model.user_warning import warn_user
 from jaxmbd.model.validation import lacks_inertia, validate
+
+_SWITCH = "jax.config.update('jax_enable_x64', True)"
+_ASK = "for example gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"
 
 
 class Edge(NamedTuple):
@@ -124,7 +129,7 @@ class Mechanism(eqx.Module):
         forces = _name_points(forces, named)
         drives = _name_points(drives, named)
         parts = (bodies, joints, forces, drives, named, gravity, couplings)
-        dtype = _dtype(parts)
+        dtype = _dtype(parts, gravity)
         cast = [_cast_all(part, dtype) for part in parts]
         self.bodies, self.joints, self.forces, self.drives = cast[:4]
         self.points, self.gravity, self.couplings = cast[4:]
@@ -145,8 +150,15 @@ class Mechanism(eqx.Module):
 
     @property
     def dtype(self) -> Any:
-        """The floating type of its numbers."""
-        return jnp.result_type(self.gravity)
+        """The floating type of its numbers, as JAX computes with them."""
+        dtype = jnp.result_type(self.gravity)
+        if dtype != self.gravity.dtype:
+            warn_user(
+                "this mechanism's numbers are float64, but JAX runs in 32 bits and cuts them to "
+                f"{dtype}. Switch on double precision before anything else, {_SWITCH}, or take "
+                "mechanism.astype('float32') where single precision is meant"
+            )
+        return dtype
 
     def astype(self, dtype: Any) -> Mechanism:
         """The same mechanism with all its numbers in `dtype`."""
@@ -233,20 +245,25 @@ def _name_points(elements: dict[str, Any], named: dict[str, Any]) -> dict[str, A
     return out
 
 
-def _dtype(parts: Any) -> Any:
+def _dtype(parts: Any, gravity: Any) -> Any:
     """float32 as soon as one number is given as a float32 array, else float64."""
     leaves = jax.tree_util.tree_leaves(parts)
-    types = {np.dtype(getattr(x, "dtype", np.float64)) for x in leaves}
-    if np.dtype(np.float32) in types:
-        return np.dtype(np.float32)
-    if not jax.config.read("jax_enable_x64"):
+    single = [x for x in leaves if getattr(x, "dtype", None) == np.float32]
+    if not single and not jax.config.read("jax_enable_x64"):
         raise ValueError(
             "this mechanism's numbers are float64, but JAX runs in 32 bits. Either switch on "
-            "double precision before anything else, jax.config.update('jax_enable_x64', True), "
-            "or ask for single precision by giving a number as a float32 array, for example "
-            "gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"
+            f"double precision before anything else, {_SWITCH}, "
+            f"or ask for single precision by giving a number as a float32 array, {_ASK}"
         )
-    return np.dtype(np.float64)
+    if not jax.config.read("jax_enable_x64") and gravity.dtype == np.float64:
+        if all(isinstance(x, Tracer) for x in single):
+            warn_user(
+                "this mechanism computes in float32, only because numbers that are traced (by "
+                "jit, vmap or grad) came so: JAX runs in 32 bits and cuts float64 arguments. "
+                f"Switch on double precision before anything else, {_SWITCH}, "
+                f"or ask for single precision, {_ASK}"
+            )
+    return np.dtype(np.float32 if single else np.float64)
 
 
 def _cast_all(part: Any, dtype: Any) -> Any:
