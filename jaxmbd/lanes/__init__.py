@@ -1,18 +1,18 @@
-"""The batch compiler: one function of one sample becomes SIMD and GPU kernels over many.
+"""The batch compiler: a function of one sample becomes SIMD and GPU kernels over a batch.
 
-It knows nothing of mechanics. A function's way leads through its rooms, and a room imports only
-those before it:
+It knows nothing of mechanics. The subpackages are the stages of compilation; each imports only
+those listed before it:
 
-- `ir`: the graph of scalar nodes; the table of operations, by which they are folded and shared.
+- `ir`: the scalar graph and the table of operations, which says how to fold and share nodes.
 - `elementary`: sine, exponential and the like as LLVM IR text.
-- `trace`: from a jaxpr to its graph, small arrays as scalars; a rule for each JAX primitive.
-- `reverse`: derivatives in reverse mode, on the graph.
-- `codegen`: the graph as LLVM IR, several samples in each vector register.
-- `targets`: machine code for the host and for GPUs, which XLA calls.
+- `trace`: from a jaxpr to the graph, small arrays as scalars; a rule for each JAX primitive.
+- `reverse`: reverse-mode differentiation on the graph.
+- `codegen`: from the graph to LLVM IR, several samples in each vector register.
+- `targets`: machine code for the host and for GPUs, called by XLA.
 
-Above them stand `kernel` (a function with its graph and code, found by its `content` and kept while
-`recent`), `primitive` (its place in JAX), `nested` (a call inside another), and what users call:
-`batch`, `report`, `guard` and `flag`.
+On top of them: `kernel` (a function with its graph and machine code, looked up by `content` in a
+cache of `recent` ones), `primitive` (the JAX primitive), `nested` (a lanes call inside another),
+and the public functions of `batch`, `report`, `guard` and `flag`.
 """
 
 from jaxmbd.lanes import nested

@@ -1,4 +1,4 @@
-"""Tangents that exist or are NaN: a linear map with a test that its transpose passes over."""
+"""`flagged`: tangents set to NaN where a test fails, by an operation with identity transpose."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ flag_p = core.Primitive("lanes_flag")
 
 
 def flagged(x: Array, miss: Array, terms: Array, tolerance: float) -> Array:
-    """x, or NaN where one `miss` is larger than `tolerance` times the largest of the `terms`.
+    """x, or NaN where the largest absolute `miss` exceeds `tolerance` times that of the `terms`.
 
-    For the rule of a `jax.custom_jvp`, where all three are linear in the tangents: pushed forward
-    it tests what no linear map can. Transposed it is the identity from x to x: a cotangent names
-    no direction, so there is nothing to be tested.
+    For the rule of a `jax.custom_jvp`, where x, `miss` and `terms` are linear in the tangents. In
+    forward mode it tests the given direction, which no linear map can do. Its transpose is the
+    identity from x to x without a test, because a cotangent specifies no tangent direction.
 
     Args:
         x: (n,).
-        miss: (m,), what must vanish.
-        terms: (k,), what it is small beside.
-        tolerance: a number.
+        miss: (m,), residuals that must vanish.
+        terms: (k,), the scale against which the residuals are judged.
+        tolerance: relative tolerance.
 
     Example:
         >>> import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Steps that may fail for some samples without spoiling the gradients of the others."""
+"""`guarded`: functions that may fail for some samples without spoiling shared gradients."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from jaxmbd.lanes.trace.rules.derivatives import GUARDED
 
 
 def guarded(fn: Callable[..., Any], *args: Any) -> Any:
-    """``fn(*args)``, whose derivatives are zero where its value is not finite.
+    """``fn(*args)``, with zero derivatives where its value is not finite.
 
-    A sample that turns NaN then passes no cotangent on, so it cannot spoil the gradient of leaves
-    that the batch shares. What `fn` closes over must not be traced.
+    A sample that becomes NaN then contributes no cotangent, so it cannot spoil the gradient with
+    respect to leaves shared by the batch. `fn` must not close over traced values.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -32,7 +32,7 @@ def _guarded(fn: Any, *args: Any) -> Any:
     def call(*args: Any) -> Any:
         return fn(*args)
 
-    call.__name__ = GUARDED  # by which the compiler knows it
+    call.__name__ = GUARDED  # the name by which the tracer recognises it
     return jax.jit(call)(*args)
 
 
@@ -48,7 +48,7 @@ def _guarded_jvp(fn: Any, primals: Any, tangents: Any) -> Any:
 
 
 def finite(tree: Any) -> Any:
-    """Whether all floating leaves are finite."""
+    """Whether all floating-point leaves are finite."""
     ok = jnp.asarray(True)
     for x in jax.tree_util.tree_leaves(tree):
         if jnp.issubdtype(x.dtype, jnp.floating):

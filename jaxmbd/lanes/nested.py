@@ -1,4 +1,4 @@
-"""A lanes call inside another: its samples are written out, its derivatives are the graph's own."""
+"""A lanes call inside another: unrolled over its samples and differentiated on the graph."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _lanes_tangent(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 def _each(
     fn: Callable[..., list[Value]], g: Graph, params: Any, args: Sequence[Value]
 ) -> list[Value]:
-    """A function of one sample applied to each of a batch."""
+    """A function of one sample, unrolled over a batch."""
     flags = [*params["batched"], *[True] * (len(args) - len(params["batched"]))]
     rows = []
     for k in range(params["size"]):

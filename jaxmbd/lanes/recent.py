@@ -1,4 +1,4 @@
-"""A memory of bounded size: what was used longest ago goes first."""
+"""A bounded cache with least-recently-used eviction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Recent:
-    """At most `size` things by name, each made when it is first asked for."""
+    """A cache of at most `size` objects by name, made on first use."""
 
     def __init__(self, size: int):
         self.size = size
@@ -17,7 +17,7 @@ class Recent:
         self.lock = threading.Lock()
 
     def get(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        """What has that name; made outside the lock, so two threads may make the same."""
+        """The object of that name; made outside the lock, so two threads may make it twice."""
         with self.lock:
             if name in self.things:
                 self.things.move_to_end(name)

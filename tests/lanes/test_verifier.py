@@ -1,4 +1,4 @@
-"""The verifier rejects broken graphs, and the printer shows graphs, each time the same."""
+"""The verifier rejects malformed graphs and names the rule; the printer is deterministic."""
 
 from __future__ import annotations
 
@@ -60,49 +60,49 @@ def loop_of(g: Graph):
 
 BREAKS: dict[str, Callable[[Graph], object]] = {
     "is in the table": lambda g: setattr(first(g, "sin"), "op", "sine"),
-    "as many arguments": lambda g: setattr(first(g, "sin"), "args", ()),
+    "number of operands is the arity": lambda g: setattr(first(g, "sin"), "args", ()),
     "the type is known": lambda g: setattr(first(g, "sin"), "dtype", "f16"),
-    "arguments of one type": lambda g: replace_arg(first(g, "mul"), 0, g.const(1.0, "f32")),
-    "the type of its arguments": lambda g: setattr(first(g, "exp"), "dtype", "f32"),
-    "a boolean": lambda g: setattr(first(g, "gt"), "dtype", "f64"),
-    "floating arguments": lambda g: (
+    "operands have one type": lambda g: replace_arg(first(g, "mul"), 0, g.const(1.0, "f32")),
+    "the result has the operands' type": lambda g: setattr(first(g, "exp"), "dtype", "f32"),
+    "the result is boolean": lambda g: setattr(first(g, "gt"), "dtype", "f64"),
+    "operands are floating-point": lambda g: (
         setattr(first(g, "exp"), "dtype", "i64"),
         replace_arg(first(g, "exp"), 0, g.const(1, "i64")),
     ),
-    "what chooses is boolean": lambda g: replace_arg(first(g, "select"), 0, g.const(1, "i64")),
-    "both have the type": lambda g: replace_arg(first(g, "select"), 1, g.const(1, "i64")),
-    "what is shared reads only": lambda g: setattr(first(g, "sin"), "uniform", True),
-    "runs once a call": lambda g: setattr(first(g, "exp"), "uniform", False),
-    "stands in its own region": lambda g: setattr(first(g, "sin"), "region", g.base),
-    "stands in one place": lambda g: g.base.nodes.append(g.base.nodes[0]),
+    "the condition is boolean": lambda g: replace_arg(first(g, "select"), 0, g.const(1, "i64")),
+    "both values have its type": lambda g: replace_arg(first(g, "select"), 1, g.const(1, "i64")),
+    "operands of a uniform node are uniform": lambda g: setattr(first(g, "sin"), "uniform", True),
+    "nodes of the prologue are uniform": lambda g: setattr(first(g, "exp"), "uniform", False),
+    "listed in its own region": lambda g: setattr(first(g, "sin"), "region", g.base),
+    "a node is listed once": lambda g: g.base.nodes.append(g.base.nodes[0]),
     "one deeper": lambda g: setattr(loop_of(g).body, "depth", 5),
-    "what is read is known before": lambda g: swap(g, "gt"),
-    "what is read is known there": lambda g: result(g, first(g, "sin")),
+    "the operand is defined before use": lambda g: swap(g, "gt"),
+    "the operand is in scope": lambda g: result(g, first(g, "sin")),
     "a carry belongs to a loop": lambda g: result(g, g.placeholder("f64", 0)),
-    "needed stands in a region": lambda g: g.base.nodes.remove(first(g, "select")),
+    "a live node is listed in a region": lambda g: g.base.nodes.remove(first(g, "select")),
     "a result has all its elements": lambda g: g.outputs[0][1].append(g.const(1.0, "f64")),
-    "a result has its type": lambda g: result(g, g.const(1, "i64")),
-    "each result once": lambda g: g.outputs.append(g.outputs[0]),
-    "inside the argument": lambda g: setattr(
+    "a result has its buffer's type": lambda g: result(g, g.const(1, "i64")),
+    "each result is stored once": lambda g: g.outputs.append(g.outputs[0]),
+    "index inside the argument": lambda g: setattr(
         first(g, "element"), "data", (first(g, "element").data[0], 9)
     ),
-    "at least one pass": lambda g: setattr(loop_of(g), "count", 0),
-    "its arguments begin its carries": lambda g: loop_of(g).inits.append(g.const(1, "i64")),
-    "a beginning and an end": lambda g: loop_of(g).outs.pop(),
+    "at least one iteration": lambda g: setattr(loop_of(g), "count", 0),
+    "its operands are its initial carries": lambda g: loop_of(g).inits.append(g.const(1, "i64")),
+    "an initial and a next value": lambda g: loop_of(g).outs.pop(),
     "carries keep their types": lambda g: loop_of(g).outs.__setitem__(0, g.const(1, "i64")),
-    "who goes on": lambda g: setattr(loop_of(g), "count", None),
-    "a loop's body lies where it runs": lambda g: setattr(loop_of(g).body, "parent", g.prologue),
-    "of a loop that has so many": lambda g: setattr(first(g, "result"), "data", 40),
-    "memory of a kind": lambda g: setattr(first(g, "store").data[0], "kind", "input"),
-    "the type of what it is written to": lambda g: setattr(
+    "mask of samples that continue": lambda g: setattr(loop_of(g), "count", None),
+    "body is nested in its region": lambda g: setattr(loop_of(g).body, "parent", g.prologue),
+    "that of a carry of its loop": lambda g: setattr(first(g, "result"), "data", 40),
+    "buffers of this kind": lambda g: setattr(first(g, "store").data[0], "kind", "input"),
+    "the stored value has its buffer's type": lambda g: setattr(
         first(g, "store").data[0], "dtype", "f32"
     ),
-    "what is read was written": lambda g: setattr(
+    "some node writes to the loaded buffer": lambda g: setattr(
         first(g, "load"), "data", (Buffer("scratch", "f64", 900), 0)
     ),
-    "inside the memory": lambda g: replace_arg(first(g, "store"), 0, g.const(300, "i64")),
-    "an index of 64 bits": lambda g: replace_arg(first(g, "store"), 0, g.const(3, "i32")),
-    "a number of its type": lambda g: setattr(g.const(2.0, "f64"), "data", 2),
+    "index inside the buffer": lambda g: replace_arg(first(g, "store"), 0, g.const(300, "i64")),
+    "the index is an i64": lambda g: replace_arg(first(g, "store"), 0, g.const(3, "i32")),
+    "a constant fits its type": lambda g: setattr(g.const(2.0, "f64"), "data", 2),
 }
 
 

@@ -1,1 +1,1 @@
-"""The graph of scalars: its nodes, how it is built, what of it is needed."""
+"""The scalar graph: nodes, construction with folding, liveness, verification."""

@@ -1,17 +1,17 @@
-"""Folding: what an operation comes to when its arguments are constants, zeros, ones or negations.
+"""Constant folding and identity operations: operands that are constants, zeros, ones or negations.
 
-The rule, in one place. Operations on constants alone are IEEE's, and so are 0/0, ∞ − ∞ and 0·NaN
-among them. With an argument that is not known there are two liberties, and no others:
+Operations on constants alone follow IEEE 754, including 0/0, ∞ − ∞ and 0·NaN. With a non-constant
+operand there are two departures from IEEE, and no others:
 
-* A literal zero annihilates: ``0·x = 0/x = 0`` whatever x is, as in sparse algebra, so the zeros of
-  axes and inertias cost nothing. Where x is NaN, infinite, or zero below the line, IEEE says NaN:
-  who needs to know of such an x asks it itself (for mechanisms `jaxmbd.model.finite`).
-* A literal zero that is added has no sign: ``x + 0 = x`` also for −0.
+* A literal zero annihilates: ``0·x = 0/x = 0`` for every x, as in sparse algebra, so the zeros in
+  axes and inertias cost nothing. IEEE gives NaN where x is NaN, for 0·∞ and for 0/0; code that must
+  detect such an x tests x itself (for mechanisms `jaxmbd.model.finite`).
+* The sign of a zero result may differ: ``x + 0 = x``, ``0 − x = −x`` and ``−(x − y) = y − x``.
 
-When code is written, a product and a sum may be fused, and quotients by one denominator b share its
-reciprocal, within one more ulp for ``2⁻¹⁰²² ≤ |b| ≤ 2¹⁰²²`` (``2⁻¹²⁶ ≤ |b| ≤ 2¹²⁶`` in single
-precision). Beyond, 1/b is subnormal: on CPUs, where XLA flushes subnormals, such quotients are
-zero; a denominator that is subnormal itself is zero there already.
+Code generation may also contract a product and a sum into a fused multiply-add, and let quotients
+by one denominator b share its reciprocal, at the cost of one more ulp for ``2⁻¹⁰²² ≤ |b| ≤ 2¹⁰²²``
+(``2⁻¹²⁶ ≤ |b| ≤ 2¹²⁶`` in single precision). For larger |b|, 1/b is subnormal, and on CPUs, where
+XLA flushes subnormals, such quotients are zero; a subnormal b counts as zero there already.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def _float(dtype: str) -> bool:
 
 
 def wrap(value: int, dtype: str) -> int:
-    """An integer in the range of its type."""
+    """An integer wrapped modulo 2ⁿ to the range of its type."""
     bits = int(dtype[1:])
     value &= (1 << bits) - 1
     return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value
 
 
 def add(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """A + b: zero adds nothing."""
+    """A + b: constants, a zero operand, a negated operand."""
     if a.constant and b.constant:
         total = a.data + b.data
         return g.const(total if _float(dtype) else wrap(total, dtype), dtype)
@@ -55,7 +55,7 @@ def add(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def sub(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """A − b."""
+    """A − b: constants, a zero operand, a negated operand."""
     if a.constant and b.constant:
         rest = a.data - b.data
         return g.const(rest if _float(dtype) else wrap(rest, dtype), dtype)
@@ -71,7 +71,7 @@ def sub(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def mul(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """A b: zeros, ones and signs."""
+    """A b: constants, an operand 0 or ±1, negated operands."""
     if b.constant:
         a, b = b, a
     if a.constant:
@@ -97,7 +97,7 @@ def mul(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def neg(g: Builder, dtype: str, a: Node) -> Node | None:
-    """−a: of a negation or a difference there is none."""
+    """−a: ``−(−x) = x`` and ``−(x − y) = y − x``."""
     if a.constant:
         return g.const(-a.data if _float(dtype) else wrap(-a.data, dtype), dtype)
     if a.op == "neg":
@@ -108,7 +108,7 @@ def neg(g: Builder, dtype: str, a: Node) -> Node | None:
 
 
 def div(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """a/b: by powers of two as a product."""
+    """a/b: constants, a zero numerator, b = ±1; by a power of two as a product (exact)."""
     if not _float(dtype):
         if a.constant and b.constant and b.data != 0:
             quotient = abs(a.data) // abs(b.data)
@@ -130,7 +130,7 @@ def div(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def select(g: Builder, dtype: str, c: Node, a: Node, b: Node) -> Node | None:
-    """One of two, where that is known."""
+    """A select with a constant condition or equal operands; of booleans, logic."""
     if c.constant:
         return a if c.data else b
     if a is b:
@@ -146,7 +146,7 @@ def select(g: Builder, dtype: str, c: Node, a: Node, b: Node) -> Node | None:
 
 
 def _lattice(combine: Callable[[Any, Any], Any], zero_absorbs: bool) -> Fold:
-    """The rule of "and" or "or": of zero and all ones, one absorbs and the other does nothing."""
+    """The rule of "and" or "or": of 0 and all ones, one absorbs and the other is the identity."""
 
     def rule(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
         if b.constant:
@@ -167,7 +167,7 @@ and_, or_ = _lattice(operator.and_, True), _lattice(operator.or_, False)
 
 
 def xor(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """Either, not both."""
+    """Exclusive or: constants, a zero operand; with true, "not"."""
     if b.constant:
         a, b = b, a
     if a.constant:
@@ -181,7 +181,7 @@ def xor(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def not_(g: Builder, dtype: str, a: Node) -> Node | None:
-    """Not, twice, is nothing."""
+    """Not: constants; a double negation is the identity."""
     if a.constant:
         return g.const(not a.data if dtype == "i1" else wrap(~a.data, dtype), dtype)
     if a.op == "not":
@@ -199,7 +199,7 @@ def comparison(compare: Callable[[Any, Any], bool]) -> Fold:
 
 
 def convert(g: Builder, dtype: str, a: Node) -> Node | None:
-    """To another type."""
+    """Conversion: constants; to the same type, the identity."""
     if a.dtype == dtype:
         return a
     if a.constant:
@@ -224,19 +224,19 @@ def _to_int(x: Any, dtype: str) -> int:
 
 
 def stop(g: Builder, dtype: str, a: Node) -> Node | None:
-    """Of what nothing is differentiated, nothing need be stopped."""
+    """A stop of gradients is the identity on values that depend on no differentiated input."""
     return None if a.deps else a
 
 
 def extreme(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """The larger or smaller of a value and itself, or NaN."""
+    """Minimum or maximum of a value and itself, or with a NaN constant (which it returns)."""
     if a is b:
         return a
     return next((x for x in (a, b) if x.constant and x.data != x.data), None)
 
 
 def by(function: Callable[..., Any]) -> Fold:
-    """The rule that computes constants by a function of numpy."""
+    """The rule that evaluates a NumPy function if all operands are constants."""
 
     def rule(g: Builder, dtype: str, *args: Node) -> Node | None:
         if not all(a.constant for a in args):

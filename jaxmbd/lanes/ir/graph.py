@@ -1,8 +1,8 @@
-"""Building the scalar expression graph that a function becomes before it is compiled.
+"""Construction of a function's scalar expression graph.
 
-Every element of every small array is a `Node`. Nodes are folded and shared as they are built
-(`fold`), and stand in the outermost `Region` in which their arguments are known: what a loop does
-not change is computed before it, what the batch does not vary before the batch.
+Every element of every small array is a `Node`. Nodes are folded (`fold`) and shared (value
+numbering) as they are built, and placed in the outermost `Region` where their operands are defined:
+loop invariants move out of loops, values common to all samples out of the loop over the batch.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from jaxmbd.lanes.ir.operation import Result
 from jaxmbd.lanes.ir.table import OPERATIONS
 
 SHORT = 8
-"""Loops of at most so many passes are kept in all passes of the loop around them …"""
+"""Most iterations of an inner loop whose carries are saved in every iteration of the enclosing
+loop, so that the adjoint need not run it again …"""
 KEPT = 1024
-"""… as long as that is at most so many; the adjoint then need not run them again."""
+"""… and most saved iterations of the inner loop in all."""
 
 
 class Recall(NamedTuple):
-    """While an adjoint traces a body again: what the loops right inside it have kept.
+    """Saved inner loops that an adjoint can load while it traces a loop body again.
 
     Attributes:
-        region: where the body goes.
-        index: which pass of the body it is.
-        loops: the loops, in order.
+        region: the region that the body is traced into.
+        index: iteration of the body.
+        loops: the loops directly inside the body, in order.
     """
 
     region: Region
@@ -48,15 +49,15 @@ class Graph:
     """Builds nodes: folds, shares and places them.
 
     Attributes:
-        outputs: (buffer, nodes) to be written at the end, each the whole row of a result.
-        differentiable: whether loops keep what their adjoint needs.
-        replay: while a loop's body is traced again for its adjoint, the region it goes to: what
-            it wrote outside is not written again.
-        recall: in the same case, what its short inner loops have kept.
-        open: the loops that are being built.
-        built: operations asked for, before folding and sharing.
-        derivatives: the rules of calls with their own derivative, each traced once (by identity of
-            the call's equation, which is kept beside it).
+        outputs: (buffer, nodes), whole rows of results that are stored at the end.
+        differentiable: whether loops save the carries that their adjoint needs.
+        replay: while an adjoint traces a loop body again, the region it is traced into; writes to
+            buffers from outside that region are then skipped.
+        recall: in the same case, the saved inner loops.
+        open: stack of the loops under construction.
+        built: number of operations requested, before folding and sharing.
+        derivatives: traced custom derivative rules, by id of the call's equation (stored alongside
+            to keep it alive).
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class Graph:
     # Values
 
     def const(self, value: Any, dtype: str) -> Node:
-        """The constant of that value."""
+        """The node of a constant, shared."""
         if dtype in FLOATS:
             value = float(value) if dtype == "f64" else float(np.float32(value))
             key = (dtype, "nan") if value != value else (dtype, value, math.copysign(1.0, value))
@@ -89,7 +90,7 @@ class Graph:
         return node
 
     def op(self, op: str, *args: Node, dtype: str | None = None) -> Node:
-        """The node ``op(*args)``, folded where it can be and shared where it exists."""
+        """The node ``op(*args)``, folded if possible, and shared with an equal existing node."""
         self.built += 1
         entry = OPERATIONS[op]
         if dtype is None:
@@ -120,7 +121,7 @@ class Graph:
     def effect(
         self, op: str, args: Sequence[Node], dtype: str, data: Any, *, uniform: bool = False
     ) -> Node:
-        """A node that must stay where it is, in order: memory, loops, custom derivatives."""
+        """A node that is not moved or shared: memory access, loops, custom derivatives."""
         deps = 0
         for a in args:
             deps |= a.deps
@@ -129,11 +130,11 @@ class Graph:
         return node
 
     def placeholder(self, dtype: str, deps: int) -> Node:
-        """A value that is given from outside: a tangent."""
+        """A node without a definition: a tangent that stands for an input of a linear map."""
         return Node("param", (), dtype, self.region, False, deps)
 
     def all_bits(self) -> int:
-        """All bits given so far: what may depend on anything."""
+        """The union of all bits issued so far."""
         return (1 << self.bits) - 1
 
     def new_bit(self) -> int:
@@ -142,10 +143,10 @@ class Graph:
         return 1 << (self.bits - 1)
 
     def clear(self) -> None:
-        """Take the graph apart.
+        """Drop all references between nodes.
 
-        Arrays of nodes are numpy's, which Python's garbage collector does not look into: circles
-        of nodes, loops and arrays would stay for ever.
+        Python's garbage collector does not traverse NumPy object arrays, so reference cycles
+        through nodes, loops and arrays of nodes would leak.
         """
         regions = [self.prologue, self.base]
         for region in regions:
@@ -188,7 +189,7 @@ class Graph:
         self.effect("store", (index, value), value.dtype, (buffer, offset))
 
     def scratch(self, dtype: str, size: int) -> Buffer:
-        """Memory of the kernel's own."""
+        """A new scratch buffer, in use from the current region on."""
         return Buffer("scratch", dtype, size, region=self.region)
 
     # Loops
@@ -200,14 +201,14 @@ class Graph:
         trace: Body,
         deps: Sequence[int] | None = None,
     ) -> list[Node]:
-        """Run a body `count` times, or until no sample goes on; give the last carries.
+        """Run a body `count` times, or until no sample continues; return the final carries.
 
         Args:
-            count: number of passes; None for a while loop, whose last carry is an i1 that says
-                which samples go on (the body masks the others itself).
-            inits: first carries.
-            trace: the body.
-            deps: what each carry depends on, where that is more than its first value does.
+            count: number of iterations; None for a while loop, whose last carry is an i1 that says
+                which samples continue (the body itself masks the others).
+            inits: initial carries.
+            trace: traces the body.
+            deps: bits that each carry depends on besides those of its initial value.
         """
         if self.recall is not None and self.recall.region is self.region:
             kept = next(self.recall.loops)
@@ -233,7 +234,10 @@ class Graph:
         return results
 
     def _save(self, loop: Loop, around: Loop | None) -> None:
-        """Keep the carries at the start of each pass, for a short loop in all passes around it."""
+        """Save the carries at the start of each iteration.
+
+        A short loop has room for all iterations of the enclosing loop (`SHORT`, `KEPT`).
+        """
         assert loop.count is not None
         size, index, region = loop.count, loop.counter, loop.body.parent
         short = around is not None and around.count is not None and around.body is region
@@ -248,7 +252,7 @@ class Graph:
             loop.saves.append(buffer)
 
     def _recalled(self, kept: Loop, inits: Sequence[Node], trace: Body) -> list[Node]:
-        """A loop that ran before, seen again: its results are loaded."""
+        """The results of a loop that ran in the forward pass, loaded instead of run again."""
         assert self.recall is not None and kept.count is not None
         origin = self.op("mul", self.recall.index, self.const(kept.count, "i64"))
         loop = Loop(kept.body, kept.counter, kept.params, list(inits), kept.count, trace)
@@ -270,7 +274,7 @@ class Graph:
         trace: Body,
         deps: Sequence[int] | None = None,
     ) -> Loop:
-        """Begin a loop: its body is the current region until `close_loop`."""
+        """Begin a loop; its body is the current region until `close_loop`."""
         self.region = Region(self.region)
         counter = Node("param", (), "i64", self.region, True, 0)
         loop = Loop(self.region, counter, [], [], count, trace)
@@ -280,14 +284,14 @@ class Graph:
         return loop
 
     def carry(self, loop: Loop, init: Node, deps: int = 0) -> Node:
-        """One more carry; its value in the body."""
+        """Add a carry; returns its value in the body."""
         loop.inits.append(init)
         param = Node("param", (), init.dtype, loop.body, False, init.deps | deps)
         loop.params.append(param)
         return param
 
     def close_loop(self, loop: Loop, outs: Sequence[Node]) -> list[Node]:
-        """End a loop; its results."""
+        """End a loop; returns its results."""
         closed = self.open.pop()
         assert closed is loop and loop.body.parent is not None
         loop.outs = list(outs)
@@ -304,7 +308,7 @@ class Graph:
 
 
 def built(write: Callable[[Graph], None]) -> Graph:
-    """The graph that a function writes; taken apart where it raises."""
+    """The graph that `write` builds; cleared if `write` raises."""
     g = Graph()
     try:
         write(g)

@@ -1,4 +1,4 @@
-"""How memory is laid out between kernels and those who call them."""
+"""Memory layout that kernels and their callers agree on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ BYTES = {
 }  # fmt: skip
 """Bytes of one element of a type in an argument or a result."""
 SLOT = 8
-"""Bytes of one element of scratch in one lane, whatever its type."""
+"""Bytes of one element of scratch in one lane, for every type."""
 WARP = 32
-"""Threads of a GPU whose scratch is interleaved, as the lanes of a vector's are on a host."""
+"""GPU threads whose scratch is interleaved, like that of a vector's lanes on the host."""

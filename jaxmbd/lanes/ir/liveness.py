@@ -1,4 +1,4 @@
-"""Which nodes the results need."""
+"""Liveness: the nodes that the results depend on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jaxmbd.lanes.ir.table import WRITERS, reads
 
 
 def live_nodes(graph: Graph) -> set[Node]:
-    """The nodes that the outputs need."""
+    """The nodes that the outputs depend on, through loop carries and memory too."""
     writers: dict[Buffer, list[Node]] = {}
     loop_of: dict[Node, tuple[Node, int]] = {}
     owner: dict[Region, Node] = {}
@@ -23,7 +23,7 @@ def live_nodes(graph: Graph) -> set[Node]:
         if n.constant or n in live:
             continue
         live.add(n)
-        if n.region in owner:  # a loop is kept for what is in it
+        if n.region in owner:  # a live node keeps its loop alive
             todo.append(owner[n.region])
         if n.op == "result":
             todo += [n.args[0], n.args[0].data.params[n.data]]

@@ -1,4 +1,4 @@
-"""What a scalar graph consists of: nodes, regions, loops, memory."""
+"""The parts of a scalar graph: nodes, regions, loops, buffers."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ NUMPY = {short: np.dtype(name) for name, short in DTYPES.items()}
 
 
 class Unsupported(NotImplementedError):
-    """A function holds something that lanes cannot compile; the message names it and its place."""
+    """Lanes cannot compile something in a function; the message names it and where it is."""
 
 
 _WARNED: set[str] = set()
 
 
 def warn_once(text: str, instead: str) -> None:
-    """Say, once, what cannot be compiled and what is used instead."""
+    """Warn, once per text, that something cannot be compiled and what is used instead."""
     if text not in _WARNED:
         _WARNED.add(text)
         warnings.warn(f"{text}; {instead} is used instead", stacklevel=4)
 
 
 class Region:
-    """A straight piece of program: nodes in order, inside its parent.
+    """Straight-line code: nodes in order, nested in a parent region.
 
-    Depth 0 runs once a call, depth 1 once a vector of samples, deeper ones are loop bodies.
+    Depth 0 (prologue) runs once per call, depth 1 (base) once per vector of samples; deeper
+    regions are loop bodies.
     """
 
     __slots__ = ("depth", "nodes", "parent")
@@ -48,15 +49,15 @@ class Region:
 
 
 class Node:
-    """One scalar value (or effect) of every sample.
+    """One scalar value (or memory effect) per sample.
 
     Attributes:
-        op: what it does; `args` are its arguments, `data` what is not a node.
+        op: its operation; `args` are its operands, `data` its attributes that are not nodes.
         dtype: "f64", "i32", "i1", …
         region: where it is computed; None for constants.
-        uniform: whether it is the same in all samples.
-        deps: bits of the differentiated inputs that it depends on.
-        number: its place in the order of making.
+        uniform: whether it has the same value in all samples.
+        deps: bit set of the differentiated inputs that it depends on.
+        number: serial number in order of creation.
     """
 
     __slots__ = ("args", "data", "deps", "dtype", "number", "op", "region", "uniform")
@@ -78,7 +79,7 @@ class Node:
 
     @property
     def constant(self) -> bool:
-        """Whether its value, `data`, is known."""
+        """Whether it is a literal, with its value in `data`."""
         return self.op == "const"
 
     def __repr__(self) -> str:
@@ -87,15 +88,15 @@ class Node:
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory: an argument's rows, a result's rows, the kernel's own scratch, or a constant table.
+    """Memory: rows of an argument or a result, the kernel's scratch, or a constant table.
 
     Attributes:
         kind: "input", "output", "scratch" or "const".
-        size: elements of one sample.
-        position: which argument or result of the kernel it is.
-        values: a constant table's numbers.
-        batched: whether it holds one row for each sample.
-        region: where scratch begins to be used.
+        size: elements per sample.
+        position: index of the kernel's argument or result.
+        values: elements of a constant table.
+        batched: whether it holds one row per sample.
+        region: outermost region that uses a scratch buffer.
     """
 
     kind: str
@@ -108,23 +109,24 @@ class Buffer:
 
 
 Write = tuple[Buffer, Node, int, Node]
-"""Element ``index + offset`` of a buffer becomes a value: (buffer, index, offset, value)."""
+"""(buffer, index, offset, value): store the value to element ``index + offset`` of the buffer."""
 Body = Callable[[Node, list[Node]], tuple[list[Node], list[Write]]]
-"""(index, carries) → carries and what is written."""
+"""(index, carries) → new carries and writes."""
 
 
 @dataclass(eq=False)
 class Loop:
-    """A loop: `outs` of one pass are the `params` of the next.
+    """A loop: the `outs` of one iteration are the `params` of the next.
 
     Attributes:
-        count: number of passes; None for a while loop, whose last carry says which samples go on.
-        trace: builds the body anew.
-        saves: for reverse mode, where each carry is kept at the start of each pass.
-        origin: where in `saves` the first pass is.
-        results: where the last carries are kept, one for each pass of the loop around.
-        inner: the loops right inside, in order.
-        recallable: whether the adjoint of the loop around may read what was kept instead of
+        count: number of iterations; None for a while loop, whose last carry says which samples
+            continue.
+        trace: traces the body again.
+        saves: for reverse mode, the buffers that hold each carry at the start of each iteration.
+        origin: index of the first iteration in `saves`.
+        results: buffers of the final carries, one element per iteration of the enclosing loop.
+        inner: the loops directly inside, in order.
+        recallable: whether the adjoint of the enclosing loop may load saved values instead of
             running this loop again.
     """
 

@@ -1,4 +1,4 @@
-"""What is said of an operation of the graph."""
+"""`Operation`: the properties of an operation of the graph."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jaxmbd.lanes.ir.nodes import Node
 
 
 class Builder(Protocol):
-    """What rules of folding and of derivatives build with: a `Graph`."""
+    """What folding and derivative rules need of a `Graph`."""
 
     def const(self, value: Any, dtype: str) -> Node:
-        """The constant of that value."""
+        """The node of a constant."""
         ...
 
     def op(self, op: str, *args: Node, dtype: str | None = None) -> Node:
@@ -23,18 +23,18 @@ class Builder(Protocol):
 
 
 Fold = Callable[..., "Node | None"]
-"""(graph, dtype, *arguments) → what the operation comes to, or None."""
+"""(graph, dtype, *operands) → the simplified node, or None if there is no simplification."""
 Partial = Callable[[Builder, Node, Node], Iterable[tuple[Node, Node]]]
-"""(graph, node, its cotangent) → (argument, part of its cotangent) pairs."""
+"""(graph, node, its cotangent) → pairs (operand, contribution to the operand's cotangent)."""
 
 
 class Kind(Enum):
     """How nodes of an operation are treated.
 
-    VALUE: computed from their arguments, where they are first needed.
-    ALIAS: they are their first argument; the others are for derivatives only.
-    IN_PLACE: they read or write memory, and stay where they are.
-    NAMED: their values come from elsewhere: constants, carries and results of loops.
+    VALUE: computed from their operands just before their first use.
+    ALIAS: equal to their first operand; the others serve derivatives only.
+    IN_PLACE: access memory, so they are not reordered.
+    NAMED: nothing to compute: constants, loops, loop carries and loop results.
     """
 
     VALUE = "value"
@@ -44,7 +44,7 @@ class Kind(Enum):
 
 
 class Result(Enum):
-    """Type of a result: that of the last argument, boolean, or as the node says."""
+    """Type of a result: that of the last operand, boolean, or stated by the node."""
 
     LAST = "last"
     BOOLEAN = "boolean"
@@ -53,14 +53,14 @@ class Result(Enum):
 
 @dataclass(frozen=True)
 class Infix:
-    """An LLVM instruction of two operands: its words for each kind of operand."""
+    """An LLVM instruction of two operands: its mnemonic for each kind of operand."""
 
     floating: str
     signed: str
     unsigned: str
 
     def word(self, dtype: str) -> str:
-        """The words for operands of a type."""
+        """The mnemonic for operands of a type."""
         if dtype[0] == "f":
             return self.floating
         return self.signed if dtype[0] == "i" and dtype != "i1" else self.unsigned
@@ -68,14 +68,19 @@ class Infix:
 
 @dataclass(frozen=True)
 class Intrinsic:
-    """An LLVM intrinsic whose arguments and result are of one type."""
+    """An LLVM intrinsic whose operands and result have one type."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Call:
-    """The function of that name in `elementary`; of a `pair` of functions, which result."""
+    """A call of the function of that name in `elementary`.
+
+    Attributes:
+        pair: the function that computes this one and another together ("sincos"); empty if none.
+        place: which of the pair's two results this is.
+    """
 
     pair: str = ""
     place: int = 0
@@ -83,22 +88,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Operation:
-    """All that is said of an operation.
+    """The properties of an operation.
 
     Attributes:
-        name: as nodes have it in `Node.op`.
-        arity: how many arguments; None for any number.
+        name: the value of `Node.op`.
+        arity: number of operands; None for any number.
         kind: how its nodes are treated.
         result: type of its result.
-        operands: types of its arguments: "any", "float", "integer" (booleans too), or "mixed".
-        fold: what it comes to for some arguments.
-        partial: its derivative; None where reverse mode cannot pass.
-        llvm: its instruction; where None, `codegen` has a function of its name.
-        flops: floating operations that it is counted as.
-        registers: vector registers that it takes beside arguments and result.
-        commutative: whether its two arguments may change places.
+        operands: types of its operands: "any", "float", "integer" (or boolean), or "mixed".
+        fold: its simplification rule.
+        partial: its reverse-mode rule; None if it cannot be differentiated.
+        llvm: its instruction; if None, `codegen` has a function for it.
+        flops: floating-point operations that it counts as.
+        registers: vector registers that it needs besides those of operands and result.
+        commutative: whether its two operands may be exchanged.
         writes: whether it writes to memory.
-        primitives: JAX primitives that are just this.
+        primitives: JAX primitives that map to it one to one.
     """
 
     name: str

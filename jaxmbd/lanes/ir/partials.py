@@ -1,4 +1,4 @@
-"""Derivatives of the graph's operations: what a cotangent of the result is for the arguments."""
+"""Reverse-mode rules of the graph's operations: cotangents of operands from that of the result."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from jaxmbd.lanes.ir.nodes import Node
 from jaxmbd.lanes.ir.operation import Builder
 
 Contributions = Iterator[tuple[Node, Node]]
-"""(argument, cotangent) pairs."""
+"""(operand, contribution to its cotangent) pairs."""
 
 
 def _unary(factor: Callable[[Builder, Node, Node], Node]) -> Callable[..., Contributions]:
-    """The rule of ``y = f(x)`` from ``f'`` (graph, x, y)."""
+    """The rule of ``y = f(x)`` from its derivative, ``factor(graph, x, y)``."""
 
     def rule(g: Builder, n: Node, ct: Node) -> Contributions:
         yield n.args[0], g.op("mul", ct, factor(g, n.args[0], n))
@@ -107,7 +107,7 @@ def neg(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def select(g: Builder, n: Node, ct: Node) -> Contributions:
-    """ȳ for what was selected."""
+    """ȳ for the selected operand, zero for the other."""
     c, a, b = n.args
     zero = _c(g, n, 0.0)
     yield a, g.op("select", c, ct, zero)
@@ -115,7 +115,7 @@ def select(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def extreme(g: Builder, n: Node, ct: Node) -> Contributions:
-    """Half each where both are equal, as JAX has it."""
+    """ȳ for the larger or smaller operand; half to each where they are equal, as in JAX."""
     zero, half = _c(g, n, 0.0), g.op("mul", ct, _c(g, n, 0.5))
     for x, other in (n.args, n.args[::-1]):
         wins = g.op("gt" if n.op == "max" else "lt", x, other)
@@ -131,7 +131,7 @@ def abs_(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def atan2(g: Builder, n: Node, ct: Node) -> Contributions:
-    """Of y and x: ȳ x/(x² + y²) and −ȳ y/(x² + y²)."""
+    """Cotangents z̄ x/(x² + y²) of y and −z̄ y/(x² + y²) of x."""
     y, x = n.args
     part = g.op("div", ct, g.op("add", g.op("mul", x, x), g.op("mul", y, y)))
     yield y, g.op("mul", part, x)
@@ -139,7 +139,7 @@ def atan2(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def pow_(g: Builder, n: Node, ct: Node) -> Contributions:
-    """ȳ y xʸ⁻¹ and ȳ xʸ log x; at x = 0 the latter is zero."""
+    """For z = xʸ: z̄ y xʸ⁻¹ and z̄ xʸ log x, whose log x is taken as 0 at x = 0."""
     x, y = n.args
     zero, one = _c(g, n, 0.0), _c(g, n, 1.0)
     less = g.op("select", g.op("eq", y, zero), one, g.op("sub", y, one))
@@ -149,14 +149,14 @@ def pow_(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def rem(g: Builder, n: Node, ct: Node) -> Contributions:
-    """ȳ and −ȳ trunc(a/b)."""
+    """For a − b trunc(a/b): ȳ and −ȳ trunc(a/b)."""
     a, b = n.args
     yield a, ct
     yield b, g.op("neg", g.op("mul", ct, g.op("trunc", g.op("div", a, b))))
 
 
 def copysign(g: Builder, n: Node, ct: Node) -> Contributions:
-    """ȳ, its sign changed where that of x is."""
+    """ȳ, negated where the result has the other sign than x."""
     x, sign = n.args
     same = g.op("eq", g.op("lt", x, _c(g, n, 0.0)), g.op("lt", sign, _c(g, n, 0.0)))
     yield x, g.op("select", same, ct, g.op("neg", ct))
@@ -169,5 +169,5 @@ def convert(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def flat(g: Builder, n: Node, ct: Node) -> Contributions:
-    """None: constant but for jumps."""
+    """No contributions: the function is piecewise constant."""
     return iter(())

@@ -11,21 +11,21 @@ from jaxmbd.lanes.ir.table import reads
 
 
 def text(graph: Graph, *, live: bool = True) -> str:
-    """The nodes of a graph in order, loops indented; the same for the same function.
+    """The nodes of a graph in order, loops indented; deterministic for a given function.
 
     Args:
         graph: the graph.
-        live: leave out what no result needs.
+        live: leave out dead nodes.
 
     Returns:
-        a line for each node: ``%3: f64 = mul %0, 2.0``; types of values that are the same in all
-        samples have a dot.
+        a line per node: ``%3: f64 = mul %0, 2.0``; a dot after the type marks values that are the
+        same in all samples.
     """
     return "\n".join(_Printer(graph, live).lines)
 
 
 class _Printer:
-    """One text, with the names given so far."""
+    """The text of one graph, and the names given so far."""
 
     def __init__(self, graph: Graph, live: bool):
         self.live = live_nodes(graph) if live else None

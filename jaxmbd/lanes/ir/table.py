@@ -1,7 +1,7 @@
 """The table of operations: a new operation is a new entry here.
 
 An operation that is one instruction, one intrinsic or one elementary function needs nothing else;
-any other also a function of its name in `codegen.instructions` (or `codegen.memory`).
+any other also needs a function in `codegen.instructions` or `codegen.memory`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _elementary(
     registers: int = 0,
     primitives: tuple[str, ...] | None = None,
 ) -> Operation:
-    """A function of `elementary`; it counts as twenty floating operations."""
+    """A function of `elementary`; it counts as twenty floating-point operations."""
     return Operation(
         name, arity, exact, partial, llvm or Call(), operands="float", flops=20,
         registers=registers, primitives=(name,) if primitives is None else primitives,
@@ -144,11 +144,11 @@ _TABLE = (
     Operation("shl", 2, operands="integer", primitives=("shift_left",)),
     Operation("lshr", 2, operands="integer", primitives=("shift_right_logical",)),
     Operation("ashr", 2, operands="integer", primitives=("shift_right_arithmetic",)),
-    # Choice and types
+    # Selection and conversion
     Operation("select", 3, fold.select, partials.select, operands="mixed"),
     Operation("convert", 1, fold.convert, partials.convert, result=Result.STATED),
     Operation("bitcast", 1, None, partials.flat, result=Result.STATED),
-    # The same value, for reverse mode
+    # Aliases, for reverse mode
     Operation("stop", 1, fold.stop, kind=Kind.ALIAS, primitives=("stop_gradient",)),
     Operation("mark", 1, kind=Kind.ALIAS),
     Operation("recalled", 1, kind=Kind.ALIAS),
@@ -181,12 +181,12 @@ WRITERS = frozenset(name for name, o in OPERATIONS.items() if o.writes)
 
 
 def reads(n: Node) -> tuple[Node, ...]:
-    """The arguments that a node reads: an alias only its first."""
+    """The operands that a node reads: of an alias only the first."""
     return n.args[:1] if n.op in ALIASES else n.args
 
 
 def root(n: Node) -> Node:
-    """What a node stands for."""
+    """The node that a chain of aliases stands for."""
     while n.op in ALIASES:
         n = n.args[0]
     return n

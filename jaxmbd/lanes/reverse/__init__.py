@@ -1,1 +1,1 @@
-"""Reverse mode on the graph."""
+"""Reverse-mode differentiation on the graph."""

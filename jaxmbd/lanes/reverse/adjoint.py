@@ -1,8 +1,9 @@
-"""Reverse mode on the graph: a sweep back over its nodes, loops walked back over kept carries.
+"""Reverse mode on the graph: a backward sweep over its nodes, with checkpointed loops.
 
-A loop keeps its carries at the start of each pass; its adjoint runs the passes from last to first,
-traces the body anew from the carries that were kept and sweeps back over it. Long loops are two
-nested ones (see `trace.rules.control`), so what is kept grows like the square root of their length.
+A loop saves its carries at the start of each iteration. Its adjoint runs the iterations from last
+to first: it traces the body again from the saved carries and sweeps back over it. Long loops are
+split into two nested ones (see `trace.rules.control`), so that memory grows with the square root of
+their length.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from jaxmbd.lanes.trace.rules.derivatives import Custom, derivative_jaxpr
 
 
 class Sweep:
-    """Cotangents of nodes while they are swept in reverse order.
+    """A backward sweep, with the cotangents accumulated so far.
 
     Attributes:
-        mask: bits of `Node.deps` that mark what is differentiated.
-        cotangents: of nodes that were not yet reached.
-        buffers: cotangents of memory.
+        mask: bits of `Node.deps` of the differentiated inputs.
+        leaves: nodes at which the sweep stops; their cotangents are its results.
+        cotangents: of leaves, and of nodes that the sweep has not reached yet.
+        buffers: for each buffer, the buffer of its cotangents.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Sweep:
         self._calls: dict[Custom, dict[int, Node]] = {}
 
     def inner(self, leaves: Iterable[Node], mask: int | None = None) -> Sweep:
-        """A sweep over a part of the program, with the same memory."""
+        """A sweep over part of the program that shares the cotangents of buffers."""
         return Sweep(self.g, self.mask if mask is None else mask, leaves, self.buffers)
 
     # Cotangents
@@ -64,7 +66,7 @@ class Sweep:
         self.cotangents[node] = ct if known is None else self.g.op("add", known, ct)
 
     def seed(self, out: Value, ct: Value) -> None:
-        """Give the cotangent of a result."""
+        """Add the cotangent of a result."""
         g = self.g
         if isinstance(out, np.ndarray) and isinstance(ct, np.ndarray):
             for n, c in zip(out.reshape(-1), ct.reshape(-1), strict=True):
@@ -98,7 +100,7 @@ class Sweep:
         self._close(loop, [], inner)
 
     def gradient(self, x: Value, position: int) -> Value:
-        """The cotangents of the argument at a position."""
+        """The cotangents of the argument x, the kernel's at that position."""
         g = self.g
         if isinstance(x, np.ndarray):
             out, nodes = empty(x.shape), scalars(g, x)
@@ -115,7 +117,7 @@ class Sweep:
         )
 
     def memory(self, buffer: Buffer) -> Buffer:
-        """The cotangents of a buffer, cleared where the buffer begins."""
+        """The buffer of a buffer's cotangents, set to zero at the start of its region."""
         found = self.buffers.get(buffer)
         if found is None:
             region = buffer.region or self.g.base
@@ -130,7 +132,7 @@ class Sweep:
         """Sweep the nodes of a region (from `first` to before `last`), last to first."""
         for n in reversed(region.nodes[first:last]):
             self._visit(n)
-        while True:  # what tracing a body anew has added outside it
+        while True:  # nodes that tracing loop bodies again has added to this region
             late = [
                 n for n in self.cotangents
                 if n.region is region and n not in self.leaves and n.op not in ("element", "param")
@@ -188,7 +190,7 @@ class Sweep:
         carries = [
             g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
         ]
-        # A recalled loop's own inner loops have kept one run only: they run again.
+        # Loops inside a recalled loop have saved their last run only, so they run again.
         kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None
         g.replay, g.recall = back.body, kept
         first = len(back.body.nodes)
@@ -211,7 +213,7 @@ class Sweep:
             self.add(loop.inits[k], ct)
 
     def _writes(self, region: Region) -> bool:
-        """Whether a loop's body writes to memory whose cotangent is known."""
+        """Whether a loop's body writes to a buffer that has cotangents."""
         return any(
             (n.op == "store" and n.data[0] in self.buffers)
             or (n.op == "loop" and self._writes(n.data.body))
@@ -219,7 +221,7 @@ class Sweep:
         )
 
     def _close(self, loop: Loop, outs: list[Node], inner: Sweep) -> list[Node]:
-        """End an adjoint loop: what it found for nodes outside is summed over the passes."""
+        """End an adjoint loop, summing cotangents of outside nodes over its iterations."""
         g, outer = self.g, []
         outs = list(outs)
         count = len(outs)
@@ -234,7 +236,7 @@ class Sweep:
             self.add(node, ct)
         return results[:count]
 
-    # Functions with rules of their own
+    # Functions with custom derivative rules
 
     def _custom(self, n: Node) -> None:
         call, k = n.data
@@ -245,7 +247,7 @@ class Sweep:
             getattr(self, f"_{call.kind}")(call, self._calls.pop(call))
 
     def _pairs(self, call: Custom, cts: dict[int, Node]) -> list[np.ndarray]:
-        """Cotangents of the floating results, as arrays."""
+        """Cotangents of the floating-point results, as arrays."""
         arrays, k = [], 0
         for x, floating in zip(call.outs, call.float_outs, strict=True):
             y = empty(x.shape)
@@ -258,7 +260,7 @@ class Sweep:
         return arrays
 
     def _jvp(self, call: Custom, cts: dict[int, Node]) -> None:
-        """The rule's tangent map, swept back from its results to its tangents."""
+        """Custom JVP: the rule's linear tangent map, transposed by a backward sweep."""
         g = self.g
         bit = g.new_bit()
         tangents, holders = [], []
@@ -281,19 +283,19 @@ class Sweep:
             self.add(n, inner.cotangents.get(t))
 
     def _vjp(self, call: Custom, cts: dict[int, Node]) -> None:
-        """The rule itself."""
+        """Custom VJP: the rule gives the cotangents of the arguments."""
         arrays = self._pairs(call, cts)
         back = evaluate_closed(self.g, derivative_jaxpr(self.g, call), [*call.args, *arrays])
         for x, c in zip(call.float_args, back, strict=True):
             self.seed(x, c)
 
     def _flag(self, call: Custom, cts: dict[int, Node]) -> None:
-        """What was tested has no part in it."""
+        """`flagged`: the identity from x to x; the tested operands get no cotangent."""
         for k, ct in cts.items():
             self.add(call.args[0].reshape(-1)[k], ct)
 
     def _guard(self, call: Custom, cts: dict[int, Node]) -> None:
-        """The call's own nodes, swept with cotangents that are zero where it failed."""
+        """`guarded`: a sweep over the call's nodes, with zero cotangents for failed samples."""
         g = self.g
         ok = g.const(True, "i1")
         for x in call.outs:

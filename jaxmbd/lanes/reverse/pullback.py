@@ -1,4 +1,4 @@
-"""The pullback of a function: of a kernel's own, or of a call inside one."""
+"""The pullback (VJP) of a kernel's function, or of a lanes call inside a kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxmbd.lanes.trace.registry import evaluate_closed
 def pullback_graph(
     closed: Any, batched: Sequence[bool], wanted: Sequence[bool], given: Sequence[bool]
 ) -> Graph:
-    """The graph of ``x, ȳ ↦ x̄``: cotangents of the arguments `wanted` from the results `given`."""
+    """The graph of ``x, ȳ ↦ x̄``, for the arguments in `wanted` and the results in `given`."""
     return built(lambda g: _pull(g, closed, batched, wanted, given))
 
 
@@ -48,7 +48,7 @@ def _pull(
 def inner_pullback(
     g: Graph, closed: Any, args: Sequence[Value], pullback: Any, cotangents: Sequence[Value]
 ) -> list[Value]:
-    """The same inside a graph that is being built: a derivative within a function."""
+    """The same within a graph under construction, for a VJP inside a traced function."""
     wanted, given = pullback
     before, g.differentiable = g.differentiable, True
     mask, region = g.new_bit(), g.region

@@ -1,1 +1,1 @@
-"""From a function's jaxpr to its graph: arrays of nodes, and a rule for each JAX primitive."""
+"""Tracing a jaxpr to the scalar graph: arrays of nodes, and a rule for each JAX primitive."""

@@ -1,4 +1,4 @@
-"""Arrays while a jaxpr is traced to scalars: small ones of nodes, long ones by their index."""
+"""Array values during tracing: small ones as arrays of nodes, long ones as functions of indices."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import DTYPES, NUMPY, Buffer, Node, Region, Unsupported
 
 SMALL = 1024
-"""Arrays of more elements stay in memory, and are taken one leading index at a time."""
+"""Arrays with more elements stay in memory and are accessed one leading index at a time."""
 
 
 def short_dtype(dtype: Any) -> str:
     """The graph's name of a dtype.
 
     Raises:
-        Unsupported: it has none (complex numbers, keys).
+        Unsupported: the graph has no such dtype (complex numbers, keys).
     """
     name = str(dtype)
     if name not in DTYPES:
@@ -27,12 +27,13 @@ def short_dtype(dtype: Any) -> str:
 
 
 class Stacked:
-    """A long array, known as functions of its leading index.
+    """A long array, represented by functions of its leading index.
 
     Attributes:
-        shape: its whole shape.
-        dtype: short dtype of the elements.
-        pieces: (length, row) along the leading axis; row(index node) gives the nodes there.
+        shape: its full shape.
+        dtype: the graph's name of the element type.
+        pieces: (length, row) of consecutive segments along the leading axis; ``row(index)`` gives
+            the nodes at an index node, counted from the start of the segment.
     """
 
     __slots__ = ("_rows", "dtype", "pieces", "shape")
@@ -57,7 +58,7 @@ class Stacked:
         return int(np.prod(self.shape))
 
     def at(self, g: Graph, index: Node) -> Any:
-        """The row at an index (i64) that lies inside; found once in each region."""
+        """The row at an i64 index, which must be in bounds; built once per region."""
         key = (index, g.region)
         if key not in self._rows:
             self._rows[key] = self._row(g, index)
@@ -87,7 +88,7 @@ class Stacked:
     def map(
         self, fn: Callable[[np.ndarray], np.ndarray], shape: Sequence[int], dtype: str
     ) -> Stacked:
-        """Each row changed by `fn`; `shape` is the whole new shape."""
+        """Apply `fn` to each row; `shape` is the full new shape."""
 
         def changed(row: Callable[[Node], np.ndarray]) -> Callable[[Node], np.ndarray]:
             return lambda index: fn(np.asarray(row(index), object))
@@ -96,23 +97,23 @@ class Stacked:
 
 
 class Lifted(Stacked):
-    """A long array under an axis of one entry, which is to be taken off again."""
+    """A long array with a leading axis of length one, which is removed again later."""
 
     def __init__(self, inner: Stacked):
         self.inner = inner
         super().__init__((1, *inner.shape), inner.dtype, [])
 
     def at(self, g: Graph, index: Node) -> Any:
-        """The whole of what lies under the axis."""
+        """The whole inner array."""
         return scalars(g, self.inner)
 
 
 Value = Any
-"""An array of nodes (of dtype object, whose entries numpy's types cannot tell), or `Stacked`."""
+"""A NumPy object array of nodes, or `Stacked`; Any, as NumPy's types cannot express the former."""
 
 
 def empty(shape: Any) -> Any:
-    """An array for nodes."""
+    """An uninitialised array of nodes."""
     return np.empty(shape, object)
 
 
@@ -121,7 +122,7 @@ def _choose(g: Graph, condition: Node) -> Callable[..., Any]:
 
 
 def clamp(g: Graph, index: Node, low: int, high: int) -> Node:
-    """An integer held between two constants."""
+    """An integer clamped between two constants."""
     if index.constant:
         return g.const(min(max(index.data, low), high), index.dtype)
     lo, hi = g.const(low, index.dtype), g.const(high, index.dtype)
@@ -130,9 +131,9 @@ def clamp(g: Graph, index: Node, low: int, high: int) -> Node:
 
 
 def constants(g: Graph, array: Any, dtype: Any = None) -> Value:
-    """The value of a constant array, of `dtype` where that is given.
+    """The value of a constant array, converted to `dtype` if that is given.
 
-    A jaxpr may hold wider numbers than it declares: NumPy's float64 where x64 is off.
+    A jaxpr may hold wider constants than it declares: NumPy's float64 where x64 is off.
     """
     short = short_dtype(array.dtype if dtype is None else dtype)
     array = np.asarray(array, NUMPY[short])
@@ -146,7 +147,7 @@ def constants(g: Graph, array: Any, dtype: Any = None) -> Value:
 
 
 def from_buffer(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -> Value:
-    """A buffer's elements as an array: loaded at once where it is small."""
+    """A buffer's elements as an array: all loaded if it is small, else row by row on use."""
     if buffer.size <= SMALL or not shape:
         nodes = empty(shape)
         index = [g.load(buffer, g.const(i, "i64"), 0, deps) for i in range(buffer.size)]
@@ -156,7 +157,7 @@ def from_buffer(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -
 
 
 def rows_of(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -> Stacked:
-    """A buffer's elements, loaded a row at a time."""
+    """A buffer's elements as a long array, loaded one row at a time."""
     rest = tuple(shape[1:])
     width = int(np.prod(rest))
 
@@ -170,10 +171,10 @@ def rows_of(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -> St
 
 
 def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> Any:
-    """The elements of a value, all of them.
+    """All elements of a value, as an array of nodes.
 
     Raises:
-        Unsupported: there are too many to hold one by one.
+        Unsupported: there are too many to be scalars.
     """
     if isinstance(value, np.ndarray):
         return value
@@ -211,10 +212,10 @@ def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | No
 
 
 def _thin(value: Value) -> Value:
-    """An array whose rows are all the same, as one row."""
+    """An array whose rows are all equal, reduced to one row."""
     if isinstance(value, Stacked) or value.shape[0] < 2:
         return value
-    same = (value[1:] == value[:1]).all()  # nodes are equal where they are one
+    same = (value[1:] == value[:1]).all()  # nodes compare by identity
     return value[:1] if same else value
 
 
@@ -226,7 +227,7 @@ def _pick(g: Graph, value: np.ndarray, start: int, index: Node) -> Any:
 
 
 def in_memory(g: Graph, x: np.ndarray) -> Stacked:
-    """A small array as one in memory, so that a computed index is one load."""
+    """A small array stored in memory, so that a computed index is one load."""
     flat = x.reshape(-1)
     dtype = flat[0].dtype
     if all(n.constant for n in flat):
@@ -242,7 +243,7 @@ def in_memory(g: Graph, x: np.ndarray) -> Stacked:
 
 
 def _common_lengths(values: Sequence[Stacked]) -> list[int]:
-    """Lengths of the pieces that all values' pieces are cut into."""
+    """Segment lengths of the common refinement of all values' segments."""
     ends = {0}
     for v in values:
         ends |= set(np.cumsum([n for n, _ in v.pieces]).tolist())
@@ -251,7 +252,7 @@ def _common_lengths(values: Sequence[Stacked]) -> list[int]:
 
 
 def _quiet(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose folding of constants may meet infinities without a word."""
+    """A function with NumPy's floating-point warnings off: folding may produce infinities."""
 
     def call(*args: Any) -> Any:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""From a function's jaxpr to the graph of its kernel."""
+"""The graph of a kernel from its function's jaxpr: arguments, value, results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxmbd.lanes.trace.registry import evaluate_closed
 def input_values(
     g: Graph, avals: Sequence[Any], batched: Sequence[bool], wanted: Sequence[int] | None = None
 ) -> list[Value]:
-    """The values of a kernel's arguments; `wanted` gives the bits of those to differentiate."""
+    """The values of a kernel's arguments; `wanted`: dependency bits of each, 0 for none."""
     values = []
     for k, (aval, b) in enumerate(zip(avals, batched, strict=True)):
         size = int(np.prod(aval.shape))
@@ -27,7 +27,7 @@ def input_values(
 
 
 def output(g: Graph, position: int, dtype: str, value: Value) -> None:
-    """Make a value a result of the kernel."""
+    """Make a value the kernel's result at a position."""
     if not isinstance(value, Stacked):
         buffer = Buffer("output", dtype, value.size, position)
         if value.size:
@@ -57,7 +57,7 @@ def _write_rows(
 
 
 def value_graph(closed: Any, batched: Sequence[bool]) -> Graph:
-    """The graph of a closed jaxpr's value."""
+    """The graph that evaluates a closed jaxpr."""
 
     def write(g: Graph) -> None:
         args = input_values(g, closed.in_avals, batched)

@@ -1,4 +1,4 @@
-"""The table of rules, and the walk over a jaxpr that applies them."""
+"""The registry of rules for JAX primitives, and the jaxpr interpreter that applies them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*primitives: str) -> Callable[[Rule], Rule]:
-    """Register a rule (graph, equation, *values) → value or values for primitives by name."""
+    """Register a rule (graph, equation, *values) → value or values under primitive names."""
 
     def register(fn: Rule) -> Rule:
         RULES.update(dict.fromkeys(primitives, fn))
@@ -29,10 +29,11 @@ def rule(*primitives: str) -> Callable[[Rule], Rule]:
 
 
 def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
-    """Trace a jaxpr (without its closure) on values.
+    """Trace an open jaxpr on values, given its constants.
 
     Raises:
-        Unsupported: a primitive has no rule, or none for these arguments; names it and its place.
+        Unsupported: a primitive has no rule, or none for these operands; the message names it and
+            the line of user code.
     """
     env: dict[Any, Value] = {}
 
@@ -46,7 +47,7 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         if eqn.outvars and all(v.aval.dtype == dtypes.float0 for v in eqn.outvars):
-            continue  # the derivative of a mask or a count: no one reads it
+            continue  # the tangent of a boolean or integer: never used
         try:
             fn = RULES.get(eqn.primitive.name)
             if fn is None:

@@ -1,4 +1,4 @@
-"""How each JAX primitive becomes scalar nodes; importing this fills `RULES`."""
+"""Rules that translate JAX primitives to scalar nodes; importing this fills `RULES`."""
 
 from jaxmbd.lanes.trace.registry import RULES
 from jaxmbd.lanes.trace.rules import (

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, elementary functions, conversions: element by element."""
+"""Elementwise primitives: arithmetic, comparisons, elementary functions, conversions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def result_dtype(eqn: Any) -> str:
 
 
 def plain(op: str) -> Callable[..., Value]:
-    """The rule of a primitive that is just one operation of the graph."""
+    """The rule of a primitive that maps to one operation of the graph."""
 
     def apply(g: Graph, eqn: Any, *args: Value) -> Value:
         dtype = result_dtype(eqn)
@@ -33,7 +33,7 @@ RULES.update({p: plain(o.name) for o in OPERATIONS.values() for p in o.primitive
 
 
 def scalar_rule(*primitives: str) -> Callable[[Callable[..., Node]], Callable[..., Node]]:
-    """Register a rule that is given for scalars: (graph, equation, *nodes) → node."""
+    """Register an elementwise rule by its scalar function (graph, equation, *nodes) → node."""
 
     def register(fn: Callable[..., Node]) -> Callable[..., Node]:
         def apply(g: Graph, eqn: Any, *args: Value) -> Value:
@@ -79,7 +79,7 @@ def _is_finite(g: Graph, eqn: Any, x: Node) -> Node:
 
 @scalar_rule("lt_to", "le_to")
 def _total_order(g: Graph, eqn: Any, x: Node, y: Node) -> Node:
-    """Comparisons of a total order: NaN comes last."""
+    """Comparisons in a total order in which NaN is the largest."""
     less = g.op("lt" if eqn.primitive.name == "lt_to" else "le", x, y)
     if x.dtype[0] != "f":
         return less
@@ -127,7 +127,7 @@ def _integer_pow(g: Graph, eqn: Any, x: Node) -> Node:
 
 
 def power(g: Graph, x: Node, n: int) -> Node:
-    """An integer power, by squaring."""
+    """An integer power, by repeated squaring."""
     if n < 0:
         return g.op("div", g.const(1, x.dtype), power(g, x, -n))
     result, square = g.const(1, x.dtype), x

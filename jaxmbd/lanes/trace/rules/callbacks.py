@@ -1,4 +1,4 @@
-"""Calls of Python from within a function: no kernel can hold one, and the warning says so."""
+"""Callbacks into Python, which no kernel can contain: the error says so and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products and reductions over axes."""
+"""Contractions, reductions and cumulative operations over axes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _dot_general(g: Graph, eqn: Any, a: Value, b: Value) -> Value:
 
 
 def dot(g: Graph, a: Any, b: Any, dtype: str) -> Node:
-    """Σ a b over nodes."""
+    """Σ aᵢ bᵢ over nodes."""
     total = g.const(0, dtype)
     for x, y in zip(a, b, strict=True):
         total = g.op("add", total, g.op("mul", x, y))
@@ -53,7 +53,7 @@ _REDUCTIONS: dict[str, tuple[str, Any]] = {
 
 
 def _extreme(dtype: str, largest: bool) -> Any:
-    """The value that every other exceeds, or none does."""
+    """The identity element of max (if `largest`) or min: the least or greatest value of a type."""
     if dtype[0] == "f":
         return float("-inf") if largest else float("inf")
     bits = int(dtype[1:])
@@ -105,7 +105,7 @@ def _accumulate_rows(
         pairs = zip(carries, row.reshape(-1), strict=True)
         return [g.op(op, total, node, dtype=first.dtype) for total, node in pairs], []
 
-    # What the totals depend on shows only in the body.
+    # The dependencies of the totals are known only once the body is traced.
     deps = [g.all_bits()] * totals.size if g.differentiable else None
     totals.reshape(-1)[:] = g.loop(x.shape[0], list(totals.reshape(-1)), body, deps)
     return totals

@@ -26,11 +26,11 @@ from jaxmbd.lanes.trace.arrays import (
 from jaxmbd.lanes.trace.registry import evaluate, evaluate_closed, rule
 
 UNROLLED = 1
-"""Scans of at most so many passes are written out."""
+"""Scans of at most this many iterations are unrolled."""
 SEGMENTED = 64
-"""For reverse mode, longer scans become two nested ones, so that memory grows like √length."""
+"""In reverse mode, longer scans become two nested loops, so that memory grows with √length."""
 HELD = 256
-"""A scan's results of at most so many elements are loaded after it, others as they are used."""
+"""Stacked results of at most this many elements are loaded after the scan, others on use."""
 
 
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call")
@@ -44,7 +44,7 @@ def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 
 @rule("cond")
 def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
-    """All branches are computed, and one is selected."""
+    """All branches are computed and one is selected, unless the index is a constant."""
     branches = eqn.params["branches"]
     which = scalars(g, index).item()
     if which.constant:
@@ -65,7 +65,7 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
 
 @rule("platform_index")
 def _platform_index(g: Graph, eqn: Any, *args: Value) -> Value:
-    """Which branch of a `lax.platform_dependent` is meant: the default, or the CPU's."""
+    """The branch of a `lax.platform_dependent`: the default or the CPU's, the last of these."""
     platforms = eqn.params["platforms"]
     chosen = [k for k, p in enumerate(platforms) if p is None or "cpu" in p]
     return constants(g, np.int32(chosen[-1] if chosen else len(platforms) - 1))
@@ -78,7 +78,7 @@ def _scan(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 
 
 class Scan:
-    """One scan: its carries in registers, what it stacks in memory."""
+    """One scan: carries as loop-carried scalars, stacked results in memory."""
 
     def __init__(self, g: Graph, eqn: Any, args: Sequence[Value], consts: int, carry: int):
         p = eqn.params
@@ -95,7 +95,7 @@ class Scan:
         self.out_avals = [v.aval for v in eqn.outvars[carry:]]
 
     def run(self) -> list[Value]:
-        """Its results: last carries, and stacks."""
+        """Its results: final carries, then stacked outputs."""
         if self.length <= UNROLLED:
             return self._unrolled()
         g = self.g
@@ -185,7 +185,7 @@ class Scan:
         return [*carry, *ys]
 
     def _dependencies(self) -> list[int]:
-        """What each carry depends on, at the loop's fixed point."""
+        """Dependency bits of each carry, by fixed-point iteration over the body."""
 
         def bits(x: Value) -> int:
             if isinstance(x, Stacked):
@@ -209,7 +209,7 @@ class Scan:
 
 
 def _segment(length: int) -> int:
-    """Passes of the inner loop: near the root of all, and a divisor where there is one near."""
+    """Iterations of the inner loop: about √length, and a divisor of it if there is one nearby."""
     root = math.isqrt(length - 1) + 1
     near = [k for k in range(root // 2, 2 * root) if length % k == 0]
     return min(near, key=lambda k: abs(k - root)) if near else root
@@ -227,7 +227,7 @@ def _shaped(nodes: Sequence[Node], shapes: Sequence[tuple[int, ...]]) -> list[Va
 
 
 def flow(jaxpr: Any, bits: Sequence[int]) -> list[int]:
-    """Which inputs' bits reach each result, array by array."""
+    """Dependency bits of each result from those of the inputs, per array."""
     env: dict[Any, int] = dict(zip(jaxpr.invars, bits, strict=True))
 
     def read(v: Any) -> int:
@@ -243,21 +243,21 @@ def flow(jaxpr: Any, bits: Sequence[int]) -> list[int]:
 
 
 def result_dtype_of(v: Any) -> str:
-    """The short dtype of a jaxpr's variable."""
+    """The graph's dtype of a jaxpr variable."""
     return short_dtype(v.aval.dtype)
 
 
 def _at(g: Graph, x: Value, index: Node) -> Value:
     if isinstance(x, Stacked):
         return x.at(g, index)
-    if x.size == 0:  # which place it is does not matter, and need not be known
+    if x.size == 0:  # any index will do, and it need not be a constant
         return empty(x.shape[1:])
     return np.asarray(x[index.data], object)
 
 
 @rule("while")
 def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    """Each sample goes on until its own condition fails; the others wait with their values."""
+    """Each sample iterates until its own condition fails; finished ones keep their values."""
     p = eqn.params
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
     cond_consts, body_consts = list(args[:nc]), list(args[nc : nc + nb])
@@ -273,7 +273,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     nodes = [n for x in init for n in x.reshape(-1)]
     first = going(arrays(nodes))
 
-    # Under `jax.vmap` each entry along the leading axes has a condition of its own.
+    # A while loop batched by `jax.vmap` has one condition per entry of its leading axes.
     def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
         state = arrays(carries[: len(nodes)])
         active = empty(first.shape)

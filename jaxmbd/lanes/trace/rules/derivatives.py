@@ -1,4 +1,4 @@
-"""Functions with a derivative rule of their own."""
+"""Calls with custom derivative rules: `custom_jvp`, `custom_vjp`, `guarded`, `flagged`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxmbd.lanes.trace.arrays import Value, empty, scalars
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
 
 GUARDED = "lanes_guarded"
-"""The name of the calls that `lanes.guarded` makes."""
+"""Name of the inner jit call by which `lanes.guarded` is recognised."""
 
 
 @dataclass(eq=False)
@@ -25,11 +25,11 @@ class Custom:
 
     Attributes:
         kind: "jvp", "vjp", "guard" or "flag".
-        eqn: the call.
+        eqn: the call's equation.
         args: its arguments.
-        outs: the nodes of its results, as first computed.
-        wrapped: the same, seen from outside.
-        span: for a guard, the nodes of the call: region, first, last.
+        outs: its results.
+        wrapped: its results as "custom" nodes, which the rest of the function uses.
+        span: region, first and past-the-last index of the call's nodes there (for "guard").
     """
 
     kind: str
@@ -41,18 +41,18 @@ class Custom:
 
     @property
     def first(self) -> int:
-        """Place of the first floating result."""
+        """Flat index of the first floating-point result element."""
         flat = [n for x in self.outs for n in x.reshape(-1)]
         return next(k for k, n in enumerate(flat) if n.dtype[0] == "f")
 
     @property
     def float_args(self) -> list[Any]:
-        """The arguments that have a derivative."""
+        """The floating-point arguments."""
         return [x for x, v in zip(self.args, self.eqn.invars, strict=True) if _floating(v.aval)]
 
     @property
     def float_outs(self) -> list[bool]:
-        """Which results have a derivative."""
+        """Which results are floating-point."""
         return [_floating(v.aval) for v in self.eqn.outvars]
 
 
@@ -70,7 +70,7 @@ def _custom_vjp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 
 @rule("lanes_flag")
 def _flag(g: Graph, eqn: Any, x: Value, miss: Value, terms: Value) -> list[Value]:
-    """`lanes.flagged`: each number or NaN; cotangents pass to the number alone."""
+    """`lanes.flagged`: x or NaN; its transpose is the identity from x to x."""
     x, miss, terms = (scalars(g, y) for y in (x, miss, terms))
     out = empty(x.shape)
     for place in np.ndindex(*x.shape[:-1] if x.size else (0,)):
@@ -107,7 +107,7 @@ def _custom(g: Graph, eqn: Any, kind: str, body: Any, args: Sequence[Value]) -> 
 
 
 def _deps(args: Sequence[Any]) -> int:
-    """The bits of all that the arguments depend on."""
+    """The union of the arguments' dependency bits."""
     deps = 0
     for x in args:
         for n in x.reshape(-1):
@@ -116,7 +116,7 @@ def _deps(args: Sequence[Any]) -> int:
 
 
 def _wrapped(g: Graph, call: Custom) -> list[Value]:
-    """The call's results as a reverse sweep meets them."""
+    """The call's results as "custom" nodes, at which a reverse sweep applies its rule."""
     deps = _deps(call.args)
     inputs = tuple(n for x in call.args for n in x.reshape(-1) if n.deps)
     k = 0
@@ -138,10 +138,10 @@ def _wrap(g: Graph, call: Custom, k: int, out: Node, inputs: tuple[Node, ...], d
 
 
 def derivative_jaxpr(g: Graph, call: Custom) -> Any:
-    """The closed jaxpr of a call's rule.
+    """The closed jaxpr of a call's derivative rule.
 
-    For "jvp": (primals, tangents of the floating ones) → tangents of the floating results; for
-    "vjp": (primals, cotangents of the floating results) → cotangents of the floating arguments.
+    For "jvp": (primals, their tangents) → tangents of the results; for "vjp": (primals, cotangents
+    of the results) → cotangents of the primals. Only floating-point arrays have (co)tangents.
     """
     eqn = call.eqn
     if id(eqn) in g.derivatives:
@@ -171,7 +171,7 @@ def derivative_jaxpr(g: Graph, call: Custom) -> Any:
 
 
 def _alone(eqn: Any) -> Any:
-    """One equation as a function of its arguments."""
+    """A function that evaluates one equation."""
     places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
     p = eqn.params
     body = p.get("call_jaxpr", p.get("fun_jaxpr"))

@@ -1,4 +1,4 @@
-"""Slices, gathers and scatters at indices that may be computed."""
+"""Slices, gathers and scatters, at constant or computed indices."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jaxmbd.lanes.trace.registry import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
 LONG = 24
-"""A computed index into more entries goes through memory; into fewer it is a chain of selects."""
+"""A computed index into an axis longer than this is a load; otherwise a chain of selects."""
 
 
 def pick(g: Graph, x: Value, index: Sequence[Node]) -> Node:
-    """``x[index]`` for indices that lie inside."""
+    """``x[index]`` for indices in bounds."""
     if isinstance(x, Stacked):
         row = x.at(g, g.op("convert", index[0], dtype="i64"))
         return pick(g, row, index[1:])
@@ -88,7 +88,7 @@ def _dynamic_update_slice(g: Graph, eqn: Any, x: Value, update: Value, *start: V
 
 
 def _place(g: Graph, out: Any, index: Sequence[Node], combine: Callable[[Node], Node]) -> None:
-    """``out[index] = combine(out[index])``; an index outside changes nothing."""
+    """``out[index] = combine(out[index])``; an index out of bounds changes nothing."""
     ranges = []
     for i, n in zip(index, out.shape, strict=True):
         inside = [i.data] if i.constant and 0 <= i.data < n else range(0 if i.constant else n)
@@ -153,7 +153,7 @@ def _start(
     shape: Sequence[int],
     mode: str,
 ) -> tuple[list[Node], Node | None]:
-    """Where a gathered slice begins, held inside, and whether it lay inside (None: it did)."""
+    """Start of a gathered slice, clamped to bounds, and whether it was in bounds (None: yes)."""
     start = [g.const(0, "i64")] * len(shape)
     valid: Node | None = None
     for k, dim in enumerate(d.start_index_map):

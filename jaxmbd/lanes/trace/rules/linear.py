@@ -1,4 +1,4 @@
-"""Small dense factorisations, unrolled."""
+"""Dense Cholesky factorisation and triangular solves, unrolled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
 @rule("cholesky", "cholesky_p")
 def _cholesky(g: Graph, eqn: Any, a: Value) -> Value:
-    """``A = L Lᵀ`` by columns; NaN where A is not positive definite."""
+    """``A = L Lᵀ``, column by column; NaN if A is not positive definite."""
     a, dtype = scalars(g, a), result_dtype(eqn)
     out = np.full(a.shape, g.const(0.0, dtype), object)
     n = a.shape[-1]

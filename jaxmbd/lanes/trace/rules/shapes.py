@@ -1,4 +1,4 @@
-"""Shape operations: they move nodes and cost nothing."""
+"""Shape operations, which rearrange nodes and generate no code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _expand_dims(g: Graph, eqn: Any, x: Value) -> Value:
 
 
 class _Sizes:
-    """An equation seen as a reshape to its result's shape."""
+    """The parameters of a reshape to the shape of an equation's result."""
 
     def __init__(self, eqn: Any):
         self.params = {"new_sizes": tuple(eqn.outvars[0].aval.shape)}
