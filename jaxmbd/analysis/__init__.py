@@ -1,4 +1,4 @@
-"""What is done with a mechanism: mobility, assembly, simulation."""
+"""Analyses of a mechanism: mobility, assembly, simulation, equilibrium, linearisation."""
 
 from jaxmbd.analysis.assembly import Assembly, assemble
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven

@@ -20,10 +20,10 @@ from jaxmbd.numerics.tolerances import StepTolerances, newton
 def with_newton(solver: Any, steps: StepTolerances) -> Any:
     """An implicit solver with Newton's method in place of diffrax's default root finder.
 
-    That one keeps its Jacobian and converges linearly, at a rate in proportion to the step, so at
-    tight tolerances it, not accuracy, would bound the step. Newton's method stops once an update
-    is small enough that its square is below the step's tolerance: a tighter limit would lie below
-    the rounding of stiff forces (their residual, unlike the update, feels it in full).
+    The default reuses its Jacobian and converges linearly, at a rate proportional to the step, so
+    that at tight tolerances its convergence, not accuracy, would limit the step. Newton's method
+    stops once the square of an update is below the step's tolerance. A tighter limit would be below
+    the rounding of stiff forces, which affects their residual more than the update.
     """
     finder = getattr(solver, "root_finder", None)
     given = isinstance(getattr(finder, "rtol", 0.0), (float, jax.Array))
@@ -44,10 +44,10 @@ def adaptive_interval(
     h: float,
     steps: StepTolerances,
 ) -> tuple[Array, Array]:
-    """State at t + h by `solver` with its own steps, each within the tolerances `steps`.
+    """State at t + h by `solver` with adaptive steps, each within the tolerances `steps`.
 
-    A step that fails gives NaN. An implicit solver whose root finder was left at diffrax's own
-    solves its stages by Newton's method.
+    A step that fails gives NaN. An implicit solver with diffrax's default root finder solves its
+    stages by Newton's method instead.
     """
 
     def rates(s: Any, y: tuple[Array, Array], _: Any) -> tuple[Array, Array]:

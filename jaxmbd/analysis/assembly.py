@@ -1,8 +1,8 @@
-"""Position assembly: close the loops, hold what the caller holds, walk to far targets.
+"""Position assembly: close the loops with coordinates held, by continuation to distant targets.
 
-Levenberg-Marquardt in the speeds' directions, least change first: with r the scaled closure
-errors and held coordinates and J their Jacobian, ``δ = −W Jᵀ (J W Jᵀ + μ 1)⁻¹ r``, so idle freedoms
-(a ball-ball link's spin) stay as they were guessed.
+Levenberg-Marquardt steps of least norm in the directions of the speeds: with r the scaled errors of
+closure and held coordinates, and J their Jacobian, ``δ = −W Jᵀ (J W Jᵀ + μ 1)⁻¹ r``, so that idle
+freedoms (the spin of a link between two balls) keep the values of the guess.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Assembly(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """State of `walk`: `stage` counts the steps towards the target."""
+    """State of `walk`: `stage` counts the continuation steps towards the target."""
 
     q: Array
     stage: Array
@@ -87,26 +87,27 @@ def assemble(
     """Close the loops of a mechanism.
 
     The search starts from the drawn configuration, or `guess`, and first closes the loops there;
-    held coordinates are then carried to their values in steps of at most 5° (or 5 % of the
-    mechanism's length), each from the last solution, so the branch of the guess is kept. A target
-    that is over 100 000 such steps away is NOT_ASSEMBLED.
+    held coordinates are then moved to their values in steps of at most 5° (or 5 % of the
+    mechanism's length), each from the last solution, so that the solution stays on the branch of
+    the guess. A target more than 100 000 such steps away is NOT_ASSEMBLED.
+
     Derivatives are those of the solution, by the implicit function theorem, forward and reverse;
-    freedoms that nothing determines have least change. Moved so that redundant rows contradict each
-    other (a pin of a planar linkage, out of the plane) a mechanism does not close, and a forward
-    derivative in that direction is NaN; a gradient is exact along the others.
+    along freedoms that nothing determines the change is of least norm. A change that makes
+    redundant rows contradict each other (a pin of a planar linkage, out of the plane) prevents
+    closure: a forward derivative in that direction is NaN; a gradient is exact along the others.
 
     Args:
         mech: the mechanism.
-        known: what is held: ``{joint: value}``, ``{(joint, i): value}`` or
+        known: held coordinates: ``{joint: value}``, ``{(joint, i): value}`` or
             ``{PointCoordinate(body, point, axis): value}`` [rad, m]; a quaternion for ball joints.
         guess: coordinates (nq,) to start from.
         t: time [s] at which drives are evaluated.
-        throw: raise on the host where the mechanism does not assemble.
+        throw: raise an error if the mechanism does not assemble (outside `jit` and `vmap`).
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
-        ValueError: `known` names nothing or a cut joint; on the host, the loops cannot be closed
-            (says which joint and by how much).
+        ValueError: `known` names an unknown part or a cut joint; outside `jit`, the loops cannot
+            be closed (the message says which joint is open and by how much).
 
     Example:
         >>> import jaxmbd as mbd
@@ -142,7 +143,7 @@ def _raise(
     if int(_stages(mech, keys, start, values, mechanism_length(mech))) > _MAX_STAGES:
         text += f" (over {_MAX_STAGES} steps away, which is too far to walk)"
     if float(closest.error) < 1e-6 * float(mechanism_length(mech)):
-        text += " (nearly closed: a dead centre or the edge of its reach, where it is singular)"
+        text += " (nearly closed: a dead centre or the limit of its reach, a singular position)"
     raise ValueError(
         f"the mechanism does not assemble ({status.name.lower()}){held}: at the closest "
         f"configuration found {text}. Check the hardpoints and lengths of that loop, give a guess "
@@ -172,7 +173,7 @@ def walk(
     guess: Array,
     path: Callable[[Array, list[Array]], list[Array]] | None = None,
 ) -> Walk:
-    """Walk to `values`, along ``path(s, start)`` for s from 0 to 1 or straight."""
+    """Move the held coordinates to `values`, along ``path(s, start)``, 0 ≤ s ≤ 1, or linearly."""
     length = mechanism_length(mech)
     start = known_values(motion_state(mech, guess, t=t), keys)
     stages = _stages(mech, keys, start, values, length)
@@ -221,7 +222,7 @@ def walk(
 def _stages(
     mech: Mechanism, keys: tuple[Key, ...], start: list[Array], values: list[Any], length: Array
 ) -> Array:
-    """How many steps the walk to the held values takes; `_MAX_STAGES` + 1 where more."""
+    """Number of continuation steps to the held values; at most `_MAX_STAGES` + 1."""
     top = topology(mech)
     count = jnp.zeros((), mech.dtype)
     for key, v0, v in zip(keys, start, values, strict=True):
@@ -259,11 +260,11 @@ def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
 
 
 def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> Any:
-    """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least change.
+    """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least norm.
 
-    A sample that did not assemble has zero tangents and passes no cotangent on, so it cannot
-    spoil leaves that the batch shares. Where redundant rows would contradict each other there is no
-    derivative, and it is NaN (`jaxmbd.numerics.consistency`).
+    A sample that did not assemble has zero tangents and zero cotangents, so that it cannot spoil
+    the gradient of numbers shared by the batch. Where redundant rows would contradict each other
+    the derivative does not exist and is NaN (`jaxmbd.numerics.consistency`).
     """
     mech, values, t = primals
     ok = out[2] == Status.OK

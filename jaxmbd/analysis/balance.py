@@ -1,7 +1,7 @@
-"""The balance of forces at rest: what `equilibrium` makes zero, and the stiffness about it.
+"""The balance of forces at rest, which `equilibrium` makes zero, and its tangent stiffness.
 
-All vectors are in the coordinates x with ``v = U ẋ``, U the mechanism's length for travels and
-one for angles, so that efforts are moments [N·m] throughout.
+All vectors are in coordinates x with ``v = U ẋ``, where U is the mechanism's length for travels and
+one for angles, so that all efforts are moments [N·m].
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, mini
 
 
 class Problem(NamedTuple):
-    """What an equilibrium depends on: the numbers that its derivatives are taken to."""
+    """What an equilibrium depends on, and is differentiated with respect to."""
 
     mech: Mechanism
     values: list[Any]
-    """of the held coordinates"""
+    """Values of the held coordinates."""
     t: Any
     inputs: Inputs
 
@@ -38,12 +38,12 @@ class Balance(NamedTuple):
     """The balance at one configuration.
 
     Attributes:
-        rows: scaled Jacobian (n, nv) of closure and held coordinates, with respect to x [m].
-        residual: their scaled errors (n,) [m].
-        multipliers: (n,) [N], of least norm, that leave the least unbalanced force.
-        force: ``f + rowsᵀ multipliers`` (nv,) [N·m], what is left.
-        project: (nv, nv), onto the directions that the rows allow.
-        scale: size of the loads that act [N·m].
+        rows: scaled Jacobian (n, nv) of closure and held coordinates with respect to x [m].
+        residual: scaled errors of these rows (n,) [m].
+        multipliers: (n,) [N], the least-squares ones, of least norm.
+        force: unbalanced force ``f + rowsᵀ multipliers`` (nv,) [N·m].
+        project: (nv, nv), projection onto the null space of the rows.
+        scale: size of the applied loads [N·m].
     """
 
     rows: Array
@@ -87,7 +87,7 @@ def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     solved = ldlt_solve(*factors, jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
     multipliers = minimum_norm(factors[0], factors[2], solved[:, 0])
     project = eye - rows.T @ solved[:, 1:]
-    # Twice: what rounding left of the rows' directions in the first projection.
+    # Projected twice, to remove what rounding left along the rows in the first projection.
     left = project @ (project @ force)
     return Balance(rows, residual, multipliers, left, project, scale)
 
@@ -114,24 +114,24 @@ def stiffness(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -
 
 
 class Tangent(NamedTuple):
-    """``A = P K P + s (1 − P) + μ s 1``, factored: a step within the rows, and one out of them."""
+    """``A = P K P + s (1 − P) + μ s 1``, factored: K on the null space of the rows, s elsewhere."""
 
     lower: Array
     upper: Array
     definite: Array
-    """whether every pivot is positive: a stable arrangement, for loads with a potential"""
+    """Whether every pivot is positive: stable, for loads with a potential."""
     soft: Array
-    """whether some motion within the rows is held by next to nothing"""
+    """Whether some motion that the rows allow has next to no stiffness."""
 
 
 def stiffness_size(k: Array, scale: Array) -> Array:
-    """The stiffness [N·m] that A's other parts are measured in, never zero."""
+    """The stiffness s [N·m] that scales the other terms of A, never zero."""
     size = jnp.maximum(jnp.max(jnp.abs(k), initial=0.0), 1e-3 * scale)
     return jax.lax.stop_gradient(jnp.where(size > 0.0, size, 1.0))
 
 
 def factor_tangent(k: Array, project: Array, size: Array, damping: Any) -> Tangent:
-    """Factor A by ``L U`` without pivoting: its pivots are positive where K holds every motion."""
+    """Factor A by ``L U`` without pivoting: all pivots are positive if every motion is stiff."""
     eye = jnp.eye(k.shape[0], dtype=k.dtype)
     a = project @ k @ project + size * (eye - project) + damping * size * eye
     lower, upper = unpivoted_lu(a)

@@ -1,10 +1,10 @@
 """Driven simulation: kinematic and kinetostatic analysis over a whole cycle in one call.
 
-Positions are walked along the times as `assemble` walks, each from the last; speeds, accelerations
-and efforts at each are those of `jaxmbd.analysis.instant`.
+Positions follow the times by continuation as in `assemble`, each from the last; speeds,
+accelerations and efforts at each time come from `jaxmbd.analysis.instant`.
 
-A link between two balls may spin about its own line. That freedom moves nothing else: its spin is
-taken as zero, and its acceleration is the one that needs no moment about the line.
+A link between two balls may spin about the line through them. That freedom moves nothing else: its
+speed is taken as zero, and its acceleration is the one that needs no moment about the line.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from jaxmbd.model.mechanism import Mechanism
 
 
 class DrivenMotion(NamedTuple):
-    """A driven motion, one row a time.
+    """A driven motion, one row for each time.
 
     Attributes:
         t: times (n,) [s].
-        q: coordinates (n, nq); NaN from the time on at which the mechanism does not assemble.
+        q: coordinates (n, nq); NaN from the first time at which the mechanism does not assemble.
         v, vdot: speeds and accelerations (n, nv).
-        effort: (n, k), of the driven coordinates in the order of `known`, or of the actuated ones
-            [N·m for an angle, N for a travel or a point].
-        tau: the same along all speeds (n, nv).
+        effort: efforts (n, k) along the driven coordinates in the order of `known`, or along the
+            actuated ones [N·m for an angle, N for a travel or a point].
+        tau: the same efforts along all speeds (n, nv).
         lam: multipliers (n, nc).
         residual: closure error (n,) [m; moment rows times the mechanism's length].
         status: a `Status` number for each time (n,).
@@ -94,22 +94,24 @@ def simulate_driven(
 
     Args:
         mech: the mechanism; its own `drives` are followed too (their efforts are in `lam`).
-        known: what is driven, with the keys of `assemble`: ``{joint: fn}``, ``{(joint, i): fn}``,
-            ``{PointCoordinate(...): fn}``; `fn` is a function of t, a pair ``(fn, params)`` for
-            ``fn(t, params)``, twice differentiable, or a constant [rad, m; a quaternion for balls].
-        t: times (n,) [s]; between two of them the motion is walked in steps of at most 5°.
-        q0: coordinates (nq,) from which to walk to the first time; by default as drawn.
-        inputs: efforts on joints that act besides, ``{joint: value}``, or a function of t, or of
-            (t, q, v), that gives that.
-        actuated: joints, or ``(joint, i)``, whose efforts carry the motion instead of the driven
-            coordinates'; of least norm where they are more than needed.
-        throw: raise on the host where a time fails.
+        known: driven coordinates, with the keys of `assemble`: ``{joint: fn}``,
+            ``{(joint, i): fn}``, ``{PointCoordinate(...): fn}``; `fn` is a function of t, a pair
+            ``(fn, params)`` for ``fn(t, params)``, twice differentiable, or a constant [rad, m; a
+            quaternion for balls].
+        t: times (n,) [s]; between two of them the motion advances in steps of at most 5°.
+        q0: coordinates (nq,) from which the first time is reached; by default as drawn.
+        inputs: further efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) that
+            returns such a dictionary.
+        actuated: joints, or ``(joint, i)``, whose efforts produce the motion instead of efforts
+            along the driven coordinates; of least norm if there are more than needed.
+        throw: raise an error if a time fails (outside `jit` and `vmap`).
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
-        ValueError: `known` or `actuated` name nothing; on the host, the mechanism does not
-            assemble (says when, and which joint is open), the driven coordinates contradict each
-            other, leave a freedom open (says which), or `actuated` cannot produce the motion.
+        ValueError: `known` or `actuated` names an unknown part; outside `jit`, the mechanism does
+            not assemble (the message says when, and which joint is open), the driven coordinates
+            contradict each other or leave a freedom undetermined (it says which), or `actuated`
+            cannot produce the motion.
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -137,7 +139,7 @@ def simulate_driven(
 
 
 class _Flags(NamedTuple):
-    """What is wrong at each time, as `Instant` has it."""
+    """The failure flags of `Instant` at each time."""
 
     open_freedoms: Array
     unmet: Array
@@ -192,9 +194,10 @@ def _motion(
 def _follow(
     keys: tuple[Any, ...], mech: Mechanism, led: list[Driver], before: Array, t: Array, guess: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Assemble at `t` along the drivers' functions since `before`, from the solution there.
+    """Assemble at `t`, following the drivers' functions from the solution at time `before`.
 
-    Where the guess is not on them (before the first time) the difference is faded out.
+    If the guess does not satisfy them there (before the first time) the difference is reduced to
+    zero linearly on the way.
     """
 
     def path(s: Array, start: list[Array]) -> list[Array]:
@@ -255,21 +258,22 @@ def _raise_singular(
     top, keys = topology(mech), held_at(mech, drivers, t).rate_keys
     if flags.open_freedoms:
         raise ValueError(
-            f"{when}what is known leaves {int(flags.open_freedoms)} freedom(s) open, along "
-            f"{_open_speeds(keys, mech, q, t)}: drive or hold one of them too in known=, or use "
-            "simulate; where enough is driven, this is a dead centre"
+            f"{when}known= leaves {int(flags.open_freedoms)} freedom(s) open, along "
+            f"{_open_speeds(keys, mech, q, t)}: drive or hold as many of them in known=, or use "
+            "simulate; if as many coordinates are driven as there are degrees of freedom, this is "
+            "a dead centre"
         )
     if np.any(flags.unmet):
         names = np.array([*top.row_names, *map(held_name, keys)])
         raise ValueError(
-            f"{when}no motion meets all that is asked: "
-            f"{', '.join(names[flags.unmet > 0])} contradict the others; drive less"
+            f"{when}no motion satisfies all constraints and drivers: "
+            f"{', '.join(names[flags.unmet > 0])} contradict the others; drive fewer coordinates"
         )
     check_actuated(top, [d.key for d in drivers] if actuated is None else actuated, flags.missing)
 
 
 def _open_speeds(keys: tuple[Any, ...], mech: Mechanism, q: Array, t: Array) -> list[str]:
-    """The speeds that the freedoms which nothing determines move."""
+    """Names of the speeds that nothing determines."""
 
     @jax.jit
     def rows_at(mech: Mechanism, q: Array, t: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Coordinates as functions of time: what a driven simulation holds, with its rates."""
+"""Coordinates prescribed as functions of time in a driven simulation, with their rates."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Held(NamedTuple):
     """Held coordinates at an instant.
 
     Attributes:
-        keys: of the coordinates, as `assemble` holds them.
-        values: theirs.
-        rate_keys: of the speeds, one key a speed.
-        rates, accelerations: theirs.
+        keys: keys of the coordinates, as in `assemble`.
+        values: values of the coordinates.
+        rate_keys: keys of the speeds, one for each.
+        rates, accelerations: values of the speeds and accelerations.
     """
 
     keys: tuple[Key, ...]
@@ -55,9 +55,9 @@ def parse_drivers(mech: Mechanism, known: Drivers | None) -> list[Driver]:
     """The driven keys of `known`, as `Driver` objects.
 
     Raises:
-        ValueError: a value is neither a function, a pair with one, nor a number; a key names
-            nothing, or what a drive of the mechanism moves; a function gives the wrong number of
-            coordinates.
+        ValueError: a value is neither a function, a pair with one, nor a number; a key names an
+            unknown part, or a coordinate that a drive of the mechanism prescribes already; a
+            function returns the wrong number of coordinates.
     """
     drivers = []
     own = {(d.joint, d.index): n for n, d in mech.drives.items() if isinstance(d, Drive)}
@@ -100,7 +100,7 @@ def _motion(mech: Mechanism, driver: Driver, t: Array) -> tuple[Array, Array, Ar
     """Coordinates, speeds and accelerations of one driven key."""
     name = driver.key[0] if type(driver.key) is tuple and driver.key else driver.key
     joint = mech.joint(name) if isinstance(name, str) and name in mech.joints else None
-    # A wrong number of coordinates is for `parse_known` to refuse.
+    # `parse_known` rejects a wrong number of coordinates.
     if joint is None or joint.scalar_coordinates or driver(t).shape != (joint.nq,):
         return value_and_rates(lambda s, _: driver(s), t, None)
 
@@ -113,10 +113,10 @@ def _motion(mech: Mechanism, driver: Driver, t: Array) -> tuple[Array, Array, Ar
 
 
 def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, list[Driver]]:
-    """The mechanism without its own drives, and `drivers` with those as more of them.
+    """The mechanism without its own drives, and `drivers` extended by them.
 
-    So they too are walked to in small steps. A drive on a centre of mass, which has no name to
-    hold it by, stays.
+    So they too are followed in small steps. A drive on a centre of mass stays in the mechanism,
+    because no key names that point.
     """
     led, kept = list(drivers), []
     for entry in mech.structure.drives:
@@ -130,7 +130,7 @@ def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, l
             kept.append(entry)
         else:
             led.append(Driver(key, drive.function, (drive.params,)))
-    bare = object.__new__(Mechanism)  # nothing else differs, so nothing is validated again
+    bare = object.__new__(Mechanism)  # only the drives differ, so nothing is validated again
     for field in dataclasses.fields(mech):
         object.__setattr__(bare, field.name, getattr(mech, field.name))
     object.__setattr__(bare, "drives", {entry[0]: mech.drives[entry[0]] for entry in kept})

@@ -1,4 +1,4 @@
-"""Mobility: what a mechanism can do at a configuration, and which rows say nothing new."""
+"""Mobility: degrees of freedom, idle spins and redundant constraint rows at a configuration."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Mobility(NamedTuple):
     """Degrees of freedom at a configuration.
 
     Attributes:
-        kutzbach: ``6 n − Σ (6 − f)``, in a planar one ``3 n − Σ (3 − f)``; drives not counted.
+        kutzbach: ``6 n − Σ (6 − f)``, for a planar mechanism ``3 n − Σ (3 − f)``; without drives.
         dof: ``nv − rank J``.
-        rank: of the constraint Jacobian.
-        idle: bodies with a freedom of their own that moves nothing else (a ball-ball link's spin).
-        redundant: names of the rows that the rows before them imply.
+        rank: rank of the constraint Jacobian J.
+        idle: bodies that can spin without moving any other body (a link between two balls).
+        redundant: names of the rows that depend linearly on the rows before them.
 
     Example:
         >>> import jaxmbd as mbd
@@ -49,10 +49,10 @@ class Mobility(NamedTuple):
 
 
 def mobility(mech: Mechanism, q: Any = None) -> Mobility:
-    """Mobility of a mechanism at q (nq,), by default as drawn; a host function.
+    """Mobility of a mechanism at q (nq,), by default as drawn; not for use inside `jit`.
 
-    Rank is that of the scaled Jacobian by singular values; a row is redundant where it makes an
-    angle of less than 1e-5 with the span of the rows before it (6e-3 in single precision).
+    The rank is found from the singular values of the scaled Jacobian; a row is redundant if its
+    angle to the span of the rows before it is less than 1e-5 rad (6e-3 in single precision).
 
     Example:
         >>> import jaxmbd as mbd
@@ -79,7 +79,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
 
 
 def _idle(m: MotionState, null: np.ndarray) -> tuple[str, ...]:
-    """Bodies between ball joints alone that can spin while every other body rests."""
+    """Bodies connected by ball joints only that can spin while all other bodies rest."""
     mech, top = m.mech, m.top
     if null.shape[1] == 0:
         return ()

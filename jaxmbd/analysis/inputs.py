@@ -1,4 +1,4 @@
-"""Efforts that a caller puts on joints: values, functions of time, or feedback of the state."""
+"""Efforts that a caller applies to joints: values, functions of time, or state feedback."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxmbd.dynamics.bias_forces import Inputs
 from jaxmbd.model.mechanism import Mechanism
 
 AnyInputs = Inputs | Callable[..., Inputs] | None
-"""``{joint: value}``, a function of t, or of (t, q, v), that gives that."""
+"""``{joint: value}``, or a function of t or of (t, q, v) that returns it."""
 
 
 def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
-    """Values as arrays of the mechanism's type; a function as one of (t, q, v).
+    """Values as arrays of the mechanism's type; a function is returned as it is.
 
     Raises:
         ValueError: a function takes neither t nor (t, q, v).
@@ -38,7 +38,7 @@ def efforts_at(inputs: AnyInputs, t: Any, q: Array, v: Array) -> Inputs | None:
 
 
 def takes_state(inputs: Callable[..., Any]) -> bool:
-    """Whether a function of inputs is one of (t, q, v); one that could be either is one of t.
+    """Whether an input function takes (t, q, v); one that accepts both counts as a function of t.
 
     Raises:
         ValueError: it is neither.

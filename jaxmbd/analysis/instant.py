@@ -1,9 +1,10 @@
-"""Kinetostatics of one instant: speeds, accelerations and efforts of a mechanism that is driven.
+"""Kinetostatics at one instant: speeds, accelerations and efforts of a driven mechanism.
 
     J v = b,  K v = ḟ(t)    and    J v̇ = γ,  K v̇ = f̈(t) − (velocity products),
 
-with K the rows of the driven coordinates (Hanzaki et al. 2009, (8)-(10), partitioned by what is
-known), and efforts and multipliers from ``M v̇ + h = Kᵀ e + Jᵀ λ``, without a mass matrix.
+with K the rows of the driven coordinates (Hanzaki et al. 2009, (8)-(10), partitioned into known
+and unknown speeds), and efforts e and multipliers from ``M v̇ + h = Kᵀ e + Jᵀ λ``, without forming
+a mass matrix.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from jaxmbd.spatial.rotations import cross, unit
 
 
 class Instant(NamedTuple):
-    """Speeds, accelerations and forces at one time, and what is wrong with them.
+    """Speeds, accelerations and forces at one time, with failure flags.
 
     Attributes:
         v, vdot: speeds and accelerations (nv,).
-        effort, tau, lam: as `share_efforts` gives them.
-        open_freedoms: how many freedoms nothing determines.
+        effort, tau, lam: as `share_efforts` returns them.
+        open_freedoms: number of freedoms that nothing determines.
         unmet: (nc + k,), one where a row contradicts the others.
-        missing: (nv,), one where nothing carries a force.
+        missing: (nv,), one where no effort or reaction carries a required force.
     """
 
     v: Array
@@ -66,14 +67,14 @@ def instant(
 ) -> Instant:
     """Speeds, accelerations, efforts and multipliers at coordinates that close the loops.
 
-    Flags are numbers of the mechanism's type, so that the whole is differentiable.
+    Flags are floating numbers, so that the whole result is differentiable.
     """
     top, length = topology(mech), mechanism_length(mech)
     pushed = actuated is None and any(isinstance(k, PointCoordinate) for k in keys)
     if pushed and (rubbing := rubbing_joints(mech)):
         raise ValueError(
-            f"the joints {list(rubbing)} rub, and their friction would not feel the force that "
-            "drives a point; name the joints that carry the motion in actuated="
+            f"the joints {list(rubbing)} have friction, which cannot account for the force that "
+            "drives a point; name the joints whose efforts produce the motion in actuated="
         )
     m = motion_state(mech, q, t=t)
     rows, scale = asked_rows(m, keys)
@@ -97,7 +98,7 @@ def instant(
         acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
         required, _ = required_efforts(m, acc, efforts)
         for k, inertia in enumerate(_spin_inertias(m, lines)):
-            # Its spin alone at unit speed: the moment that this one needs, its inertia must give.
+            # A unit spin alone: its inertia has to supply the moment required about the line.
             unit_spin = jnp.eye(every.rows.shape[0], dtype=q.dtype)[rows.shape[0] + k]
             alone = every.solve(length * unit_spin)
             some = inertia > 0.0
@@ -116,7 +117,7 @@ def instant(
 
 
 class SpinLine(NamedTuple):
-    """The line about which a body that two balls alone hold may spin: world point and direction."""
+    """The line about which a body held by two balls only may spin: world point and direction."""
 
     body: int
     point: Array
@@ -124,7 +125,7 @@ class SpinLine(NamedTuple):
 
 
 def spin_lines(m: MotionState) -> list[SpinLine]:
-    """The lines of all bodies between two balls; their spin moves nothing else."""
+    """The spin lines of all bodies held by two balls only."""
     out = []
     for i, body in enumerate(m.top.bodies):
         edges = [e for e in m.mech.structure.joints if body in (e.a, e.b)]
@@ -137,7 +138,7 @@ def spin_lines(m: MotionState) -> list[SpinLine]:
 
 
 def spin_rows(m: MotionState, lines: list[SpinLine]) -> Array:
-    """(lines, nv): the bodies' angular velocities along their lines, times a length."""
+    """(lines, nv): rows of the angular velocities along the lines, times the mechanism's length."""
     rows = [jnp.zeros((0, m.top.nv), m.q.dtype)]
     for line in lines:
         moves = np.zeros(m.top.nv)
@@ -148,7 +149,7 @@ def spin_rows(m: MotionState, lines: list[SpinLine]) -> Array:
 
 
 def _spin_inertias(m: MotionState, lines: list[SpinLine]) -> list[Array]:
-    """Moments of inertia [kg m²] about the lines; zero where there is none to speak of."""
+    """Moments of inertia [kg m²] about the lines; zero where they are only rounding."""
     inertias, out = world_inertias(m), []
     for i, point, u in lines:
         inertia, mass, arm = inertias[i], m.mech.bodies[m.top.bodies[i]].mass, m.pos.com[i] - point

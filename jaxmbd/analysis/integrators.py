@@ -1,7 +1,7 @@
-"""Fixed-step integrators: one step of (q, v) under a given acceleration, and what it misses.
+"""Fixed-step integrators: one step of (q, v) under a given acceleration, with an error estimate.
 
-Each step gives an estimate of the error that it makes in the speeds, from accelerations which it
-has anyway: the difference from an embedded method of lower order.
+The error of a step in the speeds is estimated from accelerations that are computed anyway, as the
+difference from an embedded method of lower order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Acceleration = Callable[[Any, Array, Array], Array]
 
 
 class Step(NamedTuple):
-    """What a step gives.
+    """Result of a step.
 
     Attributes:
         q, v: the state after it.
         error: estimate of the error in v (nv,), of a method of lower order; never differentiated.
-        memory: what the method's next step wants to know.
+        memory: what the method passes on to its next step.
     """
 
     q: Array
@@ -56,9 +56,9 @@ def rk4_step(
     only and are then normalised.
 
     The error is estimated as ``h/6 (k1 − k2 − k3 + k4)``, the difference from the embedded
-    ``y + h/2 (k2 + k3)`` of second order. Where ``v̇ = λ v`` and z = λ h it is ``z³ (1 + z)/24``
-    of v, the step's own error ``z⁵/120``; where v̇ depends on t alone, the difference between
-    Simpson's rule and the midpoint's.
+    ``y + h/2 (k2 + k3)`` of second order. For ``v̇ = λ v`` and z = λ h it is ``z³ (1 + z)/24`` of v,
+    and the step's own error ``z⁵/120``; if v̇ depends on t alone, it is the difference between
+    Simpson's rule and the midpoint rule.
     """
     nodes = jnp.array([0.0, 0.5, 0.5, 1.0], q.dtype)
     weights = jnp.array([1.0, 2.0, 2.0, 1.0], q.dtype) / 6.0
@@ -86,8 +86,8 @@ def semi_implicit_euler_step(
 ) -> Step:
     """First order, speeds first: ``v' = v + h v̇(t, q, v)``, then q moves with v'.
 
-    The error is estimated as ``h/2 (v̇ − v̇ before)``, half the change of the acceleration since
-    the step before (the memory); there is none of the first step.
+    The error is estimated as ``h/2 (v̇ − v̇ before)``, from the change of the acceleration since the
+    previous step (the memory); for the first step there is no estimate.
     """
     vdot = acceleration(t, q, v)
     now = lax.stop_gradient(vdot)
@@ -97,7 +97,7 @@ def semi_implicit_euler_step(
 
 
 def normalise(mech: Mechanism, q: Array, v: Array) -> Array:
-    """Bring the quaternions of q to unit length, signs kept."""
+    """Normalise the quaternions of q, keeping their signs."""
     return step_coordinates(mech, q, 0.0 * v)
 
 

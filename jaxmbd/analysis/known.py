@@ -1,4 +1,4 @@
-"""What a caller holds while a mechanism is assembled: joint coordinates and point coordinates."""
+"""Coordinates that a caller holds during assembly: joint coordinates and point coordinates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PointCoordinate(NamedTuple):
 
 
 class JointCoordinate(NamedTuple):
-    """One coordinate of a tree joint; index None holds all of one whose q counts as a whole."""
+    """One coordinate of a tree joint; index None holds all of q for a joint with a quaternion."""
 
     joint: str
     index: int | None
@@ -50,10 +50,11 @@ Known = Mapping[Any, Any]
 def parse_known(
     mech: Mechanism, known: Known | None, rates: bool = False
 ) -> tuple[tuple[Key, ...], list[Any]]:
-    """Split `known` into static keys and their values, one key a coordinate.
+    """Split `known` into static keys and their values, one key for each coordinate.
 
     Raises:
-        ValueError: a key names nothing, or a cut joint (with the cuts that would do instead).
+        ValueError: a key names an unknown part, or a cut joint (the message names the joints that
+            could be cut instead).
     """
     top = topology(mech)
     keys: list[Key] = []
@@ -121,7 +122,7 @@ def _check_joint(mech: Mechanism, top: Topology, joint: Any, index: int | None) 
 
 
 def _loop(top: Topology, a: str, b: str) -> list[str]:
-    """Tree joints on the way between two bodies."""
+    """Tree joints on the path between two bodies."""
 
     def path(body: str) -> list[str]:
         names, i = [], top.index(body)
@@ -179,7 +180,7 @@ def known_rows(
 
 
 def point_of(key: PointCoordinate) -> Any:
-    """The point of a held point coordinate, as the model names points."""
+    """The point of a held point coordinate, in the form that the model expects."""
     return key.point if isinstance(key.point, str) else np.asarray(key.point)
 
 

@@ -1,10 +1,10 @@
-"""Linear equations of motion in independent coordinates, about a rest or a motion.
+"""Linearised equations of motion in independent coordinates, about an equilibrium or a motion.
 
-With S the chosen independent speeds and N (nv, nd) the motions that the constraints allow
-(``J N = 0``, the rows S of N the identity), a state near (q0, v0) has ``q = q0 ⊕ N y`` and the v
-with ``J(q) v = b``, ``S v = S v0 + z``. The constrained vector field in the chart (y, z) is
+Let S select the independent speeds, and let N (nv, nd) be the motions that the constraints allow
+(``J N = 0``, ``S N = 1``). A state near (q0, v0) has ``q = q0 ⊕ N y`` and the v with
+``J(q) v = b``, ``S v = S v0 + z``. In the chart (y, z) the constrained vector field is
 ``ẏ = S d(q ⊖ q0)/dt``, ``ż = S v̇``. Its derivative at (0, 0) needs the curve q(y) to first order
-only, as a derivative along a manifold depends on a curve's tangent alone.
+only, since a derivative along a manifold depends on the tangent of the curve alone.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def linearize(
 ) -> Linearization:
     """Linear state space ``ẋ = A x + B u``, ``w = C x + D u`` of the constrained motion at a state.
 
-    x = (y, z): small changes of the independent coordinates and of their speeds. About a rest the
-    eigenvalues of A are those of the motion, whatever is chosen as independent; about a motion A
-    is the derivative of the vector field in these coordinates at that instant. A, B, C and D are
-    differentiable in all numbers.
+    x = (y, z): small changes of the independent coordinates and of their speeds. About an
+    equilibrium the eigenvalues of A do not depend on the choice of independent speeds; about a
+    motion A is the derivative of the vector field in these coordinates at that instant. A, B, C
+    and D are differentiable with respect to all numbers.
 
     Args:
         mech: the mechanism.
@@ -71,13 +71,13 @@ def linearize(
         v: speeds (nv,), on the constraints; by default at rest.
         t: time [s].
         inputs: efforts that act, ``{joint: value}``: u are small changes of them. A sequence of
-            names stands for efforts that are zero. A function of t, or of (t, q, v), gives what
-            acts, and u is added to it: A then has the feedback in it.
+            names means efforts that are zero. A function of t or (t, q, v) may return the
+            dictionary; u is added to its values, and A includes the feedback.
         outputs: a function of (t, q, v, v̇) whose value, flattened, is w; by default w has no
             components.
         independent: names of independent speeds as in ``topology(mech).speed_names``
             (``"hinge"``, ``"ball[0]"``), as many as there are degrees of freedom. By default
-            chosen from the numbers; where those are traced, it must be given.
+            chosen from the Jacobian's numbers; must be given where those are traced.
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Returns:
@@ -85,8 +85,8 @@ def linearize(
         `modes()` and `response(omega)`.
 
     Raises:
-        ValueError: `inputs` or `independent` name nothing, or do not fit the constraints; on the
-            host, a motion has neither inertia nor constraint.
+        ValueError: `inputs` or `independent` names an unknown part, or `independent` does not fit
+            the constraints; outside `jit`, a motion has neither inertia nor constraint.
 
     Example:
         >>> import jaxmbd as mbd
@@ -123,7 +123,7 @@ def _efforts(mech: Mechanism, inputs: Any) -> dict[str, Array]:
         if name not in mech.joints or not mech.joint(name).can_be_in_tree:
             known = [e.name for e in mech.structure.joints if e.kind.can_be_in_tree]
             raise ValueError(
-                f"inputs name the joint '{name}', which takes no effort; known: {known}"
+                f"inputs name the joint '{name}', which takes no effort; joints that do: {known}"
             )
         out[name] = jnp.broadcast_to(jnp.asarray(value, mech.dtype), (mech.joint(name).nv,))
     return out
@@ -144,7 +144,7 @@ def _independent(mech: Mechanism, q: Array, names: Sequence[str] | None) -> tupl
         unknown = [n for n in names if n not in top.speed_names]
         if unknown or len(set(names)) < len(names):
             raise ValueError(
-                f"independent={list(names)}: {unknown or 'a name stands twice'}; speeds are "
+                f"independent={list(names)}: {unknown or 'a name is given twice'}; speeds are "
                 f"{list(top.speed_names)}"
             )
         return tuple(top.speed_names.index(n) for n in names)
@@ -153,8 +153,8 @@ def _independent(mech: Mechanism, q: Array, names: Sequence[str] | None) -> tupl
     if isinstance(rows, Tracer):
         raise ValueError(
             "which speeds are independent depends on numbers that are traced here: name them with "
-            f"independent=, of {list(top.speed_names)}; mobility(mech) counts them, and the "
-            "`states` of a linearize outside jit and vmap name a choice"
+            f"independent=, of {list(top.speed_names)}; mobility(mech).dof is their number, and "
+            "linearize(...).independent outside jit and vmap names a choice"
         )
     if rows is None:
         return tuple(range(top.nv))
@@ -194,7 +194,7 @@ def _rows(m: MotionState, pick: np.ndarray) -> Array:
 
 
 def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array, Array]:
-    """N (nv, nd) with ``J N = 0`` and rows `chosen` the identity; whether there is exactly one."""
+    """N (nv, nd) with ``J N = 0`` and rows `chosen` the identity; whether N is unique."""
     m = motion_state(mech, q)
     units = speed_units(mech)
     rows = _rows(m, np.array(chosen, int))
@@ -258,7 +258,7 @@ def _matrices(
 def _check(
     mech: Mechanism, q: Array, v: Array | None, t: Array, fine: Array, names: tuple[str, ...]
 ) -> None:
-    """Raise on the host where there are no matrices."""
+    """Raise an error outside `jit` if there are no matrices."""
     if isinstance(fine, Tracer) or bool(np.all(np.asarray(fine))):
         return
     check_determinate(mech, q)

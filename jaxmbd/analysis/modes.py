@@ -12,13 +12,13 @@ from jax import Array
 
 
 class Modes(NamedTuple):
-    """Natural motions ``Re(c e^{λt} shape)``, slowest first; complex pairs stand side by side.
+    """Natural modes ``Re(c e^{λt} shape)``, slowest first, complex pairs next to each other.
 
     Attributes:
         eigenvalues: λ (2 nd,) [1/s], complex.
         frequencies: ``|λ|/2π`` (2 nd,) [Hz].
-        damping_ratios: ``−Re λ/|λ|`` (2 nd,): one and more where nothing oscillates.
-        shapes: (nv, 2 nd), changes along all speeds; the largest component of each is one.
+        damping_ratios: ``−Re λ/|λ|`` (2 nd,): ±1 for a real λ, zero where λ is zero.
+        shapes: mode shapes (nv, 2 nd) along all speeds; the largest component of each is one.
 
     Example:
         >>> import jaxmbd as mbd
@@ -34,14 +34,14 @@ class Modes(NamedTuple):
 
 
 class Linearization(eqx.Module):
-    """``ẋ = A x + B u``, ``w = C x + D u``: what `linearize` gives; a pytree of its matrices.
+    """``ẋ = A x + B u``, ``w = C x + D u``: the result of `linearize`, a pytree of its matrices.
 
     Attributes:
-        A: (2 nd, 2 nd), of the changes of the independent coordinates, then of their speeds.
-        B: (2 nd, nu), of changes of the efforts [N, N·m] that `inputs` names.
+        A: (2 nd, 2 nd); x are changes of the independent coordinates, then of their speeds.
+        B: (2 nd, nu); u are changes of the efforts [N, N·m] that `inputs` names.
         C: (nw, 2 nd).
         D: (nw, nu).
-        motions: N (nv, nd): all speeds that the independent ones make.
+        motions: N (nv, nd): all speeds as functions of the independent ones.
         independent: names of the independent speeds.
         inputs: names of the columns of B.
 
@@ -61,7 +61,7 @@ class Linearization(eqx.Module):
     inputs: tuple[str, ...] = eqx.field(static=True)
 
     def eigenvalues(self) -> Array:
-        """λ (2 nd,) [1/s] of A, least modulus first, differentiable where they are simple."""
+        """λ (2 nd,) [1/s] of A, smallest modulus first, differentiable where they are simple."""
         values = _eigenvalues(self.A)
         return values[jnp.argsort(jnp.abs(jax.lax.stop_gradient(values)), stable=True)]
 
@@ -70,13 +70,13 @@ class Linearization(eqx.Module):
         return _modulus(self.eigenvalues()) / (2.0 * jnp.pi)
 
     def damping_ratios(self) -> Array:
-        """``−Re λ/|λ|`` (2 nd,) in the order of `eigenvalues`; zero where λ is."""
+        """``−Re λ/|λ|`` (2 nd,) in the order of `eigenvalues`; zero where λ is zero."""
         values = self.eigenvalues()
         size = _modulus(values)
         return jnp.where(size > 0.0, -values.real / jnp.where(size > 0.0, size, 1.0), 0.0)
 
     def modes(self) -> Modes:
-        """Eigenvalues with their shapes in all speeds; the shapes are not differentiated."""
+        """Eigenvalues with mode shapes along all speeds; the shapes are not differentiated."""
         a = jax.lax.stop_gradient(self.A)
         values, vectors = jnp.linalg.eig(a)
         order = jnp.argsort(jnp.abs(values), stable=True)
@@ -100,7 +100,7 @@ class Linearization(eqx.Module):
 
 
 def _modulus(x: Array) -> Array:
-    """``|x|``, of zero slope at zero."""
+    """``|x|``, with derivative zero at zero."""
     square = x.real**2 + x.imag**2
     return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
 

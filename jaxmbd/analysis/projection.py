@@ -17,14 +17,15 @@ from jaxmbd.numerics.consistency import solution
 
 
 def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
-    """The nearest state on the constraints, nearest in the metric of the mass matrix.
+    """The nearest state on the constraints, in the metric of the mass matrix.
 
     Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
-    v: errors after an integration step are small and square, so the second pass leaves rounding.
+    v: errors after an integration step are small and converge quadratically, so that only rounding
+    is left after the second pass.
 
-    Errors that are rounding themselves are left alone: near a singular position, at a distance δ
-    of it, correcting them would move q by rounding/δ and v by rounding/δ², which the next step
-    multiplies again (a four-bar whose links pass their common line then jumps).
+    Errors of the size of rounding are not corrected: at a distance δ from a singular position,
+    correcting them would move q by rounding/δ and v by rounding/δ², which the next step would
+    amplify again (a four-bar would jump where its links pass their common line).
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -50,7 +51,7 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
         )
         no_force = jnp.zeros((v.shape[0], 2), v.dtype)
         change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False)
-        # The last pass corrects rounding: its rows are small beside the state's, not each other.
+        # The last pass corrects rounding, so its residual is compared with the size of the state.
         miss = row_scale(m)[:, None] * (jacobian @ change - errors)
         flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))
         change = flat.reshape(change.shape)
@@ -60,5 +61,5 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
 
 
 def _but_rounding(errors: Array, noise: Array) -> Array:
-    """Errors with those below `noise` set to zero; their derivatives stay."""
+    """Errors with those below `noise` set to zero; their derivatives are kept."""
     return errors - lax.stop_gradient(jnp.where(jnp.abs(errors) <= noise, errors, 0.0))

@@ -1,4 +1,4 @@
-"""The time loop of a simulation: steps, projection, what is kept, and when a run failed."""
+"""The time loop of a simulation: steps, projection, saved results, and the time of a failure."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Outputs = Callable[[Array, Array, Array], Any]
 
 
 class Solution(NamedTuple):
-    """A motion.
+    """A simulated motion.
 
     Attributes:
         t: times (n,) [s].
-        q: coordinates (n, nq); NaN from the step on at which a run failed.
+        q: coordinates (n, nq); NaN from the time on at which the run failed.
         v: speeds (n, nv); likewise.
-        outputs: what the caller's function gave at each time, stacked; None without one.
+        outputs: results of the caller's function at each time, stacked; None without one.
         status: a `Status` number.
-        drift: largest closure error met at a saved time [m; moment rows times the length].
-        failed_at: time at which the run failed [s]; infinite where it did not.
+        drift: largest closure error at a saved time [m; moment rows times the length].
+        failed_at: time at which the run failed [s]; infinite if it did not.
 
     Example:
         >>> import jaxmbd as mbd
@@ -65,7 +65,7 @@ class Solution(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What a compiled run depends on; `Numbers` are its numbers."""
+    """Static options of a compiled run; `Numbers` are its numerical arguments."""
 
     method: Any
     constraints: str
@@ -75,13 +75,13 @@ class Options(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What a run computes with.
+    """Numerical arguments of a run.
 
     Attributes:
         t0, dt: start and step [s].
         baumgarte_rate: α of Baumgarte's method [1/s].
-        accuracy: the largest share of error.
-        tolerances: of an adaptive solver.
+        accuracy: largest error of a step as a share of the speeds.
+        tolerances: tolerances of an adaptive solver.
     """
 
     t0: Any

@@ -1,4 +1,4 @@
-"""Simulation: a time loop of integrator steps, each brought back onto the constraints."""
+"""Simulation: a time loop of integrator steps, each projected onto the constraints."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def simulate(
     """Integrate a mechanism from (q0, v0).
 
     One mechanism; a batch by `jax.vmap`. Under `jit` the result is differentiable, forward and
-    reverse, in the mechanism, the initial state and the inputs.
+    reverse, with respect to the mechanism, the initial state and the inputs.
 
     Args:
         mech: the mechanism.
@@ -63,25 +63,28 @@ def simulate(
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.
         method: "rk4", "semi_implicit_euler", or a diffrax solver (an implicit one for stiff
-            systems), whose steps between times `dt` apart are adaptive.
-        save_every: keep every n-th step (the first state is always kept).
-        inputs: efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) giving that.
-        outputs: a function of (t, q, v) whose value is kept at each saved time.
-        outputs_only: keep no trajectory but its first and last state: q and v are then (2, …).
+            systems), which takes adaptive steps between times `dt` apart.
+        save_every: save every n-th step (the first state is always saved).
+        inputs: efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) that returns
+            such a dictionary.
+        outputs: a function of (t, q, v) that is evaluated and saved at each saved time.
+        outputs_only: save only the first and last state: q and v are then (2, …).
         constraints: "project" each step onto position and velocity constraints (in the metric of
             the mass matrix), "baumgarte", or "none".
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
-        accuracy: largest share of the speeds that a step may miss (`jaxmbd.analysis.watch`); past
-            it the run is INACCURATE: an undamped vibration with fewer than 22 steps a period by
-            "rk4", 140 by "semi_implicit_euler". A diffrax solver controls its errors itself.
+        accuracy: largest allowed error of a step, as a share of the speeds
+            (`jaxmbd.analysis.watch`); above it the run is INACCURATE: for an undamped vibration
+            with fewer than 22 steps per period by "rk4", 140 by "semi_implicit_euler". A diffrax
+            solver controls its errors itself.
         rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).
-        atol: its absolute error; by default 1e-12 (5e-6 in float32).
-        throw: raise on the host where the run fails.
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`); adaptive solvers are XLA's.
+        atol: absolute error of such a step; by default 1e-12 (5e-6 in float32).
+        throw: raise an error if the run fails (outside `jit` and `vmap`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`); adaptive solvers use XLA.
 
     Raises:
-        ValueError: an argument is out of range; on the host, q0 is not assembled (which joint is
-            open), a motion has neither inertia nor constraint, or the run fails (when).
+        ValueError: an argument is out of range; outside `jit`, q0 is not assembled (the message
+            says which joint is open), a motion has neither inertia nor constraint, or the run
+            fails (it says when).
 
     Example:
         >>> import jaxmbd as mbd
@@ -109,7 +112,7 @@ def simulate(
 
 
 def _start(mech: Mechanism, q0: Any, v0: Any) -> tuple[Array, Array | None]:
-    """The first state, as far as it is given."""
+    """The initial state as arrays; v0 may be None."""
     top, q0 = topology(mech), jnp.asarray(q0, mech.dtype)
     check_shape("q0", q0, top.nq)
     if v0 is not None:
@@ -119,16 +122,16 @@ def _start(mech: Mechanism, q0: Any, v0: Any) -> tuple[Array, Array | None]:
 
 
 def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
-    """The first speeds: where none are given, at rest but for what drives move."""
+    """The initial speeds: if none are given, at rest except for the motion of drives."""
     return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
 
 
 def _count(t0: Any, t1: Any, dt: Any, steps: Any, every: Any) -> tuple[int, int]:
-    """How often a state is kept, and after how many steps each."""
+    """The number of saved states, and the number of steps between them."""
     if not (isinstance(every, int) and every >= 1):
         raise ValueError(f"save_every={every!r}; give a whole number, at least one")
     if (t1 is None) == (steps is None):
-        raise ValueError("give either t1= or steps=, the end of the run")
+        raise ValueError("give either t1= or steps=, and not both: they set the end of the run")
     for name, x in (("dt", dt), ("t0", t0), ("t1", 1.0 if t1 is None else t1)):
         if isinstance(x, Tracer):
             if steps is None:
@@ -172,19 +175,19 @@ def _raise(mech: Mechanism, q0: Array, v0: Array | None, solution: Solution) -> 
         slip = np.asarray(closure_jacobian(m) @ v0 - closure_velocity(m))
         worst = int(np.argmax(np.abs(slip)))
         raise ValueError(
-            f"the initial state is not on the constraints: {open_joints(mech, q0, t0)}; the row "
-            f"'{m.top.row_names[worst]}' moves at {slip[worst]:.3g} m/s or rad/s. Take q0 from "
-            "assemble(...) and v0 from assemble_velocity(...)"
+            f"the initial state violates the constraints: {open_joints(mech, q0, t0)}; the speeds "
+            f"violate the row '{m.top.row_names[worst]}' by {slip[worst]:.3g} m/s or rad/s. Take "
+            "q0 from assemble(...) and v0 from assemble_velocity(...)"
         )
     check_determinate(mech, q0)
     if status == Status.INACCURATE:
         raise ValueError(
-            f"the run is inaccurate from t = {when:.6g} s on: a step there misses more than the "
-            "share of the speeds that accuracy= allows. Try a smaller dt, an implicit diffrax "
-            "solver where it is stiff, or throw=False to look at the part before"
+            f"the run is inaccurate from t = {when:.6g} s on: the estimated error of a step is a "
+            "larger share of the speeds than accuracy= allows. Try a smaller dt, an implicit "
+            "diffrax solver if the system is stiff, or throw=False to see the part before"
         )
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "
-        f"{float(solution.drift):.3g} m: try a smaller dt, an implicit diffrax solver where it is "
-        "stiff, or look for a singular position there"
+        f"{float(solution.drift):.3g} m: try a smaller dt, an implicit diffrax solver if the "
+        "system is stiff, or look for a singular position there"
     )

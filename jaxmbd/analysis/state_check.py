@@ -1,4 +1,4 @@
-"""Whether a state can be computed with: on the constraints, determinate, and well enough posed."""
+"""Checks of a state: on the constraints, determinate and well enough conditioned."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from jaxmbd.numerics import tolerances
 
 
 class StateCheck(NamedTuple):
-    """What may be expected of results at a state.
+    """How far results at a state can be trusted.
 
     Attributes:
-        status: a `Status` number; INACCURATE where rounding alone may reach 5e-7 of accelerations,
-            or those found miss a constraint by as much.
-        conditioning: between zero and one: what the pivots of the equations keep of their diagonal
-            elements. Accelerations lose about ``ε`` over it of their precision.
+        status: a `Status` number; INACCURATE if rounding alone may cause relative errors of 5e-7
+            in the accelerations, or if they violate a constraint by as much.
+        conditioning: between zero and one: the smallest ratio of a pivot to its diagonal element
+            in the mass matrix M, times that in ``J M⁻¹ Jᵀ``. The relative error of accelerations
+            is about ``ε / conditioning``.
         residual: largest closure error [m; moment rows times the mechanism's length].
-        slip: largest speed off the constraints [m/s; likewise].
+        slip: largest violation of the velocity constraints [m/s; likewise].
 
     Example:
         >>> import jaxmbd as mbd
@@ -46,10 +47,10 @@ class StateCheck(NamedTuple):
 def check_state(
     mech: Mechanism, q: Any, v: Any = None, *, t: Any = 0.0, backend: str = "auto"
 ) -> StateCheck:
-    """Status and conditioning of a state, for a batch of `forward_dynamics` and its like.
+    """Status and conditioning of a state, for functions that return none (`forward_dynamics`, …).
 
-    One body a million times farther or heavier than others leaves few digits to what it carries:
-    the equations are then solved, but to less than is asked of them.
+    A body a million times heavier than the others, or farther away, leaves few significant digits
+    for the bodies that it carries: the equations are then solved less accurately than required.
 
     Args:
         mech: the mechanism.

@@ -1,11 +1,11 @@
 """Static equilibrium: the configuration at rest in which the loads balance.
 
-Newton on the constraint manifold. With f(q) = τ − h(q, 0) the efforts at rest, φ the
+Newton's method on the constraint manifold. With f(q) = τ − h(q, 0) the efforts at rest, φ the
 closure errors, J their Jacobian and P the projection onto its null space, the equations are
-``f + Jᵀ λ = 0, φ = 0``. A step is ``δ = (P K P + μ)⁻¹ P f``, ``K = −∂(f + Jᵀ λ)/∂q``, followed by
-closing the loops again. μ grows until K + μ is positive definite and until the step does not
-overshoot (the work ``δ·f`` at its end is not much below zero), so the search runs downhill in
-energy, from the guess to a stable equilibrium, whether or not the loads have a potential.
+``f + Jᵀ λ = 0, φ = 0``. A step is ``δ = (P K P + μ)⁻¹ P f``, ``K = −∂(f + Jᵀ λ)/∂q``, after which
+the loops are closed again. μ is increased until K + μ is positive definite and the step does not
+overshoot (``δ·f`` at its end is not much below zero). The search thus descends in energy from the
+guess to a stable equilibrium; the loads need not have a potential.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ class Equilibrium(NamedTuple):
 
     Attributes:
         q: coordinates (nq,); NaN where none was found.
-        lam: multipliers (nc,) [N, N·m] as of `forward_dynamics`; least norm where redundant.
-        residual: largest unbalanced effort over the size of the loads. It balances at
-            `tolerances.balance`, or where what is stiff makes more of the coordinates' rounding.
-        status: a `Status` number: SINGULAR where force remains along a motion that nothing holds.
+        lam: multipliers (nc,) [N, N·m] as in `forward_dynamics`; of least norm if redundant.
+        residual: largest unbalanced effort over the size of the loads. It has to be below
+            `tolerances.balance`, or below the effect of rounding of q where that is larger (stiff
+            springs).
+        status: a `Status` number: SINGULAR if a force remains along a motion without stiffness.
         iterations: Newton steps taken.
-        held: efforts (nk,) [N, N·m] that hold what is `known`, one a coordinate.
+        held: efforts (nk,) [N, N·m] that hold the `known` coordinates, one for each.
 
     Example:
         >>> import jaxmbd as mbd
@@ -76,7 +77,7 @@ class Equilibrium(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """State of the search; `damping` is μ over the size of K."""
+    """State of the search; `damping` is μ relative to the size of K."""
 
     q: Array
     damping: Array
@@ -96,24 +97,25 @@ def equilibrium(
     throw: bool = True,
     backend: str = "auto",
 ) -> Equilibrium:
-    """A stable static equilibrium of a mechanism, the one downhill from `guess`.
+    """A stable static equilibrium of a mechanism, by descent in energy from `guess`.
 
-    Dampers and friction rest. Derivatives are those of the solution, by the implicit function
-    theorem, forward and reverse; freedoms that nothing holds and nothing loads (a wheel's spin)
-    have least change. One mechanism; a batch by `jax.vmap`.
+    All speeds are zero, so dampers and friction exert no force. Derivatives are those of the
+    solution, by the implicit function theorem, forward and reverse; freedoms without stiffness and
+    load (a wheel's spin) have least change. One mechanism; a batch by `jax.vmap`.
 
     Args:
         mech: the mechanism.
-        known: what is held besides, with the keys of `assemble`.
+        known: coordinates that are held in addition, with the keys of `assemble`.
         guess: coordinates (nq,) to start from; by default as drawn. It need not be assembled.
         t: time [s] at which drives and laws are evaluated.
-        inputs: efforts on joints, ``{joint: value}`` or a function of t that gives that.
-        throw: raise on the host where no equilibrium is found.
+        inputs: efforts on joints, ``{joint: value}`` or a function of t that returns it.
+        throw: raise an error if no equilibrium is found (outside `jit` and `vmap`).
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
-        ValueError: `known` or `inputs` name nothing; on the host, the mechanism does not assemble,
-            or no equilibrium is found (names the motions along which force remains).
+        ValueError: `known` or `inputs` names an unknown part; outside `jit`, the mechanism does not
+            assemble, or no equilibrium is found (the message names the motions along which a force
+            remains).
 
     Example:
         >>> import jaxmbd as mbd
@@ -145,7 +147,7 @@ def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...
 
 
 def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]:
-    """The equilibrium with its multipliers, which are differentiated as functions of (p, q)."""
+    """The equilibrium and its multipliers; the latter are differentiated as functions of (p, q)."""
     q, residual, status, iterations = _equilibrium(keys, p, guess)
     ok = jnp.all(jnp.isfinite(lax.stop_gradient(q)))
     safe = _finite_where(ok, p)
@@ -159,7 +161,7 @@ def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]
 
 
 def _key_scale(keys: tuple[Key, ...], mech: Mechanism) -> Array:
-    """What the held rows were multiplied by: the mechanism's length for angles."""
+    """The factors by which the held rows are scaled: the mechanism's length for angles."""
     sizes: list[Any] = [jnp.zeros((0,), mech.dtype)]
     top, length = topology(mech), mechanism_length(mech)
     for key in keys:
@@ -173,7 +175,7 @@ def _key_scale(keys: tuple[Key, ...], mech: Mechanism) -> Array:
 
 
 def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array]:
-    """Newton passes onto the rows, of least change; the error that is left [m]."""
+    """Coordinates after Newton steps of least change onto the rows, and their error [m]."""
 
     def correct(_: Any, q: Array) -> Array:
         residual, rows = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
@@ -187,13 +189,13 @@ def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array]:
 
 
 def _largest(at: Balance) -> Array:
-    """Largest unbalanced force over the size of the loads."""
+    """Largest unbalanced force relative to the size of the loads."""
     scale = jnp.where(at.scale > 0.0, at.scale, 1.0)
     return jnp.max(jnp.abs(at.force), initial=0.0) / scale
 
 
 def _enough(size: Array, scale: Array) -> Array:
-    """The residual that balances: coordinates rounded to ε make forces of ``ε size`` [N·m]."""
+    """The largest residual in balance: rounding ε of q causes forces of ``ε size`` [N·m]."""
     rounded = tolerances.rounding(size.dtype, 16) * size / jnp.where(scale > 0.0, scale, 1.0)
     return jnp.maximum(tolerances.balance(size.dtype), rounded)
 
@@ -204,7 +206,7 @@ def _limited(x: Array) -> Array:
 
 
 def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
-    """``A⁻¹ f``, without what rounding moves along motions that nothing holds or loads.
+    """``A⁻¹ f``, without rounding along motions that have neither stiffness nor load.
 
     ``(μ s A⁻¹)²`` keeps such motions and next to nothing of the others.
     """
@@ -236,7 +238,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         )
         a = factor_tangent(k, at.project, size, damping)
         before = _largest(at)
-        # At a balance that is not stable nothing pulls: leave it along directions of no meaning.
+        # An unstable equilibrium has no force to leave it: perturb it in an arbitrary direction.
         resting = (before <= enough) & ~plain.definite
         nudge = 1e-2 * (at.project @ _off_balance(units.shape[0], s.q.dtype))
         change = _limited(_newton_step(a, at, damping * size))
@@ -295,8 +297,9 @@ def _equilibrium(
 def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     """``J δ = −φ_p ṗ`` and ``P K δ = P (f + Jᵀ λ)_p ṗ`` at the solution, λ fixed.
 
-    δ is the least change onto the rows and a step along them; the latter is refined against A,
-    whose μ only decides what nothing holds. A sample without an equilibrium has zero tangents.
+    δ is the least change that satisfies the rows plus a step in their null space, which is refined
+    iteratively with A: its μ affects only motions without stiffness. A sample without an
+    equilibrium has zero tangents.
     """
     p, guess = primals
     out = _equilibrium(keys, p, guess)
@@ -333,7 +336,7 @@ def _refined(a: Tangent, k: Array, project: Array, wanted: Array) -> Array:
 
 
 def _finite_where(ok: Array, p: Problem) -> Problem:
-    """The numbers of a sample that failed, made finite, so that nothing it computes is NaN."""
+    """The numbers, made finite for a failed sample so that nothing computed from them is NaN."""
     return jax.tree_util.tree_map(
         lambda x: jnp.where(ok | jnp.isfinite(lax.stop_gradient(x)), x, jnp.ones_like(x)), p
     )

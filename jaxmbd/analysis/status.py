@@ -1,4 +1,4 @@
-"""What became of a sample: data inside `jit`, an exception on the host."""
+"""The outcome of a computation: a status inside `jit`, an exception outside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxmbd.numerics import tolerances
 
 
 class Status(IntEnum):
-    """Outcome of a computation, one number a sample.
+    """Outcome of a computation, one number for each sample.
 
     Example:
         >>> import jaxmbd as mbd
@@ -38,7 +38,7 @@ class Status(IntEnum):
 
 
 def visible(x: Any) -> bool:
-    """Whether the caller is on the host with one sample, so that a failure may raise."""
+    """Whether `x` is a concrete status of one sample, so that a failure can raise an error."""
     return not isinstance(x, Tracer) and np.ndim(x) == 0
 
 
@@ -68,13 +68,13 @@ def closure_error(m: MotionState) -> Array:
 
 
 def closure_slip(m: MotionState) -> Array:
-    """Largest speed off the constraints [m/s; moment rows times the mechanism's length]."""
+    """Largest violation of the velocity constraints [m/s; moment rows times the length]."""
     slip = closure_jacobian(m) @ m.v - closure_velocity(m)
     return jnp.max(jnp.abs(row_scale(m) * slip), initial=0.0)
 
 
 def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
-    """`Status` of a state as the start of a run: finite, on the constraints, and determinate."""
+    """`Status` of an initial state: whether finite, on the constraints, and determinate."""
     m = motion_state(mech, q0, v0, t0)
     length = mechanism_length(mech)
     tolerance = closing_tolerance(q0.dtype, length)

@@ -1,4 +1,4 @@
-"""Velocity and acceleration assembly, and the step of least change that they rest on."""
+"""Velocity and acceleration assembly, and the least-norm solution that they use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from jaxmbd.numerics.least_norm import factor_rows
 
 
 def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any = None) -> Array:
-    """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``; W measures travel in mechanism lengths."""
+    """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``: of least norm with travels in units of mechanism lengths."""
     return factor_rows(rows, speed_units(mech) ** 2, damping).solve(rhs)
 
 
@@ -59,11 +59,11 @@ def assemble_velocity(
         t: time [s] at which drives are evaluated.
 
     Returns:
-        v (nv,); differentiable in the mechanism, q and the held speeds. NaN inside `jit` where no
-        speeds meet all that is asked.
+        v (nv,); differentiable with respect to the mechanism, q and the held speeds. NaN inside
+        `jit` if no speeds satisfy all conditions.
 
     Raises:
-        ValueError: on the host, the held speeds contradict the constraints or each other.
+        ValueError: outside `jit`, the held speeds contradict the constraints or each other.
 
     Example:
         >>> import jaxmbd as mbd
@@ -100,7 +100,7 @@ def assemble_acceleration(
         v̇ (nv,), as `assemble_velocity` returns v.
 
     Raises:
-        ValueError: on the host, the held accelerations contradict the constraints or each other.
+        ValueError: outside `jit`, the held accelerations contradict the constraints or each other.
 
     Example:
         >>> import jaxmbd as mbd
@@ -119,7 +119,7 @@ def assemble_acceleration(
 
 
 def held_products(m: MotionState, acc: Accelerations, keys: tuple[Key, ...]) -> list[Array]:
-    """What the velocity products `acc` alone give the accelerations of the held coordinates."""
+    """The velocity-product part (from `acc`) of the accelerations of the held coordinates."""
     zero = jnp.zeros((), m.q.dtype)
     return [
         point_acceleration(m, acc, key.body, point_of(key))["xyz".index(key.axis)]
@@ -139,7 +139,7 @@ def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> tuple[Array, Array]:
 
 
 def is_met(rows: Array, x: Array, target: Array) -> Array:
-    """(n,): whether ``rows x = target``, to what a singular position leaves of the precision."""
+    """(n,): whether ``rows x = target``, to the precision that is left at a singular position."""
     largest = [jnp.max(jnp.abs(y), initial=0.0) for y in (target, rows, x)]
     size = largest[0] + largest[1] * largest[2]
     return jnp.abs(rows @ x - target) <= tolerances.agreement(x.dtype) * size
@@ -162,7 +162,7 @@ def _meet(
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         names = np.array([*m.top.row_names, *map(held_name, keys)])[~np.asarray(met)]
         raise ValueError(
-            f"no motion meets all that is asked: {', '.join(names)} contradict the others; hold "
-            "less, or look for a singular position"
+            f"no motion satisfies all constraints and held coordinates: {', '.join(names)} "
+            "contradict the others; hold fewer, or look for a singular position"
         )
     return jnp.asarray(jnp.where(jnp.all(met), x, jnp.nan))

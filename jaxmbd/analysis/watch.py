@@ -1,14 +1,15 @@
-"""What a run watches while it goes: its errors, and whether it stays on the constraints.
+"""Monitoring of a run: the errors of its steps, and whether it stays on the constraints.
 
-A step's estimated error e in the speeds must be small beside the largest speeds v of the run,
-``max |e| ≤ accuracy · max |v|`` over the steps so far, in each of two norms: that of kinetic
-energy, ``√(Σ Mᵢᵢ vᵢ²)`` with the inertias at the start, in which a heavy body counts more than a
-light one, and that of shape, ``√(Σ (vᵢ/uᵢ)²)``, with u one radian, or the mechanism's length for
-travels, in which all count alike. A motion that dies out is so not judged by its last rounding.
+The estimated error e of a step in the speeds must be small relative to the largest speeds v of the
+run, ``max |e| ≤ accuracy · max |v|`` over the steps so far, in each of two norms: the energy norm
+``√(Σ Mᵢᵢ vᵢ²)`` with the inertias at the start, in which heavy bodies count more than light ones,
+and the kinematic norm ``√(Σ (vᵢ/uᵢ)²)``, with u one radian or the mechanism's length for travels,
+in which all count alike. With the largest speed so far as the reference, a motion that decays to
+rest is not judged by rounding.
 
-Where a motion begins with a fast vibration, its first steps may be inaccurate beside the small
-speeds of the beginning, and negligible beside those that follow: a run is inaccurate from the time
-after which the condition holds no more, to its end. One that explodes never meets it again.
+If a motion starts with a fast vibration, the errors of its first steps may be large relative to the
+small initial speeds, yet negligible relative to later ones. A run is therefore inaccurate from the
+time after which the condition is never satisfied again; a run that explodes never satisfies it.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from jaxmbd.numerics import tolerances
 
 
 class Watch(NamedTuple):
-    """What is known of a run so far.
+    """State of the monitoring.
 
     Attributes:
         speed, error: squares of the largest speeds and errors of a step (2,), in the two norms.
-        inaccurate: since when the errors are too large [s]; infinite where they are not.
-        diverged: when the run left the constraints or the finite numbers [s]; infinite before.
+        inaccurate: time since which the errors are too large [s]; infinite if they are not.
+        diverged: time at which the run left the constraints or became infinite or NaN [s];
+            infinite before.
     """
 
     speed: Array
@@ -49,10 +51,10 @@ def norms(m: MotionState) -> Array:
 
 
 def first_watch(mech: Mechanism, weights: Array, h: Array) -> Watch:
-    """Before the first step.
+    """The state before the first step.
 
-    Speeds that move less than 1e-12 of a unit in a step count as nothing: those of a mechanism that
-    rests in balance are rounding.
+    The largest speed starts at 1e-12 of a unit per step: the speeds of a mechanism at rest in
+    equilibrium are smaller, and only rounding.
     """
     resolved = tolerances.integration(mech.dtype).atol * speed_units(mech) / h
     never = jnp.full((), jnp.inf, mech.dtype)
@@ -66,7 +68,7 @@ def sizes(weights: Array, v: Array, error: Array) -> tuple[Array, Array]:
 
 
 def after_step(watch: Watch, found: tuple[Array, Array], accuracy: Array, t: Array) -> Watch:
-    """Judge a step that ended at t by its `sizes`."""
+    """Take in the `sizes` of a step that ended at t."""
     speed, error = lax.stop_gradient(found)
     finite = jnp.all(jnp.isfinite(speed) & jnp.isfinite(error))
     speed, error = jnp.maximum(watch.speed, speed), jnp.maximum(watch.error, error)
@@ -76,10 +78,10 @@ def after_step(watch: Watch, found: tuple[Array, Array], accuracy: Array, t: Arr
 
 
 def at_saved_time(watch: Watch, m: MotionState, t: Array) -> tuple[Watch, Array]:
-    """Judge how far a projected state is off the constraints; its closure error [m].
+    """Check a projected state against the constraints; also its closure error [m].
 
-    The limits are a thousand times what counts as assembled, and the same share of the largest
-    speeds.
+    The limits are a thousand times the closing tolerance for positions, and the same multiple of
+    the largest speeds for speeds.
     """
     limit = 1e3 * closing_tolerance(m.q.dtype, mechanism_length(m.mech))
     drift, slip = lax.stop_gradient((closure_error(m), closure_slip(m)))
@@ -88,7 +90,7 @@ def at_saved_time(watch: Watch, m: MotionState, t: Array) -> tuple[Watch, Array]
 
 
 def verdict(watch: Watch, start: Array, t0: Array) -> tuple[Array, Array]:
-    """`Status` of a whole run from that of its start, and when it failed [s]."""
+    """`Status` of a whole run from that of its initial state, and the time of failure [s]."""
     inaccurate = watch.inaccurate < watch.diverged
     later = jnp.where(inaccurate, Status.INACCURATE, Status.DIVERGED)
     when = jnp.minimum(watch.inaccurate, watch.diverged)
