@@ -1,4 +1,4 @@
-"""What the user writes: bodies, joints, force elements, drives, and the mechanism they make."""
+"""The user's description: bodies, joints, force elements, drives, couplings, mechanisms."""
 
 from jaxmbd.model.body import Body
 from jaxmbd.model.coupling import Coupling, Gear, RackAndPinion

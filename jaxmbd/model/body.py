@@ -16,12 +16,12 @@ class Body(eqx.Module):
     """A rigid body, in global axes as drawn.
 
     Attributes:
-        mass: [kg], at least zero; a massless link is allowed.
+        mass: [kg]; zero for a massless link.
         com: centre of mass as drawn, (3,) [m], or the name of a point; (2,) in a planar
             mechanism.
         inertia: about the centre of mass in the global axes as drawn, (3, 3) [kg m²], or (3,)
-            for a diagonal; positive semidefinite. One number is the same about all axes, in a
-            planar mechanism the one about z. The default, zero, makes a point mass.
+            for a diagonal; positive semidefinite. One number is the inertia about every axis, in
+            a planar mechanism about z. The default, zero, makes a point mass.
 
     Example:
         >>> import jaxmbd as mbd
@@ -47,14 +47,14 @@ def _inertia_matrix(inertia: Any) -> Any:
 
 
 def settled(body: Body, planar: bool) -> Body:
-    """The body as a mechanism keeps it: in space an inertia of one number becomes (3, 3)."""
+    """The body as a mechanism stores it: in space an inertia of one number becomes (3, 3)."""
     if planar or getattr(body.inertia, "shape", None) != ():
         return body
     return Body(body.mass, body.com, body.inertia * np.eye(3, dtype=body.inertia.dtype))
 
 
 def inertia_in_space(inertia: Array) -> Array:
-    """(3, 3) [kg m²] of the inertia that a mechanism keeps, (3, 3) or the one about z."""
+    """Inertia (3, 3) [kg m²] from the one that a mechanism stores: (3, 3), or about z."""
     if inertia.shape == (3, 3):
         return inertia
     zero = jnp.zeros(3, inertia.dtype)

@@ -1,4 +1,4 @@
-"""Validation of what connects to what: names, connection to the ground, cuts."""
+"""Validation of names, of the connection of bodies to the ground, and of cuts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def name_problems(
     points: dict[str, Any],
     couplings: dict[str, Any],
 ) -> list[str]:
-    """Names that would stand for two things."""
+    """Names that are used twice."""
     found = [
         f"{kind} '{name}' has the name of a {other}; give it one of its own, for example "
         f"'{name}_{kind}'"
@@ -68,7 +68,7 @@ def connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[
 def cut_problems(
     bodies: dict[str, Any], joints: dict[str, Any], cut: tuple[str, ...] | None
 ) -> list[str]:
-    """Cuts that name nothing, leave a loop, or cut a body off."""
+    """Problems of `cut`: unknown joints, remaining loops, bodies cut off from the ground."""
     if cut is None:
         return []
     found = []

@@ -1,4 +1,4 @@
-"""Validation of what acts on coordinates: drives, couplings, efforts on one coordinate."""
+"""Validation of parts that act on coordinates: drives, couplings, efforts on one coordinate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxmbd.model.joints import Joint
 def coordinate_problems(
     what: str, joint: Any, index: Any, joints: dict[str, Any], acts: str = "acts on"
 ) -> list[str]:
-    """A joint that is unknown or has no coordinate of that number."""
+    """Problems of a joint name and coordinate index: unknown joint, or no such coordinate."""
     if joint not in joints:
         return [f"{what} names the joint '{joint}', which does not exist: {list(joints)}"]
     kind = joints[joint]
@@ -25,7 +25,7 @@ def coordinate_problems(
         ]
     if not kind.scalar_coordinates:
         return [
-            f"{what} {acts} one coordinate of '{joint}', whose q counts as a whole: "
+            f"{what} {acts} one coordinate of '{joint}', whose q is set as a whole: "
             f"{kind.coordinates_text}"
         ]
     if not isinstance(index, int) or not 0 <= index < kind.nv:
@@ -36,7 +36,7 @@ def coordinate_problems(
 def drive_problems(
     name: str, drive: Any, bodies: dict[str, Any], joints: dict[str, Any]
 ) -> list[str]:
-    """A drive of the wrong type, on what does not exist, or of no function."""
+    """Problems of a drive: wrong type, unknown body or joint, no function."""
     what = f"drive '{name}'"
     if not isinstance(drive, (Drive, PointDrive)):
         return [f"{what} is a {type(drive).__name__}; give a Drive or a PointDrive"]
@@ -56,7 +56,7 @@ def drive_problems(
 
 
 def coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[str]:
-    """A coupling of the wrong type, or of coordinates that do not exist."""
+    """Problems of a coupling: wrong type, or coordinates that do not exist."""
     what = f"coupling '{name}'"
     if not isinstance(coupling, BaseCoupling):
         return [

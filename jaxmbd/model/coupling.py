@@ -19,7 +19,7 @@ Term = tuple[str, int]
 class BaseCoupling(eqx.Module):
     """A row ``f(q1, q2, …) = 0`` between coordinates of tree joints.
 
-    Its multiplier λ puts the effort ``λ ∂f/∂q_i`` on each of them.
+    Its multiplier λ applies the effort ``λ ∂f/∂q_i`` along each of them.
     """
 
     @property
@@ -36,7 +36,7 @@ class BaseCoupling(eqx.Module):
         return jax.jacfwd(self.condition)(q)
 
     def curvature(self, q: Array, v: Array) -> Array:
-        """``vᵀ (∂²f/∂q²) v``, the part of f̈ that the speeds `v` (n,) alone give."""
+        """``vᵀ (∂²f/∂q²) v``, the part of f̈ due to the speeds `v` (n,)."""
         return jax.jvp(lambda x: self.slope(x) @ v, (q,), (v,))[1]
 
 
@@ -49,8 +49,8 @@ class Gear(BaseCoupling):
 
     Attributes:
         joint_a, joint_b: names of the two joints; they stay in the tree.
-        ratio: of q_b to q_a; negative where they turn against each other.
-        offset: of q_b as drawn [rad or m]; zero where it is drawn in mesh.
+        ratio: of q_b to q_a; negative if they turn in opposite senses.
+        offset: ``q_b − ratio · q_a`` [rad or m]; zero if the gear is drawn in mesh.
         index_a, index_b: which coordinate of each joint.
 
     Example:
@@ -84,8 +84,8 @@ class RackAndPinion(BaseCoupling):
     Attributes:
         pinion: name of the pinion's joint, whose coordinate is an angle [rad].
         rack: name of the rack's joint, whose coordinate is a travel [m].
-        radius: of the pinion [m]; negative where a positive angle moves the rack backward.
-        offset: of the rack as drawn [m].
+        radius: of the pinion [m]; negative if a positive angle moves the rack backward.
+        offset: ``x − radius · φ`` [m].
         index_pinion, index_rack: which coordinate of each joint.
 
     Example:

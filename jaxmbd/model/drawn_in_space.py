@@ -10,13 +10,13 @@ from jaxmbd.model.plane import drawn_in_space
 def in_space(mech: Mechanism) -> Mechanism:
     """The same mechanism drawn in space: points with z = 0, axes along z.
 
-    It moves as the planar one does, and takes the same q and v. Its cut joints have the rows of
-    space, of which those out of the plane are redundant (`mobility` names them); a `Free` joint
-    becomes a `Planar` one. An inertia about z becomes the same about all axes: those about x and y
-    do not enter.
+    It moves like the planar one, with the same q and v. Its cut joints have the rows of spatial
+    joints, of which those out of the plane are redundant (`mobility` names them); a `Free` joint
+    becomes a `Planar` one. The inertia about z is used about all axes: those about x and y have no
+    effect.
 
     Args:
-        mech: the mechanism; one that is in space already comes back as it is.
+        mech: the mechanism; a spatial one is returned unchanged.
 
     Example:
         >>> import jaxmbd as mbd

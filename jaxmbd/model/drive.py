@@ -28,7 +28,7 @@ def value_and_rates(function: TimeFunction, t: Array, params: Any) -> tuple[Arra
 
 
 class Drive(eqx.Module):
-    """One joint coordinate as a function of time: a rheonomic row whose λ is the drive's effort.
+    """One joint coordinate prescribed in time: a rheonomic row whose λ is the drive's effort.
 
     Attributes:
         joint: name of the joint (in the tree).
@@ -58,7 +58,7 @@ class Drive(eqx.Module):
 
 
 class PointDrive(eqx.Module):
-    """One world coordinate of a point of a body as a function of time.
+    """One world coordinate of a point of a body prescribed as a function of time.
 
     The rheonomic row ``x(t) − f(t) = 0`` of the driving constraint on a point (lecture text
     "Multibody kinematics and dynamics", (3.13)). Its λ is the force on the body along +axis [N].

@@ -1,8 +1,8 @@
 """Whether all numbers of a mechanism are finite: one answer for every backend.
 
-Lanes drops what a literal zero multiplies (`jaxmbd.lanes.ir.fold`) and XLA does not, so a NaN that
-meets nothing but zeros (an inertia across the axis of a plane motion) would pass here and be
-flagged there. So a mechanism's numbers are asked themselves, not what became of them.
+Lanes drops products with a literal zero (`jaxmbd.lanes.ir.fold`) and XLA does not, so that a NaN
+which is only multiplied by zeros (an inertia across the axis of a plane motion) would be flagged by
+XLA but not by lanes. Therefore the mechanism's numbers are checked, not the results.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from jaxmbd.model.mechanism import Mechanism
 def finite_numbers(mech: Mechanism) -> Array:
     """Whether all numbers of a mechanism are finite.
 
-    Parameters of forces, drives and couplings may be infinite (a law's limit), not NaN. Of the
-    others, a sum of products of pairs is finite where they are: one fused operation for two.
-    Nothing is differentiated.
+    Parameters of forces, drives and couplings may be infinite (a law's limit) but not NaN. All
+    other numbers are checked by a sum of products of pairs, which takes one fused operation for
+    two numbers. Nothing is differentiated.
     """
     exact = _numbers((mech.bodies, mech.joints, mech.points, mech.gravity), mech)
     half = -(-exact.size // 2)

@@ -1,4 +1,4 @@
-"""Named points that no element uses: places to look at, or misspelt names."""
+"""Named points that no element uses: markers for output, or misspelt names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxmbd.model.user_warning import warn_user
 
 
 class MarkedPoints(dict[str, Any]):
-    """Points of which the `markers` are there to be looked at, so that none need use them."""
+    """Points of which the `markers` are for output only and need not be used by an element."""
 
     def __init__(self, points: Mapping[str, Any], markers: Iterable[str] | None = None):
         super().__init__(points)
@@ -35,7 +35,7 @@ def used_points(elements: Any) -> set[str]:
 
 
 def warn_of_unused_points(points: Mapping[str, Any] | None, elements: Any) -> None:
-    """One warning that names the points which no element uses and which are no markers."""
+    """One warning that names the points that no element uses and that are not markers."""
     markers = getattr(points, "markers", ())
     if not (left := [name for name in points or {} if name not in markers]):
         return

@@ -48,11 +48,11 @@ class Structure(NamedTuple):
     """Name, joint (None for a drive on a point), coordinate."""
     cut: tuple[str, ...] | None
     light: tuple[str, ...]
-    """Bodies whose inertia is, or for all that is known may be, incomplete (massless links, point
-    masses, traced numbers)."""
+    """Bodies whose inertia is, or may be, incomplete (massless links, point masses, traced
+    numbers)."""
     points: tuple[str, ...]
     planar: bool = False
-    """Whether all is drawn in the plane xy, points with two coordinates."""
+    """Whether the mechanism is drawn in the plane xy, with points of two coordinates."""
     couplings: tuple[tuple[str, tuple[Term, ...]], ...] = ()
     """Name, and the coordinates that are coupled."""
 
@@ -60,28 +60,28 @@ class Structure(NamedTuple):
 class Mechanism(eqx.Module):
     """A mechanism, drawn in global coordinates.
 
-    Its leaves are its numbers (they may be traced), its static part its topology. Coordinates
-    given where a name could be become points named ``joint.at``, so every hardpoint is one leaf
-    with a name, shared by all that meet there.
+    A pytree whose leaves are its numbers (which may be traced) and whose static part is its
+    topology. A hardpoint given by coordinates becomes a point named ``joint.at``, so that every
+    hardpoint is one named leaf, shared by all elements that refer to it.
 
-    Where the points have two coordinates, the mechanism is planar: it lies in the plane xy, a
+    If the points have two coordinates, the mechanism is planar: it lies in the plane xy, a
     `Revolute` turns about z and has no axis, directions and gravity have two components, an
-    inertia is one number. Joints then have the rows of the plane alone, and what is out of the
-    plane costs nothing; results are in space all the same (see `in_space`).
+    inertia is one number. Joints then have in-plane rows only, and motion out of the plane costs
+    nothing; results still have three components (see `in_space`).
 
     Attributes:
         bodies: name to `Body`; ``"ground"`` is the fixed body and is not listed.
         joints: name to joint.
         forces: name to force element.
         drives: name to `Drive` or `PointDrive`.
-        points: name to hardpoint as drawn, (3,) [m], or all (2,). One that no element uses is
-            kept, to be looked at (`point_position`), with one warning in case it is misspelt.
+        points: name to hardpoint as drawn, (3,) [m], or all (2,). Points that no element uses are
+            kept for output (`point_position`), with one warning in case a name is misspelt.
         gravity: (3,) [m/s²], by default 9.81 along −z; in a planar mechanism (2,), along −y.
         couplings: name to `Gear`, `RackAndPinion` or `Coupling`.
         structure: names, types and connectivity in the order of declaration.
 
     Raises:
-        ValueError: lists all that is wrong with the description, each with its cure.
+        ValueError: lists all problems of the description, each with its remedy.
 
     Example:
         >>> import jaxmbd as mbd
@@ -204,7 +204,7 @@ class Mechanism(eqx.Module):
         return vector_in_space(x) if self.structure.planar else x
 
     def joint(self, name: str) -> Joint:
-        """A joint as it moves: directions in components, in a planar mechanism its form there."""
+        """A joint with directions as components; in a planar mechanism its planar form."""
         joint = with_directions(self.joints[name], self.point)
         return _form(joint, self.structure.planar)
 
@@ -227,7 +227,7 @@ class Mechanism(eqx.Module):
 
 
 def _form(joint: Joint, planar: bool) -> Joint:
-    """The joint, or in a planar mechanism its form there (validation has seen that it has one)."""
+    """The joint, or in a planar mechanism its planar form, which validation has checked exists."""
     return (joint.in_plane() or joint) if planar else joint
 
 
@@ -246,7 +246,7 @@ def _name_points(elements: dict[str, Any], named: dict[str, Any]) -> dict[str, A
 
 
 def _dtype(parts: Any, gravity: Any) -> Any:
-    """float32 as soon as one number is given as a float32 array, else float64."""
+    """float32 if any number is given as a float32 array, else float64."""
     leaves = jax.tree_util.tree_leaves(parts)
     single = [x for x in leaves if getattr(x, "dtype", None) == np.float32]
     if not single and not jax.config.read("jax_enable_x64"):

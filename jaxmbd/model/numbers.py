@@ -1,4 +1,4 @@
-"""How numbers and points enter a description: arrays stay as given, literals become float64."""
+"""Conversion of numbers and points of a description: arrays are kept, literals become float64."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class PointRef(eqx.Module):
 
 
 class ComRef(eqx.Module):
-    """The centre of mass of a body as a point, so that moving the one moves the other."""
+    """The centre of mass of a body as a point: a reference, so that it follows the body's COM."""
 
     body: str = eqx.field(static=True)
 
 
 class Toward(eqx.Module):
-    """The direction from one named hardpoint to another: it follows them when they move."""
+    """The direction from one named hardpoint to another, which it follows."""
 
     start: str = eqx.field(static=True)
     end: str = eqx.field(static=True)
@@ -47,7 +47,7 @@ class FunctionLaw(eqx.Module):
 
 
 def functions_static(tree: Any) -> Any:
-    """A pytree whose leaves that are functions (a network's activation) became `FunctionLaw`."""
+    """The pytree with leaves that are functions (a network's activation) as `FunctionLaw`."""
     return jax.tree_util.tree_map(
         lambda x: FunctionLaw(x) if callable(x) and not eqx.is_array_like(x) else x, tree
     )
@@ -69,7 +69,7 @@ def number(x: ArrayLike) -> Any:
     try:
         return np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
-        return x  # a placeholder of a pytree operation, or an error that validation names
+        return x  # a placeholder of a pytree operation, or an error that validation reports
 
 
 def optional_number(x: ArrayLike | None) -> Any:
@@ -89,7 +89,7 @@ def point(x: ArrayLike | str | None) -> Any:
 def vector_in_space(x: Any) -> Any:
     """A vector (3,) from (x, y) in the plane, or from one number about z; all else as it is.
 
-    The zeros it adds are literals, so that they cost nothing where constants are folded.
+    The added zeros are literals, so that they are folded away.
     """
     shape = getattr(x, "shape", None)
     if shape not in ((2,), ()):
@@ -110,12 +110,12 @@ def changed(element: E, **fields: Any) -> E:
 
 
 def lifted(element: E, fields: Iterable[str]) -> E:
-    """A part of a planar description with those of its fields that are vectors in space."""
+    """A part of a planar description with the given vector fields extended to three components."""
     return changed(element, **{f: vector_in_space(getattr(element, f)) for f in fields})
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the numbers of `x` can be looked at now (it is no tracer and no placeholder)."""
+    """Whether the numbers of `x` are known now (neither a tracer nor a placeholder)."""
     return isinstance(x, (np.ndarray, np.generic, float, int)) or (
         isinstance(x, jax.Array) and not isinstance(x, Tracer)
     )

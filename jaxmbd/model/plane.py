@@ -30,7 +30,7 @@ def is_planar(
 def _points(
     bodies: dict[str, Any], joints: dict[str, Any], forces: dict[str, Any], points: dict[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """What is drawn by coordinates, with what to call it."""
+    """All points given by coordinates or name, each with its description for messages."""
     for name, x in points.items():
         yield f"point '{name}'", x
     for name, body in bodies.items():
@@ -48,7 +48,7 @@ def plane_problems(
     points: dict[str, Any],
     gravity: Any,
 ) -> list[str]:
-    """What a planar description must not hold, each with its cure."""
+    """What a planar description must not contain, each problem with its remedy."""
     vectors = [*_points(bodies, joints, forces, points), ("gravity", gravity)]
     found = []
     for name, joint in joints.items():
@@ -78,7 +78,7 @@ def _force_problems(what: str, element: Any) -> list[str]:
     for field in element.vectors:
         x = getattr(element, field)
         if is_concrete(x) and np.shape(x) == (3,) and not np.any(x):
-            continue  # the default: none
+            continue  # the default, zero
         if field in element.moments:
             if _shape(x) != ():
                 found.append(f"{what}: {field} must be one number, about z [N·m]")

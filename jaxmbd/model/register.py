@@ -1,4 +1,4 @@
-"""Types of one's own by name, so that files of mechanisms can hold them."""
+"""Registry of user-defined types by name, so that mechanism files can contain them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLES: tuple[tuple[type, dict[str, type]], ...] = (
 
 
 def register_type(cls: T) -> T:
-    """Let files name a joint type, force element or coupling of one's own (`save`, `load`).
+    """Make a user-defined joint type, force element or coupling known to `save` and `load`.
 
     Raises:
         TypeError: the class is none of these.
@@ -41,7 +41,7 @@ def register_type(cls: T) -> T:
 
 
 def is_registered(element: object) -> bool:
-    """Whether a file can name the type of a part."""
+    """Whether the type of a part can be saved and loaded by name."""
     for base, types in TABLES:
         if isinstance(element, base):
             return types.get(type(element).__name__) is type(element)

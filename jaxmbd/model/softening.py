@@ -1,4 +1,4 @@
-"""`soften`: a joint's replacement model of springs and dampers in its place."""
+"""`soften`: replace a joint by springs and dampers."""
 
 from __future__ import annotations
 
@@ -27,34 +27,33 @@ def soften(
 ) -> Mechanism:
     """The mechanism with one joint replaced by springs and dampers (Urbaś 2016).
 
-    Where the joint closed a loop it is gone; where it carried a body that nothing else connects to
-    the ground, a `Free` joint of its name carries it, from the body that carried it before. Other
-    joints may change between tree and cut (`topology`). A force element named after the joint
-    takes its place. As the stiffness grows, the motion tends to that of the joint, with an error
-    in proportion to 1/stiffness.
+    A joint that closed a loop is removed; a joint that was the only connection of its body to the
+    ground becomes a `Free` joint of the same name. The choice of tree and cut joints may change
+    (`topology`). The force element that replaces the joint has its name. With growing stiffness
+    the motion tends to that of the joint, with an error proportional to 1/stiffness.
 
     A ball joint has the three models of the paper's figure 1:
 
     * ``"directional"`` (its figure 1c, and the model of every other joint type): a `SoftJoint`,
       one spring and one damper along each constraint row.
-    * ``"single"`` (1a): one `SpringDamper` of no free length between the two centres. Its spring
-      is the same as the directional ones'; its damper acts along the line of the centres only, so
-      a circling of the ball in its socket is not damped.
+    * ``"single"`` (1a): one `SpringDamper` of zero free length between the two centres. Its spring
+      force is that of the directional model; its damper acts along the line of the centres only,
+      so that a circular motion of the ball in its socket is not damped.
     * ``"three"`` (1b): three `SpringDamper`, each from the ball's centre to a point of a at the
-      distance `reach` along a global axis as drawn. A displacement stretches all three; they are
-      the directional ones to first order in displacement over reach.
+      distance `reach` along a global axis as drawn. They agree with the directional model to first
+      order in displacement over reach.
 
     Args:
         mech: the mechanism.
         joint: name of the joint.
         stiffness: a number for all rows [N/m, N·m/rad], or (2,) ``[N·m/rad; N/m]``.
         damping: a number for all rows [N·s/m, N·m·s/rad], or (2,), angular first.
-        model: of a ball joint.
-        reach: of ``model="three"`` [m].
+        model: replacement model of a ball joint.
+        reach: length of the springs of ``model="three"`` [m].
 
     Raises:
         ValueError: there is no such joint, it has no constraint rows, force elements or drives act
-            on it, or the model does not suit it.
+            on it, or the model is not for its type.
 
     Example:
         >>> import jaxmbd as mbd
@@ -124,7 +123,7 @@ def _check(mech: Mechanism, name: str, model: str, reach: Any) -> None:
     joint = mech.joints[name]
     if mech.structure.planar:
         raise ValueError(
-            "this mechanism is planar, where a softened joint would have springs out of the plane; "
+            "this mechanism is planar, and a softened joint would have springs out of the plane; "
             "draw it in space, with points of 3 coordinates"
         )
     if not joint.rows:
@@ -139,15 +138,15 @@ def _check(mech: Mechanism, name: str, model: str, reach: Any) -> None:
         )
     if name in mech.forces:
         raise ValueError(
-            f"a force element is named '{name}' too, the name that the springs in the place of the "
-            "joint would have; rename one of them"
+            f"a force element is named '{name}' too, the name that the springs replacing the joint "
+            "would get; rename one of them"
         )
     if model not in get_args(Model):
         raise ValueError(f"model={model!r}; give one of {list(get_args(Model))}")
     if model != "directional" and joint.bearing != "ball":
         raise ValueError(
-            f"model={model!r} is one of a ball joint, but '{name}' is a {type(joint).__name__}; "
+            f"model={model!r} is for ball joints, but '{name}' is a {type(joint).__name__}; "
             "leave it 'directional'"
         )
     if (model == "three") != (reach is not None):
-        raise ValueError("model='three' needs reach=, the length of its springs [m]; no other does")
+        raise ValueError("model='three' needs reach=, the length of its springs [m]; others do not")

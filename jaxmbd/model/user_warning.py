@@ -7,7 +7,7 @@ import warnings
 
 
 def warn_user(text: str) -> None:
-    """A `UserWarning` at the line that called into the package, through whatever layers."""
+    """A `UserWarning` that points to the user's line which called into the package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(("jaxmbd", "equinox")):
         frame, level = frame.f_back, level + 1

@@ -1,6 +1,6 @@
-"""Validation of a description: every problem found, each with the part, the finding and the cure.
+"""Validation of a description: every problem, each with the part, the finding and the remedy.
 
-Only numbers that can be looked at are checked; traced ones pass.
+Traced numbers cannot be checked and pass.
 """
 
 from __future__ import annotations

@@ -16,16 +16,16 @@ from jaxmbd.spatial.rotations import cross
 class AntiRollBar(ForceElement):
     """A bar that resists the difference of two points' travels along a chassis direction.
 
-    With u the direction `up`, which turns with the chassis, ``x = u · (x_a − x_b)`` less its drawn
-    value, the bar's drop links put ``−(stiffness x + damping ẋ) u`` on a and the opposite on b;
-    the chassis takes the reactions at the same points, so that neither force nor moment is left
-    over. Power is ``−dV/dt − damping ẋ²`` with ``V = ½ stiffness x²``, however the chassis moves.
+    With u the direction `up`, which turns with the chassis, and ``x = u · (x_a − x_b)`` minus its
+    drawn value, the drop links apply ``−(stiffness x + damping ẋ) u`` to a and the opposite to b;
+    the chassis takes the reactions at the same points, so that the resultant force and moment are
+    zero. The power is ``−dV/dt − damping ẋ²`` with ``V = ½ stiffness x²`` for any chassis motion.
 
     Attributes:
         a, b: names of the two sides' bodies.
-        at_a, at_b: where the drop links meet them, (3,) [m] as drawn or names of points.
-        stiffness: of the travel difference [N/m]: a bar of torsional stiffness k_t with arms of
-            length r has k_t/r².
+        at_a, at_b: attachment points of the drop links, (3,) [m] as drawn or names of points.
+        stiffness: force per difference of travel [N/m]: k_t/r² for a bar of torsional stiffness
+            k_t with arms of length r.
         damping: [N·s/m].
         chassis: name of the body that carries the bar.
         up: direction of the drop links, (3,) as drawn, a unit vector.
@@ -82,7 +82,7 @@ class AntiRollBar(ForceElement):
 
 
 class TorsionBar(ForceElement):
-    """A torsion spring-damper between two joints' coordinates: an anti-roll bar along hinges.
+    """A torsion spring-damper between two joint coordinates: an anti-roll bar at the hinges.
 
     With ``x = q_a − ratio q_b − offset`` the efforts are ``−T`` along q_a and ``ratio T`` along
     q_b, ``T = stiffness x + damping ẋ``; ``V = ½ stiffness x²``. Arms whose hinges are declared
@@ -92,8 +92,8 @@ class TorsionBar(ForceElement):
         joint_a, joint_b: names of the joints.
         stiffness: [N·m/rad], or [N/m] between travels.
         damping: [N·m·s/rad or N·s/m].
-        ratio: of q_a to q_b at which the bar rests.
-        offset: of q_a at rest [rad or m].
+        ratio: the bar is free of load at ``q_a = ratio q_b + offset``.
+        offset: see there [rad or m].
         index_a, index_b: which coordinate of each joint.
 
     Example:

@@ -1,4 +1,4 @@
-"""What a force element is: loads on bodies and efforts on joints, from the motion at an instant."""
+"""Interface of force elements: loads on bodies and efforts on joints, from an instant's motion."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ForceElement(eqx.Module):
 
     @property
     def replaced_joint(self) -> Any:
-        """A joint that it stands in for and that is none of the mechanism's, or None."""
+        """The joint that it replaces, which is not one of the mechanism's joints, or None."""
         return None
 
     @property
@@ -90,13 +90,13 @@ class ForceElement(eqx.Module):
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numeric fields and the shapes that they may have: numbers unless named in `vectors`."""
+        """Allowed shapes of the numeric fields: one number unless named in `vectors`."""
         other = {"a", "b", "joint", "law", "index", "at", "at_a", "at_b"}
         names = [f.name for f in dataclasses.fields(self) if f.name not in other]
         return {n: ((3,),) if n in self.vectors else ((),) for n in names}
 
     def problems(self, joints: dict[str, Any]) -> list[str]:
-        """What else is wrong with it, each with the cure."""
+        """Further problems of the element, each with its remedy."""
         return []
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
@@ -109,28 +109,28 @@ class ForceElement(eqx.Module):
 
 
 class RubbingElement(ForceElement):
-    """Base of what the reaction of its joint loads, solved for together with it."""
+    """Base of friction elements, whose effort depends on the joint's reaction and changes it."""
 
     joint: eqx.AbstractVar[str]
 
     def viscous_effort(self, v: Array) -> Array:
-        """The part (nv,) that needs no reaction, at the speeds v (nv,)."""
+        """The part (nv,) that does not depend on the reaction, at the speeds v (nv,)."""
         raise TypeError(f"{type(self).__name__} defines no viscous effort")
 
     def rubbing(
         self, bearing: Bearing | None, columns: tuple[Array, Array], v: Array, wrench: Array
     ) -> Array:
-        """Effort (nv,) under a reaction.
+        """Friction effort (nv,) for a given reaction.
 
         Args:
-            bearing: what rubs in the joint.
+            bearing: the joint's kind of bearing (`Joint.bearing`).
             columns: the joint's subspace, angular and linear (3, nv).
             v: its speeds (nv,).
             wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
         """
-        raise TypeError(f"{type(self).__name__} defines no effort of a reaction")
+        raise TypeError(f"{type(self).__name__} defines no friction effort")
 
 
 def law(x: Any) -> Any:
-    """A law as a pytree of numbers: a function is structure, in a module with parameters too."""
+    """A law as a pytree of numbers: functions in it become static structure."""
     return functions_static(x)

@@ -20,15 +20,15 @@ MEASURES = ("finite", "small")
 class Bushing(ElasticConnection):
     """Six springs and dampers between a point of a and a point of b, in a frame fixed in a.
 
-    The deformation is ``δ = [ρ; d]``, angular part first, in the frame's axes: d is b's point less
+    The deformation is ``δ = [ρ; d]``, angular part first, in the frame's axes: d is b's point minus
     a's, ρ measures the rotation S of b relative to a, zero as drawn. Forces and moments are
     ``−(∂δ/∂pose)ᵀ (K δ + B δ̇)``, exactly conservative without damping.
 
-    * ``measure="finite"``: ρ is the rotation vector of S, so a turn about any fixed axis of the
-      frame is met with a moment linear in the angle, up to half a turn.
-    * ``measure="small"``: ``ρ = (S_32, S_13, S_21)`` (Urbaś 2016, (12)). It is the rotation vector
-      to first order only; where a direction is left free, it may turn by small angles only
-      (`soften` replaces joints that turn freely).
+    * ``measure="finite"``: ρ is the rotation vector of S, so that the moment about a fixed axis of
+      the frame is linear in the angle, up to half a turn.
+    * ``measure="small"``: ``ρ = (S_32, S_13, S_21)`` (Urbaś 2016, (12)), the rotation vector to
+      first order. A direction without stiffness may then turn by small angles only (use `soften`
+      for joints that turn freely).
 
     Attributes:
         a, b: names of the bodies.

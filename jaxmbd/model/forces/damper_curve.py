@@ -1,4 +1,4 @@
-"""A shock absorber's measured curve: force over speed, apart for bump and rebound."""
+"""A shock absorber's measured curve: force over speed, separately for bump and rebound."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jaxmbd.model.numbers import is_concrete, number
 
 @register_law("damper_curve")
 class DamperCurve(eqx.Module):
-    """Piecewise-linear damper force over speed, as damper sheets print it, all positive.
+    """Piecewise-linear damper force over speed, as printed on damper data sheets, all positive.
 
-    The law of a `SpringDamper` (tension over the rate of extension) or a `TorsionSpring`: from
-    (0, 0) through the given points, and on along the last slope. Rebound is extension, bump is
-    compression. It loses ``F v ≥ 0`` at every speed.
+    A law for a `SpringDamper` (tension over the rate of extension) or a `TorsionSpring`: from
+    (0, 0) through the given points, extrapolated with the last slope. Rebound is extension, bump is
+    compression. The dissipated power ``F v`` is never negative.
 
     Attributes:
-        bump_speeds, bump_forces: increasing speeds (n,) [m/s] over zero, and forces [N].
+        bump_speeds, bump_forces: increasing positive speeds (n,) [m/s], and forces [N].
         rebound_speeds, rebound_forces: the same in extension (m,).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Elastic connections: a deformation δ of two bodies' relative pose, its energy and dissipation.
+"""Elastic connections: deformation δ of two bodies' relative pose, its energy and dissipation.
 
 With R_a, R_b the bodies' rotations and d the vector from a's point to b's, a connection is given
 by ``δ(R_a, R_b, d)`` alone. Energy ``E = ½ δᵀ K δ`` and Rayleigh's function ``R = ½ δ̇ᵀ B δ̇``
@@ -65,7 +65,7 @@ class ElasticConnection(ForceElement):
         return [Load(a, x_a, -force, moment_a), Load(b, x_b, force, moment_b)]
 
     def _measure(self, motion: Motion) -> tuple[Any, tuple[Array, Array, Array], Array, Array]:
-        """δ as a function of small turns of a, of b, and of a shift of b; their rates; points."""
+        """δ as a function of small rotations of a, of b and a shift of b; their rates; points."""
         a, at_a, b, at_b = self.connected
         x_a, v_a = motion.point(a, at_a)
         x_b, v_b = motion.point(b, at_b)

@@ -1,4 +1,4 @@
-"""Friction of a joint: regularised Coulomb friction under the joint's own reaction."""
+"""Joint friction: regularised Coulomb friction with the joint's reaction as normal force."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from jaxmbd.spatial.rotations import cross
 
 
 class JointFriction(RubbingElement):
-    """Coulomb friction of a joint's bearings, fed by its reaction, with drag and viscous friction.
+    """Coulomb friction in a joint's bearings due to its reaction, with drag and viscous friction.
 
-    With the reaction's force f and moment m at the joint point, u the axis and f⊥, m⊥ the parts
-    across it, two bearings `length` apart, midway between them the joint point, carry
-    ``N = |½ f⊥ + u × m / length| + |½ f⊥ − u × m / length|``; without a `length` N = |f⊥|.
+    Let f and m be the reaction's force and moment at the joint point, u the axis and f⊥ the part of
+    f perpendicular to it. Two bearings at a distance `length`, with the joint point midway, carry
+    ``N = |½ f⊥ + u × m / length| + |½ f⊥ − u × m / length|``; without `length`, N = |f⊥|.
     With the smooth sign ``s(v) = tanh(v / velocity_scale)`` the effort along the coordinate is
 
     * of a `Revolute` ``−s(v) (coefficient (radius N + thrust_radius |f·u|) + drag) − viscous v``;
-    * of a `Prismatic` ``−s(v) (coefficient (N + |m·u| / radius) + drag) − viscous v``, the guide's
-      two sides being `radius` off the axis (without one m·u loads nothing);
+    * of a `Prismatic` ``−s(v) (coefficient (N + |m·u| / radius) + drag) − viscous v``, with the two
+      sides of the guide at the distance `radius` from the axis (without it m·u has no effect);
     * of a `Cylindrical` a force ``coefficient N + drag`` against the sliding
       ``(radius θ̇, travel rate)`` of its surface, as a torque at `radius` and a force;
     * of a `Spherical` a torque ``coefficient radius |f| + drag`` against the angular velocity.
 
-    The reaction depends on the friction in turn: forward and inverse dynamics solve for both
-    together (`jaxmbd.dynamics.friction`); `bias` holds the viscous part alone. Of a reaction that
-    redundant constraints leave open the least one rubs. A loaded joint at rest creeps, at less
-    than `velocity_scale` where friction would hold it; an explicit step must resolve the slope
-    ``coefficient N / velocity_scale`` of the friction over the speed.
+    The reaction depends in turn on the friction: forward and inverse dynamics solve for both
+    together (`jaxmbd.dynamics.friction`); `bias` contains the viscous part only. If redundant
+    constraints leave the reaction indeterminate, that of least norm is used. A joint that real
+    friction would hold creeps at less than `velocity_scale`; an explicit integrator must resolve
+    the slope ``coefficient N / velocity_scale`` of friction over speed.
 
     Attributes:
         joint: name of the joint, in the tree or cut.
         coefficient: of friction.
         radius: of the journal or ball [m].
-        length: between the two bearings [m].
-        thrust_radius: at which a revolute's axial force rubs [m].
-        drag: friction without load, of a seal [N·m for a revolute and a ball, else N].
+        length: distance of the two bearings [m].
+        thrust_radius: effective radius of a revolute's thrust bearing [m].
+        drag: load-independent friction, for example of a seal [N·m for a revolute and a ball,
+            else N].
         viscous: one number for each speed, or for all [N·m·s/rad or N·s/m].
         velocity_scale: speed at which the smooth sign is 0.76 [rad/s for a revolute and a ball,
             else m/s].
@@ -63,14 +64,14 @@ class JointFriction(RubbingElement):
     velocity_scale: Any = eqx.field(converter=number, default=1e-2)
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numbers; the viscous one may differ from speed to speed."""
+        """Numbers; `viscous` may be one for each speed."""
         shapes = super().shapes(joints)
         if self.joint in joints:
             shapes["viscous"] = ((), (joints[self.joint].nv,))
         return shapes
 
     def problems(self, joints: dict[str, Any]) -> list[str]:
-        """Joints that cannot rub, and a radius that is missing."""
+        """A joint type without friction, or a missing radius."""
         joint = joints.get(self.joint)
         if joint is None:
             return []
@@ -90,7 +91,7 @@ class JointFriction(RubbingElement):
         return found + [f"{n} is {float(x):g}; it must not be negative" for n, x in least.items()]
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
-        """The viscous part, which needs no reaction."""
+        """The viscous part, which does not depend on the reaction."""
         return [Effort(self.joint, self.viscous_effort(motion.joint(self.joint)[1]))]
 
     def viscous_effort(self, v: Array) -> Array:
@@ -100,10 +101,10 @@ class JointFriction(RubbingElement):
     def rubbing(
         self, bearing: Bearing | None, columns: tuple[Array, Array], v: Array, wrench: Array
     ) -> Array:
-        """Effort (nv,) of drag and Coulomb friction under a reaction.
+        """Effort (nv,) of drag and Coulomb friction for a given reaction.
 
         Args:
-            bearing: what rubs in the joint.
+            bearing: the joint's kind of bearing.
             columns: its subspace, angular and linear (3, nv).
             v: its speeds (nv,).
             wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
@@ -132,7 +133,7 @@ class JointFriction(RubbingElement):
         return distance(0.5 * across + couple)[0] + distance(0.5 * across - couple)[0]
 
     def _against(self, slide: Array) -> Array:
-        """``s(|v|) v/|v|`` (n,), smooth through rest."""
+        """``s(|v|) v/|v|`` (n,), smooth at rest."""
         x = slide / self.velocity_scale
         if x.shape == (1,):
             return jnp.tanh(x)

@@ -1,4 +1,4 @@
-"""Laws with parameters, and the registry by which a description's file names them."""
+"""Laws with parameters, and the registry of the names that mechanism files use for laws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def register_law(name: str) -> Callable[[T], T]:
-    """Give a law (a function, or a module class with parameters) the name it has in JSON files.
+    """Register the name of a law (a function, or a module class with parameters) in JSON files.
 
     Example:
         >>> import jaxmbd as mbd

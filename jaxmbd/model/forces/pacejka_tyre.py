@@ -1,7 +1,7 @@
 """A tyre with vertical, longitudinal and lateral force by the magic formula.
 
-Pacejka (Tire and Vehicle Dynamics, chapter 4, the basic form with the load dependences of its
-peak and slope): with slip s, either κ or tan α,
+Pacejka (Tire and Vehicle Dynamics, chapter 4, the basic form with load-dependent peak and slope):
+with slip s, either κ or tan α,
 
     F = D sin(C atan(B s − E (B s − atan B s))),   D = μ N,   B C D = c1 sin(2 atan(N / c2)),
 
@@ -11,15 +11,15 @@ through the normalised slip ``σ = √((B_x κ)² + (B_y tan α)²)``: with the 
 
     F_x = D_x g_x(σ) B_x κ/σ,    F_y = D_y g_y(σ) B_y tan α/σ,
 
-which is the formula itself in pure slip and never leaves the friction ellipse
+which reduces to the formula in pure slip and always stays within the friction ellipse
 ``(F_x/D_x)² + (F_y/D_y)² ≤ 1``. The aligning moment is ``M_z = −t F_y`` with the pneumatic trail
 ``t = D_t cos(C_t atan(B_t tan α))``.
 
-Slips are those of the contact point C, the lowest of the wheel's plane: with V the velocity of the
-wheel's material there (over the road) and v_x the centre's forward speed,
-``κ = −V_x / u``, ``tan α = −V_y / u``, ``u = √(v_x² + low_speed²)``. At standstill the tyre is a
-viscous damper, so all is differentiable there, and a parked wheel creeps; it rolls freely at its
-loaded radius.
+Slips are taken at the contact point C, the lowest point of the wheel plane: with V the velocity of
+the wheel's material there relative to the road and v_x the forward speed of the centre,
+``κ = −V_x / u``, ``tan α = −V_y / u``, ``u = √(v_x² + low_speed²)``. At standstill the tyre acts as
+a viscous damper, so that the force is differentiable there, but a parked wheel creeps. The
+free-rolling radius is the loaded radius.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Contact(NamedTuple):
     Attributes:
         point: contact point (3,) [m].
         forward, left, up: unit vectors of the road at the wheel (3,).
-        deflection: of the tyre along the wheel's plane [m], negative off the ground.
+        deflection: deflection of the tyre in the wheel plane [m], negative off the ground.
         normal: force N along `up` [N].
         slip: κ.
         slip_angle: tan α.
@@ -60,33 +60,34 @@ class Contact(NamedTuple):
 class PacejkaTyre(ForceElement):
     """A tyre on a plane road: spring-damper, magic formula and aligning moment.
 
-    The formulas are in the module's text. The spring acts along the wheel's plane, so camber is
+    The module docstring has the formulas. The spring acts in the wheel plane, so that camber is
     exact: with δ the deflection and γ the camber, ``N = max(0, stiffness δ + damping δ̇) / cos γ``
-    at C has the potential ``½ stiffness δ²``. Signs: forces on the wheel, forward along `axis` ×
-    `up`, left along `axis`; κ > 0 drives forward, tan α > 0 pushes left. The default coefficients
-    are plausible for a passenger car's tyre, and measured from none.
+    at C has the potential ``½ stiffness δ²``. Signs: forces act on the wheel, forward along `axis`
+    × `up`, left along `axis`; κ > 0 drives forward, tan α > 0 pushes left. The default coefficients
+    are plausible for a passenger car's tyre, but not measured.
 
     Attributes:
         b: name of the wheel's body, the one that spins.
         at: wheel centre, (3,) [m] as drawn or the name of a point.
-        stiffness: of the spring [N/m].
-        damping: of the spring [N·s/m].
-        radius: unloaded [m].
+        stiffness: vertical stiffness [N/m].
+        damping: vertical damping [N·s/m].
+        radius: unloaded radius [m].
         axis: spin axis fixed in b, (3,) as drawn, pointing left of travel.
         longitudinal: C, μ0, E of F_x (3,).
         lateral: C, μ0, E of F_y (3,).
-        slip_stiffness: c1 [N], c2 [N] of F_x (2,): the slope at no slip is c1 sin(2 atan(N/c2)).
+        slip_stiffness: c1 [N], c2 [N] of F_x (2,): the slope at zero slip, c1 sin(2 atan(N/c2)).
         cornering_stiffness: c1 [N/rad], c2 [N] of F_y (2,).
         nominal_load: N0 [N].
-        load_sensitivity: loss of μ for each N0 of load.
+        load_sensitivity: relative loss of μ per N0 of load.
         trail: B_t, C_t, D_t [m] (3,); no aligning moment where D_t = 0.
         low_speed: speed of the regularisation [m/s].
         road: height of the road along `up` [m].
         up: unit vector out of the road (3,).
         law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`).
-        belt: velocity of the road's surface (3,) [m/s]: where a car that drives is at rest.
-        free_rolling: whether the wheel is taken to roll at κ = 0; b need not spin then, it may be
-            the upright that carries the wheel.
+        belt: velocity of the road surface (3,) [m/s], to model a moving car with a chassis at
+            rest.
+        free_rolling: whether κ = 0 is assumed; b then need not spin and may be the upright that
+            carries the wheel.
 
     Example:
         >>> import jaxmbd as mbd
@@ -124,12 +125,12 @@ class PacejkaTyre(ForceElement):
         return {name: shape for name, shape in shapes.items() if name != "free_rolling"}
 
     def contact(self, motion: Motion) -> Contact:
-        """Where and how the wheel meets the road."""
+        """The contact of the wheel with the road."""
         x, velocity = motion.point(self.b, self.at)
         up = jnp.asarray(self.up)
         axis = motion.rotation(self.b) @ unit(jnp.asarray(self.axis))
         forward = unit(cross(axis, up))
-        down = cross(axis, forward)  # from the centre to the contact, in the wheel's plane
+        down = cross(axis, forward)  # from the centre to the contact, in the wheel plane
         cosine = -(up @ down)
         height, rise = jnp.asarray(self.road), jnp.zeros((), x.dtype)
         if self.law is not None:
@@ -184,7 +185,7 @@ class PacejkaTyre(ForceElement):
 
 
 def _secant(sigma: Array, slides: Array, shape: Any) -> Array:
-    """``g(σ)/σ``; its limit C where nothing slides."""
+    """``g(σ)/σ``; its limit C at zero slip."""
     c, _, e = jnp.asarray(shape)
     g = jnp.sin(c * jnp.arctan(sigma - e * (sigma - jnp.arctan(sigma))))
     return jnp.asarray(jnp.where(slides, g / sigma, c))

@@ -1,4 +1,4 @@
-"""The replacement model of a joint: springs and dampers in the place of its constraint rows."""
+"""The replacement model of a joint: springs and dampers instead of its constraint rows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from jaxmbd.model.numbers import number
 
 
 class SoftJoint(ElasticConnection):
-    """A joint whose constraint rows are springs and dampers; its own motions stay free.
+    """A joint whose constraint rows are springs and dampers; motions it allows remain free.
 
-    The deformation is the closure error φ of the joint's rows as seen from a (in its axes), force
-    rows [m] first, then moment rows [rad]: the replacement model of Urbaś (2016, section 2), whose
-    directional springs impose a joint's constraints softly. Unlike there they turn with a, so that
-    two bodies that move as one are not damped. φ is exact at any turn of the joint, so a hinge may
-    spin. The same stiffness acts along all force rows, and along all moment rows.
+    The deformation is the closure error φ of the joint's rows in the axes of a, force rows [m]
+    first, then moment rows [rad]: the replacement model of Urbaś (2016, section 2), whose
+    directional springs impose a joint's constraints softly. Unlike there, the springs turn with a,
+    so that a rigid motion of both bodies together is not damped. φ is exact for any joint angle,
+    so that a hinge may turn without limit. All force rows have the same stiffness, and so have all
+    moment rows.
 
     Attributes:
-        replaced: the joint, between a and b as ever; it is no joint of the mechanism's.
+        replaced: the joint between a and b; it is not one of the mechanism's joints.
         stiffness: a number for all rows, or (2,) ``[N·m/rad; N/m]`` for moment and force rows.
         damping: a number for all rows, or (2,) ``[N·m·s/rad; N·s/m]``.
 

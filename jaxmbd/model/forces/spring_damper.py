@@ -14,9 +14,9 @@ from jaxmbd.model.numbers import number, optional_number, point
 
 
 def distance(d: Array) -> tuple[Array, Array]:
-    """Length [m] of a vector (3,) and its unit direction, which is zero where the length is.
+    """Length [m] of a vector (3,) and its unit direction, which is zero if the length is zero.
 
-    The guard keeps value and gradient finite where two ends coincide.
+    Value and gradient stay finite where two ends coincide.
     """
     square = d @ d
     apart = square > 0.0
@@ -82,14 +82,14 @@ class SpringDamper(ForceElement):
 class TorsionSpring(ForceElement):
     """A spring-damper on one coordinate of a joint.
 
-    With x the coordinate less `free_angle`, the effort along the coordinate is
+    With x the coordinate minus `free_angle`, the effort along the coordinate is
     ``−(stiffness·x + damping·ẋ + law(x, ẋ))``.
 
     Attributes:
-        joint: name of the joint; on a cut joint the angle is read back in (-π, π].
+        joint: name of the joint; the angle of a cut joint is taken in (-π, π].
         stiffness: [N·m/rad] ([N/m] on a translation).
         damping: [N·m·s/rad].
-        free_angle: [rad], zero being as drawn.
+        free_angle: [rad]; zero is the drawn configuration.
         law: a function of (deflection, rate) giving further effort.
         index: which coordinate of the joint.
 

@@ -1,12 +1,12 @@
 """Stops: one-sided progressive springs with dissipation, between points or at a joint's ends.
 
-With depth x past the stop, the contact force is that of Hunt and Crossley (Coefficient of
+With x the depth of penetration, the contact force is that of Hunt and Crossley (Coefficient of
 restitution interpreted as damping in vibroimpact, 1975),
 
     F = E'(x) max(0, 1 + d ẋ),   E(x) = ½ k x² + ⅓ p x³   for x > 0,   F = 0 otherwise.
 
-It starts from zero at any speed of impact, so F is continuous (and once differentiable where
-k = 0), it never pulls, and it loses ``E'(x) max(d ẋ, −1) ẋ ≥ 0``.
+It starts from zero at any speed of impact, so that F is continuous (and once differentiable for
+k = 0), it never pulls, and it dissipates ``E'(x) max(d ẋ, −1) ẋ ≥ 0``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from jaxmbd.model.numbers import is_concrete, number, optional_number, point
 
 
 class _Stop(ForceElement):
-    """What stops share: the law of a contact, for fields that they all have."""
+    """Base of the stops: the contact law for the fields that they have in common."""
 
     def contacts(self, motion: Motion) -> list[tuple[Array, Array]]:
-        """Depth past each stop [m or rad], negative before it, and its rate."""
+        """Depth of penetration of each stop [m or rad], negative before contact, and its rate."""
         raise TypeError(f"{type(self).__name__} defines no contacts")
 
     def energy(self, motion: Motion) -> Array | float:
         return sum((_energy(self, depth) for depth, _ in self.contacts(motion)), 0.0)
 
     def lost_power(self, motion: Motion) -> Array | float:
-        """Power that the contacts take out of the motion [W], never negative."""
+        """Power dissipated in the contacts [W], never negative."""
         return sum((_lost(self, *contact) for contact in self.contacts(motion)), 0.0)
 
 
@@ -60,16 +60,16 @@ def _lost(stop: Any, depth: Array, rate: Array) -> Array:
 
 
 class BumpStop(_Stop):
-    """A stop between two points: it pushes them apart once they are near.
+    """A stop between two points, which pushes them apart when they come too close.
 
     The depth is ``(drawn distance − gap) − distance``; with ``rebound=True`` it is
-    ``distance − (drawn distance + gap)`` and the stop pulls points together that went apart. The
-    law is in the module's text. A stop on a joint's coordinate is a `JointLimit`.
+    ``distance − (drawn distance + gap)``, and the stop pulls the points together when they are too
+    far apart. The module docstring has the law. For a joint coordinate see `JointLimit`.
 
     Attributes:
         a, b: names of the bodies.
         at_a, at_b: its ends, (3,) [m] as drawn or names of points.
-        gap: travel from the drawn distance to the first touch [m].
+        gap: travel from the drawn distance to contact [m].
         stiffness: k [N/m].
         progression: p [N/m²]: the rate grows by 2 p for each metre of depth.
         dissipation: d [s/m]: at ``ẋ = 1/d`` inwards the force is twice the elastic one.
@@ -120,12 +120,12 @@ class BumpStop(_Stop):
 
 
 class JointLimit(_Stop):
-    """Stops at the ends of a joint's coordinate; between them there is no force.
+    """Stops at the ends of a joint coordinate's range; within it there is no force.
 
-    The depths are ``lower − q`` and ``q − upper``. The law is in the module's text.
+    The depths are ``lower − q`` and ``q − upper``. The module docstring has the law.
 
     Attributes:
-        joint: name of the joint; on a cut joint an angle is read back in (-π, π].
+        joint: name of the joint; an angle of a cut joint is taken in (-π, π].
         lower, upper: ends of the coordinate's range [rad or m]; None leaves that side free.
         stiffness: k [N·m/rad or N/m].
         progression: p [N·m/rad² or N/m²].
@@ -147,7 +147,7 @@ class JointLimit(_Stop):
     index: int = eqx.field(static=True, default=0)
 
     def _ends(self) -> list[tuple[float, Any]]:
-        """Outward sign and place of the ends that there are."""
+        """Outward sign and position of each end that is given."""
         ends = ((-1.0, self.lower), (1.0, self.upper))
         return [(sign, end) for sign, end in ends if end is not None]
 

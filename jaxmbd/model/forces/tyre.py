@@ -13,9 +13,9 @@ from jaxmbd.model.numbers import number, point, vector_in_space
 
 
 class Tyre(ForceElement):
-    """A spring-damper between the road and a wheel centre, along `up`; it pushes, never pulls.
+    """A spring-damper between the road and a wheel centre, along `up`; it never pulls.
 
-    With δ = radius − (height of the centre over the road), the force on the wheel is
+    With δ = radius − (height of the centre above the road), the force on the wheel is
     ``max(0, stiffness·δ + damping·δ̇)`` where δ > 0, and zero where the wheel has lifted off.
 
     Attributes:
@@ -23,7 +23,7 @@ class Tyre(ForceElement):
         at: wheel centre, (3,) [m] as drawn or the name of a point.
         stiffness: [N/m].
         damping: [N·s/m].
-        radius: unloaded [m].
+        radius: unloaded radius [m].
         road: height of the road along `up` [m].
         up: unit vector out of the road (3,), (2,) in a planar mechanism.
         law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`).

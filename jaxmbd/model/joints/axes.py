@@ -1,4 +1,4 @@
-"""What joint types with axes share: one axis fixed in both bodies, rows on directions alone."""
+"""Common base of joint types with axes: one axis fixed in both bodies, rows on directions only."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class AxisJoint(Joint):
     Attributes:
         a, b: names of the connected bodies; ``"ground"`` is the fixed one.
         at: the joint point, coordinates (3,) [m] as drawn or the name of a point.
-        axis: direction as drawn, (3,), of any length, or the names of two points (from, to): it
-            then follows them when they move.
-        at_b, axis_b: the half on `b` where it is drawn apart from the half on `a`.
+        axis: direction as drawn, (3,), of any length, or the names of two points (from, to), which
+            it then follows.
+        at_b, axis_b: the half on `b`, if drawn different from that on `a`.
     """
 
     a: str = eqx.field(static=True)
@@ -50,7 +50,7 @@ class AxisJoint(Joint):
         return self.unit_axis()
 
     def drawn_turn(self) -> Array | None:
-        """Rotation of `b` that lays its half of the axis on a's; None where drawn together."""
+        """Rotation of `b` that aligns its half of the axis with a's; None if they coincide."""
         if self.axis_b is None:
             return None
         return rotation_between(self.unit_axis_b(), self.unit_axis())
@@ -79,7 +79,7 @@ class AxisJoint(Joint):
 
 
 class AxesCondition(Joint):
-    """Rows on directions alone, never a tree joint: where its joint point is does not matter."""
+    """Rows on directions only, never a tree joint; its joint point is irrelevant."""
 
     nq: ClassVar[int] = 0
     can_be_in_tree: ClassVar[bool] = False
@@ -99,7 +99,7 @@ def wrench_columns(moments: list[Array], forces: list[Array]) -> Array:
 
 
 def opposed_halves(axis: Any, axis_b: Any) -> list[str]:
-    """The problem of an axis whose half on b is drawn more than 90° off, if it is."""
+    """The problem of an axis whose half on b is drawn more than 90° from that on a, if any."""
     if axis_b is None or not (is_concrete(axis) and is_concrete(axis_b)):
         return []
     if np.dot(axis, axis_b) >= 0.0:
@@ -108,7 +108,7 @@ def opposed_halves(axis: Any, axis_b: Any) -> list[str]:
 
 
 def parallel_pair(joint: Joint, first: str, second: str) -> list[str]:
-    """The problem of two directions of a joint, fields by name, that span no plane, if they do."""
+    """The problem of two directions of a joint (field names) that are parallel, if any."""
     a, b = getattr(joint, first), getattr(joint, second)
     if not (is_concrete(a) and is_concrete(b)):
         return []

@@ -1,4 +1,4 @@
-"""What a joint type is: its motion as a tree joint, its wrenches as a cut joint.
+"""Interface of joint types: motion as a tree joint, constraint rows as a cut joint.
 
 A joint connects body `a` to body `b`. Everything is written in the axes of `a` as drawn, which
 are the global axes at the drawn configuration. With `R_a`, `R_b` the rotations of the two bodies
@@ -10,14 +10,14 @@ from their drawn orientation and ``d`` the vector from `a`'s half of the joint p
 * as a *cut* joint the complement Λ of that subspace (Ghaedrahmati et al. 2019: ``Λᵀ S = 0``)
   gives the rows ``residual = 0`` and ``wrenchesᵀ · (relative twist) = 0``.
 
-Force rows come before moment rows. Nothing outside a joint type's own file asks which type it is:
-all that the rest of the package needs is an attribute or a method of `Joint`, so that a new joint
-type is one new file. Its author gives the fields, `nq`, `nv`, `speeds`, `rows` and
+Force rows come before moment rows. No code outside a joint type's own file depends on its type: all
+that the rest of the package needs is an attribute or method of `Joint`, so that a new joint type is
+one new file. Its author defines the fields, `nq`, `nv`, `speeds`, `rows` and
 
 * to be in the tree `rotation`, `translation`, `subspace`, `coordinates` (and `moving_subspace`);
 * to be cut `residual` and `wrenches`;
 
-and changes of the rest what differs from the default.
+and overrides whatever else differs from the defaults.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from jax import Array
 from jaxmbd.model.numbers import Toward, changed, lifted
 
 Bearing = Literal["journal", "guide", "sleeve", "ball"]
-"""What rubs in a joint: a shaft that turns, one that slides, one that does both, a ball."""
+"""Kind of bearing, for friction: a shaft that turns, slides or does both, or a ball."""
 
 
 class Joint(eqx.Module):
-    """Base of all joint types; see the module's text for what its methods mean."""
+    """Base of all joint types; the module docstring explains its methods."""
 
     a: eqx.AbstractVar[str]
     b: eqx.AbstractVar[str]
@@ -49,24 +49,24 @@ class Joint(eqx.Module):
     rows: ClassVar[tuple[str, ...]]
     """Kind of each constraint row: "force" [N, m] or "moment" [N·m, rad]."""
     row_texts: ClassVar[tuple[str, ...]] = ()
-    """What to call the rows, where not "force 1", "moment 1" and so on."""
+    """Names of the rows, if not "force 1", "moment 1" and so on."""
     coordinates_text: ClassVar[str] = ""
     can_be_cut: ClassVar[bool] = True
     can_be_in_tree: ClassVar[bool] = True
     moving_subspace: ClassVar[bool] = False
     """Whether the subspace depends on q."""
     scalar_coordinates: ClassVar[bool] = True
-    """Whether each coordinate is a number of its own, its rate the speed of the same index, so that
-    it may be held, driven or coupled alone. Those with a quaternion are held as a whole."""
+    """Whether the rate of each coordinate is the speed of the same index, so that coordinates can
+    be held, driven or coupled one by one. A q with a quaternion can only be held as a whole."""
     ball: ClassVar[bool] = False
-    """Whether a body turns freely about its joint point: one that two such joints alone hold spins
-    idly about the line through both points."""
+    """Whether the bodies turn freely about the joint point: a body held by two such joints only
+    can spin idly about the line through both points."""
     bearing: ClassVar[Bearing | None] = None
-    """What rubs under `JointFriction`; None where the joint takes none."""
+    """The kind of bearing that `JointFriction` uses; None if the joint allows no friction."""
     directions: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that are directions and must not be zero."""
     directions_in_plane: ClassVar[tuple[str, ...]] = ()
-    """Those of them that a planar mechanism gives, with two components."""
+    """Those of them that are given in a planar mechanism, with two components."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that are one number, or None."""
     optional: ClassVar[tuple[str, ...]] = ()
@@ -85,7 +85,7 @@ class Joint(eqx.Module):
 
     @property
     def point_b(self) -> Any:
-        """The joint point on `b`; the same as on `a` unless the halves are drawn apart."""
+        """The joint point on `b`; the same as on `a` unless the halves are drawn separately."""
         other = self.at_b  # type: ignore[attr-defined]
         return self.point_a if other is None else other
 
@@ -96,7 +96,7 @@ class Joint(eqx.Module):
         return [n for n in needed if n not in self.optional and getattr(self, n) is None]
 
     def problems(self, points: Mapping[str, Any]) -> list[str]:
-        """What is wrong with its own numbers and functions, each with the cure.
+        """Problems of its own numbers and functions, each with its remedy.
 
         Args:
             points: the mechanism's hardpoints by name, in space.
@@ -106,18 +106,18 @@ class Joint(eqx.Module):
     # In a planar mechanism, whose points and directions have two components.
 
     def in_plane(self) -> Joint | None:
-        """What moves as this joint does in a planar mechanism, with the rows of the plane alone.
+        """The joint that moves like this one in a planar mechanism, with in-plane rows only.
 
-        None where the type has no place there.
+        None if the type cannot be used there.
         """
         return None
 
     def problems_in_plane(self) -> list[str]:
-        """What a planar mechanism does not let it have, each with the cure."""
+        """What it must not have in a planar mechanism, each problem with its remedy."""
         return []
 
     def in_space(self) -> Joint:
-        """The joint of a planar description as one of space, with the same coordinates."""
+        """The spatial joint for one of a planar description, with the same coordinates."""
         return lifted(self, (*self.points, *self.directions))
 
     # As a tree joint.
@@ -127,11 +127,11 @@ class Joint(eqx.Module):
         return np.zeros(self.nq)
 
     def rotation(self, q: Array) -> Array | None:
-        """(3, 3) from b's drawn axes to a's, or None where the joint does not turn."""
+        """(3, 3) from b's drawn axes to a's, or None if the joint does not turn."""
         raise TypeError(f"{type(self).__name__} is a constraint row and has no coordinates")
 
     def translation(self, q: Array) -> Array | None:
-        """(3,) [m] from a's joint point to b's, in a's axes; None where it is zero."""
+        """(3,) [m] from a's joint point to b's, in a's axes; None if it is always zero."""
         return None
 
     def subspace(self, q: Array) -> tuple[Array, Array]:
@@ -159,7 +159,7 @@ class Joint(eqx.Module):
         return q + change
 
     def change(self, start: Array, q: Array) -> Array:
-        """The change (nv,) that `step` takes from `start` to `q`; zero only where they agree."""
+        """The change (nv,) with ``step(start, change) = q``; zero only if they agree."""
         return q - start
 
     def normalized(self, q: Array) -> Array:
@@ -171,13 +171,13 @@ class Joint(eqx.Module):
         raise TypeError(f"{type(self).__name__} is a constraint row and has no coordinates")
 
     def bearing_axis(self) -> Array | None:
-        """Unit vector (3,) along the bearing in a's axes; None where the joint has no one axis."""
+        """Unit vector (3,) along the bearing in a's axes; None if there is no single axis."""
         return None
 
     # As a cut joint.
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
-        """Closure error, one entry a row; `d` in world axes, `drawn` the same as drawn."""
+        """Closure error, one entry per row; `d` in world axes, `drawn` its drawn value."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:

@@ -20,8 +20,8 @@ class Fixed(Joint):
 
     Attributes:
         a, b: names of the connected bodies.
-        at: where the reaction is reported, (3,) [m] as drawn or the name of a point; `at_b`
-            where b's half is drawn apart: the weld brings it to `at`.
+        at: where the reaction is reported, (3,) [m] as drawn or the name of a point; give `at_b`
+            if b's half is drawn elsewhere: the weld brings it to `at`.
 
     Example:
         >>> import jaxmbd as mbd

@@ -28,7 +28,7 @@ from jaxmbd.spatial.rotations import (
 class Free(Joint):
     """No constraint at all: q = (quaternion, displacement of b's centre of mass [m]) in a's axes.
 
-    The speeds are ``[ω; v]`` in a's axes [rad/s, m/s]. In a loop it constrains nothing.
+    The speeds are ``[ω; v]`` in a's axes [rad/s, m/s]. As a cut joint it has no rows.
 
     Attributes:
         a, b: names of the bodies; b floats relative to a.

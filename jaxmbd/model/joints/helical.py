@@ -17,8 +17,8 @@ class Helical(AxisJoint):
     """A rotation about `axis`, and a travel of `pitch` [m/rad] times its angle q [rad].
 
     As a cut joint: three force rows (two perpendicular to the axis, then ``axis − pitch·moment``)
-    and two moment rows. Cut, it cannot count turns (its angle is read back in (-π, π]): prefer
-    it in the tree.
+    and two moment rows. As a cut joint it cannot count turns (its angle is taken in (-π, π]), so
+    keep it in the tree if you can.
 
     Example:
         >>> import jaxmbd as mbd

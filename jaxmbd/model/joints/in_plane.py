@@ -1,9 +1,9 @@
 """Vectors and turns of the plane, for the joints of a planar mechanism (`Joint.in_plane`).
 
 In a mechanism whose points all have two coordinates (`Mechanism.structure.planar`), a joint turns
-about z and slides in the plane xy, and as a cut joint it has the rows of the lecture text's planar
-kinematics (section 3.1) and no others: none is redundant. All that is zero or one by the plane is
-a literal here, so that it costs nothing.
+about z and slides in the plane xy, and as a cut joint it has only the rows of the lecture text's
+planar kinematics (section 3.1), of which none is redundant. Components that are zero or one in the
+plane are literals here, so that they cost nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def angle_in_plane(r: Array) -> Array:
 
 
 def across(x: Array) -> Array:
-    """The vector (3,) in the plane a quarter turn on from `x` (3,)."""
+    """The vector `x` (3,) in the plane, turned by +90° about z."""
     return jnp.stack([-x[1], x[0], jnp.zeros_like(x[0])])
 
 

@@ -22,9 +22,9 @@ class ParallelAxes(AxesCondition):
 
     Attributes:
         a, b: names of the connected bodies.
-        axis: direction fixed in a, and in b where `axis_b` is not given: (3,) as drawn, or a pair
-            of point names.
-        axis_b: the half on `b` where it is drawn apart from the half on `a`.
+        axis: direction fixed in a, and in b unless `axis_b` is given: (3,) as drawn, or a pair of
+            point names.
+        axis_b: the direction on `b`, if drawn different from that on `a`.
 
     Example:
         >>> import jaxmbd as mbd

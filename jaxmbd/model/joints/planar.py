@@ -40,11 +40,11 @@ class Planar(Joint):
 
     Attributes:
         a, b: names of the connected bodies.
-        at: a point of the plane, (3,) [m] as drawn or the name of a point; `at_b` where b's half
-            is drawn apart.
+        at: a point of the plane, (3,) [m] as drawn or the name of a point; `at_b` if b's half is
+            drawn elsewhere.
         normal: direction as drawn, (3,), or the names of two points (from, to).
         x_axis: direction (3,) of the first translation; by default the global axis x, or y where
-            x is within 26° of the normal. A traced normal needs it given.
+            x is within 26° of the normal. Required if the normal is traced.
 
     Example:
         >>> import jaxmbd as mbd

@@ -1,4 +1,4 @@
-"""Constraints by a curve: a point that follows it, and a cam."""
+"""Curve constraints: a point on a curve, and a cam."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _nearest_parameter_jvp(curve: Curve, search: Any, primals: Any, tangents: An
 
 
 class _CurveJoint(Joint):
-    """A point of b and a curve fixed in a: what its two types share."""
+    """Base of the constraints between a point of b and a curve fixed in a."""
 
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
@@ -131,17 +131,17 @@ class PointOnCurve(_CurveJoint):
     """A point of b stays on a curve fixed in a: two force rows; never a tree joint.
 
     ``e1 · (x − c(u)) = e2 · (x − c(u)) = 0`` for b's point x, with e1 and e2 perpendicular to the
-    curve's tangent. The parameter u is no coordinate: it is that of the curve's nearest point,
+    curve's tangent. The parameter u is not a coordinate: it is that of the curve's nearest point,
     ``(c(u) − x) · c'(u) = 0``, with its derivatives from that condition. The nearest point is
-    unique as long as b's point is nearer to the curve than the curve's centre of curvature and its
-    other branches, so a curve must not cross itself where the point passes.
+    unique as long as b's point is nearer to the curve than to its centre of curvature and to other
+    branches, so the curve must not cross itself where the point passes.
 
     Attributes:
         a, b: names of the connected bodies.
         at_a: origin of the curve, a point of a, (3,) [m] as drawn or the name of a point.
         at_b: the point of b, as drawn.
         curve: ``curve(u, params)`` → (3,) [m] from `at_a`, in global axes as drawn, with
-            ``c'(u) ≠ 0``; twice differentiable, and a little beyond the interval's ends too.
+            ``c'(u) ≠ 0``; twice differentiable, also slightly beyond the ends of the interval.
         params: a pytree of numbers handed to `curve`.
         interval: the parameters (first, last) that are searched; by default one turn, (0, 2π).
         samples: how many points of the interval the search starts from.
@@ -176,8 +176,8 @@ class Cam(_CurveJoint):
     ``n · (x − c(u)) = radius`` with n the curve's normal in its plane, at the point c(u) nearest to
     b's point x: the signed distance, whose gradient is n. For a curve that runs counterclockwise
     about `normal` n points outward, and the multiplier [N] is positive where the cam pushes the
-    follower. It holds the follower on both sides: a negative multiplier says that a real one lifts
-    off. Motion along `normal` is left free.
+    follower. The constraint is bilateral: with a negative multiplier a real follower would lift
+    off. Motion along `normal` is free.
 
     Attributes:
         a, b: names of the cam's body and of the follower's.

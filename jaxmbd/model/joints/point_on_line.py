@@ -24,10 +24,10 @@ class PointOnLine(Joint):
 
     Attributes:
         a, b: names of the connected bodies.
-        at: a point of the line, (3,) [m] as drawn or the name of a point; b's point too, where
-            `at_b` is not given.
+        at: a point of the line, (3,) [m] as drawn or the name of a point; also b's point, unless
+            `at_b` is given.
         axis: direction of the line as drawn, (3,), or the names of two points (from, to).
-        at_b: b's point as drawn, where it is another.
+        at_b: b's point as drawn, if different.
 
     Example:
         >>> import jaxmbd as mbd

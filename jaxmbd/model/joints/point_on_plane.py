@@ -21,10 +21,10 @@ class PointOnPlane(Joint):
 
     Attributes:
         a, b: names of the connected bodies.
-        at: a point of the plane, (3,) [m] as drawn or the name of a point; b's point too, where
-            `at_b` is not given.
+        at: a point of the plane, (3,) [m] as drawn or the name of a point; also b's point, unless
+            `at_b` is given.
         normal: of the plane, as drawn, (3,), or the names of two points (from, to).
-        at_b: b's point as drawn, where it is another.
+        at_b: b's point as drawn, if different.
 
     Example:
         >>> import jaxmbd as mbd

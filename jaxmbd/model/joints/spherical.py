@@ -25,15 +25,15 @@ from jaxmbd.spatial.rotations import (
 class Spherical(Joint):
     """Three rotations about `at`: q the unit quaternion from b's axes to a's, scalar first.
 
-    The speeds are the relative angular velocity in a's axes [rad/s], ``q̇ = ½ (0, v) ∘ q``: they
-    are regular at every orientation, unlike the rates of the Euler parameters' vector part
-    (Hanzaki et al. 2009, (13)), singular at ``e0 = 0``.
+    The speeds are the relative angular velocity in a's axes [rad/s], ``q̇ = ½ (0, v) ∘ q``. They
+    are regular at every orientation, whereas the rates of the Euler parameters' vector part
+    (Hanzaki et al. 2009, (13)) are singular at ``e0 = 0``.
     As a cut joint: three force rows, world axes.
 
     Attributes:
         a, b: names of the connected bodies.
-        at: centre of the ball, (3,) [m] as drawn or the name of a point; `at_b` where b's half
-            is drawn apart.
+        at: centre of the ball, (3,) [m] as drawn or the name of a point; `at_b` if b's half is
+            drawn elsewhere.
 
     Example:
         >>> import jaxmbd as mbd

@@ -18,14 +18,14 @@ from jaxmbd.spatial.rotations import axis_rotation, cross, unit
 class Universal(Joint):
     """Two rotations: about `axis_a`, fixed in a, then about `axis_b`, fixed in b; q in [rad].
 
-    The axes meet in `at` and keep the angle at which they are drawn; parallel axes are refused.
+    The axes intersect in `at` and keep their drawn angle; parallel axes are an error.
     As a cut joint: three force rows (world axes) and one moment row along the common
     perpendicular, ``axis_a · axis_b`` = its drawn value over the sine of that angle.
 
     Attributes:
         a, b: names of the connected bodies.
-        at: the crossing point, (3,) [m] as drawn or the name of a point; `at_b` where b's half
-            is drawn apart.
+        at: the intersection, (3,) [m] as drawn or the name of a point; `at_b` if b's half is drawn
+            elsewhere.
         axis_a, axis_b: directions as drawn, (3,), or pairs of point names (from, to).
 
     Example:
