@@ -72,10 +72,10 @@ def simulate(
         constraints: "project" each step onto position and velocity constraints (in the metric of
             the mass matrix), "baumgarte", or "none".
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
-        accuracy: largest allowed error of a step, as a share of the speeds
-            (`jaxmbd.analysis.watch`); above it the run is INACCURATE: for an undamped vibration
-            with fewer than 22 steps per period by "rk4", 140 by "semi_implicit_euler". A diffrax
-            solver controls its errors itself.
+        accuracy: largest allowed error of the steps, as a share of the speeds, root mean squares
+            of a run (`jaxmbd.analysis.watch`); above it the run is INACCURATE, as an undamped
+            vibration with fewer than 22 steps per period by "rk4", 140 by "semi_implicit_euler".
+            A diffrax solver controls its errors itself.
         rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).
         atol: absolute error of such a step; by default 1e-12 (5e-6 in float32).
         throw: raise an error if the run fails (outside `jit` and `vmap`).
