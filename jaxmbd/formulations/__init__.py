@@ -1,4 +1,4 @@
-"""Other formulations of the same description: oracles, and methods in their own right."""
+"""Other formulations of the same description, used for independent checks and on their own."""
 
 from jaxmbd.formulations.absolute import (
     AbsoluteSolution,

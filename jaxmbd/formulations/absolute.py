@@ -1,16 +1,16 @@
-"""Newton-Euler equations in absolute coordinates, every joint as constraint rows, one dense KKT.
+"""Newton-Euler equations in absolute coordinates: all joints as rows of one dense KKT system.
 
     [ M  −Jᵀ ] [ṫ]   [ f ]
     [ J   0  ] [λ] = [ γ ]
 
 with, for each body, ``M = diag(R I Rᵀ, m 1)``, ``f = [n − ω × (R I Rᵀ) ω; F + m g]`` about its
-COM in world axes, and the rows of `jaxmbd.formulations.constraints` (lecture text (4.6)-(4.8)
-with λ's sign turned; joint forces directly). Couplings and drives are more such rows
+COM in world axes, and the rows of `jaxmbd.formulations.constraints` (lecture text (4.6)-(4.8) with
+the opposite sign of λ, which gives joint forces directly). Couplings and drives add further rows
 (`jaxmbd.formulations.rows`).
 
-From a state in absolute coordinates (`absolute_accelerations`) it shares only the description and
-the force elements with the engine: an independent oracle. `absolute_forward_dynamics` takes the
-engine's q and v instead. Both are slow: everything is dense.
+`absolute_accelerations` takes a state in absolute coordinates and shares only the description and
+the force elements with the engine, so that it is an independent check. `absolute_forward_dynamics`
+takes the engine's q and v instead. Both are slow, because all matrices are dense.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ def absolute_accelerations(
         state: body to (R (3, 3), COM (3,) [m], ω (3,) [rad/s], v of the COM (3,) [m/s]).
         t: time [s], for force elements and drives.
         efforts: joint to what acts along its speeds, one number or (nv,) [N·m or N],
-            positive along +q, beside those of the force elements. A universal's are the torques
-            conjugate to its two angles, a helical's is a pure torque, a free joint's is [torque;
-            force at b's COM] in a's axes, a ball's a torque in a's axes.
+            positive along +q, in addition to those of the force elements. Of a universal joint:
+            the torques conjugate to its two angles; of a helical joint: a pure torque; of a free
+            joint: [torque; force at b's COM] in a's axes; of a ball: a torque in a's axes.
 
     Returns:
         Accelerations, multipliers, reactions, and how well the state satisfies the joints.
-        Angles of revolutes, cylindricals, universals and planars that force elements ask for
-        are read from the state, in (-π, π].
+        Angles of revolute, cylindrical, universal and planar joints that force elements need are
+        computed from the state, in (-π, π].
 
     Raises:
-        ValueError: for a body without a state, efforts on no joint or of the wrong shape.
+        ValueError: a body without a state, efforts on an unknown joint or of the wrong shape.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)
@@ -106,8 +106,8 @@ def absolute_forward_dynamics(
 ) -> tuple[Float[Array, "nv"], AbsoluteSolution]:
     """Forward dynamics by Newton-Euler in absolute coordinates, from the coordinates q and v.
 
-    Poses and velocities of the bodies come from the engine's kinematics; all else is
-    `absolute_accelerations`. The joints' accelerations are read from those of the bodies.
+    Poses and velocities of the bodies come from the engine's kinematics, all else from
+    `absolute_accelerations`. The joints' accelerations are computed from those of the bodies.
 
     Args:
         mech: the mechanism.
@@ -120,7 +120,7 @@ def absolute_forward_dynamics(
         v̇ (nv,), as `jaxmbd.forward_dynamics` gives it, and the `AbsoluteSolution`.
 
     Raises:
-        ValueError: inputs on no joint or of the wrong shape.
+        ValueError: inputs on an unknown joint or of the wrong shape.
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -199,11 +199,11 @@ def _system(motion: StateMotion, rows: list[Rows]) -> _System:
 def _solve(
     system: _System, force: Float[Array, "6n"], length: Array
 ) -> tuple[Float[Array, "6n"], Float[Array, "rows"], Array, Array]:
-    """Accelerations, λ, rank of J and imbalance; the least ones where they are not unique.
+    """Accelerations, λ, rank of J and imbalance; of least norm if they are not unique.
 
-    All is made dimensionless with the mechanism's length and largest inertia. The rows enter
-    through an orthonormal basis of their row space, ``J = U S Vᵀ``, so that redundant ones drop
-    out, and λ = U S⁻¹ μ is least among those with the same ``Jᵀλ = V μ``.
+    All quantities are made dimensionless with the mechanism's length and largest inertia. The rows
+    enter through an orthonormal basis of their row space, ``J = U S Vᵀ``, so that redundant ones
+    drop out, and λ = U S⁻¹ μ is the smallest of those with the same ``Jᵀλ = V μ``.
     """
     n = force.shape[0]
     along = jnp.where(jnp.arange(n) % 6 < 3, 1.0 / length, 1.0)  # unit of each motion over metres

@@ -9,10 +9,10 @@ joint's point to the centre of mass of a body,
 
 is the Newton-Euler equation of all bodies in the one global frame: A is the constraint transfer
 matrix of the mechanism, B the same for unit efforts along the actuated coordinates. It is linear
-in λ and τ; nothing is passed from body to body.
+in λ and τ and solved for all bodies at once, without recursion.
 
-Where A has a null space (an over-constrained mechanism) λ is the least one, in newtons (moments
-over the mechanism's length); where the actuation is redundant τ is.
+If A has a null space (an over-constrained mechanism), λ is the solution of least norm, in newtons
+(moments over the mechanism's length); with redundant actuation τ is of least norm too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Actuated = Sequence[str | tuple[str, int]]
 
 
 class ConstraintWrenches(NamedTuple):
-    """Joint reactions and efforts that carry a motion.
+    """Joint reactions and efforts that produce a motion.
 
     Example:
         >>> from jaxmbd.formulations import ConstraintWrenches
@@ -58,7 +58,7 @@ class ConstraintWrenches(NamedTuple):
     multipliers: dict[str, Float[Array, ""]]
     """Coupling or drive to its λ: a drive's is its effort along +q [N·m or N]."""
     imbalance: Array
-    """Largest wrench that is left over, relative to the largest that acts on a body."""
+    """Largest unbalanced wrench, relative to the largest wrench on a body."""
 
 
 def constraint_matrix_reactions(
@@ -78,19 +78,19 @@ def constraint_matrix_reactions(
         v: speeds (nv,), on the constraints.
         vdot: accelerations (nv,), on the constraints.
         t: time [s].
-        inputs: efforts that act besides, by joint, one number or (nv,) [N·m or N].
+        inputs: further efforts, by joint, one number or (nv,) [N·m or N].
         actuated: joints, in the tree or cut, whose efforts are to be found, or one coordinate of
-            a joint as ``(joint, i)``; none for a motion that the loads and the drives cause.
+            a joint as ``(joint, i)``; none for a motion caused by loads and drives alone.
 
     Returns:
         Reactions, efforts, the λ of couplings and drives, and the imbalance. Efforts are of least
-        norm where the actuation is redundant (forces weighed against moments with the mechanism's
-        length), then reactions where they are indeterminate. Inside `jit` all are NaN where no
-        efforts of `actuated` carry the motion.
+        norm if the actuation is redundant (moments divided by the mechanism's length), then
+        reactions if they are indeterminate. Inside `jit` all are NaN if no efforts of `actuated`
+        produce the motion.
 
     Raises:
-        ValueError: `actuated` or `inputs` name no joint; on the host, the joints cannot carry the
-            motion.
+        ValueError: `actuated` or `inputs` names no joint; outside `jit`, the actuated joints
+            cannot produce the motion.
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -135,7 +135,7 @@ def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "6n rows"]:
     """The constraint transfer matrix A: from all joints' λ to the wrenches on the bodies.
 
     Args:
-        motion: the absolute state, of which the poses are used.
+        motion: the absolute state, of which only the poses are used.
 
     Returns:
         Rows [n; f] about each body's COM in world axes, bodies in the order of declaration;
@@ -149,12 +149,12 @@ def determinate_projections(
 ) -> dict[str, Float[Array, "6 6"]]:
     """Which part of each joint's wrench the equations of motion determine.
 
-    Sets of joint wrenches (and of the efforts of `actuated` joints, couplings and drives) that load
-    no body may be added to any solution: they are the null space of the transfer matrix. The
-    projection P of a joint takes away what such sets put on it: ``P w`` is the same for all
-    solutions w, and P is the unit matrix where the whole wrench is determinate. Moments over the
-    mechanism's length are orthogonal to forces. Parts below 1e-6 of a null direction count as
-    rounding.
+    Sets of joint wrenches (and efforts of `actuated` joints, couplings and drives) with zero
+    resultant on every body may be added to any solution: they are the null space of the transfer
+    matrix. The projection P of a joint removes what such sets contribute to its wrench: ``P w`` is
+    the same for all solutions w, and P is the unit matrix if the whole wrench is determinate. In
+    the scalar product, moments are divided by the mechanism's length. Components below 1e-6 of a
+    null direction count as rounding.
 
     Args:
         mech: the mechanism.
@@ -189,7 +189,7 @@ def determinate_projections(
 
 
 class _Effort(NamedTuple):
-    """An unknown effort beside the joints' wrenches."""
+    """An unknown effort, in addition to the joints' wrenches."""
 
     name: str
     indices: list[int]  # which coordinates of a joint
@@ -237,7 +237,7 @@ def _effort(motion: StateMotion, name: str, indices: list[int], rows: list[Rows]
 
 
 def _basis(motion: StateMotion, name: str) -> Float[Array, "6 rows"]:
-    """Λ of a joint with its moments in N times the mechanism's length."""
+    """Λ of a joint with moments in units of N times the mechanism's length."""
     matrix = constraint_matrix(*motion.halves(name))
     sizes = jnp.sum((matrix / _units(1, motion.length)[:, None]) ** 2, axis=0)
     return matrix / jnp.sqrt(sizes)
@@ -262,7 +262,7 @@ def _transfer(motion: StateMotion, names: Sequence[str], columns: Sequence[Array
 
 
 def _units(n: int, length: Array) -> Float[Array, "6n"]:
-    """What makes forces of n wrenches: the length in moments, one in forces."""
+    """Divisors that turn n wrenches into forces: the length for moments, one for forces."""
     return jnp.where(jnp.arange(6 * n) % 6 < 3, length, 1.0)
 
 
@@ -282,7 +282,7 @@ def _least(transfer: Array, pushes: Array, needed: Array) -> tuple[Array, Array]
     inverse = _pinv(transfer)
 
     def beside(x: Array) -> Array:
-        """The part of `x` that joints cannot carry."""
+        """The part of `x` that the joints' wrenches cannot balance."""
         return x - transfer @ (inverse @ x)
 
     size = jax.lax.stop_gradient(jnp.max(jnp.abs(pushes), initial=0.0))

@@ -1,16 +1,16 @@
 """Every joint as scalar functions of the absolute coordinates of its two bodies.
 
 A body's absolute coordinates are its rotation R from the drawn orientation and the position x of
-its centre of mass. Each joint type is a handful of the textbook's conditions (Nikravesh; the
-lecture text's table 3.2; the row counts of Ghaedrahmati et al. 2019, appendix): points that
-coincide, body-fixed directions that stay perpendicular, a point on an axis or in a plane, a
-distance, an angle, a travel in step with an angle. Velocity Jacobians and the right-hand sides
-of the acceleration equations are derivatives of those functions along motions of the bodies, so
-nothing here knows of screws, subspaces or wrenches.
+its centre of mass. Each joint type is a combination of textbook conditions (Nikravesh; the lecture
+text's table 3.2; the row counts of Ghaedrahmati et al. 2019, appendix): coincident points,
+perpendicular body-fixed directions, a point on an axis or in a plane, a distance, an angle, a
+travel proportional to an angle. Velocity Jacobians and the right-hand sides of the acceleration
+equations are derivatives of these functions along motions of the bodies, so that no screws,
+subspaces or wrenches are used.
 
-Of these types only the data are used; none of their methods is called. A joint type that is not
-among them, or is its form in a planar mechanism, enters with what it defines itself. Force rows
-come before moment rows, and all rows grow with the motion of b relative to a.
+Only the data of these joint types are used; none of their methods is called. Any other joint type,
+and the planar form of a joint, uses its own `residual` and `wrenches`. Force rows come before
+moment rows, and all rows increase with the motion of b relative to a.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FORCE_ROWS: dict[type[Joint], int] = {
     Fixed: 3,
     Rod: 1,
 }
-"""How many rows of a joint are lengths [m] with forces [N] as multipliers; the rest are angles."""
+"""Number of a joint's rows that are lengths [m] with forces [N] as multipliers, the rest angles."""
 
 
 def rows_are_lengths(joint: Joint) -> np.ndarray:
@@ -71,14 +71,14 @@ class Pose(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """What a joint looks like as drawn: arms from the two COMs, a triad of directions on each."""
+    """The geometry of a joint as drawn: arms from the two COMs, a triad of directions on each."""
 
     arm_a: Float[Array, "3"]
     arm_b: Float[Array, "3"]
     triad_a: Float[Array, "3 3"]
     """Columns (axis, e1, e2), right-handed, fixed in a."""
     triad_b: Float[Array, "3 3"]
-    """The columns on b that should meet a's; for a universal joint those of its own axis."""
+    """The columns on b that should coincide with a's; for a universal joint those of its axis."""
     drawn: Float[Array, "3"]
     """From a's joint point to b's as drawn [m]."""
 
@@ -94,7 +94,7 @@ def _unit(x: Array) -> Array:
 
 
 def _triad(axis: Array, first: Array | None = None) -> Array:
-    """Columns (axis, e1, e2); e1 is `first` made perpendicular, or grows from a global axis."""
+    """Columns (axis, e1, e2); e1 is `first`, or a global axis, made perpendicular to the axis."""
     u = _unit(axis)
     start = jnp.eye(3, dtype=u.dtype)[jnp.argmin(jnp.abs(u))] if first is None else first
     e1 = _unit(start - (u @ start) * u)
@@ -102,7 +102,7 @@ def _triad(axis: Array, first: Array | None = None) -> Array:
 
 
 def _least_turn(start: Array, end: Array) -> Array:
-    """The least rotation that takes the direction `start` to `end`."""
+    """The smallest rotation that takes the direction `start` to `end`."""
     p, q = _unit(start), _unit(end)
     c, v = p @ q, jnp.cross(p, q)
     return c * jnp.eye(3, dtype=v.dtype) + cross_matrix(v) + jnp.outer(v, v) / (1.0 + c)
@@ -140,17 +140,17 @@ def points(s: Sketch, a: Pose, b: Pose) -> tuple[Float[Array, "3"], Float[Array,
 
 
 def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"]:
-    """The constraint functions φ of a joint; they vanish where it is assembled.
+    """The constraint functions φ of a joint, which are zero if it is assembled.
 
     Args:
-        joint: for its type and its numbers.
+        joint: the joint, of which type and numbers are used.
         s: the joint as drawn.
         a: pose of the first body.
         b: pose of the second body.
 
     Returns:
-        Lengths [m], then angles [rad] to first order. Directions more than 90° off add 2 to
-        their rows, so that an upside-down body is no solution.
+        Lengths [m], then angles [rad] to first order. Rows of directions that deviate by more than
+        90° are increased by 2, so that an upside-down body is no solution.
     """
     start, end = points(s, a, b)
     d = end - start
@@ -211,7 +211,7 @@ def turn(on_a: Array, on_b: Array) -> Float[Array, ""]:
 
 
 def helical_angle(joint: Helical, s: Sketch, a: Pose, b: Pose) -> Float[Array, ""]:
-    """Angle [rad] of a helical joint, its full turns counted by the travel."""
+    """Angle [rad] of a helical joint, with full turns determined from the travel."""
     start, end = points(s, a, b)
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     angle, pitch = turn(on_a, on_b), jnp.asarray(joint.pitch)

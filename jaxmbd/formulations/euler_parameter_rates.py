@@ -1,4 +1,4 @@
-"""The ball joint with rates of Euler parameters as speeds, as Hanzaki, Saha and Rao (2009) have it.
+"""The ball joint with rates of Euler parameters as speeds (Hanzaki, Saha and Rao 2009).
 
 With ``p = [e0; e]`` of unit length ``ė0 = −e·ė/e0``, so that (their (5), (12), (13))
 
@@ -6,9 +6,9 @@ With ``p = [e0; e]`` of unit length ``ė0 = −e·ė/e0``, so that (their (5), (
     ω = G* ė,    G* = 2 G C = (B + 1)/e0,   P = [G*; 0].
 
 The last equality is theirs; here it follows from ``2 G C = 2 (e eᵀ/e0 + ẽ + e0 1)`` and
-``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)``. It is singular at half a turn, ``e0 = 0``, which their own
-example passes; jaxmbd's `Spherical` takes the relative angular velocity as speed and is not. This
-joint is kept to compare the two.
+``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)``. It is singular at half a turn, ``e0 = 0``, through which
+their own example passes; jaxmbd's `Spherical` has the relative angular velocity as speeds and is
+regular. This joint is kept for comparison.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class EulerParameterBall(Spherical):
     """A ball joint whose speeds are ė, the rates of the Euler parameters' vector part [1/s].
 
     Coordinates, and the rows as a cut joint, are those of `Spherical`; efforts along the speeds are
-    ``G*ᵀ n`` of a moment n. Singular at ``e0 = 0``: its numbers are not finite there, and near it
-    lose as many digits as e0 has leading zeros.
+    ``G*ᵀ n`` of a moment n. Singular at ``e0 = 0``: results are not finite there, and lose as many
+    digits nearby as e0 has leading zeros.
 
     Attributes:
         a, b: names of the connected bodies.
-        at: centre of the ball, (3,) [m] as drawn or the name of a point; `at_b` where b's half
-            is drawn apart.
+        at: centre of the ball, (3,) [m] as drawn or the name of a point; `at_b` if b's half is
+            drawn elsewhere.
 
     Example:
         >>> import jaxmbd as mbd

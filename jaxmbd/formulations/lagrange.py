@@ -1,12 +1,12 @@
 """Lagrange's equations of the second kind from closed-form poses, by automatic differentiation.
 
-Where the poses of all bodies are known as a function of as many coordinates s as the mechanism has
-degrees of freedom, no joint force enters:
+If the poses of all bodies are known as functions of as many coordinates s as the mechanism has
+degrees of freedom, joint forces drop out:
 
     Q = d/dt (∂T/∂ṡ) − ∂T/∂s − Σ (∂t/∂ṡ)ᵀ w
 
 with the kinetic energy ``T(s, ṡ)``, the twists t of the bodies, the applied wrenches w (gravity,
-force elements) and the efforts Q along s. Nothing of the mechanism's joints is used.
+force elements) and the efforts Q along s. The mechanism's joints are not used.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ PosesOf = Callable[[Array], Mapping[str, tuple[Any, Any]]]
 def lagrange_efforts(
     mech: Mechanism, poses_of: PosesOf, s: Any, rate: Any, acceleration: Any, t: Any = 0.0
 ) -> Float[Array, "n"]:
-    """Efforts Q along the coordinates s that a motion takes.
+    """Efforts Q along the coordinates s that a motion requires.
 
     Args:
-        mech: for its bodies, gravity and force elements.
+        mech: the mechanism, of which bodies, gravity and force elements are used.
         poses_of: poses of all bodies in closed form, on the constraints for every s.
         s: coordinates (n,).
         rate: ṡ (n,).
@@ -74,7 +74,7 @@ def lagrange_efforts(
     wrenches = applied_wrenches(StateMotion(mech, twists(s, rate), t))
 
     def power(trial: Array) -> Array:
-        """Power of the applied wrenches on trial rates."""
+        """Power of the applied wrenches at trial rates."""
         moving = twists(s, trial)
         return wrenches @ jnp.concatenate([jnp.concatenate(moving[n][2:]) for n in bodies])
 

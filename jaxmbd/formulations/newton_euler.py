@@ -1,4 +1,4 @@
-"""Newton-Euler side of all bodies at once: inertia, and the loads that are no joint's reaction.
+"""Terms of the Newton-Euler equations of all bodies: inertia, and loads other than reactions.
 
 For each body, about its centre of mass (COM) and in world axes,
 
@@ -40,7 +40,7 @@ def body_masses(motion: StateMotion) -> Float[Array, "6n 6n"]:
 
 
 def body_loads(motion: StateMotion, efforts: Mapping[str, Any] | None = None) -> Float[Array, "6n"]:
-    """The applied wrenches less the gyroscopic moments (6n,); arguments as there."""
+    """`applied_wrenches` minus the gyroscopic moments (6n,); same arguments."""
     turning = []
     for name in motion.mech.structure.bodies:
         inertia, omega = world_inertia(motion, name), motion.angular_velocity(name)
@@ -55,10 +55,10 @@ def applied_wrenches(
 
     Args:
         motion: the state.
-        efforts: joint to what acts along its speeds, one number or (nv,) [N·m or N].
+        efforts: joint to efforts along its speeds, one number or (nv,) [N·m or N].
 
     Raises:
-        ValueError: efforts on no joint, or of the wrong shape.
+        ValueError: efforts on an unknown joint, or of the wrong shape.
     """
     mech, total = motion.mech, {}
     for name in mech.structure.bodies:

@@ -1,9 +1,9 @@
-"""The rows of joints, couplings and drives on the twists of the bodies.
+"""The constraint rows of joints, couplings and drives in the twists of the bodies.
 
 A row is ``J t = b`` in the twists ``t = [ω; v of the COM]``, and ``J ṫ = γ``; its multiplier puts
-the wrench ``Jᵀ λ`` on the bodies. Those of joints come from `jaxmbd.formulations.constraints`. A
+the wrench ``Jᵀ λ`` on the bodies. Joint rows come from `jaxmbd.formulations.constraints`. A
 drive's is ``E_iᵀ (relative twist) = ḟ`` with the wrench E_i of its unit effort, so λ is its effort;
-a coupling's is ``Σ (∂f/∂q_i) E_iᵀ (relative twist) = 0``: λ puts ``λ ∂f/∂q_i`` on each coordinate.
+a coupling's is ``Σ (∂f/∂q_i) E_iᵀ (relative twist) = 0``, with the effort ``λ ∂f/∂q_i`` along q_i.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _point_row(motion: StateMotion, drive: PointDrive) -> Rows:
 
 
 def all_rows(motion: StateMotion) -> list[Rows]:
-    """Those of the joints, then of the couplings, then of the drives, as declared."""
+    """The rows of all joints, then couplings, then drives, in the order of declaration."""
     structure = motion.mech.structure
     return [
         *(joint_rows(motion, n) for n in motion.sketches),

@@ -58,13 +58,13 @@ def screw_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 f
     """S: unit twists [ω; v] of b relative to a at b's joint point, world axes.
 
     Args:
-        joint: for its type and its numbers.
+        joint: the joint, of which type and numbers are used.
         s: the joint as drawn.
         a: pose of the first body.
         b: pose of the second body.
 
     Raises:
-        TypeError: for a joint type that has none here.
+        TypeError: the joint type has no screw matrix here.
     """
     if type(joint) not in FORCE_ROWS:
         known = [kind.__name__ for kind in FORCE_ROWS]
@@ -98,11 +98,11 @@ def screw_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 f
 def constraint_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 rows"]:
     """Λ: unit wrenches [n; f] of a on b at b's joint point, world axes; ``Λᵀ S = 0``.
 
-    A joint type that is not in the list above, and a joint's form in a planar mechanism, enters
-    with the wrenches that it defines itself.
+    A joint type that is not in the list above, and the planar form of a joint, uses the wrenches
+    that it defines itself.
 
     Args:
-        joint: for its type and its numbers.
+        joint: the joint, of which type and numbers are used.
         s: the joint as drawn.
         a: pose of the first body.
         b: pose of the second body.

@@ -1,4 +1,4 @@
-"""The motion of a mechanism read from absolute coordinates: what force elements and efforts ask.
+"""The motion of a mechanism from absolute coordinates, as force elements and efforts need it.
 
 `StateMotion` is this package's own `jaxmbd.model.forces.Motion`; joint coordinates, speeds and
 the wrenches of efforts follow from the two bodies' poses, with the conventions that the joint
@@ -47,10 +47,10 @@ the COM (3,) [m/s]), world axes."""
 
 
 class StateMotion:
-    """The motion of all bodies as force elements see it, read from the absolute state.
+    """The motion of all bodies as force elements need it, computed from the absolute state.
 
-    `coordinates` gives those of some joints where they are known (an angle of several turns, a
-    quaternion's sign); the others are read from the poses, angles in (-π, π].
+    `coordinates` gives the coordinates of joints for which they are known (an angle of several
+    turns, a quaternion's sign); the others are computed from the poses, angles in (-π, π].
     """
 
     def __init__(
@@ -135,7 +135,7 @@ def joint_speeds(
     """Speeds of a joint, ``Eᵀ [ω_b − ω_a; v_b − v_a at b's point]`` with its effort directions E.
 
     Args:
-        joint: for its type.
+        joint: the joint, of which the type is used.
         s: the joint as drawn.
         a: pose of the first body.
         b: pose of the second body.
@@ -219,7 +219,7 @@ def _euler_parameters(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
 def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 nv"]:
     """Wrenches [n; f] at b's point on b, world axes, that are unit efforts along the coordinates.
 
-    They are dual to the joint's motions: their power on those is the speeds themselves.
+    They are dual to the joint's motions: their powers are the speeds.
     """
     if type(joint) not in FORCE_ROWS:
         return _own_directions(joint, s, a, b)
@@ -250,7 +250,7 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
 
 
 def _own_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 nv"]:
-    """Those of a joint type that is not among these: ``E (EᵀE)⁻¹`` of its own effort columns."""
+    """Directions for any other joint type: ``E (EᵀE)⁻¹`` with its own effort columns E."""
     if not joint.can_be_in_tree:
         raise TypeError(f"no efforts for a {type(joint).__name__} joint")
     if joint.nv == 0:

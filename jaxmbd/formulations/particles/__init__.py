@@ -1,4 +1,4 @@
-"""Equivalent particles (Attia): bodies as masses at points, point coordinates, a recursion."""
+"""Equivalent particles (Attia): point coordinates, and a recursive method for serial chains."""
 
 from jaxmbd.formulations.particles.accelerations import (
     ParticleSolution,

@@ -1,6 +1,6 @@
-"""Accelerations in point coordinates: all conditions as rows, one dense KKT.
+"""Accelerations in point coordinates: all conditions as rows of one dense KKT system.
 
-With y the unknown particles and r(y) all of them (linear, but for a dependent particle (12)),
+With y the unknown particles and r(y) all of them (linear, except for a dependent particle (12)),
 
     [ M  −Jᵀ ] [ÿ]   [ f ]      M = Dᵀ 𝓜 D,  D = ∂r/∂y,  f = Dᵀ (F − 𝓜 D' ẏ)
     [ J   0  ] [λ] = [ γ ]
@@ -62,8 +62,8 @@ class ParticleSolution(NamedTuple):
     velocity_residual: Array
     """Largest velocity error of a condition [m/s]; of a drive [rad/s or m/s]."""
     imbalance: Array
-    """Largest error of the equations over the mechanism's largest mass [m/s²]: it is not zero
-    where a load meets a motion that has neither inertia nor a condition."""
+    """Largest error of the equations over the mechanism's largest mass [m/s²]; not zero if a load
+    acts along a motion that has neither inertia nor a condition."""
 
 
 def particle_accelerations(
@@ -78,7 +78,7 @@ def particle_accelerations(
     """Accelerations in point coordinates (Attia): every body as equivalent particles.
 
     Args:
-        mech: the mechanism; its coordinates and speeds only give the particles a start.
+        mech: the mechanism; its coordinates and speeds only determine the particles' state.
         q: coordinates (nq,), on the constraints.
         v: speeds (nv,), on the constraints.
         t: time [s].
@@ -87,7 +87,7 @@ def particle_accelerations(
             from them; 2 for a rod that meets others in balls and rods on its axis.
 
     Raises:
-        ValueError: for a joint that points cannot express, or a body that is not of its form.
+        ValueError: a joint has no conditions on points, or a body does not fit its form.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)
@@ -120,10 +120,10 @@ def particle_accelerations_of_state(
         state: body to (R (3, 3), COM (3,) [m], ω (3,) [rad/s], v of the COM (3,) [m/s]).
         t: time [s].
         inputs: efforts on joints by name, a number or (nv,) each [N·m or N].
-        forms: as there.
+        forms: as in `particle_accelerations`.
 
     Raises:
-        ValueError: as there, and for a body without a state.
+        ValueError: as `particle_accelerations`, and for a body without a state.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)

@@ -12,9 +12,9 @@ For a body joined by a ball all three components of (20) hold, by a revolute the
 (22) holds where the base floats. With the distances between particles 1, 2, 4 of each body (19),
 (21) they make as many equations as unknown accelerations.
 
-Three slips of the print: (15) leaves out the velocity term 2λ ṙ_21 × ṙ_41 of (14) that (16) has;
-in the A_3k under (20) the sum over i must start at 3k − 2, as particle 1 of body k is not where the
-moments are taken; and m̄_3k under (22) rightly has ½ where that under (20), another quantity, has ¼.
+Notes on the printed equations: (15) omits the velocity term 2λ ṙ_21 × ṙ_41 of (14), which (16) has;
+in A_3k under (20) the sum over i must start at 3k − 2, because moments are not taken about particle
+1 of body k; m̄_3k under (22) correctly has ½, while that under (20), a different quantity, has ¼.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def chain_accelerations(
         inputs: efforts on joints by name, a number or (nv,) each [N·m or N].
 
     Raises:
-        ValueError: where the mechanism is no such chain; it says which joint or body is not.
+        ValueError: the mechanism is no such chain; the message names the joints or bodies.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)
@@ -88,7 +88,7 @@ def chain_accelerations(
     _check_chain(system)
     r, v_of = particles_of_state(system, state)
     loads = ParticleLoads(ParticleMotion(system, r, v_of, jnp.asarray(t, mech.dtype)), inputs or {})
-    for name, value in loads.efforts:  # on revolutes; the others are loads on bodies already
+    for name, value in loads.efforts:  # on revolutes; all others are already loads on bodies
         joint, (_, half) = mech.joint(name), system.ends(name, r)
         torque = value[0] * half.directions[0]
         loads.add(joint.b, half.point, jnp.zeros_like(torque), torque)
@@ -130,7 +130,7 @@ def _check_chain(system: ParticleSystem) -> None:
 def _unknown(
     system: ParticleSystem, r: dict[str, Array], v: dict[str, Array]
 ) -> dict[str, list[Affine]]:
-    """Accelerations of particles 1, 2, 4, 3 of each body in those of the unknown particles."""
+    """Accelerations of each body's particles 1, 2, 4, 3 as functions of the unknown ones."""
     n, dtype = 3 * system.count, system.mech.dtype
     still = Affine(jnp.zeros((3, n), dtype), jnp.zeros(3, dtype))
     out = {"ground": [still] * 4}
@@ -157,7 +157,7 @@ def _momenta(
     acceleration: dict[str, list[Affine]],
     loads: ParticleLoads,
 ) -> tuple[list[Array], list[Array]]:
-    """Rows of (20) and, for a floating base, (22), gathered from the tip to the base."""
+    """Rows of (20) and, for a floating base, (22), accumulated from the tip to the base."""
     mech, rows, right = system.mech, [], []
     eye, zero = jnp.eye(3, dtype=mech.dtype), jnp.zeros(3, mech.dtype)
     linear = angular = Affine(jnp.zeros((3, 3 * system.count), mech.dtype), zero)
@@ -167,7 +167,7 @@ def _momenta(
         weights = jnp.sum(mass, axis=1)  # m̄_i (7)
         levers = mass @ arms  # of A_i (8)
         terms = acceleration[body]
-        arm = at - r[body][0]  # what is farther out, moved to particle 1 of this body
+        arm = at - r[body][0]  # to move the outer bodies' part to particle 1 of this body
         angular = _combined([eye, skew(arm)], [angular, linear])
         angular = angular.plus(_combined([skew(a) for a in levers], terms))
         linear = linear.plus(_combined(weights, terms))

@@ -1,8 +1,8 @@
 """Conditions on points: distances within a body, joints between bodies, joint coordinates.
 
-All are polynomials of at most second degree in the particles' coordinates (Attia, section 3), save
-the angles that helical joints, drives and efforts ask for. Each is a length [m]; its multiplier is
-a force [N].
+All are polynomials of at most second degree in the particles' coordinates (Attia, section 3),
+except the angles needed for helical joints, drives and efforts. Each is a length [m]; its
+multiplier is a force [N].
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def joint_rows(
 ) -> Float[Array, "rows"]:
     """All conditions of a joint on the points of its halves.
 
-    Force rows come before moment rows (forces at the length `arm`), and all grow with the motion
-    of b relative to a.
+    Force rows come before moment rows (the latter multiplied by the length `arm`), and all increase
+    with the motion of b relative to a.
 
     Args:
-        joint: for its type and numbers.
+        joint: the joint, of which type and numbers are used.
         a: half on a, world axes.
         b: half on b, world axes.
         drawn: the halves as drawn.
@@ -70,7 +70,7 @@ def joint_rows(
     axis, e1, e2 = a.directions
     axis_b, f1, _ = b.directions
     off_axis = jnp.stack([e1 @ d, e2 @ d])
-    # A point at the arm along b's axis stays off the sides of a's: turns about e1 and e2.
+    # A point on b's axis at the distance `arm` does not move along a's e2 and e1.
     lean = arm * jnp.stack([-(e2 @ axis_b), e1 @ axis_b])
     twist = arm * (e2 @ f1)[None]
     match joint:
@@ -98,7 +98,7 @@ def joint_rows(
 
 
 def _tilt_row(cosine: Array, drawn: tuple[Half, Half], arm: Array) -> Array:
-    """Two axes keep the angle at which they are drawn."""
+    """Two axes keep their drawn angle."""
     return arm * (cosine - drawn[0].directions[0] @ drawn[1].directions[0])
 
 
@@ -113,7 +113,7 @@ def _rod_row(joint: Rod, d: Array, drawn: tuple[Half, Half]) -> Float[Array, "1"
 def joint_angles_and_travels(joint: Joint, a: Half, b: Half) -> Float[Array, "nq"] | None:
     """Coordinates of b relative to a from its points, where their rates are the joint's speeds.
 
-    None for joints with quaternions, which have other speeds, and for those without coordinates.
+    None for joints with quaternions, whose rates are not the speeds, and without coordinates.
     """
     if a.triad is None or b.triad is None:
         return None
@@ -143,7 +143,7 @@ def _turn(a: Half, b: Half) -> Array:
 
 
 def _screw_angle(joint: Helical, a: Half, b: Half) -> Array:
-    """Angle of a helical joint, its full turns counted by the travel."""
+    """Angle of a helical joint, with full turns determined from the travel."""
     angle, pitch = _turn(a, b), jnp.asarray(joint.pitch)
     travel = a.directions[0] @ (b.point - a.point)
     wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))

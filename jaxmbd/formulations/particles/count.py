@@ -39,16 +39,17 @@ class ParticleCount(NamedTuple):
 
     @property
     def differential(self) -> int:
-        """Equations of motion left when each condition stands for one: coordinates − constraints.
+        """Number of differential equations of motion: coordinates − constraints.
 
-        As Attia counts ("5 differential equations of motion + 22 geometric constraints"): his sum,
-        27, is `coordinates`. Negative where redundant conditions outnumber the coordinates.
+        Attia counts in this way ("5 differential equations of motion + 22 geometric constraints");
+        his sum, 27, is `coordinates`. Negative if there are more conditions than coordinates
+        because of redundancy.
         """
         return self.coordinates - self.constraints
 
     @property
     def with_multipliers(self) -> int:
-        """Size of the KKT system: coordinates and one multiplier a condition."""
+        """Size of the KKT system: coordinates and one multiplier for each condition."""
         return self.coordinates + self.constraints
 
 
@@ -60,7 +61,7 @@ def particle_count(mech: Mechanism, *, forms: Forms = 4) -> ParticleCount:
         forms: primary particles of every body, or of bodies by name (`particle_accelerations`).
 
     Raises:
-        ValueError: for a joint that points cannot express, or a body that is not of its form.
+        ValueError: a joint has no conditions on points, or a body does not fit its form.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)

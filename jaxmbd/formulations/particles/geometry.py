@@ -1,17 +1,17 @@
 """A body's particles as drawn, and points of the body as combinations of them.
 
-A body's frame is particle 1 and edges to three more, at right angles and of one length ℓ (for a
-rod: one edge). Any of its points is ``r = r_1 + Σ c_k (r_k − r_1)`` with constant c: linear in
-the particles. Directions are differences of points.
+A body's frame is particle 1 and edges to three more, orthogonal and of equal length ℓ (for a rod:
+one edge). Any of its points is ``r = r_1 + Σ c_k (r_k − r_1)`` with constant c, linear in the
+particles. Directions are differences of points.
 
-Of four particles one can be dropped (Attia, (10)-(15), particle 3):
+One of four particles can be eliminated (Attia, (10)-(15), particle 3):
 
     r_3 = r_1 + λ r_21 × r_41 + μ r_41 + τ r_21
 
-with invariants λ, μ, τ. The print's (10.1) takes λ's absolute value and so loses on which side of
-the plane of 1, 2, 4 particle 3 lies; the norms of (10.2)-(10.4) lose the signs of μ and τ where its
-foot is outside the angle of r_21 and r_41. Here all three keep their signs. (The six distances of
-four particles hold for the mirror image too; that one cannot be reached by a motion.)
+with invariants λ, μ, τ. The printed (10.1) takes the absolute value of λ and so loses on which side
+of the plane of 1, 2, 4 particle 3 lies; the norms of (10.2)-(10.4) lose the signs of μ and τ if its
+projection lies outside the angle of r_21 and r_41. Here all three keep their signs. (The mirror
+image has the same six distances of four particles, but no motion leads to it.)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Frame(NamedTuple):
     base: Float[Array, "3"]
     """Particle 1 [m]."""
     edges: Float[Array, "e 3"]
-    """From it to the others [m]: three, or one for a rod; at right angles, of one length."""
+    """From it to the others [m]: three orthogonal edges of equal length, or one for a rod."""
 
     @property
     def points(self) -> Float[Array, "e+1 3"]:
@@ -44,7 +44,7 @@ class Frame(NamedTuple):
         return self.edges[0] @ self.edges[0]
 
     def of_direction(self, u: Float[Array, "3"]) -> Float[Array, "e+1"]:
-        """Coefficients that make a vector fixed in the body, drawn as `u`, from its particles."""
+        """Coefficients that give a body-fixed vector, drawn as `u`, from the particles."""
         c = self.edges @ u / self.square
         return jnp.concatenate([-jnp.sum(c)[None], c])
 
@@ -54,7 +54,7 @@ class Frame(NamedTuple):
         return jnp.concatenate([(1.0 - jnp.sum(c))[None], c])
 
     def misses(self, x: Float[Array, "3"]) -> Float[Array, ""]:
-        """Distance [m] over ℓ of a drawn point from the particles' space or line."""
+        """Distance over ℓ of a drawn point from the particles' line (rod), else zero."""
         off = x - self.of_point(x) @ self.points
         return jnp.sqrt(off @ off / self.square)
 
@@ -153,8 +153,8 @@ def distribute(
 ) -> Float[Array, "n 3"]:
     """Forces on the particles with the virtual power of a force and a moment about particle 1.
 
-    ``f_k = G_1 × d_k / ((e − 1) ℓ²)``, and on particle 1 what is left of the force. A moment along
-    a rod's axis does nothing.
+    ``f_k = G_1 × d_k / ((e − 1) ℓ²)``, and on particle 1 the remainder of the force. A moment along
+    a rod's axis has no effect.
     """
     d = r[1:] - r[0]
     others = cross(jnp.broadcast_to(moment, d.shape), d) / couple_stiffness(d)

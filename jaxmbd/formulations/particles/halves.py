@@ -1,7 +1,7 @@
 """The two halves of a joint as points and directions of its bodies, as drawn.
 
-A half is a point and, where the joint's type asks for them, three directions at right angles:
-the axis and two more. Of a joint only its data are used; none of its methods is called.
+A half is a point and, if the joint type needs them, three orthogonal directions: the axis and two
+more. Only a joint's data are used; none of its methods is called.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from jaxmbd.model.joints import Joint
 from jaxmbd.spatial.rotations import cross, perpendicular_pair, rotation_between, unit
 
 SHARED: dict[type[Joint], int] = {Spherical: 1, Universal: 1, Revolute: 2}
-"""Particles that the two bodies of a tree joint have in common; a weld shares them all."""
+"""Number of particles that the two bodies of a tree joint share; a fixed joint shares all."""
 
 KNOWN: tuple[type[Joint], ...] = (
     *(Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed, Rod),
     *(PointOnLine, PointOnPlane, ParallelAxes, PerpendicularAxes),
 )
-"""Joint types that point coordinates can express here."""
+"""Joint types that have conditions in point coordinates here."""
 
 
 class Half(NamedTuple):
@@ -51,7 +51,7 @@ class Half(NamedTuple):
 
     @property
     def directions(self) -> Float[Array, "3 3"]:
-        """The triad where it must be there."""
+        """The triad, which must exist."""
         if self.triad is None:
             raise TypeError("this half of a joint has a point only")
         return self.triad
@@ -60,9 +60,9 @@ class Half(NamedTuple):
 def halves(mech: Mechanism, name: str) -> tuple[Half, Half]:
     """The halves of a joint on a and on b, each in its body's drawn coordinates.
 
-    The triads coincide where the joint is assembled with all its coordinates zero. A universal's
-    are (its own axis, the other axis made perpendicular to it, …): each angle is read off the
-    image of the other axis.
+    The triads coincide if the joint is assembled with all its coordinates zero. Those of a
+    universal joint are (its own axis, the other axis made perpendicular to it, …): each angle is
+    found from the position of the other axis.
 
     Raises:
         ValueError: for a joint type that has no conditions on points here.

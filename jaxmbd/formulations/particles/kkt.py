@@ -1,4 +1,4 @@
-"""The KKT of point coordinates, where conditions may be redundant and masses missing."""
+"""The KKT system of point coordinates, with redundant conditions or missing masses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jaxmbd.numerics import tolerances
 def solve_conditions(
     mass: Float[Array, "n n"], force: Array, jacobian: Float[Array, "rows n"], gamma: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Accelerations, λ, rank of J and imbalance; the least ones where they are not unique.
+    """Accelerations, λ, rank of J and imbalance; of least norm if they are not unique.
 
     The rows enter through an orthonormal basis V of their row space, ``J = U S Vᵀ``, so that
-    redundant ones drop out: λ = U S⁻¹ μ. The pseudo-inverse P of that KKT is held constant and
-    the solution is ``x₀ + P (b − K x₀)``: a step of refinement whose derivative is the implicit
-    one, with no singular value differentiated.
+    redundant ones drop out: λ = U S⁻¹ μ. The pseudo-inverse P of this KKT matrix is held constant
+    and the solution is ``x₀ + P (b − K x₀)``: a refinement step whose derivative is the implicit
+    one, without differentiating singular values.
     """
     n = force.shape[0]
     held = jax.lax.stop_gradient

@@ -1,4 +1,4 @@
-"""The fewest particles that each body of a mechanism can do with."""
+"""The smallest number of particles for each body of a mechanism."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from jaxmbd.model import Mechanism, PointForce, SpringDamper, in_space
 
 
 def least_forms(mech: Mechanism) -> dict[str, int]:
-    """Body to two primary particles where it is a rod, else three: `forms` of least size.
+    """The smallest `forms`: two primary particles for each body that is a rod, else three.
 
-    A body is taken for a rod where its inertia is one's, or it is massless; it hangs on a ball and
-    meets others in balls and rods; and its centre of mass and all that is attached to it, joints,
-    springs and forces, lie on one line. Such a body has no spin. A flat body is no case of its
-    own here: three particles carry any body, the fourth following from them.
+    A body counts as a rod if it has the inertia of a rod or is massless, is carried by a ball joint
+    and connected to others by balls and rods, and if its centre of mass and all attachment points
+    of joints, springs and forces lie on one line. Such a body has no spin. Flat bodies need no
+    special case: three particles represent any body, since the fourth follows from them.
 
     Raises:
-        ValueError: for traced numbers: the answer decides on array shapes.
+        ValueError: for traced numbers, because the result determines array shapes.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)

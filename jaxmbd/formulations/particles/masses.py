@@ -12,7 +12,7 @@ point. With midpoints ``r_ij = (r_i + r_j)/2`` the kinetic energy is ``½ Σ M_i
     M_ii = m_i + ¼ Σ_j m_ij,   M_ij = ¼ m_ij,
 
 the m̄̄_i of (9) and the ¼ m_ij of (8); its row sums are the m̄_i of (7). Some of the masses may be
-negative: they need not be masses of anything, only their moments are.
+negative: only their moments have a physical meaning.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def equivalent_particles(points: Any, mass: Any, com: Any, inertia: Any) -> Equi
     """The masses of primary and secondary particles that replace a rigid body: (1) solved.
 
     Args:
-        points: primary particles (k, 3) [m]: four that are not in a plane for any body, three
-            not on a line in the plane of a flat body, two on the axis of a rod, one at a point
-            mass.
+        points: primary particles (k, 3) [m]: for any body four that are not in one plane, for a
+            flat body three in its plane that are not on one line, for a rod two on its axis, for a
+            point mass one.
         mass: [kg].
         com: centre of mass (3,) [m].
         inertia: about the centre of mass, (3, 3), or (3,) for a diagonal, or a number [kg m²].
@@ -73,8 +73,8 @@ def equivalent_particles(points: Any, mass: Any, com: Any, inertia: Any) -> Equi
         cannot represent the body and its numbers are traced, the masses are NaN.
 
     Raises:
-        ValueError: where the primary particles do not span the space that their number needs, or
-            the body is not flat, not a rod, or does not lie in their plane or on their line.
+        ValueError: the primary particles are in one plane, on one line or coincide, or the body is
+            not flat, not a rod, or does not lie in their plane or on their line.
 
     Example:
         >>> import jax; jax.config.update("jax_enable_x64", True)
@@ -116,13 +116,13 @@ def equivalent_particles(points: Any, mass: Any, com: Any, inertia: Any) -> Equi
 
 
 def mass_distribution(body: Body) -> str:
-    """What a body's inertia is that of: "general", "flat", "rod", "point" or "massless".
+    """The kind of a body's mass distribution: "general", "flat", "rod", "point" or "massless".
 
-    The rank of its second moments about the centre of mass: three, two, one, none. A general
-    body takes four primary particles, a flat one three, a rod two.
+    It follows from the rank of the second moments about the centre of mass: three, two, one, zero.
+    A general body takes four primary particles, a flat one three, a rod two.
 
     Raises:
-        ValueError: for traced numbers: the answer decides on array shapes.
+        ValueError: for traced numbers, because the result determines array shapes.
 
     Example:
         >>> import jaxmbd as mbd
@@ -131,7 +131,7 @@ def mass_distribution(body: Body) -> str:
         'flat'
     """
     if not (is_concrete(body.mass) and is_concrete(body.inertia)):
-        raise ValueError("a body's mass distribution is asked of traced numbers; ask outside jit")
+        raise ValueError("mass_distribution needs known numbers, not traced ones: call outside jit")
     inertia = np.asarray(_matrix(jnp.asarray(body.inertia)), float)
     # Published inertias may break the triangle inequality: a moment below zero counts too.
     moments = np.abs(np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia))
@@ -169,7 +169,7 @@ def _size(points: Array, mass: Array, com: Array, inertia: Array) -> Array:
 
 
 def _spread(points: Float[Array, "k 3"]) -> Array:
-    """Volume, area or length that the particles span over that of equal edges at right angles."""
+    """Volume, area or length spanned by the particles over that of equal orthogonal edges."""
     edges = points[1:] - points[:1]
     if edges.shape[0] == 0:
         return jnp.ones((), points.dtype)
@@ -192,6 +192,6 @@ def _refusal(points: np.ndarray, miss: float, inertia: np.ndarray) -> str:
     body = {2: "rod on the line", 3: "flat body in the plane", 1: "point mass at the place"}[k]
     return (
         f"the body is no {body} of its {k} primary particles: second moments about its centre of "
-        f"mass are {moments} kg m², and a part {miss:.1e} of its moments is left over; give four "
-        "particles that are not in a plane"
+        f"mass are {moments} kg m², and a part {miss:.1e} of its moments is not represented; give "
+        "four particles that are not in a plane"
     )

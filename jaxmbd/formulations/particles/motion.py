@@ -1,8 +1,8 @@
 """The motion that particles describe, as force elements see it, and forces on the particles.
 
-Rotations, angular velocities and joint coordinates are read from the particles alone. The loads on
-a body come down to the force R and the moment G_1 about its particle 1 of Attia's (2) and (3);
-`geometry.distribute` lays them on the particles where those are the unknowns.
+Rotations, angular velocities and joint coordinates are computed from the particles alone. The loads
+on a body are reduced to the force R and the moment G_1 about its particle 1 of Attia's (2) and (3);
+`geometry.distribute` distributes them to the particles where those are the unknowns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxmbd.spatial.rotations import cross, quaternion_from_matrix
 
 
 class ParticleMotion:
-    """What force elements ask of a motion, from positions and velocities of the particles."""
+    """The motion as force elements need it, from positions and velocities of the particles."""
 
     def __init__(self, system: ParticleSystem, r: Positions, v: Positions, t: Any):
         self.system, self.mech, self.t = system, system.mech, t

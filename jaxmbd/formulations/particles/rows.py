@@ -1,4 +1,4 @@
-"""All conditions of a mechanism on its unknown particles, linearised; efforts as forces on them."""
+"""All conditions on a mechanism's unknown particles, linearised; efforts as forces on them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def linearised(
 
 
 class Conditions(NamedTuple):
-    """All conditions on the unknown particles: φ, J, γ, the velocity error, λ's places."""
+    """All conditions on the unknown particles: φ, J, γ, velocity error, and the rows by name."""
 
     phi: Float[Array, "rows"]
     jacobian: Float[Array, "rows n"]
     gamma: Float[Array, "rows"]
     drift: Float[Array, "rows"]
     parts: dict[str, slice]
-    """Joint or drive to its rows; the distances stand before them."""
+    """Joint or drive to its rows; those of the distances come first."""
 
 
 def conditions(
@@ -67,7 +67,7 @@ def conditions(
     error = phi - wanted[0]
     for name, drive in _drives(system):
         if isinstance(drive, Drive) and mech.joints[drive.joint].speeds[drive.index] == "angle":
-            at = parts[name].start  # the angle is known but for full turns
+            at = parts[name].start  # the angle is known up to full turns
             error = error.at[at].add(-whole_turns(error[at]))
     return Conditions(error, jacobian, wanted[2] - second, jacobian @ rate - wanted[1], parts)
 

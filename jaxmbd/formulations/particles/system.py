@@ -1,13 +1,13 @@
-"""The particles of a whole mechanism: which are its unknowns, and all others as functions of them.
+"""The particles of a mechanism: the unknown ones, and all others as functions of them.
 
-Where bodies meet in a joint of the spanning tree they share particles (Attia, section 2.3: a ball
-or a universal one, a revolute two on its axis, a weld all), so those joints' conditions on points
-are gone. A shared particle is a point of the body that carries it, hence a constant combination
-of that body's particles. A body has one of three forms:
+Bodies connected by a joint of the spanning tree share particles (Attia, section 2.3: a ball or a
+universal joint one, a revolute two on its axis, a fixed joint all), so that these joints need no
+conditions on points. A shared particle is a point of the body that carries it, and so a constant
+combination of that body's particles. A body has one of three forms:
 
 * 4: four particles, six distances; everything is linear in the coordinates;
 * 3: particles 1, 2, 4 and three distances; the fourth follows from them by (12);
-* 2: a rod, two particles and one distance; it has no spin, no direction but its axis.
+* 2: a rod, two particles and one distance; it has no spin and no direction but its axis.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from jaxmbd.model.numbers import GROUND, is_concrete
 from jaxmbd.numerics import tolerances
 
 Forms = int | Mapping[str, int]
-"""Primary particles of every body, or of the bodies named (the others have four)."""
+"""Number of primary particles of every body, or of the bodies named (the others have four)."""
 
 Positions = dict[str, Float[Array, "n 3"]]
 """Body to its particles' positions [m] (or velocities, or accelerations), the ground's too."""
@@ -53,18 +53,18 @@ class ParticleSystem:
     def __init__(self, mech: Mechanism, forms: Forms = 4, near: Mapping[str, Array] | None = None):
         self.mech, self.top = mech, topology(mech)
         self.near = dict(near or {})
-        """Joint to coordinates that tell the turns of its angles; else they are in (-π, π]."""
+        """Joint to coordinates that fix the full turns of its angles; else they are in (-π, π]."""
         self.form = _forms(self.top.bodies, forms)
         self.length = _length(mech)
         eye = jnp.eye(3, dtype=mech.dtype)
         self.frames = {GROUND: Frame(jnp.zeros(3, mech.dtype), self.length * eye)}
         self.halves = {e.name: halves(mech, e.name) for e in mech.structure.joints}
         self.shared: dict[str, int] = {}
-        """Body to how many of its particles are its carrier's."""
+        """Body to the number of particles that it shares with its carrier."""
         self.carried: dict[str, tuple[str, Array]] = {}
         """Body to its carrier, and the shared particles as combinations of the carrier's."""
         self.slots: dict[str, slice] = {}
-        """Body to its own particles' places among the unknown ones."""
+        """Body to the indices of its own particles among the unknown ones."""
         self.count = 0
         """Number of unknown particles."""
         for i, body in enumerate(self.top.bodies):
@@ -113,7 +113,7 @@ class ParticleSystem:
         self.count += own
 
     def _triad(self, joint: Joint, body: str, mine: Half) -> Frame:
-        """Three edges at right angles; from the joint's point if that is shared, else the COM."""
+        """Three orthogonal edges, from the joint's point if that is shared, else from the COM."""
         eye = jnp.eye(3, dtype=self.mech.dtype)
         if isinstance(joint, Revolute):
             eye = mine.directions
@@ -123,8 +123,8 @@ class ParticleSystem:
     def _rod(self, body: str, name: str, mine: Half) -> Frame:
         """Two particles: at the ball that carries the body, or the COM; at the next joint on it.
 
-        With no other joint the second one is where the masses lie: along the largest column of
-        the second moments.
+        If there is no other joint, the second particle lies along the largest column of the
+        second moments.
         """
         base = mine.point
         others = [x for n, x in attached(self.mech, body) if n != name]
@@ -170,14 +170,14 @@ class ParticleSystem:
         return self.frames[body]
 
     def _combination(self, body: str, half: Half) -> Float[Array, "m n"]:
-        """Rows that make a joint's half from its body's particles: the point, the directions."""
+        """Rows that give a joint's half from its body's particles: the point, the directions."""
         if half.triad is None:
             return self.of_point(body, half.point)[None]
         frame, point = self._with_directions(body), self.of_point(body, half.point)
         return jnp.stack([point, *(frame.of_direction(u) for u in half.triad)])
 
     def ends(self, name: str, r: Positions) -> tuple[Half, Half]:
-        """The halves of a joint where the particles are."""
+        """The halves of a joint at the particles' positions."""
         joint = self.mech.joints[name]
         on_a, on_b = (
             rows @ r[body] for rows, body in zip(self._ends[name], (joint.a, joint.b), strict=True)
@@ -196,7 +196,7 @@ class ParticleSystem:
     def pairs(self, body: str) -> list[tuple[int, int]]:
         """The pairs of a body's primary particles whose distance is a condition.
 
-        Two shared particles keep their distance on the body that carries them.
+        The distance of two shared particles is a condition of the body that carries them.
         """
         every = itertools.combinations(range(self.form[body]), 2)
         return [pair for pair in every if pair[1] >= self.shared[body]]
@@ -208,7 +208,7 @@ class ParticleSystem:
         return distance_rows(now, drawn)
 
     def joint_rows(self, name: str, r: Positions) -> Float[Array, "rows"]:
-        """The conditions of a joint on points, without those that shared particles fulfil."""
+        """The conditions of a joint on points, without those satisfied by shared particles."""
         joint = self.mech.joint(name)
         in_tree = name in self.top.tree
         if in_tree and isinstance(joint, (Spherical, Revolute, Fixed)):
@@ -246,7 +246,7 @@ class ParticleSystem:
         return out
 
     def own(self, r: Positions) -> Float[Array, "count 3"]:
-        """The unknown particles picked out of all; the inverse of `positions`."""
+        """The unknown particles, selected from all; the inverse of `positions`."""
         parts = [jnp.zeros((0, 3), self.mech.dtype)]
         for body in self.top.bodies:
             n = self.slots[body].stop - self.slots[body].start
