@@ -1,7 +1,7 @@
-"""What a jaxpr holds, as a digest: two that compute the same by the same steps are one.
+"""A digest of a jaxpr's content, equal for jaxprs with the same equations and constants.
 
-Variables are numbered in order, constants are hashed by their bytes. Functions that a jaxpr carries
-(derivative rules) have no content; those outside derivative rules count by identity.
+Variables are numbered in order, constants are hashed by their bytes. Derivative rules are Python
+functions and compare by identity, as do other parameters that cannot be hashed by content.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _RULED = {
     "custom_vjp_call": ("call_jaxpr",),
     "custom_vjp_call_jaxpr": ("fun_jaxpr",),
 }
-"""Primitives that carry derivative rules, with the parameters of their value."""
+"""Primitives with derivative rules, and their parameters that determine the value."""
 _OF_VALUE = _RULED | {"jit": ("jaxpr", "name"), "pjit": ("jaxpr", "name")}
-"""The same, with those whose other parameters say how and where to run."""
+"""These, and primitives whose other parameters only say how and where to run."""
 _DERIVATIVES = ("lanes", "lanes_tangent")
-"""Primitives whose value depends on derivative rules, unless they have no pullback."""
+"""Primitives whose value depends on derivative rules, except calls with ``pullback=None``."""
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
@@ -34,8 +34,8 @@ class Content:
     """The content of a closed jaxpr, hashable.
 
     Attributes:
-        value: digest of what its value depends on.
-        rules: the functions that its derivatives depend on besides, in order.
+        value: digest of everything that its value depends on.
+        rules: further objects that its derivatives depend on, compared by identity, in order.
     """
 
     __slots__ = ("rules", "value")
@@ -59,11 +59,11 @@ class Content:
 
 
 class Key:
-    """A closed jaxpr as a dictionary key and a primitive's parameter, by content.
+    """A closed jaxpr, compared by content, as a dictionary key and a parameter of primitives.
 
-    What is made from it (derivatives, kernels) lives as long as it does: as long as a program or a
-    traced function of JAX's holds it. It is callable, as JAX's own caches of parameters hold only
-    functions and jaxprs weakly.
+    Derivatives and kernels made from it are stored in it, so they live as long as some JAX program
+    or traced function refers to it. It is callable because JAX's caches hold weak references only
+    to functions and jaxprs among parameters.
     """
 
     def __init__(self, closed: Any):
@@ -75,14 +75,14 @@ class Key:
         return core.jaxpr_as_fun(self.closed)(*args)
 
     def made(self, name: Any, make: Callable[[], Any]) -> Any:
-        """Something that is made from it, once."""
+        """An object made from it, made once per name."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
 
     @cached_property
     def content(self) -> Content:
-        """What it holds."""
+        """The jaxpr's content, computed once."""
         return Content(self.closed)
 
     def __hash__(self) -> int:
@@ -96,7 +96,7 @@ class Key:
 
 
 class _Walk:
-    """The words of a jaxpr, and the functions among them."""
+    """A walk over a jaxpr that collects the words to hash, and the rules."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -185,6 +185,6 @@ class _Walk:
             self.words.append(repr(x))
         elif isinstance(x, AbstractValue):
             self.words.append(self.type(x))
-        else:  # by identity: it is kept, so that no other takes its place in memory
+        else:  # by identity; kept alive so that its id is not reused
             self.words.append(f"object {id(x)}")
             self.rules.append(x)

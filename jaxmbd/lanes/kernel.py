@@ -1,4 +1,4 @@
-"""A function, its graph, its machine code: made once for each structure."""
+"""`Kernel`: a function with its graph and machine code, compiled once per structure."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
 from jaxmbd.lanes.trace import build
 
 CODES = Recent(4096)
-"""Names of machine code by the content of a function: an equal one needs no graph. Of code itself
-nothing is dropped (`cpu`)."""
+"""FFI targets by the content of the function, so that an equal function needs no new graph.
+Evicting one does not free its machine code (see `cpu`)."""
 VECTORS = 64
-"""Vectors in a chunk of work, unless they are long."""
+"""Vectors in a chunk of work; fewer if each is expensive."""
 
 
 @dataclass(eq=False)
 class Kernel:
-    """One compiled function of a batch.
+    """One compiled function over a batch.
 
     Attributes:
         closed: the single-sample function.
         batched: which arguments have a batch axis.
-        pullback: None for the value; else (wanted, given): which arguments' cotangents are wanted
-            and which results' are given, as arguments after the others.
-        content: what it is by content, where that is known.
+        pullback: None for the value; (wanted, given) for the VJP: which arguments' cotangents it
+            returns, and for which results it takes a cotangent as an additional argument.
+        content: digest of the function for the cache of code, or None.
     """
 
     closed: Any
@@ -48,10 +48,10 @@ class Kernel:
 
     @cached_property
     def graph(self) -> Graph:
-        """The scalar graph, which goes once code is made from it.
+        """The scalar graph; released once machine code exists, and then rebuilt on demand.
 
         Raises:
-            Unsupported: the function holds something that lanes cannot compile.
+            Unsupported: lanes cannot compile something in the function.
         """
         try:
             if self.pullback is None:
@@ -70,13 +70,13 @@ class Kernel:
 
     @cached_property
     def shared(self) -> list[bool]:
-        """Which results are the same in all samples."""
+        """Which results are uniform (the same in all samples)."""
         rows = {b.position: row for b, row in self.graph.outputs}
         return [all(n.uniform for n in rows.get(k, ())) for k in range(len(self.out_avals))]
 
     @property
     def in_avals(self) -> list[Any]:
-        """Single-sample arguments."""
+        """Types of the single-sample arguments, cotangents included."""
         extra = []
         if self.pullback is not None:
             given = self.pullback[1]
@@ -85,7 +85,7 @@ class Kernel:
 
     @property
     def out_avals(self) -> list[Any]:
-        """Single-sample results."""
+        """Types of the single-sample results."""
         if self.pullback is None:
             return list(self.closed.out_avals)
         wanted = self.pullback[0]
@@ -93,11 +93,11 @@ class Kernel:
 
     @property
     def in_batched(self) -> tuple[bool, ...]:
-        """Which arguments have a batch axis, cotangents with them."""
+        """Which arguments have a batch axis; cotangents always do."""
         return self.batched + (True,) * (len(self.in_avals) - len(self.batched))
 
     def lanes(self) -> int:
-        """Samples in a vector of the host."""
+        """Samples in a vector of the host: lanes of the graph's floats (f64 if it has any)."""
         widest = 32
         for n in live_nodes(self.graph):
             if n.dtype == "f64":
@@ -122,10 +122,10 @@ class Kernel:
         return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
 
     def compile_cuda(self) -> cuda.Compiled:
-        """Code for NVIDIA GPUs, a thread for each sample, as an FFI target.
+        """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
 
         Raises:
-            cuda.Unavailable: there is no GPU to run it, or its driver refuses it.
+            cuda.Unavailable: there is no usable GPU, or its driver rejects the code.
         """
         return self._code("cuda", self._compile_cuda)
 
@@ -137,7 +137,7 @@ class Kernel:
         return self._codes[target]
 
     def release(self) -> None:
-        """Drop the graph; it is built again where it is asked for."""
+        """Drop the graph; it is rebuilt on demand."""
         graph = self.__dict__.pop("graph", None)
         if graph is not None:
             graph.clear()
@@ -172,6 +172,6 @@ def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:
 
 
 def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
-    """A value does not depend on the derivative rules that its function carries."""
+    # A value does not depend on derivative rules, so a function with rules has a content too.
     known = pullback is None or not key.content.rules
     return Kernel(key.closed, batched, pullback, key.content.value if known else None)

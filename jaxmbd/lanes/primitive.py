@@ -1,7 +1,7 @@
-"""The JAX primitive of a lanes call, and its rules: lowering, batching, derivatives.
+"""The JAX primitive of a lanes call and its rules: lowering, batching, differentiation.
 
-Derivatives: the tangent map of a call is a primitive of its own, linear in the tangents. Pushed
-forward it is a kernel of the function's JVP; transposed, a kernel of its VJP.
+The tangent map of a call is a second primitive, linear in the tangents. It lowers to a kernel of
+the function's JVP; its transpose is a kernel of the function's VJP.
 """
 
 from __future__ import annotations
@@ -31,14 +31,20 @@ tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
 
 EAGER = 64
-"""How many calls outside `jax.jit` are kept compiled, those used last."""
+"""Size of the cache of compiled calls made outside `jax.jit` (least recently used evicted)."""
 
 # Parameters of both: `key` (the single-sample function), `batched` (which arguments have a leading
-# batch axis), `size` (of the batch), `options`; of call_p also `pullback` (see `Kernel`).
+# batch axis), `size` (of the batch), `options`; of call_p also `pullback` (see `Kernel`), of
+# tangent_p `moving` (which arguments have a tangent).
 
 
 class Options(NamedTuple):
-    """How a call is compiled: on how many cores at most (0: all), whether it must be."""
+    """How a call is compiled.
+
+    Attributes:
+        threads: most cores to use; 0 for all.
+        strict: raise if the call cannot be compiled, instead of falling back to `jax.vmap`.
+    """
 
     threads: int = 0
     strict: bool = False
@@ -59,7 +65,7 @@ def varying_axes(args: Sequence[Any]) -> frozenset[Any]:
 
 
 def varying(args: Sequence[Any]) -> list[Any]:
-    """Arguments made to vary along the same manual mesh axes, as those of JAX's operations are."""
+    """Arguments cast to vary along the same manual mesh axes, as JAX does for its operations."""
     axes = varying_axes(args)
     return (
         [
@@ -72,7 +78,7 @@ def varying(args: Sequence[Any]) -> list[Any]:
 
 
 def _result(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool]) -> Any:
-    """The type of a result: it varies, and its batch is sharded, as those of the arguments."""
+    """The type of a result, with the arguments' varying axes and sharding of the batch."""
     out = ShapedArray((size, *aval.shape), aval.dtype, weak_type=aval.weak_type)
     placed = [(a, b) for a, b in zip(given, batched, strict=True) if not a.sharding.mesh.empty]
     if not placed:
@@ -88,7 +94,7 @@ def _floating(aval: Any) -> bool:
 
 
 def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
-    """The same by `jax.vmap`, where no kernel can be made."""
+    """The call by `jax.vmap`, where there is no kernel."""
     fn = single(key, pullback)
     extra = (True,) * (pullback[1].count(True) if pullback else 0)
     axes = [0 if b else None for b in (*batched, *extra)]
@@ -128,7 +134,7 @@ def _zero(x: Any) -> Any:
 
 @call_p.def_impl
 def _impl(*args: Any, **params: Any) -> Any:
-    with jax.disable_jit(False):  # a kernel is one operation, as JAX's own are
+    with jax.disable_jit(False):  # a kernel is one operation, like JAX's own
         return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
 
 
@@ -160,7 +166,7 @@ def _cuda_rule(k: Kernel, _: Options) -> Any:
 
 
 def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options], Any]) -> Any:
-    """Lower to a compiled kernel; to plain JAX where there can be none."""
+    """Lower to a compiled kernel, or to plain JAX if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
     if params["size"] == 0 or not k.out_avals:
         return _lower_plain(ctx, *args, **params)
@@ -186,26 +192,26 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options
 
 
 def _defect(error: Exception) -> Unsupported:
-    """What is said of an error that no function should cause."""
+    """The report of an internal error of lanes."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(last.filename)}:{last.lineno}"
     told = Unsupported(
-        f"lanes failed inside ({type(error).__name__}: {error}, at {place}): a defect of lanes, "
-        "please report it together with the function"
+        f"lanes failed inside ({type(error).__name__}: {error}, at {place}). This is a bug in "
+        "lanes; please report it together with the function"
     )
     told.__cause__ = error
     return told
 
 
 class NotPortable:
-    """What a program with kernels holds, so that it refuses to be pickled."""
+    """An object attached to programs with kernels to make pickling fail."""
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "this program calls kernels of lanes, machine code of this process, and cannot be "
-            "serialized. Make it by XLA alone (backend='xla', or jax.vmap in place of lanes.vmap), "
-            "or use jax.export, which writes such a program; compiling again in another process is "
-            "quick too, as kernels are kept on disk"
+            "this program calls kernels of lanes, which are machine code of this process, and so "
+            "cannot be serialized. Compile it by XLA alone (backend='xla', or jax.vmap instead of "
+            "lanes.vmap), or use jax.export, which does so. Compiling again in another process is "
+            "fast, as kernels are cached on disk"
         )
 
 
@@ -215,7 +221,7 @@ NOT_PORTABLE = NotPortable()
 def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
     fn = plain(params["key"], params["batched"], params["pullback"])
     size = params["size"]
-    # The function knows only of the manual axes that it was traced with.
+    # The function was traced with the manual axes of the single-sample types.
     samples = kernel(params["key"], params["batched"], params["pullback"]).in_avals
     avals = [a.update(vma=s.vma) for a, s in zip(ctx.avals_in, samples, strict=True)]
     ctx = ctx.replace(avals_in=avals)
@@ -234,7 +240,7 @@ mlir.register_lowering(call_p, _lower_cuda, platform="cuda")
 
 
 def _batch(args: Any, dims: Any, **params: Any) -> Any:
-    """One more batch axis: it is joined with the call's own."""
+    """Batching: the new axis is merged with the call's own batch axis."""
     count = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     size = params["size"]
     k = kernel(params["key"], params["batched"], params["pullback"])
@@ -248,7 +254,7 @@ def _batch(args: Any, dims: Any, **params: Any) -> Any:
 
 
 def _joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> Any:
-    """An argument with the new batch (`count`) and the call's own (`size`) on one leading axis."""
+    """An argument with the new batch (`count`) and the call's own (`size`) merged in one axis."""
     if dim is not None:
         x = jnp.moveaxis(x, dim, 0) if dim else x
         if size == 1:
@@ -267,7 +273,7 @@ batching.primitive_batchers[call_p] = _batch
 
 
 def without_pullback(key: Key, pullback: Any) -> Key:
-    """A call's function with nothing hidden in `pullback`, to be differentiated again."""
+    """The call's function with its pullback traced explicitly, to be differentiated again."""
     if pullback is None:
         return key
     return key.made(("again", pullback), lambda: _traced(key, pullback))
@@ -302,7 +308,7 @@ ad.primitive_jvps[call_p] = _jvp
 
 
 def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
-    """(primals, moving tangents) → tangents of the floating results."""
+    """(primals, tangents of those in `moving`) → tangents of the floating-point results."""
     return key.made(("tangent", moving), lambda: _tangent_key(key, moving))
 
 
@@ -350,7 +356,7 @@ mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True
 
 
 def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
-    """``J̇`` transposed: the pullback kernel, summed over the batch where an argument has none."""
+    """The pullback kernel; cotangents of arguments without a batch axis are summed over it."""
     key, batched, moving = params["key"], params["batched"], params["moving"]
     primals = args[: len(batched)]
     given_floats = [not isinstance(c, ad.Zero) for c in cotangents]
@@ -372,7 +378,7 @@ ad.primitive_transposes[tangent_p] = _tangent_transpose
 
 
 def _tangent_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """The tangent map differentiated again: that of the call it lowers to."""
+    """Second derivatives: the JVP of the call that the tangent map stands for."""
     return jax.jvp(
         lambda *x: _tangent(*x, **params), primals,
         tuple(ad.instantiate_zeros(t) for t in tangents),
@@ -387,7 +393,7 @@ def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
     flags = tangent_flags(params["batched"], params["moving"])
     size = params["size"]
     n = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    # A tangent's batching follows its primal's, so a primal is spread where either is mapped.
+    # A tangent and its primal are batched alike, so both are broadcast if either is mapped.
     spread = [d is not None for d in dims]
     where = [k for k, m in enumerate(params["moving"]) if m]
     for j, k in enumerate(where):

@@ -1,4 +1,4 @@
-"""What becomes of a function: operations, flops, code, spills, compile time, what cannot be."""
+"""`explain`: operations, flops, instructions, spills and compile time of a function's kernel."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Explanation:
     """A report on one kernel; `print` it.
 
     Attributes:
-        equations: of the jaxpr, before its calls and loops are opened.
-        asked: scalar operations asked for while tracing, loops counted once.
-        operations: those that were left after folding, sharing and dropping what is not needed.
-        flops: floating operations of one sample, loops counted as often as they run (elementary
-            functions as 20).
-        kinds: the most frequent operations that are left.
+        equations: equations of the jaxpr, without those of inner jaxprs.
+        asked: scalar operations requested while tracing, loop bodies counted once.
+        operations: those left after folding, sharing and dead code elimination.
+        flops: floating-point operations per sample, loops counted by iterations (an elementary
+            function counts as 20).
+        kinds: the most frequent of the operations left.
         width: samples in one vector.
-        instructions, spills: machine instructions, and stores of registers that ran short; None
-            where unknown.
-        scratch: bytes of memory for each sample beside arguments and results.
-        trace_seconds, compile_seconds: of tracing and of LLVM.
-        unsupported: why it falls back to XLA; None where it does not.
+        instructions, spills: machine instructions, and spills to the stack among them; None if
+            unknown.
+        scratch: bytes of scratch memory per sample.
+        trace_seconds, compile_seconds: time for tracing, and for code generation and LLVM.
+        unsupported: why the function falls back to XLA; None if it does not.
     """
 
     equations: int
@@ -74,11 +74,11 @@ class Explanation:
 
 
 def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
-    """Report what lanes makes of a function of one sample.
+    """Report how lanes compiles a function of one sample.
 
     Args:
-        fn: the function that would be given to `lanes.vmap`.
-        *args: arguments of one sample, arrays or their shapes.
+        fn: the function, as it would be passed to `lanes.vmap`.
+        *args: arguments of one sample, arrays or `jax.ShapeDtypeStruct`s.
 
     Returns:
         a report; ``print(lanes.explain(fn, x))`` shows it.
@@ -117,7 +117,7 @@ def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
 
 
 def _count(assembly: str) -> tuple[int, int | None]:
-    """Instructions, and stores to the stack where the assembly is x86's."""
+    """Number of instructions, and of stores to the stack (x86 only, else None)."""
     lines = [line.strip() for line in assembly.splitlines()]
     code = [x for x in lines if x and x[0] not in ".#/" and not x.endswith(":")]
     if not any("%rsp" in x for x in code):

@@ -296,7 +296,7 @@ def test_newer_gpus_run_the_newest_code_known():
 
 
 def test_a_report_without_the_kernel_is_refused():
-    with pytest.raises(ValueError, match="nothing of the kernel"):
+    with pytest.raises(ValueError, match="no usage of the kernel"):
         ptx.parsed("ptxas info    : 0 bytes gmem")
 
 

@@ -1,1 +1,1 @@
-"""From a graph to LLVM IR."""
+"""Code generation: from a graph to LLVM IR."""

@@ -1,7 +1,7 @@
-"""A graph as LLVM IR: one function that runs over vectors of samples.
+"""A graph as LLVM IR: a function that loops over vectors of samples.
 
-``kernel(ptr inputs, ptr outputs, i64 first, i64 last, ptr scratch)`` treats the vectors first …
-last − 1 of `width` samples each. On a GPU the width is one and a vector is a thread.
+``kernel(ptr inputs, ptr outputs, i64 first, i64 last, ptr scratch)`` computes the vectors first …
+last − 1, of `width` samples each. On a GPU the width is one and each vector is a thread.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class Emitter:
     """Writes the kernel of one graph.
 
     Attributes:
-        registers: vector registers of the host; zero leaves all order and allocation to LLVM.
-        w: what it is written with.
-        operations, flops: what was written.
+        registers: vector registers of the host; zero leaves scheduling and spills to LLVM.
+        w: the writer.
+        operations: operations written, loops counted once.
+        flops: floating-point operations per sample, loops counted by iterations.
     """
 
     def __init__(
@@ -47,18 +48,18 @@ class Emitter:
 
     @property
     def live(self) -> set[Node]:
-        """Nodes that are needed."""
+        """Live nodes."""
         return self.uses.live
 
     @property
     def scratch_slots(self) -> int:
-        """Elements of scratch of one sample."""
+        """Elements of scratch per sample."""
         return self.w.scratch_slots
 
     # Program
 
     def kernel(self) -> str:
-        """The kernel function's text."""
+        """The LLVM IR of the kernel function."""
         w, t = self.w, self.w.text
         kind = "ptx_kernel " if w.gpu else ""
         bounds = " #0" if w.gpu else ""  # attributes that `ptx` defines
@@ -85,9 +86,9 @@ class Emitter:
         )
 
     def region(self, region: Region, roots: Iterable[Node] = ()) -> None:
-        """The live nodes of a region: effects in their order, all else just before its first use.
+        """The live nodes of a region: effects in order, all else just before its first use.
 
-        What a loop inside needs is computed before it. So few values wait in registers.
+        This keeps live ranges short. Values that a loop captures are computed before the loop.
         """
         for n in region.nodes:
             if n.op in IN_PLACE and n in self.live:
@@ -100,12 +101,12 @@ class Emitter:
         self.demand(roots, region)
 
     def loop(self, loop: Loop) -> None:
-        """A loop, all that it needs being known."""
+        """A loop whose initial carries and captured values have been computed."""
         self._times[loop.body] = self._passes(loop.body.parent) * (loop.count or 1)
         loops.write(self.w, loop, lambda roots: self.region(loop.body, roots))
 
     def demand(self, nodes: Iterable[Node], region: Region) -> None:
-        """Compute nodes of a region with all that they need; many of them well arranged."""
+        """Compute nodes of a region and what they depend on; long pieces are scheduled."""
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
         if self.registers and len(piece) >= pieces.SHORT:
@@ -115,7 +116,7 @@ class Emitter:
                 self.compute(n)
 
     def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
-        """Nodes of a region that are not yet known and all that they need, depth first."""
+        """Nodes of a region still to be computed for some nodes, in depth-first postorder."""
         seen: set[Node] = set()
         stack = [(n, False) for n in reversed(list(nodes))]
         while stack:
@@ -142,7 +143,7 @@ class Emitter:
         self.w.define(n, instructions.emit(self.w, n))
 
     def _passes(self, region: Region | None) -> int:
-        """How often a region runs for one sample (while loops counted once)."""
+        """How often a region runs per sample (while loops count as one iteration)."""
         return self._times.get(region, 1)
 
     def module(self) -> str:

@@ -1,4 +1,4 @@
-"""How a kernel begins and ends: its parameters, and the loop over vectors of samples."""
+"""Entry and exit of a kernel: its parameters, and the loop over vectors of samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jaxmbd.lanes.ir.layout import WARP
 
 
 def cpu_header(w: Writer, inputs: int, outputs: int) -> str:
-    """Open the kernel: pointers of arguments and results; its parameters."""
+    """Load the pointers to arguments and results; returns the kernel's parameter list."""
     t = w.text
     for kind, count in (("in", inputs), ("out", outputs)):
         for k in range(count):
@@ -17,7 +17,7 @@ def cpu_header(w: Writer, inputs: int, outputs: int) -> str:
 
 
 def gpu_header(w: Writer, inputs: int, outputs: int) -> str:
-    """Open a GPU kernel: a thread for each of the samples first … last − 1 of `count`."""
+    """Open a GPU kernel, a thread for each of the samples first … last − 1; its parameter list."""
     pointers = [f"ptr addrspace(1) noalias readonly %in{k}.g" for k in range(inputs)]
     pointers += [f"ptr addrspace(1) noalias %out{k}.g" for k in range(outputs)]
     t = w.text
@@ -41,9 +41,9 @@ def gpu_header(w: Writer, inputs: int, outputs: int) -> str:
 
 
 def open_vectors(w: Writer) -> str:
-    """Open the loop over vectors of samples; the lines that close it."""
+    """Open the loop over vectors of samples; returns the lines that close it."""
     t = w.text
-    if w.gpu:  # `room`: bytes of scratch of a warp
+    if w.gpu:  # `room`: bytes of scratch per warp
         t.line(f"%warp = udiv i64 %thread, {WARP}")
         t.line(f"%lane = urem i64 %thread, {WARP}")
         t.line("%before = mul i64 %warp, %room")

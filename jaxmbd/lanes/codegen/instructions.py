@@ -1,4 +1,4 @@
-"""One graph operation as LLVM instructions, on scalars or vectors alike."""
+"""Graph operations as LLVM instructions, on scalars or vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxmbd.lanes.ir.table import OPERATIONS
 
 
 def emit(w: Writer, n: Node) -> str:
-    """Write a node's instructions; the name of its value."""
+    """Write a node's instructions; returns the name of its value."""
     vector = not n.uniform
     entry = OPERATIONS[n.op]
     if entry.kind is Kind.ALIAS:
@@ -42,7 +42,7 @@ def _call(w: Writer, n: Node, args: list[str], call: Call) -> str:
     from jaxmbd.lanes.elementary import symbol  # late: its tables take a moment
 
     bits = BYTES[n.dtype] * 8
-    # One width for all calls: a uniform value is computed in every lane.
+    # All calls have one width: uniform values are broadcast and computed in every lane.
     vector = w.text.vector(LLVM[n.dtype])
     if n.uniform and w.width > 1:
         args = [w.text.splat(LLVM[n.dtype], a) for a in args]
@@ -79,7 +79,7 @@ def _rem(w: Writer, n: Node, args: list[str]) -> str:
 
 
 def _guarded_division(w: Writer, n: Node, args: list[str], word: str, at_zero: str) -> str:
-    """Integer division without traps: by zero, and of the least number by −1."""
+    """Integer division or remainder that does not trap by zero or for INT_MIN by −1."""
     t, ty = w.text, w.type_of(n)
     mask = w.type_of(n, "i1")
     signed = n.dtype[0] == "i"
@@ -123,7 +123,7 @@ def _select(w: Writer, n: Node, args: list[str]) -> str:
 
 
 def _extreme(w: Writer, n: Node, args: list[str]) -> str:
-    """The larger or smaller; NaN where either is."""
+    """Minimum or maximum; NaN if an operand is NaN."""
     t, ty, mask = w.text, w.type_of(n), w.type_of(n, "i1")
     a, b = args
     if n.dtype[0] != "f":
@@ -172,7 +172,7 @@ def _bitcast(w: Writer, n: Node, args: list[str]) -> str:
 
 
 def _shift(w: Writer, n: Node, args: list[str]) -> str:
-    """Shifts; by the width or more they give zero (or the sign)."""
+    """Shifts; by the bit width or more they give zero (ashr: the sign)."""
     t, ty, mask = w.text, w.type_of(n), w.type_of(n, "i1")
     bits = BYTES[n.dtype] * 8
     last, zero = (w.constant(k, n.dtype, not n.uniform) for k in (bits - 1, 0))
@@ -189,4 +189,4 @@ SPECIAL: dict[str, Callable[[Writer, Node, list[str]], str]] = {
     "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift, "lshr": _shift,
     "ashr": _shift,
 }  # fmt: skip
-"""Operations that are neither one instruction nor one call."""
+"""Code generators of operations that are neither one instruction nor one call."""

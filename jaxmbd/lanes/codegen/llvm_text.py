@@ -14,12 +14,12 @@ LLVM = {
 
 
 def stored(dtype: str) -> str:
-    """The LLVM type of an element in memory: booleans take a byte."""
+    """The LLVM type of an element in memory: a boolean is a byte."""
     return "i8" if dtype == "i1" else LLVM[dtype]
 
 
 def literal(value: Any, dtype: str) -> str:
-    """A constant; floating ones by the bits of the double of the same value."""
+    """A constant; floating-point ones in hexadecimal, as the bits of the equal double."""
     if dtype[0] == "f":
         if dtype == "f32":
             value = float(np.float32(value))
@@ -34,7 +34,7 @@ class Text:
 
     Attributes:
         width: lanes of a vector.
-        lines: what was written.
+        lines: the lines written so far.
         block: label of the current basic block.
         declared: declarations of the intrinsics that were called.
     """
@@ -61,7 +61,7 @@ class Text:
         self.lines.append("  " + line)
 
     def let(self, expression: str) -> str:
-        """Write ``name = expression`` and give the name."""
+        """Write ``name = expression``; returns the name."""
         name = self.name()
         self.lines.append(f"  {name} = {expression}")
         return name
@@ -72,23 +72,23 @@ class Text:
         self.block = label
 
     def vector(self, scalar: str) -> str:
-        """The type of `width` scalars."""
+        """The type of a vector of `width` scalars."""
         return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
 
     def suffix(self, scalar: str) -> str:
-        """The name of that type in intrinsics."""
+        """The suffix of that type in names of intrinsics."""
         short = {"double": "f64", "float": "f32"}.get(scalar, scalar)
         return short if self.width == 1 else f"v{self.width}{short}"
 
     def splat(self, scalar: str, name: str) -> str:
-        """A scalar in all lanes."""
+        """Broadcast a scalar to all lanes."""
         v = self.vector(scalar)
         one = self.let(f"insertelement {v} poison, {scalar} {name}, i64 0")
         mask = f"<{self.width} x i32> zeroinitializer"
         return self.let(f"shufflevector {v} {one}, {v} poison, {mask}")
 
     def intrinsic(self, name: str, ty: str, suffix: str, *args: str) -> str:
-        """Call ``llvm.name`` with arguments and result of one type."""
+        """Call ``llvm.name`` with operands and result of one type."""
         self.declared.add(f"declare {ty} @llvm.{name}.{suffix}({', '.join([ty] * len(args))})")
         given = ", ".join(f"{ty} {a}" for a in args)
         return self.let(f"call {ty} @llvm.{name}.{suffix}({given})")

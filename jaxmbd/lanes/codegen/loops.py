@@ -1,4 +1,4 @@
-"""Loops of the kernel as basic blocks: what they need from outside, carries, a latch, results."""
+"""Loops as basic blocks: a header with phi nodes, the body, a latch, an exit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jaxmbd.lanes.ir.nodes import Loop, Node
 
 
 def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None:
-    """A loop as basic blocks: phi nodes for live carries, a latch, an exit.
+    """Write a loop as basic blocks, with phi nodes for the live carries that change.
 
     Args:
-        w: what it is written with.
-        loop: the loop, of which what it needs from outside is known.
-        body: writes the loop's body, with the nodes that it is given.
+        w: the writer.
+        loop: the loop; initial carries and captured values must have been computed.
+        body: writes the loop's body so that it computes the given nodes.
     """
     t = w.text
     head, latch, after = (t.label(x) for x in ("head", "latch", "exit"))

@@ -1,4 +1,4 @@
-"""Nodes that read and write memory: scratch, tables, arguments and results at computed places."""
+"""Nodes that access memory: scratch, constant tables, arguments and results at computed indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _place(w: Writer, index: Node, offset: int) -> str:
 
 
 def _slot_address(w: Writer, buffer: Buffer, place: str) -> str:
-    """Address of an element of scratch: lanes beside one another."""
+    """Address of an element of scratch; the lanes of an element are adjacent."""
     t = w.text
     if buffer not in w.slots:
         w.slots[buffer] = w.scratch_slots
@@ -35,7 +35,7 @@ def _slot_address(w: Writer, buffer: Buffer, place: str) -> str:
 
 
 def load(w: Writer, n: Node) -> None:
-    """An element at a computed place."""
+    """Load an element at a computed index."""
     buffer, offset = n.data
     index = n.args[0]
     place = _place(w, index, offset)
@@ -55,7 +55,7 @@ def load(w: Writer, n: Node) -> None:
 
 
 def _load_lanes(w: Writer, buffer: Buffer, index: Node, place: str, scalar: str) -> str:
-    """One load for each lane: of its own row, or at its own index."""
+    """One scalar load per lane, from its own row or at its own index."""
     t, width = w.text, w.width
     result = "poison"
     for lane in range(width):
@@ -84,7 +84,7 @@ def _origin(w: Writer, buffer: Buffer) -> str:
 
 
 def store(w: Writer, n: Node) -> None:
-    """Write one element of scratch."""
+    """Store one element of scratch."""
     buffer, offset = n.data
     address = _slot_address(w, buffer, _place(w, n.args[0], offset))
     ty = w.text.vector(stored(n.dtype))
@@ -92,7 +92,7 @@ def store(w: Writer, n: Node) -> None:
 
 
 def accumulate(w: Writer, n: Node) -> None:
-    """Add to an element of scratch; each lane at its own index where that varies."""
+    """Add to an element of scratch; lane by lane if the index differs between samples."""
     t, (buffer, offset), scalar = w.text, n.data, LLVM[n.dtype]
     index, value = n.args
     place = _place(w, index, offset)
@@ -113,7 +113,7 @@ def accumulate(w: Writer, n: Node) -> None:
 
 
 def clear(w: Writer, n: Node) -> None:
-    """Fill a buffer of scratch with zeros."""
+    """Set a scratch buffer to zero."""
     t, buffer = w.text, n.data[0]
     head, after = t.label("clear"), t.label("cleared")
     before = t.block
@@ -130,9 +130,9 @@ def clear(w: Writer, n: Node) -> None:
 
 
 def row(w: Writer, n: Node) -> None:
-    """Write some elements of a result."""
+    """Store consecutive elements of a result's row."""
     store_row(w, n.data[0], w.operand(n.args[0], False), n.args[1:])
 
 
 WRITE = {"load": load, "store": store, "accumulate": accumulate, "clear": clear, "row": row}
-"""Operations that stay in place."""
+"""Code generators of `Kind.IN_PLACE` operations."""

@@ -1,8 +1,8 @@
-"""A long straight piece of program, arranged so that registers suffice as far as they can.
+"""Long pieces of straight-line code, with scheduling and spills decided before LLVM.
 
-LLVM keeps the order that it is given, but does not look for a better one, and of a thousand values
-it stores more than it must. So long pieces are put in order here (`schedule`), with the stores and
-loads of values that have to wait (`spills`) written out; being volatile they stay in place.
+LLVM largely keeps the instruction order that it is given, and with a thousand live values it spills
+more than necessary. So long pieces are scheduled here (`schedule`) and their spills and reloads
+(`spills`) written explicitly, as volatile accesses that LLVM does not move.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from jaxmbd.lanes.ir.nodes import Node
 from jaxmbd.lanes.ir.table import ALIASES, OPERATIONS, root
 
 SHORT, LONG = 150, 12_000
-"""Pieces of fewer nodes are left to LLVM; longer ones are cut."""
+"""Pieces with fewer nodes than `SHORT` are left to LLVM; ones longer than `LONG` are split."""
 RESERVE = 3
-"""Registers that are left to constants and addresses."""
+"""Registers reserved for constants and temporaries."""
 WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
-"""Types that fill vectors; masks have registers of their own."""
+"""Types that occupy whole vector registers; masks have registers of their own."""
 
 
 Compute = Callable[[Node], None]
@@ -32,13 +32,13 @@ Compute = Callable[[Node], None]
 def write(
     w: Writer, nodes: Sequence[Node], wanted: Sequence[Node], registers: int, compute: Compute
 ) -> None:
-    """Write a piece, nodes in any order that works, for a processor with so many registers.
+    """Write a piece of straight-line code for a given number of vector registers.
 
     Args:
-        w: what it is written with.
-        nodes: the piece.
-        wanted: what is needed of it afterwards.
-        registers: how many there are.
+        w: the writer.
+        nodes: the piece, each node after its operands.
+        wanted: live-out nodes.
+        registers: vector registers of the processor.
         compute: writes one node's instructions.
     """
     for start in range(0, len(nodes), LONG):
@@ -47,13 +47,13 @@ def write(
 
 
 class Piece:
-    """One piece: its values, which are numbered, and what they need of one another.
+    """One piece: its numbered values and their dependencies.
 
     Attributes:
-        values: nodes with a value of their own; its number is its place here.
-        merged: products that an addition takes in, and so no values.
-        users: of each node, in the piece; args: numbers of the values that each value needs.
-        kept: whether a value is needed after the piece.
+        values: nodes that need a register; a value's number is its index here.
+        merged: products that are fused into an addition, and so are not values.
+        users: of each node, within the piece; args: numbers of each value's operands.
+        kept: whether a value is live-out.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Piece:
         self.kept = [n in outside for n in self.values]
 
     def _merged(self, outside: set[Node]) -> set[Node]:
-        """Products whose only use is an addition: one for each addition."""
+        """Products whose only use is one addition or subtraction; at most one for each of these."""
         here, merged = set(self.nodes), set[Node]()
         for n in self.nodes:
             if n.op in ("add", "sub") and n.dtype[0] == "f":
@@ -114,11 +114,11 @@ class Piece:
         self._refer(self.nodes)
 
     def _free(self, n: Node) -> bool:
-        """Whether a value is left to LLVM."""
+        """Whether a value is not counted here: its register is left to LLVM."""
         return n.uniform or n.dtype not in WORDS or n in self.w.uses.inverted
 
     def _gathered(self, order: Sequence[int]) -> list[int]:
-        """The order with what is computed together put together."""
+        """The order with values that are computed together made adjacent."""
         groups: dict[object, list[int]] = {}
         keys: dict[int, object] = {}
         for k, n in enumerate(self.values):
@@ -143,7 +143,7 @@ class Piece:
         self.compute(n)
 
     def _refer(self, nodes: Sequence[Node]) -> None:
-        """Let aliases go by the present names of what they stand for."""
+        """Update the names of aliases to the current names of the nodes they stand for."""
         for n in nodes:
             if n.op in ALIASES:
                 name = self.w.operand(root(n), not n.uniform)

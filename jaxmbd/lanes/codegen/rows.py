@@ -1,8 +1,8 @@
-"""Rows of arguments and results.
+"""Loads and stores of the rows of arguments and results.
 
-Rows stand as JAX has them, one sample after the other; a vector of samples is read as a block of
-`width` rows and transposed in registers. On a GPU they stand as columns, so that neighbouring
-threads read neighbouring elements: element j of sample i at ``j * count + i``.
+On the host, arrays are row-major as in JAX, one sample after the other; for a vector of samples, a
+block of `width` rows is loaded and transposed in registers. On a GPU they are column-major, so that
+accesses of neighbouring threads coalesce: element j of sample i is at ``j * count + i``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import Buffer, Node
 
 AHEAD = 2
-"""How many vectors of samples ahead arguments are asked for."""
+"""How many vectors of samples ahead arguments are prefetched."""
 
 
 def load_element(w: Writer, n: Node) -> None:
-    """An element of an argument; of long rows a block is read at once."""
+    """Load an element of an argument; of rows as long as a vector, a whole block at once."""
     buffer, index = n.data
     if not buffer.batched:
         address = w.text.let(
@@ -46,13 +46,13 @@ def load_element(w: Writer, n: Node) -> None:
 
 
 def block_start(n: Node, width: int) -> int:
-    """The first element of the block of a row that an element is read with."""
+    """Index of the first element of the block that an element is loaded with."""
     buffer, index = n.data
     return min(index - index % width, buffer.size - width)
 
 
 def _prefetch(w: Writer, buffer: Buffer, address: str) -> None:
-    """Ask for what a later vector of samples will read at the same place."""
+    """Prefetch the data at the same position for a later vector of samples."""
     t = w.text
     t.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
     ahead = AHEAD * w.width * buffer.size * BYTES[buffer.dtype]
@@ -61,7 +61,7 @@ def _prefetch(w: Writer, buffer: Buffer, address: str) -> None:
 
 
 def _load_packed(w: Writer, buffer: Buffer, column: int) -> str:
-    """One column of `width` short rows, which lie in memory as `size` whole vectors."""
+    """Load one column of `width` short rows, which are `size` whole vectors in memory."""
     t, width, n = w.text, w.width, buffer.size
     scalar = stored(buffer.dtype)
     start = row_address(w, buffer, 0, "0")
@@ -98,7 +98,7 @@ def _gather_lanes(
 
 
 def row_address(w: Writer, buffer: Buffer, lane: int, element: str) -> str:
-    """Address of an element of the sample in a lane."""
+    """Address of an element of a lane's sample."""
     t = w.text
     pointer = f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
     if w.gpu:
@@ -112,7 +112,7 @@ def row_address(w: Writer, buffer: Buffer, lane: int, element: str) -> str:
 
 
 def _load_block(w: Writer, buffer: Buffer, first: int) -> list[str]:
-    """`width` rows of `width` elements as columns."""
+    """Load `width` rows of `width` elements; returns their columns."""
     width, ty = w.width, f"<{w.width} x {stored(buffer.dtype)}>"
     rows = []
     for lane in range(width):
@@ -123,7 +123,7 @@ def _load_block(w: Writer, buffer: Buffer, first: int) -> list[str]:
 
 
 def _transpose(w: Writer, rows: list[str], ty: str) -> list[str]:
-    """Columns of a square block: exchange halves of ever larger size."""
+    """Transpose of a square block, by exchanging sub-blocks of size 1, 2, 4 and so on."""
     width, step = w.width, 1
     rows = list(rows)
     while step < width:
@@ -141,7 +141,7 @@ def _transpose(w: Writer, rows: list[str], ty: str) -> list[str]:
 
 
 def from_memory(w: Writer, n: Node, name: str) -> str:
-    """The value of what was loaded for a node: booleans are bytes in memory."""
+    """A node's value from its stored form: booleans are bytes in memory."""
     if n.dtype != "i1":
         return name
     ty = "i8" if n.uniform else w.text.vector("i8")
@@ -150,7 +150,7 @@ def from_memory(w: Writer, n: Node, name: str) -> str:
 
 
 def to_memory(w: Writer, n: Node) -> str:
-    """A node's value as a vector to be stored."""
+    """A node's value in stored form, as a vector."""
     name = w.operand(n, True)
     if n.dtype != "i1":
         return name
@@ -158,7 +158,7 @@ def to_memory(w: Writer, n: Node) -> str:
 
 
 def store_row(w: Writer, buffer: Buffer, start: str, nodes: Sequence[Node]) -> None:
-    """Write elements start … of a result's row, for every lane."""
+    """Store consecutive elements from `start` of a result's row, for every lane."""
     width, n = w.width, len(nodes)
     ty, align = w.text.vector(stored(buffer.dtype)), BYTES[buffer.dtype]
     columns = [to_memory(w, x) for x in nodes]
@@ -185,7 +185,7 @@ def _plus(w: Writer, start: str, k: int) -> str:
 
 
 def _store_packed(w: Writer, buffer: Buffer, columns: Sequence[str]) -> None:
-    """`width` short rows, which lie in memory as whole vectors."""
+    """Store `width` short rows, which are whole vectors in memory."""
     width, n, scalar = w.width, len(columns), stored(buffer.dtype)
     start = row_address(w, buffer, 0, "0")
     for k in range(n):
@@ -197,7 +197,7 @@ def _store_packed(w: Writer, buffer: Buffer, columns: Sequence[str]) -> None:
 
 
 def _store_part(w: Writer, buffer: Buffer, start: str, columns: Sequence[str]) -> None:
-    """A few elements of `width` rows."""
+    """Store a few elements of each of `width` rows."""
     t, width, n, scalar = w.text, w.width, len(columns), stored(buffer.dtype)
     ty = f"<{width} x {scalar}>"
     keep = ", ".join(f"i32 {k}" for k in range(n))

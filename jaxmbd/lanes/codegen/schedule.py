@@ -1,9 +1,9 @@
-"""The order of a straight piece of program: values should die young, for registers are few.
+"""Instruction scheduling of straight-line code for low register pressure.
 
-A store of a whole vector takes both multipliers of a core for a cycle, as long as two products, so
-what counts is how many values outlive the registers, and not how often they are read again. The
-order is found greedily: of what could be finished next, that which ends most values of those at
-hand and begins fewest is computed, with all that it still needs.
+Storing a whole vector costs about as much as two vector products, and a reload next to nothing, so
+the goal is few spilled values rather than few reloads. The schedule is greedy: of the operations
+that could be completed next, each together with the operands it still needs, it takes the one that
+ends the most live ranges of recently used values and starts the fewest.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ import math
 from collections.abc import Sequence
 
 REACH = 40
-"""Nodes that one step may compute at most, unless no step is good enough."""
+"""Most nodes computed in one step, unless no step scores well enough."""
 AT_HAND = 24
-"""How many of the values touched last are taken to be at hand."""
+"""Number of most recently used values that are assumed to be in registers ("at hand")."""
 CHOICES = 4
-"""Users of a value that are tried one by one, besides all of them together."""
+"""Most users of a value that are tried one by one, besides all of them together."""
 DELAY = 0.05
-"""What a step loses for each of its nodes, in values ended."""
+"""Penalty of each node of a step, in ended live ranges."""
 LOOP, STRAIGHT = -0.5, -math.inf
-"""Scores below which no step is taken, but the next node in the order as it was: what does best on
-most bodies of loops, and on most kernels without."""
+"""Lowest acceptable score of a step; below it the next node of the original order is computed.
+Measured to be best for most loop bodies, and for most code outside loops."""
 
 
 class Scheduler:
-    """Arranges nodes 0 … n − 1.
+    """Schedules nodes 0 … n − 1.
 
     Attributes:
-        args: nodes that each needs, without repetition; users: those that need it.
-        left: how many users are still to come, one more where the value is needed afterwards.
-        order: what was arranged.
-        at_hand: values touched last, in the order of that, with the `best` step of each.
-        far: until so many nodes are arranged, a node needs too much for one step.
+        args: distinct operands of each node; users: the nodes that use it.
+        left: number of users not yet scheduled, plus one if the value is live-out.
+        order: the schedule so far.
+        at_hand: most recently used live values, in order of use; `best`: the best step of each.
+        far: schedule length below which a node is known to need too many nodes for one step.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class Scheduler:
         self.far = [0] * n
 
     def run(self) -> list[int]:
-        """All nodes in their new order."""
+        """The schedule of all nodes."""
         for start in range(len(self.args)):
             while not self.done[start]:
                 self._compute(self._choose() or self._needs([start], len(self.args)))
         return self.order
 
     def _choose(self) -> list[int]:
-        """The best step, from scores that are brought up to date where they seem best, or none."""
+        """The best step, or none; cached scores are recomputed only for the leading candidates."""
         if not self.at_hand:
             return []
         seen: set[int] = set()
@@ -77,9 +77,9 @@ class Scheduler:
             best[value] = self._step(value)
 
     def _step(self, value: int) -> tuple[float, list[int]]:
-        """The best way to use a value: for one of its users, or for all of them.
+        """The best step that computes one of a value's users, or all of them.
 
-        Users that come after one that needs too much are not tried.
+        The search stops at the first goal that needs more than `REACH` nodes.
         """
         users = [u for u in self.users[value] if not self.done[u]]
         now = len(self.order)
@@ -101,7 +101,7 @@ class Scheduler:
         return best
 
     def _needs(self, goal: Sequence[int], most: int) -> list[int]:
-        """What is still to be computed for a goal, in order; nothing if it is more than `most`."""
+        """The nodes still to be computed for a goal, in order; empty if there are over `most`."""
         done, args, out = self.done, self.args, []
         seen: set[int] = set()
         stack = list(goal)
@@ -122,7 +122,7 @@ class Scheduler:
         return out
 
     def _score(self, step: list[int]) -> float:
-        """Values at hand that end, less those that begin and stay."""
+        """Live ranges of values at hand that end, less those that start and outlast the step."""
         reads: dict[int, int] = {}
         for x in step:
             for a in self.args[x]:
@@ -159,15 +159,15 @@ class Scheduler:
 def arrange(
     args: Sequence[Sequence[int]], kept: Sequence[bool], free: Sequence[bool], least: float
 ) -> list[int]:
-    """An order of nodes that needs few registers.
+    """A schedule of nodes with low register pressure.
 
     Args:
-        args: for each node the nodes that it needs, all before it and none twice.
-        kept: whether its value is needed afterwards.
-        free: whether its value takes no such register.
+        args: distinct operands of each node, all with lower numbers than its own.
+        kept: whether its value is live-out.
+        free: whether its value occupies none of the registers in question.
         least: `LOOP` or `STRAIGHT`.
 
     Returns:
-        the nodes' numbers, each after those that it needs.
+        the nodes' numbers, each after its operands.
     """
     return Scheduler(args, kept, free, least).run()

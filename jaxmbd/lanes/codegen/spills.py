@@ -1,7 +1,7 @@
-"""Which values stay in registers, and which wait in memory: planned before LLVM allocates.
+"""Spill planning ahead of LLVM's register allocation.
 
-The value whose next use is farthest makes room (Belady 1966), rather one that is in memory
-already: a store costs as much as two products, a load next to nothing.
+The value with the farthest next use is evicted (Belady 1966), with a preference for values that
+have a copy in memory already: a store costs as much as two products, a load next to nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 SOON = 12
-"""A value that is read again within so many steps stays after it was loaded."""
+"""A reloaded value stays in a register if it is used again within this many steps."""
 DEAR = 3
-"""How much nearer the next use of a value may be that is in memory already."""
+"""Factor on the distance to the next use of a value that has a copy in memory."""
 NEVER = 1 << 30
 
 
 class Step(NamedTuple):
-    """One node (or none) with what precedes it: stores and loads of (value, slot)."""
+    """A node (or None) and the spills and reloads (value, slot) that precede it."""
 
     node: int | None
     stores: list[tuple[int, int]]
@@ -25,11 +25,11 @@ class Step(NamedTuple):
 
 
 class Plan:
-    """Simulates the registers along an order.
+    """Simulates the register file along a schedule.
 
     Attributes:
-        steps: what was planned; the last has no node and loads what is needed afterwards.
-        slots: how many places in memory that takes; stores: how many of them are written, in all.
+        steps: the plan; its last step has no node and reloads spilled live-out values.
+        slots: number of stack slots used; stores: number of spills.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Plan:
         self.steps.append(Step(None, [], last))
 
     def _positions(self, order: Sequence[int], kept: Sequence[bool]) -> list[list[int]]:
-        """For each value where it is read, the nearest last."""
+        """Positions of each value's uses, in descending order."""
         uses: list[list[int]] = [[NEVER] if k else [] for k in kept]
         for i in range(len(order) - 1, -1, -1):
             for a in self.args[order[i]]:

@@ -1,4 +1,4 @@
-"""What the values of a graph are used for: what vectors need, what is shared, what loops read."""
+"""Uses of a graph's values: broadcasts, shared reciprocals, function pairs, captures of loops."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from jaxmbd.lanes.ir.operation import Call
 from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads, root
 
 Pair = tuple[str, Node]
-"""Two functions that are computed by one, as sine and cosine, and their argument."""
+"""The name of a function that computes two others together ("sincos"), and its operand."""
 
 
 class Uses:
     """Uses of the live nodes of a graph.
 
     Attributes:
-        live: nodes that are needed.
-        spread: values the same in all samples that vectors need.
-        inverted: denominators of several quotients.
+        live: live nodes.
+        spread: operands of vector operations; the uniform ones are broadcast to all lanes.
+        inverted: denominators whose reciprocal is computed once, for several quotients or for a
+            quotient in a deeper region.
     """
 
     def __init__(self, graph: Graph, live: set[Node]):
@@ -53,13 +54,13 @@ class Uses:
         self._both = {pair for pair, ops in calls.items() if len(ops) == 2}
 
     def pair(self, n: Node) -> Pair | None:
-        """What a node is computed with, where both functions of a pair are needed."""
+        """The pair that a node is computed by, if both functions of the pair are used."""
         pair = _pair(n)
         return pair if pair in self._both else None
 
     @cached_property
     def readers(self) -> Counter[Node]:
-        """How many live nodes, and results, read each node."""
+        """Number of uses of each node by live nodes and results."""
         found = readers_of(self.live)
         for n in self.live:
             if n.op == "loop":
@@ -68,15 +69,15 @@ class Uses:
         return found
 
     def carried(self, loop: Loop) -> list[tuple[Node, Node, Node]]:
-        """The carries that are needed: each one in a pass, before the loop and after a pass.
+        """The live carries: (value in the body, initial value, next value) of each.
 
-        Of the others nothing may be asked: what they begin with need not be computed.
+        Initial and next values of dead carries need not be computed.
         """
         whole = zip(loop.params, loop.inits, loop.outs, strict=True)
         return [carry for carry in whole if carry[0] in self.live]
 
     def captured(self, loop: Loop) -> list[Node]:
-        """Live nodes from outside that a loop's body uses."""
+        """Live nodes defined outside a loop that its body uses."""
         found = self._captured.get(loop)
         if found is None:
             found = []
@@ -102,7 +103,8 @@ def _pair(n: Node) -> Pair | None:
 def may_invert(n: Node) -> bool:
     """Whether a node is a division that may become a product with a shared reciprocal.
 
-    That costs up to one more ulp, so ratios of whole numbers (the last of n steps is 1) may not.
+    The product costs up to one more ulp, so ratios of converted integers are excluded: k/n must be
+    exactly 1 at the last of n steps.
     """
     if n.op != "div" or n.dtype[0] != "f" or n.args[1].constant:
         return False
@@ -110,7 +112,7 @@ def may_invert(n: Node) -> bool:
 
 
 def readers_of(nodes: Iterable[Node]) -> Counter[Node]:
-    """How many of some nodes, loops apart, read each node."""
+    """Number of uses of each node by some nodes, loops excepted."""
     found: Counter[Node] = Counter()
     for n in nodes:
         if n.op != "loop":

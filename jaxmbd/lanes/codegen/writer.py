@@ -1,4 +1,4 @@
-"""What all parts of the code generator write with: lines, and the name of every value."""
+"""`Writer`, the state shared by all parts of the code generator: text and names of values."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Writer:
     """One kernel function under construction.
 
     Attributes:
-        uses: what the values are used for.
-        width: samples in a vector; gpu: whether a vector is a thread of a GPU.
-        text: the lines, and fresh names.
-        names: (node, as a vector) → its operand.
-        functions, tables: elementary functions and constant tables that are referred to.
-        pairs: names of what two functions of a pair give together.
-        columns, prefetched: blocks of arguments that were read, and arguments asked for ahead.
-        slots, scratch_slots: places of buffers in scratch, and how many there are.
-        waiting, widest: places on the stack for vectors that wait, and their bytes a lane.
+        uses: uses of the graph's values.
+        width: samples in a vector; gpu: whether a vector is a GPU thread.
+        text: the lines, and a source of fresh names.
+        names: (node, whether as a vector) → the LLVM operand of its value.
+        functions, tables: elementary functions and constant tables in use.
+        pairs: names of the joint results of function pairs.
+        columns, prefetched: blocks of arguments already loaded, and arguments already prefetched.
+        slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
+        waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
     """
 
     def __init__(self, uses: Uses, width: int, *, gpu: bool = False):
@@ -38,23 +38,23 @@ class Writer:
         self._inverses: dict[tuple[Node, bool], str] = {}
 
     def type_of(self, n: Node, dtype: str = "") -> str:
-        """LLVM type of a node's value, or of values of `dtype` as wide as that."""
+        """LLVM type of a node's value, or of `dtype` with as many lanes."""
         scalar = LLVM[dtype or n.dtype]
         return scalar if n.uniform else self.text.vector(scalar)
 
     def operand(self, n: Node, vector: bool) -> str:
-        """A node as an operand, spread over the lanes where `vector`."""
+        """A node's value as an operand, broadcast to all lanes if `vector`."""
         if n.constant:
             return self.constant(n.data, n.dtype, vector)
         return self.names[n, (vector and self.width > 1) or not n.uniform]
 
     def constant(self, value: float, dtype: str, vector: bool) -> str:
-        """A number as an operand."""
+        """A constant as an operand."""
         word = literal(value, dtype)
         return f"splat ({LLVM[dtype]} {word})" if vector and self.width > 1 else word
 
     def define(self, n: Node, name: str) -> None:
-        """A node's value is known under that name from here on."""
+        """Set the name of a node's value, with its broadcast and reciprocal if they are used."""
         self.names[n, not n.uniform] = name
         if self.width == 1:
             self.names[n, True] = self.names[n, False] = name
@@ -73,11 +73,11 @@ class Writer:
             self._inverses[n, True] = self.text.splat(LLVM[n.dtype], inverse)
 
     def inverse(self, n: Node, vector: bool) -> str | None:
-        """The name of 1/n, where it is shared; n is what a node stands for."""
+        """The name of the shared reciprocal 1/n, or None; n must not be an alias."""
         return self._inverses.get((n, vector))
 
     def place_to_wait(self, k: int, dtype: str) -> str:
-        """The address of a place on the stack for a vector that registers do not hold."""
+        """The address of stack slot k for a spilled vector."""
         self.waiting = max(self.waiting, k + 1)
         self.widest = max(self.widest, BYTES[dtype])
         return f"%wait{k}"

@@ -1,10 +1,10 @@
 """Elementary functions as LLVM IR text, without a mathematical library.
 
-Results are good to 1.7 units in the last place (ulp) or better; those of tan, tanh and logistic to
-2.3, of erfc to 2.8. Every function is defined for vectors of any width and for scalars, of doubles
-and of floats, with operations that processors and GPUs have: fused multiply-add, integer
-arithmetic, selection. Nothing branches, except where some lane needs the slow path: sine, cosine
-and tangent of huge arguments and the remainder of huge quotients.
+Errors are at most 1.7 units in the last place (ulp); of tan, tanh and logistic 2.3, of erfc 2.8.
+Every function is defined for scalars and vectors of any width, of doubles and of floats, by
+operations that CPUs and GPUs have: fused multiply-add, integer arithmetic, select. The code is free
+of branches, except to the slow paths that are taken if any lane needs them: sine, cosine and
+tangent of huge arguments, and remainders of huge quotients.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Function:
 
     Attributes:
         build: from its arguments to its result or results.
-        arity: how many arguments it has.
-        cold: whether it is a rare path, to be kept out of line.
-        scalar: whether it always works on one lane.
+        arity: number of arguments.
+        cold: whether it is a rarely taken path, not to be inlined.
+        scalar: whether it is always a scalar function.
     """
 
     build: Callable[..., Value | tuple[Value, ...]]
@@ -46,7 +46,7 @@ class Function:
 
 
 _Bodies = dict[tuple[str, int], tuple[Body, str]]
-"""By name and bits: a function's body and its whole text."""
+"""(name, bits) → body of the function, and the text of its definition."""
 
 _LIBRARY = {
     "sincos": Function(trigonometric.sincos),
@@ -81,7 +81,7 @@ _LIBRARY = {
 }
 
 FUNCTIONS = {name: f.arity for name, f in _LIBRARY.items() if not f.cold}
-"""The functions, and how many arguments each has. `sincos` has two results, the others one."""
+"""The functions and their number of arguments. `sincos` has two results, the others one."""
 
 
 def definitions(needed: Iterable[tuple[str, int]], width: int) -> str:
@@ -92,8 +92,8 @@ def definitions(needed: Iterable[tuple[str, int]], width: int) -> str:
         width: lanes of the vectors; 1 for scalars.
 
     Returns:
-        tables and definitions, without the intrinsics' declarations (`declarations`). Two texts
-        for different widths can stand in one module, two for the same width cannot.
+        tables and definitions, without the declarations of intrinsics (`declarations`). One module
+        may hold texts for different widths, but not two for the same width.
     """
     bodies = _closure(needed, width)
     tables = sorted(set().union(*(body.tables for body, _ in bodies.values())))
@@ -101,12 +101,12 @@ def definitions(needed: Iterable[tuple[str, int]], width: int) -> str:
 
 
 def declarations(needed: Iterable[tuple[str, int]], width: int) -> set[str]:
-    """The lines that declare the intrinsics which `definitions` of the same arguments calls."""
+    """The declarations of the intrinsics called by `definitions` of the same arguments."""
     return set().union(*(body.intrinsics for body, _ in _closure(needed, width).values()))
 
 
 def _closure(needed: Iterable[tuple[str, int]], width: int) -> _Bodies:
-    """The functions needed and those that they call."""
+    """The functions needed and, transitively, those that they call."""
     found: _Bodies = {}
     waiting = list(needed)
     while waiting:

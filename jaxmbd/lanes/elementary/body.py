@@ -1,8 +1,8 @@
 """A function's LLVM IR text, built by arithmetic on `Value`s.
 
-A `Value` is a vector of floats, of integers as wide, or of truth values; operators on it append
-instructions to its `Body`. Python numbers beside a `Value` become constants of its kind. At width
-1 the vectors are plain scalars.
+A `Value` is a vector of floats, integers or booleans; operators on it append instructions to its
+`Body`. A Python number as the other operand becomes a constant of its kind. At width 1 vectors are
+scalars.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Operand = Union["Value", float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A static single assignment of one kind: "f64", "f32", "i64", "i32", "i128" or "i1".
+    """An SSA value of one kind: "f64", "f32", "i64", "i32", "i128" or "i1".
 
-    Shifts to the right are logical; comparisons of floats are ordered, false wherever an argument
-    is NaN.
+    Right shifts are logical; comparisons of floats are ordered (false if an operand is NaN), of
+    integers signed.
     """
 
     body: Body
@@ -36,16 +36,16 @@ class Value:
 
     @property
     def bits(self) -> int:
-        """Of one lane."""
+        """Bits of one lane."""
         return int(self.kind[1:])
 
     @property
     def typed(self) -> str:
-        """The value with its type before it, as an argument."""
+        """The value preceded by its type, as in an argument list."""
         return f"{self.body.type_of(self.kind)} {self.text}"
 
     def constant(self, number: Operand) -> Value:
-        """A number as a value of this kind; a value as it is."""
+        """A number as a value of this kind; a value unchanged."""
         if isinstance(number, Value):
             return number
         return Value(self.body, self.kind, self.body.literal(self.kind, number))
@@ -115,27 +115,27 @@ class Value:
         return self._compare("ge", other)
 
     def equals(self, other: Operand) -> Value:
-        """Where both are the same number."""
+        """The mask of lanes where both are equal."""
         return self._compare("eq", other)
 
 
 def symbol(name: str, bits: int, width: int) -> str:
-    """A function's symbol, as "@lanes.sin.v8f64", at width 1 "@lanes.sin.f64"."""
+    """A function's symbol, like "@lanes.sin.v8f64"; at width 1 "@lanes.sin.f64"."""
     return f"@lanes.{name}.f{bits}" if width == 1 else f"@lanes.{name}.v{width}f{bits}"
 
 
 def structure(*types: str) -> str:
-    """The LLVM type of several results; that of one is itself."""
+    """The LLVM type of a function's results: a structure, unless there is only one."""
     return types[0] if len(types) == 1 else f"{{{', '.join(types)}}}"
 
 
 class Body:
-    """The instructions of one function, and what they call.
+    """The instructions of one function, and the functions and intrinsics that they call.
 
     Attributes:
         width: lanes of its vectors.
-        callers: lanes of the functions that call it; differs from `width` where a scalar function
-            serves vectors.
+        callers: lanes of its callers; differs from `width` for scalar functions called from vector
+            code.
     """
 
     def __init__(self, width: int, callers: int | None = None):
@@ -154,7 +154,7 @@ class Body:
         return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
 
     def literal(self, kind: str, number: float) -> str:
-        """A constant; floats as the bits of a double, which LLVM reads for both formats."""
+        """A constant; floats as the bits of a double, as LLVM expects for both formats."""
         if kind[0] == "f":
             if kind == "f32":
                 (number,) = struct.unpack("f", struct.pack("f", number))
@@ -171,7 +171,7 @@ class Body:
         return value
 
     def intrinsic(self, name: str, *arguments: Value) -> Value:
-        """Call an LLVM intrinsic on one kind that yields the same."""
+        """Call an LLVM intrinsic whose operands and result have one kind."""
         kind = arguments[0].kind
         suffix = kind if self.width == 1 else f"v{self.width}{kind}"
         types = ", ".join([self.type_of(kind)] * len(arguments))
@@ -197,7 +197,7 @@ class Body:
         )
 
     def each_lane(self, name: str, x: Value, kinds: tuple[str, ...]) -> tuple[Value, ...]:
-        """Call a function of one scalar, which has several results, lane by lane."""
+        """Call a scalar function of one argument and several results, lane by lane."""
         if self.width == 1:
             return self.call(name, [x], kinds)
         self.callees.add((name, x.bits))
@@ -227,7 +227,7 @@ class Body:
         return self.emit("i64", f"load i64, ptr {place.text}")
 
     def any_lane(self, mask: Value) -> str:
-        """The name of a scalar i1: whether the mask is set in some lane."""
+        """The name of a scalar i1: whether the mask is set in any lane."""
         if self.width == 1:
             return mask.text
         head = f"i1 @llvm.vector.reduce.or.v{self.width}i1"
@@ -237,10 +237,10 @@ class Body:
     def rarely(
         self, mask: Value, rare: Callable[[], tuple[Value, ...]], usual: tuple[Value, ...]
     ) -> tuple[Value, ...]:
-        """`usual`, or what `rare` builds in a block of its own, entered if any lane is in `mask`.
+        """`usual`, or if any lane is in `mask` the values of `rare`, built in a separate block.
 
-        The rare block computes every lane; what it calls should be `cold`, so that LLVM moves the
-        block out of the way.
+        The rare block computes all lanes; functions called there should be `cold`, so that LLVM
+        moves the block out of the main path.
         """
         before, label = self._block, self._fresh()[1:]
         self._branch(f"i1 {self.any_lane(mask)}, label %rare.{label}, label %join.{label}")
@@ -256,9 +256,9 @@ class Body:
         )
 
     def repeat(self, start: Value, step: Callable[[Value], tuple[Value, Value]]) -> Value:
-        """Apply `step` until no lane is unfinished; it gives the next value and that mask.
+        """Repeat `step`, which returns the next value and a mask of unfinished lanes.
 
-        It must leave the lanes that are finished as they are.
+        The loop ends when no lane is unfinished; `step` must not change finished lanes.
         """
         before, label = self._block, self._fresh()[1:]
         self._branch(f"label %loop.{label}")

@@ -1,7 +1,7 @@
 """Coefficients of polynomials, that of the lowest power first, for 64 and for 32 bits.
 
-Each is the minimax fit (Remez) of the final result's relative error, the coefficients rounded one
-after another, the rest fitted anew each time.
+Each polynomial minimises the maximum relative error of the final result (Remez); the coefficients
+were rounded one after another, with the remaining ones refitted each time.
 """
 
 SINE = {

@@ -1,4 +1,4 @@
-"""π and ln 2 to more digits than any argument needs, and the parts that arithmetic uses."""
+"""π and ln 2 in extended precision, and their splittings into sums of floats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nearest(x: Fraction, bits: int) -> float:
 
 @functools.cache
 def parts(x: Fraction, count: int, bits: int) -> tuple[float, ...]:
-    """Floats whose sum is x, each the nearest to what the ones before leave."""
+    """Floats whose sum approximates x, each the nearest to what the previous ones leave."""
     result = []
     for _ in range(count):
         result.append(nearest(x, bits))
@@ -42,7 +42,7 @@ def parts(x: Fraction, count: int, bits: int) -> tuple[float, ...]:
 
 @functools.cache
 def words_of_two_over_pi(padding: int, count: int) -> tuple[int, ...]:
-    """`padding` zeros and then the bits of 2/π behind the point, in `count` words of 64 bits."""
+    """`padding` zero bits, then the fractional bits of 2/π, in `count` words of 64 bits."""
     length = 64 * count - padding
     digits = int(2 / PI * (1 << length))
     return tuple(digits >> 64 * (count - 1 - index) & (1 << 64) - 1 for index in range(count))

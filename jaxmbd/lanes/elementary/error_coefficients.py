@@ -1,4 +1,4 @@
-"""Coefficients of the error functions' polynomials, as those in `coefficients`."""
+"""Coefficients of the error functions' polynomials, determined like those in `coefficients`."""
 
 ERROR = {
     64: (

@@ -1,9 +1,9 @@
 """The error function and its complement.
 
 erf a = a + a P(a²) below 1. The complement is e^(−a²) (1 + G(t))/(2a + 1), t = (a − 3)/(a + 3),
-where G varies so little that one polynomial fits it and t's rounding does not matter (Shepherd and
-Laframboise, Math. Comp. 36, 1981); a² is the sum of two floats, so that the exponential of a large
-one keeps its digits. Floats are computed as doubles.
+where G varies so little that one polynomial fits it and rounding of t does not matter (Shepherd and
+Laframboise, Math. Comp. 36, 1981); a² is a sum of two doubles, so that e^(−a²) is accurate for
+large a. Floats are computed as doubles.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from jaxmbd.lanes.elementary.operations import (
 )
 
 LARGEST = 28.0
-"""Beyond, erfc is 0."""
+"""erfc is 0 in double precision for larger arguments."""
 CENTRE = 3.0
 
 
@@ -45,7 +45,7 @@ def erf(x: Value) -> Value:
 
 
 def erfc(x: Value) -> Value:
-    """1 − erf x, without its cancellation."""
+    """The complement 1 − erf x, without cancellation."""
     wide = resized(x, 64)
     a = magnitude(wide)
     far = _complement(a)
@@ -76,7 +76,7 @@ def _near_zero(a: Value) -> Value:
 
 
 def _complement(a: Value) -> Value:
-    """Its complement for a ≥ 0.3."""
+    """The complementary error function for a ≥ 0.3."""
     a = where(a > LARGEST, LARGEST, a)
     square, square_low = two_product(a, a)
     reduced = reduce(-square, rest=True).moved(by=-square_low)

@@ -1,8 +1,8 @@
 """Exponential functions.
 
 x = n ln 2 + r with an integer n and |r| ≤ ln 2/2, reduced by Cody and Waite's method (1980); then
-2ⁿ eʳ. n is rounded by adding a number so large that the sum's last bit is 1; its low bits, shifted
-to where the exponent stands, are 2ⁿ.
+eˣ = 2ⁿ eʳ. n is rounded by adding a number so large that the last bit of the sum has the value 1;
+its low bits, shifted to the exponent field, are the float 2ⁿ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jaxmbd.lanes.elementary.operations import (
 )
 
 BOUNDS = {64: (-746.0, 711.0), 32: (-104.0, 90.0)}
-"""Beyond these e^x is 0 or overflows; 2ⁿ is within two normal factors."""
+"""Beyond these e^x is 0 or overflows; within, 2ⁿ is a product of two normal numbers."""
 BINARY_BOUNDS = {64: (-1076.0, 1025.0), 32: (-151.0, 129.0)}
 
 
@@ -40,9 +40,9 @@ class Reduced:
 
     Attributes:
         n: an integer, as a float.
-        shifted: n plus the magic number and twice the exponent's bias.
-        r: the nearest float.
-        rest: what is left, if asked for; else None.
+        shifted: n plus the magic number and twice the exponent bias.
+        r: the remainder, rounded.
+        rest: the rounding error of r, if requested; else None.
     """
 
     n: Value
@@ -51,7 +51,7 @@ class Reduced:
     rest: Value | None = None
 
     def moved(self, by: Value) -> Reduced:
-        """The reduction of x + by, for a `by` of few ulp of x."""
+        """The reduction of x + by, for `by` of a few ulp of x."""
         assert self.rest is not None
         r, rest = two_sum(self.r, self.rest + by)
         return Reduced(self.n, self.shifted, r, rest)
@@ -154,20 +154,20 @@ def reduce(x: Value, rest: bool = False) -> Reduced:
 
 
 def scaled(y: Value, reduced: Reduced) -> Value:
-    """The product y 2ⁿ, by two factors, so that only the last product overflows or is denormal."""
+    """The product y 2ⁿ, 2ⁿ in two factors, so that only the last product over- or underflows."""
     half, other = halves(reduced)
     return y * power(other) * power(half)
 
 
 def halves(reduced: Reduced) -> tuple[Value, Value]:
-    """n/2 rounded, and the rest of n, as exponents with their bias."""
+    """n/2 rounded, and n minus that, as biased exponents."""
     form = format_of(reduced.n)
     half = pattern(fma(reduced.n, 0.5, form.magic + form.bias))
     return half, pattern(reduced.shifted) - half
 
 
 def power(exponent: Value) -> Value:
-    """2 to an exponent that includes the bias; its upper bits do not matter."""
+    """The power of two with a biased exponent, whose upper bits are ignored."""
     return from_pattern(exponent << format_of(exponent).digits)
 
 

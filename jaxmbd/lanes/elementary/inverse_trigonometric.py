@@ -1,7 +1,7 @@
-"""Inverse trigonometric functions: odd polynomials on the part of the range where they converge.
+"""Inverse trigonometric functions: odd polynomials after reduction of the argument.
 
-asin and acos use asin a = π/2 − 2 asin √((1 − a)/2) above 1/2, with the square root's rounding
-error as a second part; atan2 divides the smaller coordinate by the larger one.
+asin and acos use asin a = π/2 − 2 asin √((1 − a)/2) above 1/2, with a correction for the rounding
+error of the square root; atan2 divides the smaller coordinate by the larger one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def acos(x: Value) -> Value:
     s, rest = flip(s, sign), flip(rest, sign)
     quarter, quarter_rest = parts(PI / 2, 2, x.bits)
     middle = quarter - (s + (rest - quarter_rest))
-    # the signs of s and rest turn 2 asin √((1 − a)/2) into π minus it
+    # for x < 0: π − 2 asin √((1 − a)/2), by the signs of s and rest
     base = where(x < 0.0, x.constant(2.0 * quarter), 0.0)
     base_rest = where(x < 0.0, x.constant(2.0 * quarter_rest), 0.0)
     outer = base + (2.0 * s + fma(rest, 2.0, base_rest))
@@ -57,7 +57,7 @@ def atan(x: Value) -> Value:
 
 
 def atan2(y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), with the limits of C's atan2 at zeros and infinities."""
+    """The angle of the point (x, y), with the special values of C's atan2."""
     a, b = magnitude(y), magnitude(x)
     steep = a > b
     low, high = where(steep, b, a), where(steep, a, b)
@@ -71,7 +71,7 @@ def _arcsine_parts(a: Value) -> tuple[Value, Value, Value]:
     near = a <= 0.5
     z = where(near, a * a, 0.5 - 0.5 * a)
     root = sqrt(z)
-    # the smallest number only keeps 0/0 away
+    # the smallest normal number avoids 0/0
     error = fma(-root, root, z) / (2.0 * root + format_of(a).smallest)
     s = where(near, a, root)
     rest = fma(s * z, horner(z, ARCSINE[z.bits]), where(near, 0.0, error))
@@ -79,9 +79,9 @@ def _arcsine_parts(a: Value) -> tuple[Value, Value, Value]:
 
 
 def _arctangent(t: Value, steep: Value, x: Value | None) -> Value:
-    """Atan t, 0 ≤ t ≤ 1; where steep π/2 minus that; where x is negative π minus the whole.
+    """Arctangent of 0 ≤ t ≤ 1; where `steep`, π/2 minus that; where x < 0, π minus the result.
 
-    The upper part of the polynomial is in two interleaved halves, which run side by side.
+    The upper part of the polynomial is split into even and odd powers, which run in parallel.
     """
     quarter, rest = parts(PI / 2, 2, t.bits)
     sign = where(steep, pattern(t.constant(-0.0)), pattern(t.constant(0.0)))

@@ -71,9 +71,9 @@ def atanh(x: Value) -> Value:
 
 
 def _log_of_sum_with_root(x: Value, h: Value, rest: Value) -> Value:
-    """log(x + √(h + rest)), as log 2x where h might overflow."""
+    """log(x + √(h + rest)); log 2x for large x, where h might overflow."""
     root = sqrt(h)
-    # the smallest number only keeps 0/0 away
+    # the smallest normal number avoids 0/0
     root_rest = (fma(-root, root, h) + rest) / (2.0 * root + format_of(x).smallest)
     larger = root > x
     u, error = two_sum(where(larger, root, x), where(larger, x, root))
@@ -83,7 +83,7 @@ def _log_of_sum_with_root(x: Value, h: Value, rest: Value) -> Value:
 
 
 def _log_of_sum(u: Value, rest: Value, k: Value | None = None) -> Value:
-    """log(2ᵏ (u + rest)) for a rest below u's last place."""
+    """log(2ᵏ (u + rest)) for |rest| of an ulp of u at most."""
     exponent, m = exponent_and_significand(u)
     return logarithm(exponent if k is None else exponent + k, m - 1.0) + rest / u
 
@@ -95,10 +95,10 @@ def exponent_and_significand(x: Value) -> tuple[Value, Value]:
     lift = form.digits + 2
     x = where(denormal, x * 2.0**lift, x)
     root = bits_of(math.sqrt(0.5), x.bits)
-    # above zero whatever x > 0 is: the exponent of √½ is bias − 1
+    # positive for every x > 0: the biased exponent of √½ is bias − 1
     moved = pattern(x) - (root - (form.bias << form.digits))
     m = from_pattern((moved & (1 << form.digits) - 1) + root)
-    # an integer in the low bits of 2^digits is that float's excess
+    # an integer in the low bits of the float 2^digits adds its value to it
     excess = from_pattern(moved >> form.digits | bits_of(2.0**form.digits, x.bits))
     unbias = 2.0**form.digits + form.bias
     return excess - where(denormal, x.constant(unbias + lift), x.constant(unbias)), m
@@ -115,7 +115,7 @@ def logarithm(k: Value, f: Value) -> Value:
 
 
 def logarithm_limits(x: Value, result: Value, least: float = 0.0) -> Value:
-    """The result where least < x < ∞; −∞ at the least, NaN below, ∞ and NaN as they are."""
+    """The result where least < x < ∞; −∞ at x = least, NaN below; x where it is ∞ or NaN."""
     result = where(x < math.inf, result, x)
     edge = where(x.equals(least), x.constant(-math.inf), math.nan)
     return where(x > least, result, edge)

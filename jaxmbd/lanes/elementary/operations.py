@@ -14,8 +14,8 @@ class Format:
     """A binary floating-point format.
 
     Attributes:
-        digits: of the stored significand, the leading 1 not among them.
-        bias: of the stored exponent.
+        digits: bits of the stored significand, without the implicit leading 1.
+        bias: bias of the stored exponent.
     """
 
     digits: int
@@ -28,7 +28,7 @@ class Format:
 
     @property
     def magic(self) -> float:
-        """1.5·2^digits: adding it rounds to an integer, which stands in the sum's low bits."""
+        """1.5·2^digits: adding it rounds to an integer, found in the low bits of the sum."""
         return 1.5 * 2.0**self.digits
 
     @property
@@ -41,13 +41,13 @@ FORMATS = {64: Format(digits=52, bias=1023), 32: Format(digits=23, bias=127)}
 
 
 def bits_of(x: float, bits: int) -> int:
-    """The bits of a number as a float of 32 or 64 bits."""
+    """The bit pattern of a number as a float of 32 or 64 bits."""
     letter, integer = ("d", "Q") if bits == 64 else ("f", "I")
     return struct.unpack(integer, struct.pack(letter, x))[0]
 
 
 def format_of(x: Value) -> Format:
-    """The format of a float, or of an integer that holds one's bits."""
+    """The format of a float, or of an integer that holds the bits of a float."""
     return FORMATS[x.bits]
 
 
@@ -58,7 +58,7 @@ def fma(x: Operand, y: Operand, z: Operand) -> Value:
 
 
 def horner(x: Value, coefficients: Sequence[Operand]) -> Value:
-    """The polynomial whose coefficients are given, that of x⁰ first."""
+    """The polynomial with these coefficients, that of x⁰ first, by Horner's rule."""
     *lower, last = coefficients
     result = x.constant(last)
     for coefficient in reversed(lower):
@@ -67,7 +67,7 @@ def horner(x: Value, coefficients: Sequence[Operand]) -> Value:
 
 
 def where(mask: Value, x: Operand, y: Operand) -> Value:
-    """The first where the mask is set, the second elsewhere."""
+    """Select x where the mask is set, y elsewhere."""
     value = x if isinstance(x, Value) else y
     assert isinstance(value, Value)
     x, y = value.constant(x), value.constant(y)
@@ -85,28 +85,28 @@ def sqrt(x: Value) -> Value:
 
 
 def truncated(x: Value) -> Value:
-    """The integer next to x on the way to zero."""
+    """Round x towards zero."""
     return x.body.intrinsic("trunc", x)
 
 
 def copysign(x: Operand, sign: Value) -> Value:
-    """|x| with the sign of the other."""
+    """|x| with the sign of `sign`."""
     return sign.body.intrinsic("copysign", sign.constant(x), sign)
 
 
 def clamped(x: Value, low: float, high: float) -> Value:
-    """The nearest number within bounds; NaN stays NaN."""
+    """Clamp x to bounds; NaN stays NaN."""
     x = where(x < low, low, x)
     return where(x > high, high, x)
 
 
 def pattern(x: Value) -> Value:
-    """The bits of a float as an integer."""
+    """The bit pattern of a float, as an integer."""
     return _cast("bitcast", x, f"i{x.bits}")
 
 
 def from_pattern(x: Value) -> Value:
-    """The float that has these bits."""
+    """The float with this bit pattern."""
     return _cast("bitcast", x, f"f{x.bits}")
 
 

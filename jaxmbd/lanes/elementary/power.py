@@ -1,8 +1,9 @@
 """Powers and cube roots.
 
-x^y = e^(y log x) needs log x to more than a float's digits: y log x is as large as 745, and an
-error in it is a relative one of the result. Doubles therefore carry the logarithm as a sum of two,
-good to about 68 bits (Muller, Elementary Functions, ch. 11); floats use doubles.
+x^y = e^(y log x) needs log x in more than working precision: y log x may be as large as 745, and an
+absolute error in it is a relative error of the result. For doubles the logarithm is therefore a
+sum of two doubles, accurate to about 68 bits (Muller, Elementary Functions, ch. 11); floats use
+doubles.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from jaxmbd.lanes.elementary.operations import (
 
 
 def pow(x: Value, y: Value) -> Value:  # noqa: A001 it is its name
-    """x^y with C's limits; for x < 0 and no integer y it is NaN."""
+    """x^y with the special values of C's pow; NaN for x < 0 and non-integer y."""
     a = magnitude(x)
     if x.bits == 64:
         result = _power(a, y)
@@ -53,9 +54,9 @@ def pow(x: Value, y: Value) -> Value:  # noqa: A001 it is its name
 
 
 def cbrt(x: Value) -> Value:
-    """Cube root of |x| = 2^(3q) m: m^(−1/3) by a polynomial and a step of third order.
+    """Cube root of |x| = 2^(3q) m: m^(−1/3) by a polynomial and one third-order iteration.
 
-    The root itself, m times that squared, is corrected once more by its residual.
+    Then m^(1/3) = m (m^(−1/3))², corrected by its residual.
     """
     form = format_of(x)
     a = magnitude(x)
@@ -93,7 +94,7 @@ def _power(a: Value, y: Value) -> Value:
 
 
 def _logarithm_pair(x: Value) -> tuple[Value, Value]:
-    """Log x as a sum of two, for 0 < x < ∞: 2 artanh s, s = f/(2 + f), term by term."""
+    """Logarithm k ln 2 + 2 artanh s, s = f/(2 + f), as a sum of two doubles; 0 < x < ∞."""
     k, m = exponent_and_significand(x)
     f = m - 1.0
     d = f + 2.0

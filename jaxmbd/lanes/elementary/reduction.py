@@ -1,9 +1,9 @@
 """Reduction of huge arguments modulo π/2, after Payne and Hanek (SIGNUM Newsletter 18, 1983).
 
-x = m 2ˢ with an integer m. The bits of 2/π that multiply 2ˢ to multiples of 4 do not matter; the
-192 bits behind them, W, give x·(2/π) mod 4 = 4·(m W mod 2¹⁹²)/2¹⁹², of which the first two bits
-are the quadrant and the next 126 the fraction. No double comes closer to a multiple of π/2 than
-2⁻⁶², so that 64 of these bits are good at least.
+x = m 2ˢ with an integer m. Those leading bits of 2/π whose product with 2ˢ is a multiple of 4 do
+not matter; the 192 bits after them, W, give x·(2/π) mod 4 = 4·(m W mod 2¹⁹²)/2¹⁹², whose first two
+bits are the quadrant and the next 126 the fraction. No double is closer to a multiple of π/2 than
+2⁻⁶², so at least 64 bits of the fraction are significant.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from jaxmbd.lanes.elementary.operations import (
     where,
 )
 
-PADDING = 64  # zeros ahead of 2/π, for arguments whose first bits matter
+PADDING = 64  # zero bits ahead of 2/π, for the smallest arguments
 WORDS = 20
-"""Reaches 192 bits past the start for the largest double."""
+"""64-bit words of 2/π (padding included): enough for the window of the largest double."""
 
 
 def reduce_huge(x: Value) -> tuple[Value, Value, Value]:
-    """`payne_hanek` of every lane, for floats of either format."""
+    """`payne_hanek` lane by lane, for floats of either format."""
     r, rest, q = x.body.each_lane("payne_hanek", resized(x, 64), ("f64", "f64", "i64"))
     if x.bits == 32:
         high = resized(r, 32)
@@ -43,7 +43,7 @@ def payne_hanek(x: Value) -> tuple[Value, Value, Value]:
     m = bits & (1 << form.digits) - 1 | 1 << form.digits
     s = exponent - (form.bias + form.digits)
     offset = s + (PADDING - 2)
-    offset = where(offset < 0, 0, offset)  # for arguments whose result is not used
+    offset = where(offset < 0, 0, offset)  # small arguments, whose result is not used
     w2, w1, w0 = _window(offset)
     m, product = resized(m, 128), resized(m * w2, 128) << 64
     turn = m * resized(w1, 128) + product + (m * resized(w0, 128) >> 64)
@@ -58,7 +58,7 @@ def payne_hanek(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _window(offset: Value) -> tuple[Value, Value, Value]:
-    """192 bits of 2/π from a bit on, the first 64 first."""
+    """192 bits of 2/π from a bit offset, as three words, the most significant first."""
     body = offset.body
     words = words_of_two_over_pi(PADDING, WORDS)
     table = body.table("two_over_pi", words)
@@ -71,7 +71,7 @@ def _window(offset: Value) -> tuple[Value, Value, Value]:
 
 
 def _times_half_pi(fraction: Value) -> tuple[Value, Value]:
-    """fraction·2⁻¹²⁶·π/2 for 0 ≤ fraction < 2¹²⁶, through three pieces of 43 bits."""
+    """fraction·2⁻¹²⁶·π/2 for 0 ≤ fraction < 2¹²⁶, from three parts of 43 bits."""
     mask = (1 << 43) - 1
     low, middle, top = (
         as_float(resized(fraction >> 43 * index & mask, 64), "f64") for index in range(3)

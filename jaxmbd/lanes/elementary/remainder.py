@@ -1,4 +1,4 @@
-"""The exact remainder of a division."""
+"""The exact floating-point remainder (fmod)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from jaxmbd.lanes.elementary.operations import (
 
 
 def rem(x: Value, y: Value) -> Value:
-    """X − y trunc(x/y) without rounding, as C's fmod; it has x's sign.
+    """Remainder x − y trunc(x/y) without rounding, as C's fmod; it has the sign of x.
 
-    With a quotient q < 2ᵈ, d the digits, trunc(q) is at most one too large, and x − trunc(q) y is a
-    float. Larger quotients are brought down by `reduce_quotient`.
+    For a quotient q < 2ᵈ with d significand digits, the computed trunc(q) is at most one too large,
+    and x − trunc(q) y is exact. Larger quotients are reduced first by `reduce_quotient`.
     """
     a, b = magnitude(x), magnitude(y)
     (a,) = a.body.rarely(
@@ -32,11 +32,10 @@ def rem(x: Value, y: Value) -> Value:
 
 
 def reduce_quotient(a: Value, b: Value) -> Value:
-    """A number congruent to a modulo b, of either sign, below 2ᵈ b.
+    """A number congruent to a modulo b, of either sign and of magnitude below 2ᵈ b.
 
-    Every step takes the rounded quotient's multiple of b away; what is left of a is a float and at
-    most half an ulp of the quotient times b. Where the quotient would overflow, the step is one
-    modulo b 2ᵏ.
+    Each step subtracts the rounded quotient times b; the remainder is exact, and at most b times
+    half an ulp of the quotient. Where the quotient would overflow, the step uses b 2ᵏ instead of b.
     """
     form = format_of(a)
     k = form.bias - 23
@@ -55,6 +54,6 @@ def reduce_quotient(a: Value, b: Value) -> Value:
 
 
 def _unfinished(a: Value, b: Value) -> Value:
-    """Whether a/b, both finite and b not 0, has more digits than a float."""
+    """Whether a/b ≥ 2ᵈ, for finite a and nonzero b."""
     large = b * 2.0 ** format_of(a).digits <= a
     return large & (a < math.inf) & (b > 0.0)

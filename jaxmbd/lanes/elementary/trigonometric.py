@@ -3,10 +3,10 @@
 The argument is reduced to r = x − n π/2, |r| ≤ π/4, by Cody and Waite's method (Software Manual
 for the Elementary Functions, 1980): π/2 is a sum of three floats P₁ + P₂ + P₃. With fused
 multiply-add x − n P₁ is exact, since it is a multiple of P₁'s last bit and below 1, so that r has
-one rounding, however close x comes to a multiple of π/2. That holds to |x| = `LIMITS`; beyond,
-`payne_hanek` takes over.
+one rounding, however close x is to a multiple of π/2. That holds up to |x| = `LIMITS`; beyond,
+`payne_hanek` is used.
 
-Signs: sine is computed of |x| and gets x's sign at the end, which keeps that of zero.
+The sine is computed from |x| and gets the sign of x at the end, which keeps the sign of zero.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def tan(x: Value) -> Value:
 
 
 def _reduced(x: Value) -> tuple[Value, Value]:
-    """Remainder r and an integer q with x = q π/2 + r and the right two last bits, for x ≥ 0."""
+    """Remainder r of x ≥ 0, x = n π/2 + r, and an integer q with the two lowest bits of n."""
     n, q, (p1, p2, p3) = _quarters(x)
     r = fma(n, -p3, fma(n, -p2, fma(n, -p1, x)))
     huge = x > LIMITS[x.bits]
@@ -84,7 +84,7 @@ def _reduced(x: Value) -> tuple[Value, Value]:
 
 
 def _reduced_to_two(x: Value) -> tuple[Value, Value, Value]:
-    """As `_reduced`, with r's rounding error after it."""
+    """As `_reduced`, but r and its rounding error."""
     n, q, (p1, p2, p3) = _quarters(x)
     first = fma(n, -p1, x)
     product, product_error = two_product(n, n.constant(p2))
@@ -101,7 +101,7 @@ def _reduced_to_two(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _quarters(x: Value) -> tuple[Value, Value, tuple[float, ...]]:
-    """N as a float and as an integer's low bits, and the parts of π/2."""
+    """The integer n = round(2x/π), as a float and in the low bits of an integer; parts of π/2."""
     magic = format_of(x).magic
     t = fma(x, nearest(2 / PI, x.bits), magic)
     return t - magic, pattern(t), parts(PI / 2, 3, x.bits)
@@ -120,10 +120,10 @@ def _cosine(r: Value) -> Value:
 
 
 def _sine_sign(x: Value, q: Value) -> Value:
-    """Negative in the quadrants 2 and 3, where q's second bit is set."""
+    """Negative in quadrants 2 and 3, where the second bit of q is set; times the sign of x."""
     return sign_bit(q << (x.bits - 2) ^ pattern(x))
 
 
 def _cosine_sign(q: Value) -> Value:
-    """Negative in the quadrants 1 and 2."""
+    """Negative in quadrants 1 and 2."""
     return sign_bit((q + 1) << (q.bits - 2))

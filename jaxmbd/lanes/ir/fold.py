@@ -39,7 +39,7 @@ def wrap(value: int, dtype: str) -> int:
 
 
 def add(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """A + b: constants, a zero operand, a negated operand."""
+    """Sum a + b: constants, a zero operand, a negated operand."""
     if a.constant and b.constant:
         total = a.data + b.data
         return g.const(total if _float(dtype) else wrap(total, dtype), dtype)
@@ -55,7 +55,7 @@ def add(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def sub(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """A − b: constants, a zero operand, a negated operand."""
+    """Difference a − b: constants, a zero operand, a negated operand."""
     if a.constant and b.constant:
         rest = a.data - b.data
         return g.const(rest if _float(dtype) else wrap(rest, dtype), dtype)
@@ -71,7 +71,7 @@ def sub(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
 
 
 def mul(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
-    """A b: constants, an operand 0 or ±1, negated operands."""
+    """Product a b: constants, an operand 0 or ±1, negated operands."""
     if b.constant:
         a, b = b, a
     if a.constant:

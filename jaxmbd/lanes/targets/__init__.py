@@ -1,1 +1,1 @@
-"""From LLVM IR to code that XLA calls: host processors and NVIDIA GPUs."""
+"""From LLVM IR to machine code that XLA calls, on CPUs and NVIDIA GPUs."""

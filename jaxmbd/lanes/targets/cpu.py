@@ -1,4 +1,4 @@
-"""Compiling for the host: LLVM IR to machine code in memory, and an FFI target to call it by."""
+"""Compilation for the host: from LLVM IR to machine code in memory, called as an FFI target."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.targets import cpu_driver, disk
 
 _LOCK = threading.RLock()
-# Machine code stays as long as the process: XLA keeps a target by name for ever, its programs hold
-# the address, and no one says when the last of them goes. Equal code is one target.
+# Machine code is never freed: XLA cannot unregister a target, and its programs hold the address
+# without telling when the last of them is deleted. Equal code is one target.
 _ENGINES: list[Any] = []
 _TARGETS: dict[str, Compiled] = {}
 
@@ -30,8 +30,8 @@ class Compiled:
     """A kernel that XLA can call.
 
     Attributes:
-        name: of its FFI target.
-        cached: whether its machine code came from the disk.
+        name: name of its FFI target.
+        cached: whether its machine code came from the disk cache.
     """
 
     name: str
@@ -55,7 +55,7 @@ def _new_machine() -> Any:
 
 @cache
 def vector_bits() -> int:
-    """Bits of the host's widest vectors: AVX-512, AVX, or 128 (SSE2, NEON)."""
+    """Bits of the host's widest vectors: 512 (AVX-512), 256 (AVX) or 128 (SSE2, NEON)."""
     features = llvm.get_host_cpu_features()
     if features.get("avx512f") and features.get("avx512dq"):
         return 512
@@ -64,13 +64,13 @@ def vector_bits() -> int:
 
 @cache
 def vector_registers() -> int:
-    """How many of them the host has: AVX-512 and ARM 32, other x86 16."""
+    """Number of the host's vector registers: 32 for AVX-512 and ARM, else 16."""
     arm = llvm.get_default_triple().startswith(("aarch64", "arm64"))
     return 32 if arm or vector_bits() == 512 else 16
 
 
 def target(ir: str, table: list[int]) -> Compiled:
-    """The FFI target of a kernel, compiled where it is new."""
+    """The FFI target of a kernel, compiled if it is new."""
     text = ir + cpu_driver.handler(table)
     key = hashlib.sha256("\n".join((text, llvm.get_host_cpu_name(), _versions())).encode())
     name = f"lanes_{key.hexdigest()[:32]}"
@@ -92,7 +92,7 @@ def _versions() -> str:
 
 
 def function(ir: str, name: str) -> int:
-    """The address of a function of a module, for calls by `ctypes`."""
+    """The address of a function of a module, to be called by `ctypes`."""
     with _LOCK:
         key = hashlib.sha256((ir + _versions()).encode()).hexdigest()[:32]
         return _load(key, ir, name)[0]
@@ -102,7 +102,7 @@ def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
     _drive()
     engine, code = None, disk.read(key)
     if code is not None:
-        with suppress(Unsupported):  # a damaged file
+        with suppress(Unsupported):  # the cached object does not link
             engine = _link(code)
     cached = engine is not None
     if engine is None:
@@ -115,7 +115,7 @@ def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
 
 
 def compile_object(ir: str) -> bytes:
-    """Optimise a module lightly and give its object file."""
+    """The object file of a module, after light optimisation."""
     module = llvm.parse_assembly(ir)
     module.verify()
     optimise(module, machine())
@@ -123,7 +123,7 @@ def compile_object(ir: str) -> bytes:
 
 
 def optimise(module: Any, target_machine: Any) -> None:
-    """Inline the elementary functions and merge what they share: the graph did the rest."""
+    """Inline elementary functions and remove dead code; the graph is already optimised."""
     builder = llvm.create_pass_builder(
         target_machine, llvm.create_pipeline_tuning_options(speed_level=1)
     )
@@ -135,24 +135,24 @@ def optimise(module: Any, target_machine: Any) -> None:
 
 
 def _link(code: bytes) -> Any:
-    """An engine that holds an object file's code.
+    """An MCJIT engine with the code of an object file.
 
     Raises:
-        Unsupported: it cannot be linked in this process.
+        Unsupported: the code cannot be linked in this process.
     """
     try:
-        # The engine takes the target machine over: it needs one of its own.
+        # The engine takes ownership of its target machine.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
     except RuntimeError as error:
-        raise Unsupported(f"for this host: LLVM does not link its code ({error})") from None
+        raise Unsupported(f"for this host: LLVM cannot link the code ({error})") from None
     return engine
 
 
 @cache
 def _drive() -> None:
-    """Compile the driver once a process and let kernels find it by name."""
+    """Compile the driver once per process, and register its symbol for linking."""
     engine = _link(compile_object(cpu_driver.module(abi_minor())))
     _ENGINES.append(engine)
     llvm.add_symbol("lanes_drive", engine.get_function_address("lanes_drive"))
@@ -169,7 +169,7 @@ def abi_minor() -> int:
 
 
 def capsule(address: int) -> Any:
-    """An address as `jax.ffi.register_ffi_target` takes it."""
+    """An address as a capsule for `jax.ffi.register_ffi_target`."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

@@ -1,9 +1,9 @@
-"""The native side of a call: from XLA's call frame to chunks of vectors on all cores.
+"""LLVM IR of the CPU driver: from XLA's call frame to chunks of vectors on all cores.
 
-A kernel's FFI handler calls ``lanes_drive(frame, kernel, table)``. The batch is cut into chunks
-that the calling thread and tasks on XLA's own thread pool take one by one; the last few samples,
-that fill no vector, are copied to a padded block. Nothing here touches Python. Structure offsets
-are those of XLA's FFI C API, major version 0 (``jax.ffi.include_dir()``), which only grows.
+A kernel's FFI handler calls ``lanes_drive(frame, kernel, table)``. The batch is split into chunks,
+which the calling thread and tasks on XLA's thread pool take one by one; the last samples, which do
+not fill a vector, are copied to a padded block. Python is not involved. Structure offsets are those
+of XLA's FFI C API, major version 0 (``jax.ffi.include_dir()``), whose structures are only extended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxmbd.lanes.targets import ffi
 from jaxmbd.lanes.targets.cpu_partial_vector import TAIL
 
 ALIGNMENT = 64
-"""Of scratch and of padded blocks [bytes]; `aligned_alloc` takes whole multiples of it."""
+"""Alignment of scratch and padded blocks [bytes]; `aligned_alloc` requires multiples of it."""
 
 
 def aligned(size: int) -> int:
@@ -25,11 +25,11 @@ def aligned(size: int) -> int:
 def table(
     width: int, scratch: int, grain: int, threads: int, ins: Sequence[int], outs: Sequence[int]
 ) -> list[int]:
-    """A kernel's table (i64 each).
+    """A kernel's table of i64 parameters.
 
-    Width, counts of arguments and results, bytes of scratch, grain, threads, bytes of the padded
-    blocks; then for each argument and result the bytes of a row (zero where it has no batch), and
-    then where its padded block begins.
+    Width, numbers of arguments and results, bytes of scratch, grain (vectors per chunk), threads,
+    bytes of all padded blocks; then the bytes of a row of each argument and result (zero without a
+    batch axis), then the offsets of their padded blocks.
     """
     rows = [*ins, *outs]
     sizes = [aligned(row * width) for row in rows]
@@ -50,7 +50,7 @@ define ptr @handler(ptr %frame) {{
 }}"""
 
 
-# A job, in 8-byte words: what the tasks of one call share.
+# Layout of a job in 8-byte words: the state shared by the tasks of one call.
 JOB = dict(
     kernel=0, table=1, next=2, done=3, holders=4, chunks=5, full=6, tail=7, batch=8, failed=9,
     blocks=10, pointers=11,

@@ -1,7 +1,7 @@
-"""The native side of a call, its last part: the samples that fill no whole vector.
+"""LLVM IR of the driver's last step: remaining samples that do not fill a vector.
 
-They are copied to padded blocks (the last sample again and again), run, and copied back. The blocks
-and the list of them are part of the job's memory.
+Their rows are copied to blocks padded by repeating the last sample; the kernel runs on the blocks,
+and the results are copied back. The blocks and the list of them are part of the job's memory.
 """
 
 TAIL = """

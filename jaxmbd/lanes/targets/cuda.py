@@ -1,7 +1,7 @@
-"""Kernels on NVIDIA GPUs: loading their code into the driver, and FFI targets that launch it.
+"""Kernels on NVIDIA GPUs: loading code into the driver, and FFI targets that launch it.
 
-Only the driver is needed (libcuda, version 12 or newer); where ptxas is at hand it assembles the
-code, else the driver does. One kernel handle serves all GPUs of the process.
+Only the driver is required (libcuda, version 12 or newer). ptxas assembles the code if available,
+else the driver does. One kernel handle serves all GPUs of the process.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.targets import cpu, cuda_launcher, ptx
 
 SCRATCH_SHARE = 8
-"""Scratch takes at most so small a share of a GPU's memory: 1/8."""
+"""Scratch takes at most 1/SCRATCH_SHARE of a GPU's memory."""
 # From cuda.h: attributes of devices (CUdevice_attribute) and functions (CUfunction_attribute).
 _PROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 _LOCAL_BYTES, _REGISTERS = 3, 4
-# Of the driver, all that is called here and by the handlers.
+# Driver functions called here and by the handlers.
 _FUNCTIONS = (
     "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceTotalMem_v2",
     "cuDeviceGetAttribute", "cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelGetAttribute",
@@ -36,7 +36,7 @@ _TARGETS: dict[str, Compiled] = {}
 
 
 class Unavailable(Unsupported):
-    """There is no GPU, driver or code for one; the message says which."""
+    """There is no GPU or driver, or no code for the GPU; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Compiled:
     """A kernel that XLA can launch.
 
     Attributes:
-        name: of its FFI target.
-        registers: of a thread.
-        local: bytes of local memory of a thread (spilled registers).
-        scratch: bytes of scratch of a sample.
+        name: name of its FFI target.
+        registers: registers per thread.
+        local: bytes of local memory per thread (spilled registers).
+        scratch: bytes of scratch per sample.
     """
 
     name: str
@@ -58,13 +58,13 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Devices:
-    """The GPUs that the driver shows.
+    """The GPUs visible to the driver.
 
     Attributes:
-        arch: the target that all of them run.
-        alike: whether they are of one compute capability.
-        processors: multiprocessors of the first.
-        memory: of the smallest [bytes].
+        arch: the newest target that all of them run.
+        alike: whether they have the same compute capability.
+        processors: multiprocessors of the first GPU.
+        memory: memory of the smallest [bytes].
     """
 
     arch: str
@@ -78,12 +78,12 @@ def library() -> Any:
     """NVIDIA's driver library, initialised.
 
     Raises:
-        Unavailable: there is none, it lacks a function, or it finds no GPU.
+        Unavailable: it is missing, lacks a function, or does not initialise.
     """
     try:
         lib = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise Unavailable(f"NVIDIA's driver library does not load: {error}") from None
+        raise Unavailable(f"NVIDIA's driver library cannot be loaded: {error}") from None
     missing = [name for name in _FUNCTIONS if not hasattr(lib, name)]
     if missing:
         raise Unavailable(
@@ -92,7 +92,7 @@ def library() -> Any:
         )
     code = lib.cuInit(0)
     if code:
-        raise Unavailable(f"NVIDIA's driver does not start: CUDA error {code}")
+        raise Unavailable(f"NVIDIA's driver cannot be initialised: CUDA error {code}")
     return lib
 
 
@@ -113,11 +113,11 @@ def _call(name: str, *args: Any) -> None:
 
 @cache
 def devices() -> Devices:
-    """Facts on the GPUs that decide how kernels are compiled and launched."""
+    """Properties of the GPUs that determine how kernels are compiled and launched."""
     count = ctypes.c_int()
     _call("cuDeviceGetCount", ctypes.byref(count))
     if not count.value:
-        raise Unavailable("NVIDIA's driver shows no GPU")
+        raise Unavailable("NVIDIA's driver finds no GPU")
     handles = range(count.value)  # a CUdevice is an ordinal
     capabilities = [(attribute(_MAJOR, d), attribute(_MINOR, d)) for d in handles]
     sizes = []
@@ -140,17 +140,17 @@ def attribute(which: int, device: int = 0) -> int:
 
 
 def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -> Compiled:
-    """The FFI target of a kernel, compiled and loaded where it is new.
+    """The FFI target of a kernel, compiled and loaded if it is new.
 
     Args:
         ir: LLVM IR of the kernel (`Emitter` with ``gpu=True``).
-        slots: elements of scratch of a sample.
-        inputs: how many arguments it has.
-        outputs: how many results.
-        registers: at most so many for a thread; 0 leaves it to the assembler.
+        slots: elements of scratch per sample.
+        inputs: number of arguments.
+        outputs: number of results.
+        registers: most registers per thread; 0 leaves it to the assembler.
 
     Raises:
-        Unavailable: there is no GPU to run it, or its driver refuses it.
+        Unavailable: there is no usable GPU, or its driver rejects the code.
     """
     facts = devices()
     text = ptx.generate(ir, facts.arch, registers)
@@ -177,7 +177,7 @@ def _loaded(text: str, facts: Devices) -> int:
 
 
 def _load(code: bytes) -> int:
-    """Load a cubin or PTX; the library is never unloaded, as XLA's programs call it."""
+    """Load a cubin or PTX; it is never unloaded, since XLA programs may refer to it."""
     module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
     _call("cuLibraryLoadData", ctypes.byref(module), code, None, None, 0, None, None, 0)
     _call("cuLibraryGetKernel", ctypes.byref(kernel), module, b"kernel")
@@ -197,12 +197,12 @@ def handler(
     """The address of an FFI handler that launches a kernel.
 
     Args:
-        kernel: its handle.
-        slots: elements of scratch of a sample.
-        inputs: how many arguments it has.
-        outputs: how many results.
-        facts: of the GPUs.
-        lib: where the driver's functions are; by default the driver.
+        kernel: the kernel's handle.
+        slots: elements of scratch per sample.
+        inputs: number of arguments.
+        outputs: number of results.
+        facts: properties of the GPUs.
+        lib: library of the driver's functions; by default the driver.
     """
     lib = library() if lib is None else lib
     address = cpu.function(cuda_launcher.module(cpu.abi_minor()), "handler")
@@ -233,10 +233,10 @@ def _pointer(function: Any) -> int:
 
 
 def fastest_batch(aval: Any, batched: bool) -> tuple[int, ...]:
-    """The layout of a kernel's arrays: the batch is the fastest axis.
+    """The layout of a kernel's arrays on a GPU: the batch is the minor axis.
 
-    Neighbouring threads then read neighbouring elements. XLA makes such arrays where it can, and
-    copies the others.
+    Accesses of neighbouring threads are then coalesced. XLA produces arrays in this layout where it
+    can, and copies the others.
     """
     axes = tuple(range(len(aval.shape)))[::-1]
     return (0, *axes[:-1]) if batched and axes else axes

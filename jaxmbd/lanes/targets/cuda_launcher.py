@@ -1,10 +1,10 @@
-"""The host side of a launch: from XLA's call frame to `cuLaunchKernel`, as LLVM IR.
+"""LLVM IR of the host side of a launch: from XLA's call frame to `cuLaunchKernel`.
 
-Every kernel links a copy of this module of its own and fills its table. The handler gets the
-stream, makes the stream's context the current one, allocates scratch and launches. Where scratch
-is short the batch runs in several launches, which share it. Nothing here touches Python or waits
-for the GPU: scratch is given back at once, and reused by what follows on the stream. Structure
-offsets are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
+Every kernel links its own copy of this module and fills its table. The handler gets the stream,
+makes the stream's context current, allocates scratch and launches. If scratch memory is short, the
+batch runs in several launches that share it. Python is not involved and nothing waits for the GPU:
+scratch is freed right after the launch, and reused by later work on the stream. Structure offsets
+are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from jaxmbd.lanes.ir.layout import WARP
 from jaxmbd.lanes.targets import ffi
 
 KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, BUDGET, BLOCK, FEW = range(11)
-"""Places in the table (i64 each): the kernel; cuLaunchKernel, cuStreamGetCtx, cuCtxPushCurrent,
-cuCtxPopCurrent; how many arguments and results; bytes of scratch of a warp, and of all warps at
-most; threads of a block; up to how many samples a block is one warp."""
+"""Indices in the table (i64 each): the kernel; cuLaunchKernel, cuStreamGetCtx, cuCtxPushCurrent,
+cuCtxPopCurrent; numbers of arguments and results; bytes of scratch per warp, and of scratch at
+most; threads per block; the most samples for which a block is a single warp."""
 WORDS = 11
 LEAST = 1024
-"""Where scratch for so few samples cannot be had, the call fails."""
+"""The call fails if scratch for this many samples cannot be allocated."""
 EXTRA = 5
-"""Parameters of a kernel behind its arguments and results: scratch, room, first, last, count."""
+"""Parameters of a kernel after its arguments and results: scratch, room, first, last, count."""
 
 _HEAD = """
 @table = global [WORDS x i64] zeroinitializer
@@ -223,7 +223,7 @@ leave:
 
 
 def module(abi_minor: int) -> str:
-    """LLVM IR of ``handler(frame)``; without a frame it gives the address of its table."""
+    """LLVM IR of ``handler(frame)``; for a null frame it returns the address of its table."""
     names = {
         "KERNEL": KERNEL, "LAUNCH": LAUNCH, "CONTEXT": CONTEXT, "PUSH": PUSH, "POP": POP,
         "INPUTS": INPUTS, "OUTPUTS": OUTPUTS, "ROOM": ROOM, "BUDGET": BUDGET, "BLOCK": BLOCK,

@@ -1,8 +1,9 @@
-"""Machine code on disk, by content hash: safe to delete, to share between processes, to corrupt.
+"""Machine code cached on disk, by content hash.
 
 The directory is ``$JAXMBD_LANES_CACHE``, by default ``jaxmbd/lanes`` in the user's cache
-directory; an empty string turns it off. A file that cannot be written or read is as if there were
-none. It holds at most `LIMIT` bytes: what was read longest ago goes first.
+directory; an empty string turns the cache off. It may be deleted or shared between processes;
+unreadable or corrupt files count as missing. It holds about `LIMIT` bytes; least recently used
+files are removed first.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from contextlib import suppress
 from pathlib import Path
 
 LIMIT = 1 << 30
-"""Most bytes in the directory; a third of them goes when it is full."""
+"""Most bytes in the directory; if there are more, it is trimmed to two thirds of that."""
 _MAGIC = b"jaxmbd-lanes-1\n"
 _WRITES = 64
 _written = itertools.count()  # the directory is measured at the first write and every 64th
 
 
 def directory() -> Path | None:
-    """Where compiled kernels are kept; None where they are not."""
+    """The cache directory, or None if the cache is off."""
     named = os.environ.get("JAXMBD_LANES_CACHE")
     if named is not None:
         return Path(named) if named else None
@@ -31,7 +32,7 @@ def directory() -> Path | None:
 
 
 def read(key: str) -> bytes | None:
-    """What was kept under a key, if it is whole."""
+    """The entry of a key; None if it is missing or corrupt."""
     folder = directory()
     if folder is None:
         return None
@@ -50,7 +51,7 @@ def read(key: str) -> bytes | None:
 
 
 def write(key: str, code: bytes) -> None:
-    """Keep something under a key: written aside, then moved into place at once."""
+    """Store an entry under a key: written to a temporary file, then moved atomically."""
     folder = directory()
     if folder is None:
         return
@@ -70,7 +71,7 @@ def write(key: str, code: bytes) -> None:
 
 
 def trim(folder: Path, limit: int) -> None:
-    """Remove what was used longest ago from a folder of more than `limit` bytes."""
+    """Remove least recently used files from a folder of more than `limit` bytes."""
     found = []
     with suppress(OSError):
         for entry in os.scandir(folder):

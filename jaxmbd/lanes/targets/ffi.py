@@ -1,4 +1,4 @@
-"""What handlers of XLA's FFI have in common on any target, as LLVM IR."""
+"""LLVM IR common to XLA FFI handlers on all targets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ define internal void @lanes_forget(ptr %api, ptr %error) {
   ret void
 }
 """
-"""``lanes_forget(api, error)`` destroys an error that XLA's API gave."""
+"""``lanes_forget(api, error)`` destroys an error returned by XLA's API."""
 
 REFUSE = """
 define internal ptr @lanes_refuse(ptr %api, ptr %text, i32 %code) {
@@ -63,13 +63,13 @@ define internal ptr @lanes_refuse(ptr %api, ptr %text, i32 %code) {
   ret ptr %error
 }
 """
-"""``lanes_refuse(api, text, code)`` makes an error (XLA_FFI_Error_Code) for a handler to return."""
+"""``lanes_refuse(api, text, code)`` creates the error (XLA_FFI_Error_Code) a handler returns."""
 EXHAUSTED, INTERNAL = 8, 13
 
 
 def call_frame(abi_minor: int) -> str:
-    """The start of a handler: it answers the query for metadata, else opens ``%frame``.
+    """The start of a handler: it answers a metadata query, else unpacks ``%frame``.
 
-    What follows knows %api, %ctx, and the lists %args and %rets.
+    It defines %api, %ctx, and the lists %args and %rets for the code that follows.
     """
     return _CALL_FRAME.strip("\n").replace("ABI_MINOR", str(abi_minor))

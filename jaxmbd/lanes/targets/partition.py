@@ -1,9 +1,9 @@
-"""FFI calls in programs for several devices: XLA splits a kernel's batch and gathers nothing.
+"""FFI calls in programs for several devices: XLA splits a kernel's batch without gathering it.
 
-The call carries a rule for Shardy, XLA's propagation of shardings: the batch is one factor, which
-arguments and results share; every other axis must be whole on each device. XLA then cuts the
-leading axis of all buffers of a "batch partitionable" call, so an argument that the batch shares
-gets an axis with one copy for each device; the kernel reads the first that it is given.
+The call carries a sharding rule for Shardy, XLA's sharding propagation: the batch is one factor,
+common to arguments and results; every other axis must be replicated. XLA then splits the leading
+axis of all buffers of a "batch partitionable" call, so an argument without a batch axis gets one
+with a copy for each device, of which the kernel reads the first in its part.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from jaxlib.mlir.dialects import sdy
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 Layout = Callable[[Any, bool], tuple[int, ...]]
-"""(aval, whether it has a batch) → its axes, the fastest first."""
+"""(aval, whether it has a batch axis) → its axes from minor to major."""
 
 
 def row_major(aval: Any, batched: bool) -> tuple[int, ...]:
-    """The layout of rows one after the other."""
+    """The row-major layout."""
     return tuple(range(len(aval.shape)))[::-1]
 
 
@@ -32,9 +32,9 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
     """A lowering rule that calls an FFI target.
 
     Args:
-        name: of the target.
-        batched: which arguments have a batch, on their leading axis; the results all have.
-        layout: of arguments and results.
+        name: name of the target.
+        batched: which arguments have a (leading) batch axis; all results have one.
+        layout: layout of arguments and results.
     """
 
     def rule(ctx: Any, *args: Any) -> Any:
@@ -61,7 +61,7 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
 
 
 def _devices(axes: Any) -> int:
-    """Over how many devices XLA may split what is being lowered; 1 inside a full `shard_map`."""
+    """Number of devices that XLA may partition the call over; 1 inside a full `shard_map`."""
     mesh = getattr(axes, "mesh", None)
     if mesh is None:
         return getattr(axes, "num_devices", 1)
@@ -82,11 +82,11 @@ def _copies(x: Any, count: int) -> Any:
 
 
 def _attributes(ins: Sequence[Any], outs: Sequence[Any], batched: Sequence[bool]) -> dict[str, Any]:
-    """What tells Shardy and XLA's partitioner that a call is a batch."""
+    """Attributes that tell Shardy and XLA's partitioner that a call is batched."""
     extra = {"mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": "1"})}
     if not jax.config.jax_use_shardy_partitioner:  # pyright: ignore[reportAttributeAccessIssue]
         return extra
-    sizes = [outs[0].shape[0]]  # of the factors: the batch, then every other axis
+    sizes = [outs[0].shape[0]]  # factor sizes: the batch, then every other axis
 
     def mapping(aval: Any, has_batch: bool) -> Any:
         others = aval.shape[1:] if has_batch else aval.shape

@@ -1,4 +1,4 @@
-"""From a kernel's LLVM IR to PTX, and on to machine code where NVIDIA's assembler is at hand."""
+"""From a kernel's LLVM IR to PTX, and to machine code if NVIDIA's assembler is available."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import llvmlite.binding as llvm
 from jaxmbd.lanes.targets import cpu, disk
 
 BLOCK = 64
-"""Most threads of a block: any number of registers fits, and any occupancy can be reached."""
+"""Most threads per block: few enough for any register count, enough for any occupancy."""
 TRIPLE = "nvptx64-nvidia-cuda"
 KNOWN = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120)
-"""Compute capabilities, times ten; a newer GPU runs the code of the last one below its own."""
+"""Compute capabilities, times ten; a GPU runs the code of the highest one up to its own."""
 DEFAULT = "sm_90"
 _WHEELS = ("cu13/bin", "cuda_nvcc/bin", "cu12/bin")
 _ROOTS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
@@ -29,12 +29,12 @@ _ROOTS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
 @dataclass(frozen=True)
 class Usage:
-    """What one thread of a kernel takes.
+    """Resources of one thread of a kernel.
 
     Attributes:
-        registers: of 32 bits; 255 at most.
-        stack: bytes of local memory, spilled registers among them.
-        spill_stores, spill_loads: bytes that are written there, and read.
+        registers: 32-bit registers; 255 at most.
+        stack: bytes of local memory, spilled registers included.
+        spill_stores, spill_loads: bytes of spills and reloads.
     """
 
     registers: int
@@ -47,7 +47,7 @@ def architecture(capability: tuple[int, int]) -> str:
     """The target for a GPU of a compute capability (major, minor).
 
     Raises:
-        ValueError: the GPU is older than all that are known.
+        ValueError: the GPU is older than the oldest supported one.
 
     Example:
         >>> from jaxmbd.lanes.targets import ptx
@@ -76,8 +76,8 @@ def generate(ir: str, arch: str = DEFAULT, registers: int = 0) -> str:
 
     Args:
         ir: the module.
-        arch: its target, as "sm_90".
-        registers: at most so many for a thread; 0 leaves it to the assembler.
+        arch: its target, like "sm_90".
+        registers: most registers per thread; 0 leaves it to the assembler.
     """
     ir = "\n".join((_head(arch), ir, _bounds(registers)))
     key = _key(ir, arch, str(llvm.llvm_version_info), "ptx")
@@ -98,7 +98,7 @@ def _head(arch: str) -> str:
 
 
 def _bounds(registers: int) -> str:
-    """The kernel's launch bounds; told that one block suffices, ptxas gives it all registers."""
+    """The kernel's launch bounds; with one block per multiprocessor ptxas may use all registers."""
     words = [f'"nvvm.maxntid"="{BLOCK}"', '"nvvm.minctasm"="1"']
     if registers:
         words[1] = f'"nvvm.maxnreg"="{registers}"'
@@ -114,7 +114,7 @@ def _key(*parts: str) -> str:
 
 @cache
 def assembler() -> str | None:
-    """The path of ptxas: on PATH, in NVIDIA's Python wheels, or in a toolkit; None without one."""
+    """The path of ptxas: from PATH, NVIDIA's Python wheels, or a toolkit; None if not found."""
     found = shutil.which("ptxas")
     if found:
         return found
@@ -128,15 +128,15 @@ def assembler() -> str | None:
 
 
 def assemble(text: str, arch: str = DEFAULT) -> tuple[bytes, Usage]:
-    """The machine code (cubin) of PTX, and what a thread takes; kept on disk.
+    """The machine code (cubin) of PTX and its resource usage; cached on disk.
 
     Raises:
         FileNotFoundError: there is no ptxas.
-        RuntimeError: it refused the text.
+        RuntimeError: ptxas rejected the text.
     """
     tool = assembler()
     if tool is None:
-        raise FileNotFoundError("ptxas is nowhere; the driver can assemble PTX instead")
+        raise FileNotFoundError("ptxas was not found; the driver can assemble PTX instead")
     key = _key(text, arch, _version(tool), "cubin")
     kept = disk.read(key)
     if kept is not None:
@@ -148,7 +148,7 @@ def assemble(text: str, arch: str = DEFAULT) -> tuple[bytes, Usage]:
         command = [tool, f"-arch={arch}", "-v", str(source), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"ptxas refused a kernel: {done.stderr.strip()[:500]}")
+            raise RuntimeError(f"ptxas rejected a kernel: {done.stderr.strip()[:500]}")
         code = target.read_bytes()
     usage = parsed(done.stdout + done.stderr)
     numbers = (usage.registers, usage.stack, usage.spill_stores, usage.spill_loads)
@@ -163,10 +163,10 @@ def _version(tool: str) -> str:
 
 
 def parsed(report: str) -> Usage:
-    """The usage of the kernel in what ``ptxas -v`` says.
+    """The kernel's resource usage in a report of ``ptxas -v``.
 
     Raises:
-        ValueError: it says nothing of a kernel.
+        ValueError: the report does not mention the kernel.
     """
     of_kernel = re.search(
         r"Function properties for kernel\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, "
@@ -174,6 +174,6 @@ def parsed(report: str) -> Usage:
         report,
     )
     if of_kernel is None:
-        raise ValueError(f"ptxas says nothing of the kernel: {report[:500]!r}")
+        raise ValueError(f"ptxas reports no usage of the kernel: {report[:500]!r}")
     stack, stores, loads, registers = map(int, of_kernel.groups())
     return Usage(registers, stack, stores, loads)
