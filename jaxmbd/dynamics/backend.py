@@ -11,13 +11,13 @@ from jaxmbd import lanes
 
 BACKENDS = ("auto", "lanes", "xla")
 """``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
-raises what it cannot compile; ``"auto"`` does so where it can; ``"xla"`` never."""
+raises an error if it cannot; ``"auto"`` falls back to XLA then; ``"xla"`` does not use lanes."""
 
 
 def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
-    """``fn(*args)`` by the chosen compiler; leaves that are not arrays are static.
+    """``fn(*args)`` by the chosen backend; leaves that are not arrays are static.
 
-    To be called while tracing (inside `jax.jit`), so that it compiles once.
+    To be called while tracing (inside `jax.jit`), so that it is compiled only once.
 
     Raises:
         ValueError: the backend is unknown.
@@ -34,6 +34,6 @@ def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
 
 
 def check_backend(backend: str) -> None:
-    """Refuse an unknown backend."""
+    """Raise a ValueError for an unknown backend."""
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}; give one of {list(BACKENDS)}")

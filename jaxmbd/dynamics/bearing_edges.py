@@ -1,14 +1,15 @@
 """A joint's reaction as forces at the two ends of its bearing.
 
-A translational joint transmits no force along its axis u, but a force f across it and a moment n.
-The lecture text (section 4.2, figure 4.4) puts the points of the constraint at the edges of the
-slider, where bodies touch: with two forces across the axis, at ``c ± (ℓ/2) u``,
+A translational joint transmits no force along its axis u, but a force f normal to it and a moment
+n. The lecture text (section 4.2, figure 4.4) puts the points of the constraint at the edges of the
+slider, where the bodies touch. Two forces normal to the axis, at ``c ± (ℓ/2) u`` with c the middle
+of the bearing, satisfy
 
     F1 + F2 = f − u (u·f),   (ℓ/2) u × (F1 − F2) = n − u (u·n)
 
-about the middle c of the bearing, so ``F1,2 = (f − u (u·f)) / 2 ± (n × u) / ℓ``. What they leave
-over is the force ``u·f`` along the axis (the thrust of a revolute; none in a translational joint)
-and the torque ``u·n`` about it (which a slider's key carries; none in a cylindrical joint).
+so ``F1,2 = (f − u (u·f)) / 2 ± (n × u) / ℓ``. The remainder is the force ``u·f`` along the axis
+(the thrust of a revolute; zero in a translational joint) and the torque ``u·n`` about it (carried
+by the key of a slider; zero in a cylindrical joint).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class EdgeForces(NamedTuple):
     """Forces at the two edges of a bearing, world axes.
 
     Attributes:
-        points: the edges (2, 3) [m], first the one toward +axis.
-        forces: on b, across the axis (2, 3) [N].
+        points: the edges (2, 3) [m], first the one in the direction of +axis.
+        forces: forces on b, normal to the axis (2, 3) [N].
         thrust: force on b along the axis [N].
         torque: on b about the axis [N·m].
 
@@ -57,23 +58,24 @@ def edge_forces(
 ) -> EdgeForces:
     """The reaction of a joint with one axis as forces at the two edges of its bearing.
 
-    Forces of one sense press the slider on one side of its guide; forces of opposite senses hold
-    it crosswise, on opposite sides.
+    If both forces have the same sense, the slider is pressed against one side of its guide; if they
+    are opposite, it is tilted and touches both sides.
 
     Args:
         mech: the mechanism.
         q: coordinates (nq,).
-        reactions: those of `joint_reactions`, or of another formulation.
+        reactions: constraint wrenches from `joint_reactions`, or from another formulation.
         joint: name of a joint with one axis (prismatic, cylindrical, helical, revolute).
-        length: of the bearing along the axis [m].
-        offset: from the slider's joint point to the middle of the bearing, along the axis [m].
-        slider: the body whose joint point carries the edges along; b unless a is named.
+        length: length of the bearing along the axis [m].
+        offset: distance from the slider's joint point to the middle of the bearing, along the axis
+            [m].
+        slider: the body that the bearing moves with: a, or by default b.
 
     Returns:
         Edges, forces on b, thrust and torque: together the joint's whole wrench.
 
     Raises:
-        ValueError: `joint` names no joint, or one without an axis; `slider` is not one of its
+        ValueError: there is no such joint, it has no single axis, or `slider` is not one of its
             bodies.
 
     Example:

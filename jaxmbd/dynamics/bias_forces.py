@@ -1,8 +1,8 @@
-"""Backward wrench pass: efforts along the speeds from body accelerations and loads.
+"""Backward recursion of wrenches: efforts along the speeds from body accelerations and loads.
 
 ``τ_i = P_iᵀ w_i``, ``w_i = (inertia wrench) − (loads) + Σ_children A'ᵀ w_c`` (Hanzaki et al. 2009,
-(22)): with the velocity-product accelerations it gives the bias h, with the accelerations
-themselves ``M v̇ + h``.
+(22)): for the velocity-product accelerations alone this is the bias h, for the full accelerations
+it is ``M v̇ + h``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.spatial.rotations import cross
 
 Inputs = Mapping[str, Any]
-"""Joint name to effort along its coordinates, a number or (nv,) [N·m or N]."""
+"""Effort along a joint's coordinates, by joint name: a scalar or (nv,) [N·m or N]."""
 
 
 class BodyWrenches:
-    """Wrenches on all bodies about their centres of mass, world axes, gathered one by one."""
+    """Accumulates wrenches on all bodies, about their centres of mass, world axes."""
 
     def __init__(self, m: MotionState):
         zero = jnp.zeros(3, m.q.dtype)
@@ -36,7 +36,7 @@ class BodyWrenches:
         self.force = [zero] * len(m.top.bodies)
 
     def add(self, load: Load) -> None:
-        """Add a load; what acts on the ground is lost."""
+        """Add a load; loads on the ground are ignored."""
         if load.body == GROUND:
             return
         i = self.m.top.index(load.body)
@@ -45,7 +45,7 @@ class BodyWrenches:
         self.force[i] = self.force[i] + load.force
 
     def add_inertia(self, acc: Accelerations) -> None:
-        """Inertia wrenches less weight: ``[I α + ω × I ω; m (a − g)]``."""
+        """Add inertia wrenches minus weight: ``[I α + ω × I ω; m (a − g)]``."""
         gravity = self.m.mech.field()
         for i, inertia in enumerate(world_inertias(self.m)):
             mass, w = self.m.mech.bodies[self.m.top.bodies[i]].mass, self.m.vel.angular[i]
@@ -54,10 +54,10 @@ class BodyWrenches:
             self.force[i] = self.force[i] + mass * (acc.linear[i] - gravity)
 
     def carried(self) -> tuple[list[Array], list[Array]]:
-        """Moment and force of each body together with all that it carries.
+        """Total moment and force on each body with all its descendants.
 
-        They are about the reference points of the branches (`references`), so that they add
-        without a shift.
+        Moments are about the reference point of the branch (`references`), so that they are plain
+        sums.
         """
         m, force = self.m, list(self.force)
         moment = [
@@ -72,7 +72,7 @@ class BodyWrenches:
         return moment, force
 
     def efforts(self) -> Array:
-        """``Nᵀ w`` (nv,): the wrenches seen by the joints' columns."""
+        """``Nᵀ w`` (nv,): the generalised forces of the wrenches."""
         moment, force = self.carried()
         linear = columns_at_references(self.m)
         parts = [jnp.zeros(0, self.m.q.dtype)]
@@ -83,7 +83,7 @@ class BodyWrenches:
 
 
 def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Array]:
-    """The wrench ``E (EᵀE)⁻¹ τ`` on b at b's joint point, world axes, of an effort on a joint."""
+    """The wrench ``E (EᵀE)⁻¹ τ`` of a joint effort on b, at b's joint point, world axes."""
     joint = m.mech.joint(name)
     e_w, e_v = joint.effort_columns(m.coordinates(name))
     y = ltdl_solve(e_w.T @ e_w + e_v.T @ e_v, effort)
@@ -92,7 +92,7 @@ def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Arra
 
 
 def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], dict[str, Array]]:
-    """Loads on bodies and total efforts on joints, of the force elements and of `inputs`."""
+    """Loads on bodies and total efforts on joints, from force elements and `inputs`."""
     loads: list[Load] = []
     efforts: dict[str, Array] = {}
     for name in m.mech.structure.forces:
@@ -118,7 +118,7 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
 
 
 def joint_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
-    """(nv,) of efforts on joints: directly on tree joints, as wrench pairs on cut ones."""
+    """Generalised forces (nv,) of joint efforts: direct for tree joints, wrench pairs for cut."""
     tree = {n: e for n, e in efforts.items() if m.top.layout[n].v is not None}
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.tree:
@@ -136,7 +136,7 @@ def joint_efforts(m: MotionState, efforts: Mapping[str, Array]) -> Array:
 
 
 def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> None:
-    """Add a wrench on a joint's b at b's point, and its reaction on a."""
+    """Add a wrench on a joint's body b, at b's point, and the opposite wrench on a."""
     m = wrenches.m
     joint = m.mech.joint(name)
     x = m.position(joint.b, joint.point_b)
@@ -154,7 +154,7 @@ def inertia_efforts(m: MotionState, acc: Accelerations, loads: list[Load]) -> Ar
 
 
 def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
-    """H (nv,) in ``M v̇ + h = τ + Jᵀ λ``: velocity products, weight and force elements.
+    """Bias h (nv,) in ``M v̇ + h = τ + Jᵀ λ``: velocity products, weight and force elements.
 
     Args:
         mech: the mechanism.

@@ -1,8 +1,8 @@
-"""The decoupled natural orthogonal complement, written out as matrices.
+"""The decoupled natural orthogonal complement (DeNOC) as dense matrices.
 
 ``t = N q̇``, ``N = N_l N_d`` (Hanzaki et al. 2009, (17), (47)–(51)): `N_l` (6n, 6n) is lower block
 triangular with the twist propagations ``A_ij``, `N_d` (6n, nv) block diagonal with the joint
-columns ``P_i``. These matrices are for reading and checking; the recursion is what is used.
+columns ``P_i``. These matrices are for study and tests; the engine uses the recursions instead.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _denoc(m: MotionState) -> DeNOC:
 def denoc_equations(
     mech: Mechanism, q: Array, v: Array, t: Any = 0.0, inputs: Inputs | None = None
 ) -> tuple[Array, Array]:
-    """``M = Nᵀ M N`` (nv, nv) and ``τ − h`` (nv,) by the dense matrices alone.
+    """Joint-space ``Nᵀ M N`` (nv, nv) and ``τ − h`` (nv,) by the dense matrices.
 
     ``h = Nᵀ (M Ṅ v + W M E t − w)``, with ``Ṅ v`` by differentiating ``N(q) v`` along the motion.
 

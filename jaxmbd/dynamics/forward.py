@@ -27,7 +27,7 @@ from jaxmbd.model.mechanism import Mechanism
 
 
 def applied_efforts(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
-    """``τ − h`` (nv,) and γ (nc,) at a state."""
+    """``τ − h`` (nv,) without dry friction, and γ (nc,), at a state."""
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
     loads, efforts = applied_loads(m, inputs)
     force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
@@ -45,7 +45,7 @@ def forward_dynamics(
 ) -> tuple[Array, Array]:
     """Accelerations v̇ (nv,) and multipliers λ (nc,) of ``M v̇ + h = τ + Jᵀ λ``, ``J v̇ = γ``.
 
-    λ is what a exerts on b [N, N·m], world axes; of redundant rows it has the least norm.
+    λ are the constraint forces of a on b [N, N·m]; for redundant rows the solution of least norm.
 
     Args:
         mech: the mechanism.
@@ -56,8 +56,8 @@ def forward_dynamics(
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
-        ValueError: on the host, where a motion has neither inertia nor constraint, or a joint jams
-            under its own friction; inside `jit` the result is NaN.
+        ValueError: on the host, if a motion has neither inertia nor constraint, or if a joint jams
+            by its own friction; inside `jit` the result is NaN.
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -91,7 +91,7 @@ def _accelerations(
 
 
 def check_determinate(mech: Mechanism, q: Array) -> None:
-    """Raise, naming the motions that nothing determines; for the host."""
+    """Raise a ValueError that names the motions that are indeterminate; on the host only."""
     m = motion_state(mech, q)
     if not np.all(np.isfinite(np.asarray(m.q))):
         raise ValueError("q is not finite: take it from assemble(...) and look at its status")
@@ -116,12 +116,12 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
 
 
 def check_jamming(mech: Mechanism) -> None:
-    """Raise where there is friction, which alone is left to fail; for the host."""
+    """Raise a ValueError if there is friction, the only cause left for a NaN; on the host only."""
     if rubbing := rubbing_joints(mech):
         raise ValueError(
-            f"no friction of the joints {list(rubbing)} agrees with the reactions that it causes: "
-            "one of them jams under its own friction; lower its coefficient, or give its bearings "
-            "a larger length"
+            f"friction of the joints {list(rubbing)} and the reactions that it causes have no "
+            "common solution: one of them jams by its own friction; lower its coefficient, or give "
+            "its bearings a larger length"
         )
 
 

@@ -1,12 +1,12 @@
-"""Joint friction and the reactions that feed it, solved together.
+"""Joint friction and the reactions that cause it, solved together.
 
-With f the friction efforts of all rubbing joints, the motion and the reactions w that they feel
-are affine in f: at given velocities ``v̇ = v̇₀ + R f``, ``λ = λ₀ + L f``, ``w = w₀ + G f``, from one
-factorisation with a further right side for each effort. The joints' laws (`JointFriction`) give
-``f = Φ(w)``, and a fixed number of Newton passes on ``f − Φ(w₀ + G f) = 0`` ends at rounding: Φ is
-smooth but where a load vanishes. For small coefficients of friction, ``|Φ' G| < 1``, the solution
-exists and is unique. Where the passes do not end (a joint that jams under its own friction) f is
-NaN, and so is the motion.
+With f the friction efforts of all joints with friction, accelerations and reactions w are affine
+in f: at given velocities ``v̇ = v̇₀ + R f``, ``λ = λ₀ + L f``, ``w = w₀ + G f``, from one
+factorisation with one more right-hand side per effort. The friction laws (`JointFriction`) give
+``f = Φ(w)``, and a fixed number of Newton iterations on ``f − Φ(w₀ + G f) = 0`` converges to
+rounding: Φ is smooth except where a load vanishes. For small coefficients of friction,
+``|Φ' G| < 1``, the solution exists and is unique. If the iteration does not converge (a joint that
+jams by its own friction), f is NaN, and so is the motion.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def rubbing_joints(mech: Mechanism) -> tuple[str, ...]:
 
 
 def rubbing_columns(m: MotionState) -> Array:
-    """(nv, nf): what unit efforts on the rubbing joints are along all speeds."""
+    """(nv, nf): generalised forces of unit efforts on the joints with friction."""
     columns = [jnp.zeros((m.top.nv, 0), m.q.dtype)]
     for name in rubbing_joints(m.mech):
         for unit in np.eye(m.mech.joint(name).nv):
@@ -55,13 +55,13 @@ def rubbing_columns(m: MotionState) -> Array:
 def solve_motion(
     m: MotionState, force: Array, rhs: Array, inputs: Inputs | None
 ) -> tuple[Array, Array, System]:
-    """v̇ (nv,), λ (nc,) and the KKT matrices, with the friction of the joints.
+    """v̇ (nv,), λ (nc,) and the KKT matrices, with joint friction.
 
     Args:
         m: the state.
-        force: ``τ − h`` (nv,) without what the joints' reactions cause.
+        force: ``τ − h`` (nv,) without dry friction.
         rhs: γ (nc,).
-        inputs: efforts on joints, which the reactions feel.
+        inputs: efforts on joints, which affect the reactions.
     """
     system = kkt_system(m)
     if not rubbing_joints(m.mech):
@@ -83,14 +83,14 @@ def less_friction(
     required: Array,
     carried: Callable[[Array], Array],
 ) -> Array:
-    """`required` (nv,), the forces that a given motion takes, less what the friction gives.
+    """The forces `required` (nv,) for a given motion, minus those of dry friction.
 
     Args:
         m: the state.
         vdot: accelerations (nv,).
         inputs: efforts on joints.
         required: ``M v̇ + h − inputs`` (nv,).
-        carried: the multipliers λ (nc,) that go with a required force, linear in it.
+        carried: linear function from a required force (nv,) to its multipliers λ (nc,).
     """
     if not rubbing_joints(m.mech):
         return required
@@ -101,13 +101,13 @@ def less_friction(
 
 
 def balanced_friction(m: MotionState, inputs: Inputs | None, vdot: Array, lam: Array) -> Array:
-    """The friction efforts f (nf,) that agree with the reactions they cause.
+    """The friction efforts f (nf,) that are consistent with the reactions they cause.
 
     Args:
         m: the state.
         inputs: efforts on joints.
-        vdot: (nv, 1 + nf), v̇ without friction, and what each unit effort adds.
-        lam: (nc, 1 + nf), the same of λ.
+        vdot: (nv, 1 + nf), v̇ without friction, and its change by each unit effort.
+        lam: (nc, 1 + nf), the same for λ.
     """
     names = rubbing_joints(m.mech)
     split = np.cumsum([0, *(m.mech.joint(n).nv for n in names)])
@@ -129,7 +129,7 @@ def balanced_friction(m: MotionState, inputs: Inputs | None, vdot: Array, lam: A
         return f - jnp.concatenate([efforts[name] for name in names])
 
     def newton(_: Any, f: Array) -> Array:
-        # Without pivoting: the matrix is near one where f is unique.
+        # Without pivoting: the matrix is close to the identity where f is unique.
         return f - lu_solve(*unpivoted_lu(jax.jacfwd(gap)(f)), gap(f))
 
     f = lax.fori_loop(0, _PASSES, newton, jnp.zeros(n, m.q.dtype))
@@ -146,14 +146,14 @@ def friction_efforts(
     t: Any = 0.0,
     inputs: Inputs | None = None,
 ) -> dict[str, Array]:
-    """Friction efforts (nv,) of the rubbing joints along their speeds [N·m or N], viscous and all.
+    """Friction efforts (nv,) of joints with friction, along their speeds, dry and viscous [N·m, N].
 
     Args:
         mech: the mechanism.
         q: coordinates (nq,).
         v: speeds (nv,).
-        vdot: accelerations (nv,) as of `forward_dynamics`.
-        lam: multipliers (nc,) as of `forward_dynamics`.
+        vdot: accelerations (nv,), as from `forward_dynamics`.
+        lam: multipliers (nc,), as from `forward_dynamics`.
         t: time [s].
         inputs: efforts on joints by name.
 

@@ -1,7 +1,8 @@
-"""Mass matrix by composite inertias: ``M = N_dᵀ (N_lᵀ diag(M_i) N_l) N_d`` without the products.
+"""Mass matrix by composite inertias: ``M = N_dᵀ (N_lᵀ diag(M_i) N_l) N_d``, recursively.
 
-The matrix in brackets is, for each body, the inertia of all that it carries (the composite body),
-so each column of M is that inertia times a joint's column, seen by the columns that support it.
+The diagonal blocks of the matrix in parentheses are the inertias of composite bodies: a body with
+all its descendants. A column of M is the composite inertia times the joint's motion column,
+multiplied by the motion columns of the joints that support it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from jaxmbd.spatial.rotations import cross
 
 
 class CompositeInertia(NamedTuple):
-    """Inertia of a body and all it carries about a reference point, world axes.
+    """Inertia of a body with all its descendants about a reference point, world axes.
 
-    The reference is common to all bodies of a branch (`references`), so that composites add
-    without a shift.
+    All bodies of a branch have the same reference point (`references`), so that composite inertias
+    are plain sums.
 
     Attributes:
         mass: [kg].
@@ -44,15 +45,16 @@ def world_inertias(m: MotionState) -> list[Array]:
 
 
 def _symmetric(a: Array) -> Array:
-    """A symmetric matrix from its upper triangle: the lower one need not be computed."""
+    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not used."""
     return jnp.where(np.triu(np.ones(a.shape, bool)), a, a.T)
 
 
 def references(m: MotionState) -> list[Array]:
-    """For each body the point that its branch's composite inertias are about.
+    """Reference point of each body's composite inertia, common to a branch from the ground.
 
-    It is that of the branch's first joint, whose columns of angular motion vanish there, or the
-    first body's centre of mass where that joint's point stays behind on the ground.
+    It is the point of the branch's first joint, where linear parts of rotary motion columns vanish,
+    or the first body's centre of mass if that point is fixed to the ground and the body can move
+    away from it.
     """
     out: list[Array] = []
     for i, p in enumerate(m.top.parent):
@@ -64,13 +66,13 @@ def references(m: MotionState) -> list[Array]:
 
 
 def _stays_behind(m: MotionState, i: int) -> bool:
-    """Whether body i can leave the point of the joint that carries it."""
+    """Whether body i can move away from b's point of its joint, because b is the parent."""
     name = m.top.tree[i]
     return m.top.reversed_[i] and m.mech.joint(name).translation(m.coordinates(name)) is not None
 
 
 def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeInertia]:
-    """Composite inertias, gathered from the leaves inward."""
+    """Composite inertias, summed from the leaves to the root."""
     total = []
     for i, (body, point) in enumerate(zip(m.top.bodies, references(m), strict=True)):
         mass = jnp.asarray(m.mech.bodies[body].mass)
@@ -109,7 +111,7 @@ def joint_space_inertia(m: MotionState) -> Array:
 
 
 def columns_at_references(m: MotionState) -> Array:
-    """Linear parts (nv, 3) of the joints' columns at the reference points of their branches."""
+    """Linear parts (nv, 3) of the motion columns at the reference points of their branches."""
     linear = [jnp.zeros((0, 3), m.q.dtype)]
     for i, (name, point) in enumerate(zip(m.top.tree, references(m), strict=True)):
         place = m.top.layout[name].v
@@ -122,7 +124,7 @@ def columns_at_references(m: MotionState) -> Array:
 
 
 def mass_matrix(mech: Mechanism, q: Array) -> Array:
-    """M (nv, nv) of the tree: ``½ vᵀ M v`` is the kinetic energy of any v.
+    """M (nv, nv) of the tree: ``½ vᵀ M v`` is the kinetic energy for speeds v.
 
     Example:
         >>> import jaxmbd as mbd

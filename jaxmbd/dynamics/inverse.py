@@ -45,10 +45,10 @@ def inverse_dynamics(
 ) -> tuple[Array, Array]:
     """Efforts τ (nv,) and multipliers λ (nc,) with ``M v̇ + h = τ + inputs + Jᵀ λ``.
 
-    In a closed loop the motion leaves part of (τ, λ) free. Without `actuated` every tree joint
-    may help and τ is the one that does no work against the constraints (``J M⁻¹ τ = 0``): zero for
-    a free motion. With `actuated` τ is zero elsewhere, and of least norm where the actuation is
-    redundant (forces are weighed against moments with the mechanism's length).
+    In a closed loop the motion does not determine (τ, λ) uniquely. Without `actuated` all tree
+    joints may have efforts, and τ is the solution with ``J M⁻¹ τ = 0``, which is zero for a free
+    motion. With `actuated` τ is zero at all other joints, and of least norm if the actuation is
+    redundant (moments are divided by the mechanism's length).
 
     Args:
         mech: the mechanism.
@@ -56,7 +56,7 @@ def inverse_dynamics(
         v: speeds (nv,), on the constraints.
         vdot: accelerations (nv,), on the constraints.
         t: time [s].
-        inputs: efforts that act besides, by joint.
+        inputs: known additional efforts, by joint.
         actuated: the actuated tree joints, or one coordinate of a joint as ``(joint, i)``.
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
@@ -98,8 +98,8 @@ def _efforts(
     t: Any,
     inputs: Inputs,
 ) -> tuple[Array, Array, Array]:
-    """τ, λ, and the speeds that the actuated joints cannot move."""
-    vdot = jnp.where(finite_numbers(mech), vdot, jnp.nan)  # every force that is asked for
+    """τ, λ, and a mask of the speeds along which the actuated joints cannot balance the forces."""
+    vdot = jnp.where(finite_numbers(mech), vdot, jnp.nan)  # makes all results NaN
     m = motion_state(mech, q, v, t)
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     required, size = required_efforts(m, acc, inputs)
@@ -122,10 +122,10 @@ def _efforts(
 
 
 def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:
-    """``M v̇ + h − inputs`` (nv,) for the body accelerations, and the size [N·m] of its parts.
+    """``M v̇ + h − inputs`` (nv,) for the body accelerations, and the size [N·m] of its terms.
 
-    The size is what the forces would add up to if none balanced another: what is small beside it
-    is rounding.
+    The size is the sum of the absolute values of all forces and moments: relative to it rounding
+    errors are small.
     """
     loads, efforts = applied_loads(m, inputs)
     required = inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
@@ -138,13 +138,13 @@ def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) 
 
 
 class SharedEfforts(NamedTuple):
-    """How actuators and constraints carry a motion; NaN where they cannot.
+    """Efforts of actuators and constraints that balance the forces of a motion; NaN if none do.
 
     Attributes:
-        effort: of each actuator (na,).
-        tau: the same along all speeds (nv,).
+        effort: effort of each actuator (na,).
+        tau: the same as efforts along all speeds (nv,).
         lam: multipliers (nc,).
-        missing: (nv,), the speeds along which a force is left that nothing carries.
+        missing: (nv,), the speeds along which an unbalanced force remains.
     """
 
     effort: Array
@@ -163,17 +163,17 @@ def share_efforts(
 ) -> SharedEfforts:
     """Solve ``columns e + Jᵀ λ = required`` for e of least norm, then λ of least norm.
 
-    With P the projector onto the motions that the constraints allow, ``P columns e = P required``.
-    Speeds, forces and moments are measured with the mechanism's length, so that all are N·m. No
-    mass matrix is needed: massless links are as good as any.
+    With P the projector onto the velocities that the constraints allow, ``P columns e = P
+    required``. Forces along travels are multiplied by the mechanism's length, so that all have the
+    unit N·m. The mass matrix is not needed, so links may be massless.
 
     Args:
         m: the state.
-        columns: (nv, na), what unit efforts of the actuators are along all speeds.
+        columns: (nv, na), generalised forces of unit efforts of the actuators.
         required: (nv,), ``M v̇ + h − inputs``.
-        size: what `required` is large or small beside [N·m].
-        vdot: accelerations (nv,), for the reactions that feed friction.
-        inputs: efforts that act besides, the same.
+        size: size of the terms of `required` [N·m], for the test of balance.
+        vdot: accelerations (nv,), for the reactions that cause friction.
+        inputs: known additional efforts, for the same.
     """
 
     def carried(force: Array) -> Array:
@@ -194,7 +194,7 @@ class _Shares(NamedTuple):
 
 
 def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Shares:
-    """Linear in `required` but for what is found missing."""
+    """`SharedEfforts` without friction; `effort` and `lam` are linear in `required`."""
     units = speed_units(m.mech)
     scale = row_scale(m)
     rows = scaled_jacobian(m) * units
@@ -215,7 +215,10 @@ def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Sh
 
 
 def _allowed(rows: Array, forces: Array) -> tuple[Array, Callable[[Array], Array]]:
-    """The part of `forces` (nv, n) that no row carries, and the multipliers that carry the rest."""
+    """Projection of `forces` (nv, n) onto the allowed velocities; least-norm λ of the remainder.
+
+    The second result is a function from one force (nv,) to the multipliers (nc,).
+    """
     if rows.shape[0] == 0:
         return forces, lambda _: jnp.zeros(0, rows.dtype)
     lower, pivots, kept = ldlt_rank_revealing(rows @ rows.T)
@@ -228,7 +231,7 @@ def _allowed(rows: Array, forces: Array) -> tuple[Array, Callable[[Array], Array
 
 
 def _least(gram: Array, rhs: Array) -> Array:
-    """The x of least norm with ``gram x = rhs``."""
+    """The least-norm solution of ``gram x = rhs``."""
     if gram.shape[0] == 0:
         return rhs
     lower, pivots, kept = ldlt_rank_revealing(gram)
@@ -240,7 +243,7 @@ def actuated_columns(top: Topology, actuated: Sequence[Any]) -> Array:
     """(nv, na): unit efforts along the coordinates of the actuated joints.
 
     Raises:
-        ValueError: a name is not that of a tree joint, or an index is outside its coordinates.
+        ValueError: a name is not that of a tree joint, or an index is out of range.
     """
     columns: list[int] = []
     for entry in actuated:
@@ -259,7 +262,7 @@ def actuated_columns(top: Topology, actuated: Sequence[Any]) -> Array:
 
 
 def check_actuated(top: Topology, actuated: Sequence[Any], missing: Array) -> None:
-    """Raise, naming the speeds that nothing drives; for the host."""
+    """Raise a ValueError that names the speeds with unbalanced forces; on the host only."""
     if isinstance(missing, Tracer) or not bool(np.any(np.asarray(missing))):
         return
     speeds = [n for n, bad in zip(top.speed_names, np.asarray(missing), strict=True) if bad]

@@ -1,8 +1,8 @@
 """The KKT system of a closed-loop mechanism, factored once and solved as often as needed.
 
 ``[M −Jᵀ; J 0] [x; λ] = [f; c]``: M is factored along the tree, then the Schur complement
-``A = J M⁻¹ Jᵀ``. Rows of A that add no rank are skipped, so redundant constraints are harmless;
-the multipliers of least norm are found on request.
+``A = J M⁻¹ Jᵀ``. Rows of A that add no rank are skipped, so constraints may be redundant; the
+multipliers of least norm are computed separately (`least_norm`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class System(NamedTuple):
     Attributes:
         mass: M (nv, nv).
         jacobian: scaled J (nc, nv).
-        scale: (nc,) that was applied to the rows.
-        singular: whether M may be singular, as bodies are known to lack inertia.
+        scale: (nc,), the factors applied to the rows.
+        singular: whether M may be singular because some bodies lack inertia.
     """
 
     mass: Array
@@ -53,7 +53,8 @@ class Factors(NamedTuple):
         alpha: α, or None.
         half: ``L⁻ᵀ Jᵀ`` (nv, nc).
         schur: rank-revealing factors of A: lower, pivots, and which rows are kept.
-        determinate: (nv,), false where a pivot shows neither inertia nor constraint.
+        determinate: (nv,), false if a pivot vanishes: the motion has neither inertia nor
+            constraint.
     """
 
     lower: Array
@@ -73,8 +74,8 @@ def kkt_system(m: MotionState) -> System:
 def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
     """Factor a KKT system.
 
-    Where M may be singular, ``M + α JᵀJ`` is factored instead: with ``f + α Jᵀ c`` for f it has the
-    same solution.
+    If M may be singular, ``M + α JᵀJ`` is factored instead, which has the same solution with
+    ``f + α Jᵀ c`` for f.
     """
     alpha = None
     if singular:
@@ -89,19 +90,19 @@ def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
         schur = RankRevealed(none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
         return Factors(lower, pivots, alpha, jacobian.T, schur, determinate)
     half = ltdl_backward(lower, jacobian.T)
-    # Geometry, not inertia, tells rows that are rounding: those of a heavy loop beside a light one
-    # are short in the metric of M⁻¹.
+    # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
+    # which the rows of a heavy loop are short compared with those of a light one.
     squares = jnp.sum(jacobian * jacobian, axis=1)
     schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), squares=squares)
     return Factors(lower, pivots, alpha, half, schur, determinate)
 
 
 def _substitute(k: Factors, jacobian: Array, force: Array, rhs: Array) -> tuple[Array, Array]:
-    """Substitute: x (nv, m) and basic λ (nc, m) from the factors."""
+    """Solutions x (nv, m) and basic λ (nc, m), by substitution with the factors."""
     if jacobian.shape[0] == 0:
         y = ltdl_backward(k.lower, force)
         x = ltdl_forward(k.lower, y / k.pivots[:, None])
-        return x, x[:0]  # not rhs: what is empty varies along a device mesh as x does
+        return x, x[:0]  # not rhs: the empty result must vary along a device mesh as x does
     if k.alpha is not None:
         force = force + k.alpha * (jacobian.T @ rhs)
     y = ltdl_backward(k.lower, force)
@@ -126,9 +127,9 @@ def _solve(
 
 @_solve.defjvp
 def _solve_jvp(how: _How, primals: Any, tangents: Any) -> Any:
-    """``K ẋ = ḃ − K̇ x`` with the factors of K: nothing is differentiated through them.
+    """Implicit differentiation, ``K ẋ = ḃ − K̇ x`` with the factors of K.
 
-    NaN where rows that were skipped are not met (`jaxmbd.numerics.consistency`).
+    NaN if skipped rows are not satisfied (`jaxmbd.numerics.consistency`).
     """
     mass, jacobian, force, rhs = primals
     dmass, djacobian, dforce, drhs = tangents
@@ -148,16 +149,16 @@ def _solve_jvp(how: _How, primals: Any, tangents: Any) -> Any:
 def solve_kkt(
     system: System, force: Array, rhs: Array, *, test: bool = True
 ) -> tuple[Array, Array]:
-    """Solve for x (nv, m) and λ (nc, m): ``M x = force + Jᵀ λ``, ``J x = rhs``, for m right sides.
+    """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
-    λ is zero in redundant rows; x is NaN where a motion has neither inertia nor constraint.
+    λ is zero in redundant rows; x is NaN if a motion has neither inertia nor constraint.
 
     Args:
         system: the matrices.
         force: (nv, m).
-        rhs: (nc, m), of the rows as they were before scaling.
-        test: whether tangents are NaN where redundant rows would contradict each other; False
-            where the caller tests them.
+        rhs: (nc, m), of the unscaled rows.
+        test: whether tangents are NaN where redundant rows become inconsistent; False if the
+            caller tests them.
     """
     how = _How(system.singular, test)
     scale = system.scale[:, None]
@@ -166,16 +167,16 @@ def solve_kkt(
 
 
 def rows_met(system: System, x: Array, rhs: Array) -> Array:
-    """Whether ``J x = rhs`` to 5e-7 of its terms, in the rows that were skipped too."""
+    """Whether ``J x = rhs`` to 5e-7 of the largest row's terms, in skipped rows too."""
     miss = system.jacobian @ x - system.scale * rhs
     size = jnp.abs(system.jacobian) @ jnp.abs(x) + jnp.abs(system.scale * rhs)
     return jnp.all(jnp.abs(miss) <= tolerances.carrying(x.dtype) * jnp.max(size, initial=0.0))
 
 
 def conditioning(system: System) -> Array:
-    """What the pivots keep of their diagonal elements, the least of M times the least of A.
+    """The least ratio of pivot to diagonal element of M times that of A, from 0 (singular) to 1.
 
-    Accelerations lose about ``ε`` over it of their digits.
+    The relative error of accelerations is about ε divided by it.
     """
     k = factor_kkt(system.singular, system.mass, system.jacobian)
     mass = system.mass
@@ -188,7 +189,7 @@ def conditioning(system: System) -> Array:
 
 
 def least_norm(system: System, multipliers: Array) -> Array:
-    """λ (nc,) of least norm (moments over the mechanism's length) with the same ``Jᵀ λ``."""
+    """λ (nc,) of least norm (moments divided by the mechanism's length) with the same ``Jᵀ λ``."""
     if multipliers.shape[0] < 2:
         return multipliers
     lower, _, kept = factor_kkt(system.singular, system.mass, system.jacobian).schur

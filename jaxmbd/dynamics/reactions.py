@@ -1,4 +1,4 @@
-"""Joint reactions: the backward recursion at tree joints, λ at cut ones."""
+"""Joint reactions: by backward recursion at tree joints, from λ at cut joints."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def joint_reactions(
 ) -> dict[str, Array]:
     """Constraint wrench (6,) ``[n; f]`` of every joint [N·m, N], world axes.
 
-    It acts on b, about b's joint point. At tree joints it is the backward recursion
-    ``w_{i-1,i} = A' w_{i,i+1} + w_i* − w_i^e`` (Hanzaki et al. 2009, (22)), with the cut joints' λ
-    among the external wrenches; at cut joints it is ``W λ``. Efforts along a joint's own
-    coordinates (inputs, drives, couplings, joint torques, torsion springs, friction) are not part
-    of it.
+    It acts on b, with moments about b's joint point. At tree joints it follows from the backward
+    recursion ``w_{i-1,i} = A' w_{i,i+1} + w_i* − w_i^e`` (Hanzaki et al. 2009, (22)), with the λ of
+    cut joints among the external wrenches; at cut joints it is ``W λ``. Efforts along a joint's own
+    coordinates (inputs, drives, couplings, joint torques, torsion springs, friction) are not
+    included.
 
     Args:
         mech: the mechanism.
@@ -72,10 +72,10 @@ def joint_reactions(
 def reactions_and_friction(
     m: MotionState, acc: Accelerations, lam: Array, inputs: Inputs | None
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Constraint wrenches of all joints, and the Coulomb friction that they cause.
+    """Constraint wrenches of all joints, and the Coulomb friction efforts that they cause.
 
-    λ alone gives that of the cut joints; with it the tree joints' wrenches across their own
-    coordinates are known, and so is their friction.
+    The friction of cut joints follows from λ; with it the constraint wrenches of the tree joints
+    follow, and from these the friction of the tree joints.
     """
     rubbing = rubbing_efforts(m, cut_wrenches(m, lam))
     wrenches = constraint_wrenches(m, acc, lam, inputs, rubbing)
@@ -92,7 +92,7 @@ def cut_wrenches(m: MotionState, lam: Array) -> dict[str, Array]:
 
 
 def rubbing_efforts(m: MotionState, wrenches: Mapping[str, Array]) -> dict[str, Array]:
-    """Efforts of Coulomb friction on those joints whose constraint wrenches are given."""
+    """Coulomb friction efforts of the joints whose constraint wrenches are given."""
     out: dict[str, Array] = {}
     for name in m.mech.structure.forces:
         element = m.mech.forces[name]
@@ -101,7 +101,7 @@ def rubbing_efforts(m: MotionState, wrenches: Mapping[str, Array]) -> dict[str, 
         joint, (q, v) = m.mech.joint(element.joint), m.joint(element.joint)
         r_a, wrench = m.rotation(joint.a), wrenches[element.joint]
         felt = jnp.concatenate([r_a.T @ wrench[:3], r_a.T @ wrench[3:]])
-        bearing: Any = joint.bearing  # it has one, as validation has seen
+        bearing: Any = joint.bearing  # not None: checked by validation
         effort = element.rubbing(bearing, joint.subspace(q), v, felt)
         out[element.joint] = out.get(element.joint, 0.0) + effort
     return out
@@ -116,7 +116,7 @@ def constraint_wrenches(
 ) -> dict[str, Array]:
     """Constraint wrench (6,) of every joint, at b's point, for given accelerations of the bodies.
 
-    `rubbing` holds efforts of friction besides; a tree joint's acts on its own wrench alone.
+    `rubbing` holds additional friction efforts; that of a tree joint affects only its own wrench.
     """
     loads, efforts = applied_loads(m, inputs)
     _add_rows(m, lam, loads, efforts)
@@ -137,7 +137,7 @@ def constraint_wrenches(
 
 
 def _add_rows(m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]) -> None:
-    """Add what couplings and drives put on joints and bodies."""
+    """Add the efforts and loads of couplings and drives, from their multipliers."""
     mech, terms = m.mech, []
     for name in m.top.couplings:
         coupling, effort = mech.couplings[name], lam[m.top.layout[name].rows][0]

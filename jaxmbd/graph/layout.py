@@ -1,4 +1,4 @@
-"""`Topology`: the tree, the cut joints, and where each joint's numbers stand."""
+"""`Topology`: the spanning tree, the cut joints, and the layout of coordinates and rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxmbd.model.numbers import GROUND
 
 
 class Place(NamedTuple):
-    """Where a joint's numbers stand: `q` and `v` of a tree joint, `rows` of a cut one."""
+    """Slices of a joint: `q` and `v` of a tree joint, constraint `rows` of a cut one."""
 
     q: slice | None
     v: slice | None
@@ -30,20 +30,23 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """Derived from a mechanism's structure alone, once; hashable and printable.
+    """Topology and layout, derived once from a mechanism's structure alone; hashable, printable.
 
     Attributes:
         bodies: names in tree order: parents before children, each branch consecutive.
         parent: index of each body's parent in `bodies`, -1 for the ground.
-        tree: the joint that carries each body, in the same order.
-        reversed_: whether that joint runs from the child to the parent as declared.
-        cut: joints that are constraint rows (rods among them), as declared.
-        couplings: names of the couplings, whose rows follow the cut joints'.
+        tree: names of the joints from parent to body, in the same order.
+        reversed_: whether the joint was declared with the child as a and the parent as b.
+        cut: joints that are constraint rows (rods among them), in order of declaration.
+        couplings: names of the couplings, whose rows follow those of the cut joints.
         drives: names of the drives, whose rows come last.
-        layout: joint, coupling or drive name to `Place`.
+        layout: `Place` of each joint, coupling and drive, by name.
         nq, nv, nc: numbers of coordinates, speeds and constraint rows.
         support: for each body the indices in v of the joints between it and the ground.
-        light: bodies known to lack inertia.
+        cdof: cumulative degree of freedom of each body (see `spanning_tree`).
+        row_names, row_kinds: of each constraint row; kinds are "force" or "moment".
+        speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
+        light: bodies known to lack inertia, so that the mass matrix may be singular.
 
     Example:
         >>> import jaxmbd as mbd
@@ -75,7 +78,7 @@ class Topology:
         return -1 if body == GROUND else self.bodies.index(body)
 
     def columns(self, body: str) -> tuple[int, ...]:
-        """Indices in v that move `body`."""
+        """Indices of the speeds in v that move `body`."""
         return () if body == GROUND else self.support[self.index(body)]
 
     def __str__(self) -> str:
@@ -98,10 +101,10 @@ class Topology:
 def topology(mech: Mechanism) -> Topology:
     """Spanning tree, cut joints and coordinate layout of a mechanism.
 
-    Cached by structure: numbers never enter, so nothing is derived again when they change.
+    Cached by structure, so that it is not derived again when parameter values change.
 
     Raises:
-        ValueError: where the user's `cut` does not leave a tree.
+        ValueError: the user's `cut` does not leave a tree, or cuts a driven or coupled joint.
 
     Example:
         >>> import jaxmbd as mbd
@@ -155,7 +158,7 @@ def _topology(structure: Structure) -> Topology:
 
 
 def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> None:
-    """Refuse drives and couplings of joints that are cut."""
+    """Raise an error for drives and couplings of cut joints."""
     for name, joint in held_coordinates(structure):
         if joint not in carried:
             kind = "coupling" if name in dict(structure.couplings) else "drive"
@@ -166,7 +169,7 @@ def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> N
 
 
 def _coordinate_rows(structure: Structure, edges: list[Edge]) -> Iterator[tuple[str, str]]:
-    """Name and kind of the rows of couplings and drives: an angle's multiplier is a moment."""
+    """Name and kind of the rows of couplings and drives: "moment" if the coordinate is an angle."""
     speeds = {e.name: e.kind.speeds for e in edges}
     last = [(name, *terms[-1]) for name, terms in structure.couplings]
     for name, joint, index in [*last, *structure.drives]:
@@ -175,7 +178,7 @@ def _coordinate_rows(structure: Structure, edges: list[Edge]) -> Iterator[tuple[
 
 
 def neutral(mech: Mechanism) -> np.ndarray:
-    """Coordinates q (nq,) of the drawn configuration: zeros, and unit quaternions.
+    """Coordinates q (nq,) of the drawn configuration: zeros, and identity quaternions.
 
     Example:
         >>> import jaxmbd as mbd
@@ -188,7 +191,7 @@ def neutral(mech: Mechanism) -> np.ndarray:
 
 
 def _number(structure: Structure, tree: Tree) -> tuple[str, ...]:
-    """Depth-first from the ground, children in the order in which their joints are declared."""
+    """Bodies depth-first from the ground, children in the order of declaration of their joints."""
     order = {e.name: i for i, e in enumerate(structure.joints)}
     children: dict[str, list[str]] = {}
     for body, edge in sorted(tree.items(), key=lambda item: order[item[1].name]):

@@ -9,25 +9,26 @@ import math
 from jaxmbd.model.mechanism import Edge, Structure
 from jaxmbd.model.numbers import GROUND
 
-# Choices of cut joints that are searched whole (a fraction of a second).
+# Most choices of cut joints that are searched exhaustively (a fraction of a second).
 _SEARCHED = 2000
 
 Tree = dict[str, Edge]
-"""Body to the joint that carries it."""
+"""The joint from each body to its parent, by the name of the body."""
 
 
 def spanning_tree(structure: Structure) -> Tree:
-    """Choose which joints carry the bodies; the others are cut.
+    """Choose the tree joints; the others are cut.
 
-    A branch's cumulative degree of freedom (CDOF) is the sum of its joints' (Hanzaki et al.
-    2009, section 3.1). The largest CDOF is made least; of such trees the one with fewest
-    constraint rows is taken, and of those the one that cuts the joints declared last. Small graphs
-    are searched whole. In large ones the tree of shortest paths from the ground, weighted by joint
-    freedom, makes the largest CDOF least, and exchanges of one joint for another then lower the
-    number of rows. Joints that are driven or coupled are kept in the tree before all this.
+    The cumulative degree of freedom (CDOF) of a body is the sum over the joints between it and the
+    ground (Hanzaki et al. 2009, section 3.1). The tree minimises, in this order: the number of
+    driven or coupled joints that are cut, the largest CDOF, the number of constraint rows; ties cut
+    the joints declared last. Small graphs are searched exhaustively. For large ones a heuristic
+    starts from the tree of shortest paths from the ground, weighted by joint freedom, which
+    minimises the largest CDOF; it takes the driven and coupled joints into the tree, and then
+    exchanges single joints to reduce the number of rows.
 
     Raises:
-        ValueError: where the user's `cut` leaves a loop or cuts a body off.
+        ValueError: the user's `cut` leaves a loop or disconnects a body.
     """
     edges = [e for e in structure.joints if e.kind.can_be_in_tree]
     if structure.cut is not None:
@@ -50,13 +51,13 @@ def spanning_tree(structure: Structure) -> Tree:
 
 
 def held_coordinates(structure: Structure) -> list[tuple[str, str]]:
-    """Couplings and drives, each with a joint whose coordinate it takes."""
+    """(name, joint) for each joint whose coordinate a coupling or drive uses."""
     coupled = [(name, joint) for name, terms in structure.couplings for joint, _ in terms]
     return coupled + [(name, joint) for name, joint, _ in structure.drives if joint is not None]
 
 
 def _best_of_all(structure: Structure, edges: list[Edge], size: int, held: set[str]) -> Tree:
-    """The best tree of all, by going through every choice of cut joints."""
+    """The best tree, by exhaustive search over the choices of tree joints."""
 
     def rank(kept: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]] | None:
         tree = _shortest_paths(structure, [edges[i] for i in kept])
@@ -71,7 +72,7 @@ def _best_of_all(structure: Structure, edges: list[Edge], size: int, held: set[s
 
 
 def _with_held(structure: Structure, tree: Tree, edges: list[Edge], held: set[str]) -> Tree:
-    """Take the held joints into the tree, each for the joint that leaves the least CDOF."""
+    """Take the held joints into the tree, each in exchange for the joint that gives least CDOF."""
     for edge in edges:
         if edge.name not in held or edge in tree.values():
             continue
@@ -87,7 +88,7 @@ def _with_held(structure: Structure, tree: Tree, edges: list[Edge], held: set[st
 
 
 def cumulative_freedom(tree: Tree) -> dict[str, int]:
-    """CDOF of each body: the freedom of all joints between it and the ground."""
+    """CDOF of each body: the sum of the freedoms of the joints between it and the ground."""
     total = {GROUND: 0}
 
     def freedom(body: str) -> int:
@@ -106,7 +107,7 @@ def _other(edge: Edge, body: str) -> str:
 
 
 def _shortest_paths(structure: Structure, edges: list[Edge]) -> Tree:
-    """Dijkstra's tree; of paths of equal CDOF the joint of least freedom, then declared first."""
+    """Dijkstra's tree of least CDOF; ties go to the joint of least freedom, then first declared."""
     order = {e.name: i for i, e in enumerate(structure.joints)}
     tree: Tree = {}
     queue: list[tuple[int, int, int, str, Edge | None]] = [(0, 0, 0, GROUND, None)]
@@ -126,7 +127,7 @@ def _shortest_paths(structure: Structure, edges: list[Edge]) -> Tree:
 
 
 def _fewer_rows(structure: Structure, tree: Tree, edges: list[Edge], held: set[str]) -> Tree:
-    """Exchange tree joints for ones of less freedom while the largest CDOF stays."""
+    """Exchange tree joints for ones of less freedom without increasing the largest CDOF."""
     largest = max(cumulative_freedom(tree).values())
     improved = True
     while improved:

@@ -1,4 +1,4 @@
-"""Propagation of motion along the tree, and closure of the loops."""
+"""Kinematics: propagation of motion along the tree, and loop closure."""
 
 from jaxmbd.kinematics.closure import constraint_jacobian, constraint_residual, gamma
 from jaxmbd.kinematics.motion import (

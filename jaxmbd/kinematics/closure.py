@@ -1,8 +1,9 @@
 """Loop closure: residual, Jacobian and acceleration bias of cut joints, couplings and drives.
 
-One code for all joint types: with W (6, rows) the joint's constraint wrenches at b's point and
-``V = [Ω; U]`` the twist of b relative to a there, the rows are ``Wᵀ V = 0`` and, differentiated,
-``Wᵀ V̇ + Ẇᵀ V = 0``. Couplings and drives are rows on coordinates of joints or of points.
+The same code serves all joint types: with W (6, rows) the joint's constraint wrenches at b's point
+and ``V = [Ω; U]`` the twist of b relative to a there, the rows are ``Wᵀ V = 0`` and,
+differentiated, ``Wᵀ V̇ + Ẇᵀ V = 0``. Couplings and drives are rows on coordinates of joints or of
+points.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from jaxmbd.spatial.rotations import cross
 
 
 def closure_residual(m: MotionState) -> Array:
-    """φ (nc,): closure errors of the cut joints, the couplings, the drives at the state's time."""
+    """φ (nc,): closure errors of cut joints, couplings and drives, at the state's time."""
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.cut:
         joint = m.mech.joint(name)
@@ -67,7 +68,7 @@ def closure_jacobian(m: MotionState) -> Array:
 
 
 def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
-    """γ (nc,) with ``J v̇ = γ``; `acc` holds the velocity-product accelerations."""
+    """γ (nc,) with ``J v̇ = γ``; `acc`: velocity-product accelerations (those for v̇ = 0)."""
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.cut:
         parts.append(-_row_acceleration(m, acc, name))
@@ -83,7 +84,7 @@ def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
 
 
 def closure_velocity(m: MotionState) -> Array:
-    """The right side of ``J v = b`` (nc,): the prescribed rates for drives, else zero."""
+    """The right-hand side of ``J v = b`` (nc,): the prescribed rates for drives, else zero."""
     rates = [
         m.mech.drives[name].value(jnp.asarray(m.t, m.q.dtype))[1][None] for name in m.top.drives
     ]
@@ -91,7 +92,7 @@ def closure_velocity(m: MotionState) -> Array:
 
 
 def _unit_row(m: MotionState, joint: str, index: int) -> np.ndarray:
-    """(nv,): one at the speed of a tree joint's coordinate."""
+    """(nv,): 1 at the speed of a tree joint's coordinate, else 0."""
     place = m.top.layout[joint].v
     assert place is not None
     row = np.zeros(m.top.nv)
@@ -100,14 +101,14 @@ def _unit_row(m: MotionState, joint: str, index: int) -> np.ndarray:
 
 
 def _coupled(m: MotionState, coupling: str) -> tuple[Array, Array]:
-    """The coordinates that a coupling takes, and their rates."""
+    """The joint coordinates in a coupling, and their rates."""
     pairs = [(m.joint(joint), index) for joint, index in m.mech.couplings[coupling].terms]
     q = jnp.stack([q[index] for (q, _), index in pairs])
     return q, jnp.stack([v[index] for (_, v), index in pairs])
 
 
 def point_row(m: MotionState, body: str, at: Any, component: int) -> Array:
-    """(nv,): what each speed adds to a component of the velocity of a point of `body`."""
+    """(nv,): Jacobian row of one velocity component of the point of `body` drawn at `at`."""
     moves = m.moves(GROUND, body)
     columns = m.columns_at(m.position(body, at))[:, component]
     return jnp.where(moves == 0.0, 0.0, columns)
@@ -116,8 +117,8 @@ def point_row(m: MotionState, body: str, at: Any, component: int) -> Array:
 def _row_acceleration(m: MotionState, acc: Accelerations, name: str) -> Array:
     """``Wᵀ V̇ + Ẇᵀ V`` (rows,) of a cut joint for the body accelerations `acc`.
 
-    ``V̇ = [α_b − α_a; a_b(O) − a_a(O) − ω_a × U]``: O moves with b, so the point of a that lies
-    at O slips back along it with U.
+    ``V̇ = [α_b − α_a; a_b(O) − a_a(O) − ω_a × U]``: O is fixed in b and moves relative to a with
+    the velocity U, so different points of a are at O.
     """
     joint = m.mech.joint(name)
     x = m.position(joint.b, joint.point_b)
@@ -148,7 +149,7 @@ def point_acceleration(m: MotionState, acc: Accelerations, body: str, at: Any) -
 def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     """Closure error φ (nc,) of cut joints, couplings, drives [m in force, rad in moment rows].
 
-    Rows stand as in ``topology(mech).layout[joint].rows``: force rows first.
+    Rows are ordered as in ``topology(mech).layout[joint].rows``, of each joint force rows first.
 
     Example:
         >>> import jaxmbd as mbd
@@ -160,7 +161,7 @@ def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
 
 
 def constraint_jacobian(mech: Mechanism, q: Array) -> Array:
-    """J (nc, nv): ``J v`` = velocity of b minus that of a; equals ∂φ/∂q where φ = 0.
+    """J (nc, nv): ``J v`` is the velocity of b relative to a; where φ = 0 it is ``∂φ/∂q q̇``.
 
     Example:
         >>> import jaxmbd as mbd

@@ -1,4 +1,4 @@
-"""The motion at an instant, as users and force elements ask for it."""
+"""The motion at an instant: positions, velocities, accelerations for users and force elements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pose(NamedTuple):
 
 
 class MotionState:
-    """The motion at (t, q, v): implements what force elements ask of a `Motion`."""
+    """The motion at (t, q, v); implements the protocol `Motion` of the force elements."""
 
     def __init__(
         self, mech: Mechanism, q: Array, v: Array, t: Any, pos: Positions, vel: Velocities
@@ -57,7 +57,7 @@ class MotionState:
         return jnp.eye(3, dtype=self.q.dtype) if r is None else r
 
     def angular_velocity(self, body: str) -> Array:
-        """(3,) [rad/s], world axes."""
+        """Angular velocity (3,) [rad/s], world axes."""
         i = self.top.index(body)
         return jnp.zeros(3, self.q.dtype) if i < 0 else self.vel.angular[i]
 
@@ -74,14 +74,14 @@ class MotionState:
         return x, self.velocity_at(body, x)
 
     def velocity_at(self, body: str, x: Array) -> Array:
-        """Velocity (3,) [m/s] of the point of `body` that is at the world point `x`."""
+        """Velocity (3,) [m/s] of the point of `body` that coincides with the world point `x`."""
         i = self.top.index(body)
         if i < 0:
             return jnp.zeros_like(x)
         return self.vel.linear[i] + cross(self.vel.angular[i], x - self.pos.com[i])
 
     def columns_at(self, x: Array) -> Array:
-        """(nv, 3): velocity at the world point `x` that each speed gives a body it moves."""
+        """(nv, 3): velocity at world point `x` per unit of each speed, of the bodies it moves."""
         return self.pos.slide + cross(self.pos.angular, x - self.pos.column_point)
 
     def drawn(self, at: Any) -> Array:
@@ -89,7 +89,7 @@ class MotionState:
         return self.mech.point(at)
 
     def offset(self, name: str) -> tuple[Array, Array, Array]:
-        """Rotations of a joint's two bodies, and the vector between its halves, world axes."""
+        """Rotations of a joint's bodies a, b, and the vector from a's point to b's, world axes."""
         if name not in self._offsets:
             joint = self.mech.joint(name)
             d = self.position(joint.b, joint.point_b) - self.position(joint.a, joint.point_a)
@@ -108,7 +108,7 @@ class MotionState:
         return self._wrenches[name]
 
     def moves(self, a: str, b: str) -> np.ndarray:
-        """(nv,): +1 where a speed moves b alone, -1 where a alone, 0 where both or none."""
+        """(nv,): +1 for speeds that move b but not a, -1 for a but not b, else 0."""
         signs = np.zeros(self.top.nv, self.q.dtype)
         signs[list(self.top.columns(b))] += 1.0
         signs[list(self.top.columns(a))] -= 1.0
@@ -117,8 +117,8 @@ class MotionState:
     def relative_twist(self, name: str) -> tuple[Array, Array]:
         """Twist of b relative to a at b's joint point, world axes.
 
-        Its linear part is summed over the columns of the Jacobian, which are needed anyway, so
-        that most mechanisms never need the velocities of their centres of mass.
+        Its linear part is a sum over Jacobian columns, which are needed anyway, so that most
+        mechanisms do not need the velocities of the centres of mass.
         """
         joint = self.mech.joint(name)
         x = self.position(joint.b, joint.point_b)
@@ -150,7 +150,7 @@ class MotionState:
 
 
 def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:
-    """Propagate positions and velocities once; everything else is read off the result."""
+    """Propagate positions and velocities once; all other kinematics are derived from the result."""
     top = topology(mech)
     q = jnp.asarray(q, mech.dtype)
     v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v, mech.dtype)
@@ -161,10 +161,10 @@ def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0
 
 
 def check_shape(name: str, x: Array, size: int) -> None:
-    """Refuse a vector of the wrong length.
+    """Check the length of a vector.
 
     Raises:
-        ValueError: names the vector and the shape it must have.
+        ValueError: the shape is wrong; the message names the vector and the right shape.
     """
     if x.shape != (size,):
         raise ValueError(
@@ -177,7 +177,8 @@ def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
     """Pose of every body, the ground included, at coordinates q (nq,).
 
     Returns:
-        name to `Pose`: rotation (3, 3) from the drawn orientation, position (3,) of the COM [m].
+        `Pose` by body name: rotation (3, 3) from the drawn orientation, position (3,) of the COM
+        [m] (of the ground: the origin).
 
     Example:
         >>> import jaxmbd as mbd
@@ -247,7 +248,7 @@ def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict
 
 
 def joint_coordinates(mech: Mechanism, q: Array) -> dict[str, Array]:
-    """Coordinates of every joint, tree or cut, but rods; a cut joint's angles are in (-π, π].
+    """Coordinates of every joint except rods; angles of cut joints are in (-π, π].
 
     Example:
         >>> import jaxmbd as mbd
@@ -260,7 +261,7 @@ def joint_coordinates(mech: Mechanism, q: Array) -> dict[str, Array]:
 
 
 def coordinate_rates(mech: Mechanism, q: Array, v: Array) -> Array:
-    """q̇ (nq,) for the speeds v (nv,): quaternions turn by ``ṗ = ½ (0, v) ∘ p``.
+    """q̇ (nq,) for the speeds v (nv,); of quaternions ``ṗ = ½ (0, v) ∘ p``.
 
     Example:
         >>> import jaxmbd as mbd
@@ -284,7 +285,7 @@ def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
 
 
 def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
-    """The change (nv,) along the speeds by which `step_coordinates` takes `start` to q (nq,)."""
+    """The `change` (nv,) with which `step_coordinates` takes `start` to q (nq,)."""
     top = topology(mech)
     parts = [jnp.zeros(0, q.dtype)]
     for name in top.tree:

@@ -1,7 +1,7 @@
-"""Joint propagation: poses, twists and accelerations of all bodies, from the ground outward.
+"""Forward recursion: poses, twists and accelerations of all bodies, from the ground outward.
 
-``t_i = A_{i,i-1} t_{i-1} + P_i q̇_i`` (Hanzaki et al. 2009, (15), (48)), in world axes, each
-twist ``t = [ω; v]`` taken at its body's centre of mass.
+``t_i = A_{i,i-1} t_{i-1} + P_i q̇_i`` (Hanzaki et al. 2009, (15), (48)), in world axes, with each
+twist ``t = [ω; v]`` at the centre of mass of its body.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Positions(NamedTuple):
     Attributes:
         rotation: (3, 3) each, from the drawn orientation; None where it is the identity.
         com: centre of mass (3,) each [m].
-        joint: b's point of the joint that carries the body, (3,) each [m].
-        angular: (nv, 3) angular part of the columns of all ``P_i``, world axes.
-        slide: (nv, 3) their linear part at `column_point`; zero where a joint only turns.
-        column_point: (nv, 3) b's point of the joint that each column belongs to.
+        joint: b's point of the joint from the parent to the body, (3,) each [m].
+        angular: (nv, 3) angular parts of the columns of all ``P_i``, world axes.
+        slide: (nv, 3) their linear parts at `column_point`; zero for rotary joints.
+        column_point: (nv, 3) b's point of the joint of each column.
     """
 
     rotation: tuple[Array | None, ...]
@@ -65,7 +65,7 @@ def compose(r: Array | None, s: Array | None) -> Array | None:
 
 
 def propagate_positions(mech: Mechanism, q: Array) -> Positions:
-    """Poses and joint columns at the coordinates q (nq,)."""
+    """Poses and motion columns of the joints at coordinates q (nq,)."""
     top = topology(mech)
     q = jnp.asarray(q)
     rotations: list[Array | None] = []
@@ -118,7 +118,7 @@ def _child_pose(
     x: Array,
     child: str,
 ) -> tuple[Array | None, Array, Array, Array | None]:
-    """Rotation and COM of the child, b's joint point, and the rotation of the joint's a."""
+    """Rotation and COM of the child, b's joint point, and the rotation of the joint's body a."""
     turn, shift = joint.rotation(q), joint.translation(q)
     com = mech.com(child)
     if not reversed_:
@@ -154,7 +154,7 @@ def propagate_velocities(mech: Mechanism, pos: Positions, v: Array) -> Velocitie
 
 
 def slope(alpha: Array, w: Array) -> Array:
-    """``α̃ + ω̃ω̃`` (3, 3): takes an arm in a body to the difference of its ends' accelerations."""
+    """``α̃ + ω̃ω̃`` (3, 3): maps an arm in a body to the relative acceleration of its ends."""
     return skew(alpha) + jnp.outer(w, w) - (w @ w) * jnp.eye(3, dtype=w.dtype)
 
 
@@ -163,8 +163,9 @@ def propagate_accelerations(
 ) -> Accelerations:
     """``ṫ_i = A ṫ_p + P q̈ + (Ȧ t_p + Ṗ q̇)``; without `vdot` the velocity-product part alone.
 
-    At b's joint point O, with ω_a the angular velocity of the joint's a and ``[Ω; U] = R_a S q̇``
-    the relative twist, that part is ``ω_a × Ω + R_a Ṡ_ω q̇`` and ``2 ω_a × U + R_a Ṡ_v q̇``.
+    At b's joint point O, with ω_a the angular velocity of the joint's body a and
+    ``[Ω; U] = R_a S q̇`` the relative twist, the joint adds to that part ``ω_a × Ω + R_a Ṡ_ω q̇``
+    (angular) and ``2 ω_a × U + R_a Ṡ_v q̇`` (linear).
     """
     top = topology(mech)
     zero = jnp.zeros(3, pos.angular.dtype)
@@ -198,7 +199,7 @@ def _velocity_products(
     vel: Velocities,
     v: Array,
 ) -> tuple[Array, Array]:
-    """Velocity-product accelerations of joint i, angular and linear at b's point."""
+    """Velocity-product accelerations of joint i: angular, and linear at b's point."""
     name, p = top.tree[i], top.parent[i]
     joint, place = mech.joint(name), top.layout[name]
     vi = v[place.v]

@@ -1,7 +1,7 @@
-"""What makes numbers of different kinds comparable: the mechanism's length.
+"""Scaling of mixed units by the mechanism's length.
 
-Angles times it are travels, moments over it are forces; so rows, speeds and efforts each get one
-unit, and a tolerance means the same for all.
+Angles times this length are travels, moments divided by it are forces; so all rows, all speeds and
+all efforts get a common unit each, and one tolerance fits them all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxmbd.model.mechanism import Mechanism
 
 
 def mechanism_length(mech: Mechanism) -> Array:
-    """A typical length [m]: the spread of points and centres of mass; one where they coincide."""
+    """A typical length [m]: RMS distance of points and COMs from their mean; 1 if they coincide."""
     points = [mech.point(name) for name in mech.structure.points]
     points += [mech.com(body) for body in mech.structure.bodies]
     stack = jax.lax.stop_gradient(jnp.stack(points))
@@ -27,7 +27,7 @@ def mechanism_length(mech: Mechanism) -> Array:
 
 
 def row_scale(m: MotionState) -> Array:
-    """(nc,): one for force rows, the mechanism's length for moment rows."""
+    """(nc,): 1 for force rows, the mechanism's length for moment rows."""
     moment = np.array([kind == "moment" for kind in m.top.row_kinds], bool)
     if not moment.any():
         return jnp.ones(m.top.nc, m.q.dtype)
@@ -40,13 +40,13 @@ def scaled_jacobian(m: MotionState) -> Array:
 
 
 def speed_units(mech: Mechanism) -> Array:
-    """(nv,): the mechanism's length for travels, one for angles."""
+    """(nv,): the mechanism's length for travels, 1 for angles."""
     travel = np.array([k == "travel" for k in topology(mech).speed_kinds], bool)
     return jnp.where(travel, mechanism_length(mech), 1.0)
 
 
 def placed_numbers(mech: Mechanism) -> list[Array]:
-    """The numbers on which closure errors depend: of points, joints, couplings and drives."""
+    """The parameters that closure errors depend on: of points, joints, couplings and drives."""
     parts = (mech.points, mech.joints, mech.couplings, mech.drives)
     leaves = [jnp.asarray(x) for x in jax.tree_util.tree_leaves(parts) if hasattr(x, "dtype")]
     return [x for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]

@@ -1,14 +1,14 @@
-"""Derivatives of solutions of equations that may be redundant: they exist, or they are NaN.
+"""Derivatives of solutions of equations that may be redundant; NaN where they do not exist.
 
-Where ``r(x, p) = 0`` determines x, its tangent is ``A ẋ = −r_p ṗ``. Rows of A that add no rank are
-skipped, and the ẋ of the others is the tangent only if it meets the skipped ones too: there is no
-derivative in a direction ṗ in which the redundant rows would contradict each other (a planar
-linkage drawn in space, one of whose pins is moved out of the plane). So all rows are tested, and
-the tangent is NaN where one is not met.
+Where ``r(x, p) = 0`` determines x, its tangent ẋ solves ``A ẋ = −r_p ṗ`` with A = ∂r/∂x. Rows of A
+that add no rank are skipped, and the solution of the others is the tangent only if it satisfies the
+skipped rows too: there is no derivative in a direction ṗ that makes the redundant equations
+inconsistent (such as moving one pin of a planar linkage out of the plane). So all rows are tested,
+and the tangent is NaN if one is not satisfied.
 
-That is forward mode. The transpose acts on cotangents, which name no direction, and cannot be
-tested: reverse mode gives the gradient that is exact along every direction in which the derivative
-exists, and whose product with another direction means nothing.
+This holds for forward mode. Reverse mode acts on cotangents, which specify no direction, so nothing
+can be tested: its gradient is exact along every direction in which the derivative exists, and its
+product with any other direction is meaningless.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from jaxmbd.numerics import tolerances
 
 
 def tested(x: Array, miss: Array, terms: Sequence[Any], given: Any = ()) -> Array:
-    """The tangent x (n,), or NaN where a row misses more than its terms' redundancy explains.
+    """The tangent x (n,), or NaN if a row's residual exceeds `tolerances.consistency` of its terms.
 
     For the rule of a `jax.custom_jvp`: all arguments are linear in the tangents.
 
     Args:
         x: tangent of the solution.
-        miss: what is left of each row's tangent.
-        terms: arrays of the rows' unit that `miss` is small beside where it is rounding.
-        given: the tangents that the rows depend on, whose rounding the rows feel.
+        miss: residual of each row.
+        terms: terms of the rows, in the rows' unit, which set the scale of the residuals.
+        given: tangents that the rows depend on; their rounding error adds to the tolerance.
     """
     tolerance = tolerances.consistency(x.dtype)
     least = tolerances.rounding(x.dtype, 1e4) / tolerance
@@ -45,7 +45,7 @@ def tested(x: Array, miss: Array, terms: Sequence[Any], given: Any = ()) -> Arra
 
 @jax.custom_jvp
 def solution(x: Array, miss: Array, terms: Sequence[Any], given: Any = ()) -> Array:
-    """x, whose tangent is `tested` with those of the others."""
+    """The identity of x; its tangent is `tested` with the tangents of the other arguments."""
     del miss, terms, given
     return x
 

@@ -1,4 +1,4 @@
-"""A Jacobian by columns: the tangent's program once in a loop, not written out once a column."""
+"""A Jacobian by columns in a loop, so that the tangent program is compiled once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 WRITTEN_OUT = 2
-"""Up to so many columns are written out: the zeros of each one's direction then cost nothing."""
+"""Up to this many columns are unrolled, which exploits the zeros of the unit directions."""
 
 
 def jacobian(fn: Callable[[Array], Any], x: Array) -> Any:
-    """``∂fn/∂x`` of each array that ``fn(x)`` consists of, x's components along the last axis.
+    """``∂fn/∂x`` of each array in ``fn(x)``, with the components of x along the last axis.
 
-    `jax.jacfwd` maps the tangent over all n directions, which a compiler to scalars writes out n
-    times; here the tangent map is one loop's body, so the program is as long for any n.
+    `jax.jacfwd` maps the tangent over n directions, which a compiler to scalars unrolls n times;
+    here the tangent map is the body of a loop, so the program size is independent of n.
 
     Args:
         fn: a function of x.
-        x: where, (n,).
+        x: the point (n,).
 
     Example:
         >>> import jax.numpy as jnp

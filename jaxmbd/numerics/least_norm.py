@@ -1,4 +1,4 @@
-"""Rows that may be redundant, solved for the least change: ``x = W Aᵀ (A W Aᵀ + μ 1)⁻¹ b``."""
+"""Least-norm solutions of equations that may be redundant: ``x = W Aᵀ (A W Aᵀ + μ 1)⁻¹ b``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class FactoredRows(NamedTuple):
 
     Attributes:
         rows: `A` (n, nv).
-        weight: the diagonal of `W` (nv,), or None for one.
-        gram: the factors; None where there are no rows.
+        weight: the diagonal of `W` (nv,), or None for the identity.
+        gram: the factors; None if there are no rows.
     """
 
     rows: Array
@@ -25,13 +25,13 @@ class FactoredRows(NamedTuple):
 
     @property
     def rank(self) -> Array:
-        """How many rows are kept, as a number of the rows' type."""
+        """The number of rows that are not redundant, in the rows' floating-point type."""
         if self.gram is None:
             return jnp.zeros((), self.rows.dtype)
         return jnp.sum(self.gram.kept.astype(self.rows.dtype))
 
     def solve(self, b: Array) -> Array:
-        """The least x (nv,) or (nv, m) with ``A x = b`` in the kept rows; b is (n,) or (n, m)."""
+        """Least-norm x (nv,) or (nv, m) with ``A x = b`` in the kept rows; b is (n,) or (n, m)."""
         if self.gram is None:
             return jnp.zeros((self.rows.shape[1], *b.shape[1:]), self.rows.dtype)
         y = ldlt_solve(*self.gram, b.reshape(b.shape[0], -1))
@@ -44,8 +44,8 @@ def factor_rows(rows: Array, weight: Array | None = None, damping: Any = None) -
 
     Args:
         rows: `A` (n, nv).
-        weight: (nv,); by default one.
-        damping: μ over the mean of the Gram matrix's diagonal; by default none.
+        weight: the diagonal of `W` (nv,); by default the identity.
+        damping: μ relative to the mean diagonal element of ``A W Aᵀ``; by default none.
     """
     if rows.shape[0] == 0:
         return FactoredRows(rows, weight, None)

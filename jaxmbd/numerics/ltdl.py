@@ -1,4 +1,4 @@
-"""``H = Lᵀ D L`` along a tree: the factorisation of a mass matrix, without fill-in."""
+"""``H = Lᵀ D L`` along a tree: factorisation of a mass matrix without fill-in."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def ltdl(
     """``H = Lᵀ D L`` with unit lower `L`, from the last row upward (Featherstone 2008, 6.5).
 
     For a mass matrix whose coordinates are numbered from root to leaf, `L` has a nonzero only
-    where one coordinate supports another: branches do not fill in.
+    where one coordinate supports another: there is no fill-in between branches.
 
     Args:
         h: symmetric, positive semidefinite.
-        floor: what a pivot must exceed; by default zero.
+        floor: lower bound that each pivot must exceed; by default zero.
 
     Returns:
-        `L` (n, n), the pivots `D` (n,), and whether each exceeds its floor: one that does not is
-        replaced by one.
+        `L` (n, n), the pivots `D` (n,), and whether each exceeds its floor; one that does not is
+        replaced by 1.
     """
     n = h.shape[0]
     rows, pivots, sound = [], [], []

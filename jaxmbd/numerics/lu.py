@@ -1,4 +1,4 @@
-"""``A = L U`` without pivoting, for matrices whose leading minors are known to be sound."""
+"""``A = L U`` without pivoting, for matrices whose leading minors are well away from zero."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jax import Array
 
 
 def unpivoted_lu(a: Array) -> tuple[Array, Array]:
-    """``A = L U``, L of unit diagonal; a zero pivot is taken as one."""
+    """``A = L U`` with unit lower triangular L; a zero pivot is replaced by 1."""
     n = a.shape[0]
     rows, columns = [], []
     for k in range(n):

@@ -14,11 +14,11 @@ from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_so
 
 
 class RankRevealed(NamedTuple):
-    """Factors of a semidefinite matrix, as `ldlt_rank_revealing` gives them.
+    """Factors of a semidefinite matrix, from `ldlt_rank_revealing`.
 
     Attributes:
         lower: `L` (n, n).
-        pivots: `D` (n,), one in redundant rows.
+        pivots: `D` (n,), 1 in redundant rows.
         kept: (n,), false for redundant rows.
     """
 
@@ -34,23 +34,23 @@ def ldlt_rank_revealing(
 ) -> RankRevealed:
     """``A = L D Lᵀ`` of a positive semidefinite matrix, skipping rows that add no rank.
 
-    A pivot over its diagonal element is the squared sine of the angle between a row and the span
-    of those before it. Where that is below `tolerance` the row is redundant: its pivot is set to
-    one and its column to zero, exactly as a semidefinite matrix demands. So is a row that is
-    rounding beside the others (a planar loop's moment rows), or so short beside them that half of
-    its digits are (a row that vanishes at a singular position, next to it): in double precision
-    one shorter than 1.5e-8 of the longest.
+    `a` is the Gram matrix of some rows. A pivot divided by its diagonal element is the squared sine
+    of the angle between a row and the span of the previous rows. If that is below `tolerance` the
+    row is redundant: its pivot is set to 1 and its column to zero (for a semidefinite matrix, the
+    column of a zero pivot is zero). Rows much shorter than the longest, in double precision by a
+    factor of 1.5e-8, are redundant too: they are rounding error (moment rows of a planar loop) or
+    have lost half of their digits (a row close to a singular position where it vanishes).
 
     Args:
         a: symmetric, positive semidefinite.
         tolerance: a squared sine; by default `tolerances.redundancy`.
-        squares: squared lengths of the rows, by which those that are rounding are told; by default
-            the diagonal of `a`, which a metric of very unequal weights would mix up.
+        squares: squared lengths of the rows for the latter test; by default the diagonal of `a`,
+            which is not suitable if `a` is a Gram matrix with very unequal weights.
     """
     n = a.shape[0]
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
     diagonal = jnp.asarray(jnp.diagonal(a))
-    # Entries are squares of the rows'.
+    # Entries of a are products of two rows, so these are squared lengths.
     squares = diagonal if squares is None else squares
     real = squares > faintness(a.dtype) * jnp.max(squares)
     floor = tolerance * diagonal
@@ -83,16 +83,16 @@ def ldlt_solve(
 def minimum_norm(
     lower: Float[Array, "n n"], kept: Bool[Array, " n"], x: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """The solution of least norm beside the basic solution `x` of ``A x = b``.
+    """The solution of least norm of ``A x = b``, from its basic solution `x`.
 
-    The null space of `A` has one vector for each redundant row r: ``z = e_r − Σ_kept c e_k``
-    with ``Lᵀ`` back-substituted. With those as the columns of `Z` (zero where kept),
-    ``x − Z (ZᵀZ + K)⁻¹ Zᵀ x``, `K` the identity on kept columns.
+    The null space of `A` has one vector for each redundant row r, ``z = e_r − Σ_kept c_k e_k``,
+    with c from back-substitution in ``Lᵀ``. With these as columns of `Z` (zero in kept columns) the
+    solution is ``x − Z (ZᵀZ + K)⁻¹ Zᵀ x``, where `K` is the identity on the kept columns.
     """
     n = lower.shape[0]
     eye = jnp.eye(n, dtype=x.dtype)
     redundant = jnp.where(kept, 0.0, 1.0)
-    # Row r of L holds the coefficients of row r on the kept rows' orthogonalised basis.
+    # Row r of L: coefficients of row r in the orthogonal basis of the kept rows.
     coupling = jnp.where(kept[:, None], 0.0, lower - eye).T * jnp.where(kept, 1.0, 0.0)[:, None]
     z = redundant[None, :] * eye - unit_lower_transpose_solve(
         jnp.where(kept[:, None], lower, 0.0), coupling, kept

@@ -1,8 +1,8 @@
-"""Every tolerance of the engine, derived once from the number type's ε.
+"""All tolerances of the engine, derived from the machine epsilon ε of the floating-point type.
 
-``ε = 2⁻⁵²`` in double precision, ``2⁻²³`` in single. Each is a function of the number type, and its
-docstring says what is compared and what it is in double precision. Rounding itself is counted in
-multiples of ε where it arises (`rounding`).
+``ε = 2⁻⁵²`` in double precision, ``2⁻²³`` in single. Each tolerance is a function of the type; its
+docstring gives its value in double precision and what is compared with it. Rounding errors
+themselves are bounded by multiples of ε where they arise (`rounding`).
 """
 
 from __future__ import annotations
@@ -13,72 +13,72 @@ import jax.numpy as jnp
 
 
 def rounding(dtype: Any, operations: float = 1.0) -> float:
-    """``ε`` times as many operations as rounded, relative to what was summed."""
+    """ε times the number of rounded operations: relative rounding error of a sum."""
     return operations * float(jnp.finfo(dtype).eps)
 
 
 def redundancy(dtype: Any) -> float:
-    """1e-10: squared sine of the angle under which a row lies in the span of those before it.
+    """1e-10: squared sine of the angle below which a row lies in the span of the previous ones.
 
-    Pivots are squares, so half of the digits tell a short pivot from rounding, ``ε^½``; the rest,
-    ``ε^0.14``, is what rows that are computed from coordinates have lost themselves.
+    It is ``ε^0.64``. Rows computed from coordinates are not accurate to ε themselves, so that a
+    sine of ``√(ε^0.64)`` = 1e-5 is the least that counts as an independent direction.
     """
     return rounding(dtype) ** 0.64
 
 
 def consistency(dtype: Any) -> float:
-    """1e-5: miss of a skipped row over its terms, as the angle explains under which it is skipped.
+    """1e-5: residual of a skipped row relative to its terms, below which it is satisfied.
 
-    The square root of `redundancy`.
+    The square root of `redundancy`: a row within that angle of the others may miss by as much.
     """
     return redundancy(dtype) ** 0.5
 
 
 def faintness(dtype: Any) -> float:
-    """2e-16: squared length of a row beside the longest, under which half of its digits are noise.
+    """2e-16: squared relative length of a row, below which half of its digits are rounding error.
 
-    Single precision has no digits to give away and takes 1e-10.
+    The length is relative to the longest row. In single precision 1e-10.
     """
     return min(rounding(dtype), 1e-10)
 
 
 def closing(dtype: Any) -> float:
-    """7e-11: closure error over the mechanism's length of a configuration that is assembled."""
+    """7e-11: closure error relative to the mechanism's length, of an assembled configuration."""
     return rounding(dtype) ** 0.65
 
 
 def balance(dtype: Any) -> float:
-    """7e-11: unbalanced force over the size of the loads of a mechanism that is at rest."""
+    """7e-11: unbalanced force relative to the loads, of a mechanism in equilibrium."""
     return closing(dtype)
 
 
 def agreement(dtype: Any) -> float:
-    """1.5e-8: miss of an equation over the size of its terms that still counts as met.
+    """1.5e-8: residual of an equation relative to its terms, below which it is satisfied.
 
-    A consistent but singular system leaves half of the digits.
+    Solving a consistent but singular system leaves half of the digits.
     """
     return rounding(dtype) ** 0.5
 
 
 def carrying(dtype: Any) -> float:
-    """5e-7: what actuators and constraints leave over of a load that they carry."""
+    """5e-7: relative part of a load that actuators and constraints may leave unbalanced."""
     return rounding(dtype) ** 0.4
 
 
 def rank(dtype: Any) -> float:
-    """4e-10: singular value over the largest under which a matrix loses rank."""
+    """4e-10: singular value relative to the largest, below which it counts as zero."""
     return rounding(dtype) ** 0.6
 
 
 class StepTolerances(NamedTuple):
-    """Tolerances of an adaptive integrator and of the Newton passes of an implicit one."""
+    """Tolerances of an adaptive integrator, or of the Newton iteration of an implicit one."""
 
     rtol: Any
     atol: Any
 
 
 def integration(dtype: Any, rtol: Any = None, atol: Any = None) -> StepTolerances:
-    """1e-10 relative and 1e-12 absolute, or what is asked for: error of one adaptive step."""
+    """Error of one adaptive step: 1e-10 relative and 1e-12 absolute, unless given."""
     return StepTolerances(
         rounding(dtype) ** 0.64 if rtol is None else rtol,
         rounding(dtype) ** 0.77 if atol is None else atol,
@@ -86,5 +86,5 @@ def integration(dtype: Any, rtol: Any = None, atol: Any = None) -> StepTolerance
 
 
 def newton(steps: StepTolerances) -> StepTolerances:
-    """Size of an update whose square is below the steps' tolerances: the next one would be."""
+    """Size of the last Newton update: by quadratic convergence the next is within the steps'."""
     return StepTolerances(steps.rtol**0.5, steps.atol**0.5)

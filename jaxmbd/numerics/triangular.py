@@ -1,4 +1,4 @@
-"""Substitution with unit triangular factors."""
+"""Forward and back substitution with unit triangular factors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jax import Array
 
 
 def unit_lower_solve(lower: Array, b: Array) -> Array:
-    """Solve ``L x = b``."""
+    """Solve ``L x = b`` for unit lower triangular L."""
     out = []
     for k in range(lower.shape[0]):
         row = b[k]
@@ -18,7 +18,7 @@ def unit_lower_solve(lower: Array, b: Array) -> Array:
 
 
 def unit_lower_transpose_solve(lower: Array, b: Array, kept: Array) -> Array:
-    """Solve ``Lᵀ x = b`` on the kept rows; `lower` has zero rows elsewhere, and x is zero there."""
+    """Solve ``Lᵀ x = b`` on the kept rows; x and the rows of `lower` are zero elsewhere."""
     n = lower.shape[0]
     out: list[Array] = []
     for k in range(n - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Rotations: pure functions of arrays, with no mechanism in sight."""
+"""Rotations: pure functions of arrays, independent of mechanisms."""
 
 from jaxmbd.spatial.euler_bryant import (
     Angles,

@@ -1,12 +1,12 @@
-"""Euler angles (z-x-z) and Bryant angles (x-y-z), their rates, and where they are singular.
+"""Euler angles (z-x-z) and Bryant angles (x-y-z), their rates and singularities.
 
-Lecture text "Multibody kinematics and dynamics", chapter 5. Both are three angles of successive
-turns about the axes of the turning body, ``A = D C B``; A takes components in the body's axes ξηζ
-to the reference axes xyz. Where the first and the third axis coincide (sin θ = 0, cos φ2 = 0) the
-two turns about them cannot be told apart. How far a matrix or an angle is from there is part of
-each result: with s = |sin θ| (or |cos φ2|) and c the other of the two, the matrix E of
-``ω = E · rates`` has the singular values √(1 + c), 1, √(1 − c), so the reciprocal of its condition
-number is ``s / (1 + c)``: 1 where the axes are orthogonal, 0 where the angles are singular.
+Lecture text "Multibody kinematics and dynamics", chapter 5. Both are angles of three successive
+rotations about body-fixed axes, ``A = D C B``; A transforms components in the body's axes ξηζ to
+the reference axes xyz. Where the first and third axes coincide (sin θ = 0, cos φ2 = 0), only the
+sum or difference of the two rotations about them is defined. Each result comes with its
+conditioning: with s = |sin θ| (or |cos φ2|) and c = √(1 − s²), the matrix E of ``ω = E · rates``
+has the singular values √(1 + c), 1, √(1 − c), so its reciprocal condition number is
+``s / (1 + c)``: 1 where the axes are orthogonal, 0 where the angles are singular.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _BRYANT_CURE = (
 
 
 class Angles(NamedTuple):
-    """Three angles, or their rates, with what they are worth.
+    """Three angles, or their rates, with their conditioning.
 
     Attributes:
         values: (3,) [rad] or [rad/s], always finite.
-        conditioning: reciprocal condition number of ``ω = E · rates``, from 0 (singular) to 1.
+        conditioning: reciprocal condition number of E in ``ω = E · rates``, from 0 (singular) to 1.
         singular: whether `conditioning` is below the square root of the rounding unit; the values
-            are then one choice among many.
+            are then one choice of many.
 
     Example:
         >>> import jax.numpy as jnp
@@ -76,7 +76,7 @@ def euler_rotation(angles: Float[Array, "3"]) -> Float[Array, "3 3"]:
 def bryant_rotation(angles: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """``A`` of the Bryant angles (φ1, φ2, φ3) [rad]: about x, then η, then ζ (lecture text, (5.5)).
 
-    The print's entries (2, 2) and (3, 1) have the wrong sign in their second terms.
+    In the printed text the second terms of entries (2, 2) and (3, 1) have the wrong sign.
 
     Example:
         >>> import jax.numpy as jnp
@@ -97,14 +97,14 @@ def bryant_rotation(angles: Float[Array, "3"]) -> Float[Array, "3 3"]:
 def euler_angles(r: Float[Array, "3 3"], *, throw: bool = False) -> Angles:
     """Euler angles (ψ, θ, φ) of a rotation matrix, θ in [0, π] (lecture text, (5.2)).
 
-    ψ and θ are read from the third column, ``(sin ψ sin θ, −cos ψ sin θ, cos θ)``. The print's
-    formula for φ divides by sin θ too; here φ is read from the first row of ``Dᵀ A = C B``,
-    ``(cos φ, −sin φ, 0)``, which stays exact: `euler_rotation` of the result is `r` even where the
-    angles are singular. There ψ is set to zero.
+    ψ and θ follow from the third column, ``(sin ψ sin θ, −cos ψ sin θ, cos θ)``. The printed
+    formula for φ also divides by sin θ; here φ follows from the first row of ``Dᵀ A = C B``,
+    ``(cos φ, −sin φ, 0)``, which has no singularity: `euler_rotation` of the result is `r` even
+    where the angles are singular. There ψ is set to zero.
 
     Args:
         r: rotation matrix (3, 3).
-        throw: raise on the host where they are singular.
+        throw: raise an error on the host if they are singular.
 
     Raises:
         ValueError: with `throw`, outside `jit`, where the angles are singular.
@@ -126,13 +126,13 @@ def euler_angles(r: Float[Array, "3 3"], *, throw: bool = False) -> Angles:
 def bryant_angles(r: Float[Array, "3 3"], *, throw: bool = False) -> Angles:
     """Bryant angles (φ1, φ2, φ3) of a rotation matrix, φ2 in [−π/2, π/2] (lecture text, (5.6)).
 
-    φ1 and φ2 are read from the third column, ``(sin φ2, −sin φ1 cos φ2, cos φ1 cos φ2)``, φ3 from
+    φ1 and φ2 follow from the third column, ``(sin φ2, −sin φ1 cos φ2, cos φ1 cos φ2)``, φ3 from
     the second row of ``Dᵀ A = C B``, ``(sin φ3, cos φ3, 0)``: `bryant_rotation` of the result is
     `r` even where the angles are singular. There φ1 is set to zero.
 
     Args:
         r: rotation matrix (3, 3).
-        throw: raise on the host where they are singular.
+        throw: raise an error on the host if they are singular.
 
     Raises:
         ValueError: with `throw`, outside `jit`, where the angles are singular.
@@ -170,8 +170,8 @@ def euler_velocity(angles: Float[Array, "3"], rates: Float[Array, "3"]) -> Float
 def bryant_velocity(angles: Float[Array, "3"], rates: Float[Array, "3"]) -> Float[Array, "3"]:
     """Angular velocity [rad/s] in the body's axes of Bryant angles and their rates (5.7).
 
-    Its first entry is cos φ2 cos φ3 (misprinted). In the reference axes the velocity is
-    ``bryant_rotation(angles) @ omega``.
+    The first entry of the matrix is cos φ2 cos φ3 (misprinted in the text). In the reference axes
+    the velocity is ``bryant_rotation(angles) @ omega``.
 
     Example:
         >>> import jax.numpy as jnp
@@ -189,13 +189,13 @@ def euler_rates(
 ) -> Angles:
     """Rates of the Euler angles from the angular velocity in the body's axes (5.4).
 
-    Where they are singular, the rates of least norm that come nearest to `omega`: the component
-    that no rates can give is lost, as `singular` says.
+    Where the angles are singular (`singular` is set), the minimum-norm least-squares solution for
+    `omega`: no rates produce its component out of the plane of the axes.
 
     Args:
         angles: (ψ, θ, φ) [rad].
         omega: (3,) [rad/s], in the body's axes.
-        throw: raise on the host where they are singular.
+        throw: raise an error on the host if they are singular.
 
     Raises:
         ValueError: with `throw`, outside `jit`, where the angles are singular.
@@ -218,13 +218,13 @@ def bryant_rates(
 ) -> Angles:
     """Rates of the Bryant angles from the angular velocity in the body's axes (5.8).
 
-    Where they are singular, the rates of least norm that come nearest to `omega`: the component
-    that no rates can give is lost, as `singular` says.
+    Where the angles are singular (`singular` is set), the minimum-norm least-squares solution for
+    `omega`: no rates produce its component out of the plane of the axes.
 
     Args:
         angles: (φ1, φ2, φ3) [rad].
         omega: (3,) [rad/s], in the body's axes.
-        throw: raise on the host where they are singular.
+        throw: raise an error on the host if they are singular.
 
     Raises:
         ValueError: with `throw`, outside `jit`, where the angles are singular.
@@ -265,7 +265,7 @@ def _matrix(rows: list[list[Array]]) -> Array:
 
 
 def _guarded_angle(y: Array, x: Array) -> tuple[Array, Array]:
-    """``atan2(y, x)`` and ``|(x, y)|``; zero, with a finite derivative, where both vanish."""
+    """``atan2(y, x)`` and ``|(x, y)|``; zero with zero derivatives where both x and y vanish."""
     square = x * x + y * y
     here = square > tolerances.rounding(square.dtype) ** 2
     angle = jnp.arctan2(jnp.where(here, y, 0.0), jnp.where(here, x, 1.0))
@@ -280,6 +280,7 @@ def _checked(values: Array, apart: Array, share: Array, throw: bool, cure: str) 
     conditioning, singular = jnp.abs(apart) / (1.0 + share), _is_singular(apart, share)
     if throw and not isinstance(singular, Tracer) and bool(np.asarray(singular)):
         raise ValueError(
-            f"the conditioning of these angles is {float(conditioning):.3g} (1 is best): {cure}"
+            "these angles are singular: their reciprocal condition number is "
+            f"{float(conditioning):.3g} (1 is best). {cure}"
         )
     return Angles(values, conditioning, singular)

@@ -1,6 +1,6 @@
-"""Rotations: matrices, Euler parameters, axis and angle, and the bases that joints need.
+"""Rotations: matrices, Euler parameters, axis and angle, and bases for joints.
 
-Euler parameters are scalar first, ``p = (e0, e1, e2, e3)``; ``rotation_matrix(p)`` takes the
+Euler parameters are scalar first, ``p = (e0, e1, e2, e3)``; ``rotation_matrix(p)`` transforms
 components of a vector from the rotated frame to the reference frame.
 """
 
@@ -14,7 +14,7 @@ from jaxtyping import Float
 from jaxmbd.numerics import tolerances
 
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
-# a direction that no drawing uses.
+# a direction that is unlikely in any model.
 _OFF_AXIS = np.array([0.5391, 0.3217, 0.7783])
 _OFF_AXIS /= np.linalg.norm(_OFF_AXIS)
 _OFF_1 = np.cross(_OFF_AXIS, [1.0, 0.0, 0.0])
@@ -30,7 +30,7 @@ _CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product over the last axis, (a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)."""
+    """Cross product over the last axis: (a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)."""
     aa = jnp.concatenate([a, a], axis=-1)
     bb = jnp.concatenate([b, b], axis=-1)
     return aa[..., 1:4] * bb[..., 2:5] - aa[..., 2:5] * bb[..., 1:4]
@@ -47,7 +47,7 @@ def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
 
 
 def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
-    """`a` over its length; `a` must not be zero."""
+    """`a` divided by its length, which must not be zero."""
     return a / jnp.sqrt(jnp.sum(a * a))
 
 
@@ -59,7 +59,7 @@ def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Arr
 
 
 def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """The least rotation that takes the unit vector `a` to `b`; singular only at ``b = -a``."""
+    """The rotation of least angle from unit vector `a` to `b`; singular only at ``b = -a``."""
     k = skew(cross(a, b))
     return jnp.eye(3, dtype=k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
 
@@ -67,8 +67,8 @@ def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array,
 def perpendicular_pair(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
     """Two unit vectors that complete the unit vector `axis` to a right-handed basis.
 
-    A fixed basis in general position is carried to `axis` by the least rotation, so the pair is
-    a smooth function of `axis`: it never jumps between the samples of a batch.
+    A fixed basis in general position is rotated to `axis` by the rotation of least angle, so the
+    pair is a smooth function of `axis` and does not jump between samples of a batch.
     """
     r = rotation_between(jnp.asarray(_OFF_AXIS, axis.dtype), axis)
     return r @ jnp.asarray(_OFF_1, axis.dtype), r @ jnp.asarray(_OFF_2, axis.dtype)
@@ -91,7 +91,7 @@ def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Arra
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)`` for unit Euler parameters (Hanzaki 2009, (3)).
 
-    Those of another length stand for their direction: 2 is taken as ``2/(e0² + e·e)``.
+    Parameters that are not of unit length are normalised: 2 is replaced by ``2/(e0² + e·e)``.
     """
     e0, e = p[0], p[1:]
     eye = jnp.eye(3, dtype=p.dtype)
@@ -105,37 +105,38 @@ def quaternion_rate(p: Float[Array, "4"], omega: Float[Array, "3"]) -> Float[Arr
 
 
 def quaternion_step(p: Float[Array, "4"], turn: Float[Array, "3"]) -> Float[Array, "4"]:
-    """Turn `p` by the small rotation vector `turn` [rad] (reference axes), kept at unit length.
+    """Rotate `p` by a small rotation vector `turn` [rad] (reference axes), to first order in it.
 
-    To first order in `turn`; the result is normalised, and its sign is never flipped.
+    The result is normalised, and its sign is not changed.
     """
     return normalize_quaternion(p + quaternion_rate(p, turn))
 
 
 def quaternion_spin(p: Float[Array, "4"], rate: Float[Array, "4"]) -> Float[Array, "3"]:
-    """The ω (3,) [rad/s] with ``ṗ = ½ (0, ω) ∘ p``: the vector part of ``2 ṗ ∘ p̄``, p unit."""
+    """The ω (3,) [rad/s] with ``ṗ = ½ (0, ω) ∘ p``: the vector part of ``2 ṗ ∘ p̄`` for unit p."""
     return 2.0 * quaternion_product(rate, jnp.asarray(_CONJUGATE, p.dtype) * p)[1:]
 
 
 def quaternion_difference(start: Float[Array, "4"], end: Float[Array, "4"]) -> Float[Array, "3"]:
-    """The turn (3,) [rad] by which `quaternion_step` takes `start` to `end`, either of any sign.
+    """The `turn` (3,) [rad] with which `quaternion_step` takes `start` to ±`end`.
 
-    ``2 e/e0`` of ``end ∘ start̄``, to first order the rotation vector; zero only where they agree.
+    It is ``2 e/e0`` of ``end ∘ start̄``, to first order the rotation vector; zero only if both are
+    the same rotation.
     """
     e = quaternion_product(end, jnp.asarray(_CONJUGATE, end.dtype) * start)
     return 2.0 * e[1:] / jnp.where(jnp.abs(e[0]) > 1e-6, e[0], 1e-6)
 
 
 def normalize_quaternion(p: Float[Array, "4"]) -> Float[Array, "4"]:
-    """`p` over its length, sign kept."""
+    """`p` divided by its length, sign unchanged."""
     return p / jnp.sqrt(jnp.sum(p * p))
 
 
 def quaternion_from_matrix(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
     """Unit Euler parameters of a rotation matrix, with ``e0 >= 0``.
 
-    The column of largest norm of the 4×4 matrix ``4 p pᵀ`` (linear in `r`) is normalised
-    (Shepperd 1978), so no angle of rotation is singular.
+    The column of the 4×4 matrix ``4 p pᵀ`` (linear in `r`) with the largest diagonal element is
+    normalised (Shepperd 1978), so there is no singular angle of rotation.
     """
     t = r[0, 0] + r[1, 1] + r[2, 2]
     diagonal = jnp.stack(
@@ -156,9 +157,9 @@ def quaternion_from_matrix(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
 
 
 def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
-    """``2 tan(angle/2)`` along the axis of `r`: zero only where `r` is the identity.
+    """``2 tan(angle/2)`` along the axis of `r`: zero only if `r` is the identity.
 
-    To first order it is the rotation vector; unlike the skew part it has no false zero at π.
+    To first order it is the rotation vector; unlike the skew part of `r` it is not zero at π.
     """
     return _unless_opposed(4.0 * vee(r), 1.0 + r[0, 0] + r[1, 1] + r[2, 2])
 
@@ -166,7 +167,7 @@ def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
 def rotation_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """Angle in [0, π] along the axis of `r`: ``2 arctan2(|e|, e0) e/|e|`` of its Euler parameters.
 
-    Regular up to half a turn, where its sense is undetermined.
+    Smooth for angles below π; at π the sign of the axis is arbitrary.
     """
     p = quaternion_from_matrix(r)
     square = p[1:] @ p[1:]
@@ -180,16 +181,16 @@ def rotation_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
 
 
 def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
-    """``2 tan(angle/2)`` along ``a × b``: zero only where the unit vectors agree in sense too."""
+    """``2 tan(angle/2)`` along ``a × b`` for unit vectors: zero only if they are equal."""
     return _unless_opposed(2.0 * cross(a, b), 1.0 + jnp.dot(a, b))
 
 
 def _unless_opposed(numerator: Array, denominator: Array) -> Array:
-    """Their ratio; a large vector at half a turn, where both are rounding."""
+    """The ratio; a large vector at a half turn, where both operands are rounding error."""
     opposed = denominator < tolerances.rounding(numerator.dtype, 1e4)
     return jnp.where(opposed, 1e6, numerator / jnp.where(opposed, 1.0, denominator))
 
 
 def angle_about(axis: Float[Array, "3"], r: Float[Array, "3 3"]) -> Float[Array, ""]:
-    """Angle in (-π, π] of the rotation `r` about the unit vector `axis`, which `r` keeps."""
+    """Angle in (-π, π] of a rotation `r` about the unit vector `axis`, which `r` leaves fixed."""
     return jnp.arctan2(2.0 * jnp.dot(axis, vee(r)), jnp.trace(r) - 1.0)
