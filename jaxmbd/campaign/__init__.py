@@ -1,4 +1,4 @@
-"""Campaigns: many variants of one mechanism, their spread and their results file."""
+"""Campaigns: many variants of one mechanism, their spread, and results files."""
 
 from jaxmbd.campaign.extras import optional
 from jaxmbd.campaign.monte_carlo import Normal, Spread, Uniform, draw, evaluate, spread

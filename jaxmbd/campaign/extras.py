@@ -1,4 +1,4 @@
-"""Packages that are not needed by the engine: imported late, and named where they are missing."""
+"""Optional packages: imported on use, with a clear error if they are missing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ def optional(module: str, extra: str, purpose: str) -> Any:
     """Import a package of one of jaxmbd's extras.
 
     Args:
-        module: what to import.
-        extra: the extra that brings it.
-        purpose: what it is wanted for, for the message.
+        module: name of the package.
+        extra: the extra that installs it.
+        purpose: what needs it, for the message.
 
     Raises:
-        ImportError: it is not installed; gives the line that installs it.
+        ImportError: it is not installed; the message has the command that installs it.
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""Monte-Carlo: draw samples, evaluate them in chunks on all devices, tell the spread."""
+"""Monte Carlo: draw samples, evaluate them in chunks on all devices, compute the spread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Progress = Callable[[Iterable[Any]], Iterable[Any]]
 
 
 class Normal(NamedTuple):
-    """Normally distributed about the nominal value, each number on its own.
+    """Normally distributed about the nominal value, each number independently.
 
     Attributes:
         sigma: standard deviation, in the unit of the number.
@@ -30,7 +30,7 @@ class Normal(NamedTuple):
 
 
 class Uniform(NamedTuple):
-    """Evenly distributed between ``nominal·(1 − fraction)`` and ``nominal·(1 + fraction)``."""
+    """Uniformly distributed from ``nominal·(1 − fraction)`` to ``nominal·(1 + fraction)``."""
 
     fraction: float
 
@@ -46,9 +46,9 @@ def draw(
 
     Args:
         nominal: name to number or array.
-        scatter: name to distribution; inputs without one stay as they are.
-        count: how many.
-        seed: of the random numbers.
+        scatter: name to distribution; inputs without one are not varied.
+        count: number of samples.
+        seed: seed of the random numbers.
 
     Returns:
         name to array (count, …).
@@ -75,22 +75,22 @@ def evaluate(
     chunks: int = 8,
     progress: Progress | None = None,
 ) -> dict[str, np.ndarray]:
-    """Apply a function of one sample to all, chunk by chunk, each on all cores or all devices.
+    """Apply a function of one sample to all, in chunks that each use all cores or all devices.
 
-    The function is compiled once, to one kernel of `lanes.vmap`. The last chunk is filled up with
+    The function is compiled once, to one kernel of `lanes.vmap`. The last chunk is padded with
     copies of the last sample.
 
     Args:
         function: one sample (a dictionary) to its outputs (a dictionary of arrays).
         samples: name to array (n, …).
-        chunks: in how many parts.
-        progress: wraps the iteration over the parts (`progress_bar`).
+        chunks: number of chunks.
+        progress: wraps the iteration over the chunks (`progress_bar`).
 
     Returns:
         name to array (n, …).
 
     Raises:
-        ValueError: there is no sample, or the arrays do not hold equally many.
+        ValueError: there is no sample, or the arrays have different numbers of samples.
     """
     devices = jax.devices()
     samples = {name: np.asarray(x) for name, x in samples.items()}
@@ -125,11 +125,11 @@ class Spread(NamedTuple):
     """Spread of one number over the samples that succeeded.
 
     Attributes:
-        nominal: of the undisturbed mechanism.
-        mean, std: NaN where there is no sample (std: fewer than two).
-        low, high: smallest and largest.
+        nominal: value of the nominal mechanism.
+        mean, std: NaN if there is no sample (std: fewer than two).
+        low, high: smallest and largest value.
         worst: the value farthest from the nominal one.
-        sample: number of that sample, -1 where there is none.
+        sample: index of that sample, -1 if there is none.
     """
 
     nominal: float

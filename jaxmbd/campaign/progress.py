@@ -10,7 +10,7 @@ from jaxmbd.campaign.monte_carlo import Progress
 
 
 def progress_bar(text: str, unit: str = "chunk") -> Progress:
-    """A wrapper of an iteration that shows how far it is, for `evaluate`.
+    """A wrapper of an iteration that shows its progress, for `evaluate`.
 
     Raises:
         ImportError: tqdm is not installed.

@@ -18,9 +18,9 @@ class Variable(NamedTuple):
     """One array of a campaign.
 
     Attributes:
-        values: the numbers, the sample first where `dims` says so.
+        values: the numbers; `dims` says whether the first axis is the sample.
         unit: SI unit, "" for a pure number.
-        text: what it is.
+        text: description.
         dims: a name for each axis.
         role: "input", "output" or "axis".
     """
@@ -33,13 +33,13 @@ class Variable(NamedTuple):
 
 
 class Results(NamedTuple):
-    """All that a campaign was given and gave.
+    """Inputs and outputs of a campaign.
 
     Attributes:
         title: what was studied.
-        variables: name to `Variable`; among them `status` (a `jaxmbd.Status` number a sample).
-        nominal: the same outputs of the undisturbed mechanism, without the sample's axis.
-        settings: numbers and texts that say how it was made.
+        variables: name to `Variable`; one is `status` (a `jaxmbd.Status` number per sample).
+        nominal: the outputs of the nominal mechanism, without the sample axis.
+        settings: numbers and texts that describe how the campaign was run.
     """
 
     title: str
@@ -59,8 +59,8 @@ class Results(NamedTuple):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one ``.npz``: an array for every variable and ``about``, a JSON text.
 
-        ``about`` gives for each array its unit, meaning, axes and role, and the settings. Nominal
-        outputs are the arrays ``nominal.<name>``. NumPy alone reads it, without pickle.
+        ``about`` has unit, meaning, axes and role of each array, and the settings. Nominal outputs
+        are the arrays ``nominal.<name>``. NumPy can read the file without pickle.
         """
         path = Path(path)
         about = {
@@ -89,7 +89,7 @@ def load_results(path: str | os.PathLike[str]) -> Results:
     """Read what `Results.save` wrote.
 
     Raises:
-        ValueError: the file is no results file of this version.
+        ValueError: the file is not a results file of this version.
     """
     with np.load(path) as file:
         about: Mapping[str, Any] = json.loads(str(file[_ABOUT])) if _ABOUT in file else {}

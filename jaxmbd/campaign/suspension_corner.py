@@ -1,9 +1,9 @@
 """The demonstration's study: build tolerances of the published multi-link corner.
 
-Every hardpoint, the spring's rate and the damper's coefficient scatter. Rods and links are made to
-fit the scattered hardpoints and the wheel is aligned as drawn (camber and toe are zero at the drawn
-height), so what is seen is how the scatter changes the *curves*: camber, toe and track change over
-the wheel's travel, and the motion after a release at rest as drawn under the wheel's load.
+Hardpoints, spring rate and damping coefficient scatter. Rods and links fit the scattered hardpoints
+and the wheel is aligned as drawn (camber and toe are zero at the drawn height), so that the results
+show how the scatter changes the *curves*: camber, toe and track change over wheel travel, and the
+motion under the wheel load after a release from rest as drawn.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _STRIDE = 2
 
 
 class CornerStudy(NamedTuple):
-    """What is scattered and what is looked at.
+    """The scatter and the outputs of the study.
 
     Attributes:
         hardpoint_sigma: standard deviation of every coordinate of every hardpoint [m].
         spring_tolerance, damper_tolerance: half width, relative to the published value.
         travel: wheel travels of the kinematic sweep, upwards positive [m].
         duration: of the motion after the release [s].
-        dt: step of its integration [s].
+        dt: time step of that motion [s].
     """
 
     hardpoint_sigma: float = 1e-3
@@ -69,11 +69,11 @@ def corner(sample: dict[str, Any]) -> Mechanism:
 
 
 def travel_sweep(mech: Mechanism, travel: Array) -> tuple[dict[str, Array], Array, Array]:
-    """Camber, toe [rad] and track change [m] over the wheel's travel; each height from the last.
+    """Camber, toe [rad] and track change [m] over wheel travel, each height from the last.
 
     Args:
-        mech: the corner, whose wheel stands at travel zero as drawn.
-        travel: of the wheel's centre, upwards from where it is drawn (n,) [m].
+        mech: the corner, with the wheel at travel zero as drawn.
+        travel: of the wheel centre, upwards from its drawn position (n,) [m].
 
     Returns:
         the curves (n,); the coordinates at travel zero (nq,); the first status that is not OK.
@@ -101,7 +101,7 @@ def release(mech: Mechanism, q: Array, study: CornerStudy) -> tuple[dict[str, Ar
     Forces of spring and damper are positive in compression.
 
     Returns:
-        time histories, every second step, with `t` and the loops' `drift`; and the status.
+        time histories at every second step, with `t` and the closure error `drift`; the status.
     """
     drawn, forces = mech.point("wheel_centre"), mech.forces
     spring: Any = forces["spring"]
@@ -132,7 +132,7 @@ def release(mech: Mechanism, q: Array, study: CornerStudy) -> tuple[dict[str, Ar
 
 
 def corner_outputs(sample: dict[str, Any], study: CornerStudy) -> dict[str, Array]:
-    """All outputs of one sample; NaN, with a status, where it fails."""
+    """All outputs of one sample; NaN, with a status, if it fails."""
     mech = corner(sample)
     curves, start, swept = travel_sweep(mech, jnp.asarray(study.travel))
     motion, moved = release(mech, start, study)
@@ -163,13 +163,13 @@ def _first_failure(status: Array) -> Array:
 
 
 def _crossing(t: Array, x: Array, level: Array) -> Array:
-    """When x first reaches `level`, linearly between the saved times."""
+    """The time when x first reaches `level`, interpolated linearly between saved times."""
     k = jnp.maximum(jnp.argmax(x >= level), 1)
     return t[k - 1] + (level - x[k - 1]) / (x[k] - x[k - 1]) * (t[k] - t[k - 1])
 
 
 def _kept(study: CornerStudy) -> np.ndarray:
-    """Which of the saved times the results keep: about fifty."""
+    """Indices of the saved times kept in the results, about fifty."""
     saves = max(1, round(study.duration / (study.dt * _STRIDE)))
     return np.unique(np.linspace(0, saves, min(saves, 50) + 1).round().astype(int))
 
@@ -186,12 +186,12 @@ def run_corner(
     """The whole study: draw, evaluate, gather.
 
     Args:
-        samples: how many.
-        seed: of the random numbers.
-        study: what is scattered and looked at; by default as `CornerStudy` says.
-        inputs: samples of the caller's own in place of drawn ones, each (n, …).
-        chunks: in how many parts to evaluate.
-        progress: wraps the iteration over the parts (`progress_bar`).
+        samples: number of samples.
+        seed: seed of the random numbers.
+        study: scatter and outputs; by default those of `CornerStudy`.
+        inputs: the caller's samples instead of random ones, each (n, …).
+        chunks: number of chunks to evaluate.
+        progress: wraps the iteration over the chunks (`progress_bar`).
 
     Returns:
         inputs and outputs of all samples, with units.
@@ -205,7 +205,7 @@ def run_corner(
             "damping": Uniform(study.damper_tolerance),
         }
         inputs = draw(nominal, scatter, samples, seed)
-    # The published corner goes through the same program, ahead of the samples.
+    # The published corner is evaluated by the same program, before the samples.
     rows = {n: np.concatenate([nominal[n][None], np.asarray(x)]) for n, x in inputs.items()}
     found = evaluate(partial(corner_outputs, study=study), rows, chunks=chunks, progress=progress)
     variables = {

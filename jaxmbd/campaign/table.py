@@ -9,7 +9,7 @@ from jaxmbd.campaign.monte_carlo import spread
 from jaxmbd.campaign.results import Results
 
 SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "s": ("ms", 1e3)}
-"""SI unit to the unit that people read, and the factor."""
+"""SI unit to the displayed unit and the factor."""
 
 _HEAD = ("", "unit", "nominal", "mean", "std", "min", "max", "worst", "sample")
 
@@ -20,9 +20,9 @@ def shown(unit: str) -> tuple[str, float]:
 
 
 def spread_table(results: Results) -> str:
-    """A line for each output that is one number a sample, over the samples that succeeded.
+    """A line for each output that is one number per sample, over the samples that succeeded.
 
-    "worst" is the value farthest from the nominal one, "sample" the number of its sample.
+    "worst" is the value farthest from the nominal one, "sample" the index of its sample.
     """
     lines = []
     for name, variable in results.variables.items():
@@ -46,14 +46,14 @@ def spread_table(results: Results) -> str:
 
 
 def _numbers(values: list[float], std: float) -> list[str]:
-    """Texts with as many decimals as give the standard deviation three digits."""
+    """Texts with the number of decimals that shows the standard deviation to three digits."""
     size = std if np.isfinite(std) and std > 0.0 else max(abs(values[0]), 1e-9)
     digits = 2 - int(np.floor(np.log10(size))) if np.isfinite(size) else 3
     return [f"{x:.{min(max(digits, 0), 9)}f}" for x in values]
 
 
 def status_line(results: Results) -> str:
-    """How many samples succeeded, which did not and why; where there is `drift`, the largest."""
+    """The number of samples that succeeded, failures by status, and the largest drift, if any."""
     status = results["status"]
     text = f"{np.sum(status == 0)} of {len(status)} samples ok"
     for kind in Status:

@@ -1,4 +1,4 @@
-"""Mechanisms to and from files."""
+"""Reading and writing mechanisms."""
 
 from jaxmbd.io.gt_mech import UnsupportedConstraint, gt_velocities, read_gt_mech
 from jaxmbd.io.mechanism_file import load, save

@@ -1,7 +1,7 @@
 """Mechanisms in the reference format gt-mech-1.
 
-World coordinates at t = 0; a body's inertia is about its centre of mass in body axes, turned to
-the world by ``R0``. See `read_gt_mech`.
+World coordinates at t = 0; a body's inertia is about its centre of mass in body axes, which ``R0``
+rotates to the world axes. See `read_gt_mech`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Source = dict[str, Any] | str | os.PathLike[str]
 
 
 class UnsupportedConstraint(ValueError):
-    """The file has a joint of a type that jaxmbd does not build; the text names it."""
+    """The file has a joint of an unsupported type, named in the text."""
 
 
 def read_gt_mech(source: Source) -> Mechanism:
@@ -45,7 +45,7 @@ def read_gt_mech(source: Source) -> Mechanism:
 
     Joint types: spherical, revolute, universal, prismatic, cylindrical, fixed, planar, distance
     (a `Rod`), pointline (`PointOnLine`), parallel (`ParallelAxes`) and perp (`PerpendicularAxes`).
-    A body that only constraint rows (or nothing) hold gets a `Free` joint named ``free_<body>``.
+    A body connected by constraint rows only, or not at all, gets a `Free` joint ``free_<body>``.
     Springs become `SpringDamper`, forces `PointForce`, torques `Torque`.
 
     Args:
@@ -53,7 +53,7 @@ def read_gt_mech(source: Source) -> Mechanism:
 
     Raises:
         UnsupportedConstraint: lists all joints of other types.
-        ValueError: lists what else is wrong with the description.
+        ValueError: lists all other problems of the description.
     """
     data = _mechanism(source)
     bodies = {b["name"]: _body(b) for b in _named(data, "bodies")}
@@ -96,14 +96,14 @@ def _mechanism(source: Source) -> dict[str, Any]:
 
 
 class _Entry(dict[str, Any]):
-    """A body, joint, spring, … of the file; what it lacks is named."""
+    """A body, joint, spring, … of the file; a missing field is an error that names it."""
 
     def __missing__(self, key: str) -> Any:
         raise ValueError(f"'{self['name']}' has no {key!r}, only {sorted(self.keys())}")
 
 
 def _named(data: dict[str, Any], key: str) -> list[_Entry]:
-    """The entries of one list, each with a name of its own."""
+    """The entries of one list, which must have different names."""
     listed = data.get(key) or []
     if not (isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed)):
         raise ValueError(f"{key} is not a list of objects, one for each")
@@ -164,7 +164,7 @@ JOINTS = {
 
 
 def _loose(bodies: dict[str, Body], joints: dict[str, Joint]) -> list[str]:
-    """One body of each group that nothing but constraint rows connects to the ground."""
+    """One body of each group that only constraint rows, if any, connect to the ground."""
     edges = [(j.a, j.b) for j in joints.values() if j.can_be_in_tree]
     reached, loose = _reach({GROUND}, edges), []
     for body in bodies:

@@ -13,16 +13,16 @@ from jaxmbd.model.mechanism import Mechanism
 
 
 def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a mechanism to a JSON file, from which `load` gives back the same numbers, bit by bit.
+    """Write a mechanism to a JSON file, from which `load` restores the same numbers bit by bit.
 
-    Laws are written by the name given with `register_law` and their parameters, never pickled.
+    Laws are written as their `register_law` names with their parameters, never pickled.
 
     Args:
         mech: one mechanism with known numbers (not traced, not a batch).
         path: the file; it is replaced only once the new text is complete.
 
     Raises:
-        ValueError: lists what cannot be saved, each part with its cure.
+        ValueError: lists what cannot be saved, each part with the remedy.
 
     Example:
         >>> import tempfile, jaxmbd as mbd
@@ -51,8 +51,8 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     """Read a mechanism that `save` wrote, or that was written by hand in the same form.
 
     Raises:
-        ValueError: names the file and lists all its problems, each with the part and the cure.
-        FileNotFoundError: where there is no such file.
+        ValueError: names the file and lists all its problems, each with the part and the remedy.
+        FileNotFoundError: there is no such file.
 
     Example:
         >>> import tempfile, jaxmbd as mbd
@@ -83,7 +83,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def _text(data: dict[str, Any]) -> str:
-    """JSON with one body, joint, force or point to a line."""
+    """JSON with one body, joint, force or point per line."""
     parts = []
     for key, value in data.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):

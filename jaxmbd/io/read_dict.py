@@ -1,4 +1,4 @@
-"""A mechanism from plain Python data, with all that is wrong with it in one message."""
+"""A mechanism from plain Python data, with all its problems in one message."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def from_dict(
     """The mechanism that `to_dict` wrote.
 
     Args:
-        data: see `to_dict`; a field that is left out takes its type's default.
-        source: what to call `data` in messages.
-        found: problems found before, reported with the others.
+        data: see `to_dict`; an omitted field takes its type's default.
+        source: the name of `data` in messages.
+        found: earlier problems, reported with the others.
 
     Raises:
-        ValueError: lists all problems, each with the part and the cure.
+        ValueError: lists all problems, each with the part and the remedy.
     """
     problems = list(found)
     if not isinstance(data, dict):
@@ -83,7 +83,7 @@ def _check_head(data: dict[str, Any], problems: list[str]) -> None:
 def _part(
     key: str, entries: Any, dtype: Any, problems: list[str], broken: set[str]
 ) -> dict[str, Any]:
-    """Name to object of one list; entries that cannot be read leave a stand-in in `broken`."""
+    """Name to object of one list; unreadable entries are replaced by stand-ins, in `broken`."""
     kind = KINDS[key]
     if not isinstance(entries, list):
         problems.append(f"'{key}' must be a list of objects, each with a \"name\"")
@@ -111,9 +111,9 @@ def _part(
 
 
 def _stand_in(key: str, name: str, fields: dict[str, Any]) -> Any:
-    """Something valid in place of an unreadable entry, so that the others can be checked.
+    """A valid object in place of an unreadable entry, so that the others can be checked.
 
-    It has no coordinates of its own, so that it fits a planar mechanism and one in space.
+    It contains no point coordinates, so that it fits planar and spatial mechanisms.
     """
     if key == "bodies":
         return Body(com=ComRef(name))
@@ -125,7 +125,7 @@ def _stand_in(key: str, name: str, fields: dict[str, Any]) -> Any:
 def _model_problems(
     parts: dict[str, dict[str, Any]], gravity: Any, cut: Any, broken: set[str]
 ) -> list[str]:
-    """What validation finds in the readable rest, less what follows from the unreadable."""
+    """Validation problems of the readable rest, without those caused by unreadable entries."""
     present = {
         key: {n: x for n, x in entries.items() if x is not None} for key, entries in parts.items()
     }

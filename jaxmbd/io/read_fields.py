@@ -1,4 +1,4 @@
-"""One body, joint, force, drive, coupling or point from its fields by name, of any type."""
+"""Reading one body, joint, force, drive, coupling or point, of any type, from its fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jaxmbd.model.numbers import ComRef, PointRef, Toward
 
 
 class _Unreadable(Exception):
-    """A value that means nothing here; its text says why and what to do."""
+    """A value that cannot be read; the text says why and what to do."""
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
@@ -30,7 +30,7 @@ def meant(name: Any, known: Iterable[str]) -> str:
 
 
 def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:
-    """What `read` gives; None, and a line in `problems`, where it finds no meaning."""
+    """The result of `read`; None, and a line in `problems`, if the value cannot be read."""
     try:
         return read()
     except _Unreadable as error:
@@ -72,7 +72,7 @@ def _read_drive(what: str, fields: dict[str, Any], dtype: Any, problems: list[st
 
 
 def _build(what: str, cls: type, given: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
-    """`cls` from its fields by name; None where a problem was found."""
+    """`cls` from its fields by name; None if there is a problem."""
     before = len(problems)
     fields = {f.name: f for f in dataclasses.fields(cls)}
     values = {}
@@ -120,7 +120,7 @@ def _static(value: Any, field: Any, dtype: Any) -> Any:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists, and tuples as they are written, as tuples."""
+    """Lists, and tuples in their written form, as tuples."""
     if isinstance(value, dict) and set(value) == {"tuple"}:
         value = value["tuple"]
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

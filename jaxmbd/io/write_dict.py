@@ -21,20 +21,20 @@ PRECISIONS = ("float64", "float32")
 
 
 class _Unsavable(Exception):
-    """A value that a file cannot hold; its text says why and what to do."""
+    """A value that cannot be written to a file; the text says why and what to do."""
 
 
 def to_dict(mech: Mechanism) -> dict[str, Any]:
     """The mechanism as dictionaries, lists, numbers and strings, ready for `json.dumps`.
 
-    Numbers are Python floats, whose text gives back the same bits; float32 ones too. Bodies,
+    Numbers are Python floats, whose decimal text restores the same bits, for float32 too. Bodies,
     joints, forces, drives, couplings and points are lists of objects with a ``"name"``, in the
-    order of declaration. Types go by class name, points by name, a direction between two points by
-    their names, laws and other functions by the name given with `register_law`.
+    order of declaration. Types are written by class name, points by name, a direction between two
+    points by their names, laws and other functions by their `register_law` names.
 
     Raises:
         ValueError: lists all that cannot be saved (a law or drive whose function has no
-            registered name, traced or batched numbers), each with its cure.
+            registered name, traced or batched numbers), each with its remedy.
     """
     found: list[str] = []
     precision = str(np.dtype(mech.dtype))
@@ -98,7 +98,7 @@ def _typed(what: str, element: Any, found: list[str]) -> dict[str, Any]:
 
 
 def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
-    """A drive on a joint has no "type", which older files do not give."""
+    """A drive; one on a joint has no "type", as in older files."""
     element = _element(f"drive '{name}'", name, drive, found)
     if element["type"] == Drive.__name__:
         del element["type"]
@@ -106,7 +106,7 @@ def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
 
 
 def _fields(what: str, module: Any, found: list[str]) -> dict[str, Any]:
-    """Field name to value; fields that are None are left out, functions go by their names."""
+    """Field name to value; fields that are None are omitted, functions are written by name."""
     out: dict[str, Any] = {}
     for field in dataclasses.fields(module):
         name, value = field.name, getattr(module, field.name)

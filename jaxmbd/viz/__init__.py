@@ -1,4 +1,4 @@
-"""Pictures of results, with matplotlib."""
+"""Figures of results, with matplotlib."""
 
 from jaxmbd.viz.fan import curve_fan, histogram
 from jaxmbd.viz.suspension_corner import corner_figure

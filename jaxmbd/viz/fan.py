@@ -15,9 +15,9 @@ def curve_fan(ax: Any, x: Any, curves: Any, nominal: Any, worst: int | None = No
     Args:
         ax: matplotlib axes.
         x: abscissa (n,).
-        curves: one a sample (samples, n); rows with NaN are left out.
-        nominal: (n,).
-        worst: number of a sample to draw on its own.
+        curves: one per sample (samples, n); rows with NaN are omitted.
+        nominal: nominal curve (n,).
+        worst: index of a sample to highlight.
     """
     curves = np.asarray(curves)
     good = curves[np.all(np.isfinite(curves), axis=1)]
@@ -33,13 +33,13 @@ def curve_fan(ax: Any, x: Any, curves: Any, nominal: Any, worst: int | None = No
 
 
 def histogram(ax: Any, values: Any, nominal: float, worst: float) -> None:
-    """How often which value occurs; the nominal and the worst one marked.
+    """A histogram with the nominal and the worst value marked.
 
     Args:
         ax: matplotlib axes.
-        values: (samples,); NaN is left out.
-        nominal: value to mark.
-        worst: another.
+        values: (samples,); NaN is omitted.
+        nominal: nominal value.
+        worst: worst value.
     """
     values = np.asarray(values)
     values = values[np.isfinite(values)]
@@ -52,7 +52,7 @@ def histogram(ax: Any, values: Any, nominal: float, worst: float) -> None:
 
 
 def tidy(ax: Any) -> None:
-    """Two spines, a light grid behind."""
+    """Show two spines only, and a light grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
     ax.tick_params(colors=GREY, labelsize=8)

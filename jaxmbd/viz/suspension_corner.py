@@ -21,11 +21,11 @@ _AXES = {"travel": ("wheel travel", "mm", 1e3), "t": ("time", "s", 1.0)}
 
 
 def corner_figure(results: Results, path: str | os.PathLike[str] | None = None) -> Any:
-    """Curves over the wheel's travel and over time as fans, with a histogram below each.
+    """Curves over wheel travel and over time as fans, with a histogram below each.
 
     Args:
-        results: of `jaxmbd.campaign.run_corner`.
-        path: where to write it, if anywhere; the ending says the format.
+        results: results of `jaxmbd.campaign.run_corner`.
+        path: file to write, if any; its extension sets the format.
 
     Returns:
         the matplotlib figure.
@@ -38,7 +38,7 @@ def corner_figure(results: Results, path: str | os.PathLike[str] | None = None) 
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13.0, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)  # a figure of its own: no window, no global state
+    FigureCanvasAgg(figure)  # independent of pyplot: no window, no global state
     grid = figure.subplots(2, len(_FANS), height_ratios=(1.7, 1.0))
     for ax, fan in zip(grid[0], _FANS, strict=True):
         _fan(ax, results, *fan)

@@ -1,4 +1,4 @@
-"""Ready mechanisms, each with its source; their arguments are their numbers.
+"""Ready-made mechanisms, each with its source; the arguments are their numbers.
 
 Every argument may be traced, so a function of this package can be called inside `jax.jit`,
 `jax.vmap` and `jax.grad`. All numbers are in SI units.

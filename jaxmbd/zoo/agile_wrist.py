@@ -1,6 +1,6 @@
-"""The agile wrist: a spherical parallel robot of three degrees of freedom, of three legs.
+"""The agile wrist: a spherical parallel robot with three legs and three degrees of freedom.
 
-All axes meet in one centre, and neighbouring ones are orthogonal: the agile eye's architecture
+All axes intersect in one centre, and consecutive ones are orthogonal: the agile eye's architecture
 (Gosselin and Hamel 1994). Leg i turns about u_i, fixed in the ground (x, z, y for legs 1, 2, 3),
 then about w_i, then about v_i, fixed in the platform (−y, −x, −z as drawn). With R the platform's
 rotation and θ the angles of the base joints,
@@ -10,7 +10,8 @@ rotation and θ the angles of the base joints,
 (s_i = sin θ_i, c_i = cos θ_i), and R = 1 at θ = 0. With the columns r_1, r_2, r_3 of R the three
 conditions are ``w_1 · r_2 = w_2 · r_1 = w_3 · r_3 = 0``.
 
-Inverse: each is ``tan θ_i``, so each leg has two angles, half a turn apart: 8 working modes.
+Inverse: each condition gives ``tan θ_i``, so that each leg has two angles, half a turn apart: 8
+working modes.
 
 Direct: with p_1 = (0, c1, s1), p_2 = (c2, s2, 0), p_3 = (s3, 0, c3), orthogonal to u_i and w_i,
 
@@ -22,11 +23,11 @@ and orthogonality of the columns is linear in (A, C, E):
     [ 0   s3  c1 ] [C] = − [ s1 c3 ],    D = c1 c2 c3 + s1 s2 s3
     [ c3  0   s2 ] [E]     [ s3 c2 ]
 
-The signs of the three columns are free but for det R = 1: four assembly modes. The sign of leg i's
-column is that of its working mode, so one triple of signs names both; the product of the triple
-that can be assembled is the sign of D. Where D = 0 the platform moves with the legs at rest (the
+The signs of the three columns are free except that det R = 1: four assembly modes. The sign of leg
+i's column is that of its working mode, so that one triple of signs names both; a triple can be
+assembled if its product is the sign of D. If D = 0 the platform can move with the legs at rest (the
 self-motions of Bonev, Chablat and Wenger 2006). Four more solutions exist for all θ, with
-``r_1 = ±z, r_2 = ±x, r_3 = ±y``: there the legs move with the platform at rest.
+``r_1 = ±z, r_2 = ±x, r_3 = ±y``: there the legs can move with the platform at rest.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ PLATFORM_AXES = np.stack([-_Y, -_X, -_Z])
 """v_i as drawn, fixed in the platform."""
 MODES = tuple(itertools.product((1, -1), repeat=3))
 """The 8 triples of signs that name working and assembly modes."""
-_COLUMN = np.array([1, 0, 2])  # of R that leg i holds
+_COLUMN = np.array([1, 0, 2])  # the column of R in leg i's condition
 _OFFSET = np.array([0, 2, 1])  # component of the column along u_i
 
 
@@ -67,7 +68,7 @@ def agile_eye_inverse(rotation: Any, mode: Any = (1, 1, 1)) -> Array:
         mode: signs (3,) of the working mode; (1, 1, 1) is the drawn one.
 
     Returns:
-        θ in (-π, π]; of no meaning for a leg whose platform axis lies along its base axis.
+        θ in (-π, π]; undetermined for a leg whose platform axis lies along its base axis.
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -88,8 +89,9 @@ def agile_eye_direct(theta: Any, mode: Any = (1, 1, 1)) -> Array:
         mode: signs (3,) of the assembly mode; (1, 1, 1) is the drawn one.
 
     Returns:
-        R with ``agile_eye_inverse(R, mode)`` = θ (to whole turns). NaN where the mode cannot be
-        assembled: the product of its signs is not that of ``D = c1 c2 c3 + s1 s2 s3``, or D = 0.
+        R with ``agile_eye_inverse(R, mode)`` = θ (up to whole turns). NaN if the mode cannot be
+        assembled: the product of its signs is not the sign of ``D = c1 c2 c3 + s1 s2 s3``, or
+        D = 0.
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -116,7 +118,7 @@ def agile_eye_direct(theta: Any, mode: Any = (1, 1, 1)) -> Array:
         offsets[2] * _Y + jnp.stack([s3, zero, c3]),
     ]
     sizes = jnp.sqrt(1.0 + offsets**2)
-    order = signs[jnp.asarray([1, 0, 2])] / sizes  # leg 1 holds r_2, leg 2 holds r_1
+    order = signs[jnp.asarray([1, 0, 2])] / sizes  # r_2 belongs to leg 1, r_1 to leg 2
     r = jnp.stack(columns, axis=1) * order
     return jnp.where(possible, r, jnp.nan)
 
@@ -159,7 +161,7 @@ def agile_eye_jacobian(theta: Any, rotation: Any) -> Array:
 
 
 def _elbows(theta: Array) -> Array:
-    """w_i (3, 3), one a row, at the base angles."""
+    """The w_i as rows (3, 3), at the base angles."""
     s, c, zero = jnp.sin(theta), jnp.cos(theta), jnp.zeros_like(theta[0])
     return jnp.stack(
         [
@@ -227,8 +229,9 @@ def agile_wrist(
     centre, proximal ones from u_i to w_i, distal ones from w_i to v_i.
     Bodies: `proximal1`, `distal1` and so on, `platform`. Joints: `base1` (its coordinate is θ_1),
     `elbow1`, `wrist1` and so on, at the ends of the links.
-    Its two loops of revolutes through one point have six redundant rows: a force that runs through
-    the centre around a loop loads no link, so the joints' forces are determinate only in part.
+    Its two loops of revolutes through one point have six redundant rows: a force that is passed
+    around a loop through the centre has no resultant on any link, so that the joints' forces are
+    only partly determinate.
 
     Args:
         masses: of a proximal link, a distal link and the platform, (3,) [kg].
@@ -237,8 +240,8 @@ def agile_wrist(
         platform_inertia: about its centre of mass: three moments, or (3, 3) [kg m²].
         gravity: a vector (3,), or a number along −z [m/s²].
         overconstrained: if false, the joints of legs 2 and 3 are cylindrical: these legs orient
-            the platform and do not hold its centre, nothing is redundant and all reactions are
-            determinate; the motion is the same.
+            the platform but do not constrain its centre, no row is redundant and all reactions
+            are determinate; the motion is the same.
 
     Returns:
         The mechanism, of three degrees of freedom.

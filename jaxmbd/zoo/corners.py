@@ -7,10 +7,9 @@ is a massless `Rod`, the tyre is replaced by a vertical force at the wheel's cen
 the drive shaft is left out. Each corner has two degrees of freedom, the wheel's travel and its
 spin; as drawn it is not in static equilibrium.
 
-`points` moves hardpoints: a dictionary of those that differ from the published ones. All are
-`points` of the mechanism: the axis of an arm's hinge runs through its two inboard points
-(``…_front``, ``…_rear``) and follows them. Centres of mass and inertias stay where they were
-published.
+`points` is a dictionary of the hardpoints that differ from the published ones. All are `points` of
+the mechanism: the axis of an arm's hinge runs through its two inboard points (``…_front``,
+``…_rear``) and follows them. Centres of mass and inertias stay as published.
 """
 
 from __future__ import annotations

@@ -25,12 +25,12 @@ def _outward(arm: int) -> tuple[np.ndarray, np.ndarray]:
 def delta_robot_angles(
     position: Any, radii: Any = (0.2, 0.05), arm: Any = 0.25, rod: Any = 0.6
 ) -> Any:
-    """Shoulder angles (…, 3) [rad] below the horizontal that put the platform at a position.
+    """Shoulder angles (…, 3) [rad] below the horizontal for a position of the platform.
 
-    In an arm's plane, with (x, z) the platform's position seen from the shoulder, the radii's
-    difference taken off, and y across it, ``|(x − a cos θ, y, z + a sin θ)| = rod`` asks
-    ``−x cos θ + z sin θ = K`` with ``K = (rod² − a² − x² − y² − z²)/(2 a)``. Of its two roots
-    ``θ = −atan2(z, x) ± arccos(−K/|(x, z)|)`` the elbow outward is the one with minus.
+    Let (x, z) be the platform's position in an arm's plane relative to the shoulder, minus the
+    difference of the radii, and y the coordinate across. ``|(x − a cos θ, y, z + a sin θ)| = rod``
+    then means ``−x cos θ + z sin θ = K`` with ``K = (rod² − a² − x² − y² − z²)/(2 a)``. Its roots
+    are ``θ = −atan2(z, x) ± arccos(−K/|(x, z)|)``; the minus sign has the elbow outward.
 
     Args:
         position: of the platform's centre from the middle of the shoulders, (…, 3) [m].

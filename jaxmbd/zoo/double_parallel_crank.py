@@ -1,4 +1,4 @@
-"""The double parallel crank: a platform on three parallel cranks, one more than it needs."""
+"""The double parallel crank: a platform on three parallel cranks, one of them redundant."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def double_parallel_crank(
 
     Source: the parallelogram with one crank too many, the textbook example of redundant
     constraints (Wojtyra, "Joint reaction forces in multibody systems with redundant constraints",
-    Multibody System Dynamics, 2005, in space); the numbers are ours. Kutzbach's count is 0, yet it
-    moves: the platform translates along a circle, and one row is redundant. With φ the cranks'
-    angle from the vertical, positive to the left, its motion is exactly
+    Multibody System Dynamics, 2005, in space); the numbers are ours. Kutzbach's formula gives 0,
+    yet the platform can translate along a circle, because one row is redundant. With φ the cranks'
+    angle from the vertical, positive to the left, the equation of motion is exactly
     ``(Σ m_i/3 + m_p) l² φ̈ = (Σ m_i/2 + m_p) g l sin φ``. It is singular with level cranks.
 
     Joints: `A_i` (ground, `crank_i`) at the pivots, `B_i` (`crank_i`, platform).

@@ -1,7 +1,7 @@
-"""What the mechanisms of the zoo share: numbers that may be traced, inertias, published data.
+"""Helpers of the zoo: functions for numbers that may be traced, inertias, published data.
 
-A derived number stays a float64 NumPy number as long as what it comes from is one: a mechanism of
-plain Python numbers is then the same with and without JAX's double precision switched on.
+A number derived from plain or NumPy numbers is a float64 NumPy number: a mechanism of plain Python
+numbers is then the same with and without JAX's double precision.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ def middle(*points: Any) -> Any:
 
 
 def published(name: str) -> dict[str, Any]:
-    """One of the data files that lie beside this module."""
+    """One of the data files in this package."""
     path = resources.files("jaxmbd.zoo") / "data" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Published hardpoints with the user's in their place.
+    """Published hardpoints, with those of the user instead where given.
 
     Raises:
-        ValueError: names the overrides that are no hardpoints of this mechanism.
+        ValueError: some overrides are no hardpoints of this mechanism.
     """
     overrides = dict(overrides or {})
     unknown = sorted(overrides.keys() - points.keys())

@@ -14,9 +14,9 @@ from jaxmbd.zoo.drawing import bar_in_plane, downward_in_plane, functions_for, m
 def five_bar_angles(
     tip: Any, proximal: Any = 0.25, distal: Any = 0.35, pivots: Any = 0.2
 ) -> tuple[Any, Any]:
-    """Angles [rad] of the two proximal links from +x that put the tip at a point, elbows outward.
+    """Angles [rad] of the two proximal links from +x for a position of the tip, elbows outward.
 
-    With D the distance of the tip from a pivot and γ the angle of that line, the cosine law gives
+    With D the distance of the tip from a pivot and γ the angle of that line, the law of cosines is
     ``γ ± arccos((l1² + D² − l2²) / (2 l1 D))``: plus on the left, minus on the right.
 
     Args:

@@ -1,10 +1,10 @@
-"""The five-point suspension of a quarter car, cut as Attia cuts it.
+"""The five-point suspension of a quarter car, with the cut joints of Attia's paper.
 
 Source: H. A. Attia, "A recursive algorithm for generating the equations of motion of spatial
 mechanical systems with application to the five-point suspension", tables A1 to A3: masses and
-inertias, spring and damper, tyre. Its hardpoints are only in a figure: those of
-`five_link_kinematic` (the five-link corner of suspension-explorer-core) stand in for them. There
-`strut_bottom` lies on the lower rear link at nine tenths of its length, so that link is the paper's
+inertias, spring and damper, tyre. Its hardpoints are only in a figure and are replaced by those of
+`five_link_kinematic` (the five-link corner of suspension-explorer-core). There `strut_bottom` lies
+on the lower rear link at nine tenths of its length, so that this link corresponds to the paper's
 lower link, which carries the spring.
 """
 
@@ -35,7 +35,7 @@ RODS = {
     "lower_front_link": "lower_front_link",
     "steering_rod": "trackrod",
 }
-"""The four cut links, and the hardpoints that each has."""
+"""The four cut links, each with its hardpoints."""
 
 _Z = (0.0, 0.0, 1.0)
 _FREE_LENGTH = 0.3512
@@ -65,17 +65,18 @@ def five_point(
 ) -> Mechanism:
     """A quarter car on a five-point suspension: chassis, massless lower link, knuckle and wheel.
 
-    Source: Attia (the module's text), tables A1 to A3. The chassis slides vertically (`chassis`);
-    the lower link hangs on it by a universal joint (`link`) and carries the knuckle by a ball
-    (`ball`); the wheel turns on the knuckle (`bearing`). The four other links are `Rod`, cut, as in
-    the paper: `upper_front_link`, `upper_rear_link`, `lower_front_link`, `steering_rod`. Forces:
-    `spring` and `damper` between chassis and lower link, `tyre` between wheel and road.
+    Source: Attia (see the module docstring), tables A1 to A3. The chassis slides vertically
+    (`chassis`); the lower link is attached to it by a universal joint (`link`) and carries the
+    knuckle by a ball (`ball`); the wheel turns on the knuckle (`bearing`). The four other links are
+    cut `Rod` joints, as in the paper: `upper_front_link`, `upper_rear_link`, `lower_front_link`,
+    `steering_rod`. Forces: `spring` and `damper` between chassis and lower link, `tyre` between
+    wheel and road.
 
-    Three degrees of freedom, as the paper counts: the chassis, the suspension, the wheel's spin.
-    Ours, as the paper does not print them: hardpoints, centres of mass and axes; the chassis end of
-    spring and damper, `spring_top`, on the line of the strut where the spring is unstressed as
-    drawn; the road, where the tyre is unloaded as drawn. From rest as drawn the car drops into its
-    springs, as in the paper's figures 5 and 6. The wheel's inertia of 2 kg m² is about its axis.
+    Three degrees of freedom, as in the paper: the chassis, the suspension, the wheel's spin. Not
+    printed in the paper, and our own: hardpoints, centres of mass and axes; the chassis end of
+    spring and damper, `spring_top`, on the line of the strut, with the spring unstressed as drawn;
+    the road, with the tyre unloaded as drawn. From rest as drawn the car settles on its springs, as
+    in the paper's figures 5 and 6. The wheel's inertia of 2 kg m² is about its axis.
 
     Args:
         points: hardpoints (3,) [m] in place of those published, by name.
@@ -87,8 +88,8 @@ def five_point(
         damping: of the damper [N·s/m].
         tyre_stiffness: [N/m].
         tyre_damping: [N·s/m].
-        tyre_radius: unloaded [m].
-        road: its height [m].
+        tyre_radius: unloaded radius [m].
+        road: height of the road [m].
         gravity: [m/s²] along −z, or a vector (3,).
 
     Returns:
@@ -130,7 +131,7 @@ def _bodies(p: dict[str, Any], chassis: Any, knuckle: Any, wheel: Any) -> dict[s
 
 
 def _joints(p: dict[str, Any]) -> dict[str, Any]:
-    """The bearings of the tree, then the cut rods."""
+    """The tree joints, then the cut rods."""
     xp = functions_for(p)
     link = p["lower_rear_link_outboard"] - p["lower_rear_link_inboard"]
     across = unit_vector(xp.cross(link, xp.asarray(_Z)))

@@ -107,18 +107,18 @@ def andrews_squeezer(
 
     Source: problem A03 of the IFToMM library, and problem "andrews" of the test set for IVP solvers
     (Mazzia and Magherini; Hairer and Wanner, Solving Ordinary Differential Equations II, VII.7),
-    whose letters it keeps; it runs 0.05 s (the test set: 0.03 s) from rest, without gravity. `O`
+    whose symbols it uses; it runs 0.05 s (the test set: 0.03 s) from rest, without gravity. `O`
     (ground, K1), `F` (K1, K2), `B` (ground, K3), `A5` (ground, K5), `G` (K5, K4), `A7` (ground, K7)
     and `H` (K7, K6) turn about +z: their coordinates are the source's β, Θ, γ, δ, Φ, ε and Ω, from
     `ANDREWS_START` on. K2, K3, K4 and K6 meet in `E`: `E23`, `E24`, `E26` are points on lines along
-    z, two rows each, so that nothing is redundant. The spring pulls `D` of K3 toward `C`. The
-    inertias across z, which play no part, are those about z.
+    z, two rows each, so that no row is redundant. The spring pulls `D` of K3 toward `C`. The
+    inertias across z, which have no effect, are those about z.
 
     Args:
         torque: on K1 about +z [N·m].
         spring_rate: [N/m].
         free_length: of the spring [m].
-        dimensions: those that differ from `ANDREWS`; it must stay closed as drawn.
+        dimensions: those that differ from `ANDREWS`; the loops must be closed as drawn.
 
     Returns:
         The mechanism, of one degree of freedom.
@@ -155,11 +155,11 @@ def andrews_squeezer(
 
 
 def bricard(length: Any = 1.0, mass: Any = 1.0, width: Any = 0.1, gravity: Any = 9.81) -> Mechanism:
-    """Bricard's rectangular mechanism: five rods and the ground, six hinges, one freedom.
+    """Bricard's rectangular mechanism: five rods and the ground, six hinges, one degree of freedom.
 
     Source: problem A04 of the IFToMM library, "rectangular Bricard mechanism", with rods of square
-    section; it runs 10 s from rest as drawn, along six edges of a cube. By the count of freedoms
-    it could not move: one of its constraints is redundant. `J0` (ground, rod1) … `J5` (rod5,
+    section; it runs 10 s from rest as drawn, along six edges of a cube. Kutzbach's formula gives no
+    freedom, but one of its constraints is redundant. `J0` (ground, rod1) … `J5` (rod5,
     ground) turn about +y, +z, +x, +y, +z, +x; gravity acts along −y. The library plots the point
     `P3` between rod2 and rod3.
 
@@ -200,13 +200,14 @@ def flyball_governor(
 ) -> Mechanism:
     """Watt's flyball governor, its coupler rods replaced by stiff springs with dampers.
 
-    Source: problem A05 of the IFToMM library, "stiff flyball governor"; it runs 10 s from a turn of
-    the shaft at 2π rad/s, all else at rest: ``assemble_velocity(mech, q, {"shaft": 2π})``. The
-    shaft stands along z on the origin, 1 m high, and like the rods (1 m) has a section of 10 mm ×
-    10 mm; the slider is a cube of 0.1 m. `shaft` (ground, shaft) and `slide` (shaft, slider) are
-    along +z, `left` and `right` hang a rod each at ∓50 mm from the shaft's top, 30° below the
-    level, with a point mass at its end; `spring_left`, `spring_right` join the rods' middles to
-    the slider. The coordinate s of the source, 0.5 m at first, is the slider's height.
+    Source: problem A05 of the IFToMM library, "stiff flyball governor"; it runs 10 s, starting with
+    the shaft at 2π rad/s and no other relative speed:
+    ``assemble_velocity(mech, q, {"shaft": 2π})``. The shaft stands on the origin along z, 1 m high,
+    and like the rods (1 m) has a section of 10 mm × 10 mm; the slider is a cube of 0.1 m. `shaft`
+    (ground, shaft) and `slide` (shaft, slider) are along +z; `left` and `right` carry a rod each at
+    ∓50 mm from the shaft's top, 30° below the horizontal, with a point mass at its end;
+    `spring_left`, `spring_right` connect the rods' midpoints to the slider. The coordinate s of the
+    source, 0.5 m at the start, is the slider's height.
 
     Args:
         stiffness: of the springs [N/m].

@@ -6,12 +6,11 @@ suspension-explorer/suspension-explorer-core at commit 9843fa7d5625e9eb6c4e4fb92
 z up), left corner, metres here. The wheel's offset is zero, so its centre is `axle_outboard`;
 `axle_inboard` and `axle_outboard` are points of the upright, and `camber_angle`, `toe_angle` of the
 vector between them are the wheel's angles. The rack moves along y by the joint `rack` (positive to
-the left). The source gives no masses: these corners have unit-sized ones of ours, which do not
-matter to kinematics.
+the left). The source gives no masses: those here are our own and do not matter for kinematics.
 
-`points` moves hardpoints: a dictionary of those that differ from the published ones. Points
-through which an axis is laid (a wishbone's two inboard points, a strut's line) turn it through
-this argument only: an axis is a number of its own in the mechanism.
+`points` is a dictionary of the hardpoints that differ from the published ones. An axis through
+hardpoints (a wishbone's two inboard points, a strut's line) follows them only if they are changed
+by this argument: in the mechanism the axis has its own numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def _hardpoints(name: str, overrides: Mapping[str, Any] | None) -> dict[str, Any
 
 
 def _body(mass: float, radius: float, *points: Any) -> Body:
-    """A body of our own: its mass in the middle of some points, with a radius of inertia."""
+    """A body with its centre of mass in the middle of some points and a radius of gyration."""
     return Body(mass, com=middle(*points), inertia=(mass * radius**2,) * 3)
 
 

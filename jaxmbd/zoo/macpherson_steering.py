@@ -3,8 +3,8 @@
 Topology: Hanzaki, Saha and Rao (2009), section 4.2 and figures 10 to 12: a rack, and on each side
 a tie rod, a steering arm with its hub, a strut and a lower arm, with spring and shock absorber on
 the strut. Their dimensions are not printed: the hardpoints, and the masses of arm, strut and
-upright, are those of Project Chrono's MacPherson corner (`jaxmbd.zoo.macpherson`), all else is
-plausible for a passenger car and ours.
+upright, are those of Project Chrono's MacPherson corner (`jaxmbd.zoo.macpherson`); all other
+numbers are our own and plausible for a passenger car.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def rack_sine(t: Any, params: Any) -> Any:
 
 
 def _mirrored(tensor: Any) -> Any:
-    """A tensor (3, 3) seen in the plane of symmetry xz."""
+    """A tensor (3, 3) mirrored in the plane xz."""
     return number(tensor) * (_MIRROR[:, None] * _MIRROR)
 
 
@@ -113,7 +113,7 @@ def _left_bodies(p: Mapping[str, Any]) -> dict[str, Body]:
 
 
 def _bodies(side: str, left: Mapping[str, Any]) -> dict[str, Body]:
-    """Those of a side, by its names: the right ones mirror the left ones."""
+    """The bodies of one side, with its names: the right ones mirror the left ones."""
     bodies = _left_bodies(left)
     if side == "right":
         bodies = {
@@ -168,16 +168,16 @@ def macpherson_steering(
 ) -> Mechanism:
     """A MacPherson front axle on a chassis at rest, steered by a rack that follows a sine.
 
-    Sources: the module's text. x is forward, y left, z up. Joints of a side (the right one is the
-    mirror image): `left_hinge` (lower arm), `left_mount` (ball at the strut's top), `left_slide`
-    (upright along the strut), `left_arm_ball`, `left_tie_inner` (universal joint on the rack, so
-    that the tie rod has no idle spin) and `left_tie_outer` (ball); `rack` slides along y. The two
-    balls of an upright are cut, as the paper cuts them, and no branch has more than four freedoms.
-    The upright carries the wheel, whose spin is left out.
+    Sources: the module docstring. x is forward, y left, z up. Joints of a side (the right one is
+    the mirror image): `left_hinge` (lower arm), `left_mount` (ball at the strut's top),
+    `left_slide` (upright along the strut), `left_arm_ball`, `left_tie_inner` (universal joint on
+    the rack, so that the tie rod has no idle spin) and `left_tie_outer` (ball); `rack` slides along
+    y. The two balls of an upright are cut, as in the paper, and no branch has more than four
+    freedoms. The upright includes the wheel, whose spin is neglected.
 
-    Forces: `left_spring`, `left_shock` along the strut, and the stated tyre force `left_tyre`, a
+    Forces: `left_spring`, `left_shock` along the strut, and the tyre force `left_tyre`, a
     `PacejkaTyre` with its default coefficients that rolls freely on a road moving back at `speed`:
-    steering meets the lateral force and the aligning moment of the slip angle. The drive `steer`
+    the slip angle causes a lateral force and an aligning moment against steering. The drive `steer`
     moves the rack; its multiplier is the force on the rack [N] along +y.
 
     Args:
@@ -185,10 +185,10 @@ def macpherson_steering(
         points: left hardpoints (3,) [m] in place of Chrono's, by its names (``wheel_centre``, …);
             the right ones mirror them.
         amplitude: of the rack's travel [m]; None leaves the rack free, without a drive.
-        period: of its sine [s].
+        period: of the rack's travel [s].
         speed: of the car [m/s].
         spring_rate: along the strut [N/m].
-        spring_preload: its compression force as drawn [N].
+        spring_preload: compression force of the spring as drawn [N].
         damping: of the shock absorber [N·s/m].
         tyre_rate: [N/m].
         tyre_damping: [N·s/m].
@@ -199,7 +199,7 @@ def macpherson_steering(
         gravity: [m/s²] along −z, or a vector (3,).
 
     Returns:
-        The mechanism: of one freedom, the wheel's travel, on each side beside the driven rack.
+        The mechanism: with one degree of freedom for each side, the wheel travel, and the rack.
 
     Example:
         >>> import jaxmbd as mbd

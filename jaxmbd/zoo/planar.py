@@ -1,4 +1,4 @@
-"""Planar linkages, drawn in space: four-bar, slider-crank, a row of four-bars."""
+"""Planar linkages drawn in space: four-bar, slider-crank, a row of four-bars."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def four_bar(
     masses: Any = (0.9, 2.4, 1.8),
     gravity: Any = 9.81,
 ) -> Mechanism:
-    """A four-bar linkage in the plane xz, drawn open: crank and rocker upright, coupler level.
+    """A four-bar linkage in the plane xz, drawn open: crank and rocker vertical, coupler level.
 
     Source: the four-bar of jaxmbd's comparison with Pinocchio, made of bars of 3 kg/m. Its
     joints turn about +y: `A` (ground, crank), `B` (crank, coupler), `D` (ground, rocker) and
@@ -90,7 +90,7 @@ def slider_crank(
     the crank points along +x at angle zero. The text gives no masses: these are ours, with the
     inertia m l²/12 about the centre of mass and m·1e-4 m² about the axis. The joints keep its
     letters: `O` (ground, crank), `B` (crank, rod), `A` (rod, slider) turn about +z, `T` (ground,
-    slider) slides along +x. As drawn it stands at a dead centre.
+    slider) slides along +x. The drawn configuration is a dead centre.
 
     Args:
         crank: its length [m].

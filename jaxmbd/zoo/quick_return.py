@@ -20,9 +20,9 @@ def quick_return(
 
     Source: figure 3.2 of the lecture text "Multibody kinematics and dynamics" (a crank whose block
     slides along an arm that moves a ram); it gives no dimensions: these are ours. The arm turns
-    about `O`, the origin; the crank about `C`, `pivots` above it. With a crank shorter than that
-    the arm swings (crank and slotted lever) between ``±asin(crank/pivots)`` about the vertical,
-    with a longer one it turns round too (Whitworth's mechanism). With the crank's angle α from +x
+    about `O`, the origin; the crank about `C`, `pivots` above it. If the crank is shorter than that
+    the arm oscillates (crank and slotted lever) between ``±asin(crank/pivots)`` about the vertical;
+    if it is longer the arm rotates fully (Whitworth's mechanism). With the crank's angle α from +x
     the arm's is ``ψ = atan2(pivots + crank sin α, crank cos α)``, and the ram is at
     ``x = arm cos ψ + √(link² − arm² (1 − sin ψ)²)``.
 

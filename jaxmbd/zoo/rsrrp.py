@@ -1,4 +1,4 @@
-"""The spatial linkage RSRRP, with its joints rigid or soft.
+"""The spatial linkage RSRRP with rigid or soft joints.
 
 Urbaś, "Mathematical description of a flexible connection of links and its applications in
 modeling the joints of spatial linkage mechanisms" (2016), figures 5 to 7; after Haug (1989). The
@@ -35,11 +35,11 @@ _Z = np.array([0.0, 0.0, 1.0])
 class RampedDrive(eqx.Module):
     """A drive that ramps up to its peak, and a resistance that balances it at one speed.
 
-    Torque ``peak · min(t/start, 1) − peak · v/speed`` on a joint that turns with v.
+    Torque ``peak · min(t/start, 1) − peak · v/speed`` on a joint with speed v.
 
     Attributes:
         peak: torque of the drive from `start` on [N·m].
-        start: time at which it is reached [s].
+        start: time at which the peak is reached [s].
         speed: at which the resistance equals the peak [rad/s].
 
     Example:
@@ -88,8 +88,8 @@ def rsrrp(
     """The RSRRP linkage, drawn assembled with the crank upright: an equilibrium under gravity.
 
     Source: Urbaś (2016), from which β = 60°, the drive's 10 N·m at 5 s, the 9 rad/s and the
-    arrangement are taken. The lengths and masses, in its figures only, are ours: rods with
-    m l²/12 across and m·1e-4 m² about, blocks with m·2e-4 m² for rocker and slider. So is the
+    arrangement are taken. The lengths and masses, only in its figures, are ours: rods with m l²/12
+    across and m·1e-4 m² about their axes, blocks with m·2e-4 m² for rocker and slider. So is the
     resistance, ``torque · ψ̇/speed``. Joints: `A` turns the crank about z (its coordinate is ψ),
     ball `S` joins crank and coupler, `R` joins the coupler's other end and the rocker about an
     axis that is x as drawn, `B` turns the rocker in the slider about z at the same point, and `P`
@@ -97,12 +97,13 @@ def rsrrp(
 
     Args:
         crank: its length [m].
-        coupler: its length [m]; over crank plus depth of `R` below `A` for a whole turn.
+        coupler: its length [m]; for a full turn longer than the crank plus the depth of `R` below
+            `A`.
         post: height of `R` over the guide [m].
         beta: angle of the coupler and the guide as drawn [rad].
         masses: of crank, coupler, rocker and slider, (4,) [kg].
-        torque: of the drive once started [N·m].
-        start: time after which it is [s].
+        torque: of the drive from `start` on [N·m].
+        start: time at which the torque is reached [s].
         speed: of the crank at which the resistance balances the drive [rad/s].
         gravity: [m/s²] along −y, or a vector (3,).
         soft: None for rigid joints (the cut-joint technique), or the name of the joint that
@@ -111,7 +112,7 @@ def rsrrp(
         damping: of that joint, a number or (2,) [N·m·s/rad; N·s/m].
 
     Returns:
-        The mechanism, of one degree of freedom where its joints are rigid.
+        The mechanism, of one degree of freedom if all its joints are rigid.
 
     Example:
         >>> import jaxmbd as mbd

@@ -4,9 +4,9 @@ Hanzaki, Saha and Rao, "An improved dynamic modeling of a multibody system with 
 Multibody System Dynamics (2009), table 1. The frame lies at the rocker's joint, z along its axis,
 x along the common perpendicular of the two revolute axes.
 
-With A(ψ) and B(θ) the ends of crank and rocker, the coupler asks ``|A(ψ) − B(θ)| = l2``, that is
-``A_x cos θ + A_y sin θ = C`` with ``C = (A·A + l3² − l2²) / (2 l3)``. Of its two roots the table's
-is ``θ = arg(A_x, A_y) − arccos(C / |(A_x, A_y)|)``.
+With A(ψ) and B(θ) the ends of crank and rocker, the coupler requires ``|A(ψ) − B(θ)| = l2``, or
+``A_x cos θ + A_y sin θ = C`` with ``C = (A·A + l3² − l2²) / (2 l3)``. The root that belongs to the
+table is ``θ = arg(A_x, A_y) − arccos(C / |(A_x, A_y)|)``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LENGTHS = (0.050, 0.110, 0.100)
 _PIVOT = (-0.130, -0.020, -0.02036)
 _TILT = math.pi / 6
 _MASSES = (0.045, 0.091, 0.084)
-# The table's inertias are about the links' origins: m (l/2)² is taken off across the link.
+# The table's inertias are about the links' origins: m (l/2)² is subtracted across the link.
 _INERTIAS = ((7.5e-7, 97.75e-7), (1.53e-6, 95.725e-6), (1.4e-6, 71e-6))
 _CLEAR = (0.0, 0.0, 0.0)
 
@@ -123,14 +123,14 @@ def rssr(
         pivot: point of the crank's joint, (3,) [m]; the rocker's is the origin.
         tilt: the crank's axis is (0, −sin tilt, cos tilt) [rad].
         masses: of crank, coupler and rocker, (3,) [kg].
-        inertias: the same three's about the centre of mass: about the link's axis and across it,
-            (3, 2) [kg m²]; they do not follow a change of the lengths.
+        inertias: of the same links about the centre of mass: about the link's axis and across it,
+            (3, 2) [kg m²]; they do not depend on `lengths`.
         gravity: a vector (3,) [m/s²], or a number along −z.
         hold_spin: add the paper's φ5, `spin`: an axis across the coupler, along Z × AB as drawn,
-            stays perpendicular to Z. It forces the coupler's spin.
+            stays perpendicular to Z. This determines the coupler's spin.
 
     Returns:
-        The mechanism, of one degree of freedom and, unless it is held, the coupler's idle spin.
+        The mechanism, of one degree of freedom plus, without `hold_spin`, the coupler's idle spin.
 
     Example:
         >>> import jaxmbd as mbd
@@ -170,10 +170,10 @@ def rssr_revolutes(
     Source: the substitution that Hanzaki, Saha and Rao (2009) compare with: three intersecting
     orthogonal revolute joints with massless links between. Here `A` becomes `A1`, `A2`, `A3`
     with the links `A12`, `A23`, and `B` becomes `B1`, `B2`, `B3` with `B12`, `B23`. `A3` and `B1`
-    lie along the coupler, so its idle spin is their common rotation; `A1` and `B3` lie as near to
-    the axes of crank and rocker as a right angle to the coupler allows, and the middle joints
-    complete the right-handed triads as drawn. With the table's numbers the first and last axes of
-    a triad keep at least 55° apart over the turn: no gimbal lock.
+    lie along the coupler, so that its idle spin is their common rotation; `A1` and `B3` are
+    perpendicular to the coupler and as close as possible to the axes of crank and rocker; the
+    middle joints complete the right-handed triads as drawn. With the table's numbers the first and
+    last axes of a triad are at least 55° apart over the turn: no gimbal lock.
 
     Args:
         lengths: of crank, coupler and rocker, (3,) [m].

@@ -23,7 +23,7 @@ def _anchors(base: Any, platform: Any, height: Any, spread: tuple[float, float])
     pairs = np.repeat([0.0, 120.0, 240.0], 2)
     sides = np.tile([-0.5, 0.5], 3)
     low = _ring(base, pairs + sides * spread[0], 0.0)
-    # The platform's pairs stand between the base's: leg 2i-1 and 2i lean to different pairs.
+    # The platform's pairs lie between the base's: legs 2i-1 and 2i go to different pairs.
     high = _ring(platform, pairs + sides * (120.0 - spread[1]), height)
     return low, high
 
@@ -41,7 +41,7 @@ def stewart_gough_lengths(
     Args:
         rotation: of the platform from its drawn orientation, (…, 3, 3).
         translation: of its centre from the drawn one, (…, 3) [m].
-        base: see `stewart_gough`, as the others.
+        base: radius [m], see `stewart_gough`.
         platform: radius [m].
         height: [m].
         spread: angles [deg].
