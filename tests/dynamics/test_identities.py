@@ -6,6 +6,7 @@ Newton-Euler in absolute coordinates, which shares no kinematics with them.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import equinox as eqx
@@ -21,7 +22,8 @@ from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.formulations import absolute_accelerations
 from jaxmbd.kinematics import motion_state
 
-SEEDS = range(52)  # every other one is slow, so that the rest is fast
+SEEDS = range(52)
+FAST = (3, 5, 7, 14, 15, 17, 40, 43, 45, 46)  # every joint type twice in the tree, twice cut
 # One call a mechanism: not worth compiling.
 forward_dynamics = partial(_accelerations, t=0.0, inputs=None)
 TOLERANCE = 1e-10
@@ -37,7 +39,7 @@ def close(a, b, scale=None, tolerance=TOLERANCE):
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(s, marks=pytest.mark.slow) if s % 2 else s for s in SEEDS],
+    params=[s if s in FAST else pytest.param(s, marks=pytest.mark.slow) for s in SEEDS],
 )
 def case(request):
     """A mechanism in motion with its accelerations and multipliers."""
@@ -48,19 +50,19 @@ def case(request):
     return request.param, mech, q, v, vdot, lam, m
 
 
-def test_all_joint_types_occur():
-    kinds = {"tree": set(), "cut": set()}
-    loops = 0
-    for seed in SEEDS:
+@pytest.mark.parametrize("seeds, loops", [(FAST, 10), (SEEDS, 30)], ids=["fast", "all"])
+def test_all_joint_types_occur(seeds, loops):
+    kinds = {"tree": Counter(), "cut": Counter()}
+    for seed in seeds:
         mech = random_mechanism(seed)
         top = mbd.topology(mech)
-        loops += len(top.cut)
-        kinds["tree"] |= {type(mech.joints[n]).__name__ for n in top.tree}
-        kinds["cut"] |= {type(mech.joints[n]).__name__ for n in top.cut}
+        kinds["tree"].update({type(mech.joints[n]).__name__ for n in top.tree})
+        kinds["cut"].update({type(mech.joints[n]).__name__ for n in top.cut})
+        loops -= len(top.cut)
     types = {"Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Spherical", "Planar"}
-    assert kinds["tree"] >= types | {"Free", "Fixed"}
-    assert kinds["cut"] >= types | {"Fixed", "Rod"}
-    assert loops > 30
+    assert min(kinds["tree"][t] for t in types | {"Free", "Fixed"}) >= 2
+    assert min(kinds["cut"][t] for t in types | {"Fixed", "Rod"}) >= 2
+    assert loops < 0
 
 
 def test_identities(case):
