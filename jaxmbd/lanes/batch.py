@@ -1,4 +1,4 @@
-"""`lanes.vmap`: the meaning of `jax.vmap`, compiled."""
+"""`lanes.vmap` and `lanes.jit`: like `jax.vmap` and `jax.jit`, compiled to one kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxmbd.lanes.content import Key
 from jaxmbd.lanes.kernel import kernel
 
 TRACES = 64
-"""Traces of one function that are kept, for other types and constants: the last ones."""
+"""Most traces cached per mapped function, for different types and constants; oldest dropped."""
 
 
 def vmap(
@@ -33,14 +33,15 @@ def vmap(
 ) -> Callable[..., Any]:
     """Map a function over a batch, like `jax.vmap`, by one compiled kernel.
 
-    The function's scalar operations are compiled once, several samples side by side in each vector
-    register, and run on all cores. Arrays that it closes over are constants of the kernel (a new
-    value is a new kernel); arguments are not. Loops stay loops. Derivatives are kernels too.
+    The function's scalar operations are compiled to vector instructions over several samples, which
+    run on all cores. Arrays that the function closes over become constants of the kernel (a new
+    value needs a new kernel); arguments do not. Loops are not unrolled. Derivatives are kernels as
+    well.
 
     Args:
         fn: a function of pytrees of arrays, on one sample.
-        in_axes: as for `jax.vmap`: an axis, None for an argument that the batch shares, or a tree
-            of them.
+        in_axes: as for `jax.vmap`: an axis, None for an argument that all samples share, or a tree
+            of these.
         out_axes: where the batch axis goes in the results.
         static: positions of arguments whose concrete leaves without a batch axis become constants.
         strict: raise where the function cannot be compiled, instead of a warning and `jax.vmap`.
@@ -48,7 +49,7 @@ def vmap(
 
     Raises:
         ValueError: batch sizes differ, or nothing has a batch axis.
-        Unsupported: with `strict`, names the operation that cannot be compiled, and its place.
+        Unsupported: with `strict`; names the operation that cannot be compiled and the user's line.
 
     Example:
         >>> import jax.numpy as jnp
@@ -96,8 +97,8 @@ def vmap(
 def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = None) -> Any:
     """Compile a function of one sample, like `jax.jit`; `jax.vmap` of it is one kernel too.
 
-    So a library function that is written for one sample and wrapped in this runs over a batch as
-    `lanes.vmap` would run it, wherever its caller says `jax.vmap`.
+    So a library function for one sample, wrapped by this, is compiled as by `lanes.vmap` wherever a
+    caller applies `jax.vmap` to it.
 
     Args:
         fn: a function of pytrees of arrays, on one sample.
@@ -154,7 +155,7 @@ def _keep(traced: dict[Any, Any], place: Any, known: Any) -> None:
 
 
 def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:
-    """The types of one sample's arguments; Python's numbers stay weak."""
+    """The types of one sample's arguments; Python numbers stay weakly typed."""
     types = (jax.typeof(x) for x in leaves)
     return tuple(
         jax.ShapeDtypeStruct(t.shape[1:] if b else t.shape, t.dtype, weak_type=t.weak_type)
@@ -170,10 +171,10 @@ def _check_shared(axes: Sequence[int | None], shared: Sequence[bool]) -> None:
 def _trace(
     fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozenset[Any]
 ) -> tuple[Any, bool]:
-    """The single-sample jaxpr, arrays that are traced from outside as leading arguments.
+    """The single-sample jaxpr; traced arrays that `fn` closes over become leading arguments.
 
-    The function knows nothing of the manual mesh `axes` that its arguments vary along, unless an
-    array from outside varies along some.
+    The function is traced without the manual mesh `axes` that its arguments vary along, unless an
+    array that it closes over varies along some.
     """
     shapes: list[Any] = []
 
@@ -186,7 +187,7 @@ def _trace(
         return [jnp.asarray(x) for x in out_leaves]
 
     def jaxpr(types: Sequence[Any]) -> Any:
-        with jax.disable_jit(False):  # loops stay loops
+        with jax.disable_jit(False):  # loops are not unrolled
             return jax.make_jaxpr(flat)(*types)
 
     given = [a for k, a in enumerate(avals) if k not in baked]
@@ -210,7 +211,7 @@ def _trace(
 
 
 def _hoisted(closed: Any, outer: list[int]) -> Any:
-    """A closed jaxpr whose constants `outer` become its first arguments."""
+    """A closed jaxpr whose constants at the indices `outer` become its first arguments."""
     jaxpr, chosen = closed.jaxpr, set(outer)
     first = [jaxpr.constvars[k] for k in outer]
     rest = [v for k, v in enumerate(jaxpr.constvars) if k not in chosen]

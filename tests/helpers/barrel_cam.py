@@ -1,4 +1,4 @@
-"""A joint type of one's own, in one file: a drum with a groove, the thread of a barrel cam."""
+"""A user-defined joint type in one file: a barrel cam, a drum with a groove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GPU's driver and XLA's FFI, imitated: a kernel's threads run on the host, one after another.
+"""Emulation of a GPU driver and XLA's FFI: a kernel's threads run on the host, one after another.
 
 The kernel is the LLVM IR that becomes PTX, compiled for the host; its handler is the real one.
 """
@@ -72,17 +72,17 @@ class Launch:
 
 @dataclass
 class Machine:
-    """A driver and an XLA that record what they are asked.
+    """A driver and an XLA that record the calls made to them.
 
     Attributes:
-        launches: what was launched.
-        requests: scratch that was asked for [bytes].
-        memory: scratch that was given and not yet given back, by address.
-        limit: more scratch than this at once is refused [bytes].
-        launch_code: what cuLaunchKernel returns.
-        stream_error: what XLA returns when asked for the stream; 0 is no error.
-        message: of the error that the handler made.
-        contexts: those made current, less those given up.
+        launches: launches so far.
+        requests: sizes of the requested scratch [bytes].
+        memory: scratch allocated and not yet freed, by address.
+        limit: largest scratch that is granted [bytes].
+        launch_code: return code of cuLaunchKernel.
+        stream_error: error that XLA returns when asked for the stream; 0 is no error.
+        message: message of the error that the handler created.
+        contexts: contexts pushed and not yet popped.
     """
 
     limit: int = 1 << 62

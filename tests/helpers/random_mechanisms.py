@@ -129,10 +129,10 @@ def random_state(mech: mbd.Mechanism, seed: int, spread: float = 0.5):
 
 
 def random_motion(mech: mbd.Mechanism, seed: int, spread: float = 0.3):
-    """A random state on the constraints, moving, found without `assemble`.
+    """A random moving state on the constraints, found without `assemble`.
 
-    The drawn configuration is assembled; it is left along a motion that the constraints allow,
-    then closed by least squares.
+    From the drawn configuration, which satisfies the constraints, it takes a step along an allowed
+    velocity and closes the loops again by least squares.
     """
     rng = np.random.default_rng(seed + 1000)
     q, top = mbd.neutral(mech), mbd.topology(mech)

@@ -3,9 +3,9 @@
 `program(seed)` is a function of a small pytree with example arguments. Its steps are drawn while
 it is traced; shapes are static, so every trace draws the same ones. Values stay within a few units
 and every step is well-conditioned, so that two correct compilations agree to a small multiple of
-the rounding unit. Arguments lie on a grid of 1/64 and decisions (comparisons, indices, trip
-counts) are taken half a cell off it, so that rounding tips none of them in float32; in float64 most
-are taken on computed values.
+the rounding unit. Arguments lie on a grid of 1/64 and decisions (comparisons, indices, trip counts)
+have thresholds half a cell off it, so that rounding changes none of them in float32; in float64
+most are taken on computed values.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def mode(seed: int) -> str:
 
 
 def tame(x):
-    """Keep a value that may have grown within 3 units, smoothly."""
+    """Limit a value smoothly to 3 units."""
     return x / jnp.sqrt(1 + 0.1 * x * x)
 
 
@@ -38,7 +38,7 @@ def fit(x, shape):
 
 @dataclass
 class Draw:
-    """What the steps are drawn with: random numbers, the arguments, and what is allowed.
+    """State of the drawing of steps: random numbers, arguments, and what is allowed.
 
     Attributes:
         rng: decides on steps, operands and constants.
@@ -61,7 +61,7 @@ class Draw:
         return round(float(self.rng.uniform(-1, 1)), 3)
 
     def pick(self, pool, shape=None):
-        """A value, the later the likelier, fitted to a shape if one is given."""
+        """A random value, later ones with higher probability, fitted to a shape if one is given."""
         x = pool[max(self.below(len(pool)), self.below(len(pool)))]
         return x if shape is None else fit(x, shape)
 
@@ -72,7 +72,7 @@ class Draw:
         return x, self.below(x.ndim)
 
     def decider(self, pool, shape=()):
-        """A value that a decision may rest on, shifted off the grid."""
+        """A value to base a decision on, shifted off the grid."""
         off = (2 * self.below(GRID) + 1) / (2 * GRID)
         exact = self.rng.random() < 0.3 or self.arguments[0].dtype == jnp.float32
         return fit(self.pick(self.arguments if exact else pool), shape) + off
@@ -180,7 +180,7 @@ def crooked_forward(x):
 
 @crooked_forward.defjvp
 def _(primals, tangents):
-    """Not the derivative: whoever differentiates the sine itself is found out."""
+    """A rule that is not the true derivative, to detect differentiation of the sine itself."""
     return jnp.sin(primals[0]), 0.7 * tangents[0] * primals[0]
 
 
@@ -260,7 +260,7 @@ def integers(d, pool):
 
 
 def extreme(d, pool):
-    """Of arguments only: XLA may round a computed value differently where it asks for ties."""
+    """Of arguments only: XLA may round computed values differently when it tests for ties."""
     x, y = fit(d.pick(d.arguments), (2, 3)), d.pick(d.arguments)[..., None] + 1 / 128
     uses = (
         lambda: jnp.maximum(x, fit(y, (2, 3))),
@@ -277,7 +277,7 @@ def extreme(d, pool):
 
 
 def index(d, pool):
-    """What an index computed from data reads or writes; some lie outside and are clamped."""
+    """Reads and writes at computed indices; some are out of bounds and clamped."""
     key = d.decider(pool, (3,))
     k = (jnp.argmax if d.below(2) else jnp.argmin)(key).astype(jnp.int32)
     n = jnp.floor(2 * key[0]).astype(jnp.int32)
@@ -314,7 +314,7 @@ def branch(d, pool):
 
 
 def scan(d, pool):
-    """Carries, inputs and outputs; long ones with a body that damps what it carries."""
+    """A scan with carries, inputs and outputs; in long ones the body damps the carries."""
     length = (0, 1, 3, 5, 17, 40)[d.below(6)]
     xs = jnp.stack([d.pick(pool, (2,)) * c for c in np.linspace(0.5, 1, length)] or [jnp.ones(2)])
     body = d.body(2) if length < 9 else (lambda x: tame(x[::-1] * jnp.cos(x)))
@@ -344,7 +344,7 @@ def loop(d, pool):
 
 
 def forgotten_carry(d, pool):
-    """A carry that is overwritten, without a derivative, then read by a second loop."""
+    """A carry that is overwritten, so that it has no derivative, then read by a second loop."""
     weight, body = d.pick(pool, (2,)), d.body(1)
 
     def step(i, state):
@@ -370,7 +370,7 @@ def empty_rows(d, pool):
 
 
 def while_loop(d, pool):
-    """As many trips as the sample asks for, from none to about twenty."""
+    """A while loop whose trip count depends on the sample, from zero to about twenty."""
     key = jnp.abs(d.decider(pool)) + 0.001
     weight = d.pick(pool, (2,))
 
@@ -437,7 +437,7 @@ def take(d, pool):
 
 
 def take_steps(d, pool, count):
-    """The pool with the results of so many steps appended, cut to a few elements each."""
+    """The pool with the results of some steps appended, cut to a few elements each."""
     for _ in range(count):
         name, y = take(d, pool)
         d.names.append(name)
@@ -448,8 +448,8 @@ def take_steps(d, pool, count):
 def program(seed: int, dtype: type = np.float64, steps: int | None = None):
     """Return (fn, (floats, rest)), where fn(floats, rest) is (floats out, other results).
 
-    The floats are what to differentiate; the rest are integers and booleans. `steps` cuts the
-    program short, which finds the step that fails; `fn.steps` lists them once fn was traced.
+    Derivatives are taken of the floats; the rest are integers and booleans. `steps` truncates the
+    program, to find the step that fails; `fn.steps` lists the steps once fn has been traced.
     """
     rng = np.random.default_rng(seed)
     shapes = [SHAPES[k] for k in rng.integers(len(SHAPES), size=3)]

@@ -63,7 +63,7 @@ def test_memory_grows_like_the_root_of_the_length():
         kernel = Kernel(closed, (True, True), ((True, True), (True,)))
         emitter = kernel.emitter(8)
         emitter.module()
-        # What the function itself stacks, z and its cotangent, is linear in the length.
+        # The stacked result z and its cotangent grow linearly with the length.
         return emitter.scratch_slots - 2 * length
 
     few, many = slots(400), slots(40000)
@@ -95,7 +95,7 @@ def test_a_failed_sample_passes_no_cotangent_to_what_all_share():
 
 
 def forgotten(x):
-    """A carry without a derivative: nothing asks for the cotangent that the second loop gives."""
+    """A carry without a derivative: the second loop's cotangent for it is not used."""
     step = lambda i, s: (jnp.sin(s[0]) * x, jax.lax.stop_gradient(0.5 * s[0]))  # noqa: E731
     a, b = jax.lax.fori_loop(0, 2, step, (x, 0.3))
     return a + jax.lax.fori_loop(0, 3, lambda i, c: jnp.cos(c) * x, jnp.sin(b))

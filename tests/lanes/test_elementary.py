@@ -118,7 +118,7 @@ def uniform(low: float, high: float, bits: int, n: int = 20000) -> np.ndarray:
 
 
 def near_quarters(bits: int) -> np.ndarray:
-    """Floats beside multiples of π/2, small and huge."""
+    """Floats close to multiples of π/2, small and huge."""
     n = np.concatenate([np.arange(-3000, 3000), 2.0 ** np.arange(10, 62), 3 * 2.0 ** np.arange(60)])
     x = (n.astype(LONG) * (LONG(2) * np.arcsin(LONG(1)) / 2)).astype(FLOATS[bits])
     return np.concatenate([x, np.nextafter(x, FLOATS[bits](0)), np.nextafter(x, FLOATS[bits](9e9))])
@@ -283,7 +283,7 @@ def specials(bits: int) -> np.ndarray:
 
 
 def assert_same(value: np.ndarray, expected: np.ndarray, bound: float, what: str):
-    """Equal zeros, with their signs, infinities and NaN; numbers within a bound of ulp."""
+    """Check that zeros (signed), infinities and NaN are equal, and other values within some ulp."""
     nan = np.isnan(expected)
     np.testing.assert_array_equal(np.isnan(value), nan, err_msg=what)
     np.testing.assert_array_equal(np.signbit(value[~nan]), np.signbit(expected[~nan]), what)
@@ -328,7 +328,7 @@ def test_widths_share_a_module():
 
 
 def test_huge_angles():
-    """Against digits computed with integers: (largest double, and the one nearest to n π/2)."""
+    """Against results by integer arithmetic: the largest double, and the one nearest to n π/2."""
     x = np.array([1.7976931348623157e308, 6381956970095103.0 * 2.0**797, 1e22])
     expected = [0.004961954789184062, 1.0, -0.8522008497671888]
     np.testing.assert_allclose(apply("sin", 1, 64, x)[0], expected, rtol=4e-16)

@@ -1,4 +1,4 @@
-"""The engine's functions by lanes and by XLA alone: the same numbers, and the same derivatives."""
+"""The engine's functions by lanes and by XLA alone: equal values and derivatives."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ seeds = pytest.mark.parametrize(
 
 
 def condition(mech, q):
-    """Condition of the KKT system, its redundant rows left out."""
+    """Condition number of the KKT system without its redundant rows."""
     system = kkt_system(motion_state(mech, q))
     mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
     kkt = np.block([[mass, rows.T], [rows, np.zeros((len(rows),) * 2)]])
@@ -38,7 +38,7 @@ def condition(mech, q):
 
 
 def agree(a, b, tolerance):
-    """Leaf by leaf, norm-wise."""
+    """Check agreement leaf by leaf, relative to the norm."""
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         x, y = np.asarray(x), np.asarray(y)
         assert np.array_equal(np.isfinite(x), np.isfinite(y))
@@ -51,7 +51,7 @@ def dynamics(mech, q, v):
 
 
 def check_dynamics(mech, q, v):
-    """v̇, and the gradient of a sum of it, by both compilers."""
+    """Compare v̇ and the gradient of a sum of it between both compilers."""
     mech = jax.tree.map(jnp.asarray, mech)
     weights = np.cos(np.arange(v.size))
 

@@ -1,4 +1,4 @@
-"""A failure inside lanes is no failure of the caller's: a warning, and the same numbers by XLA."""
+"""Internal errors of lanes do not reach the caller: a warning, and the same results by XLA."""
 
 import jax
 import jax.numpy as jnp

@@ -11,7 +11,7 @@ from jaxmbd import lanes
 
 @jax.custom_jvp
 def doubled(x):
-    """2x, whose derivative exists where the first two numbers move as one."""
+    """2x, whose derivative exists only in directions with equal first and second components."""
     return 2.0 * x
 
 

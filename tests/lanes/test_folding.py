@@ -1,4 +1,4 @@
-"""The rule of `jaxmbd.lanes.ir.fold`: constants as IEEE has it, literal zeros annihilate."""
+"""The rules of `jaxmbd.lanes.ir.fold`: constants follow IEEE 754, literal zeros annihilate."""
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ def test_arguments_are_computed_as_ieee_has_it(dtype):
 
 
 def test_a_literal_zero_annihilates_and_adds_nothing():
-    """The liberty taken with NaN and infinities, and that it costs no operation."""
+    """Departures from IEEE for NaN and infinities; no operations are generated."""
     x = jnp.array([NAN, INF, -INF, 0.0, 2.0])
     zero = np.zeros(())
     product, quotient, total = lanes.vmap(lambda x: (zero * x, zero / x, x + zero))(x)
@@ -56,7 +56,7 @@ def test_a_literal_zero_annihilates_and_adds_nothing():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_shared_reciprocals_in_their_range(dtype):
-    """Three quotients by one denominator: as of XLA to two ulps, with the same flags."""
+    """Three quotients by one denominator: within two ulp of XLA, with the same special values."""
     info = np.finfo(dtype)
     sizes = np.array([info.tiny, info.tiny * 8, 1e-3, 3.0, 0.24 * info.max], dtype)
     b = np.concatenate([sizes, -sizes, np.array([0.0, -0.0, INF, -INF, NAN], dtype)])

@@ -1,4 +1,4 @@
-"""Kernels for GPUs: as far as possible without one, and, where JAX has one, on it."""
+"""Kernels for GPUs: by emulation, and on a GPU if JAX has one."""
 
 import ctypes
 import re
@@ -71,7 +71,7 @@ PROGRAMS = {f.__name__: f for f in (elementary, scanned, looping, indexed, share
 
 
 def program(name, dtype=np.float64, size=SIZE):
-    """A kernel, its arguments, and what `jax.vmap` makes of them."""
+    """A kernel, its arguments, and the results of `jax.vmap`."""
     fn = PROGRAMS[name.removesuffix(", pulled back")]
     rng = np.random.default_rng(3)
     flags = (fn is not shared, True)
@@ -167,7 +167,7 @@ def k_slots(k):
 
 @pytest.mark.parametrize(("name", "steps"), [("rssr", 0), ("rssr", 5)])
 def test_emulated_mechanisms_agree(name, steps):
-    """With the host's kernel, which other tests compare with `jax.vmap`."""
+    """Comparison with the host's kernel, which other tests compare with `jax.vmap`."""
     k = mechanism(name, steps)
     rng = np.random.default_rng(5)
     args = [
@@ -183,7 +183,7 @@ def test_emulated_mechanisms_agree(name, steps):
 
 
 def handled(machine, slots=0, count=SIZE):
-    """What a handler returns for one argument and one result."""
+    """The return value of a handler for one argument and one result."""
     address = cuda.handler(0xF00, slots, 1, 1, facts(), machine.library(None, 2))
     array, keep = np.zeros(1), []
     return call(address, frame(machine, [(array, (count,))], [(array, (count,))], keep))
@@ -282,7 +282,7 @@ def test_ptx_of_mechanisms(name, steps, record_property):
 
 
 def test_scratch_has_constant_offsets():
-    """Else every access costs a multiplication, and compiling grows with their square."""
+    """Otherwise each access costs a multiplication, and compile time grows quadratically."""
     text = ptx_of(program("total, pulled back")[0])
     accesses = re.findall(r"\b(?:ld|st)\.global\.b64 .*\[%rd\d+(?:\+\d+)?\]", text)
     assert len(accesses) > len(re.findall(r"\bmul\.lo\.s64|\bmad\.lo\.s64", text))
@@ -339,7 +339,7 @@ def test_without_a_driver_it_warns_and_falls_back():
 
 
 def test_an_old_driver_names_what_it_lacks(monkeypatch):
-    """A library that loads but lacks functions is one more reason to fall back."""
+    """A driver library that lacks functions leads to a fallback with a warning."""
     old = types.SimpleNamespace(cuInit=lambda flags: 0, cuDeviceGetCount=None)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: old)
     cuda.library.cache_clear()
@@ -389,7 +389,7 @@ def test_gpu_gradients_agree():
 
 @on_gpu
 def test_gpu_runs_in_loops_and_side_by_side():
-    """Many calls in a row that share scratch by the stream's order alone."""
+    """Many consecutive calls that share scratch, ordered only by the stream."""
     _, args, _ = program("scanned", size=3000)
 
     def steps(vmap):

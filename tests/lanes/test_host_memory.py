@@ -1,4 +1,4 @@
-"""Memory that the native side of a call asks for: in whole multiples, checked, given back."""
+"""Memory allocated by the CPU driver: sizes are aligned, failures are handled, all is freed."""
 
 import ctypes
 from ctypes import CFUNCTYPE, c_int32, c_int64, c_size_t, c_void_p
@@ -18,14 +18,14 @@ ERROR, ALIGNMENT, WIDTH = 0xE0, 64, 4
 
 
 class Host:
-    """A C library and an XLA with two threads that record what they are asked.
+    """A C library and an XLA with two threads that record the calls made to them.
 
     Attributes:
-        refuse: which request for memory, counted from zero, gets none.
-        asked: the sizes [bytes].
-        held: blocks that were not given back.
-        scratch: the pointers that the kernel got.
-        message: of the error that the driver made.
+        refuse: index of the allocation that fails.
+        asked: requested sizes [bytes].
+        held: blocks not yet freed.
+        scratch: scratch pointers passed to the kernel.
+        message: message of the error that the driver created.
     """
 
     def __init__(self, refuse: int = -1):
@@ -47,7 +47,7 @@ class Host:
             del self.held[address]
 
     def kernel(self, inputs: int, outputs: int, first: int, last: int, scratch: int | None):
-        """Twice the rows of three numbers; it leaves a mark in its scratch."""
+        """Doubles rows of three numbers, and writes a mark to its scratch."""
         assert scratch and scratch % ALIGNMENT == 0
         self.scratch.append(scratch)
         c_int64.from_address(scratch).value = first
@@ -82,7 +82,7 @@ class Host:
         return table
 
     def drive(self, batch: int, scratch: int = 24) -> tuple[int | None, np.ndarray, np.ndarray]:
-        """Run the kernel over a batch: the driver's answer, arguments, results."""
+        """Run the kernel over a batch; returns the driver's return value, arguments, results."""
         kept = [
             CFUNCTYPE(c_void_p, c_size_t, c_size_t)(self.allocate),
             CFUNCTYPE(None, c_void_p)(self.free),
@@ -114,7 +114,7 @@ def test_sizes_are_whole_multiples_and_all_is_given_back(batch):
 
 @pytest.mark.parametrize("refuse", [0, 1])
 def test_refused_memory_is_xlas_error(refuse):
-    """The first request is for the call itself, the second for a thread's scratch."""
+    """The first allocation is for the job, the second for a thread's scratch."""
     host = Host(refuse)
     error, _, _ = host.drive(37)
     assert error == ERROR and host.message == b"lanes: the host has no memory for a kernel"
@@ -122,7 +122,7 @@ def test_refused_memory_is_xlas_error(refuse):
 
 
 def test_a_call_that_needs_too_much_memory_raises():
-    """A running sum that is kept at 2⁴⁴ places: more than any address space."""
+    """A cumulative sum with 2⁴⁴ elements: more than any address space."""
 
     def fn(x):
         def step(c, _):

@@ -1,4 +1,4 @@
-"""Kernels among JAX's own tools: `disable_jit`, `debug.print`, `export`, serialised programs."""
+"""Kernels within JAX's tools: `disable_jit`, `debug.print`, `export`, serialised programs."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What is kept, and for how long: equal functions are one kernel, different ones never."""
+"""Caches of kernels and their lifetimes: equal functions share a kernel, different ones do not."""
 
 import gc
 import os
@@ -114,7 +114,7 @@ def test_a_graph_goes_once_code_is_made():
 
 
 def test_nothing_of_a_graph_stays():
-    """Loops, derivative rules, arrays of nodes in closures: circles that Python does not see."""
+    """Reference cycles that Python's collector misses: loops, derivative rules, closures."""
 
     def fn(x):
         return jax.lax.fori_loop(0, 40, lambda i, y: jnp.sin(y) + curved(1.0)(x), x)

@@ -1,4 +1,4 @@
-"""Code that cannot be linked: the function runs by `jax.vmap`, with a warning that says why."""
+"""Code that cannot be linked: a fallback to `jax.vmap`, with a warning that gives the reason."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The table of operations: an entry is enough for a new one, and what it says fits the rest."""
+"""The table of operations: one entry adds an operation, and all entries are consistent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FUSED = Operation(
 
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> Primitive:
-    """A JAX primitive that is a new operation of one entry."""
+    """A JAX primitive that maps to a new operation with one entry."""
     primitive = Primitive("fused")
     primitive.def_abstract_eval(lambda a, *_: ShapedArray(a.shape, a.dtype))
     monkeypatch.setitem(OPERATIONS, "fused", FUSED)

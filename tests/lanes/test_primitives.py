@@ -1,4 +1,4 @@
-"""Each operation that lanes compiles, by hand, with its edge cases, against jax.vmap."""
+"""Each primitive that lanes compiles, with its edge cases, against jax.vmap."""
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +19,9 @@ MATRICES = np.random.default_rng(0).normal(size=(9, 3, 3))
 
 
 def agree(found, expected, units=TOLERANCE):
-    """Same trees, types, shapes and integers; floats to so many rounding units, element by element.
+    """Check trees, types, shapes and integers, and floats elementwise to some rounding units.
 
-    Infinities and NaNs must stand in the same places.
+    Infinities and NaNs must be at the same positions.
     """
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for y, x in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
@@ -169,7 +169,7 @@ ARRAYS = {
 
 
 def _dynamic(x, k, m):
-    """Indices out of range are clamped, where indexing fills or drops instead."""
+    """Indices out of range are clamped, unlike in indexing, which fills or drops."""
     return (
         lax.dynamic_slice(x, (k, m), (2, 2)),
         lax.dynamic_update_slice(x, x[:2, :2], (m, k)),

@@ -1,4 +1,4 @@
-"""Programs: lanes.vmap agrees with jax.vmap in value, jvp and vjp, nested, and from many threads.
+"""lanes.vmap agrees with jax.vmap on programs: value, JVP and VJP, nested, from many threads.
 
 Most are random. Cut a failing one short with `program(seed, steps=n)` to find the step at fault.
 """
@@ -53,7 +53,7 @@ def draw_like(rng, tree):
 
 
 def results(mapped, args, tangents, cotangents, kind: str) -> dict:
-    """Value, jvp and vjp, as far as the program has them."""
+    """Value, JVP and VJP, as far as the program has them."""
     floats, rest = args
 
     def of_floats(floats):
@@ -69,7 +69,7 @@ def results(mapped, args, tangents, cotangents, kind: str) -> dict:
 
 
 def difference(found, expected) -> float:
-    """How far a leaf is off in rounding units; infinite if type, shape or integers differ."""
+    """Difference of a leaf in rounding units; infinite if type, shape or integers differ."""
     found, expected = np.asarray(found), np.asarray(expected)
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return np.inf
@@ -81,7 +81,7 @@ def difference(found, expected) -> float:
 
 
 def compare(found, expected) -> list[str]:
-    """The leaves that are off by more than the tolerance."""
+    """The leaves that differ by more than the tolerance."""
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     leaves = zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True)
     return [
@@ -92,7 +92,7 @@ def compare(found, expected) -> list[str]:
 
 
 def disagreements(seed: int) -> list[str]:
-    """What differs between lanes.vmap and jax.vmap for one random program."""
+    """The differences between lanes.vmap and jax.vmap for one random program."""
     rng = np.random.default_rng([seed, 1])
     dtype, kind = dtype_of(seed), mode(seed)
     fn, example = program(seed, dtype)
@@ -132,7 +132,7 @@ def test_more_random_programs_agree(case):
 
 @pytest.mark.parametrize("case", [0, pytest.param(GROUP, marks=pytest.mark.slow)])
 def test_random_programs_agree_in_small_pieces(case, monkeypatch):
-    """Everything is arranged, and cut where that is least convenient."""
+    """All code is scheduled, and split into pieces at inconvenient positions."""
     monkeypatch.setattr(pieces, "SHORT", 1)
     monkeypatch.setattr(pieces, "LONG", 40)
     check(case)
@@ -213,7 +213,7 @@ def test_long_rollout_and_its_gradient():
 
 
 def test_threads():
-    """Sixteen callers at once, of a kernel none has called before, get one caller's result."""
+    """Sixteen threads that call a new kernel at once get the result of a single caller."""
     x, y = samples(5000)
     mapped = lanes.vmap(lambda x, y: busy(x + 0.25, y), strict=True)
     with ThreadPoolExecutor(16) as pool:

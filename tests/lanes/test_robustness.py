@@ -36,7 +36,7 @@ PROGRAM = textwrap.dedent(
 
 
 def run(program, **environment):
-    """Run a program in a process of its own; what it prints."""
+    """Run a program in a separate process; returns its output."""
     env = os.environ | {"PYTHONPATH": str(ROOT), "JAX_COMPILATION_CACHE_DIR": ""} | environment
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120

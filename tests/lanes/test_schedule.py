@@ -1,4 +1,4 @@
-"""Arranging of straight programs: orders, plans of registers, and kernels that stay the same."""
+"""Scheduling of straight-line code: orders, spill plans, and kernels with unchanged results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jaxmbd.lanes.targets import cpu
 
 
 def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool], list[bool]]:
-    """Nodes with up to four earlier ones each, what is kept, what is free of registers."""
+    """Nodes with up to four earlier operands each; which are live-out, which need no register."""
     rng = np.random.default_rng(seed)
     args = [
         sorted({int(max(0, k - 1 - rng.integers(1 + min(k, 60)))) for _ in range(rng.integers(5))})
@@ -47,7 +47,7 @@ def test_every_node_comes_once_and_after_what_it_needs(seed: int, least: float) 
 @pytest.mark.parametrize("room", [6, 13, 29])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_plan_keeps_every_value_until_its_last_use(seed: int, room: int) -> None:
-    """Registers and memory are simulated; what a step reads must be there, and not too much."""
+    """Simulates registers and stack slots: operands must be in registers, and pressure bounded."""
     args, kept, _ = random_program(seed)
     extra = [k % 5 == 0 for k in range(len(args))]
     plan = Plan(range(len(args)), args, kept, [2 * e for e in extra], room)
@@ -77,7 +77,7 @@ def test_a_plan_keeps_every_value_until_its_last_use(seed: int, room: int) -> No
 
 
 def test_arranging_spares_stores() -> None:
-    """Forty sums of products of the same forty values, which come one kind after the other."""
+    """Forty sums of products of the same forty values, in an order of high register pressure."""
     n = 40
     values = list(range(n))
     args: list[list[int]] = [[] for _ in values]
@@ -151,7 +151,7 @@ def test_an_arranged_kernel_gives_the_same_numbers(registers: int) -> None:
 
 
 def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product from before the loop is not computed again for the addition that takes it in."""
+    """A product before the loop is not recomputed in the loop to fuse it with an addition."""
     monkeypatch.setattr(pieces, "SHORT", 1)
 
     def run(a: jax.Array, y: jax.Array) -> jax.Array:
@@ -167,7 +167,7 @@ def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPat
 
 
 def test_aliases_of_what_all_samples_share() -> None:
-    """A law that stops gradients of a parameter that the batch does not vary."""
+    """`stop_gradient` of a parameter that is uniform over the batch."""
 
     @jax.custom_jvp
     def kept(x: jax.Array) -> jax.Array:

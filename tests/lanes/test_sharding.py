@@ -15,7 +15,7 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def passed():
-    """What `two_devices.py` has checked, by its own account, and what it said at the end."""
+    """The names of the checks that `two_devices.py` reports as passed, and its last output."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH")) if p)
     run = subprocess.run(

@@ -1,4 +1,4 @@
-"""Python's numbers take the type of what they meet, as under `jax.vmap`; so do results of them."""
+"""Python numbers take the type of the other operand, as in `jax.vmap`; so do results of them."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def same(found, expected, rtol=1e-6):
 
 
 def everything(x, s):
-    """Products, numbers of Python's, and what is only theirs."""
+    """Products with Python numbers, and results of Python numbers alone."""
     sums = {"product": x * s, "number": 2.0, "count": 3, "own": s + 1, "square": s * s}
     return sums | {"quotient": jnp.sin(x) / s, "choice": jnp.where(x > s, x, s)}
 

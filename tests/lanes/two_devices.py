@@ -45,7 +45,7 @@ def through_xla(scale, x):  # complex numbers have no kernel
 
 
 def over_shards(fn):
-    """Σ over all samples, those of each device by itself."""
+    """The sum over all samples, by partial sums of each device."""
     return jax.shard_map(
         lambda s, x: jax.lax.psum(fn(s, x), "b"), mesh=AUTO, in_specs=(P(), P("b")), out_specs=P()
     )
