@@ -153,7 +153,8 @@ class Kernel:
             _row_bytes(a) if b else 0 for a, b in zip(self.in_avals, self.in_batched, strict=True)
         ]
         outs = [_row_bytes(a) for a in self.out_avals]
-        return cpu.target(ir, cpu_driver.table(width, scratch, grain, threads, rows, outs))
+        table = cpu_driver.table(width, scratch, grain, threads, rows, outs)
+        return cpu.target(ir, table, e.flops)
 
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)

@@ -23,7 +23,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes.content import Key
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, kernel
-from jaxmbd.lanes.targets import cuda, partition
+from jaxmbd.lanes.targets import cuda, dispatch, partition
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -157,15 +157,16 @@ def _lower_cuda(ctx: Any, *args: Any, **params: Any) -> Any:
     return _lower(ctx, args, params, _cuda_rule)
 
 
-def _cpu_rule(k: Kernel, options: Options) -> Any:
-    return partition.lowering(k.compile_cpu(options.threads).name, k.in_batched)
+def _cpu_rule(k: Kernel, params: Any) -> Any:
+    code = k.compile_cpu(params["options"].threads)
+    return dispatch.lowering(code.name, k.in_batched, code.flops * params["size"])
 
 
-def _cuda_rule(k: Kernel, _: Options) -> Any:
+def _cuda_rule(k: Kernel, _: Any) -> Any:
     return partition.lowering(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
 
 
-def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options], Any]) -> Any:
+def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Any], Any]) -> Any:
     """Lower to a compiled kernel, or to plain JAX if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
     if params["size"] == 0 or not k.out_avals:
@@ -175,7 +176,7 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Options
             raise Unsupported(
                 "lanes cannot export kernels, which are machine code of this process (jax.export)"
             )
-        rule = compiled(k, params["options"])
+        rule = compiled(k, params)
     except Unsupported as error:
         reason = error
     except MemoryError:

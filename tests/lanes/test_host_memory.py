@@ -130,5 +130,5 @@ def test_a_call_that_needs_too_much_memory_raises():
 
         return jnp.sum(lax.scan(step, x, None, length=2**44)[1])
 
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED.*no memory"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the host has no memory for a kernel"):
         jax.block_until_ready(lanes.vmap(fn)(jnp.ones(3)))

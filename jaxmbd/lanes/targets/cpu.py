@@ -32,10 +32,12 @@ class Compiled:
     Attributes:
         name: name of its FFI target.
         cached: whether its machine code came from the disk cache.
+        flops: floating operations of one sample, while loops counted once.
     """
 
     name: str
     cached: bool
+    flops: int
 
 
 @cache
@@ -69,7 +71,7 @@ def vector_registers() -> int:
     return 32 if arm or vector_bits() == 512 else 16
 
 
-def target(ir: str, table: list[int]) -> Compiled:
+def target(ir: str, table: list[int], flops: int) -> Compiled:
     """The FFI target of a kernel, compiled if it is new."""
     text = ir + cpu_driver.handler(table)
     key = hashlib.sha256("\n".join((text, llvm.get_host_cpu_name(), _versions())).encode())
@@ -79,7 +81,7 @@ def target(ir: str, table: list[int]) -> Compiled:
         if known is None:
             address, cached = _load(name, text, "handler")
             jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
-            known = _TARGETS[name] = Compiled(name, cached)
+            known = _TARGETS[name] = Compiled(name, cached, flops)
         return known
 
 

@@ -38,7 +38,7 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
     """
 
     def rule(ctx: Any, *args: Any) -> Any:
-        extra, count = None, _devices(ctx.module_context.axis_context)
+        extra, count = None, devices(ctx.module_context.axis_context)
         if count > 1 and any(batched):
             _partitionable(name)
             shared = [not b for b in batched]
@@ -60,7 +60,7 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
     return rule
 
 
-def _devices(axes: Any) -> int:
+def devices(axes: Any) -> int:
     """Number of devices that XLA may partition the call over; 1 inside a full `shard_map`."""
     mesh = getattr(axes, "mesh", None)
     if mesh is None:
