@@ -1,6 +1,6 @@
-"""What every benchmark shares: where it imports from, how JAX is set, its options and results.
+"""Common parts of all benchmarks: import path, JAX settings, options and results.
 
-Importing it puts `benchmarks` and the checkout on the path, so it comes before `jaxmbd`.
+Import it before `jaxmbd`: it puts `benchmarks` and the checkout on the path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BATCH = 4096  # mechanisms at once, wherever a speed is given for one size of ba
 
 
 def start(*, cache: bool = True) -> None:
-    """Double precision; with `cache`, compiled programs are kept (not where compiling is timed)."""
+    """Double precision; with `cache`, a cache of compiled programs (not if compiling is timed)."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -29,7 +29,7 @@ def start(*, cache: bool = True) -> None:
 
 
 def parser(text: str | None, *, plots: bool = False) -> argparse.ArgumentParser:
-    """A parser described by the first line of a docstring, with `--json` and perhaps `--plots`."""
+    """A parser with the first line of a docstring, with `--json` and on request `--plots`."""
     made = argparse.ArgumentParser(description=(text or "").split("\n")[0])
     made.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     if plots:
@@ -42,7 +42,7 @@ def as_json(found: Any) -> str:
 
 
 def write(path: Path | None, found: Any) -> None:
-    """The results as JSON, where a file was asked for."""
+    """Write the results as JSON, if a file is given."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(as_json(found) + "\n", encoding="utf-8")

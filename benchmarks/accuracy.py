@@ -1,11 +1,11 @@
-"""Compare jaxmbd with results of other people's software: the door through which they come in.
+"""Compare jaxmbd with reference results from the literature and from other software.
 
     python benchmarks/accuracy.py FILE.json ...
 
-The kind of a file is told from its content; see `benchmarks/accuracy_cases`, one module a kind.
-Settings (the step) are found from the file alone. Prints the largest errors; exits with 1 where
-one is larger than the accuracy the file states (1e-6 relative where it states none), or where a
-file, or a part of it, is not supported.
+The kind of a file is detected from its content; `benchmarks/accuracy_cases` has a module for each
+kind. Settings (the step) are derived from the file alone. Prints the largest errors; exits with 1
+if one exceeds the accuracy that the file states (1e-6 relative if it states none), or if a file, or
+a part of it, is not supported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_file(path: Path) -> list[Row]:
         return kind.check(data, path.parent)
     except json.JSONDecodeError as error:
         return [failed(path.stem, f"the file is not JSON: {error}")]
-    except (ValueError, OSError) as error:  # they say what is wrong with the file
+    except (ValueError, OSError) as error:  # the message says what is wrong with the file
         return [failed(path.stem, " ".join(str(error).split()))]
     except Exception as error:  # one bad file must not hide the others
         traceback.print_exc()
@@ -46,7 +46,7 @@ def check_file(path: Path) -> list[Row]:
 
 
 def description_of(path: Path) -> Path:
-    """The JSON file that a series belongs to; a JSON file itself."""
+    """The JSON file that a series belongs to; a JSON file is returned as it is."""
     if path.suffix != ".csv":
         return path
     for candidate in sorted(path.parent.glob("*.json")):

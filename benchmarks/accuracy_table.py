@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy_table.py
 
-One line a file: the comparison that comes nearest to what the file allows.
+One line per file: the comparison whose error is closest to the allowed one.
 """
 
 from __future__ import annotations

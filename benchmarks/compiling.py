@@ -1,9 +1,9 @@
-"""What compiling costs: nodes and seconds of value, JVP and VJP of public functions on the zoo.
+"""Cost of compiling: nodes and seconds of value, JVP and VJP of public functions on the zoo.
 
     python benchmarks/compiling.py [--zoo rssr,four_bar] [--functions linearize] [--json FILE]
 
-Nodes are the operations asked for while a kernel's graph is built, before folding: what tracing
-and compiling grow with. Seconds are processor time: JAX's trace, the graph, LLVM IR, machine code.
+Nodes are the operations added while a kernel's graph is built, before folding; the time of tracing
+and compiling grows with them. Seconds are CPU time: JAX's trace, the graph, LLVM IR, machine code.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ BATCHES[GRADIENT] = (10_000, 50_000)
 QUICK = {FORWARD: (65_536, 1_000_000), ROLLOUT: (10_000,), GRADIENT: (10_000,)}
 TOLERANCE = {FORWARD: 1e-8, ROLLOUT: 1e-6, GRADIENT: 1e-5}  # relative, float64
 TOLERANCE_SINGLE = 0.05  # of forward dynamics; rollouts in float32 drift apart
-ROOM = {  # seconds that must be left to start: compiling, checking and timing
+ROOM = {  # least remaining seconds to start a case: for compiling, checking and timing
     FORWARD: 10.0, ROLLOUT: 20.0, GRADIENT: 45.0,
 }  # fmt: skip
 VMAP_ROOM = {FORWARD: 60.0, ROLLOUT: 90.0, GRADIENT: 150.0}
@@ -46,7 +46,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(run: Run, name: str, work: str, dtype: str) -> None:
-    """One work of one case: lanes at every batch, checked."""
+    """One kind of work of one case: lanes at every batch size, checked."""
     from gpu_cases import runs
     from throughput_cases.catalogue import CASES as CATALOGUE
     from throughput_cases.work import difference, function
@@ -85,7 +85,7 @@ def measure(run: Run, name: str, work: str, dtype: str) -> None:
 
 
 def judge(run: Run, title: str, work: str, dtype: str, worst: float, odd: int) -> None:
-    """Print a difference; note it where it is too large."""
+    """Print a difference, and record it if it is too large."""
     print(f"    {'difference':18s} {worst:.1e}, {odd} samples finite in one only", flush=True)
     limit = TOLERANCE[work] if dtype == "float64" else TOLERANCE_SINGLE
     if (worst > limit or odd) and (dtype == "float64" or work == FORWARD):
@@ -105,7 +105,7 @@ def timed(
 
 
 def beside(run: Run, name: str, work: str) -> None:
-    """`jax.vmap` on the same GPU, once, where there is time for its compiler."""
+    """`jax.vmap` on the same GPU, once, if there is time to compile it."""
     from gpu_cases import runs
     from throughput_cases.catalogue import CASES as CATALOGUE
     from throughput_cases.work import function
@@ -126,7 +126,7 @@ def beside(run: Run, name: str, work: str) -> None:
 
 
 def limits(run: Run, name: str) -> None:
-    """Forward dynamics with fewer registers: more threads at once, more spilled."""
+    """Forward dynamics with fewer registers: more threads at a time, but more spills."""
     from gpu_cases import runs
     from throughput_cases.catalogue import CASES as CATALOGUE
     from throughput_cases.work import function
@@ -146,7 +146,7 @@ def limits(run: Run, name: str) -> None:
 
 
 def steps_of(options: argparse.Namespace) -> list[tuple[Any, ...]]:
-    """What is done, in this order: the goal first, what takes XLA's compiler late."""
+    """The steps in their order: the goal first, what XLA has to compile late."""
     cases = options.cases
     plan: list[tuple[Any, ...]] = []
     plan += [(measure, "rssr", w, "float64") for w in (FORWARD, ROLLOUT) if "rssr" in cases]
@@ -212,7 +212,7 @@ def benchmark(run: Run) -> int:
             interrupted = True
             run.skip("the rest: interrupted")
             break
-        except Exception as error:  # the others are still worth their time
+        except Exception as error:  # go on with the others
             text = f"{type(error).__name__}: {error}".splitlines()[0][:300]
             run.wrong.append(f"{', '.join(map(str, what))}: {text}")
             print(f"    FAILED: {run.wrong[-1]}", flush=True)
@@ -221,7 +221,7 @@ def benchmark(run: Run) -> int:
 
 
 def finished(run: Run, interrupted: bool) -> int:
-    """The goal, what went wrong, and the exit code."""
+    """Print the goal and all failures; returns the exit code."""
     run.save()
     goal = run.goal()
     if goal["reached"]:

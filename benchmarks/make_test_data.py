@@ -1,8 +1,8 @@
 """Thin the reference files for the tests: `python benchmarks/make_test_data.py SOURCE TARGET`.
 
-The files keep their form, their source and their stated accuracy, so `accuracy.py` runs on them
+The files keep their format, source and stated accuracy, so that `accuracy.py` runs on them
 unchanged. Series keep every n-th row, robots and loops a few states, the single joints a few
-cases. `TARGET` is written anew; under 2 MB in all.
+cases. `TARGET` is replaced; it has less than 2 MB in all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def thin_series(
     until: float | None = None,
     without: str = "",
 ) -> None:
-    """Every n-th row, or about `ROWS` of them; comments, heading and digits as they are.
+    """Every n-th row, or about `ROWS` rows; comments, heading and digits are kept.
 
     Columns whose names begin with `without` are left out.
     """

@@ -1,13 +1,13 @@
-"""Speed of jaxmbd beside `jax.vmap` and other engines, with the difference of every result.
+"""Speed of jaxmbd against `jax.vmap` and other engines, with the difference of every result.
 
     python benchmarks/throughput.py --json benchmarks/results/throughput.json
     python benchmarks/throughput.py --quick
     python benchmarks/throughput.py --against REVISION
 
-Forward dynamics, rollouts and their reverse gradients of a dozen mechanisms, every sample of a
-batch with hardpoints, masses and inertias of its own. Timings are the best of repeats that all
-columns take by turns; compiling is apart. Results are saved after each mechanism. With `--against`
-this checkout's package is timed against that of another revision, by turns.
+Forward dynamics, rollouts and their reverse-mode gradients of a dozen mechanisms, every sample of a
+batch with hardpoints, masses and inertias of its own. Timings are the best of interleaved repeats
+of all columns, without compiling. Results are saved after each mechanism. With `--against` this
+checkout's package and that of another revision are timed by turns.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from throughput_cases.report import Results
 from throughput_cases.runner import Plan, Runner
 from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT, WORKS
 
-QUICK = {  # no gradients of jax.vmap but one: they compile for a minute
+QUICK = {  # only one gradient of jax.vmap: each compiles for a minute
     "chain8": (FORWARD,),
     "multi_link": (FORWARD, ROLLOUT),
     "rssr": WORKS,
 }
-OVER = 1.2  # of --minutes: no further case is started then
-FORWARD_BATCHES = (1, 64, BATCH, 65_536, 1_000_000)  # above the last but one: small mechanisms
+OVER = 1.2  # after this multiple of --minutes no further case is started
+FORWARD_BATCHES = (1, 64, BATCH, 65_536, 1_000_000)  # the last for small mechanisms only
 ROLLOUT_BATCHES, GRADIENT_BATCHES = (1, 1000, 10_000), (1, 1000, 10_000)
 REFERENCE = {FORWARD: BATCH, ROLLOUT: 256, GRADIENT: 64}
 
@@ -107,7 +107,7 @@ def plan(options: argparse.Namespace, name: str) -> Plan:
 
 
 def started(options: argparse.Namespace) -> Results:
-    """What is known before the first measurement, printed."""
+    """Print what is known before the first measurement."""
     facts = machine()
     wide = facts["vector_unit"] == "avx512f"
     peak = {dtype: peak_flops(dtype, wide) for dtype in ("float64", "float32")}
@@ -139,7 +139,7 @@ def started(options: argparse.Namespace) -> Results:
 
 
 def finished(results: Results) -> None:
-    """Shares of the peak and the targets, printed and kept."""
+    """Print and save the shares of the peak and the targets."""
     shares = aims.shares(results, results.head["peak_flops_per_core"])
     results.head["shares_of_peak"] = shares
     results.head["machine"]["load_at_end"] = round(os.getloadavg()[0], 2)
@@ -155,7 +155,7 @@ def finished(results: Results) -> None:
 
 
 def compared(options: argparse.Namespace) -> int:
-    """Old against new; fails where a program is more than 3 % slower."""
+    """Old against new; fails if a program is more than 3 % slower."""
     batches = dict.fromkeys(WORKS, options.batches[0]) if options.batches else REFERENCE
     found = against.run(
         options.against, options.cases, options.works, options.steps, batches,

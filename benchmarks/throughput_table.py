@@ -2,7 +2,7 @@
 
     python benchmarks/throughput_table.py
 
-One line a mechanism, in float64; what was not measured stays empty.
+One line per mechanism, in float64; what was not measured is left empty.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 
 
 def find(results: dict[str, Any], case: str, work: str, column: str, batch: int = 0) -> Row | None:
-    """The fastest float64 row, of any batch where none is given."""
+    """The fastest float64 row, of any batch size if none is given."""
     rows = [
         r
         for r in results["rows"]
@@ -46,7 +46,7 @@ def find(results: dict[str, Any], case: str, work: str, column: str, batch: int 
 
 
 def worst(results: dict[str, Any], case: str, work: str, key: str) -> float | None:
-    """The largest over all batches: the first compiles, later ones may find its kernel."""
+    """The largest over all batch sizes: the first compiles, later ones may reuse its kernel."""
     wanted = (case, work, LANES, "float64")
     rows = [r for r in results["rows"] if (r["case"], r["work"], r["column"], r["dtype"]) == wanted]
     return max((r[key] for r in rows if r[key] is not None), default=None)
@@ -61,7 +61,7 @@ def millions(row: Row | None) -> str:
 
 
 def pinocchio(results: dict[str, Any], case: str, one: Row | None) -> str:
-    """Over Pinocchio with as many designs and, in brackets, with one that stays in its cache."""
+    """Ratio to Pinocchio with as many designs and, in brackets, with one that stays in cache."""
     both = [
         ratio(one, find(results, case, FORWARD, c)) for c in ("Pinocchio", "Pinocchio, one design")
     ]

@@ -1,6 +1,6 @@
 """Single joints and springs: ``cases``, each a body, a joint described in words, and a series.
 
-The first `SPAN` seconds are compared, over which these files have been reproduced independently.
+The first `SPAN` seconds are compared, for which these files have been reproduced independently.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS = {
     "angular acceleration": [f"Aacc_{c}_AngAcc" for c in XYZ],
     "joint force": [f"Rforce_{c}_Force" for c in XYZ],
 }
-# Joint forces whose sign (on the ground) the file has verified.
+# Joint forces whose sign (on the ground) has been verified for the file.
 FORCES = ("revolute", "spherical", "universal")
 
 
@@ -104,7 +104,7 @@ def _place(case: dict[str, Any], *axes: str) -> list[Any]:
 
 def _simple(case: dict[str, Any], words: str) -> Any:
     if words.startswith("universal"):
-        # Two axes given as perpendicular to printed accuracy; the constraint says exactly so.
+        # The given axes are perpendicular to printed accuracy only; the constraint is exact.
         at, x, y = _place(case, "x", "y")
         x = np.asarray(x) / np.linalg.norm(x)
         return mbd.Universal("ground", "body", at, x, np.asarray(y) - (x @ np.asarray(y)) * x)
@@ -184,7 +184,7 @@ def _compare(
     motion = integrate(mech, q0, v0, series.times[kept], observe, {"position": stated})
     rows = []
     for key, ours in motion.values.items():
-        if key == "orientation":  # a quaternion and its negative are one orientation
+        if key == "orientation":  # a quaternion and its negative are the same orientation
             ours = ours * np.sign(np.sum(ours * theirs[key], axis=1, keepdims=True))
         limit, basis = allowed[key]
         rows.append(compare(name, key, ours, theirs[key], allowed=limit, basis=basis))
@@ -194,8 +194,8 @@ def _compare(
 def _allowed(theirs: dict[str, np.ndarray], stated: float) -> dict[str, tuple[float, str]]:
     """Positions [m] as stated; other quantities the same share of their largest value (at least 1).
 
-    Accelerations and forces ten times that: these series hold them less well than positions.
-    (Revolute_Case01's own positions give ``m g x / (I + m L²)`` 5.5e-4 off its own acceleration.)
+    Accelerations and forces ten times that, because these series are less accurate than positions:
+    for Revolute_Case01, ``m g x / (I + m L²)`` from its positions is 5.5e-4 off its accelerations.
     """
     out = {}
     for key, values in theirs.items():

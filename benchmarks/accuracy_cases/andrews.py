@@ -1,4 +1,4 @@
-"""Andrews' squeezing mechanism: its points as a mechanism file, its angles and forces besides."""
+"""Andrews' squeezing mechanism: its points as a mechanism file, and its angles and forces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accuracy_cases.integrate import initial_state, integrate
 from accuracy_cases.report import RELATIVE, Row, Series, compare, note
 from jaxmbd.io import read_gt_mech
 
-# Joint whose coordinate, from its drawn value on, is the angle; loop closures with their forces.
+# The joint whose coordinate plus its drawn value is the angle; loop closures with their forces.
 ANGLES = {
     "beta": "O",
     "Theta": "F",
@@ -37,7 +37,7 @@ def check(data: dict[str, Any], folder: Path) -> list[Row]:
 
 
 def _series(case: str, path: Path, end: float) -> tuple[Series, list[Row]]:
-    """The file of angles; where its rows lack the time that its head names, evenly spaced times."""
+    """The file of angles; evenly spaced times if its rows lack the time named in its head."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     comments = tuple(line for line in lines if line.startswith("#"))
     head, *rest = [line.split(",") for line in lines if not line.startswith("#")]

@@ -81,7 +81,7 @@ def _end(text: str, links: list[Link]) -> tuple[str, Any]:
 
 
 def _world_rows(data: dict[str, Any]) -> list[int]:
-    """Which world components the file's closing rows are."""
+    """The world components of the file's closing rows."""
     match = re.search(r"rows\s*\[([\d,\s]*)\]", str(data.get("conventions", "")))
     if match:
         return [int(x) for x in match[1].split(",")]

@@ -14,8 +14,8 @@ import jaxmbd as mbd
 def determinate_part(mech: mbd.Mechanism, joint: str, states: Any) -> np.ndarray:
     """Projections (n, 3, 3) of a joint's force on its unique part, at each of the states (n, nq).
 
-    A set of joint wrenches that loads no body may be added to any solution: the forces that such
-    sets put on the joint are what is not unique.
+    A set of joint wrenches with zero resultant on every body may be added to any solution: the
+    forces of such sets on the joint are not unique.
     """
     maps = jax.jit(lambda qs: jax.lax.map(lambda q: _maps(mech, joint, q), qs))
     loads, forces = (np.asarray(x) for x in maps(jnp.asarray(states)))
@@ -30,7 +30,7 @@ def determinate_part(mech: mbd.Mechanism, joint: str, states: Any) -> np.ndarray
 
 
 def _maps(mech: mbd.Mechanism, joint: str, q: Any) -> tuple[Any, Any]:
-    """From all joints' wrench coordinates: the loads on the bodies, and the force of one joint."""
+    """Maps of all joints' wrench coordinates to the loads on bodies and to one joint's force."""
     poses = mbd.poses(mech, q)
     bodies = list(mech.structure.bodies)
     points = np.array([np.asarray(x) for x in mech.points.values()])

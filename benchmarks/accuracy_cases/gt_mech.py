@@ -95,9 +95,9 @@ def _names(label: str, columns: list[str] | None, plain: tuple[str, ...]) -> lis
 
 
 def with_points(data: dict[str, Any], series: Series) -> dict[str, Any]:
-    """The description with outputs for columns of points that it leaves out.
+    """The description with added outputs for columns of points that it does not describe.
 
-    A point ``<label>_x, _y, _z`` is that of the joint or spring whose point is where it starts.
+    Columns ``<label>_x, _y, _z`` belong to the joint or spring whose point has their first values.
     """
     inner, outputs = data.get("mechanism", data), dict(data.get("outputs") or {})
     if outputs.get("points"):
@@ -116,7 +116,7 @@ def with_points(data: dict[str, Any], series: Series) -> dict[str, Any]:
 
 
 def described_columns(data: dict[str, Any], present: Any) -> dict[str, list[str]]:
-    """Quantity to its columns, of all that the file describes and the series holds."""
+    """Quantity to its columns, for all that the file describes and the series contains."""
     outputs, out = data.get("outputs") or {}, {}
     for point in outputs.get("points") or []:
         label = point["label"]
@@ -185,7 +185,7 @@ def _motion(
         return [failed(case, text)]
     theirs = {k: series.stack(names) for k, names in columns.items()}
     allowed, basis = _tolerances(data, theirs)
-    # Forces that are not unique need not converge: they are left out below.
+    # Forces that are not unique need not converge and are not compared.
     unique = not mbd.mobility(mech, q0).redundant
     watched = {k: a for k, a in allowed.items() if unique or not k.startswith("reaction")}
     motion = integrate(mech, q0, v0, series.times, observer(data, mech, columns), watched)
@@ -217,7 +217,7 @@ def _joint_of(data: dict[str, Any], key: str) -> str:
 def _tolerances(
     data: dict[str, Any], theirs: dict[str, np.ndarray]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """What is allowed of each quantity, and why: positions as stated, else 1e-6 of the range."""
+    """The tolerance of each quantity, and why: positions as stated, else 1e-6 of the range."""
     allowed, basis = {}, {}
     stated = stated_accuracy(data)
     for key, values in theirs.items():

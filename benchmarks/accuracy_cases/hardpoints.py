@@ -1,8 +1,8 @@
 """Published hardpoints of suspension corners and steering linkages, without results.
 
-What can be compared is kinematics. A corner's wheel carrier hangs on five distances (an arm is
-two, a link or track rod one), or on three and the strut's line: those conditions and the height
-of the wheel's centre are solved here for the carrier's pose by plain Newton steps, and compared
+Only kinematics can be compared. A corner's wheel carrier is held by five distances (an arm counts
+for two, a link or track rod for one), or by three and the strut's line. These conditions and the
+height of the wheel centre are solved here for the carrier's pose by Newton's method, and compared
 with the assembled mechanism. A rack moves by the pinion's radius times its angle, and the points
 of a Pitman-arm linkage follow from two circles.
 """
@@ -148,7 +148,7 @@ def _pose(points: dict[str, Any], rods: Any, strut: Any, height: float) -> tuple
             now = turn @ points[outer] + shift - points[inner]
             was = points[outer] - points[inner]
             out.append((now @ now - was @ was) / (2.0 * np.linalg.norm(was)))
-        if strut:  # the chassis' point stays on the line of the carrier
+        if strut:  # the chassis point stays on the carrier's line
             line = points[strut[0]] - points[strut[1]]
             now = turn.T @ (points[strut[0]] - shift) - points[strut[1]]
             for axis in np.linalg.svd(line[None])[2][1:]:

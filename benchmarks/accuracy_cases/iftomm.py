@@ -14,7 +14,7 @@ from accuracy_cases.report import Row, compare, note, read_series
 
 AXIS = (0.0, 0.0, 1.0)
 FEW_LOOPS = 4
-STEP = 5e-4  # [s] of the four-bars: at a singular position no step is small enough to converge
+STEP = 5e-4  # [s] of the four-bars: there is no convergence in the step at singular positions
 
 
 def detect(data: dict[str, Any]) -> bool:
@@ -88,10 +88,10 @@ def _four_bars(data: dict[str, Any], folder: Path) -> list[Row]:
 
 
 def _four_bar_limits(data: dict[str, Any], n: int) -> tuple[float, str]:
-    """What is allowed of the positions [m].
+    """The tolerance of the positions [m].
 
-    Few loops reach 1e-6 of the length. With many, one of the 20 passes of the singular position
-    falls close to a step, and the library's own limit for its high precision counts.
+    With few loops it is 1e-6 of the length. With many, one of the 20 passes of the singular
+    position is close to a step, and the library's own limit for high precision is used.
     """
     length = data["link"]["length"]
     if n <= FEW_LOOPS:

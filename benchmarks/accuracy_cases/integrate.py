@@ -1,4 +1,4 @@
-"""Simulation to a given accuracy: the step is halved until the result stands still."""
+"""Simulation to a given accuracy: the step is halved until the result has converged."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from scipy.interpolate import CubicSpline
 import jaxmbd as mbd
 
 FIRST_STEP = 5e-4  # [s]
-MARGIN = 0.03  # of what is allowed: the share left to the time integration
+MARGIN = 0.03  # share of the tolerance for the error of time integration
 MOST_STEPS = 3_000_000
 
 
 class Motion(NamedTuple):
-    """Observed quantities at the asked times, the step [s], and the states there."""
+    """Observed quantities at the given times, the step [s], and the states there."""
 
     values: dict[str, np.ndarray]
     dt: float
     estimate: float
-    """Integration error over what is allowed, by the last halving."""
+    """Integration error over the tolerance, estimated from the last halving."""
     q: np.ndarray
     v: np.ndarray
 
@@ -36,7 +36,7 @@ def integrate(
     observe: Callable[[Any, Any, Any], dict[str, Any]],
     allowed: dict[str, float],
 ) -> Motion:
-    """What `observe` (t, q, v) gives at `times` (from t = 0), by RK4 at a step found here.
+    """The values of `observe` (t, q, v) at `times` (from t = 0), by RK4 with a step found here.
 
     `allowed` holds an absolute tolerance for some of the observed quantities. The step is halved
     until the error that Richardson's rule estimates (difference / 15) is `MARGIN` of it.
@@ -74,7 +74,7 @@ def integrate(
             at = index if index is not None else np.rint(times / spacing).astype(int)
             dt = spacing / substeps
             return Motion(fine, dt, estimate, np.asarray(s.q)[at], np.asarray(s.v)[at])
-        # To just before the step that should do, by the fourth order of the method.
+        # Go close to the step that suffices, predicted from the method's fourth order.
         factor = min(16.0, (estimate / MARGIN) ** 0.25) if coarse is not None else 1.0
         leap = 2 ** max(0, int(np.ceil(np.log2(factor))) - 1)
         while leap > 1 and 4 * substeps * leap * steps > MOST_STEPS:
@@ -92,13 +92,13 @@ def _error(a: np.ndarray, b: np.ndarray) -> float:
 def _grid(times: np.ndarray) -> tuple[float, np.ndarray | None]:
     """The largest spacing of which all times are multiples, and the multiples.
 
-    Without one, a fine spacing and None: the result is then interpolated by a cubic spline, whose
-    error falls with the step as that of the integration does.
+    If there is none, a fine spacing and None: the result is then interpolated by a cubic spline,
+    whose error decreases with the step at the same order as that of the integration.
     """
     steps = np.diff(np.unique(np.concatenate([[0.0], times])))
     smallest = float(steps[steps > 1e-9 * times.max()].min())
     for parts in range(1, 101):
-        # Divide the end time, which the file rounds least, into whole steps.
+        # Divide the end time, which has the smallest relative rounding, into whole steps.
         count = max(1, round(times.max() / smallest * parts))
         spacing = times.max() / count
         index = np.round(times / spacing)
@@ -108,7 +108,7 @@ def _grid(times: np.ndarray) -> tuple[float, np.ndarray | None]:
 
 
 def initial_state(mech: mbd.Mechanism, velocities: dict[str, np.ndarray]) -> tuple[Any, Any, float]:
-    """q and v as drawn for body velocities ``[ω; v]``, and how far v is from giving them."""
+    """q and v as drawn for body velocities ``[ω; v]``, and the error of v in them."""
     closed = mbd.topology(mech).nc > 0
     q = mbd.assemble(mech).q if closed else jnp.asarray(mbd.neutral(mech))
     names = list(velocities)

@@ -16,7 +16,7 @@ from accuracy_cases.report import RELATIVE, Row, Series, compare, note, read_ser
 from jaxmbd import zoo
 
 MM = 1000.0
-WALK = 0.01  # [m] of travel or rack between one solution and the next
+WALK = 0.01  # [m], largest change of travel or rack from one solution to the next
 # Columns of other definitions (steering axis from two poses, differences of solutions).
 LEFT_OUT = ("caster", "kpi", "scrub", "mechanical_trail", "deriv_")
 UPRIGHT = ("axle_inboard", "axle_outboard", "trackrod_outboard", "strut_bottom")
@@ -74,7 +74,7 @@ def _sweep(case: str, data: dict[str, Any], mech: Any, series: Series) -> list[R
             points[column] = (ours, theirs)
             continue
         allowed = RELATIVE * float(np.nanmax(np.abs(theirs)))
-        if stated:  # the angle of an axle whose ends are that far off
+        if stated:  # the error in angle of an axle whose ends have this error
             allowed = max(allowed, float(np.rad2deg(2.0 * stated / axle)))
         rows.append(compare(case, f"{column} [deg]", ours, theirs, allowed=allowed))
     for name in dict.fromkeys(re.sub("_[xyz]$", "", n) for n in points):
@@ -82,7 +82,7 @@ def _sweep(case: str, data: dict[str, Any], mech: Any, series: Series) -> list[R
         a, b = (np.stack(part) for part in zip(*pairs, strict=True))
         allowed, basis = stated, "stated check" if stated else ""
         if stated and name not in CHECKED:
-            # The reference's own link lengths are off by 1e-6 mm: other points move further.
+            # The reference's own link lengths have errors of 1e-6 mm, which other points amplify.
             allowed, basis = 2.0 * stated, "twice the stated check, which is of the axle's points"
         rows.append(compare(case, f"{name} [mm]", a, b, allowed=allowed, basis=basis))
     rest = [n for n in series.columns if n not in found]
@@ -92,7 +92,7 @@ def _sweep(case: str, data: dict[str, Any], mech: Any, series: Series) -> list[R
 
 
 def _stated(series: Series) -> float | None:
-    """The agreement [mm] of the axle's points that the series states, with its rounding."""
+    """The accuracy [mm] of the axle's points that the series states, plus its rounding."""
     for line in series.comments:
         match = re.search(r"agrees.*?to\s+([0-9.eE+-]+)\s*mm", line)
         if match:
@@ -128,7 +128,7 @@ def _radius(data: dict[str, Any]) -> float | None:
 
 
 def _quantities(data: dict[str, Any], mech: Any, series: Series) -> dict[str, np.ndarray]:
-    """Column name to our values, of the columns that are defined here."""
+    """Column name to our values, for the columns that are defined here."""
     inboard, outboard = (_hardpoint(data, n) / MM for n in ("axle_inboard", "axle_outboard"))
     out = (outboard - inboard) / np.linalg.norm(outboard - inboard)
     centre = tuple(outboard + _offset(data, series) * out)
@@ -153,7 +153,7 @@ def _left_out(name: str, series: Series) -> bool:
 
 
 def _walk(mech: Any, centre: Any, heights: np.ndarray, racks: np.ndarray) -> list[Any]:
-    """One solution a row, each from the last, in steps of at most `WALK`, from the design."""
+    """One solution per row, each from the last, in steps of at most `WALK` from the design."""
     key = mbd.PointCoordinate("upright", centre, "z")
 
     @jax.jit

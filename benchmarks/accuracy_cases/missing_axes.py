@@ -1,7 +1,7 @@
-"""Axes that a file leaves out (Pinocchio's unaligned joints), found from its own values.
+"""Axes that a file omits (Pinocchio's unaligned joints), found from its own values.
 
-Along the chain to the last joint they are columns of its Jacobian. Elsewhere they are fitted to
-the mass matrices, weights and centres of mass of the states; all other quantities then check them.
+Along the chain to the last joint they are columns of its Jacobian. Others are fitted to the mass
+matrices, weights and centres of mass of the states, and checked by all other quantities.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRIALS = 10
 
 
 def find_missing_axes(links: list[Link], data: dict[str, Any]) -> tuple[list[Link], list[str]]:
-    """The links with all their axes, and what was done for each that was missing."""
+    """The links with all axes, and how each missing one was found."""
     missing = [link.name for link in links if link.axis is None]
     if not missing:
         return links, []
@@ -109,7 +109,7 @@ def _fit(links: list[Link], rest: list[int], data: dict[str, Any]) -> list[Link]
     else:
         names = [links[i].name for i in rest]
         raise UnknownJoint(
-            f"the file leaves out the axes of {names}, and its values do not fix them"
+            f"the file omits the axes of {names}, and its values do not determine them"
         )
     return [replace(link, axis=np.asarray(link.axis)) for link in with_axes(jnp.asarray(axes))]
 

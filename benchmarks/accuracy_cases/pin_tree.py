@@ -1,4 +1,4 @@
-"""Trees as Pinocchio lists them: joint frames, their mechanism, and the map between speeds.
+"""Trees in Pinocchio's form: joint frames, the mechanism, and the map between speeds.
 
 Pinocchio's coordinates are zero at our drawn configuration. Its free flyer has q = (x, y, z,
 quaternion xyzw) of the joint's frame and v = (linear, angular) in the body's axes; ours has the
@@ -29,7 +29,7 @@ OTHERS = {"FreeFlyer": "free", "Spherical": "spherical", "Planar": "planar"}
 
 
 class UnknownJoint(ValueError):
-    """A joint type that is not built here."""
+    """A joint type that is not supported here."""
 
 
 @dataclass(frozen=True)

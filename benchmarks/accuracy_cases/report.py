@@ -1,4 +1,4 @@
-"""What every kind of file shares: comparisons, their table, and the reading of series."""
+"""Common to all kinds of files: comparisons, their table, and the reading of series."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-RELATIVE = 1e-6  # allowed where a file states nothing
-ROUNDING = 1e-12  # of the largest value: no comparison is finer than this
+RELATIVE = 1e-6  # tolerance if a file states none
+ROUNDING = 1e-12  # smallest tolerance, relative to the largest value
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def compare(
     allowed: float | None = None,
     basis: str = "",
 ) -> Row:
-    """The largest difference; entries that the file leaves NaN are skipped, ours never.
+    """The largest difference; entries that are NaN in the file are skipped, our NaN never.
 
-    `allowed` is absolute; where it is None, `RELATIVE` of the largest value counts.
+    `allowed` is absolute; if it is None, it is `RELATIVE` times the largest value.
     """
     ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
     if ours.shape != theirs.shape:
@@ -58,7 +58,7 @@ def compare(
 
 
 def unsupported(case: str, text: str) -> Row:
-    """A file, or a part of one, that jaxmbd does not build: reported, and a failure."""
+    """A file, or a part of one, that is not supported: a failure."""
     return Row(case, text, np.nan, np.nan, "", "UNSUPPORTED")
 
 
@@ -67,12 +67,12 @@ def failed(case: str, text: str) -> Row:
 
 
 def note(case: str, text: str) -> Row:
-    """Something the reader should know; neither a success nor a failure."""
+    """A remark, neither a success nor a failure."""
     return Row(case, text, np.nan, np.nan, "", "note")
 
 
 def not_run(case: str, text: str) -> Row:
-    """A part that is left out on purpose; the text says why."""
+    """A part that is omitted on purpose; the text says why."""
     return Row(case, text, np.nan, np.nan, "", "not run")
 
 
@@ -132,7 +132,7 @@ def read_series(path: Path) -> Series:
 
 
 def spread(values: Any) -> float:
-    """The largest range (maximum less minimum) of any column."""
+    """The largest range (maximum minus minimum) of any column."""
     values = np.asarray(values, float)
     values = values.reshape(len(values), -1)
     kept = values[:, ~np.all(np.isnan(values), axis=0)]

@@ -69,7 +69,7 @@ def _flat(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def values(mech: mbd.Mechanism, links: list[Link], given: dict[str, Any]) -> dict[str, Any]:
-    """All that a state may list, by the file's names."""
+    """All quantities that a state may list, by the file's names."""
     q, v = given["q"], given["v"]
     s = to_engine(mech, links, q, v)
     mass, h = mbd.mass_matrix(mech, s.q), mbd.bias(mech, s.q, s.v)

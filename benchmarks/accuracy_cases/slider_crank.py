@@ -14,7 +14,7 @@ from accuracy_cases.report import Row, compare, read_series
 
 NEEDED = ("a", "rod_length", "J1", "J2", "m2", "k", "c", "l0", "F")
 AXIS = (0.0, 0.0, 1.0)
-LONGEST_STEP = 2e-3  # [s]; RK4 and Simpson's rule are then at 1e-9
+LONGEST_STEP = 2e-3  # [s]; the errors of RK4 and Simpson's rule are then 1e-9
 PRINTED = 5e-5  # of values that the reference prints to 5 digits
 
 

@@ -1,1 +1,1 @@
-"""Broken descriptions, broken numbers, and an independent judge of what came out."""
+"""Broken descriptions, broken numbers, and an independent check of the results."""

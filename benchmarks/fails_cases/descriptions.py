@@ -61,7 +61,7 @@ def broken(data: dict[str, Any], rng: np.random.Generator) -> tuple[dict[str, An
 def build(data: dict[str, Any]) -> tuple[mbd.Mechanism | None, str]:
     """The mechanism, or why there is none: "refused" with a ValueError, or "crashed".
 
-    A refusal must be a sentence: an error that Python or NumPy raised in passing is a crash.
+    A refusal must be a sentence: an error raised by Python or NumPy internally is a crash.
     """
     try:
         with warnings.catch_warnings():

@@ -1,8 +1,7 @@
-"""Is an answer right? Judged by what it must fulfil: Newton-Euler in absolute coordinates.
+"""Check of a result against the Newton-Euler equations in absolute coordinates.
 
-The errors are backward errors: how far the answer misses the equations, in the mechanism's own
-scales. They stay small for a right answer near a singularity too, where the answer itself is
-sensitive.
+The errors are backward errors: the residuals of the equations, in the mechanism's own scales. They
+stay small for a correct result also near a singularity, where the result itself is sensitive.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from jaxmbd.formulations.newton_euler import body_loads, body_masses
 from jaxmbd.formulations.rows import all_rows
 
 LIMITS = {"position": 1e-8, "velocity": 1e-6, "acceleration": 1e-5, "balance": 1e-5}
-"""Largest errors of an answer that counts as right."""
+"""Largest errors of a result that counts as correct."""
 
 
 def matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any, t: Any = 0.0) -> dict[str, Any]:
-    """What an answer is judged by: Newton-Euler equations and constraint rows of all joints."""
+    """The Newton-Euler equations and the constraint rows of all joints for a result."""
     motion, bodies = state_motion(mech, q, v, t), mech.structure.bodies
     rows = all_rows(motion)
     twist = jnp.concatenate([motion.twist(n) for n in bodies])
@@ -67,7 +66,7 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     missing = inertia - force
     missing = missing - basis.T @ (basis @ missing)
     own = np.diagonal(along[:, None] * x["mass"] * along)
-    natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # what the loads would give free bodies
+    natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # accelerations of the bodies if free
     return {
         "position": _ratio(row * x["phi"], np.array([length])),
         "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),
@@ -84,5 +83,5 @@ def _ratio(error: np.ndarray, *scales: np.ndarray) -> float:
 
 
 def wrong(found: dict[str, float]) -> list[str]:
-    """What is wrong with an answer; nothing for a right one."""
+    """The errors of a result that are too large; empty for a correct one."""
     return [f"{k} {x:.1e}" for k, x in found.items() if not x < LIMITS[k]]

@@ -1,6 +1,6 @@
-"""Broken numbers: batches of one mechanism whose numbers went wrong in one of many ways.
+"""Broken numbers: batches of one mechanism with numbers changed in one of many ways.
 
-Structure and shapes stay, so that a whole batch runs as one program, as it would in a campaign.
+Structure and shapes are unchanged, so that a batch runs as one program, as in a campaign.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _points(leaves: Leaves) -> list[str]:
 
 
 def scattered(leaves: Leaves, rng: np.random.Generator) -> None:
-    """Hardpoints off by 1 %: what campaigns do."""
+    """Hardpoints changed by 1 %, as in campaigns."""
     size = _length(leaves)
     for k in _points(leaves):
         leaves[k] = leaves[k] + 0.01 * size * rng.normal(size=leaves[k].shape)
@@ -43,7 +43,7 @@ def impossible(leaves: Leaves, rng: np.random.Generator) -> None:
 
 
 def scaled(leaves: Leaves, rng: np.random.Generator) -> None:
-    """Huge and tiny units of length and mass; the motion in time stays."""
+    """Very large or small units of length and mass; the motion in time is unchanged."""
     length, mass = 10.0 ** rng.uniform(-8, 8), 10.0 ** rng.uniform(-12, 12)
     for k in _points(leaves):
         leaves[k] = leaves[k] * length
@@ -55,7 +55,7 @@ def scaled(leaves: Leaves, rng: np.random.Generator) -> None:
 
 
 def nearly_as_drawn(leaves: Leaves, rng: np.random.Generator) -> None:
-    """Off by 1e-14 to 1e-3: where the drawing is singular or redundant, only just not."""
+    """Changed by 1e-14 to 1e-3, so that a singular or redundant drawing is only nearly so."""
     size = _length(leaves) * 10.0 ** rng.uniform(-14, -3)
     for k in _points(leaves):
         leaves[k] = leaves[k] + size * rng.normal(size=leaves[k].shape)
@@ -96,7 +96,7 @@ def coincident(leaves: Leaves, rng: np.random.Generator) -> None:
 
 
 def turned_axis(leaves: Leaves, rng: np.random.Generator) -> None:
-    """An axis of another direction, or of no length: planar loops then lock."""
+    """An axis of another direction, or of zero length: planar loops then lock."""
     names = [k for k in leaves if "axis" in k and leaves[k].shape == (3,)]
     if names:
         k = str(rng.choice(names))
@@ -106,7 +106,7 @@ def turned_axis(leaves: Leaves, rng: np.random.Generator) -> None:
 
 
 def units(leaves: Leaves, rng: np.random.Generator) -> None:
-    """Other units of length and mass, in all that is measured in them."""
+    """Other units of length and mass, in all quantities that depend on them."""
     length, mass = 10.0 ** rng.uniform(-9, 6), 10.0 ** rng.uniform(-12, 9)
     force = {".stiffness": mass, ".damping": mass, ".force": mass * length}
     turning = ".forces['torsion']"
@@ -151,7 +151,7 @@ def stiff(leaves: Leaves, rng: np.random.Generator) -> None:
 
 
 def disproportionate(leaves: Leaves, rng: np.random.Generator) -> None:
-    """Masses, inertias, rates and gravity, each of another size."""
+    """Masses, inertias, rates and gravity, each scaled by another factor."""
     for ending in (".mass", ".inertia", ".stiffness", ".damping", ".gravity"):
         for k in _role(leaves, ending):
             leaves[k] = leaves[k] * 10.0 ** rng.uniform(-6, 6)
@@ -182,13 +182,13 @@ SIZES: dict[str, Change] = {
         stiff, disproportionate,
     )
 }  # fmt: skip
-"""Numbers that are all legal, of sizes that strain the arithmetic."""
+"""Numbers that are all valid, but of extreme sizes."""
 
 
 def batch(
     mech: mbd.Mechanism, n: int, seed: int, changes: dict[str, Change] = CHANGES
 ) -> tuple[list[str], Any]:
-    """`n` mechanisms as one batched pytree, and what is wrong with each."""
+    """`n` mechanisms as one batched pytree, and what was changed in each."""
     flat, tree = jax.tree_util.tree_flatten_with_path(mech)
     paths = [jax.tree_util.keystr(path) for path, _ in flat]
     rng, kinds, rows = np.random.default_rng(seed), [], []
@@ -202,7 +202,7 @@ def batch(
 
 
 def states(mech: mbd.Mechanism, q: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """States (n, nq), (n, nv) to start from that are wrong in most cases."""
+    """Initial states (n, nq), (n, nv), most of which are wrong."""
     rng = np.random.default_rng(seed)
     q, v = np.array(q), rng.normal(size=(len(q), mbd.topology(mech).nv))
     for i in range(len(q)):

@@ -1,4 +1,4 @@
-"""Random mechanisms of two to eight bodies: every joint and condition, and laws that misbehave."""
+"""Random mechanisms of two to eight bodies, with every joint and condition, and bad laws."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ RUBBING = ("Revolute", "Prismatic", "Cylindrical")
 
 
 class Structure(NamedTuple):
-    """A mechanism, and what may be asked of it.
+    """A random mechanism and its properties.
 
     Attributes:
         mech: the mechanism.
         conservative: whether its energy is constant.
-        rubbing: whether there is friction, which the judge's balance does not know.
-        text: what it is made of.
+        rubbing: whether there is friction, which the judge's equations do not include.
+        text: description of its parts.
     """
 
     mech: mbd.Mechanism
@@ -75,7 +75,7 @@ def structure(seed: int, kind: str) -> Structure:
 
 
 class _Builder:
-    """Draws one mechanism; `freedom` counts what its tree leaves and its rows take."""
+    """Draws one mechanism; `freedom` is the freedom of its tree minus the number of rows."""
 
     def __init__(self, rng: np.random.Generator, kind: str):
         self.rng, self.kind, self.plane = rng, kind, kind == "plane"
@@ -111,7 +111,7 @@ class _Builder:
         return Structure(mech, not (damped or driven), rubbing, text)
 
     def body(self, i: int) -> mbd.Body:
-        """Solid, of a point's mass, or of none; the last one is solid."""
+        """A rigid body, a point mass or a massless body; the last one is a rigid body."""
         rng, com = self.rng, self.coms[i]
         draw = rng.random() if i + 1 < len(self.names) else 1.0
         if draw < 0.15:
@@ -126,7 +126,7 @@ class _Builder:
         return mbd.Body(mass, com, axes @ np.diag(mass / 12.0 * (square.sum() - square)) @ axes.T)
 
     def tree(self) -> list[str]:
-        """A joint from each body to an earlier one; those of one coordinate that may be driven."""
+        """A joint from each body to an earlier one; returns those that may be driven."""
         rng, single = self.rng, []
         kinds = ("Revolute", "Revolute", "Prismatic", "Free", "Fixed") if self.plane else TREE
         for i, name in enumerate(self.names):
@@ -143,7 +143,7 @@ class _Builder:
         return single
 
     def loops(self) -> tuple[str, ...]:
-        """Up to three cut joints, some drawn apart, some twice."""
+        """Up to three cut joints, some with halves drawn apart, some duplicated."""
         rng, wanted, cut = self.rng, int(self.rng.integers(0, 4)), []
         kinds = ("Revolute", "Prismatic", "Rod", "PointOnLine") if self.plane else CUT
         for k in range(14):
@@ -195,7 +195,7 @@ class _Builder:
         return make(a, b, at, axis)
 
     def conditions(self, single: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A gear and a drive, where freedom is left for them."""
+        """A gear and a drive, if enough freedom is left."""
         rng, couplings, drives = self.rng, {}, {}
         if len(single) >= 2 and self.freedom > 1 and self.chance(0.3):
             x, y = (str(s) for s in rng.choice(single, 2, replace=False))
@@ -206,7 +206,7 @@ class _Builder:
         return couplings, drives
 
     def forces(self, single: list[str]) -> tuple[dict[str, Any], bool, bool]:
-        """Springs and what else pushes; whether it takes energy, and whether it is friction."""
+        """Springs and other forces; whether they dissipate, and whether there is friction."""
         rng, names, coms = self.rng, self.names, self.coms
         damping = 0.7 if self.chance(0.3) else 0.0
         top = 2.0 * np.eye(self.size)[-1]

@@ -1,1 +1,1 @@
-"""What `benchmarks/gpu.py` runs."""
+"""Parts of `benchmarks/gpu.py`."""

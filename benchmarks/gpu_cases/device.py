@@ -1,4 +1,4 @@
-"""The GPU: whether there is one, what it is called, what it can do at most. Needs no package."""
+"""The GPU: whether there is one, its name and its peak speed. Needs no package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USUAL_SINGLE = 256
 
 
 class NoGPU(RuntimeError):
-    """There is no NVIDIA GPU; the message says what was looked for."""
+    """There is no NVIDIA GPU; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Device:
     """The first GPU.
 
     Attributes:
-        driver: the newest CUDA version that its driver runs, as 13000.
-        clock: at most [Hz].
+        driver: the newest CUDA version that its driver supports, as 13000.
+        clock: maximum clock rate [Hz].
         memory: [bytes].
     """
 

@@ -1,4 +1,4 @@
-"""What was measured, and the file that keeps it. Needs no package."""
+"""The measurements and the file that they are saved to. Needs no package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORWARD, ROLLOUT, GRADIENT = "forward dynamics", "rollout", "rollout and gradien
 
 @dataclass
 class Run:
-    """What is measured, how far it got, and where it is kept."""
+    """Options, progress and results of a run."""
 
     device: Device
     options: Any
@@ -48,7 +48,7 @@ class Run:
         )
 
     def save(self) -> None:
-        """Write all that there is; a reader never meets half a file."""
+        """Write all results; the file is replaced at once, never partially written."""
         data = self.head | dict(
             goal=self.goal(), rows=self.rows, skipped=self.skipped, wrong=self.wrong
         )

@@ -21,8 +21,8 @@ from jaxmbd.lanes.targets import cuda
 DRAWN = 4096  # different samples; larger batches repeat them
 LANES, LAST, ONE, VMAP = "lanes", "lanes, batch last", "lanes, one design", "jax.vmap"
 COLUMNS = (LANES, LAST, ONE, VMAP)
-"""`lanes.vmap` of arrays as they usually are; of arrays whose last axis is the batch, which are
-read as they stand; of one mechanism whose state alone varies; XLA's own."""
+"""`lanes.vmap` of arrays with the batch as first axis; of arrays with the batch as last axis, which
+need no transposition; of one mechanism with varying states; and `jax.vmap` by XLA."""
 
 Sample = tuple[Design, Any, Any]
 
@@ -36,7 +36,7 @@ def drawn(case: Case, work: str, dtype: str) -> Sample:
 
 @contextmanager
 def on_host() -> Any:
-    """JAX's work in this context runs on the processor."""
+    """JAX runs on the CPU in this context."""
     with jax.default_device(jax.devices("cpu")[0]):
         yield
 
@@ -88,7 +88,7 @@ class Program:
         )
 
     def seconds(self, limit: float) -> float:
-        """Of a call: the best of three rows of calls, in which the host does not wait."""
+        """Seconds per call: the best of three series of calls dispatched without waiting."""
         best, calls = self._row(1), 1
         for _ in range(3):
             calls = max(1, min(200, int(limit / 3 / best)))
@@ -107,7 +107,7 @@ class Program:
 
 
 def facts(fn: Callable[..., Any], sample: Sample) -> dict[str, Any]:
-    """Of the kernel of one function: operations of a sample, registers, memory of a thread."""
+    """Facts of one kernel: operations per sample, registers and memory per thread."""
     leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.tree_map(lambda x: x[0], sample))
 
     def flat(*leaves: Any) -> list[Any]:
@@ -126,7 +126,7 @@ def facts(fn: Callable[..., Any], sample: Sample) -> dict[str, Any]:
 
 
 def reference(case: Case, work: str, steps: int, sample: Sample, count: int) -> tuple[Any, str]:
-    """Results on the host in float64, and by what: XLA, or lanes where XLA compiles too long."""
+    """Results on the host in float64, by XLA, or by lanes if XLA would compile too long."""
     by_xla = case.name == "rssr" or work == FORWARD
     vmap = jax.vmap if by_xla else partial(lanes.vmap, strict=True)
     first = jax.tree_util.tree_map(lambda x: np.asarray(x[:count], np.float64), sample)
@@ -139,7 +139,7 @@ def reference(case: Case, work: str, steps: int, sample: Sample, count: int) -> 
 
 @contextmanager
 def registers(most: int) -> Any:
-    """Kernels compiled in this context take at most so many registers a thread."""
+    """Kernels compiled in this context use at most this number of registers per thread."""
     usual = cuda.target
     cuda.target = partial(usual, registers=most)
     try:
@@ -149,5 +149,5 @@ def registers(most: int) -> Any:
 
 
 def checked_samples(work: str) -> int:
-    """How many samples are compared."""
+    """Number of samples that are compared."""
     return 32 if work == GRADIENT else 128

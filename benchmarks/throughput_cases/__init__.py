@@ -1,1 +1,1 @@
-"""What `benchmarks/throughput.py` is made of: mechanisms, work, columns, peers and targets."""
+"""Parts of `benchmarks/throughput.py`: mechanisms, work, columns, other engines and targets."""

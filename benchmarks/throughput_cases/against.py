@@ -1,10 +1,10 @@
-"""The package of another revision against this checkout's, by turns in one run.
+"""The package of another revision against this checkout's, timed by turns in one run.
 
     python -m throughput_cases.against CASE WORK STEPS BATCH
 
-is one side: a process that compiles a program of one core, answers each line ``SECONDS`` with the
-best time of its repeats within them, and ``save PATH`` with its results. Which package it runs is
-decided by PYTHONPATH; the cases are this checkout's for both.
+is one side: a process that compiles a program for one core. To a line ``SECONDS`` it answers with
+the best time of its repeats within them; at ``save PATH`` it saves its results. PYTHONPATH decides
+which package it runs; both sides use this checkout's cases.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Pair:
 
     Attributes:
         case, work, batch, steps: what was run.
-        speed: of the new over the old, the median of the ratios of consecutive turns.
-        best: the same of the best times.
-        compile: time to trace and compile, the new over the old.
-        flops: operations of a sample, the new over the old; counted for forward dynamics.
+        speed: new over old, the median of the ratios of consecutive turns.
+        best: new over old, from the best times.
+        compile: time to trace and compile, new over old.
+        flops: operations per sample, new over old; counted for forward dynamics.
         difference: largest relative difference of the results.
-        odd: samples that are finite in one only.
+        odd: samples that are finite in only one of the two.
     """
 
     case: str
@@ -156,7 +156,7 @@ def run(
     batches: dict[str, int],
     seconds: float,
 ) -> dict[str, Any]:
-    """All cases and works; prints a line of each as it is known."""
+    """All cases and kinds of work; prints a line for each when it is done."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         old = package(revision, Path(folder))
@@ -181,7 +181,7 @@ def main() -> None:
     case = CASES[name]
     data = arguments(case, work, int(batch), "float64")
     sample = function(case, work, int(steps), KERNELS)
-    jax.block_until_ready(jax.jit(lambda x: x + 1.0)(data[1]))  # JAX itself is up
+    jax.block_until_ready(jax.jit(lambda x: x + 1.0)(data[1]))  # so that JAX is initialised
     start = time.perf_counter()
     program = jax.jit(batchers()[ONE_CORE](sample)).lower(*data).compile()
     seconds = time.perf_counter() - start

@@ -17,7 +17,7 @@ _DIRECTIONS = {"y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def arm() -> mbd.Mechanism:
-    """The arm, drawn stretched upwards: `link_i` is carried by `joint_i`, axes z and y by turns."""
+    """The arm, drawn stretched upwards: `joint_i` carries `link_i`; axes alternate, z and y."""
     bodies, joints, points = {}, {}, {}
     ends = (*_HEIGHTS[1:], _TIP)
     for i, (z, end, axis) in enumerate(zip(_HEIGHTS, ends, _AXES, strict=True)):

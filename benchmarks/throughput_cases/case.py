@@ -13,7 +13,7 @@ import numpy as np
 
 import jaxmbd as mbd
 
-Design = dict[str, dict[str, Any]]  # what each sample has for itself, by name of point or body
+Design = dict[str, dict[str, Any]]  # the numbers that vary, by name of point or body
 CHUNK = 4096
 
 
@@ -22,14 +22,14 @@ class Case:
     """One mechanism of the benchmark.
 
     Attributes:
-        name: as `--cases` takes it.
+        name: as given to `--cases`.
         title: for tables.
-        make: gives the mechanism as published.
+        make: returns the mechanism as published.
         dt: step of its rollouts [s].
         spread: standard deviation of hardpoints and centres of mass [m]; masses and inertias vary
             by 3 %.
         directions: in which hardpoints vary; a planar mechanism stays in its plane.
-        peers: whether other engines are given the same mechanism.
+        peers: whether other engines run the same mechanism.
         small: whether batches up to a million are run by default.
     """
 
@@ -58,7 +58,7 @@ class Case:
         return leaves
 
     def mechanism(self, design: Design) -> mbd.Mechanism:
-        """The mechanism of one design; traceable. It has the numbers' type of the design."""
+        """The mechanism of one design, traceable and of the design's number type."""
         names = {key: list(part) for key, part in self.nominal.items()}
         dtype = design["mass"][names["mass"][0]].dtype
         mech = jax.tree_util.tree_map(lambda x: np.asarray(x, dtype), self.mech)
@@ -80,9 +80,9 @@ class Case:
     ) -> tuple[Design, np.ndarray, np.ndarray]:
         """Designs, coordinates (batch, nq) and speeds (batch, nv).
 
-        The first samples are the same for every batch. Closed mechanisms are as drawn, which
-        every design assembles; an open one has random coordinates. Speeds are random and on the
-        constraints, or zero (`rest`).
+        The first samples are the same for every batch size. Mechanisms with loops are as drawn,
+        which is assembled for every design; an open one has random coordinates. Speeds are random
+        and satisfy the constraints, or zero (`rest`).
         """
         rng = np.random.default_rng(1)
         seeds = iter(rng.integers(2**31, size=500).tolist())
@@ -103,7 +103,7 @@ class Case:
     def _vary(self, key: str, x: Any, batch: int, seed: int) -> np.ndarray:
         x = np.asarray(x, float)
         rng = np.random.default_rng(seed)
-        if key in ("mass", "inertia"):  # an inertia stays that of a rigid body
+        if key in ("mass", "inertia"):  # scaled, so that an inertia remains physically possible
             return x * (1.0 + 0.03 * rng.uniform(-1.0, 1.0, batch))
         return x + self.spread * rng.normal(size=(batch, 3)) * np.array(self.directions)
 

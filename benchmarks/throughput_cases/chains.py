@@ -2,8 +2,9 @@
 
 Every chain of four bodies hangs from the ground by revolute joints with generic axes. The tip of
 chain k is joined to the tip of chain k + 1 by a ball, so loop k closes between the bodies 4k + 3
-and 4k + 7. The ball is always cut: three rows a loop. The two halves of a ball share one point, so
-any hardpoints are assembled as drawn. Numbers are ours, drawn once with a fixed seed.
+and 4k + 7. The ball is always cut: three rows per loop. The two halves of a ball share one point,
+so that the mechanism is assembled as drawn for any hardpoints. The numbers are ours, drawn once
+with a fixed seed.
 """
 
 from __future__ import annotations

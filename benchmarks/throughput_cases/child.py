@@ -3,8 +3,8 @@
     python -m throughput_cases.child first CASE WORK STEPS BATCH [COLUMN]
     python -m throughput_cases.child memory CASE WORK STEPS BATCH [COLUMN]
 
-`first`: seconds of a first call, with tracing and compiling, nothing kept from before. `memory`:
-bytes by which the process grows at most while the compiled program runs (Linux).
+`first`: seconds of a first call, with tracing and compiling, without any cache. `memory`: largest
+growth of the process in bytes while the compiled program runs (Linux).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def in_child(kind: str, *arguments: Any, limit: float = 300.0) -> dict[str, Any] | str:
-    """Run a measurement in a new process; a text says why there is none."""
+    """Run a measurement in a new process; returns a text with the reason if it fails."""
     folders = [str(HERE.parent), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
     command = [sys.executable, "-m", "throughput_cases.child", kind, *map(str, arguments)]
@@ -51,7 +51,7 @@ def _memory(batched: Any, arguments: Any) -> dict[str, float]:
 
     run = jax.jit(batched).lower(*arguments).compile()
     ctypes.CDLL(None).malloc_trim(0)  # what compiling left behind
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak memory
     before = _status("VmRSS")
     jax.block_until_ready(run(*arguments))
     return {"bytes": _status("VmHWM") - before}
@@ -79,7 +79,7 @@ def main() -> None:
     data = arguments(case, work, int(batch), "float64", rest=True)
     backend = KERNELS if column == LANES else PLAIN
     batched = batchers()[column](function(case, work, int(steps), backend))
-    jax.block_until_ready(jax.jit(lambda x: x + 1.0)(data[1]))  # JAX itself is up
+    jax.block_until_ready(jax.jit(lambda x: x + 1.0)(data[1]))  # so that JAX is initialised
     measure = {"first": _first, "memory": _memory}[kind]
     print(json.dumps(measure(batched, data)))
 

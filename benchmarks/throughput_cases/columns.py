@@ -1,4 +1,4 @@
-"""The two ways of batching that are compared, and what the batch compiler says of its program."""
+"""The two ways of batching that are compared, and the batch compiler's report on its program."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PINOCCHIO_ONE = "Pinocchio, one design"  # which stays in the cache
 
 
 def batchers() -> dict[str, Callable[..., Any]]:
-    """Transformations of a function of one sample into one of a batch, by column."""
+    """Transformations of a function of one sample to one of a batch, by column."""
     found: dict[str, Callable[..., Any]] = {VMAP: jax.vmap}
     if _VMAP is not None:
         known = inspect.signature(_VMAP).parameters
-        # what cannot be compiled is an error here, and not quietly jax.vmap
+        # a failure to compile is an error here, without a fallback to jax.vmap
         found[LANES] = partial(_VMAP, strict=True) if "strict" in known else _VMAP
         if "threads" in known:
             found[ONE_CORE] = partial(found[LANES], threads=1)
@@ -36,7 +36,7 @@ def batchers() -> dict[str, Callable[..., Any]]:
 
 
 def keep_nothing() -> None:
-    """No compiled program of an earlier run is used, in this process and those it starts."""
+    """Use no compiled program of an earlier run, in this process and those that it starts."""
     os.environ["JAXMBD_LANES_CACHE"] = ""
     os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
     jax.config.update("jax_compilation_cache_dir", None)
@@ -48,7 +48,7 @@ def have_lanes() -> bool:
 
 
 def explained_flops(function: Callable[..., Any], arguments: Any) -> float | None:
-    """Floating-point operations of one sample in the compiled program, where it tells them.
+    """Floating-point operations of one sample in the compiled program, if reported.
 
     Args:
         function: of one sample.

@@ -1,4 +1,4 @@
-"""The machine, the versions and the commit that numbers belong to."""
+"""The machine, the versions and the commit of a measurement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def cores() -> int:
 
 
 def available_memory() -> float:
-    """Bytes; infinite where the system does not say."""
+    """Bytes; infinite if unknown."""
     return _memory("MemAvailable") or float("inf")
 
 
@@ -58,7 +58,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The checkout's commit, with a mark where the package or the benchmarks are changed."""
+    """The checkout's commit, with a mark if the package or the benchmarks have changes."""
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git(

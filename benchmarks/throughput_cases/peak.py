@@ -1,4 +1,4 @@
-"""The peak of one core: fused multiply-adds on registers alone, in a loop made with LLVM."""
+"""The peak speed of one core: fused multiply-adds on registers, in a loop compiled by LLVM."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def peak_flops(dtype: str, wide: bool) -> float:
 
 
 def _source(kind: str, suffix: str) -> str:
-    """x_i ← a x_i + b for every accumulator; all is stored in the end, so that nothing is cut."""
+    """x_i ← a x_i + b for every accumulator; all are stored, so that none is optimised away."""
     ids = range(ACCUMULATORS)
     phis = "\n".join(f"  %x{i} = phi {kind} [ %s{i}, %entry ], [ %y{i}, %loop ]" for i in ids)
     call = f"call {kind} @llvm.fma.{suffix}({kind} %a, {kind} %x{{0}}, {kind} %b)"

@@ -1,8 +1,8 @@
 """Exudyn on the same mechanism: one run, in redundant coordinates with constraints.
 
 Rigid bodies with Euler parameters, joints as algebraic constraints, its generalised-α solver of
-index 2 (second order; jaxmbd's runs are RK4, fourth order), the Jacobian kept between steps as its
-defaults decide. Compared is where the last link's centre of mass ends.
+index 2 (second order; jaxmbd's runs are RK4, fourth order), with its default reuse of the Jacobian
+between steps. The final position of the last link's centre of mass is compared.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """MuJoCo on the same mechanism: `mj_forward` and `mujoco.rollout`, one thread.
 
-Its loops are soft: `connect` equalities that pull back like stiff springs, so its accelerations
-are near those of exact loops, not equal to them, and the difference is printed as it is. Contacts
-are switched off. The cost of a Python call is that of `mj_forward` on a model of one resting body.
+Its loops are closed by `connect` equalities, which act like stiff springs, so that its
+accelerations differ from those of exact loops; the difference is printed. Contacts are switched
+off. The overhead of a Python call is that of `mj_forward` on a model of one resting body.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Forward:
         self.seconds = np.inf
 
     def round(self, seconds: float) -> float:
-        """Another `seconds` of repeats; the best time of a call until now, less the overhead."""
+        """Another `seconds` of repeats; the best time of a call so far, minus the overhead."""
         self.overhead = min(self.overhead, loop([self._empty], 0.2 * seconds))
         self.seconds = min(self.seconds, loop([self._work], 0.8 * seconds))
         return self.seconds - self.overhead

@@ -1,11 +1,11 @@
 """Forward dynamics by Pinocchio: `constraintDynamics`, one thread, called from Python.
 
-What a call from Python costs by itself is measured with the same binding and the same eight kinds
-of arguments, on a model without joints and constraints: it does nothing else. That time is taken
-off. `ProximalSettings(1e-12, 0, 1)`, one iteration without regularisation, is its fastest, and
-exact where no row is redundant. Joints turn about the z axes of their own frames, Pinocchio's
-fastest kind. It is timed twice: over the batch of designs that jaxmbd is given, each with a model
-made before and all with one workspace; and with one design, which stays in the cache.
+The overhead of a call from Python is measured with the same binding and the same eight kinds of
+arguments on a model without joints and constraints, and subtracted. `ProximalSettings(1e-12, 0,
+1)`, one iteration without regularisation, is the fastest, and exact if no row is redundant. Joints
+turn about the z axes of their own frames, Pinocchio's fastest kind. It is timed twice: over
+jaxmbd's batch of designs, each with a model made in advance and all with one workspace; and with
+one design, which stays in the cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _frame(axis: np.ndarray) -> np.ndarray:
 
 
 def model(tree: Tree) -> tuple[Any, Any]:
-    """A Pinocchio model whose joint frames coincide with the global axes' points as drawn."""
+    """A Pinocchio model with joint frames at the drawn points, z along the joint axes."""
     m = pin.Model()
     m.gravity = pin.Motion(tree.gravity, np.zeros(3))
     drawn = [pin.SE3.Identity()]
@@ -73,7 +73,7 @@ def _workspace(m: Any, balls: Any) -> tuple[Any, Any]:
 
 
 def _calls(designs: list[tuple[Any, Any]], q: list[np.ndarray], v: np.ndarray) -> list[Call]:
-    """The work of each design, (model, balls) each; what a call costs from Python is in it."""
+    """The calls for all designs, (model, balls) each, including the overhead of Python."""
     data, states = _workspace(*designs[0])
     settings, run = pin.ProximalSettings(1e-12, 0.0, 1), pin.constraintDynamics
     tau = np.zeros(designs[0][0].nv)
@@ -84,12 +84,12 @@ def _calls(designs: list[tuple[Any, Any]], q: list[np.ndarray], v: np.ndarray) -
 
 
 def accelerations(tree: Tree, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """v̇ (nv,) of one sample; at a ball joint only where it stands as drawn."""
+    """v̇ (nv,) of one sample; with ball joints only in their drawn position."""
     return np.array(_calls([model(tree)], [scalar_last(q, tree.links)], v[None])[0]())
 
 
 class Forward:
-    """Timing of a batch of designs: `round()` gives its seconds less those of empty calls."""
+    """Timing of a batch of designs: `round()` gives its seconds minus those of empty calls."""
 
     def __init__(self, trees: list[Tree], q: np.ndarray, v: np.ndarray):
         scalars = [scalar_last(x, tree.links) for x, tree in zip(q, trees, strict=True)]
@@ -101,7 +101,7 @@ class Forward:
         self.seconds = np.inf
 
     def round(self, seconds: float) -> float:
-        """Another `seconds` of repeats; the best time until now, less the overhead."""
+        """Another `seconds` of repeats; the best time so far, minus the overhead."""
         self.overhead = min(self.overhead, loop(self._empty, 0.2 * seconds))
         self.seconds = min(self.seconds, loop(self._work, 0.8 * seconds))
         return len(self._work) * (self.seconds - self.overhead)

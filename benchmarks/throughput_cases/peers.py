@@ -1,4 +1,4 @@
-"""Other engines on the cases that they can be given: `Case.peers`."""
+"""Other engines on the cases that they support (`Case.peers`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from throughput_cases.tree import sample, tree
 from throughput_cases.work import ROLLOUT, difference
 
 SAMPLES = 8  # designs whose accelerations are compared
-RUNS = 16  # designs whose rollouts MuJoCo is given
+RUNS = 16  # designs of MuJoCo's rollouts
 
 
 class Peer:
@@ -36,7 +36,7 @@ class Peer:
 
 
 def forwards(case: Case, truth: Any) -> dict[str, Peer]:
-    """The engines that are installed; `truth` is what `jax.vmap` gave for the same batch."""
+    """The installed engines; `truth` is the result of `jax.vmap` for the same batch."""
     design, q, v = case.draw(BATCH)
     trees = [tree(case, sample(design, i)) for i in range(BATCH)]
     few = list(zip(trees, q, v, strict=True))[:SAMPLES]
@@ -59,9 +59,9 @@ def _gap(own: list[np.ndarray], truth: Any) -> float | None:
 
 
 def rollouts(case: Case, steps: int, results: Results, truth: Any) -> None:
-    """MuJoCo's rollouts of several designs, and one run of Exudyn, with where they end.
+    """MuJoCo's rollouts of several designs and one run of Exudyn, with their final states.
 
-    `truth` is what `jax.vmap` gave, (q, v) of at least as many samples, or None.
+    `truth` is the result of `jax.vmap`, (q, v) of at least as many samples, or None.
     """
     design, q, v = case.draw(RUNS, rest=True)
     trees = [tree(case, sample(design, i)) for i in range(RUNS)]

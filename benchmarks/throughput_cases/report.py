@@ -1,4 +1,4 @@
-"""Rows of results, the file that keeps them, and their lines."""
+"""Rows of results, their printed lines, and the file that they are saved to."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Row:
 
     Attributes:
         case, work, dtype: what was run.
-        column: by what.
+        column: which engine or compiler ran it.
         batch: samples in a call.
         steps: of a rollout; 1 for forward dynamics.
         seconds: of a call, the best of the repeats; for `measured_steps` steps.
-        measured_steps: steps that were run; where fewer than `steps`, times are scaled.
-        compile_seconds: tracing, lowering and compiling, apart from `seconds`.
+        measured_steps: steps that were run; times are scaled if fewer than `steps`.
+        compile_seconds: tracing, lowering and compiling, not included in `seconds`.
         difference: largest relative difference from `jax.vmap` of the same function.
-        odd: samples that are finite here or there only.
-        overhead: of an empty call, already taken off [s].
-        flops: operations of one sample, where they are known.
-        note: what a reader should know.
+        odd: samples that are finite in only one of the two.
+        overhead: of an empty call, already subtracted [s].
+        flops: operations per sample, if known.
+        note: a remark for the reader.
     """
 
     case: str
@@ -67,7 +67,7 @@ class Row:
 
 @dataclass
 class Results:
-    """All that was measured; saved as it grows."""
+    """All measurements; saved after each case."""
 
     head: dict[str, Any]
     path: Path | None = None
@@ -96,12 +96,12 @@ class Results:
         print(f"    not run: {text}", flush=True)
 
     def find(self, **wanted: Any) -> Row | None:
-        """The fastest row with these fields, whatever the others."""
+        """The fastest of the rows with these fields."""
         rows = [r for r in self.rows if all(getattr(r, k) == x for k, x in wanted.items())]
         return max(rows, key=lambda r: r.per_second, default=None)
 
     def save(self) -> None:
-        """Write all that there is; a reader never meets half a file."""
+        """Write all results; the file is replaced at once, never partially written."""
         if self.path is None:
             return
         rows = [asdict(r) | {"per_second": r.per_second} for r in self.rows]

@@ -1,4 +1,4 @@
-"""Runs the cases: which work at which batch, in which columns, within the budget."""
+"""Runs the cases: kinds of work, batch sizes and columns, within a time budget."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Plan:
     """What is run.
 
     Attributes:
-        batches: of forward dynamics, of rollouts, of gradients.
+        batches: batch sizes of forward dynamics, of rollouts, of gradients.
         reference: the batch at which `jax.vmap` is always run, for each work.
         steps: of rollouts.
         seconds: of repeats for each measurement.
         longest_compile: a `jax.vmap` program expected to take longer is left out [s].
         longest_run: a call expected to take longer is left out [s].
-        deadline: on `time.monotonic`; no reference is started that would pass it.
+        deadline: on `time.monotonic`; no reference is started that would exceed it.
         works: of `work.WORKS`.
         peers: whether other engines are run.
     """
@@ -63,8 +63,8 @@ class Plan:
 
 
 SHORT = 20  # steps of jax.vmap where a whole rollout would take too long
-LARGE_ROLLOUT = {"multi_link": 10_000}  # where a target asks for jax.vmap at a large batch
-PRODUCT = {ROLLOUT: 1.5, GRADIENT: 7.0}  # compile time over that of forward dynamics, about
+LARGE_ROLLOUT = {"multi_link": 10_000}  # a target needs jax.vmap at a large batch size
+PRODUCT = {ROLLOUT: 1.5, GRADIENT: 7.0}  # approximate compile time over that of forward dynamics
 
 
 class Runner:
@@ -73,7 +73,7 @@ class Runner:
     def __init__(self, results: Results):
         self.results = results
         self._compile: dict[tuple[str, str], float] = {}  # measured, of jax.vmap
-        self._truth: dict[tuple[str, str], Any] = {}  # what jax.vmap gave in float64
+        self._truth: dict[tuple[str, str], Any] = {}  # results of jax.vmap in float64
         self._rate: dict[tuple[str, str, str, str], float] = {}  # per second, of a smaller batch
 
     def case(self, case: Case, dtype: str, plan: Plan) -> None:
@@ -83,7 +83,7 @@ class Runner:
             print(f"  {case.title}, {work}, {dtype}", flush=True)
             try:
                 self._work(case, work, dtype)
-            except Exception as error:  # the others are still worth their time
+            except Exception as error:  # go on with the others
                 text = f"{type(error).__name__}: {error}".splitlines()[0]
                 self.results.skip(f"{case.name}, {work}, {dtype}: {text}")
         self.results.save()
@@ -112,7 +112,7 @@ class Runner:
     def _batch(
         self, case: Case, work: str, dtype: str, batch: int, reference: bool, truth: Any
     ) -> Any:
-        """One batch in all columns; gives what `jax.vmap` gave, where it was run."""
+        """One batch size in all columns; returns the result of `jax.vmap`, if it was run."""
         if not (reference or have_lanes() or work == FORWARD):
             return truth
         if not self._fits(case, work, dtype, batch):
@@ -151,7 +151,7 @@ class Runner:
     def _compiled(
         self, case: Case, work: str, dtype: str, steps: int, args: Any, reference: bool
     ) -> dict[str, Any]:
-        """The programs of one batch by column, each run once; says which could not be made."""
+        """The programs of one batch size by column, each run once; reports those that failed."""
         programs: dict[str, Any] = {}
         batch = len(args[1])
         for column, batcher in batchers().items():
@@ -191,7 +191,7 @@ class Runner:
         )
 
     def _fits(self, case: Case, work: str, dtype: str, batch: int) -> bool:
-        """Whether the batch fits into memory and time; says so where it does not."""
+        """Whether the batch fits into memory and time; reports it if not."""
         where = f"{case.name}, {work}, {dtype}, batch {batch}"
         leaves = jax.tree_util.tree_leaves(case.nominal)
         top = mbd.topology(case.mech)
@@ -209,7 +209,7 @@ class Runner:
         return True
 
     def _expected_compile(self, case: Case, work: str) -> float:
-        """Seconds that `jax.vmap` of this work takes to compile, from what was measured."""
+        """Seconds to compile `jax.vmap` of this work, estimated from earlier measurements."""
         known = self._compile.get((case.name, work))
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""The targets for speed, each as reached / target: 1 or more is reached."""
+"""The targets for speed, each as measured / target: met at 1 or more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT
 FIRST_CALLS = (("chain8", FORWARD, 1.5), ("chain24", FORWARD, 5.0), ("multi_link", GRADIENT, 10.0))
 MEMORY_STEPS = (1000, 4000, 16_000)
 MEMORY_NOISE = 1e6  # bytes: a smaller growth counts as this
-GROWTH = 2.5  # of the second fourfold of steps over the first: 2 like a square root, 4 linear
+GROWTH = 2.5  # growth ratio for four times the steps: 2 for a square root, 4 if linear
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Target:
 
     @property
     def ratio(self) -> float | None:
-        """Reached / target, or its inverse where less is better."""
+        """Measured / target, or its inverse if less is better."""
         if self.reached is None:
             return None
         return self.reached / self.target if self.least else self.target / self.reached
@@ -85,7 +85,7 @@ def targets(results: Results, cores: int) -> list[Target]:
 
 
 def _memory(results: Results) -> Target:
-    """Growth: what does not depend on the steps (the program, buffers) drops out."""
+    """Growth with the steps, in which constant parts (the program, buffers) cancel."""
     low, middle, high = MEMORY_STEPS
     text = f"memory of that gradient: growth {middle} to {high} steps over {low} to {middle}"
     found = {m["steps"]: m["bytes"] for m in results.memory}
@@ -146,7 +146,7 @@ def _rollout(results: Results) -> list[Target]:
 
 
 def shares(results: Results, peak: dict[str, float]) -> list[dict[str, Any]]:
-    """Share of a core's peak that the forward dynamics reach, where operations are counted."""
+    """Share of a core's peak speed reached by forward dynamics, if operations are counted."""
     out = []
     for row in results.rows:
         if row.flops and row.column == ONE_CORE and row.batch >= BATCH:

@@ -1,4 +1,4 @@
-"""Timing: the best of several repeats, those of all columns taken by turns."""
+"""Timing: the best of several repeats, interleaved over all columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = 5
 
 
 class Timed(Protocol):
-    """Something that can be repeated; `round` gives the best seconds until now."""
+    """Something that can be repeated; `round` gives the best seconds so far."""
 
     def round(self, seconds: float) -> float: ...
 
@@ -24,8 +24,8 @@ class Program:
     """A compiled program with its arguments.
 
     Attributes:
-        compile_seconds: of tracing, lowering and compiling, before any run.
-        result: of the first run, on the host.
+        compile_seconds: seconds of tracing, lowering and compiling, before any run.
+        result: result of the first run, on the host.
 
     Raises:
         MemoryError: its temporaries would not fit.
@@ -53,7 +53,7 @@ class Program:
         return out
 
     def round(self, seconds: float) -> float:
-        """Repeat for about `seconds`; a long program is run twice in all."""
+        """Repeat for about `seconds`; a long program is run only twice in all."""
         end = time.perf_counter() + seconds
         while True:
             if self._runs >= 2 and self._best > seconds and self._spent > seconds * ROUNDS:

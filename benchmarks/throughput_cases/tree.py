@@ -1,4 +1,4 @@
-"""A mechanism of numbers as other engines take it: a tree of joints and balls that close it."""
+"""A mechanism in numbers, for other engines: a tree of joints, and balls that close loops."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def tree(case: Case, design: Design) -> Tree:
     """One design of a case.
 
     Raises:
-        ValueError: the mechanism has parts that the other engines are not given here.
+        ValueError: the mechanism has parts that are not translated for other engines here.
     """
     mech = case.mechanism(design)
     top = mbd.topology(mech)
     if mech.structure.forces or mech.structure.drives:
-        raise ValueError("force elements are not given to other engines")
+        raise ValueError("force elements are not translated for other engines")
     links = []
     for i, (body, name) in enumerate(zip(top.bodies, top.tree, strict=True)):
         joint, part = mech.joint(name), mech.bodies[body]
         kind = type(joint).__name__.lower()
         if kind not in ("revolute", "spherical") or top.reversed_[i]:
-            raise ValueError(f"joint '{name}' is not given to other engines")
+            raise ValueError(f"joint '{name}' is not translated for other engines")
         axis = np.asarray(getattr(joint, "axis", (0.0, 0.0, 1.0)))
         links.append(
             Link(
@@ -82,7 +82,7 @@ def tree(case: Case, design: Design) -> Tree:
     for name in top.cut:
         joint = mech.joint(name)
         if type(joint) is not mbd.Spherical:
-            raise ValueError(f"cut joint '{name}' is not given to other engines")
+            raise ValueError(f"cut joint '{name}' is not translated for other engines")
         balls.append(Ball(top.index(joint.a), top.index(joint.b), np.asarray(mech.point(joint.at))))
     return Tree(tuple(links), tuple(balls), np.asarray(mech.gravity))
 

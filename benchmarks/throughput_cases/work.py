@@ -1,6 +1,6 @@
 """What is timed: functions of one sample ``(design, q, v)``, for any batching transformation.
 
-For `jax.vmap` they are plain JAX (`backend="xla"`): by itself jaxmbd would call its kernels there
+For `jax.vmap` they are plain JAX (`backend="xla"`): otherwise jaxmbd would call its kernels there
 too, and both columns would run the same program.
 """
 
@@ -54,7 +54,7 @@ def rollout(case: Case, steps: int, backend: str) -> Function:
 
 
 def gradient(case: Case, steps: int, backend: str) -> Function:
-    """Kinetic energy at the end of a rollout and its gradient by all hardpoints, in reverse."""
+    """Kinetic energy after a rollout and its reverse-mode gradient with respect to hardpoints."""
     run = rollout(case, steps, backend)
 
     def energy(points: Any, design: Design, q: Any, v: Any) -> Any:
@@ -74,11 +74,11 @@ def arguments(
 
 
 def difference(found: Any, reference: Any) -> tuple[float, int]:
-    """Largest relative difference, and how many samples are finite in one of the two only.
+    """Largest relative difference, and the number of samples that are finite in one of them only.
 
-    Of each array a sample's difference is relative to its own largest entry, or to a thousandth of
-    the median of those where that is more (a multiplier may vanish). Only as many samples as the
-    shorter of the two has are compared.
+    For each array, a sample's difference is relative to its own largest entry, or to a thousandth
+    of the median of these if that is larger (a multiplier may vanish). The longer of the two is
+    truncated to the number of samples of the shorter.
     """
     worst, odd = 0.0, 0
     for a, b in zip(
