@@ -52,7 +52,7 @@ def forward_dynamics(
         q: coordinates (nq,), on the constraints.
         v: speeds (nv,), on the constraints.
         t: time [s].
-        inputs: efforts on joints by name, a number or (nv,) each [N·m or N].
+        inputs: efforts on joints by name, a scalar or (nv,) each [N·m or N].
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
@@ -94,10 +94,10 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
     """Raise a ValueError that names the motions that are indeterminate; on the host only."""
     m = motion_state(mech, q)
     if not np.all(np.isfinite(np.asarray(m.q))):
-        raise ValueError("q is not finite: take it from assemble(...) and look at its status")
+        raise ValueError("q is not finite: take it from assemble(...) and check its status")
     system = kkt_system(m)
     if not np.all(np.isfinite(np.asarray(system.mass))):
-        raise ValueError("a number of the mechanism is not finite: print(mech) shows them all")
+        raise ValueError("a parameter of the mechanism is not finite: print(mech) shows them all")
 
     def loose(singular: bool) -> list[str]:
         found = np.asarray(factor_kkt(singular, system.mass, system.jacobian).determinate)
@@ -111,7 +111,8 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
     if names := loose(system.singular):
         raise ValueError(
             f"the motion along {names} has lost its inertia since the mechanism was built (by "
-            "eqx.tree_at?): build it anew, mech.replace() does, so that constraints carry it"
+            "eqx.tree_at?): rebuild it, for example by mech.replace(), so that bodies without "
+            "inertia are taken into account"
         )
 
 

@@ -251,8 +251,8 @@ def actuated_columns(top: Topology, actuated: Sequence[Any]) -> Array:
         place = top.layout[name].v if name in top.layout else None
         if place is None:
             raise ValueError(
-                f"actuated joint '{name}' is not in the tree; actuated may name "
-                f"{list(top.tree)}, and cut= chooses other cuts"
+                f"actuated joint '{name}' is not in the tree; actuate joints of "
+                f"{list(top.tree)}, or cut other joints with cut="
             )
         every = range(place.start, place.stop)
         if index is not None and not 0 <= index < len(every):
@@ -268,5 +268,5 @@ def check_actuated(top: Topology, actuated: Sequence[Any], missing: Array) -> No
     speeds = [n for n, bad in zip(top.speed_names, np.asarray(missing), strict=True) if bad]
     raise ValueError(
         f"the joints actuated={list(actuated)} cannot produce this motion: nothing drives "
-        f"{speeds}; actuate one of them too, or let what is free move as forward_dynamics says"
+        f"{speeds}; actuate one of them too, or take their accelerations from forward_dynamics"
     )

@@ -163,8 +163,8 @@ def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> N
         if joint not in carried:
             kind = "coupling" if name in dict(structure.couplings) else "drive"
             raise ValueError(
-                f"{kind} '{name}' is on the cut joint '{joint}'; name other cuts with cut=, for "
-                f"example without '{joint}' among {cut}"
+                f"{kind} '{name}' is on the cut joint '{joint}'; in cut={cut} replace '{joint}' by "
+                "another joint of its loop"
             )
 
 

@@ -44,8 +44,8 @@ def vmap(
             of these.
         out_axes: where the batch axis goes in the results.
         static: positions of arguments whose concrete leaves without a batch axis become constants.
-        strict: raise where the function cannot be compiled, instead of a warning and `jax.vmap`.
-        threads: at most so many cores; by default all.
+        strict: raise if the function cannot be compiled, instead of a warning and `jax.vmap`.
+        threads: number of cores to use at most; by default all.
 
     Raises:
         ValueError: batch sizes differ, or nothing has a batch axis.
@@ -102,8 +102,8 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
 
     Args:
         fn: a function of pytrees of arrays, on one sample.
-        strict: raise where it cannot be compiled, instead of a warning and plain JAX.
-        threads: at most so many cores; by default all.
+        strict: raise if it cannot be compiled, instead of a warning and plain JAX.
+        threads: number of cores to use at most; by default all.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -136,14 +136,14 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
 
 
 def _arrays(leaves: Sequence[Any]) -> list[Any]:
-    """Arguments as arrays; says so where JAX is going to cut double precision."""
+    """Arguments as arrays; warns if JAX will convert float64 to float32."""
     arrays = [x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves]
     if any(x.dtype == np.float64 != jax.typeof(x).dtype for x in arrays):
         warnings.warn(
             "lanes: an argument is float64, but JAX runs in 32 bits and cuts it to float32. Switch "
             "on double precision before anything else, jax.config.update('jax_enable_x64', True), "
             "or give float32 arrays",
-            stacklevel=3,  # who calls what `vmap` or `jit` gave
+            stacklevel=3,  # the caller of the function that `vmap` or `jit` returned
         )
     return arrays
 

@@ -60,15 +60,15 @@ class Explanation:
         return "\n".join(
             [
                 f"jaxpr          {self.equations} equations",
-                f"asked for      {self.asked} scalar operations",
-                f"left           {self.operations} ({kinds})",
-                f"flops          {self.flops} a sample",
+                f"traced         {self.asked} scalar operations",
+                f"remaining      {self.operations} ({kinds})",
+                f"flops          {self.flops} per sample",
                 f"vector         {self.width} samples",
                 f"instructions   {code}, {spills} of them spills to the stack",
-                f"scratch        {self.scratch} bytes a sample",
+                f"scratch        {self.scratch} bytes per sample",
                 f"traced in      {self.trace_seconds:.2f} s",
                 f"compiled in    {self.compile_seconds:.2f} s",
-                "fell back      nothing",
+                "fallback       none",
             ]
         )
 

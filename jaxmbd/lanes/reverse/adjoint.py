@@ -182,7 +182,7 @@ class Sweep:
         if not seeds and not self._writes(loop.body):
             return
         if loop.count is None:
-            raise Unsupported("reverse mode through a while_loop, whose passes are not counted")
+            raise Unsupported("reverse mode through a while_loop, whose iterations are not counted")
         g, before = self.g, (self.g.replay, self.g.recall)
         back = g.open_loop(loop.count, [], _no_trace)
         index = g.op("sub", g.const(loop.count - 1, "i64"), back.counter)

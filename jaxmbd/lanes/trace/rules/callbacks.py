@@ -13,7 +13,7 @@ from jaxmbd.lanes.trace.registry import rule
 @rule("debug_callback", "debug_print", "io_callback", "pure_callback")
 def _callback(g: Graph, eqn: Any, *args: Value) -> Value:
     raise Unsupported(
-        f"the primitive '{eqn.primitive.name}' (jax.debug.print and other calls of Python): a "
-        "kernel calls no Python, so XLA compiles everything around it, which can take far longer; "
-        "take it out to have a kernel again"
+        f"the primitive '{eqn.primitive.name}' (jax.debug.print and other callbacks): a kernel "
+        "cannot call Python, so XLA compiles the whole function, which can take far longer; take "
+        "it out to get a kernel again"
     )
