@@ -6,7 +6,9 @@ import numpy as np
 
 from jaxmbd import lanes
 
-LONG, SHORT = np.linspace(0.0, 1.0, 15_000), np.linspace(0.0, 1.0, 100)
+# XLA does not run a program in the caller's thread while its arguments are being copied: these are
+# on the device.
+LONG, SHORT = jax.block_until_ready([jnp.linspace(0.0, 1.0, n) for n in (15_000, 100)])
 
 
 def orbit(x):
@@ -16,7 +18,7 @@ def orbit(x):
 def test_a_long_call_returns_before_its_result_is_there():
     called = lanes.vmap(orbit)
     jax.block_until_ready(called(LONG))
-    results = [called(LONG) for _ in range(3)]
+    results = [called(LONG) for _ in range(5)]
     # This thread may be suspended until the first has run, not until all have.
     assert not results[-1].is_ready()
     for y in results:
