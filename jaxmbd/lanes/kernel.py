@@ -173,6 +173,6 @@ def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:
 
 
 def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
-    # A value does not depend on derivative rules, so a function with rules has a content too.
+    # Values do not depend on derivative rules, so their kernels are shared by content regardless.
     known = pullback is None or not key.content.rules
     return Kernel(key.closed, batched, pullback, key.content.value if known else None)

@@ -69,7 +69,7 @@ def varying(args: Sequence[Any]) -> list[Any]:
     axes = varying_axes(args)
     return (
         [
-            jax.lax.pcast(x, tuple(axes - jax.typeof(x).vma), to="varying")  # the identity for none
+            jax.lax.pcast(x, tuple(axes - jax.typeof(x).vma), to="varying")  # identity for no axes
             for x in args
         ]
         if axes

@@ -148,7 +148,7 @@ class Emitter:
 
     def module(self) -> str:
         """The whole module: kernel, tables, elementary functions, declarations."""
-        from jaxmbd.lanes import elementary  # late: its tables take a moment
+        from jaxmbd.lanes import elementary  # imported late: its tables take time to build
 
         kernel = self.kernel()
         parts = [*self._tables(), kernel]

@@ -39,7 +39,7 @@ def _suffix(w: Writer, n: Node) -> str:
 
 
 def _call(w: Writer, n: Node, args: list[str], call: Call) -> str:
-    from jaxmbd.lanes.elementary import symbol  # late: its tables take a moment
+    from jaxmbd.lanes.elementary import symbol  # imported late: its tables take time to build
 
     bits = BYTES[n.dtype] * 8
     # All calls have one width: uniform values are broadcast and computed in every lane.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from jax import dtypes
-from jax._src import source_info_util  # no public way to a primitive's place
+from jax._src import source_info_util  # no public API for an equation's source line
 from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
