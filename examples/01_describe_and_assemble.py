@@ -1,8 +1,8 @@
-"""Describe a four-bar linkage, look at it, assemble it over a turn, check it by hand.
+"""Describe a four-bar linkage, inspect it, assemble it over a turn, check against a hand solution.
 
     python examples/01_describe_and_assemble.py [folder for the figure]
 
-A mechanism is written in global coordinates, where its parts are drawn. Lengths follow from the
+A mechanism is described in global coordinates in its drawn configuration. Lengths follow from the
 hardpoints: there are no body frames and no link tables.
 """
 
@@ -33,7 +33,7 @@ Z = (0.0, 0.0, 1.0)
 
 
 def bar(mass, start, end):
-    """A slender bar between two hardpoints: its centre, and m l²/12 about it."""
+    """A slender bar between two hardpoints, with m l²/12 about its centre."""
     p, q = np.array(POINTS[start]), np.array(POINTS[end])
     across = mass * np.sum((q - p) ** 2) / 12.0
     return mbd.Body(mass, com=(p + q) / 2, inertia=(across, across, across))
@@ -46,7 +46,7 @@ linkage = mbd.Mechanism(
         "rocker": bar(1.0, "D", "C"),
     },
     joints={
-        # A joint's coordinate is the second body's relative to the first, zero as drawn.
+        # A joint's coordinate is that of the second body relative to the first, zero as drawn.
         "crank": mbd.Revolute("ground", "crank", at="A", axis=Z),
         "left": mbd.Revolute("crank", "coupler", at="B", axis=Z),
         "right": mbd.Revolute("coupler", "rocker", at="C", axis=Z),
@@ -58,18 +58,18 @@ linkage = mbd.Mechanism(
 print(linkage)
 
 # --- Look ---------------------------------------------------------------------------------------
-# The loop is opened at one joint, which becomes constraint rows; the others carry coordinates q.
+# The loop is cut at one joint, which becomes constraint rows; the others have coordinates q.
 print(f"\nTopology: {mbd.topology(linkage)}")
-# A planar loop drawn in space says some things twice: those rows are named, and handled.
+# Some rows of a planar loop drawn in space are redundant; they are named here and handled.
 print(f"\nMobility: {mbd.mobility(linkage)}")
 
 # --- Assemble -----------------------------------------------------------------------------------
-# One position: hold the crank 30° beyond where it is drawn, close the loop.
+# One position: close the loop with the crank held 30° from its drawn position.
 one = mbd.assemble(linkage, known={"crank": np.radians(30.0)})
 print(f"\nAt 30°: q = {np.round(np.degrees(one.q), 3)}°, loop open by {one.residual:.1e} m")
 
-# A whole turn: the same function, mapped over the angle. Each walks from the drawn position in
-# small steps, so all stay on the branch that is drawn.
+# A whole turn: the same function, mapped over the angle. Each solution starts from the drawn
+# position and proceeds in small steps, so that all stay on the drawn branch.
 angles = np.radians(np.linspace(0.0, 360.0, 181))
 turn = jax.vmap(lambda angle: mbd.assemble(linkage, known={"crank": angle}))(angles)
 rocker = jax.vmap(lambda q: mbd.joint_coordinates(linkage, q)["rocker"][0])(turn.q)
@@ -77,7 +77,7 @@ path = jax.vmap(lambda q: mbd.point_position(linkage, q, "coupler", (0.35, 0.75,
 print(f"Over the turn: {np.sum(turn.status == mbd.Status.OK)} of {len(angles)} positions assembled")
 
 # --- Check --------------------------------------------------------------------------------------
-# By hand: C lies where a circle about B (the coupler) meets a circle about D (the rocker).
+# By hand: C is an intersection of a circle about B (the coupler) and one about D (the rocker).
 a, b, c, d = (np.array(POINTS[name][:2]) for name in "ABCD")
 coupler, length = np.linalg.norm(c - b), np.linalg.norm(c - d)
 tip = a + np.linalg.norm(b - a) * np.stack([-np.sin(angles), np.cos(angles)], axis=1)

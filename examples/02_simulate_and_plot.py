@@ -1,4 +1,4 @@
-"""Simulate a press driven by a motor: a torque law of your own, forces in the joints, energy.
+"""Simulate a press driven by a motor: a torque law of your own, joint forces, energy.
 
 python examples/02_simulate_and_plot.py [folder for the figure]
 """
@@ -22,8 +22,8 @@ jax.config.update("jax_enable_x64", True)
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
 
 
-# A law is a function, or a module whose numbers are parameters: these are leaves of the mechanism,
-# so a batch may vary them and a gradient may be taken with respect to them.
+# A law is a function, or a module whose numbers are parameters. These are leaves of the mechanism:
+# they can vary over a batch, and gradients can be taken with respect to them.
 class Motor(eqx.Module):
     """A motor whose torque falls from `stall` [N·m] at rest to zero at `no_load` [rad/s]."""
 
@@ -35,7 +35,7 @@ class Motor(eqx.Module):
 
 
 def press(motor, stiffness):
-    """A slider-crank in the plane xy: a crank, a rod, a ram that works against a spring."""
+    """A slider-crank in the plane xy: a crank, a rod, and a ram that pushes against a spring."""
     return mbd.Mechanism(
         bodies={
             "crank": mbd.Body(8.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.2)),  # a flywheel
@@ -63,14 +63,14 @@ top = mbd.topology(mech)
 print(top)
 
 # --- Simulate -----------------------------------------------------------------------------------
-# An assembled position (the crank at 60°), at rest; then four seconds in steps of a millisecond.
+# From rest in an assembled position (crank at 60°), four seconds in steps of a millisecond.
 q0 = mbd.assemble(mech, known={"crank": np.radians(60.0)}).q
 v0 = mbd.assemble_velocity(mech, q0, known_v={"crank": 0.0})
 crank = top.layout["crank"].v
 
 
 def outputs(t, q, v):
-    """What is kept at each time, beside q and v."""
+    """Quantities to save at each time, in addition to q and v."""
     vdot, lam = mbd.forward_dynamics(mech, q, v, t)
     reactions = mbd.joint_reactions(mech, q, v, vdot, lam, t)  # [moment; force] on the second body
     return {
@@ -86,7 +86,7 @@ t, speed, found = run.t, run.v[:, crank][:, 0], run.outputs
 print(f"status {mbd.Status(int(run.status)).name}, loops open by at most {run.drift:.1e} m")
 
 # --- Check --------------------------------------------------------------------------------------
-# What the motor has given (its power, by Simpson's rule) is what the mechanism holds.
+# The motor's work (its power, integrated by Simpson's rule) equals the gain in energy.
 weights = np.array([1.0, *[4.0, 2.0] * ((len(t) - 3) // 2), 4.0, 1.0])
 given = float(weights @ np.asarray(found["power"])) * float(t[1] - t[0]) / 3.0
 held = float(found["energy"][-1] - found["energy"][0])

@@ -1,10 +1,10 @@
-"""A batch of variants: a thousand RSSR linkages with scattered hardpoints, some of them impossible.
+"""A thousand RSSR linkages with scattered hardpoints, some of which cannot be assembled.
 
     python examples/03_a_batch.py [folder for the figure]
 
-A mechanism is a pytree, so `jax.vmap` over a function that builds one is a batch of designs. What
-cannot be assembled comes back as NaN with a status, and spoils neither its neighbours nor the
-gradient of a number that all share.
+A mechanism is a pytree, so `jax.vmap` over a function that builds one is a batch of designs. A
+variant that cannot be assembled returns NaN with a status, and affects neither the others nor the
+gradient with respect to a shared number.
 """
 
 import sys
@@ -25,7 +25,7 @@ OUT = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
 
 # --- Variants -----------------------------------------------------------------------------------
 # The crank's pivot scatters by 15 mm in each direction, the coupler's length by 8 mm: far more than
-# any tolerance, so that some variants cannot turn half round.
+# real tolerances, so that some variants cannot make half a turn.
 COUNT = 1000
 rng = np.random.default_rng(1)
 LENGTHS = np.array([0.050, 0.110, 0.100])  # crank, coupler, rocker [m]
@@ -35,11 +35,11 @@ angles = jnp.radians(jnp.arange(0.0, 181.0, 10.0))
 
 
 def rocker_swing(pivot, lengths):
-    """Rocker angle [rad] of one variant over half a turn of its crank, and how it went."""
+    """Rocker angle [rad] of one variant over half a turn of its crank, and the worst status."""
     mech = mbd.zoo.rssr(lengths=lengths, pivot=pivot)
 
     def at(guess, angle):
-        """One position, from the last one that closed."""
+        """One position, starting from the last one that was assembled."""
         found = mbd.assemble(mech, known={"crank": angle}, guess=guess)
         rocker = mbd.joint_coordinates(mech, found.q)["rocker"][0]
         return jnp.where(found.status == 0, found.q, guess), (rocker, found.status)
@@ -50,14 +50,14 @@ def rocker_swing(pivot, lengths):
 
 rocker, status = jax.jit(jax.vmap(rocker_swing))(pivots, lengths)
 
-# --- What became of them ------------------------------------------------------------------------
+# --- Statuses and a check -----------------------------------------------------------------------
 ok = np.asarray(status) == mbd.Status.OK
 for kind in mbd.Status:
     if count := int(np.sum(status == kind)):
         print(f"{kind.name:14} {count:5d}")
 
-# The closed form is NaN where the loop cannot close: it must fail for the same variants, and agree
-# with the others.
+# The closed-form solution is NaN where the loop cannot close: it must fail for the same variants
+# and agree for the others.
 theta = jax.vmap(lambda pivot, l: mbd.zoo.rssr_theta(angles, lengths=l, pivot=pivot))
 exact = np.asarray(theta(pivots, lengths))
 possible = np.all(np.isfinite(exact), axis=1)

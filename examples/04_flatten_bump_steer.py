@@ -2,9 +2,9 @@
 
     python examples/04_flatten_bump_steer.py [folder for the figure]
 
-Bump steer is the toe angle that a wheel takes on as it moves up and down. The corner is a published
-multi-link suspension; its track rod's two ends may move by 5 mm in y and z. The whole computation,
-with the closing of the loops at every height, is differentiated.
+Bump steer is the change of toe as the wheel moves up and down. The corner is a published multi-link
+suspension; both ends of its track rod may move by 5 mm in y and z. The whole computation, including
+loop closure at every wheel height, is differentiated.
 """
 
 import sys
@@ -27,7 +27,7 @@ OUT = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
 # --- The problem --------------------------------------------------------------------------------
 MOVABLE = ("tierod_inboard", "tierod_outboard")
 LIMIT = 0.005  # [m]
-TRAVEL = jnp.linspace(-0.06, 0.06, 13)  # of the wheel, upwards from where it is drawn at z = 0 [m]
+TRAVEL = jnp.linspace(-0.06, 0.06, 13)  # of the wheel, upwards from its drawn height, z = 0 [m]
 HEIGHT = mbd.PointCoordinate("upright", "wheel_centre", "z")
 PUBLISHED = mbd.zoo.multi_link().points
 SPINDLE = jnp.array([0.0, 1.0, 0.0])
@@ -69,7 +69,7 @@ for _ in range(60):
     shift, state, value = step(shift, state)
     history.append(float(value))
 
-# --- What it did --------------------------------------------------------------------------------
+# --- Result -------------------------------------------------------------------------------------
 before, after = (np.degrees(jax.jit(toe)(s)) for s in (start, shift))
 rms = [float(np.sqrt(np.mean(x**2))) for x in (before, after)]
 print(f"bump steer, root mean square: {rms[0]:.4f}° before, {rms[1]:.4f}° after")

@@ -2,12 +2,13 @@
 
     python benchmarks/papers/agile_wrist.py [--json FILE] [--plots FOLDER]
 
-The base joints swing through two periods of a motion of our own (the paper's is not given). At each
-instant the mechanism is assembled at the base angles and compared with the agile eye's closed form;
-the base torques come from the recursion (DeNOC), from the constraint matrices and from Lagrange's
-equations on the closed form; the reactions from the recursion with λ, from the constraint matrices
-and from Newton-Euler in absolute coordinates. The over-constrained wrist compares the determinate
-part of the reactions; with legs 2 and 3 on cylindrical joints all of them are determinate.
+The base joints follow two periods of a motion of our own (the paper does not give its motion). At
+each instant the mechanism is assembled at the base angles and compared with the agile eye's closed
+form. The base torques come from the recursion (DeNOC), from the constraint matrices and from
+Lagrange's equations on the closed form; the reactions from the recursion with λ, from the
+constraint matrices and from Newton-Euler in absolute coordinates. For the over-constrained wrist
+the determinate part of the reactions is compared; with legs 2 and 3 on cylindrical joints all
+reactions are determinate.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def closed_form(mech: mbd.Mechanism) -> Any:
 
 
 def compare_kinematics(mech: mbd.Mechanism, found: list[tuple[Any, ...]]) -> float:
-    """Largest difference between the assembled mechanism and the closed form, both ways."""
+    """Largest difference of the assembled mechanism from the direct and inverse closed forms."""
 
     def worst(theta: Any, rate: Any, q: Any, v: Any) -> Any:
         place, twist = mbd.poses(mech, q), mbd.body_velocities(mech, q, v)["platform"][:3]
@@ -179,7 +180,7 @@ def dynamics(mech: mbd.Mechanism, keys: Any, found: list[tuple[Any, ...]]) -> di
 
 
 def report() -> dict[str, Any]:
-    """All that is shown."""
+    """All results."""
     times = np.linspace(0.0, 2.0 * PERIOD, POINTS)
     out: dict[str, Any] = {"t": times.tolist(), "modes": compare_modes()}
     for name, overconstrained in (("overconstrained", True), ("cylindrical legs", False)):

@@ -3,11 +3,11 @@
     python benchmarks/papers/five_point.py [--json FILE] [--plots FOLDER]
 
 The quarter car of the paper's tables on published hardpoints (the paper's are only in a figure)
-is released from rest with its springs unstressed. Shown: displacement and acceleration of the
-chassis as in figures 5 and 6; that the run ends where `equilibrium` says; that the accelerations
-along the way are the same by DeNOC, by Newton-Euler in absolute coordinates and by equivalent
-particles; that the tail of the run decays as `linearize` says; and how many equations each
-formulation solves, beside the paper's 27 and 37.
+is released from rest with its springs unstressed. Results: displacement and acceleration of the
+chassis as in figures 5 and 6; agreement of the final state with `equilibrium`, of the accelerations
+by DeNOC, by Newton-Euler in absolute coordinates and by equivalent particles, and of the decaying
+vibration with `linearize`; the number of equations that each formulation solves, compared with the
+paper's 27 and 37.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAPER = {"point coordinates": "5 + 22 = 27", "absolute coordinates": "22 + 15 = 
 
 
 def simulated(mech: mbd.Mechanism) -> tuple[mbd.Solution, float]:
-    """The run from rest, saved every 10 ms, and the seconds it took."""
+    """The run from rest, saved every 10 ms, and its computing time [s]."""
 
     def chassis(t: Any, q: Any, v: Any) -> Any:
         return q[0], mbd.forward_dynamics(mech, q, v, t, backend="xla")[0][0]

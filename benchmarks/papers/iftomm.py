@@ -1,11 +1,11 @@
 """Problems A01 to A05 of the IFToMM library of computational benchmarks, for their official times.
 
-Each mechanism is the zoo's; each error is against something that shares no code with it:
+Each mechanism is from the zoo; each error is against a reference that shares no code with it:
 
 * A01, a pendulum, 10 s: its differential equation at a tolerance of 1e-13;
 * A02, forty four-bars, 20 s, 81 bodies, through all their singular positions: the differential
-  equation of the one freedom that they have together, at 1e-13; the library's limits are 1e-1 m
-  and, for its high precision, 1e-3 m;
+  equation of their single degree of freedom, at 1e-13; the library's limits are 1e-1 m and, for
+  high precision, 1e-3 m;
 * A03, Andrews' squeezer, 0.05 s: the published values of its seven angles at 0.03 s;
 * A04, Bricard's mechanism, 10 s: energy and closure, and the point of the library's plot;
 * A05, the stiff flyball governor, 10 s: the equations of the symmetric motion (angle of the shaft,
@@ -45,7 +45,7 @@ SQUEEZER_AT_30_MS = {  # published by the test set for IVP solvers
 
 
 def run(mech: Any, q0: Any, v0: Any, t1: float, dt: float, every: float, outputs: Any) -> Any:
-    """A simulation that keeps the energy too, with what it cost."""
+    """A simulation that also saves the energy, with its computing time."""
 
     def observe(t: Any, q: Any, v: Any) -> dict[str, Any]:
         energy = mbd.kinetic_energy(mech, q, v) + mbd.potential_energy(mech, q)
@@ -125,7 +125,7 @@ def squeezer() -> dict[str, Any]:
         abs(float(s.q[at][layout[joint].q][0]) + drawn[joint] - angle)
         for joint, angle in SQUEEZER_AT_30_MS.items()
     ]
-    # the motor's work is the energy gained
+    # the motor's work equals the gain in energy
     gained = np.asarray(s.outputs["energy"]) - float(s.outputs["energy"][0])
     work = 0.033 * np.asarray(s.outputs["turn"])
     found["energy_change_J"] = float(np.max(np.abs(gained - work)))

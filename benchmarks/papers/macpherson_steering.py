@@ -1,12 +1,12 @@
-"""The force on the rack of a MacPherson suspension with steering, as figure 12 of Hanzaki (2009).
+"""The rack force of a MacPherson suspension with steering, as in figure 12 of Hanzaki (2009).
 
     python benchmarks/papers/macpherson_steering.py [--json FILE] [--plots FOLDER]
 
-The rack follows a sine of two seconds; the tyre force is that of `PacejkaTyre` as
-`jaxmbd.zoo.macpherson_steering` states it (the paper gives none). Each half and the whole axle run
-by themselves from their static equilibrium. Checks, with the largest difference over the largest
-force: both sides against the halves; the drive's multiplier against Newton-Euler in absolute
-coordinates, against inverse dynamics of the undriven mechanism, and against the power balance.
+The rack follows a sine of two seconds; the tyre force is that of `PacejkaTyre` as in
+`jaxmbd.zoo.macpherson_steering` (the paper gives none). Each half and the whole axle are simulated
+from static equilibrium. Checks, with the largest difference over the largest force: the whole axle
+against the two halves; the drive's multiplier against Newton-Euler in absolute coordinates, against
+inverse dynamics of the undriven mechanism, and against the power balance.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def force_power(mech: mbd.Mechanism, t: Any, q: Any, v: Any) -> Any:
 
 
 def balance(mech: mbd.Mechanism, t: Any, q: Any, v: Any) -> tuple[Any, Any]:
-    """The drive's power ``λ ẋ`` and ``dT/dt − (power of all else)`` [W]."""
+    """The drive's power ``λ ẋ`` and ``dT/dt − (power of all other forces)`` [W]."""
     vdot, lam = mbd.forward_dynamics(mech, q, v, t)
 
     def kinetic(s: Any) -> Any:

@@ -1,8 +1,8 @@
-"""The RSRRP linkage as Urbaś (2016) runs it: 15 s under a drive that reaches 10 N·m at 5 s.
+"""The RSRRP linkage as in Urbaś (2016): 15 s under a drive that reaches 10 N·m at 5 s.
 
-What is shown: the rigid linkage (cut-joint technique) by RK4 with a step of 1e-4 s and no
-stabilisation, and its loop error; the linkage with the ball S, and with the hinge R, replaced by
-springs and dampers, from its static equilibrium, by an implicit solver; that both tend to the rigid
+Results: the rigid linkage (cut-joint technique) by RK4 with a step of 1e-4 s and no stabilisation,
+with its loop closure error; the linkage with the ball S, and with the hinge R, replaced by springs
+and dampers, from its static equilibrium, by an implicit solver; convergence of both to the rigid
 one at first order in 1/stiffness, over four decades. The plots are figure 11's forces and moments,
 and the convergence. Dimensions, masses and the resistance law are those of `jaxmbd.zoo.rsrrp`.
 
@@ -31,7 +31,7 @@ from jaxmbd.kinematics import motion_state
 
 DURATION, STEP, SAVED = 15.0, 1e-4, 0.02  # [s]
 DECADES = (1e3, 1e4, 1e5, 1e6, 1e7)  # [N/m]
-OVER = 6.0  # the runs of the convergence last so long [s]
+OVER = 6.0  # duration of the convergence runs [s]
 PLOTTED = 1e5  # stiffness of the runs of figure 11 [N/m]
 LEVER = 0.1  # moment stiffness over force stiffness is its square [m]
 MASS = 0.2  # critical damping of this mass [kg]
@@ -45,7 +45,7 @@ def softened(joint: str, stiffness: float) -> mbd.Mechanism:
 
 
 def run_rigid(t1: float) -> tuple[mbd.Solution, float, float]:
-    """RK4 without stabilisation; first and second run's times [s]."""
+    """RK4 without stabilisation; computing times of the first and second run [s]."""
     mech = mbd.zoo.rsrrp()
     q0, v0 = mbd.neutral(mech), np.zeros(mbd.topology(mech).nv)
     times = []
@@ -62,7 +62,7 @@ def run_rigid(t1: float) -> tuple[mbd.Solution, float, float]:
 def run_soft(
     joint: str, stiffness: float, t1: float, method: Any = None
 ) -> tuple[mbd.Mechanism, mbd.Equilibrium, mbd.Solution, float]:
-    """From rest at the static equilibrium with the crank upright; the run's time [s]."""
+    """From rest at the static equilibrium with the crank upright; the computing time [s]."""
     mech = softened(joint, stiffness)
     still = mbd.equilibrium(mech, known={"A": 0.0})
     v0 = np.zeros(mbd.topology(mech).nv)
@@ -105,7 +105,7 @@ def _load(element: Any, m: Any) -> Any:
 
 
 def statics(joint: str, stiffness: float, still: mbd.Equilibrium) -> dict[str, float]:
-    """How far the joint gives way at rest, beside force/stiffness of the rigid one."""
+    """Deflection of the joint at rest, compared with force/stiffness of the rigid one."""
     mech = softened(joint, stiffness)
     element = mech.forces[joint]
     assert isinstance(element, mbd.SoftJoint)
@@ -118,7 +118,7 @@ def statics(joint: str, stiffness: float, still: mbd.Equilibrium) -> dict[str, f
 
 
 def convergence(joint: str, reference: mbd.Solution) -> dict[str, Any]:
-    """Errors of the crank's angle against the rigid linkage over four decades of stiffness."""
+    """Errors of the crank angle relative to the rigid linkage over four decades of stiffness."""
     rigid = np.asarray(reference.q[:, 0])
     rows, angles = [], {}
     for stiffness in DECADES:
@@ -177,7 +177,7 @@ def plot(curves: dict[str, Any], converged: dict[str, Any], folder: Path) -> Non
 
 
 def main() -> None:
-    """Run it all; print, and write what is asked for."""
+    """Run everything, print, and write the requested files."""
     options = _script.parser(__doc__, plots=True).parse_args()
     _script.start(cache=False)
     rigid = mbd.zoo.rsrrp()

@@ -1,10 +1,10 @@
-"""The RSSR linkage as Hanzaki, Saha and Rao (2009) run it: ψ from 0 to 2π in 0.6 s, no gravity.
+"""The RSSR linkage as in Hanzaki, Saha and Rao (2009): ψ from 0 to 2π in 0.6 s, no gravity.
 
-What is shown: the drive torque τ, the reactions of the cut joint B on the coupler, and the torque
-τ_32x of the paper's φ5, which holds the coupler's spin and equals ``I_xx α_x`` (the print has it
-zero, as it is with the spin left free); three formulations against each other; operations and time
-of Euler parameters with relative angular velocities, with the paper's ė, and of three revolutes for
-each ball. The plots have the layout of the paper's figures 7 and 9.
+Results: the drive torque τ, the reactions of the cut joint B on the coupler, and the torque τ_32x
+of the paper's φ5, which determines the coupler's spin and equals ``I_xx α_x`` (the paper prints
+zero, which it is if the spin is free); three formulations against each other; operations and time
+for Euler parameters with relative angular velocities, with the paper's ė, and for three revolutes
+in place of each ball. The plots have the layout of the paper's figures 7 and 9.
 
     python benchmarks/papers/rssr.py --json benchmarks/results/rssr.json --plots plots
 """
@@ -62,7 +62,7 @@ def coupler_frame(mech: mbd.Mechanism, q: Any) -> Any:
 
 
 def curves(mech: mbd.Mechanism, run: mbd.DrivenMotion) -> dict[str, np.ndarray]:
-    """What figures 7 and 9 show, with ``I_xx α_x`` beside τ_32x [rad, N·m, N]."""
+    """The curves of figures 7 and 9, with ``I_xx α_x`` for comparison with τ_32x [rad, N·m, N]."""
     layout = mbd.topology(mech).layout
     held = "spin" in layout
 
@@ -85,7 +85,7 @@ def curves(mech: mbd.Mechanism, run: mbd.DrivenMotion) -> dict[str, np.ndarray]:
 
 
 def euler_parameters(mech: mbd.Mechanism, run: mbd.DrivenMotion) -> np.ndarray:
-    """The paper's p_e21 (n, 4), of link 2's frame in link 1's, followed without a jump.
+    """The paper's p_e21 (n, 4), of link 2's frame in link 1's, continuous in sign.
 
     ``B_21 = B_10ᵀ · (relative rotation) · B_20``, so ``p_21 = p_10* ∘ p ∘ p_20``.
     """
@@ -101,7 +101,7 @@ def euler_parameters(mech: mbd.Mechanism, run: mbd.DrivenMotion) -> np.ndarray:
 
 
 def torque_of_the_spin(free: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> dict[str, Any]:
-    """τ_32x against ``I_xx α_x`` with φ5, and what is left of both without."""
+    """τ_32x against ``I_xx α_x`` with φ5, and both without it."""
     return {
         "largest_tau_32x": float(np.abs(held["tau_32x"]).max()),
         "difference_from_I_xx_alpha_x": float(np.abs(held["tau_32x"] - held["I_xx alpha_x"]).max()),
@@ -154,8 +154,8 @@ def formulations(mech: mbd.Mechanism, run: mbd.DrivenMotion) -> dict[str, dict[s
 
 
 def variants() -> dict[str, tuple[mbd.Mechanism, dict[str, Any]]]:
-    """The three descriptions, and what is held beside the crank: the idle spin, where it is none
-    that the engine sees as such."""
+    """The three descriptions, and the coordinates held besides the crank: the idle spin, in the
+    description in which the engine does not recognise it."""
     ball = mbd.zoo.rssr()
     return {
         FIRST: (ball, {}),
@@ -166,7 +166,7 @@ def variants() -> dict[str, tuple[mbd.Mechanism, dict[str, Any]]]:
 
 def tasks(mech: mbd.Mechanism, held: dict[str, Any]) -> dict[str, Any]:
     """Functions of one sample, and their batched arguments: states along the turn."""
-    # Half a turn, before e0 = 0, where ė has no numbers.
+    # Up to 0.2 s, before e0 = 0, where ė is singular.
     times = jnp.linspace(0.0, 0.2, _script.BATCH)
     run = turn(mech, times, **held)
     vdot, _ = lanes.vmap(partial(mbd.forward_dynamics, mech))(run.q, run.v)
@@ -175,7 +175,7 @@ def tasks(mech: mbd.Mechanism, held: dict[str, Any]) -> dict[str, Any]:
         return mbd.inverse_dynamics(mech, q, v, vdot, actuated=["crank"])
 
     def analysis(t: Any, guess: Any) -> Any:
-        """Positions from a neighbouring time on, speeds, accelerations, torque, multipliers."""
+        """Positions from those of a nearby time, speeds, accelerations, torque, multipliers."""
         known = {"crank": crank_angle, **held}
         return mbd.simulate_driven(mech, known, t=t[None], q0=guess)
 
@@ -188,7 +188,7 @@ def tasks(mech: mbd.Mechanism, held: dict[str, Any]) -> dict[str, Any]:
 
 
 def cost() -> dict[str, Any]:
-    """Operations, and the best seconds of batches run in turn, compiled before."""
+    """Operations, and the best seconds of interleaved runs of batches, without compiling."""
     work = {name: tasks(*variant) for name, variant in variants().items()}
     out: dict[str, Any] = {}
     for task in next(iter(work.values())):
@@ -218,7 +218,7 @@ def cost() -> dict[str, Any]:
 
 
 def variants_agree() -> dict[str, float]:
-    """Largest differences over the largest torque and acceleration, the spin held by φ5.
+    """Largest differences over the largest torque and acceleration, with the spin held by φ5.
 
     Up to 0.2 s: then e0 = 0 is near, where ė loses digits.
     """
@@ -276,7 +276,7 @@ def plot(free: dict[str, np.ndarray], held: dict[str, np.ndarray], folder: Path)
 
 
 def main() -> None:
-    """Run it all; print, and write what is asked for."""
+    """Run everything, print, and write the requested files."""
     options = _script.parser(__doc__, plots=True).parse_args()
     _script.start(cache=False)
     times = np.linspace(0.0, TURN, 241)
