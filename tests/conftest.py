@@ -21,6 +21,9 @@ if metadata.version("jaxlib").startswith("0.9."):
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+import runtime_shapes  # noqa: E402
+
+runtime_shapes.check()
 
 from jaxmbd.lanes.ir import verifier  # noqa: E402
 

@@ -30,6 +30,7 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.array_types import AnyArray
 
 
 class AbsoluteSolution(NamedTuple):
@@ -99,8 +100,8 @@ def absolute_accelerations(
 
 def absolute_forward_dynamics(
     mech: Mechanism,
-    q: Array,
-    v: Array,
+    q: AnyArray,
+    v: AnyArray,
     t: Any = 0.0,
     inputs: Mapping[str, Any] | None = None,
 ) -> tuple[Float[Array, "nv"], AbsoluteSolution]:
@@ -142,8 +143,9 @@ def absolute_forward_dynamics(
     return jnp.concatenate(rates), solution
 
 
-def state_motion(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> StateMotion:
+def state_motion(mech: Mechanism, q: AnyArray, v: AnyArray, t: Any = 0.0) -> StateMotion:
     """The absolute state of q (nq,) and v (nv,), with the tree joints' coordinates as given."""
+    q, v = jnp.asarray(q), jnp.asarray(v)
     place, twists = poses(mech, q), body_velocities(mech, q, v)
     state = {
         n: (place[n].rotation, place[n].position, twists[n][:3], twists[n][3:])
@@ -197,8 +199,8 @@ def _system(motion: StateMotion, rows: list[Rows]) -> _System:
 
 
 def _solve(
-    system: _System, force: Float[Array, "6n"], length: Array
-) -> tuple[Float[Array, "6n"], Float[Array, "rows"], Array, Array]:
+    system: _System, force: Float[Array, "twists"], length: Array
+) -> tuple[Float[Array, "twists"], Float[Array, "rows"], Array, Array]:
     """Accelerations, λ, rank of J and imbalance; of least norm if they are not unique.
 
     All quantities are made dimensionless with the mechanism's length and largest inertia. The rows

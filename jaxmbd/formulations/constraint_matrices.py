@@ -37,6 +37,7 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_accelerations
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.array_types import AnyArray
 
 Actuated = Sequence[str | tuple[str, int]]
 """Joints, or one coordinate of a joint as (joint, i)."""
@@ -63,9 +64,9 @@ class ConstraintWrenches(NamedTuple):
 
 def constraint_matrix_reactions(
     mech: Mechanism,
-    q: Array,
-    v: Array,
-    vdot: Array,
+    q: AnyArray,
+    v: AnyArray,
+    vdot: AnyArray,
     t: Any = 0.0,
     inputs: Mapping[str, Any] | None = None,
     actuated: Actuated = (),
@@ -102,7 +103,7 @@ def constraint_matrix_reactions(
     """
     motion = state_motion(mech, q, v, t)
     bodies = mech.structure.bodies
-    twist_rates = body_accelerations(mech, q, v, vdot)
+    twist_rates = body_accelerations(mech, *map(jnp.asarray, (q, v, vdot)))
     rate = jnp.concatenate([twist_rates[n] for n in bodies])
     inertia, loads = body_masses(motion) @ rate, body_loads(motion, inputs)
     unit = _units(len(bodies), motion.length)
@@ -131,7 +132,7 @@ def constraint_matrix_reactions(
     )
 
 
-def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "6n rows"]:
+def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "twists rows"]:
     """The constraint transfer matrix A: from all joints' λ to the wrenches on the bodies.
 
     Args:
@@ -145,7 +146,7 @@ def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "6n rows"]:
 
 
 def determinate_projections(
-    mech: Mechanism, q: Array, actuated: Actuated = ()
+    mech: Mechanism, q: AnyArray, actuated: Actuated = ()
 ) -> dict[str, Float[Array, "6 6"]]:
     """Which part of each joint's wrench the equations of motion determine.
 
@@ -261,7 +262,7 @@ def _transfer(motion: StateMotion, names: Sequence[str], columns: Sequence[Array
     return jnp.concatenate(blocks, axis=1)
 
 
-def _units(n: int, length: Array) -> Float[Array, "6n"]:
+def _units(n: int, length: Array) -> Float[Array, "twists"]:
     """Divisors that turn n wrenches into forces: the length for moments, one for forces."""
     return jnp.where(jnp.arange(6 * n) % 6 < 3, length, 1.0)
 

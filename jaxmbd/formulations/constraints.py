@@ -38,6 +38,7 @@ from jaxmbd.model import (
     Universal,
 )
 from jaxmbd.model.joints import Joint
+from jaxmbd.numerics.array_types import AnyArray
 
 FORCE_ROWS: dict[type[Joint], int] = {
     Revolute: 3,
@@ -88,12 +89,12 @@ def cross_matrix(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
     return jnp.cross(a[None, :], jnp.eye(3, dtype=a.dtype)).T
 
 
-def _unit(x: Array) -> Array:
+def _unit(x: AnyArray) -> Array:
     x = jnp.asarray(x)
     return x / jnp.linalg.norm(x)
 
 
-def _triad(axis: Array, first: Array | None = None) -> Array:
+def _triad(axis: AnyArray, first: Array | None = None) -> Array:
     """Columns (axis, e1, e2); e1 is `first`, or a global axis, made perpendicular to the axis."""
     u = _unit(axis)
     start = jnp.eye(3, dtype=u.dtype)[jnp.argmin(jnp.abs(u))] if first is None else first
@@ -101,7 +102,7 @@ def _triad(axis: Array, first: Array | None = None) -> Array:
     return jnp.stack([u, e1, jnp.cross(u, e1)], axis=1)
 
 
-def _least_turn(start: Array, end: Array) -> Array:
+def _least_turn(start: AnyArray, end: AnyArray) -> Array:
     """The smallest rotation that takes the direction `start` to `end`."""
     p, q = _unit(start), _unit(end)
     c, v = p @ q, jnp.cross(p, q)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model import Mechanism, Spherical
+from jaxmbd.numerics.array_types import AnyArray
 from jaxmbd.spatial.rotations import normalize_quaternion, rotation_matrix
 
 
@@ -85,7 +86,7 @@ def with_euler_parameter_rates(mech: Mechanism) -> Mechanism:
     return mech.replace(joints=balls)
 
 
-def speeds_from_angular_velocity(p: Array, omega: Array) -> Array:
+def speeds_from_angular_velocity(p: AnyArray, omega: AnyArray) -> Array:
     """ė (3,) of the relative angular velocity ω (3,) in a's axes: ``ė = ½ (e0 ω − e × ω)``.
 
     That is the vector part of ``ṗ = ½ (0, ω) ∘ p``, regular everywhere; G* is its inverse.

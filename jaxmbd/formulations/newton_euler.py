@@ -28,7 +28,7 @@ def world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
     return r @ jnp.asarray(motion.mech.inertia(body), r.dtype) @ r.T
 
 
-def body_masses(motion: StateMotion) -> Float[Array, "6n 6n"]:
+def body_masses(motion: StateMotion) -> Float[Array, "twists twists"]:
     """``diag(R I Rᵀ, m 1)`` of all bodies in the order of their declaration."""
     bodies = motion.mech.structure.bodies
     mass = jnp.zeros((6 * len(bodies), 6 * len(bodies)), motion.mech.dtype)
@@ -39,7 +39,9 @@ def body_masses(motion: StateMotion) -> Float[Array, "6n 6n"]:
     return mass
 
 
-def body_loads(motion: StateMotion, efforts: Mapping[str, Any] | None = None) -> Float[Array, "6n"]:
+def body_loads(
+    motion: StateMotion, efforts: Mapping[str, Any] | None = None
+) -> Float[Array, "twists"]:
     """`applied_wrenches` minus the gyroscopic moments (6n,); same arguments."""
     turning = []
     for name in motion.mech.structure.bodies:
@@ -50,7 +52,7 @@ def body_loads(motion: StateMotion, efforts: Mapping[str, Any] | None = None) ->
 
 def applied_wrenches(
     motion: StateMotion, efforts: Mapping[str, Any] | None = None
-) -> Float[Array, "6n"]:
+) -> Float[Array, "twists"]:
     """Wrenches [n; f] about the COMs, world axes: gravity, force elements and efforts.
 
     Args:

@@ -201,7 +201,7 @@ def test_constraints_agree_with_the_motion_that_the_joint_type_allows(kind):
     }
     joints = {"float": mbd.Free("ground", "a"), "j": joint}
     mech = mbd.Mechanism(bodies, joints)
-    q = joint.step(jnp.asarray(joint.neutral()), rng.uniform(-1.2, 1.2, joint.nv))
+    q = joint.step(jnp.asarray(joint.neutral()), jnp.asarray(rng.uniform(-1.2, 1.2, joint.nv)))
     v = rng.normal(size=joint.nv)
     ra, xa, wa, va = random_turn(rng), *rng.normal(size=(3, 3))
     com_a, com_b = mech.com("a"), mech.com("b")

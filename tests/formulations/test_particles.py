@@ -134,13 +134,13 @@ def test_masses_that_cannot_be_are_nan_where_traced():
 def test_the_dependent_particle_keeps_its_side():
     rng = np.random.default_rng(2)
     x, r, shift = rng.normal(size=(4, 3)), turned(rng), rng.normal(size=3)
-    i = invariants(*x)
+    i = invariants(*jnp.asarray(x))
     mirrored = x.copy()
     mirrored[3] -= 2 * i.side * np.cross(x[1] - x[0], x[2] - x[0])
-    other = invariants(*mirrored)
+    other = invariants(*jnp.asarray(mirrored))
     np.testing.assert_allclose([other.side, other.mu, other.tau], [-i.side, i.mu, i.tau])
     moved = x @ r.T + shift
-    np.testing.assert_allclose(dependent_particle(i, *moved[:3]), moved[3], atol=1e-14)
+    np.testing.assert_allclose(dependent_particle(i, *jnp.asarray(moved[:3])), moved[3], atol=1e-14)
     # the paper's λ̄ (10.1), a distance from the plane, but for its sign
     normal = np.cross(x[1] - x[0], x[2] - x[0])
     distance = (x[3] - x[0]) @ normal / np.linalg.norm(normal)

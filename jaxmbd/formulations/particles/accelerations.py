@@ -28,6 +28,7 @@ from jaxmbd.formulations.particles.system import Forms, ParticleSystem, Position
 from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
 from jaxmbd.model import Mechanism, in_space
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.array_types import AnyArray
 from jaxmbd.spatial.rotations import cross
 
 State = Mapping[str, tuple[Any, Any, Any, Any]]
@@ -68,8 +69,8 @@ class ParticleSolution(NamedTuple):
 
 def particle_accelerations(
     mech: Mechanism,
-    q: Array,
-    v: Array,
+    q: AnyArray,
+    v: AnyArray,
     t: Any = 0.0,
     inputs: Mapping[str, Any] | None = None,
     *,
@@ -101,7 +102,7 @@ def particle_accelerations(
         >>> [round(float(x), 6) + 0.0 for x in solution.accelerations["bob"]]
         [0.0, 9.81, 0.0, 0.0, 0.0, -9.81]
     """
-    system = ParticleSystem(in_space(mech), forms, joint_coordinates(mech, q))
+    system = ParticleSystem(in_space(mech), forms, joint_coordinates(mech, jnp.asarray(q)))
     return _accelerations(system, state_of(mech, q, v), t, inputs or {})
 
 
@@ -175,8 +176,11 @@ def _accelerations(
     )
 
 
-def state_of(mech: Mechanism, q: Array, v: Array) -> dict[str, tuple[Array, Array, Array, Array]]:
+def state_of(
+    mech: Mechanism, q: AnyArray, v: AnyArray
+) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Body to (R, COM, ω, velocity of the COM) from coordinates and speeds."""
+    q, v = jnp.asarray(q), jnp.asarray(v)
     place, twist = poses(mech, q), body_velocities(mech, q, v)
     return {
         b: (place[b].rotation, place[b].position, twist[b][:3], twist[b][3:])

@@ -37,6 +37,7 @@ from jaxmbd.formulations.particles.motion import ParticleLoads, ParticleMotion
 from jaxmbd.formulations.particles.system import ParticleSystem
 from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import Free, Mechanism, Revolute, Spherical, in_space
+from jaxmbd.numerics.array_types import AnyArray
 from jaxmbd.spatial.rotations import cross, skew
 
 
@@ -53,8 +54,8 @@ class Affine(NamedTuple):
 
 def chain_accelerations(
     mech: Mechanism,
-    q: Array,
-    v: Array,
+    q: AnyArray,
+    v: AnyArray,
     t: Any = 0.0,
     inputs: Mapping[str, Any] | None = None,
 ) -> dict[str, Float[Array, "6"]]:
@@ -83,7 +84,8 @@ def chain_accelerations(
         >>> all(jnp.allclose(found[b], expected[b]) for b in found)
         True
     """
-    state, near, mech = state_of(mech, q, v), joint_coordinates(mech, q), in_space(mech)
+    near = joint_coordinates(mech, jnp.asarray(q))
+    state, mech = state_of(mech, q, v), in_space(mech)
     system = ParticleSystem(mech, 3, near)
     _check_chain(system)
     r, v_of = particles_of_state(system, state)

@@ -34,7 +34,7 @@ class Frame(NamedTuple):
     """From it to the others [m]: three orthogonal edges of equal length, or one for a rod."""
 
     @property
-    def points(self) -> Float[Array, "e+1 3"]:
+    def points(self) -> Float[Array, "{len(self.edges)+1} 3"]:
         """All particles as drawn."""
         return jnp.concatenate([self.base[None], self.base + self.edges])
 
@@ -43,12 +43,12 @@ class Frame(NamedTuple):
         """ℓ² [m²]."""
         return self.edges[0] @ self.edges[0]
 
-    def of_direction(self, u: Float[Array, "3"]) -> Float[Array, "e+1"]:
+    def of_direction(self, u: Float[Array, "3"]) -> Float[Array, "{len(self.edges)+1}"]:
         """Coefficients that give a body-fixed vector, drawn as `u`, from the particles."""
         c = self.edges @ u / self.square
         return jnp.concatenate([-jnp.sum(c)[None], c])
 
-    def of_point(self, x: Float[Array, "3"]) -> Float[Array, "e+1"]:
+    def of_point(self, x: Float[Array, "3"]) -> Float[Array, "{len(self.edges)+1}"]:
         """Coefficients (their sum is one) of the point of the body drawn at `x`."""
         c = self.edges @ (x - self.base) / self.square
         return jnp.concatenate([(1.0 - jnp.sum(c))[None], c])

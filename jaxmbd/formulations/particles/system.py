@@ -43,7 +43,7 @@ from jaxmbd.numerics import tolerances
 Forms = int | Mapping[str, int]
 """Number of primary particles of every body, or of the bodies named (the others have four)."""
 
-Positions = dict[str, Float[Array, "n 3"]]
+Positions = dict[str, Float[Array, "_ 3"]]
 """Body to its particles' positions [m] (or velocities, or accelerations), the ground's too."""
 
 
