@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.array_types import AnyArray
 
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
 # a direction that is unlikely in any model.
@@ -46,9 +47,9 @@ def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return jnp.tensordot(m, jnp.asarray(0.5 * _SKEW, m.dtype), 2)
 
 
-def unit(a: Float[Array, "3"]) -> Float[Array, "3"]:
+def unit(a: Float[AnyArray, "3"]) -> Float[Array, "3"]:
     """`a` divided by its length, which must not be zero."""
-    return a / jnp.sqrt(jnp.sum(a * a))
+    return jnp.divide(a, jnp.sqrt(jnp.sum(a * a)))
 
 
 def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
