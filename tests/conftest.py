@@ -22,6 +22,7 @@ if metadata.version("jaxlib").startswith("0.9."):
 import jax  # noqa: E402
 import pytest  # noqa: E402
 import runtime_shapes  # noqa: E402
+from comparisons import Comparisons, compared  # noqa: E402, F401
 
 runtime_shapes.check()
 
@@ -35,6 +36,12 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     jax.config.update("jax_compilation_cache_dir", str(cache))
 if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Comparisons())
+
 
 COSTS = pytest.StashKey[dict[str, str]]()
 

@@ -109,7 +109,7 @@ def test_power_and_energy(case):
     close(w @ held, slope, float(jnp.abs(w * held).max()))
 
 
-def test_absolute_coordinates_agree(case):
+def test_absolute_coordinates_agree(case, compared):
     _, mech, q, v, vdot, lam, m = case
     state = {
         body: (m.rotation(body), m.pos.com[i], m.vel.angular[i], m.vel.linear[i])
@@ -121,18 +121,18 @@ def test_absolute_coordinates_agree(case):
     for body in m.top.bodies:
         close(ours[body], other.accelerations[body], size)
     rows = sum(len(e.kind.rows) for e in mech.structure.joints)
-    if other.rank == rows:  # reactions are determinate
+    if compared("determinate reactions", other.rank == rows, 0.3):
         reactions = mbd.joint_reactions(mech, q, v, vdot, lam)
         size = max(float(jnp.abs(w).max()) for w in reactions.values())
         for name, wrench in reactions.items():
             close(wrench, other.reactions[name], size)
 
 
-def test_a_joint_is_the_same_in_the_tree_and_cut(case):
+def test_a_joint_is_the_same_in_the_tree_and_cut(case, compared):
     _, mech, q, v, vdot, lam, m = case
     other = _other_cuts(mech)
-    if other is None:
-        pytest.skip("no loop of two exchangeable joints")
+    if not compared("other cuts", other is not None, 0.3):
+        return
     top = mbd.topology(other)
     assert set(top.cut) != set(m.top.cut)
     joints = [m.joint(name) for name in top.tree]
@@ -143,7 +143,7 @@ def test_a_joint_is_the_same_in_the_tree_and_cut(case):
     size = max(float(jnp.abs(x).max()) for x in a.values())
     for body in m.top.bodies:
         close(a[body], b[body], size)
-    if mbd.mobility(mech, q).redundant:
+    if not compared("reactions under other cuts", not mbd.mobility(mech, q).redundant, 0.2):
         return
     first = mbd.joint_reactions(mech, q, v, vdot, lam)
     second = mbd.joint_reactions(other, q2, v2, vdot2, lam2)
