@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -22,7 +23,7 @@ from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm
 from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.model.finite import finite_numbers
+from jaxmbd.model.finite import finite_numbers, has_literal_zeros
 from jaxmbd.model.mechanism import Mechanism
 
 
@@ -68,7 +69,7 @@ def forward_dynamics(
     """
     q, v, t = (jnp.asarray(x, mech.dtype) for x in (q, v, t))
     inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
-    vdot, lam = _forward(backend, mech, q, v, t, inputs)
+    vdot, lam = _forward(backend, has_literal_zeros(mech), mech, q, v, t, inputs)
     if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
         check_jamming(mech)
@@ -76,18 +77,21 @@ def forward_dynamics(
 
 
 @eqx.filter_jit
-def _forward(backend: str, *args: Any) -> tuple[Array, Array]:
-    return compiled(backend, _accelerations, *args)
+def _forward(backend: str, check: bool, *args: Any) -> tuple[Array, Array]:
+    return compiled(backend, partial(_accelerations, check=check), *args)
 
 
 def _accelerations(
-    mech: Mechanism, q: Array, v: Array, t: Any, inputs: Inputs | None
+    mech: Mechanism, q: Array, v: Array, t: Any, inputs: Inputs | None, *, check: bool = False
 ) -> tuple[Array, Array]:
     m = motion_state(mech, q, v, t)
     force, rhs = applied_efforts(m, inputs)
     vdot, lam, system = solve_motion(m, force, rhs, inputs)
+    lam = least_norm(system, lam)
+    if not check:
+        return vdot, lam
     fine = finite_numbers(mech)
-    return jnp.where(fine, vdot, jnp.nan), jnp.where(fine, least_norm(system, lam), jnp.nan)
+    return jnp.where(fine, vdot, jnp.nan), jnp.where(fine, lam, jnp.nan)
 
 
 def check_determinate(mech: Mechanism, q: Array) -> None:

@@ -9,9 +9,26 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxmbd.model.mechanism import Mechanism
+
+
+def has_literal_zeros(mech: Mechanism) -> bool:
+    """Whether constants of a mechanism may be zeros that a compiler folds.
+
+    Points count as such wherever they are constant, because their differences may be. Where
+    directions and points vary with the sample, or no direction has a zero, every number of the
+    mechanism reaches the results, and so does a NaN.
+    """
+    if mech.structure.planar:
+        return True
+    directions = jax.tree_util.tree_leaves(mech.joints)
+    constant = [x for x in directions if not isinstance(x, Tracer) and np.size(x) > 1]
+    fixed = [x for x in mech.points.values() if not isinstance(x, Tracer)]
+    return bool(fixed) or any(not np.all(np.asarray(x)) for x in constant)
 
 
 def finite_numbers(mech: Mechanism) -> Array:

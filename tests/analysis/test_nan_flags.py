@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.model.finite import has_literal_zeros
 
 
 def parts(mech):
@@ -92,3 +93,23 @@ def test_statuses(fn):
     fine, status = lanes
     assert not fine[:-1].any() and fine[-1]
     assert (status[:-1] == mbd.Status.NON_FINITE).all() and status[-1] == mbd.Status.OK
+
+
+def test_no_check_where_no_zero_may_hide_a_number():
+    """With neither constant points nor zeros in the axes every number reaches the results."""
+    mech = mbd.zoo.double_pendulum()
+    names = list(mech.joints)
+    axes = [np.array([0.3, -0.5, 0.8])] * len(names)
+    skew = eqx.tree_at(lambda m: [m.joints[n].axis for n in names], mech, axes)
+    asked = []
+
+    def trace(m, p):
+        asked.append(has_literal_zeros(eqx.tree_at(parts, m, p)))
+
+    for m in (mech, skew):
+        jax.eval_shape(lambda p, m=m: trace(m, p), parts(m))
+    assert asked == [True, False] and has_literal_zeros(skew)
+    q, v = mbd.neutral(skew), np.full(mbd.topology(skew).nv, 0.3)
+    (lanes, _), (xla, _) = flags(forward(q, v), skew, np.nan)
+    np.testing.assert_array_equal(lanes, xla)
+    assert not lanes[:-1].any() and lanes[-1]
