@@ -45,7 +45,7 @@ NETWORK, PLAIN = mass(Law(NET)), mass(lambda x, rate: NET(jnp.stack([x, rate])))
 @pytest.mark.parametrize(
     "call",
     [
-        lambda m: mbd.simulate(m, [0.1], t1=0.02, dt=0.01).q,
+        lambda m: mbd.simulate(m, [0.1], t1=0.02, dt=0.005).q,
         lambda m: mbd.assemble(m, {"guide": 0.1}).q,
         lambda m: mbd.equilibrium(m).q,
         lambda m: mbd.linearize(m, [0.1]).A,

@@ -297,7 +297,7 @@ def test_bad_couplings_and_drives_are_refused(parts, text):
 
 
 def test_a_ball_has_no_single_coordinate():
-    with pytest.raises(ValueError, match="whose q is a quaternion"):
+    with pytest.raises(ValueError, match="whose q is set as a whole: quaternion"):
         mbd.Mechanism(
             {"a": mbd.Body(1.0, (1, 0, 0), 1.0), "b": mbd.Body(1.0, (1, 0, 0), 1.0)},
             {
