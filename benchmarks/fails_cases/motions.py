@@ -24,13 +24,10 @@ SHARES = (1e-4, 1e-2, 1.0)
 """Steps, as shares of the fastest time in which the start's motion changes."""
 POWER = EFFORT = judge.LIMITS["balance"]
 """Largest errors of power and efforts."""
+ACCURACY = 1e-3
 ENERGY = 2e-4
-"""Largest change of energy over steps that resolve the start.
-
-Of a vibration ``v̇ = λ v`` with z = λ h, an RK4 step misses e = z³/24 of v by its estimate and
-loses z⁶/144 of the amplitude, 8 e² of the energy. With errors below `accuracy` = 1e-3 of the
-speeds, root mean squares of a run, `STEPS` steps lose at most 8 STEPS accuracy² = 1.6e-4.
-"""
+"""Largest change of energy over steps that resolve the start, of runs held to `ACCURACY`, which may
+lose ``8 STEPS ACCURACY² = 1.6e-4`` of it (`jaxmbd.analysis.watch`)."""
 
 Case = tuple[str, str, str]
 
@@ -62,8 +59,9 @@ def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
 def run(mech: mbd.Mechanism, q: Any, v: Any, dt: Any) -> dict[str, Any]:
     """`STEPS` steps from a state, and what their end is judged by."""
     found = mbd.simulate(
-        mech, q, v, dt=dt, steps=STEPS, save_every=STEPS, throw=False, outputs_only=True
-    )
+        mech, q, v, dt=dt, steps=STEPS, save_every=STEPS, throw=False, outputs_only=True,
+        accuracy=ACCURACY,
+    )  # fmt: skip
     last, t = (found.q[-1], found.v[-1]), found.t[-1]
     vdot, _ = mbd.forward_dynamics(mech, *last, t)
     return {

@@ -42,7 +42,7 @@ def simulate(
     outputs_only: bool = False,
     constraints: str = "project",
     baumgarte_rate: float | None = None,
-    accuracy: float = 1e-3,
+    accuracy: float = 3e-3,
     rtol: float | None = None,
     atol: float | None = None,
     throw: bool = True,
@@ -74,7 +74,7 @@ def simulate(
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
         accuracy: largest allowed error of the steps, as a share of the speeds, root mean squares
             of a run (`jaxmbd.analysis.watch`); above it the run is INACCURATE, as an undamped
-            vibration with fewer than 22 steps per period by "rk4", 140 by "semi_implicit_euler".
+            vibration with fewer than 15 steps per period by "rk4", 81 by "semi_implicit_euler".
             A diffrax solver controls its errors itself.
         rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).
         atol: absolute error of such a step; by default 1e-12 (5e-6 in float32).

@@ -59,9 +59,9 @@ def test_an_explosion_is_inaccurate():
     assert np.isnan(run.q[-1]).all() and np.isfinite(run.q[0]).all()
 
 
-@pytest.mark.parametrize(("method", "most"), [("rk4", 22), ("semi_implicit_euler", 140)])
+@pytest.mark.parametrize(("method", "most"), [("rk4", 15), ("semi_implicit_euler", 81)])
 def test_how_long_a_step_may_be(method, most):
-    """As documented in `simulate`; RK4 then keeps the energy to 3e-3 over 17 periods."""
+    """As documented in `simulate`; RK4 then loses at most 8 n accuracy² of the energy."""
     steps = np.array([0.25, 0.5, 0.95, 1.05, 2.0, 10.0]) * most  # a period
     stiffness = (2.0 * np.pi / steps) ** 2
 
@@ -77,7 +77,7 @@ def test_how_long_a_step_may_be(method, most):
     inaccurate = np.asarray(status) == mbd.Status.INACCURATE
     assert inaccurate.tolist() == [True, True, True, False, False, False]
     assert np.isnan(change[:3]).all()
-    assert np.all(np.asarray(change)[3:] < (3e-3 if method == "rk4" else 0.1))
+    assert np.all(np.asarray(change)[3:] < (8 * 400 * 3e-3**2 if method == "rk4" else 0.1))
 
 
 def test_a_vibration_that_dies_out_is_not_what_counts():
