@@ -182,7 +182,8 @@ def conditioning(system: System) -> Array:
     mass = system.mass
     if k.alpha is not None:
         mass = mass + k.alpha * (system.jacobian.T @ system.jacobian)
-    kept = jnp.min(jnp.where(k.determinate, k.pivots / jnp.diagonal(mass), 0.0), initial=1.0)
+    share = jnp.asarray(jnp.where(k.determinate, k.pivots / jnp.diagonal(mass), 0.0))
+    kept = jnp.min(share, initial=1.0)
     gram = jnp.sum(k.half * k.half / k.pivots[:, None], axis=0)
     rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
     return kept * jnp.min(rows, initial=1.0)
