@@ -53,7 +53,7 @@ class RampedDrive(eqx.Module):
     start: Any = eqx.field(converter=number)
     speed: Any = eqx.field(converter=number)
 
-    def __call__(self, t: Any, q: Any, v: Array) -> Array:
+    def __call__(self, t: Any, q: Any, v: Any) -> Array:
         """Torque on the joint [N·m] at time `t` [s] and speed `v` [rad/s]."""
         return self.peak * (jnp.minimum(t / self.start, 1.0) - v / self.speed)
 
