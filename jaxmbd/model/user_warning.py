@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 
-
 _OURS = ("jaxmbd", "equinox", "jaxtyping")
 
 
