@@ -7,17 +7,13 @@ import ctypes
 import gc
 import os
 import resource
-from importlib import metadata
 from pathlib import Path
 
 # Loading from the compilation cache logs harmless lines by the page.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# Small programs, compiled once and run once: half the suite's time is XLA's. Unknown flags abort,
-# so they are set only for the releases on which they were tried.
-if metadata.version("jaxlib").startswith("0.9."):
-    os.environ.setdefault(
-        "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    )
+import small_programs  # noqa: E402
+
+small_programs.prepare()
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
