@@ -6,6 +6,7 @@ one for angles, so that all efforts are moments [N·m].
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -74,6 +75,7 @@ def rows_of(keys: tuple[Key, ...], p: Problem, m: MotionState) -> tuple[Array, A
     return residual, rows * speed_units(p.mech)
 
 
+@partial(jax.jit, static_argnums=0)
 def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     """The balance at q; multipliers solve ``rows rowsᵀ λ = −rows f``."""
     m = motion_state(p.mech, q, t=p.t)
@@ -92,6 +94,7 @@ def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     return Balance(rows, residual, multipliers, left, project, scale)
 
 
+@partial(jax.jit, static_argnums=0)
 def held_force(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -> Array:
     """``f + rowsᵀ multipliers`` (nv,) [N·m] at q, for given multipliers."""
     m = motion_state(p.mech, q, t=p.t)

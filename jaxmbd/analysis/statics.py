@@ -220,6 +220,7 @@ def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
     return jnp.where(jnp.max(jnp.abs(added * idle), initial=0.0) <= noise, x - idle, x)
 
 
+@partial(jax.jit, static_argnums=0)
 def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
     fine = tolerances.rounding(start.dtype, 8)
     units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))

@@ -5,12 +5,13 @@ those listed before it:
 
 - `ir`: the scalar graph and the table of operations, which says how to fold and share nodes.
 - `elementary`: sine, exponential and the like as LLVM IR text.
-- `trace`: from a jaxpr to the graph, small arrays as scalars; a rule for each JAX primitive.
+- `trace`: from a jaxpr to the graph, small arrays as scalars; a rule for each JAX primitive; a
+  digest of a jaxpr's `content`.
 - `reverse`: reverse-mode differentiation on the graph.
 - `codegen`: from the graph to LLVM IR, several samples in each vector register.
 - `targets`: machine code for the host and for GPUs, called by XLA.
 
-On top of them: `kernel` (a function with its graph and machine code, looked up by `content` in a
+On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
 cache of `recent` ones), `primitive` (the JAX primitive), `nested` (a lanes call inside another),
 and the public functions of `batch`, `report`, `guard` and `flag`.
 """

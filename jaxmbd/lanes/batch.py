@@ -15,8 +15,9 @@ from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmbd.lanes import primitive
-from jaxmbd.lanes.content import Key
+from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
+from jaxmbd.lanes.trace.content import Key
 
 TRACES = 64
 """Most traces cached per mapped function, for different types and constants; oldest dropped."""
@@ -187,7 +188,7 @@ def _trace(
         return [jnp.asarray(x) for x in out_leaves]
 
     def jaxpr(types: Sequence[Any]) -> Any:
-        with jax.disable_jit(False):  # loops are not unrolled
+        with tracing():
             return jax.make_jaxpr(flat)(*types)
 
     given = [a for k, a in enumerate(avals) if k not in baked]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.content import Key
 from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.layout import SLOT
@@ -20,6 +19,7 @@ from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
 from jaxmbd.lanes.trace import build
+from jaxmbd.lanes.trace.content import Key
 
 CODES = Recent(4096)
 """FFI targets by the content of the function, so that an equal function needs no new graph.

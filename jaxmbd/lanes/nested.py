@@ -19,7 +19,7 @@ from jaxmbd.lanes.trace.registry import evaluate_closed, rule
 def _lanes(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     p = eqn.params
     key, count = p["key"], len(p["batched"])
-    if p["pullback"] is None or g.differentiable:
+    if p["pullback"] is None or g.active:
         closed = without_pullback(key, p["pullback"]).closed
         return _each(lambda *x: evaluate_closed(g, closed, x), g, p, args)
 

@@ -20,10 +20,11 @@ from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxmbd.lanes.content import Key
+from jaxmbd.lanes.context import jit_enabled
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, kernel
 from jaxmbd.lanes.targets import cuda, dispatch, partition
+from jaxmbd.lanes.trace.content import Key
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -134,7 +135,7 @@ def _zero(x: Any) -> Any:
 
 @call_p.def_impl
 def _impl(*args: Any, **params: Any) -> Any:
-    with jax.disable_jit(False):  # a kernel is one operation, like JAX's own
+    with jit_enabled():  # a kernel is one operation, like JAX's own
         return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
 
 

@@ -122,3 +122,18 @@ def test_reverse_mode_through_while_is_refused():
 
     with pytest.raises((ValueError, lanes.Unsupported), match="while"):
         jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum())(np.ones(3))
+
+
+@pytest.mark.parametrize("kept", [5, 400])
+def test_a_guarded_loop_with_stored_results(kept):
+    """Cotangents of what a loop stores count once, in the guard's sweep."""
+
+    def stored(x):
+        return jax.lax.scan(lambda c, k: (jnp.sin(c) + k * x, c), x, jnp.arange(1.0 * kept))[1]
+
+    def fn(of):
+        return lambda x: (of(stored, x) ** 2).sum() + (of(stored, 2.0 * x) * x).sum()
+
+    guarded = lanes.jit(fn(lanes.guarded), strict=True)
+    found = jax.vmap(jax.grad(guarded))(X[:, 0])
+    np.testing.assert_allclose(found, jax.vmap(jax.grad(fn(lambda f, x: f(x))))(X[:, 0]), rtol=1e-9)

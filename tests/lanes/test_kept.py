@@ -14,10 +14,10 @@ from repository import ROOT
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.lanes.content import Key
 from jaxmbd.lanes.ir.nodes import Node
 from jaxmbd.lanes.kernel import CODES, Kernel
 from jaxmbd.lanes.targets import cpu, disk
+from jaxmbd.lanes.trace.content import Key
 
 X = np.linspace(0.1, 0.9, 15).reshape(5, 3)
 

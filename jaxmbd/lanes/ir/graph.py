@@ -50,14 +50,16 @@ class Graph:
 
     Attributes:
         outputs: (buffer, nodes), whole rows of results that are stored at the end.
-        differentiable: whether loops save the carries that their adjoint needs.
+        active: bits of `Node.deps` with respect to which a reverse sweep will differentiate the
+            nodes under construction; if any, loops save the carries that their adjoint needs.
         replay: while an adjoint traces a loop body again, the region it is traced into; writes to
             buffers from outside that region are then skipped.
         recall: in the same case, the saved inner loops.
         open: stack of the loops under construction.
         built: number of operations requested, before folding and sharing.
-        derivatives: traced custom derivative rules, by id of the call's equation (stored alongside
-            to keep it alive).
+        calls: results of calls with derivative rules, by region, content and operands.
+        traced: what was derived from an equation or a jaxpr, by its id (stored alongside to keep it
+            alive).
     """
 
     def __init__(self) -> None:
@@ -66,13 +68,20 @@ class Graph:
         self.region = self.base
         self.memo: dict[Any, Node] = {}
         self.outputs: list[tuple[Buffer, list[Node]]] = []
-        self.differentiable = False
+        self.active = 0
         self.replay: Region | None = None
         self.recall: Recall | None = None
         self.open: list[Loop] = []
         self.built = 0
-        self.derivatives: dict[int, tuple[Any, Any]] = {}
+        self.calls: dict[Any, Any] = {}
+        self.traced: dict[int, tuple[Any, Any]] = {}
         self.bits = 0
+
+    def of(self, owner: Any, make: Callable[[], Any]) -> Any:
+        """What `make` derives from an equation or a jaxpr, made once."""
+        if id(owner) not in self.traced:
+            self.traced[id(owner)] = (owner, make())
+        return self.traced[id(owner)][1]
 
     # Values
 
@@ -133,10 +142,6 @@ class Graph:
         """A node without a definition: a tangent that stands for an input of a linear map."""
         return Node("param", (), dtype, self.region, False, deps)
 
-    def all_bits(self) -> int:
-        """The union of all bits issued so far."""
-        return (1 << self.bits) - 1
-
     def new_bit(self) -> int:
         """A fresh bit for `Node.deps`."""
         self.bits += 1
@@ -157,7 +162,8 @@ class Graph:
             region.nodes.clear()
         self.memo.clear()
         self.outputs.clear()
-        self.derivatives.clear()
+        self.calls.clear()
+        self.traced.clear()
 
     # Memory
 
@@ -216,7 +222,7 @@ class Graph:
                 return self._recalled(kept, inits, trace)
         around = self.open[-1] if self.open else None
         loop = self.open_loop(count, inits, trace, deps)
-        if self.differentiable and count is not None:
+        if self.active and count is not None:
             self._save(loop, around)
         outs, writes = trace(loop.counter, loop.params)
         for buffer, index, offset, value in writes:

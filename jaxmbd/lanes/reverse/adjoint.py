@@ -8,7 +8,7 @@ their length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,7 @@ class Sweep:
             return
         if loop.count is None:
             raise Unsupported("reverse mode through a while_loop, whose iterations are not counted")
-        g, before = self.g, (self.g.replay, self.g.recall)
+        g, before = self.g, (self.g.replay, self.g.recall, self.g.active)
         back = g.open_loop(loop.count, [], _no_trace)
         index = g.op("sub", g.const(loop.count - 1, "i64"), back.counter)
         place = index if loop.origin is None else g.op("add", loop.origin, index)
@@ -192,10 +192,10 @@ class Sweep:
         ]
         # Loops inside a recalled loop have saved their last run only, so they run again.
         kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None
-        g.replay, g.recall = back.body, kept
+        g.replay, g.recall, g.active = back.body, kept, g.active | self.mask
         first = len(back.body.nodes)
         outs, writes = loop.trace(index, carries)
-        g.replay, g.recall = before
+        g.replay, g.recall, g.active = before
         inner = self.inner(carries)
         moving = [k for k, p in enumerate(loop.params) if p.dtype[0] == "f" and p.deps & self.mask]
         for k in moving:
@@ -214,11 +214,7 @@ class Sweep:
 
     def _writes(self, region: Region) -> bool:
         """Whether a loop's body writes to a buffer that has cotangents."""
-        return any(
-            (n.op == "store" and n.data[0] in self.buffers)
-            or (n.op == "loop" and self._writes(n.data.body))
-            for n in region.nodes
-        )
+        return any(buffer in self.buffers for buffer in _stored(region.nodes))
 
     def _close(self, loop: Loop, outs: list[Node], inner: Sweep) -> list[Node]:
         """End an adjoint loop, summing cotangents of outside nodes over its iterations."""
@@ -262,7 +258,7 @@ class Sweep:
     def _jvp(self, call: Custom, cts: dict[int, Node]) -> None:
         """Custom JVP: the rule's linear tangent map, transposed by a backward sweep."""
         g = self.g
-        bit = g.new_bit()
+        before, bit = g.active, g.new_bit()
         tangents, holders = [], []
         for x in call.float_args:
             t = empty(x.shape)
@@ -274,7 +270,9 @@ class Sweep:
                     holders.append((t[place], n))
             tangents.append(t)
         first = len(g.region.nodes)
+        g.active |= bit
         outs = evaluate_closed(g, derivative_jaxpr(g, call), [*call.args, *tangents])
+        g.active = before
         inner = self.inner([t for t, _ in holders], bit)
         for out, ct in zip(outs, self._pairs(call, cts), strict=True):
             inner.seed(out, ct)
@@ -308,9 +306,21 @@ class Sweep:
         for k, ct in cts.items():
             inner.add(flat[k], g.op("select", ok, ct, g.const(0.0, ct.dtype)))
         assert call.span is not None
-        inner.run(*call.span)
+        region, first, last = call.span
+        inner.run(region, first, last)
+        for buffer in _stored(region.nodes[first:last]):
+            self.buffers.pop(buffer, None)  # or the outer sweep would count its cotangents again
         for n, ct in inner.cotangents.items():
             self.add(n, g.op("select", ok, ct, g.const(0.0, ct.dtype)))
+
+
+def _stored(nodes: Iterable[Node]) -> Iterator[Buffer]:
+    """The buffers that nodes and the loops among them write to."""
+    for n in nodes:
+        if n.op == "store":
+            yield n.data[0]
+        elif n.op == "loop":
+            yield from _stored(n.data.body.nodes)
 
 
 def _no_trace(index: Node, carries: list[Node]) -> Any:

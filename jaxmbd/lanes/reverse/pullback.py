@@ -25,10 +25,10 @@ def pullback_graph(
 def _pull(
     g: Graph, closed: Any, batched: Sequence[bool], wanted: Sequence[bool], given: Sequence[bool]
 ) -> None:
-    g.differentiable = True
-    mask = g.new_bit()
+    g.active = mask = g.new_bit()
     args = input_values(g, closed.in_avals, batched, [mask if w else 0 for w in wanted])
     outs = evaluate_closed(g, closed, args)
+    g.active = 0
     sweep = Sweep(g, mask)
     position = len(args)
     for out, aval, is_given in zip(outs, closed.out_avals, given, strict=True):
@@ -50,8 +50,8 @@ def inner_pullback(
 ) -> list[Value]:
     """The same within a graph under construction, for a VJP inside a traced function."""
     wanted, given = pullback
-    before, g.differentiable = g.differentiable, True
-    mask, region = g.new_bit(), g.region
+    before, mask, region = g.active, g.new_bit(), g.region
+    g.active |= mask
     first = len(region.nodes)
     marked, leaves = [], []
     for x, w in zip(args, wanted, strict=True):
@@ -64,11 +64,11 @@ def inner_pullback(
             region.nodes.extend(x.reshape(-1))
         marked.append(x)
     outs = evaluate_closed(g, closed, marked)
+    g.active = before
     sweep = Sweep(g, mask, leaves)
     seeds = iter(cotangents)
     for out, is_given in zip(outs, given, strict=True):
         if is_given:
             sweep.seed(out, next(seeds))
     sweep.run(region, first)
-    g.differentiable = before
     return [sweep.gradient(x, -1) for x, w in zip(marked, wanted, strict=True) if w]

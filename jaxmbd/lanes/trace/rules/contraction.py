@@ -106,7 +106,7 @@ def _accumulate_rows(
         return [g.op(op, total, node, dtype=first.dtype) for total, node in pairs], []
 
     # The dependencies of the totals are known only once the body is traced.
-    deps = [g.all_bits()] * totals.size if g.differentiable else None
+    deps = [g.active] * totals.size
     totals.reshape(-1)[:] = g.loop(x.shape[0], list(totals.reshape(-1)), body, deps)
     return totals
 

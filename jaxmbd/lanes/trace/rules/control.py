@@ -104,13 +104,12 @@ class Scan:
             g.scratch(result_dtype_of(v), max(1, int(np.prod(v.aval.shape)) * self.length))
             for v in self.body.jaxpr.outvars[self.ncarry :]
         ]
-        deps = self._dependencies() if g.differentiable else None
-        if g.differentiable and self.length > SEGMENTED:
+        deps, stacked = self._dependencies() if g.active else (None, [0] * len(self.stacks))
+        if g.active and self.length > SEGMENTED:
             carries = self._segmented(deps)
         else:
             carries = g.loop(self.length, self.init, self._trace(None), deps)
-        may_depend = g.all_bits() if g.differentiable else 0
-        stacks = [self._stacked(k, may_depend) for k in range(len(self.stacks))]
+        stacks = [self._stacked(k, bits) for k, bits in enumerate(stacked)]
         return self._arrays(carries) + stacks
 
     def _segmented(self, deps: list[int] | None) -> list[Node]:
@@ -184,28 +183,20 @@ class Scan:
             ys.append(np.stack(rows) if rows else empty(aval.shape))
         return [*carry, *ys]
 
-    def _dependencies(self) -> list[int]:
-        """Dependency bits of each carry, by fixed-point iteration over the body."""
-
-        def bits(x: Value) -> int:
-            if isinstance(x, Stacked):
-                return self.g.all_bits() if x.dtype[0] == "f" else 0
-            total = 0
-            for n in x.reshape(-1):
-                total |= n.deps
-            return total
-
-        known = [bits(x) for x in self.consts]
-        stacked = [bits(x) for x in self.xs]
-        state = [bits(x) for x in self._arrays(self.init)]
+    def _dependencies(self) -> tuple[list[int], list[int]]:
+        """Dependency bits of each carry and stacked result, by fixed-point iteration."""
+        known = [bits(self.g, x) for x in self.consts]
+        stacked = [bits(self.g, x) for x in self.xs]
+        state = [bits(self.g, x) for x in self._arrays(self.init)]
         while True:
-            out = flow(self.body.jaxpr, [*known, *state, *stacked])[: self.ncarry]
-            new = [a | b for a, b in zip(state, out, strict=True)]
+            out = flow(self.body.jaxpr, [*known, *state, *stacked])
+            new = [a | b for a, b in zip(state, out, strict=False)]
             if new == state:
                 break
             state = new
         sizes = [int(np.prod(s)) for s in self.carry_shapes]
-        return [b for b, n in zip(state, sizes, strict=True) for _ in range(n)]
+        carries = [b for b, n in zip(state, sizes, strict=True) for _ in range(n)]
+        return carries, out[self.ncarry :]
 
 
 def _segment(length: int) -> int:
@@ -224,6 +215,16 @@ def _shaped(nodes: Sequence[Node], shapes: Sequence[tuple[int, ...]]) -> list[Va
         out.append(x)
         k += x.size
     return out
+
+
+def bits(g: Graph, x: Value) -> int:
+    """The dependency bits of an array."""
+    if isinstance(x, Stacked):
+        return g.active if x.dtype[0] == "f" else 0
+    total = 0
+    for n in x.reshape(-1):
+        total |= n.deps
+    return total
 
 
 def flow(jaxpr: Any, bits: Sequence[int]) -> list[int]:
@@ -290,7 +291,10 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         return [*flat, *flags, _any(g, flags)], []
 
     flags = list(first.reshape(-1))
-    deps = [g.all_bits() if g.differentiable and n.dtype[0] == "f" else 0 for n in nodes]
+    total = 0
+    for x in args:
+        total |= bits(g, x)
+    deps = [total if n.dtype[0] == "f" else 0 for n in nodes]
     deps += [0] * (len(flags) + 1)
     out = g.loop(None, [*nodes, *flags, _any(g, flags)], body, deps)
     return arrays(out[: len(nodes)])

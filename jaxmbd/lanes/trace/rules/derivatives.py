@@ -13,6 +13,7 @@ from jax.extend import core
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Region
 from jaxmbd.lanes.trace.arrays import Value, empty, scalars
+from jaxmbd.lanes.trace.content import Content
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
 
 GUARDED = "lanes_guarded"
@@ -84,8 +85,9 @@ def _flag(g: Graph, eqn: Any, x: Value, miss: Value, terms: Value) -> list[Value
             bad = g.op("lt", scaled, largest)
             out[(*place, k)] = g.op("select", bad, g.const(float("nan"), n.dtype), n)
     args = [x, miss, terms]
-    known = not (g.differentiable and _deps(args))
-    return [out] if known else _wrapped(g, Custom("flag", eqn, args, [out], []))
+    if not _deps(args) & g.active:
+        return [out]
+    return _wrapped(g, Custom("flag", eqn, args, [out], []))
 
 
 def _guarded(eqn: Any) -> bool:
@@ -95,15 +97,30 @@ def _guarded(eqn: Any) -> bool:
 
 def _custom(g: Graph, eqn: Any, kind: str, body: Any, args: Sequence[Value]) -> list[Value]:
     region, first = g.region, len(g.region.nodes)
-    outs = evaluate_closed(g, body, args)
-    if not g.differentiable:
-        return outs
-    small = [scalars(g, x) for x in args]
-    if not _deps(small):
-        return outs
-    call = Custom(kind, eqn, small, [scalars(g, x) for x in outs], [])
-    call.span = (region, first, len(region.nodes))
-    return _wrapped(g, call)
+    place = _place(g, body, args)
+    known = g.calls.get(place) if place else None
+    outs = evaluate_closed(g, body, args) if known is None or kind == "guard" else known
+    if g.active:
+        small = [scalars(g, x) for x in args]
+        if _deps(small) & g.active:
+            call = Custom(kind, eqn, small, [scalars(g, x) for x in outs], [])
+            call.span = (region, first, len(region.nodes))
+            outs = _wrapped(g, call)
+    if place and known is None:
+        g.calls[place] = outs
+    return outs
+
+
+def _place(g: Graph, body: Any, args: Sequence[Value]) -> Any:
+    """What the value of a call depends on; None for a call that is not shared.
+
+    The rule of an implicit function calls the function itself, whose search should not run again.
+    Only calls in one region are shared, so that a loop body traced again has the same loops.
+    """
+    if not all(isinstance(x, np.ndarray) for x in args):
+        return None
+    content = g.of(body, lambda: Content(body).value)
+    return (g.region, content, *(n for x in args for n in x.reshape(-1)))
 
 
 def _deps(args: Sequence[Any]) -> int:
@@ -143,10 +160,12 @@ def derivative_jaxpr(g: Graph, call: Custom) -> Any:
     For "jvp": (primals, their tangents) → tangents of the results; for "vjp": (primals, cotangents
     of the results) → cotangents of the primals. Only floating-point arrays have (co)tangents.
     """
+    return g.of(call.eqn, lambda: _derivative_jaxpr(call))
+
+
+def _derivative_jaxpr(call: Custom) -> Any:
     eqn = call.eqn
-    if id(eqn) in g.derivatives:
-        return g.derivatives[id(eqn)][1]
-    avals = [v.aval.update(weak_type=False) for v in eqn.invars]
+    avals = [v.aval for v in eqn.invars]
     results = [v.aval.update(weak_type=False) for v in eqn.outvars]
     fn = _alone(eqn)
 
@@ -163,11 +182,8 @@ def derivative_jaxpr(g: Graph, call: Custom) -> Any:
         return [c for c, x in zip(back, primals, strict=True) if _floating(x)]
 
     if call.kind == "jvp":
-        closed = jax.make_jaxpr(jvp)(avals, [a for a in avals if _floating(a)])
-    else:
-        closed = jax.make_jaxpr(vjp)(avals, [r for r in results if _floating(r)])
-    g.derivatives[id(eqn)] = (eqn, closed)
-    return closed
+        return jax.make_jaxpr(jvp)(avals, [a for a in avals if _floating(a)])
+    return jax.make_jaxpr(vjp)(avals, [r for r in results if _floating(r)])
 
 
 def _alone(eqn: Any) -> Any:
