@@ -152,7 +152,7 @@ def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]
     ok = jnp.all(jnp.isfinite(lax.stop_gradient(q)))
     safe = _finite_where(ok, p)
     rest = jnp.asarray(jnp.where(ok, q, jnp.asarray(neutral(p.mech))))
-    at = balance(keys, safe, rest)
+    at: Balance = balance(keys, safe, rest)
     nc = topology(p.mech).nc
     scale = row_scale(motion_state(safe.mech, jnp.asarray(neutral(p.mech)), t=safe.t))
     lam = jnp.where(ok, scale * at.multipliers[:nc], jnp.nan)
@@ -226,7 +226,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
     units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))
 
     def step(s: _Search) -> _Search:
-        at = balance(keys, p, s.q)
+        at: Balance = balance(keys, p, s.q)
         k = stiffness(keys, p, s.q, at.multipliers)
         size = stiffness_size(k, at.scale)
         enough = _enough(size, at.scale)
@@ -245,7 +245,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         change = _limited(_newton_step(a, at, damping * size))
         change = jnp.where(resting, nudge, change)
         trial, opened = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
-        beyond = balance(keys, p, trial)
+        beyond: Balance = balance(keys, p, trial)
         work, rest = change @ at.force, change @ beyond.force
         stays = (opened < closed) & jnp.isfinite(rest)
         downhill = a.definite & stays & ((rest >= -0.5 * work) | (_largest(beyond) < before))
@@ -308,7 +308,7 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
     dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents[0])
     safe = _finite_where(ok, p)
-    at = balance(keys, safe, q)
+    at: Balance = balance(keys, safe, q)
     units = speed_units(safe.mech)
 
     def of(p: Problem) -> tuple[Array, Array]:
@@ -352,7 +352,7 @@ def _raise(
             "no equilibrium: a load is not finite at the guess; print(mech) shows all numbers"
         )
     found = _search(keys, p, start)
-    at = balance(keys, p, found.q)
+    at: Balance = balance(keys, p, found.q)
     force = np.asarray(at.force / speed_units(p.mech))
     worst = np.argsort(-np.abs(np.asarray(at.force)))[:3]
     top = topology(p.mech)
