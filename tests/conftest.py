@@ -24,11 +24,12 @@ runtime_shapes.check()
 
 from jaxmbd.lanes.ir import verifier  # noqa: E402
 
+HERE = Path(__file__).resolve().parent
 verifier.enabled = True
 jax.config.update("jax_enable_x64", True)
 
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    cache = Path(__file__).resolve().parent.parent / ".cache" / "jax"
+    cache = HERE.parent / ".cache" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(cache))
 if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
@@ -42,17 +43,22 @@ def pytest_configure(config):
 COSTS = pytest.StashKey[dict[str, str]]()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keep a file's tests on one worker, as they share compiled functions.
+DEAREST = (
+    "dynamics/test_identities.py",
+    "lanes/test_engine.py",
+    "lanes/test_programs.py",
+)
+"""Files that take longest, from the longest; they start first, so that no worker waits at the end."""
 
-    The random mechanisms share nothing: each seed is a group of its own.
-    """
-    for item in items:
-        seed = getattr(getattr(item, "callspec", None), "params", {}).get("case")
-        share = f" {seed % 8}" if isinstance(seed, int) else ""
-        file = item.path.relative_to(item.config.rootpath).as_posix()
-        item.add_marker(pytest.mark.xdist_group(file + share))
+
+def pytest_collection_modifyitems(items):
+    """The dearest files first. A file's tests share a worker (``--dist loadfile``)."""
+    order = {name: k for k, name in enumerate(DEAREST)}
+
+    def place(item):
+        return order.get(item.path.relative_to(HERE).as_posix(), len(order))
+
+    items.sort(key=place)
 
 
 def resident() -> float:
