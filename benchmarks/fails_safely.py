@@ -1,40 +1,37 @@
 """Does it fail safely? Thousands of broken descriptions, numbers and states; counts of outcomes.
 
     python benchmarks/fails_safely.py [--descriptions 700] [--numbers 54] [--structures 24]
-        [--samples 90] [--json PATH]
+        [--samples 90] [--seed 0] [--json PATH [--resume]]
 
 An answer that is reported as ok is judged by Newton-Euler equations in absolute coordinates
 (`fails_cases.judge`), and random structures also by energy and inverse dynamics
 (`fails_cases.motions`). Nothing may be wrong and reported as ok, and no description may raise
 anything but a ValueError that says what is wrong. Exits with 1 otherwise.
+
+The run consists of pieces: the descriptions, the samples of each mechanism, and each random
+structure. The results file is written after each, and `--resume` keeps the pieces that it holds.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.append(str(HERE.parent))  # a checkout that is not installed
+import _script
+
+_script.start()
 
 import jax  # noqa: E402
-
-jax.config.update("jax_enable_x64", True)
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    jax.config.update("jax_compilation_cache_dir", str(HERE.parent / ".cache" / "jax"))
-
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from fails_cases import descriptions, judge, motions, numbers, structures  # noqa: E402
+from throughput_cases.machine import commit  # noqa: E402
 
 import jaxmbd as mbd  # noqa: E402
 
@@ -55,6 +52,8 @@ MECHANISMS = {
     "multi-link": zoo.multi_link,
 }
 STEPS, DT = 20, 1e-3
+BAD = ("CRASHED", "WRONG, reported as ok")
+OUTCOMES = ("right", "flagged", "refused", *BAD)
 
 
 def answers(mech: mbd.Mechanism, bad_q: Any, bad_v: Any) -> dict[str, Any]:
@@ -124,59 +123,86 @@ def run_descriptions(n: int, seed: int) -> list[tuple[str, str, str]]:
     return out
 
 
-def run_structures(count: int, samples: int, seed: int) -> list[tuple[str, str, str]]:
-    """Outcomes of `samples` instants, and of three runs from each, of random structures."""
-    out = []
-    for i in range(count):
-        start = time.monotonic()
-        found = motions.judge_structure(
-            structures.structure(seed + i, structures.KINDS[i % 3]), samples, seed + i
+def run_structure(samples: int, seed: int) -> list[tuple[str, str, str]]:
+    """Outcomes of `samples` instants, and of three runs from each, of one random structure."""
+    drawn = structures.structure(seed, structures.KINDS[seed % len(structures.KINDS)])
+    found = motions.judge_structure(drawn, samples, seed)
+    jax.clear_caches()
+    return [(asked, outcome, f"structure {seed}, {text}") for asked, outcome, text in found]
+
+
+def pieces(options: Any) -> Iterator[tuple[str, Callable[[], list[tuple[str, str, str]]]]]:
+    """Name of each piece of the run, with its size and seed, and the function that runs it."""
+    n, m, seed = options.numbers, options.samples, options.seed
+    if options.descriptions:
+        yield (
+            f"{options.descriptions} descriptions, seed {seed}",
+            partial(run_descriptions, options.descriptions, seed),
         )
-        out += [(asked, outcome, f"structure {seed + i}, {text}") for asked, outcome, text in found]
-        wrong = sum(outcome.startswith("WRONG") for _, outcome, _ in found)
-        took = time.monotonic() - start
-        print(f"structure {seed + i}: {wrong} wrong, {took:.0f} s", file=sys.stderr, flush=True)
-        jax.clear_caches()
-    return out
+    for name in options.only:
+        yield f"{name}, {n}, seed {seed}", partial(judge_batch, name, MECHANISMS[name](), n, seed)
+    for s in range(seed, seed + options.structures):
+        yield f"structure {s}, {m}", partial(run_structure, m, s)
 
 
-def report(found: list[tuple[str, str, str]]) -> dict[str, dict[str, int]]:
-    """Print and return the counts by what was broken; list what must not be."""
-    outcomes = ["right", "flagged", "refused", "CRASHED", "WRONG, reported as ok"]
-    table: dict[str, Counter[str]] = {}
+def run(options: Any) -> dict[str, Any]:
+    """Run all pieces, writing the results after each: counts of outcomes, and what is bad."""
+    found: dict[str, Any] = {}
+    if options.resume and options.json and options.json.exists():
+        found = json.loads(options.json.read_text(encoding="utf-8")).get("pieces", {})
+    wanted = dict(pieces(options))
+    found = {name: x for name, x in found.items() if name in wanted}
+    for k, (name, judged) in enumerate(wanted.items(), 1):
+        if name not in found:
+            start = time.monotonic()
+            found[name] = summary(judged()) | {"seconds": round(time.monotonic() - start)}
+            _script.write(options.json, {"commit": commit(), "pieces": found})
+        piece = found[name]
+        cases = sum(sum(counts.values()) for counts in piece["counts"].values())
+        print(
+            f"{k}/{len(wanted)} {name}: {cases} cases, {len(piece['bad'])} bad, "
+            f"{piece['seconds']} s",
+            file=sys.stderr,
+            flush=True,
+        )
+    return found
+
+
+def summary(found: list[tuple[str, str, str]]) -> dict[str, Any]:
+    """Counts of outcomes by what was broken or asked, and the text of what must not be."""
+    counts: dict[str, Counter[str]] = {}
     for kind, outcome, _ in found:
-        table.setdefault(kind, Counter())[outcome] += 1
-    print(f"{'broken':26s}" + "".join(f"{o:>24s}" for o in outcomes))
-    total = sum(table.values(), Counter())
-    for kind, counts in [*table.items(), ("all", total)]:
-        print(f"{kind:26s}" + "".join(f"{counts[o]:24d}" for o in outcomes))
-    for kind, outcome, detail in found:
-        if outcome.isupper() or outcome.startswith("WRONG"):
-            print(f"  {kind}, {outcome}: {detail[:300]}")
-    return {k: {o: c[o] for o in outcomes} for k, c in [*table.items(), ("all", total)]}
+        counts.setdefault(kind, Counter())[outcome] += 1
+    bad = [f"{k}, {o}: {text[:300]}" for k, o, text in found if o in BAD]
+    return {"counts": counts, "bad": bad}
+
+
+def report(found: dict[str, Any]) -> int:
+    """Print the counts of all pieces by what was broken, and what is bad; the number of the bad."""
+    table: dict[str, Counter[str]] = {}
+    for piece in found.values():
+        for kind, counts in piece["counts"].items():
+            table.setdefault(kind, Counter()).update(counts)
+    table["all"] = sum(table.values(), Counter())
+    print(f"{'broken':26s}" + "".join(f"{o:>24s}" for o in OUTCOMES))
+    for kind, counts in table.items():
+        print(f"{kind:26s}" + "".join(f"{counts[o]:24d}" for o in OUTCOMES))
+    bad = [text for piece in found.values() for text in piece["bad"]]
+    print(*(f"  {text}" for text in bad), sep="\n")
+    print(f"{table['all'].total()} cases, {len(bad)} of them wrong or crashed")
+    return len(bad)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = _script.parser(__doc__)
     parser.add_argument("--descriptions", type=int, default=700)
     parser.add_argument("--numbers", type=int, default=54, help="samples of each mechanism")
     parser.add_argument("--structures", type=int, default=24, help="random mechanisms")
     parser.add_argument("--samples", type=int, default=90, help="of each random mechanism")
     parser.add_argument("--only", nargs="*", default=list(MECHANISMS), help="mechanisms")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write the counts to this file")
-    options = parser.parse_args()
-    found = run_descriptions(options.descriptions, options.seed)
-    for name in options.only:
-        found += judge_batch(name, MECHANISMS[name](), options.numbers, options.seed)
-        print(f"{name}: done", file=sys.stderr, flush=True)
-    found += run_structures(options.structures, options.samples, options.seed)
-    counts = report(found)
-    if options.json:
-        options.json.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
-    bad = counts["all"]["CRASHED"] + counts["all"]["WRONG, reported as ok"]
-    print(f"{len(found)} cases, {bad} of them wrong or crashed")
-    return int(bad > 0)
+    parser.add_argument("--resume", action="store_true", help="keep the pieces in the JSON file")
+    return int(report(run(parser.parse_args())) > 0)
 
 
 if __name__ == "__main__":

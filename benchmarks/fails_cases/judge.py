@@ -39,7 +39,7 @@ def matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any, t: Any = 0.0) -> di
         "twist": twist,
         "acceleration": jnp.concatenate([accelerations[n] for n in bodies]),
         "force": body_loads(motion),
-        "row": jnp.where(lengths, 1.0, motion.length),
+        "travel": jnp.asarray(lengths),
     }
 
 
@@ -54,10 +54,14 @@ _batched = jax.jit(jax.vmap(matrices))
 
 def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     """The errors of one sample from its `matrices`."""
-    n, length, row = x["twist"].size, float(x["length"]), x["row"]
-    along = np.where(np.arange(n) % 6 < 3, 1.0 / length, 1.0)  # angles as arcs
+    n, travel, length = x["twist"].size, x["travel"], float(x["length"])
     if not all(np.all(np.isfinite(y)) for y in x.values()):
         return dict.fromkeys(LIMITS, np.inf)
+    turning = np.arange(n) % 6 < 3
+    # Angles become arcs about the longest arm, which outgrows the drawing if travels are long.
+    reach = np.max(np.abs(x["jacobian"][travel][:, turning]), initial=length)
+    along = np.where(turning, 1.0 / reach, 1.0)
+    row = np.where(travel, 1.0, reach)
     jacobian = row[:, None] * x["jacobian"] * along
     speed, acceleration = x["twist"] / along, x["acceleration"] / along
     inertia, force = along * (x["mass"] @ x["acceleration"]), along * x["force"]
@@ -68,7 +72,7 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     own = np.diagonal(along[:, None] * x["mass"] * along)
     natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # accelerations of the bodies if free
     return {
-        "position": _ratio(row * x["phi"], np.array([length])),
+        "position": _ratio(np.where(travel, 1.0, length) * x["phi"], np.array([length])),
         "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),
         "acceleration": _ratio(
             jacobian @ acceleration - row * x["gamma"], acceleration, row * x["gamma"], natural

@@ -201,6 +201,19 @@ def batch(
     return kinds, jax.tree_util.tree_unflatten(tree, [np.stack(x) for x in zip(*rows, strict=True)])
 
 
+def rounded(tree: Any, rng: np.random.Generator) -> Any:
+    """The same numbers, each moved to a neighbouring one, up or down at random."""
+
+    def neighbour(x: Any) -> Any:
+        x = np.asarray(x)
+        if not np.issubdtype(x.dtype, np.floating):
+            return x
+        moved = np.nextafter(x, np.where(rng.random(x.shape) < 0.5, -np.inf, np.inf))
+        return np.where((x == 0.0) | ~np.isfinite(x), x, moved)
+
+    return jax.tree_util.tree_map(neighbour, tree)
+
+
 def states(mech: mbd.Mechanism, q: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Initial states (n, nq), (n, nv), most of which are wrong."""
     rng = np.random.default_rng(seed)

@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
+from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.status import Status, closure_error, closure_slip, initial_status
 from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.bias_forces import applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.friction import solve_motion
-from jaxmbd.dynamics.kkt import conditioning, rows_met
+from jaxmbd.dynamics.kkt import System, conditioning, rows_met
+from jaxmbd.dynamics.load_sizes import load_sizes
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.kinematics.propagation import propagate_accelerations
+from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 
@@ -23,8 +30,9 @@ class StateCheck(NamedTuple):
     """How far results at a state can be trusted.
 
     Attributes:
-        status: a `Status` number; INACCURATE if rounding alone may cause relative errors of 5e-7
-            in the accelerations, or if they violate a constraint by as much.
+        status: a `Status` number; NON_FINITE if the accelerations are; INACCURATE if they violate
+            a constraint or the balance of forces by more than 5e-7 of the terms, inertia forces
+            among them, or if rounding the given numbers alone may cause as much.
         conditioning: between zero and one: the smallest ratio of a pivot to its diagonal element
             in the mass matrix M, times that in ``J M⁻¹ Jᵀ``. The relative error of accelerations
             is about ``ε / conditioning``.
@@ -51,6 +59,8 @@ def check_state(
 
     A body a million times heavier than the others, or farther away, leaves few significant digits
     for the bodies that it carries: the equations are then solved less accurately than required.
+    Springs so stiff that their strain is only rounding, and drawings 1e9 lengths away from the
+    origin, lose their digits before they are solved.
 
     Args:
         mech: the mechanism.
@@ -78,9 +88,75 @@ def _check(backend: str, *args: Any) -> StateCheck:
 def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
     status, m = initial_status(mech, q, v, t), motion_state(mech, q, v, t)
     force, rhs = applied_efforts(m, None)
-    vdot, _, system = solve_motion(m, force, rhs, None)
-    kept = conditioning(system)
-    enough = kept * tolerances.carrying(q.dtype) > tolerances.rounding(q.dtype)
-    fine = (status != Status.OK) | (enough & rows_met(system, vdot, rhs))
-    status = jnp.where(fine, status, Status.INACCURATE).astype(jnp.int32)
+    vdot, lam, system = solve_motion(m, force, rhs, None)
+    kept, allowed = conditioning(system), tolerances.carrying(q.dtype)
+    size = load_sizes(m, vdot, lam)
+    weight = _weights(m, system)
+
+    def small(efforts: Array) -> Array:
+        most = jnp.max(weight * jnp.abs(efforts), initial=0.0)
+        return ~(most > allowed * jnp.max(weight * size, initial=0.0))  # NaN: laws at their edges
+
+    fine = kept * allowed > tolerances.rounding(q.dtype)
+    fine = fine & rows_met(system, vdot, rhs, _row_size(m, system, vdot, force, rhs))
+    fine = fine & small(_required(m, vdot) - system.mass @ vdot + force)
+    fine = fine & small(_lost_digits(m, vdot)) | (status != Status.OK)
+    finite = jnp.all(jnp.isfinite(vdot)) | (status != Status.OK)
+    status = jnp.where(fine, status, Status.INACCURATE)
+    status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)
     return StateCheck(status, kept, closure_error(m), closure_slip(m))
+
+
+def _required(m: MotionState, vdot: Array) -> Array:
+    """``M v̇ + h`` (nv,) without a mass matrix."""
+    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
+    loads, efforts = applied_loads(m, None)
+    return inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
+
+
+def _weights(m: MotionState, system: System) -> Array:
+    """``1/√Mᵢᵢ`` (nv,): light bodies count as heavy ones do, down to 1e-12 of their inertia."""
+    units, mass = speed_units(m.mech), jnp.diagonal(system.mass)
+    least = 1e-12 * jnp.max(mass / units**2, initial=0.0)
+    mass = mass + jnp.where(least > 0.0, least, 1.0) * units**2
+    return 1.0 / jnp.sqrt(mass)
+
+
+def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Array) -> Array:
+    """Size of the terms of ``J v̇ = γ`` [m/s²], also where v̇ vanishes because loads balance.
+
+    Besides v̇ and γ it counts the accelerations that the forces would cause one by one, and gravity.
+    """
+    units, mass = speed_units(m.mech), jnp.diagonal(system.mass)
+    alone = jnp.where(mass > 0.0, jnp.abs(force) / jnp.where(mass > 0.0, mass, 1.0), 0.0)
+    largest = jnp.max(jnp.maximum(jnp.abs(vdot), alone) / units, initial=0.0)
+    rows = jnp.max(jnp.abs(system.jacobian) * units, initial=0.0) * largest
+    given = jnp.max(jnp.abs(system.scale * rhs), initial=0.0)
+    return rows + given + jnp.max(jnp.abs(m.mech.field()))
+
+
+def _lost_digits(m: MotionState, vdot: Array) -> Array:
+    """Changes (nv,) of ``M v̇ + h`` by one rounding of every number of the mechanism and the state.
+
+    A statistical estimate: the largest of three changes, in each of which every number is moved by
+    its own ε, up or down at random. Differences, not derivatives, so that the rounding errors of
+    intermediate results count too, as those of the length of a stiff spring.
+    """
+    leaves, tree = jax.tree_util.tree_flatten((m.mech, m.q, m.v))
+    places = [i for i, x in enumerate(leaves) if jnp.issubdtype(x.dtype, jnp.floating)]
+    numbers, restore = ravel_pytree([leaves[i] for i in places])
+
+    def efforts(moved: Array) -> Array:
+        given = dict(zip(places, restore(moved), strict=True))
+        whole = [given.get(i, x) for i, x in enumerate(leaves)]
+        mech, q, v = jax.tree_util.tree_unflatten(tree, whole)
+        return _required(motion_state(mech, q, v, m.t), vdot)
+
+    found = _required(m, vdot)
+
+    def change(step: Array) -> Array:
+        return jnp.abs(efforts(numbers + step * numbers) - found)
+
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (3, numbers.size))
+    steps = jnp.asarray(signs, numbers.dtype) * tolerances.rounding(numbers.dtype)
+    return jnp.max(lax.map(change, steps), axis=0)

@@ -48,6 +48,10 @@ def forward_dynamics(
 
     λ are the constraint forces of a on b [N, N·m]; for redundant rows the solution of least norm.
 
+    There is no status, so that nothing is spent on it in a loop: `check_state` says whether a state
+    is on the constraints, determinate, and well enough conditioned to be trusted. A state off the
+    constraints, or one that leaves few digits, gives finite numbers here.
+
     Args:
         mech: the mechanism.
         q: coordinates (nq,), on the constraints.

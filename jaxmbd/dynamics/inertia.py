@@ -52,16 +52,18 @@ def _symmetric(a: Array) -> Array:
 def references(m: MotionState) -> list[Array]:
     """Reference point of each body's composite inertia, common to a branch from the ground.
 
-    It is the point of the branch's first joint, where linear parts of rotary motion columns vanish,
-    or the first body's centre of mass if that point is fixed to the ground and the body can move
-    away from it.
+    It is the point of the branch's first joint, where linear parts of rotary motion columns vanish;
+    of the joint's two points the first body's, if it can move away from the other. Its centre of
+    mass would not do: if that is far away, the inertias of all others are small differences.
     """
     out: list[Array] = []
     for i, p in enumerate(m.top.parent):
         if p >= 0:
             out.append(out[p])
         else:
-            out.append(m.pos.com[i] if _stays_behind(m, i) else m.pos.joint[i])
+            point = m.mech.joint(m.top.tree[i]).point_a
+            body = m.top.bodies[i]
+            out.append(m.position(body, point) if _stays_behind(m, i) else m.pos.joint[i])
     return out
 
 
