@@ -1,6 +1,6 @@
 """Does it fail safely? Thousands of broken descriptions, numbers and states; counts of outcomes.
 
-    python benchmarks/fails_safely.py [--descriptions 700] [--numbers 54] [--structures 24]
+    python benchmarks/fails_safely.py [--descriptions 700] [--numbers 54] [--structures 30]
         [--samples 90] [--seed 0] [--json PATH [--resume]]
 
 An answer that is reported as ok is judged by Newton-Euler equations in absolute coordinates
@@ -197,7 +197,7 @@ def main() -> int:
     parser = _script.parser(__doc__)
     parser.add_argument("--descriptions", type=int, default=700)
     parser.add_argument("--numbers", type=int, default=54, help="samples of each mechanism")
-    parser.add_argument("--structures", type=int, default=24, help="random mechanisms")
+    parser.add_argument("--structures", type=int, default=30, help="random mechanisms")
     parser.add_argument("--samples", type=int, default=90, help="of each random mechanism")
     parser.add_argument("--only", nargs="*", default=list(MECHANISMS), help="mechanisms")
     parser.add_argument("--seed", type=int, default=0)

@@ -72,7 +72,7 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     own = np.diagonal(along[:, None] * x["mass"] * along)
     natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # accelerations of the bodies if free
     return {
-        "position": _ratio(np.where(travel, 1.0, length) * x["phi"], np.array([length])),
+        "position": _ratio(row * x["phi"], np.array([reach])),
         "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),
         "acceleration": _ratio(
             jacobian @ acceleration - row * x["gamma"], acceleration, row * x["gamma"], natural

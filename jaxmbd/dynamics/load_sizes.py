@@ -8,18 +8,18 @@ from jax import Array
 
 from jaxmbd.dynamics.bias_forces import applied_loads, joint_efforts
 from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.spatial.rotations import cross
 
 
-def load_sizes(m: MotionState, vdot: Array, lam: Array) -> Array:
+def load_sizes(m: MotionState, vdot: Array) -> Array:
     """Sums (nv,) of the magnitudes of all forces and moments, times those of the motions.
 
     Where ``M v̇ + h = τ + Jᵀ λ`` balances, its terms cancel or are perpendicular to the motion (the
-    weight of a hanging pendulum); these sums remain.
+    weight of a hanging pendulum); these sums remain. Reactions do not count: near a singular
+    position they may be far larger than what causes them.
     """
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
     loads, efforts = applied_loads(m, None)
@@ -34,7 +34,7 @@ def load_sizes(m: MotionState, vdot: Array, lam: Array) -> Array:
             arm = load.point - m.pos.com[i]
             force[i] = force[i] + _norm(load.force)
             moment[i] = moment[i] + _norm(load.moment) + _norm(arm) * _norm(load.force)
-    total = jnp.abs(joint_efforts(m, efforts)) + jnp.abs(closure_jacobian(m)).T @ jnp.abs(lam)
+    total = jnp.abs(joint_efforts(m, efforts))
     for i, com in enumerate(m.pos.com):
         moved = np.isin(np.arange(m.top.nv), m.top.support[i])
         along = _norm(m.pos.angular) * moment[i] + _norm(m.columns_at(com)) * force[i]
