@@ -137,7 +137,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     """
     units, mass = speed_units(m.mech), jnp.diagonal(system.mass)
     alone = jnp.where(mass > 0.0, jnp.abs(force) / jnp.where(mass > 0.0, mass, 1.0), 0.0)
-    largest = jnp.max(jnp.maximum(jnp.abs(vdot), alone) / units, initial=0.0)
+    largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
     rows = jnp.max(jnp.abs(system.jacobian) * units, initial=0.0) * largest
     given = jnp.max(jnp.abs(system.scale * rhs), initial=0.0)
     return rows + given + jnp.max(jnp.abs(m.mech.field()))

@@ -38,7 +38,7 @@ def load_sizes(m: MotionState, vdot: Array) -> Array:
     for i, com in enumerate(m.pos.com):
         moved = np.isin(np.arange(m.top.nv), m.top.support[i])
         along = _norm(m.pos.angular) * moment[i] + _norm(m.columns_at(com)) * force[i]
-        total = total + jnp.where(moved, along, 0.0)
+        total = total + moved.astype(along.dtype) * along
     return total
 
 
