@@ -136,7 +136,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     Besides v̇ and γ it counts the accelerations that the forces would cause one by one, and gravity.
     """
     units, mass = speed_units(m.mech), jnp.diagonal(system.mass)
-    alone = jnp.where(mass > 0.0, jnp.abs(force) / jnp.where(mass > 0.0, mass, 1.0), 0.0)
+    alone = jnp.asarray(jnp.where(mass > 0.0, jnp.abs(force) / mass, 0.0))
     largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
     rows = jnp.max(jnp.abs(system.jacobian) * units, initial=0.0) * largest
     given = jnp.max(jnp.abs(system.scale * rhs), initial=0.0)
