@@ -58,7 +58,9 @@ def rk4_step(
     The error is estimated as ``h/6 (k1 − k2 − k3 + k4)``, the difference from the embedded
     ``y + h/2 (k2 + k3)`` of second order. For ``v̇ = λ v`` and z = λ h it is ``z³ (1 + z)/24`` of v,
     and the step's own error ``z⁵/120``; if v̇ depends on t alone, it is the difference between
-    Simpson's rule and the midpoint rule.
+    Simpson's rule and the midpoint rule. Of the four stages alone there is no embedded method of
+    third order; with the next step's first acceleration k5 there is one, ``h/6 (k4 − k5)``, but it
+    would come a step late and leave the last step, and a run of one step, without an estimate.
     """
     nodes = jnp.array([0.0, 0.5, 0.5, 1.0], q.dtype)
     weights = jnp.array([1.0, 2.0, 2.0, 1.0], q.dtype) / 6.0

@@ -182,3 +182,23 @@ def test_turning_over_and_over(n):
     exact = np.sqrt(1.0 + 2 * weight / inertia * (1.0 - np.cos(angle)))
     # Next to a level position the links' speeds differ by rounding over the distance from there.
     np.testing.assert_allclose(-rate, exact, rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_the_energy_error_of_singular_passes_falls_with_the_step():
+    """Two level positions in two seconds: fourth order, until rounding."""
+    mech = mbd.zoo.n_four_bar(5, planar=True)
+    q = mbd.neutral(mech)
+    v = mbd.assemble_velocity(mech, q, {"ground_0": -1.0})
+
+    def energy(t, q, v):
+        return mbd.kinetic_energy(mech, q, v) + mbd.potential_energy(mech, q)
+
+    def error(dt):
+        run = mbd.simulate(mech, q, v, t1=2.0, dt=dt, save_every=round(0.04 / dt), outputs=energy)
+        assert np.sum(np.diff(np.sign(np.cos(run.q[:, 0]))) != 0) == 2
+        return np.ptp(run.outputs) / abs(float(run.outputs[0]))
+
+    errors = np.array([error(dt) for dt in (8e-3, 4e-3, 2e-3)])
+    assert errors[-1] > 1e-13, "rounding, not the method's error, would be seen"
+    assert np.all(errors[:-1] > 14.0 * errors[1:])

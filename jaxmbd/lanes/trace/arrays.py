@@ -185,12 +185,13 @@ def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> Any:
 
 
 def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | None = None) -> Value:
-    """Apply a function of nodes to arrays of one shape (or scalars)."""
+    """Apply a function of nodes to scalars and arrays of one shape, except for axes of length 1."""
     ufunc = _quiet(np.frompyfunc(fn, len(args), 1))
+    shape = np.broadcast_shapes(*(a.shape for a in args))
+    args = tuple(scalars(g, a) if shape and a.shape[:1] == (1,) != shape[:1] else a for a in args)
     long = [a for a in args if isinstance(a, Stacked)]
     if not long:
         return np.asarray(ufunc(*args), object)
-    shape = long[0].shape
     args = tuple(_thin(a) if len(a.shape) == len(shape) else a for a in args)
 
     def row(value: Value, start: int, index: Node) -> Any:
