@@ -9,7 +9,8 @@ An answer that is reported as ok is judged by Newton-Euler equations in absolute
 anything but a ValueError that says what is wrong. Exits with 1 otherwise.
 
 The run consists of pieces: the descriptions, the samples of each mechanism, and each random
-structure. The results file is written after each, and `--resume` keeps the pieces that it holds.
+structure. The results file is written after each; `--resume` keeps and counts the pieces that it
+holds, so that a run may be continued, or other seeds be added.
 """
 
 from __future__ import annotations
@@ -151,12 +152,12 @@ def run(options: Any) -> dict[str, Any]:
     if options.resume and options.json and options.json.exists():
         found = json.loads(options.json.read_text(encoding="utf-8")).get("pieces", {})
     wanted = dict(pieces(options))
-    found = {name: x for name, x in found.items() if name in wanted}
     for k, (name, judged) in enumerate(wanted.items(), 1):
         if name not in found:
             start = time.monotonic()
-            found[name] = summary(judged()) | {"seconds": round(time.monotonic() - start)}
-            _script.write(options.json, {"commit": commit(), "pieces": found})
+            piece = summary(judged()) | {"commit": commit()}
+            found[name] = piece | {"seconds": round(time.monotonic() - start)}
+            _script.write(options.json, {"all": totals(found), "pieces": found})
         piece = found[name]
         cases = sum(sum(counts.values()) for counts in piece["counts"].values())
         print(
@@ -177,13 +178,18 @@ def summary(found: list[tuple[str, str, str]]) -> dict[str, Any]:
     return {"counts": counts, "bad": bad}
 
 
-def report(found: dict[str, Any]) -> int:
-    """Print the counts of all pieces by what was broken, and what is bad; the number of the bad."""
+def totals(found: dict[str, Any]) -> dict[str, Counter[str]]:
+    """Counts of outcomes of all pieces, by what was broken."""
     table: dict[str, Counter[str]] = {}
     for piece in found.values():
         for kind, counts in piece["counts"].items():
             table.setdefault(kind, Counter()).update(counts)
-    table["all"] = sum(table.values(), Counter())
+    return table | {"all": sum(table.values(), Counter())}
+
+
+def report(found: dict[str, Any]) -> int:
+    """Print the counts by what was broken, and what is bad; the number of the bad."""
+    table = totals(found)
     print(f"{'broken':26s}" + "".join(f"{o:>24s}" for o in OUTCOMES))
     for kind, counts in table.items():
         print(f"{kind:26s}" + "".join(f"{counts[o]:24d}" for o in OUTCOMES))
