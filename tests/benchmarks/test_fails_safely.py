@@ -1,9 +1,12 @@
 """What is broken is refused or flagged: a few of the cases of ``benchmarks/fails_safely.py``."""
 
+import json
+from argparse import Namespace
+
 import fails_safely
 import numpy as np
 import pytest
-from fails_cases import descriptions
+from fails_cases import descriptions, numbers
 
 import jaxmbd as mbd
 
@@ -41,3 +44,52 @@ def test_the_judge_sees_what_is_wrong():
     assert not faults[0]
     assert any("position" in x for x in faults[1])
     assert any("acceleration" in x or "balance" in x for x in faults[2])
+
+
+def test_the_judge_follows_travels_far_longer_than_the_drawing():
+    """A drawing of micrometres, its carriage 0.1 m away: all rows count, and the answer is right."""
+    inertia = 1e-13 * np.diag([2.0, 3.0, 4.0])
+    mech = mbd.Mechanism(
+        {
+            "carriage": mbd.Body(1.0, (-1e-7, 1e-7, 3e-7), inertia),
+            "arm": mbd.Body(0.5, (-7e-7, 0.0, -5e-7), inertia),
+        },
+        {
+            "rail": mbd.Prismatic("carriage", "ground", (-5e-7, -1e-7, 3e-7), (0, 1, 0)),
+            "sleeve": mbd.Cylindrical("carriage", "arm", (-9e-7, -5e-7, 0.0), (-0.1, -1.0, 0.6)),
+        },
+        gravity=(1.0, -2.0, -9.0),
+    )
+    q, v = np.array([-0.13, 0.28, -0.06]), np.array([1e-6, -1e-6, 2e-6])
+    vdot = np.asarray(mbd.forward_dynamics(mech, q, v)[0])
+    batch = fails_safely.jax.tree_util.tree_map(lambda x: np.stack([x]), mech)
+    assert not fails_safely.judge.wrong(
+        fails_safely.judge.errors(batch, q[None], v[None], vdot[None])[0]
+    )
+
+
+def test_numbers_are_moved_by_one_rounding():
+    x = np.array([1.0, -3.0, 0.0, np.inf, 1e300])
+    moved = numbers.rounded({"x": x, "n": np.arange(3)}, np.random.default_rng(0))
+    step = np.abs(moved["x"][[0, 1, 4]] / x[[0, 1, 4]] - 1.0)
+    assert np.all((step > 0.0) & (step < 3e-16))
+    np.testing.assert_array_equal(moved["x"][2:4], x[2:4])
+    np.testing.assert_array_equal(moved["n"], np.arange(3))
+
+
+def test_a_run_is_written_piece_by_piece_and_resumed(tmp_path, monkeypatch):
+    calls = []
+
+    def piece(name, *outcomes):
+        return name, lambda: calls.append(name) or [("x", o, "text") for o in outcomes]
+
+    def run(resume, *found):
+        monkeypatch.setattr(fails_safely, "pieces", lambda _: found)
+        options = Namespace(resume=resume, json=tmp_path / "found.json")
+        return fails_safely.report(fails_safely.run(options))
+
+    assert run(False, piece("first", "right", "flagged")) == 0
+    assert run(True, piece("first"), piece("second", "WRONG, reported as ok", "CRASHED")) == 2
+    assert calls == ["first", "second"]
+    written = json.loads((tmp_path / "found.json").read_text())["all"]["all"]
+    assert written == dict.fromkeys(("right", "flagged", *fails_safely.BAD), 1)
