@@ -48,7 +48,7 @@ DEAREST = (
     "lanes/test_engine.py",
     "lanes/test_programs.py",
 )
-"""Files that take longest, from the longest; they start first, so that no worker waits at the end."""
+"""Files that take longest; they start first, so that no worker waits for another at the end."""
 
 
 def pytest_collection_modifyitems(items):
