@@ -23,6 +23,8 @@ ZOO += [
 ]
 FAST = range(0, 100, 50)
 REST = [seed for seed in range(100) if seed not in FAST]
+WORST = 1e-8
+"""However badly conditioned a mechanism is, the compilers agree to this."""
 seeds = pytest.mark.parametrize(
     "seed", [*FAST, *(pytest.param(s, marks=pytest.mark.slow) for s in REST)]
 )
@@ -58,12 +60,11 @@ def check_dynamics(mech, q, v):
     def loss(mech, q, v, backend):
         return weights @ compiled(backend, dynamics, mech, q, v)
 
-    by_lanes = jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2)), static_argnums=3)
-    found = by_lanes(mech, q, v, "lanes")
-    expected = jax.value_and_grad(lambda *x: weights @ dynamics(*x), argnums=(0, 1, 2))(mech, q, v)
+    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2)), static_argnums=3)
+    found, expected = (both(mech, q, v, backend) for backend in ("lanes", "xla"))
     k = condition(mech, q)
-    agree(found[0], expected[0], 1e-13 * k)
-    agree(found[1], expected[1], 1e-13 * k**2)
+    agree(found[0], expected[0], min(1e-13 * k, WORST))
+    agree(found[1], expected[1], min(1e-13 * k**2, WORST))
 
 
 @pytest.mark.parametrize("name", ZOO)
