@@ -47,7 +47,7 @@ def test_the_judge_sees_what_is_wrong():
 
 
 def test_the_judge_follows_travels_far_longer_than_the_drawing():
-    """A drawing of micrometres, its carriage 0.1 m away: all rows count, and the answer is right."""
+    """A drawing of micrometres, its carriage 0.1 m away: all rows count, the answer is right."""
     inertia = 1e-13 * np.diag([2.0, 3.0, 4.0])
     mech = mbd.Mechanism(
         {
