@@ -102,10 +102,13 @@ def judge_description(data: dict[str, Any]) -> tuple[str, str]:
             q = mbd.assemble(mech).q
             v = mbd.assemble_velocity(mech, q)
             vdot, _ = mbd.forward_dynamics(mech, q, v)
+            status = mbd.Status(int(mbd.check_state(mech, q, v).status))
     except ValueError as error:
         return ("flagged", str(error)) if len(str(error)) > 30 else ("CRASHED", str(error))
     except Exception as error:
         return "CRASHED", f"{type(error).__name__}: {error}"
+    if status:
+        return "flagged", status.name
     one = jax.tree_util.tree_map(lambda x: np.asarray(x)[None], (mech, q, v, vdot))
     faults = judge.wrong(judge.errors(*one)[0])
     return ("WRONG, reported as ok", ", ".join(faults)) if faults else ("right", "")

@@ -93,3 +93,11 @@ def test_a_run_is_written_piece_by_piece_and_resumed(tmp_path, monkeypatch):
     assert calls == ["first", "second"]
     written = json.loads((tmp_path / "found.json").read_text())["all"]["all"]
     assert written == dict.fromkeys(("right", "flagged", *fails_safely.BAD), 1)
+
+
+def test_a_drawing_that_locks_is_flagged_by_its_state():
+    """A joint axis turned along the links: a limit of reach that closes within tolerance."""
+    data = mbd.io.to_dict(mbd.zoo.four_bar())
+    data["joints"][3]["axis"] = [1e300, 1.0, 0.0]
+    outcome, detail = fails_safely.judge_description(data)
+    assert outcome == "flagged" and detail == "INACCURATE"
