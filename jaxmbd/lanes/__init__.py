@@ -12,8 +12,8 @@ those listed before it:
 - `targets`: machine code for the host and for GPUs, called by XLA.
 
 On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
-cache of `recent` ones), `primitive` (the JAX primitive), `nested` (a lanes call inside another),
-and the public functions of `batch`, `report`, `guard` and `flag`.
+cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives), `nested` (a
+lanes call inside another), and the public functions of `batch`, `report`, `guard` and `flag`.
 """
 
 from jaxmbd.lanes import nested

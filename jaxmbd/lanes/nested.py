@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.primitive import tangent_flags, tangent_key, without_pullback
 from jaxmbd.lanes.reverse.pullback import inner_pullback
+from jaxmbd.lanes.tangent import tangent_flags, tangent_key, without_pullback
 from jaxmbd.lanes.trace.arrays import Lifted, Value, scalars
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
 
@@ -33,7 +33,7 @@ def _lanes(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 def _lanes_tangent(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     p = eqn.params
     flags = tangent_flags(p["batched"], p["moving"])
-    closed = tangent_key(p["key"], p["moving"]).closed
+    closed = tangent_key(without_pullback(p["key"], p["pullback"]), p["moving"]).closed
     return _each(lambda *x: evaluate_closed(g, closed, x), g, {**p, "batched": flags}, args)
 
 

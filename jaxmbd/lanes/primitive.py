@@ -1,7 +1,6 @@
-"""The JAX primitive of a lanes call and its rules: lowering, batching, differentiation.
+"""The JAX primitive of a lanes call, with its rules of lowering and batching.
 
-The tangent map of a call is a second primitive, linear in the tangents. It lowers to a kernel of
-the function's JVP; its transpose is a kernel of the function's VJP.
+`tangent` has those of differentiation.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend import core
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmbd.lanes.context import jit_enabled
@@ -28,15 +27,12 @@ from jaxmbd.lanes.trace.content import Key
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
-tangent_p = core.Primitive("lanes_tangent")
-tangent_p.multiple_results = True
 
 EAGER = 64
 """Size of the cache of compiled calls made outside `jax.jit` (least recently used evicted)."""
 
-# Parameters of both: `key` (the single-sample function), `batched` (which arguments have a leading
-# batch axis), `size` (of the batch), `options`; of call_p also `pullback` (see `Kernel`), of
-# tangent_p `moving` (which arguments have a tangent).
+# Parameters: `key` (the single-sample function), `batched` (which of its arguments have a leading
+# batch axis), `size` (of the batch), `options`, `pullback` (see `Kernel`).
 
 
 class Options(NamedTuple):
@@ -78,7 +74,7 @@ def varying(args: Sequence[Any]) -> list[Any]:
     )
 
 
-def _result(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool]) -> Any:
+def result_type(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool]) -> Any:
     """The type of a result, with the arguments' varying axes and sharding of the batch."""
     out = ShapedArray((size, *aval.shape), aval.dtype, weak_type=aval.weak_type)
     placed = [(a, b) for a, b in zip(given, batched, strict=True) if not a.sharding.mesh.empty]
@@ -88,10 +84,6 @@ def _result(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool])
     spec = PartitionSpec(split[0] if split else None, *[None] * len(aval.shape))
     vma = frozenset().union(*(a.vma for a in given))
     return out.update(sharding=NamedSharding(placed[0][0].sharding.mesh, spec), vma=vma)
-
-
-def _floating(aval: Any) -> bool:
-    return jnp.issubdtype(aval.dtype, jnp.floating)
 
 
 def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
@@ -125,11 +117,6 @@ def single(key: Key, pullback: Any) -> Any:
     return back
 
 
-def _zero(x: Any) -> Any:
-    """The symbolic zero tangent of a value."""
-    return ad.Zero(jax.typeof(x).to_tangent_aval())
-
-
 # Values
 
 
@@ -147,7 +134,7 @@ def _jitted(params: Any) -> Any:
 @call_p.def_abstract_eval
 def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_: Any) -> Any:
     k = kernel(key, batched, pullback)
-    return [_result(a, size, avals, k.in_batched) for a in k.out_avals]
+    return [result_type(a, size, avals, k.in_batched) for a in k.out_avals]
 
 
 def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
@@ -246,16 +233,16 @@ def _batch(args: Any, dims: Any, **params: Any) -> Any:
     count = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     size = params["size"]
     k = kernel(params["key"], params["batched"], params["pullback"])
-    joined, flags = [], []
+    given, flags = [], []
     for x, d, b in zip(args, dims, k.in_batched, strict=True):
         flags.append(d is not None or b)
-        joined.append(_joined(x, d, b, count, size) if flags[-1] else x)
+        given.append(joined(x, d, b, count, size) if flags[-1] else x)
     new = dict(params, batched=tuple(flags[: len(params["batched"])]), size=count * size)
-    out = call_p.bind(*varying(joined), **new)
+    out = call_p.bind(*varying(given), **new)
     return [y.reshape(count, size, *y.shape[1:]) for y in out], [0] * len(out)
 
 
-def _joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> Any:
+def joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> Any:
     """An argument with the new batch (`count`) and the call's own (`size`) merged in one axis."""
     if dim is not None:
         x = jnp.moveaxis(x, dim, 0) if dim else x
@@ -269,145 +256,3 @@ def _joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> An
 
 
 batching.primitive_batchers[call_p] = _batch
-
-
-# Derivatives
-
-
-def without_pullback(key: Key, pullback: Any) -> Key:
-    """The call's function with its pullback traced explicitly, to be differentiated again."""
-    if pullback is None:
-        return key
-    return key.made(("again", pullback), lambda: _traced(key, pullback))
-
-
-def _traced(key: Key, pullback: Any) -> Key:
-    avals = [*key.closed.in_avals]
-    avals += [a for a, g in zip(key.closed.out_avals, pullback[1], strict=True) if g]
-    return Key(jax.make_jaxpr(single(key, pullback))(*avals))
-
-
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    out = call_p.bind(*primals, **params)
-    key = without_pullback(params["key"], params["pullback"])
-    k = kernel(params["key"], params["batched"], params["pullback"])
-    moving = tuple(
-        not isinstance(t, ad.Zero) and _floating(jax.typeof(p))
-        for p, t in zip(primals, tangents, strict=True)
-    )
-    if not any(moving):
-        return out, [_zero(y) for y in out]
-    dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
-    floats = tangent_p.bind(
-        *varying([*primals, *dots]), key=key, batched=k.in_batched, size=params["size"],
-        options=params["options"], moving=moving,
-    )  # fmt: skip
-    given = iter(floats)
-    return out, [next(given) if _floating(y) else _zero(y) for y in out]
-
-
-ad.primitive_jvps[call_p] = _jvp
-
-
-def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
-    """(primals, tangents of those in `moving`) → tangents of the floating-point results."""
-    return key.made(("tangent", moving), lambda: _tangent_key(key, moving))
-
-
-def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
-    avals = key.closed.in_avals
-
-    def push(primals: Any, dots: Any) -> Any:
-        def of_moving(*chosen: Any) -> Any:
-            it = iter(chosen)
-            out = key(*[next(it) if m else x for x, m in zip(primals, moving, strict=True)])
-            return [y for y in out if _floating(y)]
-
-        chosen = [x for x, m in zip(primals, moving, strict=True) if m]
-        return jax.jvp(of_moving, tuple(chosen), tuple(dots))[1]
-
-    dots = [a for a, m in zip(avals, moving, strict=True) if m]
-    return Key(jax.make_jaxpr(push)(list(avals), dots))
-
-
-def tangent_flags(batched: Sequence[bool], moving: Sequence[bool]) -> tuple[bool, ...]:
-    """Which arguments of the tangent map have a batch axis."""
-    return (*batched, *[b for b, m in zip(batched, moving, strict=True) if m])
-
-
-def _tangent(*args: Any, key: Key, batched: Any, size: int, options: Options, moving: Any) -> Any:
-    flags = tangent_flags(batched, moving)
-    return call_p.bind(
-        *varying(args), key=tangent_key(key, moving), batched=flags, size=size, options=options,
-        pullback=None,
-    )  # fmt: skip
-
-
-@tangent_p.def_impl
-def _tangent_impl(*args: Any, **params: Any) -> Any:
-    return _tangent(*args, **params)
-
-
-@tangent_p.def_abstract_eval
-def _tangent_abstract(*avals: Any, key: Key, size: int, **params: Any) -> Any:
-    flags = tangent_flags(params["batched"], params["moving"])
-    return [_result(a, size, avals, flags) for a in key.closed.out_avals if _floating(a)]
-
-
-mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True))
-
-
-def _tangent_transpose(cotangents: Any, *args: Any, **params: Any) -> Any:
-    """The pullback kernel; cotangents of arguments without a batch axis are summed over it."""
-    key, batched, moving = params["key"], params["batched"], params["moving"]
-    primals = args[: len(batched)]
-    given_floats = [not isinstance(c, ad.Zero) for c in cotangents]
-    it = iter(given_floats)
-    given = tuple(next(it) if _floating(a) else False for a in key.closed.out_avals)
-    if not any(given):
-        return [None] * len(args)
-    seeds = [c for c, g in zip(cotangents, given_floats, strict=True) if g]
-    grads = call_p.bind(
-        *varying([*primals, *seeds]), key=key, batched=batched, size=params["size"],
-        options=params["options"], pullback=(moving, given),
-    )  # fmt: skip
-    flags = [b for b, m in zip(batched, moving, strict=True) if m]
-    back = [x if b else jax.lax.reduce_sum(x, (0,)) for x, b in zip(grads, flags, strict=True)]
-    return [None] * len(primals) + back
-
-
-ad.primitive_transposes[tangent_p] = _tangent_transpose
-
-
-def _tangent_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Second derivatives: the JVP of the call that the tangent map stands for."""
-    return jax.jvp(
-        lambda *x: _tangent(*x, **params), primals,
-        tuple(ad.instantiate_zeros(t) for t in tangents),
-    )  # fmt: skip
-
-
-ad.primitive_jvps[tangent_p] = _tangent_jvp
-
-
-def _tangent_batch(args: Any, dims: Any, **params: Any) -> Any:
-    count = len(params["batched"])
-    flags = tangent_flags(params["batched"], params["moving"])
-    size = params["size"]
-    n = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    # A tangent and its primal are batched alike, so both are broadcast if either is mapped.
-    spread = [d is not None for d in dims]
-    where = [k for k, m in enumerate(params["moving"]) if m]
-    for j, k in enumerate(where):
-        spread[k] = spread[count + j] = spread[k] or spread[count + j]
-    joined = []
-    for x, d, b, s in zip(args, dims, flags, spread, strict=True):
-        if s and d is None:
-            x, d = jnp.broadcast_to(x, (n, *jnp.shape(x))), 0
-        joined.append(_joined(x, d, b, n, size) if s or b else x)
-    batched = tuple(s or b for s, b in zip(spread[:count], params["batched"], strict=True))
-    out = tangent_p.bind(*varying(joined), **dict(params, batched=batched, size=n * size))
-    return [y.reshape(n, size, *y.shape[1:]) for y in out], [0] * len(out)
-
-
-batching.primitive_batchers[tangent_p] = _tangent_batch

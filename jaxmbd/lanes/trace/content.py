@@ -25,8 +25,6 @@ _RULED = {
 """Primitives with derivative rules, and their parameters that determine the value."""
 _OF_VALUE = _RULED | {"jit": ("jaxpr", "name"), "pjit": ("jaxpr", "name")}
 """These, and primitives whose other parameters only say how and where to run."""
-_DERIVATIVES = ("lanes", "lanes_tangent")
-"""Primitives whose value depends on derivative rules, except calls with ``pullback=None``."""
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
@@ -153,7 +151,7 @@ class _Walk:
                 self.value(x)
             elif eqn.primitive.name in _RULED and type(x) not in _PLAIN:
                 self.rules.append(x)
-        if eqn.primitive.name in _DERIVATIVES and eqn.params.get("pullback", ()) is not None:
+        if _differentiates(eqn):
             self.words.extend(f"rule {id(x)}" for x in self.rules[before:])
 
     def value(self, x: Any) -> None:
@@ -188,3 +186,10 @@ class _Walk:
         else:  # by identity; kept alive so that its id is not reused
             self.words.append(f"object {id(x)}")
             self.rules.append(x)
+
+
+def _differentiates(eqn: Any) -> bool:
+    """Whether the value of an equation depends on the derivative rules of the function it calls."""
+    if eqn.primitive.name == "lanes":
+        return eqn.params["pullback"] is not None
+    return eqn.primitive.name == "lanes_tangent"
