@@ -118,7 +118,7 @@ def test_every_joint_type_with_efforts_on_all():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
-def test_random_mechanisms(seed):
+def test_random_mechanisms(seed, compared):
     mech = random_mechanism(seed)
     q, v = random_motion(mech, seed)
     vdot, lam = _accelerations(mech, q, v, 0.0, None)
@@ -132,7 +132,7 @@ def test_random_mechanisms(seed):
     np.testing.assert_allclose(accelerations, vdot, atol=TOLERANCE * np.abs(vdot).max())
     rows = sum(len(e.kind.rows) for e in mech.structure.joints)
     # Reactions are determinate where no row is redundant.
-    assert whole(keep) == (int(third.rank) == rows)
+    assert compared("whole wrenches", whole(keep), 0.3) == (int(third.rank) == rows)
 
 
 @pytest.fixture(scope="module")

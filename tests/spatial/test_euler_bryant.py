@@ -73,13 +73,13 @@ def test_velocity_is_the_derivative_of_the_rotation(kind):
 
 
 @both
-def test_rates_invert_the_velocity(kind):
+def test_rates_invert_the_velocity(kind, compared):
     _, _, velocity, rates_of, _ = kind
     for angles, omega in zip(*samples(kind), strict=True):
         found = rates_of(angles, omega)
         assert np.all(np.isfinite(found.values))
         matrix = jax.jacfwd(lambda r, a=angles: velocity(a, r))(jnp.zeros(3))
-        if not found.singular:
+        if compared("rates of regular angles", not found.singular, 0.3):
             size = 1.0 + np.linalg.norm(found.values)
             np.testing.assert_allclose(velocity(angles, found.values), omega, atol=1e-14 * size)
         else:
