@@ -31,6 +31,7 @@ def matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any, t: Any = 0.0) -> di
     lengths = np.concatenate([r.lengths for r in rows])
     return {
         "length": motion.length,
+        "distance": jnp.max(jnp.abs(jnp.stack([motion.pose(n).com for n in bodies]))),
         "mass": body_masses(motion),
         "jacobian": jacobian,
         "phi": jnp.concatenate([r.phi for r in rows]),
@@ -62,6 +63,8 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     reach = np.max(np.abs(x["jacobian"][travel][:, turning]), initial=length)
     along = np.where(turning, 1.0 / reach, 1.0)
     row = np.where(travel, 1.0, reach)
+    # World coordinates far from the origin are rounded, those of the drawing to begin with.
+    rounding = np.where(travel, 4.0 * np.finfo(float).eps * x["distance"], 0.0)
     jacobian = row[:, None] * x["jacobian"] * along
     speed, acceleration = x["twist"] / along, x["acceleration"] / along
     inertia, force = along * (x["mass"] @ x["acceleration"]), along * x["force"]
@@ -72,7 +75,7 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     own = np.diagonal(along[:, None] * x["mass"] * along)
     natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # accelerations of the bodies if free
     return {
-        "position": _ratio(row * x["phi"], np.array([reach])),
+        "position": _ratio(row * np.maximum(np.abs(x["phi"]) - rounding, 0.0), np.array([reach])),
         "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),
         "acceleration": _ratio(
             jacobian @ acceleration - row * x["gamma"], acceleration, row * x["gamma"], natural
