@@ -59,8 +59,8 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     if not all(np.all(np.isfinite(y)) for y in x.values()):
         return dict.fromkeys(LIMITS, np.inf)
     turning = np.arange(n) % 6 < 3
-    # Angles become arcs about the longest arm, which outgrows the drawing if travels are long.
-    reach = np.max(np.abs(x["jacobian"][travel][:, turning]), initial=length)
+    # Angles become arcs about the longest arm, which may be far from the drawing's length.
+    reach = np.max(np.abs(x["jacobian"][travel][:, turning]), initial=0.0) or length
     along = np.where(turning, 1.0 / reach, 1.0)
     row = np.where(travel, 1.0, reach)
     # World coordinates far from the origin are rounded, those of the drawing to begin with.
@@ -75,7 +75,9 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     own = np.diagonal(along[:, None] * x["mass"] * along)
     natural = np.abs(force[own > 0.0]) / own[own > 0.0]  # accelerations of the bodies if free
     return {
-        "position": _ratio(row * np.maximum(np.abs(x["phi"]) - rounding, 0.0), np.array([reach])),
+        "position": _ratio(
+            row * np.maximum(np.abs(x["phi"]) - rounding, 0.0), np.array([max(reach, length)])
+        ),
         "velocity": _ratio(row * x["slip"], speed, np.sqrt(natural * length)),
         "acceleration": _ratio(
             jacobian @ acceleration - row * x["gamma"], acceleration, row * x["gamma"], natural
