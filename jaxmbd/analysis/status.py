@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.dynamics.kkt import factor_kkt, kkt_system
+from jaxmbd.dynamics.kkt import determinate, kkt_system
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
@@ -83,8 +83,6 @@ def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
     closed = (opened < tolerance) & (closure_slip(m) < speed)
     finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
     finite = finite & finite_numbers(mech)
-    system = kkt_system(m)
-    pivots = factor_kkt(system.singular, system.mass, system.jacobian).determinate
-    status = jnp.where(jnp.all(pivots), Status.OK, Status.SINGULAR)
+    status = jnp.where(determinate(kkt_system(m)), Status.OK, Status.SINGULAR)
     status = jnp.where(closed, status, Status.NOT_ASSEMBLED)
     return jnp.where(finite, status, Status.NON_FINITE)

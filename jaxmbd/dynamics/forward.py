@@ -19,7 +19,7 @@ from jaxmbd.dynamics.bias_forces import (
     joint_efforts,
 )
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
-from jaxmbd.dynamics.kkt import factor_kkt, kkt_system, least_norm
+from jaxmbd.dynamics.kkt import indeterminate, kkt_system, least_norm
 from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
@@ -107,20 +107,10 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
     if not np.all(np.isfinite(np.asarray(system.mass))):
         raise ValueError("a parameter of the mechanism is not finite: print(mech) shows them all")
 
-    def loose(singular: bool) -> list[str]:
-        found = np.asarray(factor_kkt(singular, system.mass, system.jacobian).determinate)
-        return [n for n, ok in zip(m.top.speed_names, found, strict=True) if not ok]
-
-    if names := loose(m.top.nc > 0):
+    if names := [n for n, x in zip(m.top.speed_names, indeterminate(system), strict=True) if x]:
         raise ValueError(
             f"the motion along {names} has neither inertia nor constraint: give the bodies that "
             "it moves a mass or an inertia, or constrain it"
-        )
-    if names := loose(system.singular):
-        raise ValueError(
-            f"the motion along {names} has lost its inertia since the mechanism was built (by "
-            "eqx.tree_at?): rebuild it, for example by mech.replace(), so that bodies without "
-            "inertia are taken into account"
         )
 
 

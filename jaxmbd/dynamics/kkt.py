@@ -3,23 +3,28 @@
 ``[M −Jᵀ; J 0] [x; λ] = [f; c]``: M is factored along the tree, then the Schur complement
 ``A = J M⁻¹ Jᵀ``. Rows of A that add no rank are skipped, so constraints may be redundant; the
 multipliers of least norm are computed separately (`least_norm`).
+
+M may be singular (massless links, on them three revolutes in gimbal lock). Each sample's pivots
+tell: where one vanishes, ``M + α JᵀJ`` is factored instead, which gives the same motion. That is
+rare, and costs other samples next to nothing. A motion with neither inertia nor constraint is
+indeterminate.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
+from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import tested
+from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 from jaxmbd.numerics.rank_revealing import (
     RankRevealed,
@@ -36,114 +41,144 @@ class System(NamedTuple):
         mass: M (nv, nv).
         jacobian: scaled J (nc, nv).
         scale: (nc,), the factors applied to the rows.
-        singular: whether M may be singular because some bodies lack inertia.
     """
 
     mass: Array
     jacobian: Array
     scale: Array
-    singular: bool
 
 
 class Factors(NamedTuple):
     """Factors of a KKT system.
 
     Attributes:
-        lower, pivots: ``Lᵀ D L`` of M, or of ``M + α JᵀJ``.
-        alpha: α, or None.
+        lower, pivots: ``Lᵀ D L`` of M, with 1 for pivots that vanish.
+        sound: (nv,), which do not.
         half: ``L⁻ᵀ Jᵀ`` (nv, nc).
         schur: rank-revealing factors of A: lower, pivots, and which rows are kept.
-        determinate: (nv,), false if a pivot vanishes: the motion has neither inertia nor
-            constraint.
     """
 
     lower: Array
     pivots: Array
-    alpha: Array | None
+    sound: Array
     half: Array
     schur: RankRevealed
-    determinate: Array
+
+    @property
+    def regular(self) -> Array:
+        """Whether no pivot vanishes."""
+        return jnp.all(self.sound)
 
 
 def kkt_system(m: MotionState) -> System:
     """The KKT matrices at a configuration."""
-    singular = bool(m.top.light) and m.top.nc > 0
-    return System(joint_space_inertia(m), scaled_jacobian(m), row_scale(m), singular)
+    return System(joint_space_inertia(m), scaled_jacobian(m), row_scale(m))
 
 
-def factor_kkt(singular: bool, mass: Array, jacobian: Array) -> Factors:
-    """Factor a KKT system.
-
-    If M may be singular, ``M + α JᵀJ`` is factored instead, which has the same solution with
-    ``f + α Jᵀ c`` for f.
-    """
-    alpha = None
-    if singular:
-        rows = jnp.sum(jacobian * jacobian)
-        alpha = jax.lax.stop_gradient(jnp.trace(mass) / jnp.where(rows > 0.0, rows, 1.0))
-        mass = mass + alpha * (jacobian.T @ jacobian)
-    lower, pivots, determinate = ltdl(
-        mass, tolerances.rounding(mass.dtype, 64) * jnp.diagonal(mass)
-    )
+def factor_kkt(mass: Array, jacobian: Array) -> Factors:
+    """Factor a KKT system."""
+    diagonal = jnp.asarray(jnp.diagonal(mass))
+    floor = tolerances.rounding(mass.dtype, 64) * diagonal
+    lower, pivots, sound = ltdl(mass, floor)
+    half = ltdl_backward(lower, jacobian.T)
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), mass.dtype)
-        schur = RankRevealed(none, none[:, 0:0].reshape(0), jnp.zeros(0, bool))
-        return Factors(lower, pivots, alpha, jacobian.T, schur, determinate)
-    half = ltdl_backward(lower, jacobian.T)
+        schur = RankRevealed(none, jnp.zeros(0, mass.dtype), jnp.zeros(0, bool))
+        return Factors(lower, pivots, sound, half, schur)
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
     squares = jnp.sum(jacobian * jacobian, axis=1)
     schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), squares=squares)
-    return Factors(lower, pivots, alpha, half, schur, determinate)
+    return Factors(lower, pivots, sound, half, schur)
 
 
-def _substitute(k: Factors, jacobian: Array, force: Array, rhs: Array) -> tuple[Array, Array]:
-    """Solutions x (nv, m) and basic λ (nc, m), by substitution with the factors."""
-    if jacobian.shape[0] == 0:
-        y = ltdl_backward(k.lower, force)
-        x = ltdl_forward(k.lower, y / k.pivots[:, None])
-        return x, x[:0]  # not rhs: the empty result must vary along a device mesh as x does
-    if k.alpha is not None:
-        force = force + k.alpha * (jacobian.T @ rhs)
+def _augmented(k: Factors, jacobian: Array) -> tuple[Factors, Array]:
+    """Factors of the system with ``M + α JᵀJ`` in place of M, and α.
+
+    α is the ratio of the traces of M and ``JᵀJ``. With ``J x = c`` the equation of motion becomes
+    ``(M + α JᵀJ) x = f + Jᵀ (λ + α c)``.
+    """
+    mass = k.lower.T @ (jnp.where(k.sound, k.pivots, 0.0)[:, None] * k.lower)
+    alpha = _or_one(jnp.trace(mass)) / _or_one(jnp.sum(jacobian * jacobian))
+    return factor_kkt(mass + alpha * (jacobian.T @ jacobian), jacobian), alpha
+
+
+def _or_one(x: Array) -> Array:
+    return jnp.where(x > 0.0, x, 1.0)
+
+
+def _substitute(k: Factors, force: Array, rhs: Array) -> Array:
+    """``[x; −λ]`` (nv + nc, m), with λ zero in redundant rows, by substitution with the factors."""
     y = ltdl_backward(k.lower, force)
+    if rhs.shape[0] == 0:
+        return ltdl_forward(k.lower, y / k.pivots[:, None])
     multipliers = ldlt_solve(*k.schur, rhs - k.half.T @ (y / k.pivots[:, None]))
     y = y + k.half @ multipliers
-    return ltdl_forward(k.lower, y / k.pivots[:, None]), multipliers
+    return jnp.concatenate([ltdl_forward(k.lower, y / k.pivots[:, None]), -multipliers])
 
 
-class _How(NamedTuple):
-    singular: bool
-    tested: bool
+def _solution(k: Factors, jacobian: Array, force: Array, rhs: Array) -> Array:
+    """``[x; −λ]`` (nv + nc, m); x is NaN if a motion is indeterminate."""
+    z = _substitute(k, force, rhs)
+    other = jnp.full_like(z, jnp.nan)
+    if rhs.shape[0]:
+        other = rarely(~k.regular, _light_solution, other, k, jacobian, force, rhs)
+    return jnp.where(k.regular, z, other)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _solve(
-    how: _How, mass: Array, jacobian: Array, force: Array, rhs: Array
-) -> tuple[Array, Array]:
-    k = factor_kkt(how.singular, mass, jacobian)
-    x, multipliers = _substitute(k, jacobian, force, rhs)
-    return jnp.where(jnp.all(k.determinate), x, jnp.nan), multipliers
+def _light_solution(k: Factors, jacobian: Array, force: Array, rhs: Array) -> Array:
+    full, alpha = _augmented(k, jacobian)
+    x, push = jnp.split(_substitute(full, force, rhs), [force.shape[0]])
+    return jnp.concatenate([jnp.where(full.regular, x, jnp.nan), push + alpha * rhs])
 
 
-@_solve.defjvp
-def _solve_jvp(how: _How, primals: Any, tangents: Any) -> Any:
-    """Implicit differentiation, ``K ẋ = ḃ − K̇ x`` with the factors of K.
+def conditioning(system: System) -> Array:
+    """The least ratio of pivot to diagonal element of M times that of A, from 0 (singular) to 1.
 
-    NaN if skipped rows are not satisfied (`jaxmbd.numerics.consistency`).
+    The relative error of accelerations is about ε divided by it. It is 0 if a motion is
+    indeterminate; where M is singular it is that of ``M + α JᵀJ``.
     """
-    mass, jacobian, force, rhs = primals
-    dmass, djacobian, dforce, drhs = tangents
-    k = factor_kkt(how.singular, mass, jacobian)
-    x, multipliers = _substitute(k, jacobian, force, rhs)
-    dforce = dforce - dmass @ x + djacobian.T @ multipliers
-    opened = djacobian @ x
-    tangent = _substitute(k, jacobian, dforce, drhs - opened)
-    if how.tested and jacobian.shape[0]:
-        miss = jacobian @ tangent[0] + opened - drhs
-        terms = [drhs, opened, jnp.max(jnp.abs(jacobian)) * tangent[0]]
-        flat, restore = ravel_pytree(tangent)
-        tangent = restore(tested(flat, miss, terms))
-    return (jnp.where(jnp.all(k.determinate), x, jnp.nan), multipliers), tangent
+    k = factor_kkt(system.mass, system.jacobian)
+    none = jnp.zeros((), system.mass.dtype)
+    if system.jacobian.shape[0]:
+        none = rarely(~k.regular, _light_conditioning, none, k, system.jacobian)
+    return jnp.where(k.regular, _share(k), none)
+
+
+def _light_conditioning(k: Factors, jacobian: Array) -> Array:
+    full, _ = _augmented(k, jacobian)
+    return jnp.where(full.regular, _share(full), 0.0)
+
+
+def _share(k: Factors) -> Array:
+    diagonal = jnp.sum(k.lower**2 * k.pivots[:, None], axis=0)
+    gram = jnp.sum(k.half**2 / k.pivots[:, None], axis=0)
+    rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
+    return jnp.min(k.pivots / diagonal, initial=1.0) * jnp.min(rows, initial=1.0)
+
+
+def determinate(system: System) -> Array:
+    """Whether every motion has inertia or a constraint."""
+    k = factor_kkt(system.mass, system.jacobian)
+    if system.jacobian.shape[0] == 0:
+        return k.regular
+    return k.regular | rarely(
+        ~k.regular, lambda *x: _augmented(*x)[0].regular, k.regular, k, system.jacobian
+    )
+
+
+def indeterminate(system: System) -> np.ndarray:
+    """(nv,), which motions have neither inertia nor constraint; on the host only.
+
+    They are those of the null space of M and J together.
+    """
+    mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
+    size = np.sqrt(np.where(np.diag(mass) > 0.0, np.diag(mass), 1.0))
+    _, values, motions = np.linalg.svd(np.concatenate([mass / np.outer(size, size), rows / size]))
+    found = np.zeros(len(size), bool)
+    for motion in motions[values <= tolerances.rank(mass.dtype) * values[0]]:
+        found |= np.abs(motion) > 1e-6
+    return found
 
 
 def solve_kkt(
@@ -151,19 +186,39 @@ def solve_kkt(
 ) -> tuple[Array, Array]:
     """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
-    λ is zero in redundant rows; x is NaN if a motion has neither inertia nor constraint.
+    With redundant rows λ is one of the solutions (see `least_norm`); x is NaN if a motion has
+    neither inertia nor constraint. The derivative is that of the equations, ``K ẋ = ḃ − K̇ x``,
+    with the factors of K: written ``[M Jᵀ; J 0] [x; −λ] = [f; c]`` K is symmetric, and so is the
+    solution operator.
 
     Args:
         system: the matrices.
         force: (nv, m).
         rhs: (nc, m), of the unscaled rows.
-        test: whether tangents are NaN where redundant rows become inconsistent; False if the
-            caller tests them.
+        test: whether tangents are NaN where redundant rows become inconsistent
+            (`jaxmbd.numerics.consistency`); False if the caller tests them.
     """
-    how = _How(system.singular, test)
-    scale = system.scale[:, None]
-    x, multipliers = _solve(how, system.mass, system.jacobian, force, scale * rhs)
-    return x, scale * multipliers
+    mass, jacobian = system.mass, system.jacobian
+    nc, nv = jacobian.shape
+    constant = jax.lax.stop_gradient((mass, jacobian))
+    k = factor_kkt(*constant)
+    rhs = system.scale[:, None] * rhs
+
+    def product(z: Array) -> Array:
+        x, push = z[:nv], z[nv:]
+        return jnp.concatenate([mass @ x + jacobian.T @ push, jacobian @ x])
+
+    def solve(_: Any, b: Array) -> Array:
+        return _solution(k, constant[1], b[:nv], b[nv:])
+
+    b = jnp.concatenate([force, rhs])
+    z = jax.lax.custom_linear_solve(product, b, solve, symmetric=True)
+    if test and nc:
+        x, still = z[:nv], jax.lax.stop_gradient(z[:nv])
+        largest = jax.lax.stop_gradient(jnp.max(jnp.abs(jacobian)))
+        terms = [rhs, jacobian @ still, largest * x]
+        z = solution(z.reshape(-1), jacobian @ x - rhs, terms).reshape(z.shape)
+    return z[:nv], -system.scale[:, None] * z[nv:]
 
 
 def rows_met(system: System, x: Array, rhs: Array, size: Array) -> Array:
@@ -172,25 +227,9 @@ def rows_met(system: System, x: Array, rhs: Array, size: Array) -> Array:
     return jnp.all(jnp.abs(miss) <= tolerances.carrying(x.dtype) * size)
 
 
-def conditioning(system: System) -> Array:
-    """The least ratio of pivot to diagonal element of M times that of A, from 0 (singular) to 1.
-
-    The relative error of accelerations is about ε divided by it.
-    """
-    k = factor_kkt(system.singular, system.mass, system.jacobian)
-    mass = system.mass
-    if k.alpha is not None:
-        mass = mass + k.alpha * (system.jacobian.T @ system.jacobian)
-    share = jnp.asarray(jnp.where(k.determinate, k.pivots / jnp.diagonal(mass), 0.0))
-    kept = jnp.min(share, initial=1.0)
-    gram = jnp.sum(k.half * k.half / k.pivots[:, None], axis=0)
-    rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
-    return kept * jnp.min(rows, initial=1.0)
-
-
 def least_norm(system: System, multipliers: Array) -> Array:
     """λ (nc,) of least norm (moments divided by the mechanism's length) with the same ``Jᵀ λ``."""
     if multipliers.shape[0] < 2:
         return multipliers
-    lower, _, kept = factor_kkt(system.singular, system.mass, system.jacobian).schur
+    lower, _, kept = factor_kkt(system.mass, system.jacobian).schur
     return system.scale * minimum_norm(lower, kept, multipliers / system.scale)

@@ -46,7 +46,6 @@ class Topology:
         cdof: cumulative degree of freedom of each body (see `spanning_tree`).
         row_names, row_kinds: of each constraint row; kinds are "force" or "moment".
         speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
-        light: bodies known to lack inertia, so that the mass matrix may be singular.
 
     Example:
         >>> import jaxmbd as mbd
@@ -71,7 +70,6 @@ class Topology:
     row_kinds: tuple[str, ...]
     speed_names: tuple[str, ...]
     speed_kinds: tuple[str, ...]
-    light: tuple[str, ...]
 
     def index(self, body: str) -> int:
         """Index of a body in `bodies`, -1 for the ground."""
@@ -153,7 +151,6 @@ def _topology(structure: Structure) -> Topology:
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
-        light=structure.light,
     )
 
 

@@ -13,7 +13,8 @@ those listed before it:
 
 On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
 cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives), `nested` (a
-lanes call inside another), and the public functions of `batch`, `report`, `guard` and `flag`.
+lanes call inside another), and the public functions of `batch`, `report`, `guard`, `flag` and
+`rare`.
 """
 
 from jaxmbd.lanes import nested
@@ -21,6 +22,17 @@ from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.flag import flagged
 from jaxmbd.lanes.guard import guarded
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.rare import rarely
 from jaxmbd.lanes.report import Explanation, explain
 
-__all__ = ["Explanation", "Unsupported", "explain", "flagged", "guarded", "jit", "nested", "vmap"]
+__all__ = [
+    "Explanation",
+    "Unsupported",
+    "explain",
+    "flagged",
+    "guarded",
+    "jit",
+    "nested",
+    "rarely",
+    "vmap",
+]

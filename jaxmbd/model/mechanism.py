@@ -23,7 +23,7 @@ from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.user_warning import warn_user
-from jaxmbd.model.validation import lacks_inertia, validate
+from jaxmbd.model.validation import validate
 
 _SWITCH = "jax.config.update('jax_enable_x64', True)"
 _ASK = "for example gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"
@@ -47,9 +47,6 @@ class Structure(NamedTuple):
     drives: tuple[tuple[str, str | None, int], ...]
     """Name, joint (None for a drive on a point), coordinate."""
     cut: tuple[str, ...] | None
-    light: tuple[str, ...]
-    """Bodies whose inertia is, or may be, incomplete (massless links, point masses, traced
-    numbers)."""
     points: tuple[str, ...]
     planar: bool = False
     """Whether the mechanism is drawn in the plane xy, with points of two coordinates."""
@@ -142,7 +139,6 @@ class Mechanism(eqx.Module):
                 for n, d in drives.items()
             ),
             cut=cut,
-            light=tuple(n for n, body in bodies.items() if lacks_inertia(body)),
             points=tuple(named),
             planar=planar,
             couplings=tuple((n, c.terms) for n, c in couplings.items()),

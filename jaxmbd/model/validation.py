@@ -75,15 +75,6 @@ def validate(
         raise ValueError(f"this mechanism has {count}:\n" + "\n".join(f"  - {p}" for p in found))
 
 
-def lacks_inertia(body: Any) -> bool:
-    """Whether the mass may be zero or the inertia singular: traced numbers may be anything."""
-    if not (is_concrete(body.mass) and is_concrete(body.inertia)):
-        return True
-    inertia = np.asarray(body.inertia, float)
-    eigenvalues = np.linalg.eigvalsh(inertia) if inertia.ndim else inertia[None]
-    return bool(body.mass == 0.0) or bool(eigenvalues[0] <= 1e-12 * eigenvalues[-1])
-
-
 def _vector_problems(what: str, x: Any) -> list[str]:
     shape = getattr(x, "shape", None)
     if shape != (3,):

@@ -72,12 +72,13 @@ def ldlt_solve(
     kept: Bool[Array, " n"],
     b: Float[Array, "n m"],
 ) -> Float[Array, "n m"]:
-    """The basic solution of ``A x = b``: zero in the rows that `ldlt_rank_revealing` skipped."""
-    kept = kept[:, None]
-    eye = jnp.eye(lower.shape[0], dtype=b.dtype)
-    y = unit_lower_solve(jnp.where(kept, lower, eye), jnp.where(kept, b, 0.0))
-    y = jnp.where(kept, y / pivots[:, None], 0.0)
-    return unit_lower_transpose_solve(jnp.where(kept, lower, 0.0), y, kept[:, 0])
+    """The basic solution of ``A x = b``: zero in the rows that `ldlt_rank_revealing` skipped.
+
+    Their columns of `L` are zero, so nothing follows from what stands in these rows.
+    """
+    y = unit_lower_solve(lower, b)
+    y = jnp.where(kept[:, None], y / pivots[:, None], 0.0)
+    return unit_lower_transpose_solve(lower, y)
 
 
 def minimum_norm(
@@ -94,7 +95,5 @@ def minimum_norm(
     redundant = jnp.where(kept, 0.0, 1.0)
     # Row r of L: coefficients of row r in the orthogonal basis of the kept rows.
     coupling = jnp.where(kept[:, None], 0.0, lower - eye).T * jnp.where(kept, 1.0, 0.0)[:, None]
-    z = redundant[None, :] * eye - unit_lower_transpose_solve(
-        jnp.where(kept[:, None], lower, 0.0), coupling, kept
-    )
+    z = redundant[None, :] * eye - unit_lower_transpose_solve(lower, coupling)
     return x - z @ ltdl_solve(z.T @ z + jnp.diag(1.0 - redundant), z.T @ x)

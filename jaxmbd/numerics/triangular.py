@@ -17,13 +17,12 @@ def unit_lower_solve(lower: Array, b: Array) -> Array:
     return jnp.stack(out)
 
 
-def unit_lower_transpose_solve(lower: Array, b: Array, kept: Array) -> Array:
-    """Solve ``Lᵀ x = b`` on the kept rows; x and the rows of `lower` are zero elsewhere."""
-    n = lower.shape[0]
+def unit_lower_transpose_solve(lower: Array, b: Array) -> Array:
+    """Solve ``Lᵀ x = b`` for unit lower triangular L."""
     out: list[Array] = []
-    for k in range(n - 1, -1, -1):
+    for k in range(lower.shape[0] - 1, -1, -1):
         row = b[k]
         if out:
             row = row - lower[k + 1 :, k] @ jnp.stack(out[::-1])
-        out.append(jnp.where(kept[k], row, 0.0))
+        out.append(row)
     return jnp.stack(out[::-1])

@@ -15,7 +15,7 @@ from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Loop, Node, Region
-from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, reads
+from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, reads, root
 
 
 class Emitter:
@@ -73,7 +73,8 @@ class Emitter:
             rows.store_row(w, buffer, "0", row)
         t.line(footer)
         size = w.width * w.widest
-        waiting = [f"  %wait{k} = alloca [{size} x i8], align {size}" for k in range(w.waiting)]
+        slots = [f"%held{k}" for k in range(w.held)] + [f"%wait{k}" for k in range(w.waiting)]
+        waiting = [f"  {name} = alloca [{size} x i8], align {size}" for name in slots]
         return "\n".join(
             [
                 f"define {kind}void @kernel({arguments}){bounds} {{",
@@ -95,8 +96,13 @@ class Emitter:
                 self.demand(n.args, region)
                 memory.WRITE[n.op](self.w, n)
             elif n.op == "loop" and n in self.live:
-                self.demand([init for _, init, _ in self.uses.carried(n.data)], region)
-                self.demand(self.uses.captured(n.data), region)
+                inits = [init for _, init, _ in self.uses.carried(n.data)]
+                captured = self.uses.captured(n.data)
+                if n.data.body.rare:
+                    self.demand([*inits, *captured], region, asleep=True)
+                else:
+                    self.demand(inits, region)
+                    self.demand(captured, region)
                 self.loop(n.data)
         self.demand(roots, region)
 
@@ -105,15 +111,21 @@ class Emitter:
         self._times[loop.body] = self._passes(loop.body.parent) * (loop.count or 1)
         loops.write(self.w, loop, lambda roots: self.region(loop.body, roots))
 
-    def demand(self, nodes: Iterable[Node], region: Region) -> None:
-        """Compute nodes of a region and what they depend on; long pieces are scheduled."""
+    def demand(self, nodes: Iterable[Node], region: Region, *, asleep: bool = False) -> None:
+        """Compute nodes of a region and what they depend on; long pieces are scheduled.
+
+        Values for a rare loop may stay asleep; others that are asleep are loaded.
+        """
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
         if self.registers and len(piece) >= pieces.SHORT:
-            pieces.write(self.w, piece, nodes, self.registers, self.compute)
+            pieces.write(self.w, piece, nodes, self.registers, self.compute, asleep=asleep)
         else:
             for n in piece:
                 self.compute(n)
+        for n in [] if asleep else nodes:
+            if root(n) in self.w.asleep and root(n).region is region:
+                self.w.wake(root(n))
 
     def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
         """Nodes of a region still to be computed for some nodes, in depth-first postorder."""
@@ -123,7 +135,7 @@ class Emitter:
             n, ready = stack.pop()
             if n.region is not region or n.op in NAMED or n in seen:
                 continue
-            if (n, not n.uniform) in self.w.names:
+            if self.w.known(n):
                 continue
             if n.op == "element" or ready:
                 seen.add(n)
@@ -160,7 +172,7 @@ class Emitter:
         if self.w.width > 1:
             w = self.w.width
             declared.add(f"declare i1 @llvm.vector.reduce.or.v{w}i1(<{w} x i1>)")
-        return "\n".join([*sorted(declared), *parts])
+        return "\n".join([*sorted(declared), *parts, loops.SELDOM])
 
     def _tables(self) -> Iterable[str]:
         for buffer, name in self.w.tables.items():

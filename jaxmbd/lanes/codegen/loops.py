@@ -1,4 +1,7 @@
-"""Loops as basic blocks: a header with phi nodes, the body, a latch, an exit."""
+"""Loops as basic blocks: a header with phi nodes, the body, a latch, an exit.
+
+A while loop is skipped if no sample begins it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from collections.abc import Callable, Sequence
 from jaxmbd.lanes.codegen.llvm_text import LLVM
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.nodes import Loop, Node
+
+SELDOM = '!0 = !{!"branch_weights", i32 1, i32 1000}'
+"""The odds of a rare loop, so that what is spilled for it is spilled on the way into it."""
 
 
 def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None:
@@ -23,9 +29,17 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     for p, init, out in w.uses.carried(loop):
         if out is p:
             w.define(p, w.operand(init, True))
+    skipped = t.block
+    starts = {p: w.operand(init, True) for p, init, _ in kept}
+    if loop.count is None:
+        some = _any(w, w.operand(loop.inits[-1], True))
+        start, odds = t.label("start"), ", !prof !0" if loop.body.rare else ""
+        t.line(f"br i1 {some}, label %{start}, label %{after}{odds}")
+        t.open(start)
+        t.line(f"br label %{head}")
+    else:
+        t.line(f"br label %{head}")
     before = t.block
-    starts = [w.operand(init, True) for _, init, _ in kept]
-    t.line(f"br label %{head}")
     t.open(head)
     counter, following = t.name(), t.name()
     t.line(f"{counter} = phi i64 [0, %{before}], [{following}, %{latch}]")
@@ -39,6 +53,7 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
         if p in w.uses.inverted:
             w.define(p, w.names[p, True])
     body([out for _, _, out in kept])
+    ends = {p: w.operand(out, True) for p, _, out in kept}
     t.line(f"br label %{latch}")
     t.open(latch)
     t.line(f"{following} = add i64 {counter}, 1")
@@ -47,24 +62,38 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     else:
         more = t.let(f"icmp slt i64 {following}, {loop.count}")
     t.line(f"br i1 {more}, label %{head}, label %{after}")
+    end = t.block
     t.open(after)
     phis = []
-    for (p, _, out), start in zip(kept, starts, strict=True):
-        ty, last = t.vector(LLVM[p.dtype]), w.operand(out, True)
-        phis.append(f"  {w.names[p, True]} = phi {ty} [{start}, %{before}], [{last}, %{latch}]")
+    for p, _, _ in kept:
+        ty = t.vector(LLVM[p.dtype])
+        pair = f"[{starts[p]}, %{before}], [{ends[p]}, %{latch}]"
+        phis.append(f"  {w.names[p, True]} = phi {ty} {pair}")
     t.lines[place:place] = phis
-    _results(w, loop)
+    _results(w, loop, (skipped, starts), (end, ends))
 
 
-def _results(w: Writer, loop: Loop) -> None:
+def _results(
+    w: Writer, loop: Loop, first: tuple[str, dict[Node, str]], last: tuple[str, dict[Node, str]]
+) -> None:
+    """Name the results: the initial values if the loop is skipped, else the last ones."""
     region = loop.body.parent
     assert region is not None
+    found: list[tuple[Node, str]] = []
     for n in region.nodes:
         if n.op == "result" and n.args[0].data is loop and n in w.uses.live:
-            out = loop.outs[n.data]
-            if out is loop.params[n.data]:
-                out = loop.inits[n.data]
-            w.define(n, w.operand(out, True))
+            p = loop.params[n.data]
+            if p not in last[1]:
+                name = ""
+            elif loop.count is None:
+                ty = w.text.vector(LLVM[n.dtype])
+                pairs = (f"[{names[p]}, %{block}]" for block, names in (first, last))
+                name = w.text.let(f"phi {ty} {', '.join(pairs)}")
+            else:
+                name = last[1][p]
+            found.append((n, name))
+    for n, name in found:  # after the phi nodes, as it may write instructions
+        w.define(n, name or w.operand(loop.inits[n.data], True))
 
 
 def _any(w: Writer, mask: str) -> str:

@@ -30,7 +30,13 @@ Compute = Callable[[Node], None]
 
 
 def write(
-    w: Writer, nodes: Sequence[Node], wanted: Sequence[Node], registers: int, compute: Compute
+    w: Writer,
+    nodes: Sequence[Node],
+    wanted: Sequence[Node],
+    registers: int,
+    compute: Compute,
+    *,
+    asleep: bool,
 ) -> None:
     """Write a piece of straight-line code for a given number of vector registers.
 
@@ -40,10 +46,11 @@ def write(
         wanted: live-out nodes.
         registers: vector registers of the processor.
         compute: writes one node's instructions.
+        asleep: whether spilled live-out values stay in memory until they are used.
     """
     for start in range(0, len(nodes), LONG):
         part = nodes[start : start + LONG]
-        Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute).write()
+        Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute).write(asleep)
 
 
 class Piece:
@@ -51,6 +58,7 @@ class Piece:
 
     Attributes:
         values: nodes that need a register; a value's number is its index here.
+        given: operands that wait in a stack slot from before; their numbers follow.
         merged: products that are fused into an addition, and so are not values.
         users: of each node, within the piece; args: numbers of each value's operands.
         kept: whether a value is live-out.
@@ -69,10 +77,12 @@ class Piece:
                     self.users.setdefault(a, []).append(n)
         self.merged = self._merged(outside)
         self.values = [n for n in nodes if n.op not in ALIASES and n not in self.merged]
-        number = {n: k for k, n in enumerate(self.values)}
+        operands = [self._operands(n) for n in self.values]
+        given = (a for some in operands for a in some if a in w.asleep)
+        self.given = list(dict.fromkeys(given))
+        number = {n: k for k, n in enumerate([*self.values, *self.given])}
         self.args = [
-            list(dict.fromkeys(number[a] for a in self._operands(n) if a in number))
-            for n in self.values
+            list(dict.fromkeys(number[a] for a in some if a in number)) for some in operands
         ]
         self.kept = [n in outside for n in self.values]
 
@@ -94,23 +104,37 @@ class Piece:
             out.extend(map(root, a.args) if a in self.merged else (a,))
         return out
 
-    def write(self) -> None:
-        """Write the piece."""
-        free = [self._free(n) for n in self.values]
+    def write(self, asleep: bool) -> None:
+        """Write the piece; spilled live-out values are reloaded, or stay asleep."""
+        w, values = self.w, [*self.values, *self.given]
+        free = [self._free(n) for n in values]
         args = [[a for a in needs if not free[a]] for needs in self.args]
-        kept = [k and not f for k, f in zip(self.kept, free, strict=True)]
+        kept = [k and not f for k, f in zip(self.kept, free, strict=False)]
         extra = [OPERATIONS[n.op].registers for n in self.values]
         region = self.nodes[0].region
         least = LOOP if region is not None and region.depth > 1 else STRAIGHT
-        order = self._gathered(arrange(self.args, self.kept, free, least))
-        plan = Plan(order, args, kept, extra, self.room)
+        count = len(self.values)
+        inside = [[a for a in needs if a < count] for needs in self.args]
+        order = self._gathered(arrange(inside, kept, free[:count], least))
+        slots = {count + k: w.asleep[n] for k, n in enumerate(self.given)}
+        kept += [True] * len(self.given)
+        plan = Plan(order, args, kept, extra, self.room, slots)
+        left = {v: slot for v, slot in plan.slot.items() if v < count and kept[v]}
+        own = {slot: w.hold() for slot in left.values()} if asleep else {}
         for step in plan.steps:
             for value, slot in step.stores:
-                self._store(self.values[value], slot)
+                self._store(values[value], own.get(slot, slot))
             for value, slot in step.loads:
-                self._load(self.values[value], slot)
-            if step.node is not None:
-                self._value(self.values[step.node])
+                self._load(values[value], own.get(slot, slot))
+            self._value(values[step.node])
+        for value, slot in left.items():
+            if asleep:
+                w.asleep[values[value]] = own[slot]
+            elif value not in plan.registers:
+                self._load(values[value], slot)
+        for n in [*values, *(n for n in self.nodes if n.op in ALIASES)]:
+            if root(n) in w.asleep:
+                w.forget(n)
         self._refer(self.nodes)
 
     def _free(self, n: Node) -> bool:
@@ -145,7 +169,7 @@ class Piece:
     def _refer(self, nodes: Sequence[Node]) -> None:
         """Update the names of aliases to the current names of the nodes they stand for."""
         for n in nodes:
-            if n.op in ALIASES:
+            if n.op in ALIASES and (root(n), not n.uniform) in self.w.names:
                 name = self.w.operand(root(n), not n.uniform)
                 if self.w.names.get((n, not n.uniform)) != name:
                     self.w.define(n, name)

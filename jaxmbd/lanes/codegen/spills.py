@@ -17,9 +17,9 @@ NEVER = 1 << 30
 
 
 class Step(NamedTuple):
-    """A node (or None) and the spills and reloads (value, slot) that precede it."""
+    """A node and the spills and reloads (value, slot) that precede it."""
 
-    node: int | None
+    node: int
     stores: list[tuple[int, int]]
     loads: list[tuple[int, int]]
 
@@ -28,7 +28,8 @@ class Plan:
     """Simulates the register file along a schedule.
 
     Attributes:
-        steps: the plan; its last step has no node and reloads spilled live-out values.
+        steps: the plan.
+        slot: the stack slots of spilled live-out values, which stay there.
         slots: number of stack slots used; stores: number of spills.
     """
 
@@ -39,16 +40,25 @@ class Plan:
         kept: Sequence[bool],
         extra: Sequence[int],
         room: int,
+        slot: dict[int, int] | None = None,
     ):
+        """Plan a schedule.
+
+        Args:
+            order: the nodes' numbers.
+            args: numbers of the values that each node needs.
+            kept: whether a value is live-out.
+            extra: registers that each node needs besides those of its operands and its result.
+            room: number of registers.
+            slot: slots of values that have been computed before; these are live-out. By default
+                there are none.
+        """
         self.args, self.extra, self.room = args, extra, room
         self.uses = self._positions(order, kept)
         self.registers: set[int] = set()
-        self.slot: dict[int, int] = {}
+        self.slot, self.slots, self.stores = dict(slot or {}), 0, 0
         self.unused: list[int] = []
-        self.slots = self.stores = 0
         self.steps = [self._step(i, x) for i, x in enumerate(order)]
-        last = [(x, self.slot[x]) for x in order if kept[x] and x not in self.registers]
-        self.steps.append(Step(None, [], last))
 
     def _positions(self, order: Sequence[int], kept: Sequence[bool]) -> list[list[int]]:
         """Positions of each value's uses, in descending order."""

@@ -6,6 +6,11 @@ from jaxmbd.lanes.codegen.llvm_text import LLVM, Text, literal
 from jaxmbd.lanes.codegen.uses import Pair, Uses
 from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import Buffer, Node
+from jaxmbd.lanes.ir.table import root
+
+HELD = 1 << 20
+"""First number of the stack slots of values that are asleep. They lie apart, so that the spills of
+loops stay close together."""
 
 
 class Writer:
@@ -21,6 +26,8 @@ class Writer:
         columns, prefetched: blocks of arguments already loaded, and arguments already prefetched.
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
+        asleep: values that wait in a stack slot and have no name until they are loaded.
+        held: number of their slots.
     """
 
     def __init__(self, uses: Uses, width: int, *, gpu: bool = False):
@@ -35,6 +42,8 @@ class Writer:
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0
         self.waiting = self.widest = 0
+        self.asleep: dict[Node, int] = {}
+        self.held = 0
         self._inverses: dict[tuple[Node, bool], str] = {}
 
     def type_of(self, n: Node, dtype: str = "") -> str:
@@ -46,7 +55,29 @@ class Writer:
         """A node's value as an operand, broadcast to all lanes if `vector`."""
         if n.constant:
             return self.constant(n.data, n.dtype, vector)
-        return self.names[n, (vector and self.width > 1) or not n.uniform]
+        key, source = (n, (vector and self.width > 1) or not n.uniform), root(n)
+        if key not in self.names and source in self.asleep:
+            return self._awake(source)
+        return self.names[key] if key in self.names or source is n else self.operand(source, vector)
+
+    def known(self, n: Node) -> bool:
+        """Whether a node's value has been computed."""
+        return (n, not n.uniform) in self.names or root(n) in self.asleep
+
+    def forget(self, n: Node) -> None:
+        """Drop the name of a value that is asleep."""
+        self.names.pop((n, True), None)
+        self.names.pop((n, False), None)
+
+    def wake(self, n: Node) -> None:
+        """Load a value that is asleep, once for all further uses."""
+        name = self._awake(n)
+        del self.asleep[n]
+        self.define(n, name)
+
+    def _awake(self, n: Node) -> str:
+        place, ty = self.place_to_wait(self.asleep[n], n.dtype), self.type_of(n)
+        return self.text.let(f"load volatile {ty}, ptr {place}")
 
     def constant(self, value: float, dtype: str, vector: bool) -> str:
         """A constant as an operand."""
@@ -78,6 +109,13 @@ class Writer:
 
     def place_to_wait(self, k: int, dtype: str) -> str:
         """The address of stack slot k for a spilled vector."""
-        self.waiting = max(self.waiting, k + 1)
         self.widest = max(self.widest, BYTES[dtype])
+        if k >= HELD:
+            return f"%held{k - HELD}"
+        self.waiting = max(self.waiting, k + 1)
         return f"%wait{k}"
+
+    def hold(self) -> int:
+        """A stack slot of its own for a value that stays asleep after its piece of code."""
+        self.held += 1
+        return HELD + self.held - 1

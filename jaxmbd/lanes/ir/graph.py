@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Graph:
             buffers from outside that region are then skipped.
         recall: in the same case, the saved inner loops.
         open: stack of the loops under construction.
+        rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
         built: number of operations requested, before folding and sharing.
         calls: results of calls with derivative rules, by region, content and operands.
         traced: what was derived from an equation or a jaxpr, by its id (stored alongside to keep it
@@ -76,6 +78,8 @@ class Graph:
         self.calls: dict[Any, Any] = {}
         self.traced: dict[int, tuple[Any, Any]] = {}
         self.bits = 0
+        self.rare: Region | None = None
+        self._rare: dict[Any, Node] = {}
 
     def of(self, owner: Any, make: Callable[[], Any]) -> Any:
         """What `make` derives from an equation or a jaxpr, made once."""
@@ -111,13 +115,25 @@ class Graph:
         if entry.commutative and args[0].number > args[1].number:
             args = (args[1], args[0])
         key = (op, dtype, *args)
-        node = self.memo.get(key)
+        node = self.memo.get(key) or self._rare.get(key)
         if node is None:
-            node = self.memo[key] = self._place(op, args, dtype)
+            known = self.memo if self.rare is None else self._rare
+            node = known[key] = self._place(op, args, dtype)
         return node
 
+    @contextmanager
+    def rarely(self, region: Region) -> Iterator[None]:
+        """Keep new nodes inside a region that seldom runs, instead of moving them out of it."""
+        before = self.rare, self._rare
+        region.rare = True
+        self.rare, self._rare = region, dict(self._rare)
+        try:
+            yield
+        finally:
+            self.rare, self._rare = before
+
     def _place(self, op: str, args: tuple[Node, ...], dtype: str, data: Any = None) -> Node:
-        region, uniform, deps = self.prologue, True, 0
+        region, uniform, deps = self.rare or self.prologue, True, 0
         for a in args:
             if a.region is not None and a.region.depth > region.depth:
                 region = a.region
@@ -161,6 +177,7 @@ class Graph:
                 n.args, n.data = (), None
             region.nodes.clear()
         self.memo.clear()
+        self._rare.clear()
         self.outputs.clear()
         self.calls.clear()
         self.traced.clear()

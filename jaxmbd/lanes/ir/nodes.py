@@ -37,15 +37,16 @@ class Region:
     """Straight-line code: nodes in order, nested in a parent region.
 
     Depth 0 (prologue) runs once per call, depth 1 (base) once per vector of samples; deeper
-    regions are loop bodies.
+    regions are loop bodies; a rare one seldom runs at all.
     """
 
-    __slots__ = ("depth", "nodes", "parent")
+    __slots__ = ("depth", "nodes", "parent", "rare")
 
     def __init__(self, parent: Region | None):
         self.parent = parent
         self.depth = 0 if parent is None else parent.depth + 1
         self.nodes: list[Node] = []
+        self.rare = False
 
 
 class Node:

@@ -24,7 +24,7 @@ from jaxmbd.lanes.trace.arrays import (
     scalars,
 )
 from jaxmbd.lanes.trace.registry import evaluate_closed
-from jaxmbd.lanes.trace.rules.derivatives import Custom, derivative_jaxpr
+from jaxmbd.lanes.trace.rules.derivatives import Custom, derivative_jaxpr, solve_arguments
 
 
 class Sweep:
@@ -286,6 +286,41 @@ class Sweep:
         back = evaluate_closed(self.g, derivative_jaxpr(self.g, call), [*call.args, *arrays])
         for x, c in zip(call.float_args, back, strict=True):
             self.seed(x, c)
+
+    def _solve(self, call: Custom, cts: dict[int, Node]) -> None:
+        """The solution of ``A x = b``: ``b̄ = A⁻ᵀ x̄``, and ``Ā`` by a sweep over ``−b̄ᵀ A x``."""
+        g, jaxprs = self.g, call.eqn.params["jaxprs"]
+        consts, b = solve_arguments(call.eqn, call.args)
+        back = evaluate_closed(
+            g, jaxprs.transpose_solve, [*consts.transpose_solve, *self._pairs(call, cts)]
+        )
+        for x, ct in zip(b, back, strict=True):
+            self.seed(x, ct)
+        first, bit = len(g.region.nodes), g.new_bit()
+        operator, holders = self._placeholders(consts.matvec, bit)
+        product = evaluate_closed(g, jaxprs.matvec, [*operator, *call.outs])
+        inner = self.inner([p for p, _ in holders], bit)
+        for y, ct in zip(product, back, strict=True):
+            inner.seed(y, np.frompyfunc(lambda c: g.op("neg", c), 1, 1)(ct))
+        inner.run(g.region, first)
+        for p, n in holders:
+            self.add(n, inner.cotangents.get(p))
+
+    def _placeholders(
+        self, args: Iterable[np.ndarray], bit: int
+    ) -> tuple[list[np.ndarray], list[tuple[Node, Node]]]:
+        """Arrays of placeholders for the differentiated elements of `args`, and which is whose."""
+        g, arrays, holders = self.g, [], []
+        for x in args:
+            y = empty(x.shape)
+            for place in np.ndindex(*x.shape):
+                n: Any = x[place]
+                y[place] = n
+                if n.deps & self.mask and n.dtype[0] == "f":
+                    y[place] = g.placeholder(n.dtype, bit)
+                    holders.append((y[place], n))
+            arrays.append(y)
+        return arrays, holders
 
     def _flag(self, call: Custom, cts: dict[int, Node]) -> None:
         """`flagged`: the identity from x to x; the tested operands get no cotangent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from jaxmbd.lanes.trace.registry import evaluate, evaluate_closed, rule
 
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
+RARELY = "lanes_rarely"
+"""Name of the inner jit call by which `lanes.rarely` is recognised."""
 SEGMENTED = 64
 """In reverse mode, longer scans become two nested loops, so that memory grows with √length."""
 HELD = 256
@@ -274,8 +277,14 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     nodes = [n for x in init for n in x.reshape(-1)]
     first = going(arrays(nodes))
 
-    # A while loop batched by `jax.vmap` has one condition per entry of its leading axes.
+    rare = any(e.params.get("name") == RARELY for e in p["body_jaxpr"].jaxpr.eqns)
+
     def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
+        with g.rarely(g.region) if rare else nullcontext():
+            return iteration(carries)
+
+    # A while loop batched by `jax.vmap` has one condition per entry of its leading axes.
+    def iteration(carries: list[Node]) -> tuple[list[Node], list[Write]]:
         state = arrays(carries[: len(nodes)])
         active = empty(first.shape)
         active.reshape(-1)[:] = carries[len(nodes) : -1]

@@ -1,4 +1,4 @@
-"""Calls with custom derivative rules: `custom_jvp`, `custom_vjp`, `guarded`, `flagged`."""
+"""Calls with derivative rules: `custom_jvp`, `custom_vjp`, `custom_linear_solve`, and our own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Custom:
     """A call whose derivative is not that of its operations.
 
     Attributes:
-        kind: "jvp", "vjp", "guard" or "flag".
+        kind: "jvp", "vjp", "guard", "flag" or "solve".
         eqn: the call's equation.
         args: its arguments.
         outs: its results.
@@ -60,13 +60,28 @@ class Custom:
 @rule("custom_jvp_call")
 def _custom_jvp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     kind = "guard" if _guarded(eqn) else "jvp"
-    return _custom(g, eqn, kind, eqn.params["call_jaxpr"], args)
+    return _custom(g, eqn, kind, eqn.params["call_jaxpr"], args, args)
 
 
 @rule("custom_vjp_call", "custom_vjp_call_jaxpr")
 def _custom_vjp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     p = eqn.params
-    return _custom(g, eqn, "vjp", p.get("call_jaxpr", p.get("fun_jaxpr")), args)
+    return _custom(g, eqn, "vjp", p.get("call_jaxpr", p.get("fun_jaxpr")), args, args)
+
+
+@rule("custom_linear_solve")
+def _linear_solve(g: Graph, eqn: Any, *args: Value) -> list[Value]:
+    """The solution of ``A x = b``; its derivative is that of the equation."""
+    consts, b = solve_arguments(eqn, args)
+    return _custom(g, eqn, "solve", eqn.params["jaxprs"].solve, [*consts.solve, *b], args)
+
+
+def solve_arguments(eqn: Any, args: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """A linear solve's arguments: those of each of its functions, and the right-hand side."""
+    lengths = eqn.params["const_lengths"]
+    ends = np.cumsum(lengths).tolist()
+    parts = [list(args[end - n : end]) for n, end in zip(lengths, ends, strict=True)]
+    return type(lengths)(*parts), list(args[ends[-1] :])
 
 
 @rule("lanes_flag")
@@ -95,11 +110,13 @@ def _guarded(eqn: Any) -> bool:
     return bool(inner) and any(e.params.get("name") == GUARDED for e in inner)
 
 
-def _custom(g: Graph, eqn: Any, kind: str, body: Any, args: Sequence[Value]) -> list[Value]:
+def _custom(
+    g: Graph, eqn: Any, kind: str, body: Any, operands: Sequence[Value], args: Sequence[Value]
+) -> list[Value]:
     region, first = g.region, len(g.region.nodes)
-    place = _place(g, body, args)
+    place = _place(g, body, operands)
     known = g.calls.get(place) if place else None
-    outs = evaluate_closed(g, body, args) if known is None or kind == "guard" else known
+    outs = evaluate_closed(g, body, operands) if known is None or kind == "guard" else known
     if g.active:
         small = [scalars(g, x) for x in args]
         if _deps(small) & g.active:
