@@ -50,7 +50,7 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
             axis=1,
         )
         no_force = jnp.zeros((v.shape[0], 2), v.dtype)
-        change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False)
+        change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False, metric=True)
         # The last pass corrects rounding, so its residual is compared with the size of the state.
         miss = row_scale(m)[:, None] * (jacobian @ change - errors)
         flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))

@@ -182,7 +182,7 @@ def indeterminate(system: System) -> np.ndarray:
 
 
 def solve_kkt(
-    system: System, force: Array, rhs: Array, *, test: bool = True
+    system: System, force: Array, rhs: Array, *, test: bool = True, metric: bool = False
 ) -> tuple[Array, Array]:
     """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
@@ -197,6 +197,7 @@ def solve_kkt(
         rhs: (nc, m), of the unscaled rows.
         test: whether tangents are NaN where redundant rows become inconsistent
             (`jaxmbd.numerics.consistency`); False if the caller tests them.
+        metric: whether M is only a metric, in which motions without inertia may have any.
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
@@ -209,6 +210,8 @@ def solve_kkt(
         return jnp.concatenate([mass @ x + jacobian.T @ push, jacobian @ x])
 
     def solve(_: Any, b: Array) -> Array:
+        if metric:
+            return _substitute(k, b[:nv], b[nv:])
         return _solution(k, constant[1], b[:nv], b[nv:])
 
     b = jnp.concatenate([force, rhs])
