@@ -100,8 +100,12 @@ def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
 
     fine = kept * allowed > tolerances.rounding(q.dtype, m.top.nv + m.top.nc)
     fine = fine & rows_met(system, vdot, rhs, _row_size(m, system, vdot, force, rhs))
-    fine = fine & small(_unbalanced(m, system, vdot, lam, force))
-    fine = fine & small(_lost_digits(m, vdot))
+    required = _required(m, vdot)
+    if rubbing_joints(m.mech):  # λ includes friction, so only the error of M v̇ is known
+        unbalanced = required - system.mass @ vdot + force
+    else:
+        unbalanced = required - closure_jacobian(m).T @ lam
+    fine = fine & small(unbalanced) & small(_lost_digits(m, vdot, required))
     found = jnp.where(fine, Status.OK, Status.INACCURATE)
     found = jnp.where(jnp.all(jnp.isfinite(vdot)), found, Status.NON_FINITE)
     status = jnp.where(status == Status.OK, found, status).astype(jnp.int32)
@@ -113,13 +117,6 @@ def _required(m: MotionState, vdot: Array) -> Array:
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
     loads, efforts = applied_loads(m, None)
     return inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
-
-
-def _unbalanced(m: MotionState, system: System, vdot: Array, lam: Array, force: Array) -> Array:
-    """``M v̇ + h − Jᵀ λ`` (nv,); with friction, which λ includes, the error of ``M v̇`` alone."""
-    if rubbing_joints(m.mech):
-        return _required(m, vdot) - system.mass @ vdot + force
-    return _required(m, vdot) - closure_jacobian(m).T @ lam
 
 
 def _weights(m: MotionState, system: System) -> Array:
@@ -143,7 +140,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     return rows + given + jnp.max(jnp.abs(m.mech.field()))
 
 
-def _lost_digits(m: MotionState, vdot: Array) -> Array:
+def _lost_digits(m: MotionState, vdot: Array, required: Array) -> Array:
     """Changes (nv,) of ``M v̇ + h`` by one rounding of every number of the mechanism and the state.
 
     A statistical estimate: the largest of three changes, in each of which every number is moved by
@@ -160,10 +157,8 @@ def _lost_digits(m: MotionState, vdot: Array) -> Array:
         mech, q, v = jax.tree_util.tree_unflatten(tree, whole)
         return _required(motion_state(mech, q, v, m.t), vdot)
 
-    found = _required(m, vdot)
-
     def change(step: Array) -> Array:
-        return jnp.abs(efforts(numbers + step * numbers) - found)
+        return jnp.abs(efforts(numbers + step * numbers) - required)
 
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (3, numbers.size))
     steps = jnp.asarray(signs, numbers.dtype) * tolerances.rounding(numbers.dtype)

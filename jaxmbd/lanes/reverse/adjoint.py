@@ -8,7 +8,7 @@ their length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -257,28 +257,52 @@ class Sweep:
 
     def _jvp(self, call: Custom, cts: dict[int, Node]) -> None:
         """Custom JVP: the rule's linear tangent map, transposed by a backward sweep."""
+        g, rule = self.g, derivative_jaxpr(self.g, call)
+        self._transpose(
+            call.float_args,
+            lambda n: g.const(0.0, n.dtype),
+            lambda tangents: evaluate_closed(g, rule, [*call.args, *tangents]),
+            self._pairs(call, cts),
+        )
+
+    def _transpose(
+        self,
+        args: Iterable[np.ndarray],
+        still: Callable[[Node], Node],
+        linear: Callable[[list[Any]], list[Value]],
+        cts: Iterable[Any],
+    ) -> None:
+        """Add the cotangents of `args` by a sweep over a function that is linear in them.
+
+        Args:
+            args: arrays of the nodes that receive cotangents.
+            still: what the function gets for nodes that are not differentiated.
+            linear: the function.
+            cts: cotangents of its results.
+        """
         g = self.g
-        before, bit = g.active, g.new_bit()
-        tangents, holders = [], []
-        for x in call.float_args:
-            t = empty(x.shape)
+        before, bit, first = g.active, g.new_bit(), len(g.region.nodes)
+        arrays: list[Any] = []
+        holders: list[tuple[Node, Node]] = []
+        for x in args:
+            y = empty(x.shape)
             for place in np.ndindex(*x.shape):
-                n = x[place]
-                active = n.deps & self.mask
-                t[place] = g.placeholder(n.dtype, bit) if active else g.const(0.0, n.dtype)
-                if active:
-                    holders.append((t[place], n))
-            tangents.append(t)
-        first = len(g.region.nodes)
+                n: Any = x[place]
+                if n.deps & self.mask and n.dtype[0] == "f":
+                    y[place] = g.placeholder(n.dtype, bit)
+                    holders.append((y[place], n))
+                else:
+                    y[place] = still(n)
+            arrays.append(y)
         g.active |= bit
-        outs = evaluate_closed(g, derivative_jaxpr(g, call), [*call.args, *tangents])
+        outs = linear(arrays)
         g.active = before
-        inner = self.inner([t for t, _ in holders], bit)
-        for out, ct in zip(outs, self._pairs(call, cts), strict=True):
+        inner = self.inner([p for p, _ in holders], bit)
+        for out, ct in zip(outs, cts, strict=True):
             inner.seed(out, ct)
         inner.run(g.region, first)
-        for t, n in holders:
-            self.add(n, inner.cotangents.get(t))
+        for p, n in holders:
+            self.add(n, inner.cotangents.get(p))
 
     def _vjp(self, call: Custom, cts: dict[int, Node]) -> None:
         """Custom VJP: the rule gives the cotangents of the arguments."""
@@ -296,31 +320,12 @@ class Sweep:
         )
         for x, ct in zip(b, back, strict=True):
             self.seed(x, ct)
-        first, bit = len(g.region.nodes), g.new_bit()
-        operator, holders = self._placeholders(consts.matvec, bit)
-        product = evaluate_closed(g, jaxprs.matvec, [*operator, *call.outs])
-        inner = self.inner([p for p, _ in holders], bit)
-        for y, ct in zip(product, back, strict=True):
-            inner.seed(y, np.frompyfunc(lambda c: g.op("neg", c), 1, 1)(ct))
-        inner.run(g.region, first)
-        for p, n in holders:
-            self.add(n, inner.cotangents.get(p))
-
-    def _placeholders(
-        self, args: Iterable[np.ndarray], bit: int
-    ) -> tuple[list[np.ndarray], list[tuple[Node, Node]]]:
-        """Arrays of placeholders for the differentiated elements of `args`, and which is whose."""
-        g, arrays, holders = self.g, [], []
-        for x in args:
-            y = empty(x.shape)
-            for place in np.ndindex(*x.shape):
-                n: Any = x[place]
-                y[place] = n
-                if n.deps & self.mask and n.dtype[0] == "f":
-                    y[place] = g.placeholder(n.dtype, bit)
-                    holders.append((y[place], n))
-            arrays.append(y)
-        return arrays, holders
+        self._transpose(
+            consts.matvec,
+            lambda n: n,
+            lambda operator: evaluate_closed(g, jaxprs.matvec, [*operator, *call.outs]),
+            [np.frompyfunc(lambda c: g.op("neg", c), 1, 1)(ct) for ct in back],
+        )
 
     def _flag(self, call: Custom, cts: dict[int, Node]) -> None:
         """`flagged`: the identity from x to x; the tested operands get no cotangent."""
