@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -9,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+
+from jaxmbd.numerics import tolerances
 
 
 class Modes(NamedTuple):
@@ -61,12 +64,20 @@ class Linearization(eqx.Module):
     inputs: tuple[str, ...] = eqx.field(static=True)
 
     def eigenvalues(self) -> Array:
-        """λ (2 nd,) [1/s] of A, smallest modulus first, differentiable where they are simple."""
+        """λ (2 nd,) [1/s] of A, smallest modulus first.
+
+        Differentiable where they are simple. A repeated or defective one, such as the double zero
+        of a free motion, has no derivative: it is NaN, and the others' are not affected.
+        """
         values = _eigenvalues(self.A)
         return values[jnp.argsort(jnp.abs(jax.lax.stop_gradient(values)), stable=True)]
 
     def frequencies(self) -> Array:
-        """Natural frequencies (2 nd,) [Hz], ``|λ|/2π`` in the order of `eigenvalues`."""
+        """Natural frequencies (2 nd,) [Hz], ``|λ|/2π`` in the order of `eigenvalues`.
+
+        Derivatives are NaN where those of the eigenvalue are, but for a frequency that is exactly
+        zero in reverse mode: it adds nothing to a gradient. Leave out free motions by their index.
+        """
         return _modulus(self.eigenvalues()) / (2.0 * jnp.pi)
 
     def damping_ratios(self) -> Array:
@@ -100,9 +111,10 @@ class Linearization(eqx.Module):
 
 
 def _modulus(x: Array) -> Array:
-    """``|x|``, with derivative zero at zero."""
+    """``|x|``; at zero the derivative is zero, or NaN where x has none."""
     square = x.real**2 + x.imag**2
-    return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
+    size = jnp.sqrt(jnp.where(square > 0.0, square, 1.0))
+    return jnp.where(square > 0.0, size, 0.0 * x.real)
 
 
 @jax.custom_jvp
@@ -112,11 +124,40 @@ def _eigenvalues(a: Array) -> Array:
 
 @_eigenvalues.defjvp
 def _eigenvalues_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """``λ̇_k = (X⁻¹ Ȧ X)_kk``, X the right eigenvectors and the rows of X⁻¹ the left ones."""
+    """``λ̇_k = y_kᴴ Ȧ x_k / y_kᴴ x_k``, x and y the right and left eigenvectors of A.
+
+    Stewart and Sun, Matrix Perturbation Theory, section IV.2. Each eigenvalue is differentiated by
+    its own vectors, so a defective one (the free spin of a wheel) costs the others nothing.
+
+    An eigenvalue that is not simple to working precision has no derivative: its tangent is NaN, and
+    so is its cotangent unless that is zero. Rounding A's elements moves λ_k by up to
+    ``δ_k = ε |y_k|ᵀ |A| |x_k| / |y_kᴴ x_k|`` and vectors by δ_k over the distance to the next
+    eigenvalue, which therefore must exceed ``δ_k/tolerances.separation``; A itself is computed with
+    rounding, so that it must exceed ``100 ε max|λ|`` too.
+    """
     (a,), (dot,) = primals, tangents
     if not a.size:
         out = _eigenvalues(a)
         return out, jnp.zeros_like(out)
-    values, x = jnp.linalg.eig(a)
-    rates = jnp.linalg.solve(x, dot.astype(x.dtype) @ x)
-    return values, jnp.diagonal(rates)
+    values, y, x = jax.lax.linalg.eig(a)
+    dual = y.conj().T
+    overlap = jnp.sum(y.conj() * x, axis=0)
+    moved = tolerances.rounding(a.dtype) * jnp.sum(jnp.abs(y) * (jnp.abs(a) @ jnp.abs(x)), axis=0)
+    distance = jnp.abs(values[:, None] - values) + jnp.diag(jnp.full(values.shape, jnp.inf))
+    nearest = jnp.min(distance, axis=0)
+    near = nearest * jnp.abs(overlap) <= moved / tolerances.separation(a.dtype)
+    near |= nearest <= tolerances.rounding(a.dtype, 100) * jnp.max(jnp.abs(values))
+    rates = jnp.sum((dual @ dot.astype(x.dtype)).T * x, axis=0) / jnp.where(near, 1.0, overlap)
+    return values, _nan_where(near, rates)
+
+
+def _nan_where(bad: Array, rates: Array) -> Array:
+    """``rates``, NaN where `bad`; its transpose makes cotangents NaN there that are not zero."""
+
+    def forward(_: Callable[[Array], Array], rates: Array) -> Array:
+        return jnp.where(bad, jnp.nan, rates)
+
+    def backward(_: Callable[[Array], Array], cotangents: Array) -> Array:
+        return jnp.where(bad & (cotangents != 0.0), jnp.nan, cotangents)
+
+    return jax.lax.custom_linear_solve(lambda x: x, rates, forward, backward)

@@ -70,6 +70,15 @@ def rank(dtype: Any) -> float:
     return rounding(dtype) ** 0.6
 
 
+def separation(dtype: Any) -> float:
+    """1e-4: rounding error of an eigenvalue relative to its distance from the nearest other one.
+
+    It is ``ε^¼``. Eigenvectors, and with them the derivative, lose as many digits; above that the
+    eigenvalue does not count as simple.
+    """
+    return rounding(dtype) ** 0.25
+
+
 class StepTolerances(NamedTuple):
     """Tolerances of an adaptive integrator, or of the Newton iteration of an implicit one."""
 
