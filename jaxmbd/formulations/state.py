@@ -40,6 +40,7 @@ from jaxmbd.model import (
     Universal,
 )
 from jaxmbd.model.joints import Joint
+from jaxmbd.numerics.least_norm import factor_rows
 
 State = Mapping[str, tuple[Any, Any, Any, Any]]
 """Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of
@@ -206,14 +207,14 @@ def _azimuth(triad: Array, x: Array) -> Array:
 
 
 def _euler_parameters(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
-    """Euler parameters with e0 ≥ 0: the eigenvector to 4 of the matrix ``4 p pᵀ``."""
+    """Euler parameters with e0 ≥ 0: along the longest column of the matrix ``4 p pᵀ``."""
     trace = jnp.trace(r)
     axial = jnp.stack([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
     corner = jnp.concatenate([(1.0 + trace)[None], axial])
     block = r + r.T + (1.0 - trace) * jnp.eye(3, dtype=r.dtype)
     square = jnp.concatenate([corner[None], jnp.concatenate([axial[:, None], block], axis=1)])
-    p = jnp.linalg.eigh(square)[1][:, -1]
-    return jnp.where(p[0] < 0.0, -p, p)
+    column = square[jnp.argmax(jnp.diagonal(square))]
+    return jnp.where(column[0] < 0.0, -column, column) / jnp.sqrt(column @ column)
 
 
 def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 nv"]:
@@ -236,8 +237,10 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
         case Planar():
             columns = [(u, none), (none, e1), (none, e2)]
         case Universal():
-            axes = jnp.stack([u, b.rotation @ s.triad_b[:, 0]], axis=1)
-            columns = [(x, none) for x in jnp.linalg.pinv(axes)]
+            other = b.rotation @ s.triad_b[:, 0]
+            normal = jnp.cross(u, other)
+            normal = normal / (normal @ normal)  # never zero: the axes keep their angle
+            columns = [(jnp.cross(other, normal), none), (jnp.cross(normal, u), none)]
         case Spherical():
             columns = [(x, none) for x in a.rotation.T]
         case Free():
@@ -256,4 +259,5 @@ def _own_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "
     if joint.nv == 0:
         return jnp.zeros((6, 0), a.rotation.dtype)
     moments, forces = joint.effort_columns(_coordinates(joint, s, a, b))
-    return jnp.linalg.pinv(jnp.concatenate([a.rotation @ moments, a.rotation @ forces])).T
+    own = jnp.concatenate([a.rotation @ moments, a.rotation @ forces])
+    return factor_rows(own.T).solve(jnp.eye(joint.nv, dtype=own.dtype))
