@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 
 from jaxmbd import lanes
+from jaxmbd.lanes.collector import collector_paused
 
 BACKENDS = ("auto", "lanes", "xla")
 """``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
@@ -24,7 +25,8 @@ def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
     """
     check_backend(backend)
     if backend == "xla":
-        return fn(*args)
+        with collector_paused():
+            return fn(*args)
     arrays, static = eqx.partition(args, eqx.is_array)
 
     def of_arrays(arrays: Any) -> Any:

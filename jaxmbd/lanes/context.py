@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from jaxmbd.lanes.collector import collector_paused
+
 
 def jit_enabled() -> AbstractContextManager[Any]:
     """A context in which `jax.jit` compiles."""
@@ -23,5 +25,5 @@ def tracing() -> Iterator[None]:
     if it is empty. JAX's cache of traces tells contexts apart, and what is traced here should not
     be traced again when it is differentiated.
     """
-    with jit_enabled(), jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+    with collector_paused(), jit_enabled(), jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
         yield

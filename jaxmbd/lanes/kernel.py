@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.codegen.emit import Emitter
+from jaxmbd.lanes.collector import collector_paused
 from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.layout import SLOT
@@ -47,6 +48,7 @@ class Kernel:
     _codes: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
+    @collector_paused()
     def graph(self) -> Graph:
         """The scalar graph; released once machine code exists, and then rebuilt on demand.
 
@@ -129,6 +131,7 @@ class Kernel:
         """
         return self._code("cuda", self._compile_cuda)
 
+    @collector_paused()
     def _code(self, target: Any, compile_it: Callable[[], Any]) -> Any:
         if target not in self._codes:
             name = (target, self.content, self.batched, self.pullback)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import llvmlite.binding as llvm
 
+from jaxmbd.lanes.collector import collector_paused
 from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.kernel import Kernel
@@ -73,6 +74,7 @@ class Explanation:
         )
 
 
+@collector_paused()
 def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
     """Report how lanes compiles a function of one sample.
 

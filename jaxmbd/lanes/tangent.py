@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
+from jaxmbd.lanes.collector import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_type, single, varying
 from jaxmbd.lanes.trace.content import Key
@@ -44,6 +45,7 @@ def without_pullback(key: Key, pullback: Any) -> Key:
     return key.made(("again", pullback), lambda: _traced(key, pullback))
 
 
+@collector_paused()
 def _traced(key: Key, pullback: Any) -> Key:
     avals = [*key.closed.in_avals]
     avals += [a for a, g in zip(key.closed.out_avals, pullback[1], strict=True) if g]
@@ -75,6 +77,7 @@ def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
     return key.made(("tangent", moving), lambda: _tangent_key(key, moving))
 
 
+@collector_paused()
 def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
     avals = key.closed.in_avals
 
