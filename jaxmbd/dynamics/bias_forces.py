@@ -15,11 +15,16 @@ from jax import Array
 
 from jaxmbd.dynamics.inertia import columns_at_references, references, world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.kinematics.propagation import (
+    Accelerations,
+    by_joint,
+    propagate_accelerations,
+)
 from jaxmbd.model.forces import Effort, Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
 Inputs = Mapping[str, Any]
@@ -48,10 +53,11 @@ class BodyWrenches:
         """Add inertia wrenches minus weight: ``[I α + ω × I ω; m (a − g)]``."""
         gravity = self.m.mech.field()
         for i, inertia in enumerate(world_inertias(self.m)):
-            mass, w = self.m.mech.bodies[self.m.top.bodies[i]].mass, self.m.vel.angular[i]
-            gyro = cross(w, inertia @ w)
-            self.moment[i] = self.moment[i] + inertia @ acc.angular[i] + gyro
-            self.force[i] = self.force[i] + mass * (acc.linear[i] - gravity)
+            mass = self.m.mech.bodies[self.m.top.bodies[i]].mass
+            moment, force = _inertia_wrench(
+                mass, inertia, self.m.vel.angular[i], acc.angular[i], acc.linear[i] - gravity
+            )
+            self.moment[i], self.force[i] = self.moment[i] + moment, self.force[i] + force
 
     def carried(self) -> tuple[list[Array], list[Array]]:
         """Total moment and force on each body with all its descendants.
@@ -61,8 +67,8 @@ class BodyWrenches:
         """
         m, force = self.m, list(self.force)
         moment = [
-            n + cross(com - point, f)
-            for n, com, point, f in zip(self.moment, m.pos.com, references(m), force, strict=True)
+            _moved(n, f, com, point)
+            for n, f, com, point in zip(self.moment, force, m.pos.com, references(m), strict=True)
         ]
         for i in range(len(moment) - 1, -1, -1):
             p = m.top.parent[i]
@@ -74,12 +80,28 @@ class BodyWrenches:
     def efforts(self) -> Array:
         """``Nᵀ w`` (nv,): the generalised forces of the wrenches."""
         moment, force = self.carried()
-        linear = columns_at_references(self.m)
-        parts = [jnp.zeros(0, self.m.q.dtype)]
-        for i, name in enumerate(self.m.top.tree):
-            place = self.m.top.layout[name].v
-            parts.append(self.m.pos.angular[place] @ moment[i] + linear[place] @ force[i])
-        return jnp.concatenate(parts)
+        columns = (self.m.pos.angular, columns_at_references(self.m))
+        parts = zip(*(by_joint(self.m.top, x) for x in columns), moment, force, strict=True)
+        return jnp.concatenate([_along(*part) for part in parts])
+
+
+@traced_once
+def _inertia_wrench(
+    mass: Array, inertia: Array, w: Array, alpha: Array, acc: Array
+) -> tuple[Array, Array]:
+    return inertia @ alpha + cross(w, inertia @ w), mass * acc
+
+
+@traced_once
+def _moved(moment: Array, force: Array, com: Array, point: Array) -> Array:
+    """The moment about a point of a wrench about a centre of mass."""
+    return moment + cross(com - point, force)
+
+
+@traced_once
+def _along(w: Array, u: Array, moment: Array, force: Array) -> Array:
+    """The efforts (n,) of a wrench along motions w, u (n, 3)."""
+    return w @ moment + u @ force
 
 
 def effort_wrench(m: MotionState, name: str, effort: Array) -> tuple[Array, Array]:

@@ -14,7 +14,9 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.propagation import by_joint
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
 
@@ -40,8 +42,13 @@ def world_inertias(m: MotionState) -> list[Array]:
     out = []
     for body, r in zip(m.top.bodies, m.pos.rotation, strict=True):
         inertia = m.mech.inertia(body)
-        out.append(inertia if r is None else _symmetric(r @ inertia @ r.T))
+        out.append(inertia if r is None else _turned(r, inertia))
     return out
+
+
+@traced_once
+def _turned(r: Array, inertia: Array) -> Array:
+    return _symmetric(r @ inertia @ r.T)
 
 
 def _symmetric(a: Array) -> Array:
@@ -78,51 +85,62 @@ def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeI
     total = []
     for i, (body, point) in enumerate(zip(m.top.bodies, references(m), strict=True)):
         mass = jnp.asarray(m.mech.bodies[body].mass)
-        r = m.pos.com[i] - point
-        second = _symmetric(jnp.outer(mass * r, r))
-        shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
-        total.append(CompositeInertia(mass, mass * r, inertias[i] + shift))
+        total.append(_about(point, mass, m.pos.com[i], inertias[i]))
     for i in range(len(total) - 1, -1, -1):
         p = m.top.parent[i]
         if p >= 0:
-            sums = (a + b for a, b in zip(total[p], total[i], strict=True))
-            total[p] = CompositeInertia(*sums)
+            total[p] = _sum(total[p], total[i])
     return total
 
 
+@traced_once
+def _about(point: Array, mass: Array, com: Array, inertia: Array) -> CompositeInertia:
+    """The inertia of one body about a point."""
+    r = com - point
+    second = _symmetric(jnp.outer(mass * r, r))
+    shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
+    return CompositeInertia(mass, mass * r, inertia + shift)
+
+
+@traced_once
+def _sum(a: CompositeInertia, b: CompositeInertia) -> CompositeInertia:
+    return CompositeInertia(*(x + y for x, y in zip(a, b, strict=True)))
+
+
+@traced_once
 def joint_space_inertia(m: MotionState) -> Array:
     """M (nv, nv) from the composite inertias; zero between branches."""
     composite = composite_inertias(m, world_inertias(m))
     linear = columns_at_references(m)
-    nv = m.top.nv
-    columns = [jnp.zeros((nv, 0), m.q.dtype)]
+    columns = zip(*(by_joint(m.top, x) for x in (m.pos.angular, linear)), strict=True)
+    momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
+    spin, momentum = (jnp.concatenate(x) for x in zip(*momenta, strict=True))
+    product = m.pos.angular @ spin.T + linear @ momentum.T
+    supports = np.zeros(product.shape, bool)
     for i, name in enumerate(m.top.tree):
-        place = m.top.layout[name].v
-        assert place is not None
-        if place.start == place.stop:
-            continue
-        c, end = composite[i], place.stop
-        w, u = m.pos.angular[place], linear[place]
-        momentum = c.mass * u + cross(w, c.moment[None])
-        spin = w @ c.inertia + cross(c.moment[None], u)
-        block = m.pos.angular[:end] @ spin.T + linear[:end] @ momentum.T
-        supports = np.isin(np.arange(end), m.top.support[i])[:, None]
-        block = jnp.where(supports, block, 0.0)
-        columns.append(jnp.concatenate([block, jnp.zeros((nv - end, w.shape[0]), w.dtype)]))
-    return _symmetric(jnp.concatenate(columns, axis=1))
+        supports[list(m.top.support[i]), m.top.layout[name].v] = True
+    return _symmetric(jnp.asarray(jnp.where(supports, product, 0.0)))
+
+
+@traced_once
+def _momenta(c: CompositeInertia, w: Array, u: Array) -> tuple[Array, Array]:
+    """Moments and forces (n, 3) of unit motions w, u (n, 3): ``I w + c × u``, ``m u + w × c``."""
+    moment = c.moment[None]
+    return w @ c.inertia + cross(moment, u), c.mass * u + cross(w, moment)
 
 
 def columns_at_references(m: MotionState) -> Array:
     """Linear parts (nv, 3) of the motion columns at the reference points of their branches."""
-    linear = [jnp.zeros((0, 3), m.q.dtype)]
-    for i, (name, point) in enumerate(zip(m.top.tree, references(m), strict=True)):
-        place = m.top.layout[name].v
-        assert place is not None
-        u = m.pos.slide[place]
-        if point is not m.pos.joint[i]:
-            u = u + cross(m.pos.angular[place], (point - m.pos.joint[i])[None])
-        linear.append(u)
+    parts = zip(by_joint(m.top, m.pos.angular), by_joint(m.top, m.pos.slide), strict=True)
+    linear = []
+    for (w, u), point, joint in zip(parts, references(m), m.pos.joint, strict=True):
+        linear.append(u if point is joint else _shifted(w, u, point, joint))
     return jnp.concatenate(linear)
+
+
+@traced_once
+def _shifted(w: Array, u: Array, point: Array, joint: Array) -> Array:
+    return u + cross(w, (point - joint)[None])
 
 
 def mass_matrix(mech: Mechanism, q: Array) -> Array:

@@ -19,9 +19,11 @@ from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
 
+@traced_once
 def closure_residual(m: MotionState) -> Array:
     """φ (nc,): closure errors of cut joints, couplings and drives, at the state's time."""
     parts = [jnp.zeros(0, m.q.dtype)]
@@ -41,6 +43,7 @@ def closure_residual(m: MotionState) -> Array:
     return jnp.concatenate(parts)
 
 
+@traced_once
 def closure_jacobian(m: MotionState) -> Array:
     """J (nc, nv): ``J v`` is the velocity of b minus that of a along the constraint wrenches."""
     blocks = [jnp.zeros((0, m.top.nv), m.q.dtype)]
@@ -67,6 +70,7 @@ def closure_jacobian(m: MotionState) -> Array:
     return jnp.concatenate(blocks)
 
 
+@traced_once
 def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     """γ (nc,) with ``J v̇ = γ``; `acc`: velocity-product accelerations (those for v̇ = 0)."""
     parts = [jnp.zeros(0, m.q.dtype)]
@@ -83,6 +87,7 @@ def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     return jnp.concatenate(parts)
 
 
+@traced_once
 def closure_velocity(m: MotionState) -> Array:
     """The right-hand side of ``J v = b`` (nc,): the prescribed rates for drives, else zero."""
     rates = [

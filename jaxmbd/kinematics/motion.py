@@ -21,6 +21,7 @@ from jaxmbd.kinematics.propagation import (
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross, skew
 
 
@@ -38,8 +39,12 @@ class Pose(NamedTuple):
     position: Array
 
 
+@jax.tree_util.register_pytree_node_class
 class MotionState:
-    """The motion at (t, q, v); implements the protocol `Motion` of the force elements."""
+    """The motion at (t, q, v); implements the protocol `Motion` of the force elements.
+
+    A pytree, so that functions of it are traced once (`jaxmbd.numerics.traced_once`).
+    """
 
     def __init__(
         self, mech: Mechanism, q: Array, v: Array, t: Any, pos: Positions, vel: Velocities
@@ -49,6 +54,15 @@ class MotionState:
         self.top = topology(mech)
         self._offsets: dict[str, tuple[Array, Array, Array]] = {}
         self._wrenches: dict[str, tuple[Array, Array]] = {}
+
+    def tree_flatten(self) -> tuple[Any, None]:
+        """Its numbers; what is derived from them on demand is not passed on."""
+        return (self.mech, self.q, self.v, self.t, self.pos, self.vel), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> MotionState:
+        """The state again."""
+        return cls(*children)
 
     def rotation(self, body: str) -> Array:
         """Rotation (3, 3) from the drawn orientation."""
@@ -156,8 +170,13 @@ def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0
     v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v, mech.dtype)
     check_shape("q", q, top.nq)
     check_shape("v", v, top.nv)
+    return MotionState(mech, q, v, t, *_propagated(mech, q, v))
+
+
+@traced_once
+def _propagated(mech: Mechanism, q: Array, v: Array) -> tuple[Positions, Velocities]:
     pos = propagate_positions(mech, q)
-    return MotionState(mech, q, v, t, pos, propagate_velocities(mech, pos, v))
+    return pos, propagate_velocities(mech, pos, v)
 
 
 def check_shape(name: str, x: Array, size: int) -> None:

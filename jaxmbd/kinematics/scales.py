@@ -15,8 +15,10 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.traced_once import traced_once
 
 
+@traced_once
 def mechanism_length(mech: Mechanism) -> Array:
     """A typical length [m]: RMS distance of points and COMs from their mean; 1 if they coincide."""
     points = [mech.point(name) for name in mech.structure.points]

@@ -25,5 +25,9 @@ def tracing() -> Iterator[None]:
     if it is empty. JAX's cache of traces tells contexts apart, and what is traced here should not
     be traced again when it is differentiated.
     """
-    with collector_paused(), jit_enabled(), jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()):
+    with (
+        collector_paused(),
+        jit_enabled(),
+        jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()),
+    ):
         yield

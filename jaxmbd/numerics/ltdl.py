@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import unit_lower_solve
 
 
+@traced_once
 def ltdl(
     h: Float[Array, "n n"], floor: Float[Array, " n"] | None = None
 ) -> tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]:
@@ -26,33 +29,38 @@ def ltdl(
         replaced by 1.
     """
     n = h.shape[0]
+    unit = np.eye(n, dtype=h.dtype)
     rows, pivots, sound = [], [], []
     for k in range(n - 1, -1, -1):
-        above = h[k, k] > (0.0 if floor is None else floor[k])
-        d = jnp.where(above, h[k, k], 1.0)
-        row = h[k, :k]
+        row, pivot = h[k, :k], h[k, k:]
+        above = pivot > (0.0 if floor is None else floor[k : k + 1])
+        d = jnp.where(above, pivot, 1.0)
         factor = row / d
-        h = h[:k, :k] - factor[:, None] * row[None, :]
-        rows.append(jnp.concatenate([factor, jnp.ones(1, h.dtype), jnp.zeros(n - k - 1, h.dtype)]))
+        h = h[:k, :k] - jnp.outer(factor, row)
+        rows.append(jnp.concatenate([factor, unit[k, k:]]))
         pivots.append(d)
         sound.append(above)
-    return jnp.stack(rows[::-1]), jnp.stack(pivots[::-1]), jnp.stack(sound[::-1])
+    return jnp.stack(rows[::-1]), jnp.concatenate(pivots[::-1]), jnp.concatenate(sound[::-1])
 
 
+@traced_once
 def ltdl_backward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
     """Solve ``Lᵀ y = b`` for the factor of `ltdl`."""
     out = []
     for k in range(lower.shape[0] - 1, -1, -1):
-        out.append(b[k])
-        b = b[:k] - lower[k, :k, None] * b[k]
-    return jnp.stack(out[::-1])
+        row = b[k:]
+        out.append(row)
+        b = b[:k] - lower[k, :k, None] * row
+    return jnp.concatenate(out[::-1])
 
 
+@traced_once
 def ltdl_forward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
     """Solve ``L x = b`` for the factor of `ltdl`."""
     return unit_lower_solve(lower, b)
 
 
+@traced_once
 def ltdl_solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """Solve ``A x = b`` for a small positive definite matrix."""
     lower, pivots, _ = ltdl(a)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.numerics.traced_once import traced_once
 
+
+@traced_once
 def unpivoted_lu(a: Array) -> tuple[Array, Array]:
     """``A = L U`` with unit lower triangular L; a zero pivot is replaced by 1."""
     n = a.shape[0]
@@ -20,6 +23,7 @@ def unpivoted_lu(a: Array) -> tuple[Array, Array]:
     return jnp.stack(columns, axis=1), jnp.stack(rows)
 
 
+@traced_once
 def lu_solve(lower: Array, upper: Array, b: Array) -> Array:
     """Solve ``L U x = b`` (n,)."""
     y: list[Array] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jaxtyping import Bool, Float
 
 from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.numerics.tolerances import faintness, redundancy
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_solve
 
 
@@ -27,6 +29,7 @@ class RankRevealed(NamedTuple):
     kept: Bool[Array, " n"]
 
 
+@partial(traced_once, static=("tolerance",))
 def ldlt_rank_revealing(
     a: Float[Array, "n n"],
     tolerance: float | None = None,
@@ -66,6 +69,7 @@ def ldlt_rank_revealing(
     return RankRevealed(jnp.stack(columns, axis=1), jnp.stack(pivots), jnp.stack(kept))
 
 
+@traced_once
 def ldlt_solve(
     lower: Float[Array, "n n"],
     pivots: Float[Array, " n"],
@@ -81,6 +85,7 @@ def ldlt_solve(
     return unit_lower_transpose_solve(lower, y)
 
 
+@traced_once
 def minimum_norm(
     lower: Float[Array, "n n"], kept: Bool[Array, " n"], x: Float[Array, " n"]
 ) -> Float[Array, " n"]:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.numerics.traced_once import traced_once
 
+
+@traced_once
 def unit_lower_solve(lower: Array, b: Array) -> Array:
     """Solve ``L x = b`` for unit lower triangular L."""
-    out = []
-    for k in range(lower.shape[0]):
-        row = b[k]
-        if k:
-            row = row - lower[k, :k] @ jnp.stack(out)
-        out.append(row)
-    return jnp.stack(out)
+    x = b[:1]
+    for k in range(1, lower.shape[0]):
+        x = jnp.concatenate([x, b[k : k + 1] - lower[k : k + 1, :k] @ x])
+    return x
 
 
+@traced_once
 def unit_lower_transpose_solve(lower: Array, b: Array) -> Array:
     """Solve ``Lᵀ x = b`` for unit lower triangular L."""
-    out: list[Array] = []
-    for k in range(lower.shape[0] - 1, -1, -1):
-        row = b[k]
-        if out:
-            row = row - lower[k + 1 :, k] @ jnp.stack(out[::-1])
-        out.append(row)
-    return jnp.stack(out[::-1])
+    n = lower.shape[0]
+    x = b[n - 1 :]
+    for k in range(n - 2, -1, -1):
+        x = jnp.concatenate([b[k : k + 1] - lower[k + 1 :, k] @ x, x])
+    return x

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.array_types import AnyArray
+from jaxmbd.numerics.traced_once import traced_once
 
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
 # a direction that is unlikely in any model.
@@ -30,6 +31,7 @@ _SKEW[[1, 2, 0], [0, 1, 2], [2, 0, 1]] = 1.0
 _CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
 
 
+@traced_once
 def cross(a: Array, b: Array) -> Array:
     """Cross product over the last axis: (a1, a2, a0) (b2, b0, b1) − (a2, a0, a1) (b1, b2, b0)."""
     aa = jnp.concatenate([a, a], axis=-1)
@@ -37,21 +39,25 @@ def cross(a: Array, b: Array) -> Array:
     return aa[..., 1:4] * bb[..., 2:5] - aa[..., 2:5] * bb[..., 1:4]
 
 
+@traced_once
 def skew(a: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The cross-product matrix ``ã``, with ``ã b = a × b`` (Hanzaki et al. 2009, (4))."""
     return jnp.asarray(_SKEW, a.dtype) @ a
 
 
+@traced_once
 def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """The vector of the skew part of `m`: ``vee(skew(a)) = a``."""
     return jnp.tensordot(m, jnp.asarray(0.5 * _SKEW, m.dtype), 2)
 
 
+@traced_once
 def unit(a: Float[AnyArray, "3"]) -> Float[Array, "3"]:
     """`a` divided by its length, which must not be zero."""
     return jnp.divide(a, jnp.sqrt(jnp.sum(a * a)))
 
 
+@traced_once
 def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
     """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
     s, c = jnp.sin(angle), jnp.cos(angle)
@@ -59,12 +65,14 @@ def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Arr
     return c * eye + skew(s * axis) + (1.0 - c) * jnp.outer(axis, axis)
 
 
+@traced_once
 def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The rotation of least angle from unit vector `a` to `b`; singular only at ``b = -a``."""
     k = skew(cross(a, b))
     return jnp.eye(3, dtype=k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
 
 
+@traced_once
 def perpendicular_pair(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
     """Two unit vectors that complete the unit vector `axis` to a right-handed basis.
 
@@ -75,6 +83,7 @@ def perpendicular_pair(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Floa
     return r @ jnp.asarray(_OFF_1, axis.dtype), r @ jnp.asarray(_OFF_2, axis.dtype)
 
 
+@traced_once
 def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Array, "4"]:
     """Hamilton's product ``p ∘ q``; ``rotation_matrix(p ∘ q) = rotation_matrix(p) @ (q)``."""
     p0, p1, p2, p3 = p
@@ -89,6 +98,7 @@ def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Arra
     )
 
 
+@traced_once
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """``B = (2 e0² − 1) 1 + 2 (e eᵀ + e0 ẽ)`` for unit Euler parameters (Hanzaki 2009, (3)).
 
@@ -100,11 +110,13 @@ def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     return (two * e0 * e0 - 1.0) * eye + two * (jnp.outer(e, e) + e0 * skew(e))
 
 
+@traced_once
 def quaternion_rate(p: Float[Array, "4"], omega: Float[Array, "3"]) -> Float[Array, "4"]:
     """``ṗ = ½ (0, ω) ∘ p`` for `omega` [rad/s] in the reference frame's axes."""
     return 0.5 * quaternion_product(jnp.concatenate([jnp.zeros_like(omega[:1]), omega]), p)
 
 
+@traced_once
 def quaternion_step(p: Float[Array, "4"], turn: Float[Array, "3"]) -> Float[Array, "4"]:
     """Rotate `p` by a small rotation vector `turn` [rad] (reference axes), to first order in it.
 
@@ -113,11 +125,13 @@ def quaternion_step(p: Float[Array, "4"], turn: Float[Array, "3"]) -> Float[Arra
     return normalize_quaternion(p + quaternion_rate(p, turn))
 
 
+@traced_once
 def quaternion_spin(p: Float[Array, "4"], rate: Float[Array, "4"]) -> Float[Array, "3"]:
     """The ω (3,) [rad/s] with ``ṗ = ½ (0, ω) ∘ p``: the vector part of ``2 ṗ ∘ p̄`` for unit p."""
     return 2.0 * quaternion_product(rate, jnp.asarray(_CONJUGATE, p.dtype) * p)[1:]
 
 
+@traced_once
 def quaternion_difference(start: Float[Array, "4"], end: Float[Array, "4"]) -> Float[Array, "3"]:
     """The `turn` (3,) [rad] with which `quaternion_step` takes `start` to ±`end`.
 
@@ -128,11 +142,13 @@ def quaternion_difference(start: Float[Array, "4"], end: Float[Array, "4"]) -> F
     return 2.0 * e[1:] / jnp.where(jnp.abs(e[0]) > 1e-6, e[0], 1e-6)
 
 
+@traced_once
 def normalize_quaternion(p: Float[Array, "4"]) -> Float[Array, "4"]:
     """`p` divided by its length, sign unchanged."""
     return p / jnp.sqrt(jnp.sum(p * p))
 
 
+@traced_once
 def quaternion_from_matrix(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
     """Unit Euler parameters of a rotation matrix, with ``e0 >= 0``.
 
@@ -157,6 +173,7 @@ def quaternion_from_matrix(r: Float[Array, "3 3"]) -> Float[Array, "4"]:
     return jnp.where(p[0] < 0.0, -p, p)
 
 
+@traced_once
 def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """``2 tan(angle/2)`` along the axis of `r`: zero only if `r` is the identity.
 
@@ -165,6 +182,7 @@ def gibbs_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return _unless_opposed(4.0 * vee(r), 1.0 + r[0, 0] + r[1, 1] + r[2, 2])
 
 
+@traced_once
 def rotation_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
     """Angle in [0, π] along the axis of `r`: ``2 arctan2(|e|, e0) e/|e|`` of its Euler parameters.
 
@@ -181,17 +199,20 @@ def rotation_vector(r: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return ratio * p[1:]
 
 
+@traced_once
 def alignment(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
     """``2 tan(angle/2)`` along ``a × b`` for unit vectors: zero only if they are equal."""
     return _unless_opposed(2.0 * cross(a, b), 1.0 + jnp.dot(a, b))
 
 
+@traced_once
 def _unless_opposed(numerator: Array, denominator: Array) -> Array:
     """The ratio; a large vector at a half turn, where both operands are rounding error."""
     opposed = denominator < tolerances.rounding(numerator.dtype, 1e4)
     return jnp.where(opposed, 1e6, numerator / jnp.where(opposed, 1.0, denominator))
 
 
+@traced_once
 def angle_about(axis: Float[Array, "3"], r: Float[Array, "3 3"]) -> Float[Array, ""]:
     """Angle in (-π, π] of a rotation `r` about the unit vector `axis`, which `r` leaves fixed."""
     return jnp.arctan2(2.0 * jnp.dot(axis, vee(r)), jnp.trace(r) - 1.0)

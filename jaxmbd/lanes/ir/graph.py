@@ -59,7 +59,7 @@ class Graph:
         open: stack of the loops under construction.
         rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
         built: number of operations requested, before folding and sharing.
-        calls: results of calls with derivative rules, by region, content and operands.
+        calls: results of calls, by function, region and operands.
         traced: what was derived from an equation or a jaxpr, by its id (stored alongside to keep it
             alive).
     """

@@ -12,6 +12,8 @@ from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Write
+from jaxmbd.lanes.ir.operation import Kind
+from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import (
     Stacked,
     Value,
@@ -39,10 +41,25 @@ HELD = 256
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call")
 @rule("checkpoint", "remat", "remat2")
 def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
+    """A call, evaluated once per region and operands if its nodes can all be shared."""
     body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-    if isinstance(body, core.ClosedJaxpr):
+    if not isinstance(body, core.ClosedJaxpr):
+        return evaluate(g, body, [], args)
+    if not all(isinstance(x, np.ndarray) for x in args):
         return evaluate_closed(g, body, args)
-    return evaluate(g, body, [], args)
+    place = (id(body), g.region, g.rare, *(n for x in args for n in x.reshape(-1)))
+    known = g.calls.get(place)
+    if known is None:
+        first = len(g.region.nodes)
+        known = evaluate_closed(g, body, args)
+        if all(_computed(n) for n in g.region.nodes[first:]):
+            g.calls[place] = known
+    return known
+
+
+def _computed(n: Node) -> bool:
+    """Whether a node is only computed: no loop, memory access or derivative rule."""
+    return OPERATIONS[n.op].kind is Kind.VALUE or n.op == "stop"
 
 
 @rule("cond")

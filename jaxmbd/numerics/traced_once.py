@@ -1,0 +1,41 @@
+"""`traced_once`: functions that are traced once for all their uses in a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import jax
+from jax.core import Tracer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def traced_once(fn: F, *, static: Sequence[str] = ()) -> F:
+    """A pure function of pytrees whose trace is kept, by the types of its arguments.
+
+    While JAX traces, the function is a `jax.jit` call: the second use of it costs one equation, and
+    its derivatives are made once as well. Compilers inline the call, lanes with whatever is known
+    about the arguments, so results and kernels are those without it. With concrete arguments it
+    runs as it is, operation by operation, since compiling every size of it would take longer.
+
+    Args:
+        fn: the function; must not close over traced values.
+        static: names of arguments that are not arrays.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxmbd.numerics.traced_once import traced_once
+        >>> f = traced_once(lambda x: jnp.sin(x) * x)
+        >>> len(jax.make_jaxpr(lambda x: f(f(x)))(1.0).eqns)
+        2
+    """
+    shared = jax.jit(fn, static_argnames=tuple(static))
+
+    @wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves = jax.tree_util.tree_leaves((args, kwargs))
+        return (shared if any(isinstance(x, Tracer) for x in leaves) else fn)(*args, **kwargs)
+
+    return call  # pyright: ignore[reportReturnType]
