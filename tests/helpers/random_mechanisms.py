@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import jaxmbd as mbd
+from jaxmbd import lanes
 
 TREE_TYPES = (
     "revolute",
@@ -134,27 +135,33 @@ def random_motion(mech: mbd.Mechanism, seed: int, spread: float = 0.3):
     From the drawn configuration, which satisfies the constraints, it takes a step along an allowed
     velocity and closes the loops again by least squares.
     """
+
+    @lanes.jit
+    def step(q, change):
+        """The configuration a step further, its constraints' residual and Jacobian."""
+        q = mbd.step_coordinates(mech, q, change)
+        return q, mbd.constraint_residual(mech, q), mbd.constraint_jacobian(mech, q)
+
+    def moved(q, change):
+        return [np.asarray(x) for x in step(q, change)]
+
     rng = np.random.default_rng(seed + 1000)
-    q, top = mbd.neutral(mech), mbd.topology(mech)
-    q = np.asarray(mbd.step_coordinates(mech, q, spread * _allowed(mech, q, rng)))
+    top = mbd.topology(mech)
+    q, _, jacobian = moved(mbd.neutral(mech), np.zeros(top.nv))
+    q, residual, jacobian = moved(q, spread * _allowed(jacobian, rng))
     for _ in range(30):
-        residual = np.asarray(mbd.constraint_residual(mech, q))
         if np.abs(residual).max(initial=0.0) < 1e-14:
             break
-        jacobian = np.asarray(mbd.constraint_jacobian(mech, q))
-        change = -np.linalg.lstsq(jacobian, residual, rcond=1e-9)[0]
-        q = np.asarray(mbd.step_coordinates(mech, q, change))
-    assert np.abs(np.asarray(mbd.constraint_residual(mech, q))).max(initial=0.0) < 1e-12
-    v = _allowed(mech, q, rng)
+        q, residual, jacobian = moved(q, -np.linalg.lstsq(jacobian, residual, rcond=1e-9)[0])
+    assert np.abs(residual).max(initial=0.0) < 1e-12
+    v = _allowed(jacobian, rng)
     assert top.nv and np.linalg.norm(v) > 0.1, "the mechanism must move"
     return q, v
 
 
-def _allowed(mech: mbd.Mechanism, q, rng: np.random.Generator) -> np.ndarray:
+def _allowed(jacobian: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Random speeds of unit size on the constraints."""
-    nv = mbd.topology(mech).nv
-    v = rng.normal(size=nv)
-    jacobian = np.asarray(mbd.constraint_jacobian(mech, q))
+    v = rng.normal(size=jacobian.shape[1])
     if jacobian.shape[0]:
         _, sizes, vh = np.linalg.svd(jacobian)
         null = vh[int(np.sum(sizes > 1e-9)) :]
