@@ -1,5 +1,7 @@
 """Every example runs, says what it should, and draws; the README's code runs as it stands."""
 
+import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -19,8 +21,31 @@ PRINTS = {
 }
 
 
-def run(arguments, folder):
-    """Run Python in `folder` with this checkout importable; its output."""
+TOGETHER = """
+import contextlib, io, json, runpy, sys, traceback
+import jax
+
+found = {}
+for script, *arguments in json.loads(sys.argv[1]):
+    said = io.StringIO()
+    jax.config.update("jax_enable_x64", False)  # as in a process of its own
+    sys.argv = [script, *arguments]
+    with contextlib.redirect_stdout(said):
+        try:
+            runpy.run_path(script, run_name="__main__")
+            error = ""
+        except BaseException:
+            error = traceback.format_exc()
+    found[script] = (said.getvalue(), error)
+print(json.dumps(found))
+"""
+
+
+def run(scripts, folder):
+    """Run scripts, [path, argument …] each, with this checkout importable; what they print.
+
+    Importing JAX takes longer than most of them, so they share a process.
+    """
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     env = os.environ | {
         "PYTHONPATH": os.pathsep.join(p for p in paths if p),
@@ -31,8 +56,9 @@ def run(arguments, folder):
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
         "PYTHONIOENCODING": "utf-8",
     }
+    orders = json.dumps([[str(x) for x in script] for script in scripts])
     done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
+        [sys.executable, "-c", TOGETHER, orders],
         cwd=folder,
         env=env,
         capture_output=True,
@@ -40,7 +66,17 @@ def run(arguments, folder):
         encoding="utf-8",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """(folder, {script: (what it printed, its error)}) of the examples and of the README's code."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "readme.py").write_text("\n".join(readme_blocks()), "utf-8")
+    examples = EXAMPLES if importlib.util.find_spec("matplotlib") else []
+    scripts = [[folder / "readme.py"], *([path, folder / path.stem] for path in examples)]
+    return folder, run(scripts, folder)
 
 
 def readme_blocks():
@@ -53,11 +89,13 @@ def test_every_example_has_its_check():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
-def test_example(path, tmp_path):
+def test_example(path, printed):
     pytest.importorskip("matplotlib")
-    text = run([path, tmp_path / "out"], tmp_path)
+    folder, found = printed
+    text, error = found[str(path)]
+    assert not error, text + error
     assert re.search(PRINTS[path.stem], text), text
-    pictures = list((tmp_path / "out").glob("*.png"))
+    pictures = list((folder / path.stem).glob("*.png"))
     assert len(pictures) == 1 and pictures[0].stat().st_size > 10_000
     assert path.stem[:2] == pictures[0].stem[:2]
 
@@ -71,13 +109,13 @@ def test_the_quickstart_is_ten_lines():
     assert len([line for line in readme_blocks()[0].splitlines() if line.strip()]) <= 10
 
 
-def test_the_readme_runs(tmp_path):
+def test_the_readme_runs(printed):
     """All blocks in order, as one program: later ones use the names of earlier ones."""
-    script = tmp_path / "readme.py"
+    folder, found = printed
+    text, error = found[str(folder / "readme.py")]
+    assert not error, text + error
     blocks = readme_blocks()
     assert len(blocks) >= 5
-    script.write_text("\n".join(blocks), "utf-8")
-    text = run([script], tmp_path)
     said = re.findall(r"^ *#> (.+)$", "\n".join(blocks), re.MULTILINE)
     assert len(said) >= 8
     for line in said:
