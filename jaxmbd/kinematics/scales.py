@@ -20,10 +20,13 @@ from jaxmbd.numerics.traced_once import traced_once
 
 @traced_once
 def mechanism_length(mech: Mechanism) -> Array:
-    """A typical length [m]: RMS distance of points and COMs from their mean; 1 if they coincide."""
+    """A typical length [m]: RMS distance of points and COMs from their mean; 1 if they coincide.
+
+    Results of least norm depend on it where they are not unique, so it has its derivative.
+    """
     points = [mech.point(name) for name in mech.structure.points]
     points += [mech.com(body) for body in mech.structure.bodies]
-    stack = jax.lax.stop_gradient(jnp.stack(points))
+    stack = jnp.stack(points)
     square = jnp.mean(jnp.sum((stack - jnp.mean(stack, axis=0)) ** 2, axis=1))
     return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 1.0)
 
