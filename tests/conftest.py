@@ -26,6 +26,8 @@ from jaxmbd.lanes.ir import verifier  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 verifier.enabled = True
+# Tracing makes millions of objects that live on: the default collects every 700 of them.
+gc.set_threshold(100_000, 20, 20)
 jax.config.update("jax_enable_x64", True)
 
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

@@ -19,11 +19,11 @@ def four_bar():
     return mech, q, mbd.assemble_velocity(mech, q, {"A": 2.0})
 
 
-def scaled(mech, share):
-    """The mechanism with a share of its coupler's inertia."""
-    body = mech.bodies["coupler"]
+def scaled(mech, share, name="coupler"):
+    """The mechanism with a share of a body's inertia."""
+    body = mech.bodies[name]
     new = mbd.Body(share * body.mass, body.com, share * body.inertia)
-    return eqx.tree_at(lambda m: m.bodies["coupler"], mech, new)
+    return eqx.tree_at(lambda m: m.bodies[name], mech, new)
 
 
 def dense(mech, q, v):
@@ -44,9 +44,17 @@ def test_accelerations_are_those_of_the_dense_system(four_bar, share):
     mech, q, v = four_bar
     link = scaled(mech, share)
     found, _ = mbd.forward_dynamics(link, q, v)
+    assert mbd.check_state(link, q, v).status == mbd.Status.OK
     np.testing.assert_allclose(found, dense(link, q, v), rtol=1e-8)
     rebuilt, _ = mbd.forward_dynamics(link.replace(), q, v)
     np.testing.assert_array_equal(found, rebuilt)
+
+
+def test_only_the_crank_has_inertia(four_bar):
+    mech, q, v = four_bar
+    link = scaled(scaled(mech, 0.0), 0.0, "rocker")
+    found, _ = mbd.forward_dynamics(link, q, v)
+    np.testing.assert_allclose(found, dense(link, q, v), rtol=1e-8)
 
 
 def test_samples_with_and_without_inertia_share_a_batch(four_bar):

@@ -1,0 +1,191 @@
+"""Factors of a KKT system ``[M −Jᵀ; J 0] [x; λ] = [f; c]``, where M may be singular.
+
+With ``M = Lᵀ D L`` along the tree, ``y = L x``, ``g = L⁻ᵀ f`` and ``H = L⁻ᵀ Jᵀ`` the system is
+
+    D y − H λ = g,   Hᵀ y = c,
+
+solved by the Schur complement ``A = Hᵀ D⁻¹ H``. A pivot of D vanishes where a motion has no
+inertia: a massless link that ends a branch, and on it three revolutes in gimbal lock. Each sample's
+numbers tell. There a pivot like those of the other motions takes its place: with ``D + E`` for D
+the same factors give a solution operator ``K``, and the solution of the given system is that of
+``z = K ([g; c] + [E y; 0])``. With ``w = √E y`` and ``K_yy``, the block of K that maps g to y,
+this is
+
+    (I − √E K_yy √E) w = √E y₀,   z₀ = K [g; c],
+
+a symmetric positive definite system in the few motions without inertia, solved by conjugate
+gradients (Hestenes and Stiefel 1952) in as many iterations as there are such motions. It is
+singular if such a motion has no constraint either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.lanes import rarely
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
+
+
+class Factors(NamedTuple):
+    """Factors of a KKT system.
+
+    Attributes:
+        lower: L (nv, nv).
+        pivots: D + E (nv,).
+        added: E (nv,), zero where a motion has inertia.
+        half: H (nv, nc).
+        schur: rank-revealing factors of ``A = Hᵀ (D + E)⁻¹ H``.
+    """
+
+    lower: Array
+    pivots: Array
+    added: Array
+    half: Array
+    schur: RankRevealed
+
+    @property
+    def light(self) -> Array:
+        """Whether a motion has no inertia."""
+        return jnp.any(self.added > 0.0)
+
+
+def factor_kkt(mass: Array, jacobian: Array) -> Factors:
+    """Factor a KKT system; rows that add no rank to J are skipped."""
+    diagonal = jnp.asarray(jnp.diagonal(mass))
+    lower, pivots, sound = ltdl(mass, tolerances.rounding(mass.dtype, 64) * diagonal)
+    half = ltdl_backward(lower, jacobian.T)
+    if jacobian.shape[0] == 0:
+        none = jnp.zeros((0, 0), mass.dtype)
+        schur = RankRevealed(none, jnp.zeros(0, mass.dtype), jnp.zeros(0, bool))
+        return Factors(lower, pivots, jnp.where(sound, 0.0, pivots), half, schur)
+    squares = jacobian * jacobian
+    pivots, added = _weighted(pivots, sound, squares)
+    # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
+    # which the rows of a heavy loop are short compared with those of a light one.
+    gram = half.T @ (half / pivots[:, None])
+    schur = ldlt_rank_revealing(gram, squares=jnp.sum(squares, axis=1))
+    return Factors(lower, pivots, added, half, schur)
+
+
+def _weighted(pivots: Array, sound: Array, squares: Array) -> tuple[Array, Array]:
+    """``D + E`` and E (nv,): ``E_i = α |J_i|²`` where D_i vanishes, with column i of J.
+
+    ``D_i / |J_i|²`` [kg] is the mass that a constraint feels; α is its mean with weights |J_i|⁴, so
+    that bodies outside the loops do not count.
+    """
+    felt = jnp.sum(squares, axis=0)
+    total = jnp.sum(jnp.where(sound, pivots, 0.0) * felt)
+    usual = _or_one(_or_one(total) / _or_one(jnp.sum(felt * felt)) * felt)
+    return jnp.where(sound, pivots, usual), jnp.where(sound, 0.0, usual)
+
+
+def _or_one(x: Array) -> Array:
+    return jnp.where(x > 0.0, x, 1.0)
+
+
+def solve_factored(k: Factors, force: Array, rhs: Array, *, metric: bool = False) -> Array:
+    """``[x; −λ]`` (nv + nc, m), with λ zero in redundant rows; x is NaN if indeterminate.
+
+    Args:
+        k: the factors.
+        force: f (nv, m).
+        rhs: c (nc, m).
+        metric: whether M is only a metric, in which motions without inertia may have any.
+    """
+    y, multipliers = _reduced(k, ltdl_backward(k.lower, force), rhs)
+    z = _speeds(k, y, multipliers)
+    if metric:
+        return z
+    if rhs.shape[0] == 0:
+        return jnp.where(k.light, jnp.nan, z)
+    return rarely(k.light, _conjugate_gradients, z, k, y, multipliers)
+
+
+def _speeds(k: Factors, y: Array, multipliers: Array) -> Array:
+    return jnp.concatenate([ltdl_forward(k.lower, y), -multipliers])
+
+
+def _reduced(k: Factors, g: Array, c: Array) -> tuple[Array, Array]:
+    """``(y, λ) = K [g; c]``, by substitution with the factors."""
+    if c.shape[0] == 0:
+        return g / k.pivots[:, None], c
+    multipliers = ldlt_solve(*k.schur, c - k.half.T @ (g / k.pivots[:, None]))
+    return (g + k.half @ multipliers) / k.pivots[:, None], multipliers
+
+
+def _conjugate_gradients(k: Factors, y: Array, multipliers: Array) -> Array:
+    """``[x; −λ]`` from ``(y₀, λ₀) = K [g; c]``; NaN if a motion is indeterminate."""
+    first = jnp.concatenate([y, multipliers])
+    residuals = jnp.concatenate([jnp.sqrt(k.added) * y.T, _probe(k)[None]])
+    starts = jnp.concatenate([first, jnp.zeros_like(first[:, :1])], axis=1).T
+    z, found = jax.lax.map(lambda x: _one_solution(k, *x), (starts, residuals))
+    sound = jnp.all(found) & (_least_eigenvalue(k, z[-1]) > _indeterminate(z.dtype))
+    y, multipliers = jnp.split(z[:-1].T, [y.shape[0]])
+    return jnp.where(sound, _speeds(k, y, multipliers), jnp.nan)
+
+
+def _one_solution(k: Factors, z: Array, residual: Array) -> tuple[Array, Array]:
+    """``z + K [√E w; 0]`` (nv + nc,) with ``(I − √E K_yy √E) w = residual``; whether it exists."""
+    root, n = jnp.sqrt(k.added), k.added.shape[0]
+    none = jnp.zeros((z.shape[0] - n, 1), z.dtype)
+    start = residual @ residual
+    least = tolerances.rounding(z.dtype) ** 2 * start
+
+    def more(state: tuple[Array, ...]) -> Array:
+        count, _, _, _, square = state
+        return (square > least) & (count < 2 * n + 4)
+
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        count, z, r, p, square = state
+        y, multipliers = (part[:, 0] for part in _reduced(k, (root * p)[:, None], none))
+        image = p - root * y
+        curvature = p @ image
+        a = jnp.where(curvature > 0.0, square / curvature, 0.0)
+        r = r - a * image
+        new = r @ r
+        change = jnp.concatenate([y, multipliers])
+        return count + 1, z + a * change, r, r + new / square * p, new
+
+    state = jnp.zeros((), jnp.int32), z, residual, residual, start
+    _, z, _, _, square = jax.lax.while_loop(more, step, state)
+    return z, square <= tolerances.agreement(z.dtype) ** 2 * start
+
+
+def firmness(k: Factors) -> Array:
+    """How firmly the constraints determine the motions without inertia, from 0 to 1 (if none).
+
+    About the least eigenvalue of ``I − √E K_yy √E`` in these motions; 0 if one is indeterminate.
+    """
+    if k.half.shape[1] == 0:
+        return jnp.where(k.light, 0.0, 1.0).astype(k.added.dtype)
+    return rarely(k.light, _firmness, jnp.ones((), k.added.dtype), k)
+
+
+def _firmness(k: Factors) -> Array:
+    z, found = _one_solution(k, jnp.zeros(sum(k.half.shape), k.added.dtype), _probe(k))
+    least = _least_eigenvalue(k, z)
+    return jnp.where(found & (least > _indeterminate(z.dtype)), least, 0.0)
+
+
+def _probe(k: Factors) -> Array:
+    """A vector (nv,) that is orthogonal to no eigenvector, but by coincidence."""
+    vector = jnp.asarray(1.0 + np.sqrt(np.arange(k.added.shape[0])), k.added.dtype)
+    return jnp.where(k.added > 0.0, vector, 0.0)
+
+
+def _least_eigenvalue(k: Factors, z: Array) -> Array:
+    """From the solution for the probe: how much shorter that is than w."""
+    probe = _probe(k)
+    w = probe + jnp.sqrt(k.added) * z[: probe.shape[0]]
+    return jnp.sqrt(probe @ probe / (w @ w))
+
+
+def _indeterminate(dtype: Any) -> float:
+    return tolerances.rounding(dtype, 64)
