@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.propagation import propagate_velocities
 from jaxmbd.kinematics.scales import scaled_jacobian
 from jaxmbd.model.mechanism import Mechanism
@@ -61,8 +65,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     """
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
-    m = motion_state(mech, q)
-    rows = scaled_jacobian(m)
+    rows, kept, twists = map(np.asarray, _examined(mech, q))
     lost = tolerances.agreement(mech.dtype)
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
@@ -70,31 +73,53 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     null = np.eye(top.nv)
     rank = 0
     if top.nc:
-        _, sizes, vh = np.linalg.svd(np.asarray(rows))
+        _, sizes, vh = np.linalg.svd(rows)
         rank = int(np.sum(sizes > lost * max(sizes[0], 1e-300)))
         null = vh[rank:].T
-        kept = np.asarray(ldlt_rank_revealing(rows @ rows.T)[2])
         redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
-    return Mobility(freedom, top.nv - rank, rank, _idle(m, null), redundant)
+    return Mobility(freedom, top.nv - rank, rank, _idle(mech, twists @ null), redundant)
 
 
-def _idle(m: MotionState, null: np.ndarray) -> tuple[str, ...]:
-    """Bodies connected by ball joints only that can spin while all other bodies rest."""
-    mech, top = m.mech, m.top
-    if null.shape[1] == 0:
-        return ()
-    moves = [propagate_velocities(mech, m.pos, jnp.asarray(n)) for n in null.T]
-    twists = np.array(
-        [[np.concatenate([w, u]) for w, u in zip(v.angular, v.linear, strict=True)] for v in moves]
-    )
-    idle = []
-    for i, body in enumerate(top.bodies):
-        joints = [e for e in mech.structure.joints if body in (e.a, e.b)]
-        balls = all(e.kind.ball for e in joints)
-        if len(joints) < 2 or not balls:
-            continue
-        others = np.delete(twists, i, axis=1).reshape(len(moves), -1)
+@eqx.filter_jit
+def _examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
+    return compiled("auto", _rows_and_twists, mech, q)
+
+
+def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
+    """Scaled rows (nc, nv), which of them are independent, twists per speed (bodies, 6, nv)."""
+    m = motion_state(mech, q)
+    rows = scaled_jacobian(m)
+    kept = ldlt_rank_revealing(rows @ rows.T)[2] if m.top.nc else jnp.ones(0, bool)
+
+    def twists(v: Array) -> Array:
+        found = propagate_velocities(mech, m.pos, v)
+        return jnp.stack([*map(jnp.concatenate, zip(found.angular, found.linear, strict=True))])
+
+    if not _between_balls(mech):
+        return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype)
+    return rows, kept, jax.vmap(twists, in_axes=1, out_axes=2)(jnp.eye(m.top.nv, dtype=q.dtype))
+
+
+def _between_balls(mech: Mechanism) -> list[int]:
+    """Bodies connected by two or more joints, all of them balls."""
+    joints = {
+        body: [e for e in mech.structure.joints if body in (e.a, e.b)]
+        for body in topology(mech).bodies
+    }
+    return [
+        i for i, on in enumerate(joints.values()) if len(on) > 1 and all(e.kind.ball for e in on)
+    ]
+
+
+def _idle(mech: Mechanism, twists: np.ndarray) -> tuple[str, ...]:
+    """Bodies between balls that can spin while all other bodies rest.
+
+    `twists` (bodies, 6, motions) are those of the free motions.
+    """
+    motions, idle = twists.shape[2], []
+    for i in _between_balls(mech) if motions else ():
+        others = np.delete(twists, i, axis=0).reshape(-1, motions)
         sizes = np.linalg.svd(others, compute_uv=False) if others.size else np.zeros(0)
-        if np.sum(sizes > tolerances.agreement(mech.dtype)) < len(moves):
-            idle.append(body)
+        if np.sum(sizes > tolerances.agreement(mech.dtype)) < motions:
+            idle.append(topology(mech).bodies[i])
     return tuple(idle)

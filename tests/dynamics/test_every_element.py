@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,17 +32,18 @@ def case(request):
     found = equipped_mechanism(request.param)
     mech, q, v, inputs, _ = found
 
-    @jax.jit
+    @partial(lanes.jit, strict=True)
     def solve(q, v, inputs):
         vdot, lam = mbd.forward_dynamics(mech, q, v, 0.0, inputs)
-        return vdot, lam, mbd.friction_efforts(mech, q, v, vdot, lam, 0.0, inputs)
+        rubbing = mbd.friction_efforts(mech, q, v, vdot, lam, 0.0, inputs)
+        return vdot, lam, rubbing, mbd.inverse_dynamics(mech, q, v, vdot, 0.0, inputs)
 
     return request.param, found, *solve(q, v, inputs)
 
 
 def test_every_force_acts(case):
     """An element that idles would test nothing."""
-    _, (mech, q, v, *_), _, _, rubbing = case
+    _, (mech, q, v, *_), _, _, rubbing, _ = case
     state = motion_state(mech, q, v)
     for name in set(mech.structure.forces) - {"rub"}:
         sizes = [
@@ -55,7 +58,7 @@ def test_every_force_acts(case):
 
 def test_the_other_formulation_agrees(case):
     """Newton-Euler in absolute coordinates, with the friction's efforts as further inputs."""
-    seed, (_, q, v, inputs, rates), vdot, lam, rubbing = case
+    seed, (_, q, v, inputs, rates), vdot, lam, rubbing, _ = case
     mech = equipped_mechanism(seed, friction=False).mech
     efforts = {n: inputs.get(n, 0.0) + rubbing.get(n, 0.0) for n in {*inputs, *rubbing}}
     ours, sol = jax.jit(absolute_forward_dynamics)(mech, q, v, 0.0, efforts)
@@ -67,8 +70,7 @@ def test_the_other_formulation_agrees(case):
 
 
 def test_inverse_dynamics_needs_nothing_more(case):
-    _, (mech, q, v, inputs, rates), vdot, lam, _ = case
-    tau, same = mbd.inverse_dynamics(mech, q, v, vdot, 0.0, inputs)
+    _, (mech, q, v, _, rates), vdot, lam, _, (tau, same) = case
     size = float(np.abs(lam).max())
     close(tau, 0 * tau, size)
     close(mbd.constraint_jacobian(mech, q) @ v, rates)
@@ -76,7 +78,7 @@ def test_inverse_dynamics_needs_nothing_more(case):
 
 def test_power_changes_the_kinetic_energy(case):
     """Loads, efforts, friction and drives do work; joints, conditions and the coupling do none."""
-    seed, (_, q, v, inputs, rates), vdot, lam, rubbing = case
+    seed, (_, q, v, inputs, rates), vdot, lam, rubbing, _ = case
     mech = equipped_mechanism(seed, friction=False).mech
 
     @jax.jit
@@ -110,7 +112,7 @@ def weighted(mech, q, inputs, size, backend):
 
 
 def test_both_directions_of_differentiation_agree(case):
-    seed, (mech, q, v, inputs, _), vdot, _, _ = case
+    seed, (mech, q, v, inputs, _), vdot, *_ = case
     fn = weighted(mech, q, inputs, v.size, "lanes")
     way = np.random.default_rng(seed).normal(size=v.size)
     value, forward = jax.jit(lambda v: jax.jvp(fn, (v,), (way,)))(v)
@@ -121,7 +123,7 @@ def test_both_directions_of_differentiation_agree(case):
 @pytest.mark.slow
 def test_compilers_agree(case):
     """lanes with XLA alone, and a batch with a loop."""
-    _, (mech, q, v, inputs, _), vdot, _, _ = case
+    _, (mech, q, v, inputs, _), vdot, *_ = case
     size, pair = float(jnp.abs(vdot).max()), jnp.stack([v, 0.5 * v])
     batch = lanes.vmap(weighted(mech, q, inputs, v.size, "lanes"), strict=True)(pair)
     by_xla = jax.jit(weighted(mech, q, inputs, v.size, "xla"))

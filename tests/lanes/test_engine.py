@@ -16,12 +16,19 @@ from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.dynamics.kkt import kkt_system
 from jaxmbd.kinematics import motion_state
 
-ZOO = ["rssr", "double_wishbone"]
+ZOO = ["rssr"]
 ZOO += [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("four_bar", "slider_crank", "multi_link", "macpherson", "double_pendulum")
+    for name in (
+        "double_wishbone",
+        "four_bar",
+        "slider_crank",
+        "multi_link",
+        "macpherson",
+        "double_pendulum",
+    )
 ]
-FAST = range(0, 100, 50)
+FAST = (27, 40)  # small ones with a loop, closed by a ball and by a rod
 REST = [seed for seed in range(100) if seed not in FAST]
 WORST = 1e-8
 """However badly conditioned a mechanism is, the compilers agree to this."""
@@ -30,10 +37,15 @@ seeds = pytest.mark.parametrize(
 )
 
 
+@jax.jit
+def kkt_parts(mech, q):
+    system = kkt_system(motion_state(mech, q))
+    return system.mass, system.jacobian
+
+
 def condition(mech, q):
     """Condition number of the KKT system without its redundant rows."""
-    system = kkt_system(motion_state(mech, q))
-    mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
+    mass, rows = map(np.asarray, kkt_parts(mech, q))
     kkt = np.block([[mass, rows.T], [rows, np.zeros((len(rows),) * 2)]])
     values = np.linalg.svd(kkt, compute_uv=False)
     return values[0] / values[values > 1e-9 * values[0]].min()
