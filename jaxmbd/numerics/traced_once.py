@@ -9,6 +9,11 @@ from typing import Any, TypeVar
 import jax
 from jax.core import Tracer
 
+from jaxmbd.lanes.recent import Recent
+
+KEPT = 16
+"""Most structures of arguments of one function whose traces are kept. JAX keeps the traces of a
+function as long as it lives, therefore each structure has a function of its own."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -31,11 +36,20 @@ def traced_once(fn: F, *, static: Sequence[str] = ()) -> F:
         >>> len(jax.make_jaxpr(lambda x: f(f(x)))(1.0).eqns)
         2
     """
-    shared = jax.jit(fn, static_argnames=tuple(static))
+    kept = Recent(KEPT)
+
+    def shared() -> Any:
+        @wraps(fn)
+        def alone(*args: Any, **kwargs: Any) -> Any:
+            return fn(*args, **kwargs)
+
+        return jax.jit(alone, static_argnames=tuple(static))
 
     @wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves = jax.tree_util.tree_leaves((args, kwargs))
-        return (shared if any(isinstance(x, Tracer) for x in leaves) else fn)(*args, **kwargs)
+        leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
+        if not any(isinstance(x, Tracer) for x in leaves):
+            return fn(*args, **kwargs)
+        return kept.get(tree, shared)(*args, **kwargs)
 
     return call  # pyright: ignore[reportReturnType]

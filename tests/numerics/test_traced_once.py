@@ -1,5 +1,8 @@
 """Functions that are traced once give what they give untraced, derivatives included."""
 
+import gc
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd.kinematics import motion_state
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.numerics.traced_once import KEPT, traced_once
 
 X = jnp.array([0.3, -0.4, 0.5])
 
@@ -82,3 +85,16 @@ def test_calls_with_equal_operands_are_one_in_a_kernel():
     single = graph(once)
     assert graph(lambda x: once(x) + once(x)) == single + 1
     assert graph(lambda x: once(x) + once(2.0 * x)) > 2 * single
+
+
+def test_traces_of_few_structures_are_kept():
+    """JAX keeps the traces of a function as long as it lives, for every type of arguments."""
+    once = traced_once(lambda x: jnp.sin(x["one"]))
+    traces = []
+    for k in range(KEPT + 8):
+        outer = jax.make_jaxpr(lambda x, k=k: once({"one": x, f"other {k}": x}))(1.0)
+        traces.append(weakref.ref(outer.eqns[0].params["jaxpr"].jaxpr))
+        del outer
+    gc.collect()
+    alive = [trace() is not None for trace in traces]
+    assert alive[-1] and sum(alive) <= KEPT
