@@ -18,8 +18,8 @@ from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph
-from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
-from jaxmbd.lanes.trace import build
+from jaxmbd.lanes.targets import cpu, cpu_driver, cuda, recall
+from jaxmbd.lanes.trace import build, registry
 from jaxmbd.lanes.trace.content import Key
 
 CODES = Recent(4096)
@@ -39,12 +39,14 @@ class Kernel:
         pullback: None for the value; (wanted, given) for the VJP: which arguments' cotangents it
             returns, and for which results it takes a cotangent as an additional argument.
         content: digest of the function for the cache of code, or None.
+        lasting: whether the digest is the same in other processes.
     """
 
     closed: Any
     batched: tuple[bool, ...]
     pullback: tuple[tuple[bool, ...], tuple[bool, ...]] | None = None
     content: Any = None
+    lasting: bool = False
     _codes: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
@@ -146,6 +148,12 @@ class Kernel:
             graph.clear()
 
     def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
+        if not (self.lasting and registry.own()):
+            return self._fresh(threads, width)
+        name = (self.content.hex(), self.batched, self.pullback, threads, width)
+        return recall.recalled(name, lambda: self._fresh(threads, width))
+
+    def _fresh(self, threads: int, width: int) -> cpu.Compiled:
         width = width or self.lanes()
         e = self.emitter(width)
         ir = e.module()
@@ -178,4 +186,6 @@ def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:
 def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
     # Values do not depend on derivative rules, so their kernels are shared by content regardless.
     known = pullback is None or not key.content.rules
-    return Kernel(key.closed, batched, pullback, key.content.value if known else None)
+    if not known:
+        return Kernel(key.closed, batched, pullback)
+    return Kernel(key.closed, batched, pullback, key.content.value, key.content.lasting)

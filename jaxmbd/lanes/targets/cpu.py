@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import re
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -74,46 +75,70 @@ def vector_registers() -> int:
 def target(ir: str, table: list[int], flops: int) -> Compiled:
     """The FFI target of a kernel, compiled if it is new."""
     text = ir + cpu_driver.handler(table)
-    key = hashlib.sha256("\n".join((text, llvm.get_host_cpu_name(), _versions())).encode())
-    name = f"lanes_{key.hexdigest()[:32]}"
+    name = f"lanes_{hashlib.sha256((text + host()).encode()).hexdigest()[:32]}"
+    found = _target(name, flops, lambda: _load(name, text, "handler"))
+    assert found
+    return found
+
+
+def stored(name: str, flops: int) -> Compiled | None:
+    """The FFI target of a kernel that was compiled before; None if its code is gone."""
+    return _target(name, flops, lambda: _read(name, "handler"))
+
+
+def _target(name: str, flops: int, load: Callable[[], tuple[int, bool] | None]) -> Compiled | None:
     with _LOCK:
-        known = _TARGETS.get(name)
-        if known is None:
-            address, cached = _load(name, text, "handler")
+        if name not in _TARGETS:
+            found = load()
+            if found is None:
+                return None
+            address, cached = found
             jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
-            known = _TARGETS[name] = Compiled(name, cached, flops)
-        return known
+            _TARGETS[name] = Compiled(name, cached, flops)
+        return _TARGETS[name]
 
 
-def _versions() -> str:
+@cache
+def host() -> str:
+    """The processor, and the versions of the compiler, as text."""
     import llvmlite
 
-    return (
-        f"{llvmlite.__version__} {llvm.llvm_version_info} {llvm.get_host_cpu_features().flatten()}"
-    )
+    features = llvm.get_host_cpu_features().flatten()
+    name = llvm.get_host_cpu_name()
+    return f"{name} {llvmlite.__version__} {llvm.llvm_version_info} {features}"
 
 
 def function(ir: str, name: str) -> int:
     """The address of a function of a module, to be called by `ctypes`."""
     with _LOCK:
-        key = hashlib.sha256((ir + _versions()).encode()).hexdigest()[:32]
+        key = hashlib.sha256((ir + host()).encode()).hexdigest()[:32]
         return _load(key, ir, name)[0]
 
 
 def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
+    found = _read(key, name)
+    if found:
+        return found
+    code = compile_object(ir)
+    engine = _link(code)
+    disk.write(key, code)
+    return _address(engine, name), False
+
+
+def _read(key: str, name: str) -> tuple[int, bool] | None:
+    """The address of a function whose object file is on disk, if it is there and links."""
     _drive()
-    engine, code = None, disk.read(key)
-    if code is not None:
-        with suppress(Unsupported):  # the cached object does not link
-            engine = _link(code)
-    cached = engine is not None
-    if engine is None:
-        code = compile_object(ir)
-        engine = _link(code)
-        disk.write(key, code)
-    address = engine.get_function_address(name)
+    code = disk.read(key)
+    if code is None:
+        return None
+    with suppress(Unsupported):  # the cached object does not link
+        return _address(_link(code), name), True
+    return None
+
+
+def _address(engine: Any, name: str) -> int:
     _ENGINES.append(engine)
-    return address, cached
+    return engine.get_function_address(name)
 
 
 def compile_object(ir: str) -> bytes:

@@ -34,14 +34,16 @@ class Content:
     Attributes:
         value: digest of everything that its value depends on.
         rules: further objects that its derivatives depend on, compared by identity, in order.
+        lasting: whether `value` is the same in other processes: nothing in it is an identity.
     """
 
-    __slots__ = ("rules", "value")
+    __slots__ = ("lasting", "rules", "value")
 
     def __init__(self, closed: Any):
         walk = _Walk()
         walk.closed(closed)
         self.value = walk.digest()
+        self.lasting = walk.lasting
         self.rules = tuple(walk.rules)
 
     def __hash__(self) -> int:
@@ -101,6 +103,7 @@ class _Walk:
         self.rules: list[Any] = []
         self.seen: dict[int, int] = {}
         self.types: dict[Any, str] = {}
+        self.lasting = True
 
     def digest(self) -> bytes:
         return blake2b("\x1f".join(self.words).encode(), digest_size=20).digest()
@@ -151,8 +154,9 @@ class _Walk:
                 self.value(x)
             elif eqn.primitive.name in _RULED and type(x) not in _PLAIN:
                 self.rules.append(x)
-        if _differentiates(eqn):
+        if _differentiates(eqn) and len(self.rules) > before:
             self.words.extend(f"rule {id(x)}" for x in self.rules[before:])
+            self.lasting = False
 
     def value(self, x: Any) -> None:
         """A parameter or a constant."""
@@ -170,6 +174,7 @@ class _Walk:
         elif isinstance(x, Key):  # a lanes call inside
             self.words.append(x.content.value.hex())
             self.rules.extend(x.content.rules)
+            self.lasting = self.lasting and x.content.lasting
         elif isinstance(x, jax.Array | np.ndarray | np.generic):
             array = np.ascontiguousarray(x)
             data = blake2b(array.tobytes(), digest_size=20).hexdigest()
@@ -186,6 +191,7 @@ class _Walk:
         else:  # by identity; kept alive so that its id is not reused
             self.words.append(f"object {id(x)}")
             self.rules.append(x)
+            self.lasting = False
 
 
 def _differentiates(eqn: Any) -> bool:

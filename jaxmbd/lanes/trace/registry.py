@@ -28,6 +28,12 @@ def rule(*primitives: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def own() -> bool:
+    """Whether all rules are this package's, so that its source tells what they do."""
+    package = __name__.partition(".trace")[0]
+    return all(fn.__module__.startswith(package) for fn in RULES.values())
+
+
 def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
     """Trace an open jaxpr on values, given its constants.
 

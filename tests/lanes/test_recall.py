@@ -1,0 +1,79 @@
+"""Kernels that another process has compiled are found on disk from their function alone."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+from repository import ROOT
+
+from jaxmbd import lanes
+from jaxmbd.lanes.targets import cpu
+from jaxmbd.lanes.trace.content import Content
+
+PROGRAM = """
+import sys
+import jax, numpy as np, jax.numpy as jnp
+jax.config.update("jax_enable_x64", True)
+from jaxmbd import lanes
+from jaxmbd.lanes.trace import build, registry
+
+def graph(*_):
+    raise SystemExit("a graph is built")
+
+if "--no-graph" in sys.argv:
+    build.value_graph = graph
+if "--rule" in sys.argv:
+    registry.RULES["of_a_user"] = graph
+table = jnp.arange(9.0).reshape(3, 3)
+run = jax.jit(lanes.vmap(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: jnp.sin(table @ y), x)))
+print(run(np.linspace(0.1, 0.9, 15).reshape(5, 3)).tolist())
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("lanes")
+
+
+def run(cache, *arguments):
+    environment = os.environ | {"JAXMBD_LANES_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_a_second_process_builds_no_graph(cache):
+    first = run(cache)
+    assert first.returncode == 0, first.stderr
+    second = run(cache, "--no-graph")
+    assert second.stdout == first.stdout, second.stderr
+    assert "a graph is built" in run(cache, "--no-graph", "--rule").stderr
+    for file in cache.glob("lanes_*"):
+        file.unlink()
+    assert "a graph is built" in run(cache, "--no-graph").stderr
+    assert run(cache).stdout == first.stdout
+
+
+def test_code_that_is_gone_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAXMBD_LANES_CACHE", str(tmp_path))
+    assert cpu.stored("lanes_of_nothing", 0) is None
+
+
+def test_identities_do_not_last():
+    """A derivative rule is known by its identity, which means nothing to another process."""
+
+    @jax.custom_jvp
+    def cube(x):
+        return x**3
+
+    cube.defjvp(lambda p, t: (cube(*p), 3 * p[0] ** 2 * t[0]))
+    batch = lanes.vmap(cube)
+    x = jnp.ones(2)
+    value = Content(jax.make_jaxpr(lambda x: cube(x))(1.0))
+    reverse = Content(jax.make_jaxpr(jax.grad(lambda x: batch(x).sum()))(x))
+    plain = Content(jax.make_jaxpr(jax.grad(lambda x: lanes.vmap(jnp.sin)(x).sum()))(x))
+    assert value.lasting and value.rules
+    assert plain.lasting
+    assert not reverse.lasting
