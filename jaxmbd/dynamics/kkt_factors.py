@@ -31,6 +31,7 @@ from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics.traced_once import traced_once
 
 
 class Factors(NamedTuple):
@@ -56,6 +57,7 @@ class Factors(NamedTuple):
         return jnp.any(self.added > 0.0)
 
 
+@traced_once
 def factor_kkt(mass: Array, jacobian: Array) -> Factors:
     """Factor a KKT system; rows that add no rank to J are skipped."""
     diagonal = jnp.asarray(jnp.diagonal(mass))
@@ -112,6 +114,7 @@ def _speeds(k: Factors, y: Array, multipliers: Array) -> Array:
     return jnp.concatenate([ltdl_forward(k.lower, y), -multipliers])
 
 
+@traced_once
 def _reduced(k: Factors, g: Array, c: Array) -> tuple[Array, Array]:
     """``(y, λ) = K [g; c]``, by substitution with the factors."""
     if c.shape[0] == 0:
@@ -131,6 +134,7 @@ def _conjugate_gradients(k: Factors, y: Array, multipliers: Array) -> Array:
     return jnp.where(sound, _speeds(k, y, multipliers), jnp.nan)
 
 
+@traced_once
 def _one_solution(k: Factors, z: Array, residual: Array) -> tuple[Array, Array]:
     """``z + K [√E w; 0]`` (nv + nc,) with ``(I − √E K_yy √E) w = residual``; whether it exists."""
     root, n = jnp.sqrt(k.added), k.added.shape[0]

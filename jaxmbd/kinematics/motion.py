@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,11 +14,13 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics.propagation import (
     Positions,
     Velocities,
+    nameless,
     propagate_accelerations,
     propagate_positions,
     propagate_velocities,
     rotate,
 )
+from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
@@ -118,7 +121,7 @@ class MotionState:
             d_rate = slide + cross(self.angular_velocity(joint.a), d)
             spins = (skew(self.angular_velocity(body)) for body in (joint.a, joint.b))
             rates = tuple(s @ r for s, r in zip(spins, (r_a, r_b), strict=True))
-            self._wrenches[name] = jax.jvp(joint.wrenches, (r_a, r_b, d), (*rates, d_rate))
+            self._wrenches[name] = _wrenches(nameless(joint), (r_a, r_b, d), (*rates, d_rate))
         return self._wrenches[name]
 
     def moves(self, a: str, b: str) -> np.ndarray:
@@ -161,6 +164,12 @@ class MotionState:
         spin, slide = self.relative_twist(name)
         rhs = s_w.T @ (r_a.T @ spin) + s_v.T @ (r_a.T @ slide)
         return q, ltdl_solve(s_w.T @ s_w + s_v.T @ s_v, rhs)
+
+
+@traced_once
+def _wrenches(joint: Joint, at: Any, rates: Any) -> tuple[Array, Array]:
+    w, w_rate = jax.jvp(joint.wrenches, at, rates)
+    return w, w_rate
 
 
 def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:
@@ -313,6 +322,7 @@ def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
     return jnp.concatenate(parts)
 
 
+@partial(traced_once, static=("method",))
 def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     top = topology(mech)
     q, v = jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype)

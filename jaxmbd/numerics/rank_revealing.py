@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
@@ -57,16 +58,18 @@ def ldlt_rank_revealing(
     squares = diagonal if squares is None else squares
     real = squares > faintness(a.dtype) * jnp.max(squares)
     floor = tolerance * diagonal
+    unit = np.eye(n, dtype=a.dtype)
     columns, pivots, kept = [], [], []
     for k in range(n):
-        keep = real[k] & (a[0, 0] > floor[k])
-        d = jnp.where(keep, a[0, 0], 1.0)
-        column = jnp.where(keep & real[k + 1 :], a[1:, 0], 0.0) / d
-        a = a[1:, 1:] - column[:, None] * a[None, 1:, 0]
-        columns.append(jnp.concatenate([jnp.zeros(k, a.dtype), jnp.ones(1, a.dtype), column]))
+        pivot, below = a[:1, 0], a[1:, 0]
+        keep = real[k : k + 1] & (pivot > floor[k : k + 1])
+        d = jnp.where(keep, pivot, 1.0)
+        column = jnp.where(keep & real[k + 1 :], below, 0.0) / d
+        a = a[1:, 1:] - jnp.outer(column, below)
+        columns.append(jnp.concatenate([unit[k, : k + 1], column]))
         pivots.append(d)
         kept.append(keep)
-    return RankRevealed(jnp.stack(columns, axis=1), jnp.stack(pivots), jnp.stack(kept))
+    return RankRevealed(jnp.stack(columns, axis=1), jnp.concatenate(pivots), jnp.concatenate(kept))
 
 
 @traced_once

@@ -17,7 +17,9 @@ one new file. Its author defines the fields, `nq`, `nv`, `speeds`, `rows` and
 * to be in the tree `rotation`, `translation`, `subspace`, `coordinates` (and `moving_subspace`);
 * to be cut `residual` and `wrenches`;
 
-and overrides whatever else differs from the defaults.
+and overrides whatever else differs from the defaults. `rotation`, `translation`, `subspace`, `rate`
+and `wrenches` are called on joints without names and points (None), so that joints of one type
+are traced once: they depend on the type's other fields and their arguments only.
 """
 
 from __future__ import annotations
