@@ -47,6 +47,7 @@ COSTS = pytest.StashKey[dict[str, str]]()
 
 DEAREST = (
     "dynamics/test_identities.py",
+    "test_examples.py",
     "lanes/test_engine.py",
     "lanes/test_programs.py",
 )

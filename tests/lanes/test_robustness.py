@@ -49,11 +49,11 @@ def test_a_second_process_finds_the_kernel_and_a_corrupt_one_is_made_anew(tmp_pa
     folder = str(tmp_path)
     assert "cached 0 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
     assert "cached 1 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
-    for file in tmp_path.iterdir():
-        data = file.read_bytes()
-        file.write_bytes(data[: len(data) // 2] + b"\0" * 64)
+    (file,) = tmp_path.iterdir()
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2] + b"\0" * 64)
     assert "cached 0 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
-    assert "cached 1 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
+    assert file.read_bytes() == data
 
 
 def test_processes_that_share_an_empty_cache(tmp_path):
@@ -63,9 +63,20 @@ def test_processes_that_share_an_empty_cache(tmp_path):
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]  # nothing half-written
 
 
-@pytest.mark.parametrize("place", ["/proc/no/such/folder", "", "/dev/null/x"])
-def test_a_cache_that_cannot_be_written(place):
-    assert "cached 0 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=place)
+def test_a_cache_that_cannot_be_written():
+    places = ["/proc/no/such/folder", "", "/dev/null/x"]
+    program = PROGRAM + textwrap.dedent(
+        f"""
+        import os
+        for k, place in enumerate({places[1:]}):
+            os.environ["JAXMBD_LANES_CACHE"] = place
+            y = lanes.vmap(lambda x: (k + 2.0) * x, strict=True)(x)
+            assert np.array_equal(y, (k + 2.0) * x)
+        print("then", sum(c.cached for c in cpu._TARGETS.values()), "of", len(cpu._TARGETS))
+        """
+    )
+    said = run(program, JAXMBD_LANES_CACHE=places[0])
+    assert "cached 0 of 1" in said and "then 0 of 3" in said
 
 
 def test_what_is_kept_is_checked(tmp_path, monkeypatch):
