@@ -23,6 +23,7 @@ from comparisons import Comparisons, compared  # noqa: E402, F401
 runtime_shapes.check()
 
 from jaxmbd.lanes.ir import verifier  # noqa: E402
+from jaxmbd.lanes.targets import cpu  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 verifier.enabled = True
@@ -62,6 +63,13 @@ def pytest_collection_modifyitems(items):
         return order.get(item.path.relative_to(HERE).as_posix(), len(order))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """LLVM generates code as for users where that is what is tested, else as fast as it can."""
+    usual = item.path.parent.name == "lanes" or item.path.name == "test_default_optimisation.py"
+    cpu.effort = 2 if usual else 0
 
 
 def resident() -> float:

@@ -49,11 +49,11 @@ def test_a_second_process_finds_the_kernel_and_a_corrupt_one_is_made_anew(tmp_pa
     folder = str(tmp_path)
     assert "cached 0 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
     assert "cached 1 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
-    (file,) = tmp_path.iterdir()
-    data = file.read_bytes()
-    file.write_bytes(data[: len(data) // 2] + b"\0" * 64)
+    files = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    for file, data in files.items():
+        file.write_bytes(data[: len(data) // 2] + b"\0" * 64)
     assert "cached 0 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
-    assert file.read_bytes() == data
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == files
 
 
 def test_processes_that_share_an_empty_cache(tmp_path):
