@@ -115,11 +115,15 @@ def joint_space_inertia(m: MotionState) -> Array:
     columns = zip(*(by_joint(m.top, x) for x in (m.pos.angular, linear)), strict=True)
     momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
     spin, momentum = (jnp.concatenate(x) for x in zip(*momenta, strict=True))
-    product = m.pos.angular @ spin.T + linear @ momentum.T
-    supports = np.zeros(product.shape, bool)
-    for i, name in enumerate(m.top.tree):
-        supports[list(m.top.support[i]), m.top.layout[name].v] = True
-    return _symmetric(jnp.asarray(jnp.where(supports, product, 0.0)))
+    rows = [jnp.zeros((0, m.top.nv), m.q.dtype)]
+    for name, support in zip(m.top.tree, m.top.support, strict=True):
+        place = m.top.layout[name].v
+        assert place is not None
+        end = place.stop
+        block = spin[place] @ m.pos.angular[:end].T + momentum[place] @ linear[:end].T
+        block = jnp.where(np.isin(np.arange(end), support), block, 0.0)
+        rows.append(jnp.pad(block, ((0, 0), (0, m.top.nv - end))))
+    return _symmetric(jnp.concatenate(rows).T)
 
 
 @traced_once
