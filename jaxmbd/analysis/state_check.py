@@ -18,6 +18,7 @@ from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
 from jaxmbd.dynamics.kkt import System, conditioning, rows_met
 from jaxmbd.dynamics.load_sizes import load_sizes
+from jaxmbd.dynamics.mass_operator import mass_diagonal
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.kinematics.closure import closure_jacobian
@@ -121,7 +122,7 @@ def _required(m: MotionState, vdot: Array) -> Array:
 
 def _weights(m: MotionState, system: System) -> Array:
     """``1/√Mᵢᵢ`` (nv,): light bodies count as heavy ones do, down to 1e-12 of their inertia."""
-    units, mass = speed_units(m.mech), jnp.diagonal(system.mass)
+    units, mass = speed_units(m.mech), mass_diagonal(system.mass)
     least = 1e-12 * jnp.max(mass / units**2, initial=0.0)
     mass = mass + jnp.where(least > 0.0, least, 1.0) * units**2
     return 1.0 / jnp.sqrt(mass)
@@ -132,7 +133,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
 
     Besides v̇ and γ it counts the accelerations that the forces would cause one by one, and gravity.
     """
-    units, mass = speed_units(m.mech), jnp.diagonal(system.mass)
+    units, mass = speed_units(m.mech), mass_diagonal(system.mass)
     alone = jnp.asarray(jnp.where(mass > 0.0, jnp.abs(force) / mass, 0.0))
     largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
     rows = jnp.max(jnp.abs(system.jacobian) * units, initial=0.0) * largest

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxmbd.analysis.status import Status, closing_tolerance, closure_error, closure_slip
-from jaxmbd.dynamics.inertia import joint_space_inertia
+from jaxmbd.dynamics.mass_operator import mass_diagonal, mass_operator
 from jaxmbd.kinematics import MotionState
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
@@ -50,7 +50,7 @@ class Watch(NamedTuple):
 def norms(m: MotionState) -> Array:
     """Weights (2, nv) of squared speeds: inertias [kg m², kg], and ``1/u²`` [1, 1/m²]."""
     return lax.stop_gradient(
-        jnp.stack([jnp.diagonal(joint_space_inertia(m)), 1.0 / speed_units(m.mech) ** 2])
+        jnp.stack([mass_diagonal(mass_operator(m)), 1.0 / speed_units(m.mech) ** 2])
     )
 
 

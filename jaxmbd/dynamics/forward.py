@@ -20,6 +20,7 @@ from jaxmbd.dynamics.bias_forces import (
 )
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
 from jaxmbd.dynamics.kkt import indeterminate, kkt_system, least_norm
+from jaxmbd.dynamics.mass_operator import mass_array
 from jaxmbd.kinematics.closure import closure_gamma
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import propagate_accelerations
@@ -104,7 +105,7 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
     if not np.all(np.isfinite(np.asarray(m.q))):
         raise ValueError("q is not finite: take it from assemble(...) and check its status")
     system = kkt_system(m)
-    if not np.all(np.isfinite(np.asarray(system.mass))):
+    if not np.all(np.isfinite(np.asarray(mass_array(system.mass)))):
         raise ValueError("a parameter of the mechanism is not finite: print(mech) shows them all")
 
     if names := [n for n, x in zip(m.top.speed_names, indeterminate(system), strict=True) if x]:

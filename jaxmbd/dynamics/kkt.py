@@ -14,8 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.dynamics.kkt_factors import factor_kkt, firmness, solve_factored
+from jaxmbd.dynamics.mass_operator import (
+    MassOperator,
+    mass_array,
+    mass_diagonal,
+    mass_operator,
+)
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
 from jaxmbd.numerics import tolerances
@@ -27,19 +32,19 @@ class System(NamedTuple):
     """The matrices of a KKT system; rows of J are scaled so that all multipliers are in newtons.
 
     Attributes:
-        mass: M (nv, nv).
+        mass: M (nv, nv), an array or an operator.
         jacobian: scaled J (nc, nv).
         scale: (nc,), the factors applied to the rows.
     """
 
-    mass: Array
+    mass: MassOperator
     jacobian: Array
     scale: Array
 
 
-def kkt_system(m: MotionState) -> System:
-    """The KKT matrices at a configuration."""
-    return System(joint_space_inertia(m), scaled_jacobian(m), row_scale(m))
+def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
+    """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
+    return System(mass_operator(m, recursive=recursive), scaled_jacobian(m), row_scale(m))
 
 
 def conditioning(system: System) -> Array:
@@ -50,7 +55,7 @@ def conditioning(system: System) -> Array:
     """
     k = factor_kkt(system.mass, system.jacobian)
     own = jnp.where(k.added > 0.0, 1.0, k.pivots)
-    diagonal = jnp.where(k.added > 0.0, 1.0, jnp.asarray(jnp.diagonal(system.mass)))
+    diagonal = jnp.where(k.added > 0.0, 1.0, mass_diagonal(system.mass))
     gram = jnp.sum(k.half**2 / k.pivots[:, None], axis=0)
     rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
     share = jnp.min(own / diagonal, initial=1.0) * jnp.min(rows, initial=1.0)
@@ -67,7 +72,7 @@ def indeterminate(system: System) -> np.ndarray:
 
     They are those of the null space of M and J together.
     """
-    mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
+    mass, rows = np.asarray(mass_array(system.mass)), np.asarray(system.jacobian)
     size = np.sqrt(np.where(np.diag(mass) > 0.0, np.diag(mass), 1.0))
     _, values, motions = np.linalg.svd(np.concatenate([mass / np.outer(size, size), rows / size]))
     found = np.zeros(len(size), bool)

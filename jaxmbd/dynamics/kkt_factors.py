@@ -27,9 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass
 from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
 from jaxmbd.numerics.traced_once import traced_once
 
@@ -38,14 +38,14 @@ class Factors(NamedTuple):
     """Factors of a KKT system.
 
     Attributes:
-        lower: L (nv, nv).
+        lower: L of M, an operator.
         pivots: D + E (nv,).
         added: E (nv,), zero where a motion has inertia.
         half: H (nv, nc).
         schur: rank-revealing factors of ``A = Hᵀ (D + E)⁻¹ H``.
     """
 
-    lower: Array
+    lower: Factor
     pivots: Array
     added: Array
     half: Array
@@ -58,14 +58,13 @@ class Factors(NamedTuple):
 
 
 @traced_once
-def factor_kkt(mass: Array, jacobian: Array) -> Factors:
+def factor_kkt(mass: MassOperator, jacobian: Array) -> Factors:
     """Factor a KKT system; rows that add no rank to J are skipped."""
-    diagonal = jnp.asarray(jnp.diagonal(mass))
-    lower, pivots, sound = ltdl(mass, tolerances.rounding(mass.dtype, 64) * diagonal)
-    half = ltdl_backward(lower, jacobian.T)
+    lower, pivots, sound = factor_mass(mass)
+    half = lower.backward_rows(jacobian)
     if jacobian.shape[0] == 0:
-        none = jnp.zeros((0, 0), mass.dtype)
-        schur = RankRevealed(none, jnp.zeros(0, mass.dtype), jnp.zeros(0, bool))
+        none = jnp.zeros((0, 0), jacobian.dtype)
+        schur = RankRevealed(none, jnp.zeros(0, jacobian.dtype), jnp.zeros(0, bool))
         return Factors(lower, pivots, jnp.where(sound, 0.0, pivots), half, schur)
     squares = jacobian * jacobian
     pivots, added = _weighted(pivots, sound, squares)
@@ -101,7 +100,7 @@ def solve_factored(k: Factors, force: Array, rhs: Array, *, metric: bool = False
         rhs: c (nc, m).
         metric: whether M is only a metric, in which motions without inertia may have any.
     """
-    y, multipliers = _reduced(k, ltdl_backward(k.lower, force), rhs)
+    y, multipliers = _reduced(k, k.lower.backward(force), rhs)
     z = _speeds(k, y, multipliers)
     if metric:
         return z
@@ -111,7 +110,7 @@ def solve_factored(k: Factors, force: Array, rhs: Array, *, metric: bool = False
 
 
 def _speeds(k: Factors, y: Array, multipliers: Array) -> Array:
-    return jnp.concatenate([ltdl_forward(k.lower, y), -multipliers])
+    return jnp.concatenate([k.lower.forward(y), -multipliers])
 
 
 @traced_once

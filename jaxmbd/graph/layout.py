@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmbd.graph.elimination import Elimination, elimination
 from jaxmbd.graph.spanning_tree import (
     Tree,
     cumulative_freedom,
@@ -45,7 +46,9 @@ class Topology:
         support: for each body the indices in v of the joints between it and the ground.
         cdof: cumulative degree of freedom of each body (see `spanning_tree`).
         row_names, row_kinds: of each constraint row; kinds are "force" or "moment".
+        row_speeds: for each constraint row the indices in v of the speeds that it can depend on.
         speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
+        elimination: which way the mass matrix is factored.
 
     Example:
         >>> import jaxmbd as mbd
@@ -68,8 +71,10 @@ class Topology:
     cdof: Mapping[str, int]
     row_names: tuple[str, ...]
     row_kinds: tuple[str, ...]
+    row_speeds: tuple[tuple[int, ...], ...]
     speed_names: tuple[str, ...]
     speed_kinds: tuple[str, ...]
+    elimination: Elimination
 
     def index(self, body: str) -> int:
         """Index of a body in `bodies`, -1 for the ground."""
@@ -93,6 +98,7 @@ class Topology:
             rows = self.layout[name].rows
             assert rows is not None
             lines.append(f"  {kind} {name}: rows[{rows.start}:{rows.stop}]")
+        lines.append(f"  {self.elimination}")
         return "\n".join(lines)
 
 
@@ -131,6 +137,9 @@ def _topology(structure: Structure) -> Topology:
     for name, kind in _coordinate_rows(structure, edges):
         layout[name] = Place(None, None, slice(nc, nc + 1))
         row_names, row_kinds, nc = (*row_names, name), (*row_kinds, kind), nc + 1
+    support = _support(parent, edges, layout)
+    row_speeds = _row_speeds(structure, cut, layout, dict(zip(bodies, support, strict=True)))
+    speeds = [v for e in edges if (v := layout[e.name].v) is not None]
     return Topology(
         bodies=bodies,
         parent=parent,
@@ -143,14 +152,16 @@ def _topology(structure: Structure) -> Topology:
         nq=nq,
         nv=nv,
         nc=nc,
-        support=_support(parent, edges, layout),
+        support=support,
         cdof=MappingProxyType(cumulative_freedom(tree)),
         row_names=row_names,
         row_kinds=row_kinds,
+        row_speeds=row_speeds,
         speed_names=tuple(
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
+        elimination=elimination(parent, speeds, row_speeds, planar=structure.planar),
     )
 
 
@@ -234,3 +245,28 @@ def _row_names(cut: tuple[Edge, ...]) -> tuple[str, ...]:
             count[kind] += 1
             names.append(f"{edge.name} {kind} {count[kind]}")
     return tuple(names)
+
+
+def _row_speeds(
+    structure: Structure,
+    cut: tuple[Edge, ...],
+    layout: Mapping[str, Place],
+    support: Mapping[str, tuple[int, ...]],
+) -> tuple[tuple[int, ...], ...]:
+    """Of a cut joint those that move one of its bodies and not the other."""
+    rows: list[tuple[int, ...]] = []
+    for edge in cut:
+        moved = set(support.get(edge.a, ())) ^ set(support.get(edge.b, ()))
+        rows += [tuple(sorted(moved))] * len(edge.kind.rows)
+
+    def speed(joint: str, index: int) -> int:
+        place = layout[joint].v
+        assert place is not None
+        return place.start + index
+
+    rows += [tuple(sorted({speed(*term) for term in terms})) for _, terms in structure.couplings]
+    every = tuple(sorted({k for speeds in support.values() for k in speeds}))
+    return (
+        *rows,
+        *(every if joint is None else (speed(joint, i),) for _, joint, i in structure.drives),
+    )
