@@ -158,6 +158,12 @@ class Graph:
         """A node without a definition: a tangent that stands for an input of a linear map."""
         return Node("param", (), dtype, self.region, False, deps)
 
+    def held(self, n: Node, deps: int) -> Node:
+        """The value of a node as if it were an input: derivatives stop there."""
+        alias = Node("stop", (n,), n.dtype, self.region, n.uniform, deps)
+        self.region.nodes.append(alias)
+        return alias
+
     def new_bit(self) -> int:
         """A fresh bit for `Node.deps`."""
         self.bits += 1

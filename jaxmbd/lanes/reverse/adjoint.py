@@ -260,6 +260,7 @@ class Sweep:
         g, rule = self.g, derivative_jaxpr(self.g, call)
         self._transpose(
             call.float_args,
+            lambda n, bit: g.placeholder(n.dtype, bit),
             lambda n: g.const(0.0, n.dtype),
             lambda tangents: evaluate_closed(g, rule, [*call.args, *tangents]),
             self._pairs(call, cts),
@@ -268,16 +269,19 @@ class Sweep:
     def _transpose(
         self,
         args: Iterable[np.ndarray],
+        holder: Callable[[Node, int], Node],
         still: Callable[[Node], Node],
-        linear: Callable[[list[Any]], list[Value]],
+        function: Callable[[list[Any]], list[Value]],
         cts: Iterable[Any],
     ) -> None:
-        """Add the cotangents of `args` by a sweep over a function that is linear in them.
+        """Add the cotangents of `args` by a sweep over a function of them.
 
         Args:
             args: arrays of the nodes that receive cotangents.
+            holder: what the function gets for them, given a bit for `Node.deps`: tangents without a
+                value, if it is linear, or their values.
             still: what the function gets for nodes that are not differentiated.
-            linear: the function.
+            function: the function.
             cts: cotangents of its results.
         """
         g = self.g
@@ -289,13 +293,13 @@ class Sweep:
             for place in np.ndindex(*x.shape):
                 n: Any = x[place]
                 if n.deps & self.mask and n.dtype[0] == "f":
-                    y[place] = g.placeholder(n.dtype, bit)
+                    y[place] = holder(n, bit)
                     holders.append((y[place], n))
                 else:
                     y[place] = still(n)
             arrays.append(y)
         g.active |= bit
-        outs = linear(arrays)
+        outs = function(arrays)
         g.active = before
         inner = self.inner([p for p, _ in holders], bit)
         for out, ct in zip(outs, cts, strict=True):
@@ -322,6 +326,7 @@ class Sweep:
             self.seed(x, ct)
         self._transpose(
             consts.matvec,
+            g.held,  # A need not be linear in the numbers that it consists of
             lambda n: n,
             lambda operator: evaluate_closed(g, jaxprs.matvec, [*operator, *call.outs]),
             [np.frompyfunc(lambda c: g.op("neg", c), 1, 1)(ct) for ct in back],
