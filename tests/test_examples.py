@@ -24,7 +24,9 @@ PRINTS = {
 TOGETHER = """
 import contextlib, io, json, runpy, sys, traceback
 import jax
+from jaxmbd.lanes.targets import cpu
 
+cpu.effort = 0  # as in the other tests
 found = {}
 for script, *arguments in json.loads(sys.argv[1]):
     said = io.StringIO()

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.lanes.targets import cpu
 
 TIGHT = 100 * float(np.finfo(np.float32).eps)
 G, RATE, TURN, SPEED = 9.81, 2.0, 0.7, 1.5
@@ -195,4 +196,5 @@ def test_runs(found):
 
 
 if __name__ == "__main__":
+    cpu.effort = 0  # as in the other tests
     save(sys.argv[1])
