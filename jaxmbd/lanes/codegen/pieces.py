@@ -62,6 +62,7 @@ class Piece:
         merged: products that are fused into an addition, and so are not values.
         users: of each node, within the piece; args: numbers of each value's operands.
         kept: whether a value is live-out.
+        referred: aliases that have been named here.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Piece:
             list(dict.fromkeys(number[a] for a in some if a in number)) for some in operands
         ]
         self.kept = [n in outside for n in self.values]
+        self.referred = [n for n in nodes if n.op in ALIASES]
 
     def _merged(self, outside: set[Node]) -> set[Node]:
         """Products whose only use is one addition or subtraction; at most one for each of these."""
@@ -132,7 +134,7 @@ class Piece:
                 w.asleep[values[value]] = own[slot]
             elif value not in plan.registers:
                 self._load(values[value], slot)
-        for n in [*values, *(n for n in self.nodes if n.op in ALIASES)]:
+        for n in [*values, *self.referred]:
             if root(n) in w.asleep:
                 w.forget(n)
         self._refer(self.nodes)
@@ -173,6 +175,7 @@ class Piece:
                 name = self.w.operand(root(n), not n.uniform)
                 if self.w.names.get((n, not n.uniform)) != name:
                     self.w.define(n, name)
+                    self.referred.append(n)
 
     def _store(self, n: Node, slot: int) -> None:
         place, ty = self.w.place_to_wait(slot, n.dtype), self.w.type_of(n)
