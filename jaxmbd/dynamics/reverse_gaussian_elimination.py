@@ -166,13 +166,7 @@ def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
     for i, p in _leaves_first(tree.top):
         inertia, place = total[i], _place(tree.top, i)
         for k in reversed(range(place.start, place.stop)):
-            column = tree.columns[k]
-            momentum = inertia @ column
-            pivot = (column @ momentum)[None]
-            above = pivot > floor[k]
-            pivot = jnp.where(above, pivot, 1.0)
-            psi = momentum / pivot
-            inertia = _mirrored(inertia - _outer(psi, momentum))
+            psi, pivot, above, inertia = _one_speed(inertia, tree.columns[k], floor[k])
             response.append(psi[None])
             pivots.append(pivot)
             sound.append(above)
@@ -183,9 +177,20 @@ def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
 
 
 @traced_once
+def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Array, Array, Array]:
+    """``ψ_k``, ``D_k`` (1,), whether it exceeds its floor, and the inertia that is left."""
+    momentum = inertia @ column
+    pivot = (column @ momentum)[None]
+    above = pivot > floor
+    pivot = jnp.where(above, pivot, 1.0)
+    psi = momentum / pivot
+    return psi, pivot, above, _mirrored(inertia - _outer(psi, momentum))
+
+
+@traced_once
 def tree_inertia(m: MotionState) -> TreeInertia:
     """M at a configuration."""
-    own, eye = m.top.elimination.own_points, jnp.asarray(np.eye(3), m.q.dtype)
+    own = m.top.elimination.own_points
     points: list[Array] = []
     linear, shifts, bodies, sizes = [m.pos.slide[:0]], [], [], []
     for i, (p, inertia) in enumerate(zip(m.top.parent, world_inertias(m), strict=True)):
@@ -196,16 +201,30 @@ def tree_inertia(m: MotionState) -> TreeInertia:
         if not own[i]:
             u = u + cross(m.pos.angular[place], (points[i] - m.pos.joint[i])[None])
         arm = m.pos.com[i] - points[i]
-        moment = mass * arm
-        square = moment @ arm
-        rotary = inertia + square * eye - _mirrored(_outer(moment, arm))
+        body, moment, second = _about_point(mass, arm, inertia)
         linear.append(u)
-        shifts.append(None if offset is None else _blocks(eye, skew(offset), 0.0 * eye, eye))
-        bodies.append(_blocks(rotary, skew(moment), -skew(moment), mass * eye))
-        sizes.append(_Size(mass, moment, 0.5 * jnp.trace(inertia) + square, offset))
+        shifts.append(None if offset is None else _shift(offset))
+        bodies.append(body)
+        sizes.append(_Size(mass, moment, second, offset))
     columns = jnp.concatenate([m.pos.angular, jnp.concatenate(linear)], axis=1)
     bound = _bounds(m.top, columns, sizes)
     return TreeInertia(m.top, columns, tuple(shifts), tuple(bodies), bound)
+
+
+@traced_once
+def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array, Array]:
+    """Inertia (6, 6), first and second moment about a point, of a body whose COM is at `arm`."""
+    moment, eye = mass * arm, jnp.asarray(np.eye(3), arm.dtype)
+    square = moment @ arm
+    rotary = inertia + square * eye - _mirrored(_outer(moment, arm))
+    across = skew(moment)
+    return _blocks(rotary, across, -across, mass * eye), moment, 0.5 * jnp.trace(inertia) + square
+
+
+@traced_once
+def _shift(offset: Array) -> Array:
+    eye = jnp.asarray(np.eye(3), offset.dtype)
+    return _blocks(eye, skew(offset), 0.0 * eye, eye)
 
 
 class _Size(NamedTuple):
