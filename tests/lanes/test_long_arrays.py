@@ -1,7 +1,11 @@
 """Arrays too long to be held as scalars: combined with their own rows and columns."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxmbd import lanes
 
@@ -20,3 +24,25 @@ def test_outer_products_of_rows_and_columns():
     for k in range(len(x)):
         for got, want in zip(found, eliminated(jnp.asarray(x[k])), strict=True):
             np.testing.assert_allclose(got[k], want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("wanted", [(3,), (-1,), (0, 7, -1)])
+def test_the_gradient_of_a_few_saved_rows(wanted):
+    """Their cotangents are zero but in a few rows, and so are no long array themselves."""
+
+    def saved(x):
+        def step(y, _):
+            y = y + 0.1 * jnp.sin(y[::-1])
+            return y, y
+
+        end, rows = jax.lax.scan(step, x, None, length=100)
+        return jnp.concatenate([x[None], rows]), end
+
+    def few(run, x):
+        rows, end = run(x)
+        return sum(rows[k] @ jnp.cos(x) for k in wanted) + end[0]
+
+    x = np.random.default_rng(1).normal(size=(3, 5))
+    found = jax.jit(lanes.vmap(jax.grad(partial(few, lanes.jit(saved, strict=True)))))(x)
+    expected = jax.jit(jax.vmap(jax.grad(partial(few, saved))))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)

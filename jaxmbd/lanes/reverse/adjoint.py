@@ -79,11 +79,14 @@ class Sweep:
             return np.asarray(value[index.data], object).reshape(-1)
 
         start = 0
-        for length in [n for n, _ in out.pieces] if isinstance(out, Stacked) else [1] * len(out):
+        long = isinstance(out, Stacked) and isinstance(ct, Stacked)
+        for length in [n for n, _ in out.pieces] if long else [1] * out.shape[0]:
             if length == 1:
                 at = g.const(start, "i64")
-                for n, c in zip(row(out, at), row(ct, at), strict=True):
-                    self.add(n, c)
+                found = row(ct, at)
+                if any(not c.constant or c.data != 0 for c in found):
+                    for n, c in zip(row(out, at), found, strict=True):
+                        self.add(n, c)
             else:
                 self._seed_rows(
                     length, start, lambda at: zip(row(out, at), row(ct, at), strict=True)
