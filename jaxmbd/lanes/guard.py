@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxmbd.lanes.trace.rules.derivatives import GUARDED
+from jaxmbd.lanes.trace.derivative_rules import GUARDED
 
 
 def guarded(fn: Callable[..., Any], *args: Any) -> Any:

@@ -185,7 +185,10 @@ def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:
 
 def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
     # Values do not depend on derivative rules, so their kernels are shared by content regardless.
-    known = pullback is None or not key.content.rules
-    if not known:
-        return Kernel(key.closed, batched, pullback)
-    return Kernel(key.closed, batched, pullback, key.content.value, key.content.lasting)
+    content, rules = key.content, b""
+    if pullback is not None and content.rules:
+        found = content.of_rules()
+        if found is None:
+            return Kernel(key.closed, batched, pullback)
+        rules = found
+    return Kernel(key.closed, batched, pullback, content.value + rules, content.lasting)

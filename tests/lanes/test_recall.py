@@ -6,6 +6,7 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from repository import ROOT
 
@@ -61,19 +62,44 @@ def test_code_that_is_gone_is_not_there(monkeypatch, tmp_path):
     assert cpu.stored("lanes_of_nothing", 0) is None
 
 
-def test_identities_do_not_last():
-    """A derivative rule is known by its identity, which means nothing to another process."""
+def cubed(slope):
+    """x³, whose derivative is said to be `slope` times x²."""
 
     @jax.custom_jvp
     def cube(x):
         return x**3
 
-    cube.defjvp(lambda p, t: (cube(*p), 3 * p[0] ** 2 * t[0]))
-    batch = lanes.vmap(cube)
+    cube.defjvp(lambda p, t: (cube(*p), slope * p[0] ** 2 * t[0]))
+    return cube
+
+
+def test_derivative_rules_count_by_their_content():
     x = jnp.ones(2)
-    value = Content(jax.make_jaxpr(lambda x: cube(x))(1.0))
-    reverse = Content(jax.make_jaxpr(jax.grad(lambda x: batch(x).sum()))(x))
-    plain = Content(jax.make_jaxpr(jax.grad(lambda x: lanes.vmap(jnp.sin)(x).sum()))(x))
-    assert value.lasting and value.rules
-    assert plain.lasting
-    assert not reverse.lasting
+
+    def value(slope):
+        return Content(jax.make_jaxpr(lambda x: cubed(slope)(x))(1.0))
+
+    def gradient(slope):
+        batch = lanes.vmap(cubed(slope))
+        return Content(jax.make_jaxpr(jax.grad(lambda x: batch(x).sum()))(x))
+
+    assert value(3.0).value == value(4.0).value
+    assert value(3.0).of_rules() == value(3.0).of_rules() != value(4.0).of_rules()
+    assert gradient(3.0).lasting
+    assert gradient(3.0).value == gradient(3.0).value != gradient(4.0).value
+
+
+def test_identities_do_not_last():
+    """A function of the host is known by its identity, which means nothing to another process."""
+
+    def host(x):
+        return jax.pure_callback(np.sin, x, x)
+
+    @jax.custom_jvp
+    def ruled(x):
+        return jnp.sin(x)
+
+    ruled.defjvp(lambda p, t: (ruled(*p), host(p[0]) * t[0]))
+    assert not Content(jax.make_jaxpr(host)(1.0)).lasting
+    content = Content(jax.make_jaxpr(lambda x: ruled(x))(1.0))
+    assert content.lasting and content.of_rules() is None

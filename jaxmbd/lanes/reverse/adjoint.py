@@ -79,8 +79,10 @@ class Sweep:
             return np.asarray(value[index.data], object).reshape(-1)
 
         start = 0
-        long = isinstance(out, Stacked) and isinstance(ct, Stacked)
-        for length in [n for n, _ in out.pieces] if long else [1] * out.shape[0]:
+        lengths = [1] * out.shape[0]
+        if isinstance(out, Stacked) and isinstance(ct, Stacked):
+            lengths = [n for n, _ in out.pieces]
+        for length in lengths:
             if length == 1:
                 at = g.const(start, "i64")
                 found = row(ct, at)

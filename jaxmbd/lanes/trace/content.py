@@ -17,6 +17,8 @@ import numpy as np
 from jax.core import AbstractValue
 from jax.extend import core
 
+from jaxmbd.lanes.trace.derivative_rules import is_guarded, rule_jaxpr
+
 _RULED = {
     "custom_jvp_call": ("call_jaxpr",),
     "custom_vjp_call": ("call_jaxpr",),
@@ -35,9 +37,10 @@ class Content:
         value: digest of everything that its value depends on.
         rules: further objects that its derivatives depend on, compared by identity, in order.
         lasting: whether `value` is the same in other processes: nothing in it is an identity.
+        calls: the equations with derivative rules; None if there are other rules.
     """
 
-    __slots__ = ("lasting", "rules", "value")
+    __slots__ = ("calls", "lasting", "rules", "value")
 
     def __init__(self, closed: Any):
         walk = _Walk()
@@ -45,6 +48,26 @@ class Content:
         self.value = walk.digest()
         self.lasting = walk.lasting
         self.rules = tuple(walk.rules)
+        self.calls = None if walk.others else tuple(walk.calls)
+
+    def of_rules(self) -> bytes | None:
+        """A digest of all derivative rules by their own content; None if that does not last.
+
+        Rules in rules count too. A rule of `lanes.guarded` is this package's, and says nothing.
+        """
+        if self.calls is None:
+            return None
+        words, calls = [], list(self.calls)
+        for eqn in calls:  # grows on the way
+            if eqn.primitive.name == "custom_jvp_call" and is_guarded(eqn):
+                continue
+            found = Content(rule_jaxpr(eqn))
+            if not found.lasting or found.calls is None:
+                return None
+            if found.value not in words:  # else a rule that calls its own function, for example
+                calls.extend(found.calls)
+            words.append(found.value)
+        return blake2b(b"".join(words), digest_size=20).digest()
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -104,6 +127,8 @@ class _Walk:
         self.seen: dict[int, int] = {}
         self.types: dict[Any, str] = {}
         self.lasting = True
+        self.calls: list[Any] = []
+        self.others = False
 
     def digest(self) -> bytes:
         return blake2b("\x1f".join(self.words).encode(), digest_size=20).digest()
@@ -154,7 +179,17 @@ class _Walk:
                 self.value(x)
             elif eqn.primitive.name in _RULED and type(x) not in _PLAIN:
                 self.rules.append(x)
+                self.calls.append(eqn)
         if _differentiates(eqn) and len(self.rules) > before:
+            self.derivative(eqn, before)
+
+    def derivative(self, eqn: Any, before: int) -> None:
+        """The rules that the value of an equation depends on."""
+        keys = [x for x in eqn.params.values() if isinstance(x, Key)]
+        found = [x.content.of_rules() for x in keys]
+        for digest in found:
+            self.words.append("" if digest is None else digest.hex())
+        if not keys or None in found:
             self.words.extend(f"rule {id(x)}" for x in self.rules[before:])
             self.lasting = False
 
@@ -175,6 +210,8 @@ class _Walk:
             self.words.append(x.content.value.hex())
             self.rules.extend(x.content.rules)
             self.lasting = self.lasting and x.content.lasting
+            self.calls.extend(x.content.calls or ())
+            self.others = self.others or x.content.calls is None
         elif isinstance(x, jax.Array | np.ndarray | np.generic):
             array = np.ascontiguousarray(x)
             data = blake2b(array.tobytes(), digest_size=20).hexdigest()
@@ -191,7 +228,7 @@ class _Walk:
         else:  # by identity; kept alive so that its id is not reused
             self.words.append(f"object {id(x)}")
             self.rules.append(x)
-            self.lasting = False
+            self.lasting, self.others = False, True
 
 
 def _differentiates(eqn: Any) -> bool:

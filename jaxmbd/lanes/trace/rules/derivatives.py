@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
-from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Region
 from jaxmbd.lanes.trace.arrays import Value, empty, scalars
 from jaxmbd.lanes.trace.content import Content
+from jaxmbd.lanes.trace.derivative_rules import floating, is_guarded, rule_jaxpr
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
-
-GUARDED = "lanes_guarded"
-"""Name of the inner jit call by which `lanes.guarded` is recognised."""
 
 
 @dataclass(eq=False)
@@ -49,17 +45,17 @@ class Custom:
     @property
     def float_args(self) -> list[Any]:
         """The floating-point arguments."""
-        return [x for x, v in zip(self.args, self.eqn.invars, strict=True) if _floating(v.aval)]
+        return [x for x, v in zip(self.args, self.eqn.invars, strict=True) if floating(v.aval)]
 
     @property
     def float_outs(self) -> list[bool]:
         """Which results are floating-point."""
-        return [_floating(v.aval) for v in self.eqn.outvars]
+        return [floating(v.aval) for v in self.eqn.outvars]
 
 
 @rule("custom_jvp_call")
 def _custom_jvp(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    kind = "guard" if _guarded(eqn) else "jvp"
+    kind = "guard" if is_guarded(eqn) else "jvp"
     return _custom(g, eqn, kind, eqn.params["call_jaxpr"], args, args)
 
 
@@ -103,11 +99,6 @@ def _flag(g: Graph, eqn: Any, x: Value, miss: Value, terms: Value) -> list[Value
     if not _deps(args) & g.active:
         return [out]
     return _wrapped(g, Custom("flag", eqn, args, [out], []))
-
-
-def _guarded(eqn: Any) -> bool:
-    inner = eqn.params["call_jaxpr"].eqns
-    return bool(inner) and any(e.params.get("name") == GUARDED for e in inner)
 
 
 def _custom(
@@ -177,46 +168,4 @@ def derivative_jaxpr(g: Graph, call: Custom) -> Any:
     For "jvp": (primals, their tangents) → tangents of the results; for "vjp": (primals, cotangents
     of the results) → cotangents of the primals. Only floating-point arrays have (co)tangents.
     """
-    return g.of(call.eqn, lambda: _derivative_jaxpr(call))
-
-
-def _derivative_jaxpr(call: Custom) -> Any:
-    eqn = call.eqn
-    avals = [v.aval for v in eqn.invars]
-    results = [v.aval.update(weak_type=False) for v in eqn.outvars]
-    fn = _alone(eqn)
-
-    def jvp(primals: Any, tangents: Any) -> Any:
-        moving = iter(tangents)
-        dots = [next(moving) if _floating(x) else _no_tangent(x) for x in primals]
-        _, out = jax.jvp(fn, primals, dots)
-        return [t for t, r in zip(out, results, strict=True) if _floating(r)]
-
-    def vjp(primals: Any, cotangents: Any) -> Any:
-        given = iter(cotangents)
-        _, pull = jax.vjp(fn, *primals)
-        back = pull([next(given) if _floating(r) else _no_tangent(r) for r in results])
-        return [c for c, x in zip(back, primals, strict=True) if _floating(x)]
-
-    if call.kind == "jvp":
-        return jax.make_jaxpr(jvp)(avals, [a for a in avals if _floating(a)])
-    return jax.make_jaxpr(vjp)(avals, [r for r in results if _floating(r)])
-
-
-def _alone(eqn: Any) -> Any:
-    """A function that evaluates one equation."""
-    places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
-    p = eqn.params
-    body = p.get("call_jaxpr", p.get("fun_jaxpr"))
-    info = body.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
-    jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
-    whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))
-    return lambda *args: whole(*[args[k] for k in places.values()])
-
-
-def _floating(x: Any) -> bool:
-    return np.issubdtype(x.dtype, np.floating)
-
-
-def _no_tangent(x: Any) -> Any:
-    return np.zeros(x.shape, jax.dtypes.float0)
+    return rule_jaxpr(call.eqn)
