@@ -107,20 +107,31 @@ def check_motion(mech, seed):
     rng = np.random.default_rng(seed)
     along = (no_change(mech), rng.normal(size=q.shape), rng.normal(size=v.shape))
     (values, slopes), (values_, slopes_) = lanes.jit(both_motions)(mech, q, v, along)
-    agree((values[0], slopes[0]), (values_[0], slopes_[0]))
-    agree((values[1], slopes[1]), (values_[1], slopes_[1]))
+    close = CLOSE * lost_digits(mech, q)
+    agree((values[0], slopes[0]), (values_[0], slopes_[0]), close)
+    agree((values[1], slopes[1]), (values_[1], slopes_[1]), close)
+
+
+def lost_digits(mech, q):
+    """The condition number of ``J M⁻¹ Jᵀ`` over 1e3, from 1 to 300: nearly singular loops."""
+    m = motion_state(mech, q)
+    rows = np.asarray(scaled_jacobian(m))
+    gram = rows @ np.linalg.solve(np.asarray(joint_space_inertia(m)), rows.T)
+    sizes = np.linalg.svd(gram, compute_uv=False)
+    kept = sizes[sizes > 1e-10 * np.max(sizes, initial=0.0)]
+    return np.clip(kept[0] / kept[-1] / 1e3, 1.0, 300.0) if kept.size else 1.0
 
 
 def no_change(mech):
     return jax.tree.map(jnp.zeros_like, mech)
 
 
-def agree(found, reference):
-    """To `CLOSE` of the largest number of all."""
+def agree(found, reference, close=CLOSE):
+    """To a share of the largest number of all."""
     found, reference = jax.tree.leaves(found), jax.tree.leaves(reference)
     size = max((np.max(np.abs(x), initial=0.0) for x in reference), default=0.0)
     for a, b in zip(found, reference, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=CLOSE * size)
+        np.testing.assert_allclose(a, b, rtol=0, atol=close * size)
 
 
 @pytest.mark.parametrize("seed", CASES)
