@@ -113,13 +113,15 @@ def check_motion(mech, seed):
 
 
 def lost_digits(mech, q):
-    """The condition number of ``J M⁻¹ Jᵀ`` over 1e3, from 1 to 300: nearly singular loops."""
+    """The condition numbers of M and ``J M⁻¹ Jᵀ`` over 1e3, from 1 to 300."""
     m = motion_state(mech, q)
     rows = np.asarray(scaled_jacobian(m))
-    gram = rows @ np.linalg.solve(np.asarray(joint_space_inertia(m)), rows.T)
+    mass = np.asarray(joint_space_inertia(m))
+    gram = rows @ np.linalg.solve(mass, rows.T)
     sizes = np.linalg.svd(gram, compute_uv=False)
     kept = sizes[sizes > 1e-10 * np.max(sizes, initial=0.0)]
-    return np.clip(kept[0] / kept[-1] / 1e3, 1.0, 300.0) if kept.size else 1.0
+    loops = kept[0] / kept[-1] if kept.size else 1.0
+    return np.clip(np.linalg.cond(mass) * loops / 1e3, 1.0, 300.0)
 
 
 def no_change(mech):
