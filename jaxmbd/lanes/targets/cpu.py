@@ -27,7 +27,7 @@ _TARGETS: dict[str, Compiled] = {}
 
 effort = 2
 """LLVM's effort at generating machine code, 0 to 3. 0 takes a third of the time, for code that is
-up to twice as long and little slower: values are in registers or spilled as `codegen` says."""
+up to twice as long; a rollout then takes about a tenth longer, its gradient four tenths."""
 
 
 @dataclass(frozen=True)
