@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -77,8 +78,8 @@ def evaluate(
 ) -> dict[str, np.ndarray]:
     """Apply a function of one sample to all, in chunks that each use all cores or all devices.
 
-    The function is compiled once, to one kernel of `lanes.vmap`. The last chunk is padded with
-    copies of the last sample.
+    The function is compiled once, to one kernel of `lanes.vmap`, which is kept for further calls
+    with the same function. The last chunk is padded with copies of the last sample.
 
     Args:
         function: one sample (a dictionary) to its outputs (a dictionary of arrays).
@@ -97,18 +98,31 @@ def evaluate(
     count = _count(samples)
     size = -(-count // max(1, min(chunks, count)))
     size = -(-size // len(devices)) * len(devices)
-    mesh, spec = Mesh(np.array(devices), ("sample",)), PartitionSpec("sample")
-    batched = lanes.vmap(function)
-    if len(devices) > 1:
-        batched = jax.shard_map(batched, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    batched = jax.jit(batched)
+    sharding = NamedSharding(Mesh(np.array(devices), ("sample",)), PartitionSpec("sample"))
+    try:
+        batched = _kept(function, sharding)
+    except TypeError:  # it cannot be hashed, as a module with arrays
+        batched = _batched(function, sharding)
     parts = []
     for start in (progress or list)(range(0, count, size)):
         rows = np.minimum(np.arange(start, start + size), count - 1)
         chunk = {name: x[rows] for name, x in samples.items()}
-        outputs = batched(jax.device_put(chunk, NamedSharding(mesh, spec)))
+        outputs = batched(jax.device_put(chunk, sharding))
         parts.append(jax.tree_util.tree_map(np.asarray, outputs))
     return {n: np.concatenate([p[n] for p in parts])[:count] for n in parts[0]} if parts else {}
+
+
+def _batched(function: Callable[..., Any], sharding: NamedSharding) -> Callable[..., Any]:
+    """The function of a batch, compiled for the devices of a sharding."""
+    fn, spec = lanes.vmap(function), sharding.spec
+    if sharding.num_devices > 1:
+        fn = jax.shard_map(
+            fn, mesh=sharding.mesh, in_specs=spec, out_specs=spec, check_vma=False
+        )
+    return jax.jit(fn)
+
+
+_kept = lru_cache(16)(_batched)
 
 
 def _count(samples: Samples) -> int:

@@ -1,5 +1,8 @@
 """Campaigns that are wrongly asked for: a sentence instead of numbers or of NumPy's error."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -25,6 +28,31 @@ def test_samples_of_no_one_number_are_refused(samples, says):
 def test_samples_may_be_lists():
     found = evaluate(lambda s: {"z": s["x"] + s["y"]}, {"x": [1.0, 2.0, 3.0], "y": np.ones(3)})
     np.testing.assert_array_equal(found["z"], [2.0, 3.0, 4.0])
+
+
+def test_a_function_is_traced_once_for_all_evaluations():
+    traced = []
+
+    def double(s):
+        traced.append(1)
+        return {"y": 2.0 * s["x"]}
+
+    for shift in (0.0, 1.0):
+        x = shift + np.arange(4.0)
+        np.testing.assert_array_equal(evaluate(double, {"x": x})["y"], 2.0 * x)
+    assert len(traced) == 1
+
+
+def test_a_function_may_be_a_module_with_arrays():
+    class Scaled(eqx.Module):
+        factor: jax.Array
+
+        def __call__(self, s):
+            return {"y": self.factor * s["x"]}
+
+    for factor in (2.0, 3.0):
+        found = evaluate(Scaled(jnp.asarray(factor)), {"x": np.arange(4.0)})
+        np.testing.assert_array_equal(found["y"], factor * np.arange(4.0))
 
 
 def test_the_line_of_statuses_needs_no_drift():
