@@ -116,9 +116,7 @@ def _batched(function: Callable[..., Any], sharding: NamedSharding) -> Callable[
     """The function of a batch, compiled for the devices of a sharding."""
     fn, spec = lanes.vmap(function), sharding.spec
     if sharding.num_devices > 1:
-        fn = jax.shard_map(
-            fn, mesh=sharding.mesh, in_specs=spec, out_specs=spec, check_vma=False
-        )
+        fn = jax.shard_map(fn, mesh=sharding.mesh, in_specs=spec, out_specs=spec, check_vma=False)
     return jax.jit(fn)
 
 

@@ -6,7 +6,7 @@ With ``M = Lᵀ D L`` along the tree, ``y = L x``, ``g = L⁻ᵀ f`` and ``H = L
 
 solved by the Schur complement ``A = Hᵀ D⁻¹ H``. A pivot of D vanishes where a motion has no
 inertia: a massless link that ends a branch, and on it three revolutes in gimbal lock. Each sample's
-numbers tell. There a pivot like those of the other motions takes its place: with ``D + E`` for D
+numbers tell. There the trace of M takes its place, a scale that costs nothing: with ``D + E`` for D
 the same factors give a solution operator ``K``, and the solution of the given system is that of
 ``z = K ([g; c] + [E y; 0])``. With ``w = √E y`` and ``K_yy``, the block of K that maps g to y,
 this is
@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass
+from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass, mass_size
 from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
@@ -40,21 +40,26 @@ class Factors(NamedTuple):
     Attributes:
         lower: L of M, an operator.
         pivots: D + E (nv,).
-        added: E (nv,), zero where a motion has inertia.
+        sound: (nv,), whether a motion has inertia, so that E is zero.
         half: H (nv, nc).
         schur: rank-revealing factors of ``A = Hᵀ (D + E)⁻¹ H``.
     """
 
     lower: Factor
     pivots: Array
-    added: Array
+    sound: Array
     half: Array
     schur: RankRevealed
 
     @property
     def light(self) -> Array:
         """Whether a motion has no inertia."""
-        return jnp.any(self.added > 0.0)
+        return ~jnp.all(self.sound)
+
+    @property
+    def added(self) -> Array:
+        """E (nv,)."""
+        return jnp.where(self.sound, 0.0, self.pivots)
 
 
 @traced_once
@@ -65,30 +70,15 @@ def factor_kkt(mass: MassOperator, jacobian: Array) -> Factors:
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), jacobian.dtype)
         schur = RankRevealed(none, jnp.zeros(0, jacobian.dtype), jnp.zeros(0, bool))
-        return Factors(lower, pivots, jnp.where(sound, 0.0, pivots), half, schur)
-    squares = jacobian * jacobian
-    pivots, added = _weighted(pivots, sound, squares)
+        return Factors(lower, pivots, sound, half, schur)
+    size = mass_size(mass)
+    pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
     gram = half.T @ (half / pivots[:, None])
-    schur = ldlt_rank_revealing(gram, squares=jnp.sum(squares, axis=1))
-    return Factors(lower, pivots, added, half, schur)
-
-
-def _weighted(pivots: Array, sound: Array, squares: Array) -> tuple[Array, Array]:
-    """``D + E`` and E (nv,): ``E_i = α |J_i|²`` where D_i vanishes, with column i of J.
-
-    ``D_i / |J_i|²`` [kg] is the mass that a constraint feels; α is its mean with weights |J_i|⁴, so
-    that bodies outside the loops do not count.
-    """
-    felt = jnp.sum(squares, axis=0)
-    total = jnp.sum(jnp.where(sound, pivots, 0.0) * felt)
-    usual = _or_one(_or_one(total) / _or_one(jnp.sum(felt * felt)) * felt)
-    return jnp.where(sound, pivots, usual), jnp.where(sound, 0.0, usual)
-
-
-def _or_one(x: Array) -> Array:
-    return jnp.where(x > 0.0, x, 1.0)
+    squares = jnp.sum(jacobian * jacobian, axis=1)
+    schur = ldlt_rank_revealing(gram, squares=squares)
+    return Factors(lower, pivots, sound, half, schur)
 
 
 def solve_factored(k: Factors, force: Array, rhs: Array, *, metric: bool = False) -> Array:

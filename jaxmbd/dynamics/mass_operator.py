@@ -67,6 +67,11 @@ def mass_diagonal(mass: MassOperator) -> Array:
     return mass.diagonal() if isinstance(mass, TreeInertia) else jnp.asarray(jnp.diagonal(mass))
 
 
+def mass_size(mass: MassOperator) -> Array:
+    """The trace of M, or a bound of it."""
+    return jnp.sum(mass.bound) if isinstance(mass, TreeInertia) else jnp.trace(mass)
+
+
 def mass_array(mass: MassOperator) -> Array:
     """M (nv, nv) as an array."""
     if not isinstance(mass, TreeInertia):
