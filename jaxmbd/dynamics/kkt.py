@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.kkt_factors import factor_kkt, firmness, solve_factored
+from jaxmbd.dynamics.kkt_factors import Factors, factor_kkt, firmness, solve_factored
 from jaxmbd.dynamics.mass_operator import (
     MassOperator,
     mass_array,
     mass_diagonal,
     mass_operator,
+    mass_size,
 )
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
@@ -47,13 +48,17 @@ def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     return System(mass_operator(m, recursive=recursive), scaled_jacobian(m), row_scale(m))
 
 
+def _factors(system: System) -> Factors:
+    return factor_kkt(system.mass, system.jacobian, mass_size(system.mass))
+
+
 def conditioning(system: System) -> Array:
     """The least ratio of pivot to diagonal element of M times that of A, from 0 (singular) to 1.
 
     The relative error of accelerations is about ε divided by it. Motions without inertia count by
     how firmly the constraints determine them; it is 0 if one is indeterminate.
     """
-    k = factor_kkt(system.mass, system.jacobian)
+    k = _factors(system)
     own = jnp.where(k.added > 0.0, 1.0, k.pivots)
     diagonal = jnp.where(k.added > 0.0, 1.0, mass_diagonal(system.mass))
     gram = jnp.sum(k.half**2 / k.pivots[:, None], axis=0)
@@ -64,7 +69,7 @@ def conditioning(system: System) -> Array:
 
 def determinate(system: System) -> Array:
     """Whether every motion has inertia or a constraint."""
-    return firmness(factor_kkt(system.mass, system.jacobian)) > 0.0
+    return firmness(_factors(system)) > 0.0
 
 
 def indeterminate(system: System) -> np.ndarray:
@@ -102,7 +107,7 @@ def solve_kkt(
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
     constant = jax.lax.stop_gradient((mass, jacobian))
-    k = factor_kkt(*constant)
+    k = factor_kkt(*constant, None if metric else mass_size(constant[0]))
     rhs = system.scale[:, None] * rhs
 
     def product(z: Array) -> Array:
@@ -132,5 +137,5 @@ def least_norm(system: System, multipliers: Array) -> Array:
     """λ (nc,) of least norm (moments divided by the mechanism's length) with the same ``Jᵀ λ``."""
     if multipliers.shape[0] < 2:
         return multipliers
-    lower, _, kept = factor_kkt(system.mass, system.jacobian).schur
+    lower, _, kept = _factors(system).schur
     return system.scale * minimum_norm(lower, kept, multipliers / system.scale)

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass, mass_size
+from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass
 from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
@@ -63,16 +63,22 @@ class Factors(NamedTuple):
 
 
 @traced_once
-def factor_kkt(mass: MassOperator, jacobian: Array) -> Factors:
-    """Factor a KKT system; rows that add no rank to J are skipped."""
+def factor_kkt(mass: MassOperator, jacobian: Array, size: Array | None = None) -> Factors:
+    """Factor a KKT system; rows that add no rank to J are skipped.
+
+    Args:
+        mass: M.
+        jacobian: J (nc, nv).
+        size: what takes the place of a pivot that vanishes; by default 1.
+    """
     lower, pivots, sound = factor_mass(mass)
     half = lower.backward_rows(jacobian)
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), jacobian.dtype)
         schur = RankRevealed(none, jnp.zeros(0, jacobian.dtype), jnp.zeros(0, bool))
         return Factors(lower, pivots, sound, half, schur)
-    size = mass_size(mass)
-    pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
+    if size is not None:
+        pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
     gram = half.T @ (half / pivots[:, None])
