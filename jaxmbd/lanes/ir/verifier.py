@@ -44,6 +44,7 @@ class _Verifier:
         owner: the loop node of each loop body.
         given: carries and counters of loops, with the loop body where they are defined.
         written: buffers that some node writes to.
+        sound: operations, types and operands that have been checked; so have the constants.
     """
 
     def __init__(self, graph: Graph):
@@ -52,6 +53,8 @@ class _Verifier:
         self.owner: dict[Region, Node] = {}
         self.given: dict[Node, Region] = {}
         self.written: set[Buffer] = set()
+        self.sound: set[Any] = set()
+        self.constants: set[Node] = set()
 
     def run(self) -> None:
         g = self.graph
@@ -104,6 +107,20 @@ class _Verifier:
     # Nodes by themselves
 
     def _well_formed(self, n: Node) -> None:
+        operands = tuple([(a.dtype, a.uniform) for a in n.args])
+        signature = (n.op, n.dtype, n.uniform, n.region is self.graph.prologue, operands)
+        if signature not in self.sound:
+            self._signature(n)
+            self.sound.add(signature)
+        special = _SPECIAL.get(n.op)
+        if special is not None:
+            special(self, n)
+        for a in n.args:
+            if a.constant and a not in self.constants:
+                self._constant(a)
+                self.constants.add(a)
+
+    def _signature(self, n: Node) -> None:
         self._require(n.op in OPERATIONS, "the operation is in the table", n)
         self._require(n.dtype in _SHORTS, "the type is known", n)
         entry = OPERATIONS[n.op]
@@ -121,12 +138,6 @@ class _Verifier:
             mask, *values = n.args
             self._require(mask.dtype == "i1", "the condition is boolean", n)
             self._require(all(a.dtype == n.dtype for a in values), "both values have its type", n)
-        special = _SPECIAL.get(n.op)
-        if special is not None:
-            special(self, n)
-        for a in n.args:
-            if a.constant:
-                self._constant(a)
 
     def _types(self, n: Node) -> None:
         entry, types = OPERATIONS[n.op], {a.dtype for a in n.args}
