@@ -121,7 +121,7 @@ def solve_kkt(
     z = jax.lax.custom_linear_solve(product, b, solve, symmetric=True)
     if test and nc:
         x, still = z[:nv], jax.lax.stop_gradient(z[:nv])
-        largest = jax.lax.stop_gradient(jnp.max(jnp.abs(jacobian)))
+        largest = jax.lax.stop_gradient(jnp.max(jnp.abs(jacobian), initial=0.0))
         terms = [rhs, jacobian @ still, largest * x]
         z = solution(z.reshape(-1), jacobian @ x - rhs, terms).reshape(z.shape)
     return z[:nv], -system.scale[:, None] * z[nv:]

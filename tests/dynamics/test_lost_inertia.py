@@ -135,3 +135,23 @@ def test_a_motion_without_inertia_and_constraint_is_named():
     assert mbd.check_state(mech, q, v).status == mbd.Status.SINGULAR
     found, _ = jax.jit(lanes.vmap(lambda q: mbd.forward_dynamics(mech, q, v)))(q[None])
     assert np.isnan(found).all()
+
+
+def test_a_spin_that_only_rounding_constrains_is_indeterminate():
+    """A massless link turns about a skew axis; a rod holds a pendulum from a point on the axis."""
+    axis = np.array([0.3, 0.5, 0.81])
+    end = 0.7 * axis / np.linalg.norm(axis)
+    bodies = {
+        "link": mbd.Body(0.0, end),
+        "pendulum": mbd.Body(2.0, (1.5, 0, 0), np.diag([0.1, 0.2, 0.3])),
+    }
+    joints = {
+        "spin": mbd.Revolute("ground", "link", (0, 0, 0), axis),
+        "hinge": mbd.Revolute("ground", "pendulum", (1, 0, 0), (0, 1, 0.2)),
+        "rod": mbd.Rod("link", "pendulum", end, (1.6, 0.1, 0)),
+    }
+    mech = mbd.Mechanism(bodies, joints)
+    q = mbd.neutral(mech)
+    assert mbd.check_state(mech, q).status == mbd.Status.SINGULAR
+    with pytest.raises(ValueError, match="neither inertia nor constraint"):
+        mbd.forward_dynamics(mech, q, np.zeros(2))

@@ -14,7 +14,9 @@ from jax import lax
 from random_programs import grid, mode, program
 
 from jaxmbd import lanes
+from jaxmbd.lanes import kernel
 from jaxmbd.lanes.codegen import pieces
+from jaxmbd.lanes.recent import Recent
 
 SIZES = (1, 7, 8, 9, 33)
 GROUP = 5  # seeds a test
@@ -131,6 +133,10 @@ def test_random_programs_agree(case):
 @pytest.mark.parametrize("case", [slow(0), GROUP])
 def test_random_programs_agree_in_small_pieces(case, monkeypatch):
     """All code is scheduled, and split into pieces at inconvenient positions."""
+    monkeypatch.setenv(
+        "JAXMBD_LANES_CACHE", ""
+    )  # neither finds nor leaves kernels of the usual size
+    monkeypatch.setattr(kernel, "CODES", Recent(100))
     monkeypatch.setattr(pieces, "SHORT", 1)
     monkeypatch.setattr(pieces, "LONG", 40)
     check(case)

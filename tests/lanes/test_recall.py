@@ -7,6 +7,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from repository import ROOT
 
 from jaxmbd import lanes
@@ -103,3 +104,40 @@ def test_identities_do_not_last():
     assert not Content(jax.make_jaxpr(host)(1.0)).lasting
     content = Content(jax.make_jaxpr(lambda x: ruled(x))(1.0))
     assert content.lasting and content.of_rules() is None
+
+
+def family(order):
+    """x ↦ sin x, whose derivative is said to be the next function of a family without an end."""
+
+    @jax.custom_jvp
+    def fn(x):
+        return jnp.sin(x + order)
+
+    fn.defjvp(lambda p, t: (fn(*p), family(order + 1)(p[0]) * t[0]))
+    return fn
+
+
+@jax.custom_jvp
+def once(x):
+    return jnp.sin(x)
+
+
+@once.defjvp
+def _once(primals, tangents):
+    return once(*primals), no_derivative(jnp.cos(primals[0])) * tangents[0]
+
+
+@jax.custom_jvp
+def no_derivative(x):
+    return 1.0 * x
+
+
+@no_derivative.defjvp
+def _no_derivative(primals, tangents):
+    raise NotImplementedError("second derivatives are not supported")
+
+
+@pytest.mark.parametrize(("fn", "slope"), [(family(0), np.sin(2.0)), (once, np.cos(1.0))])
+def test_rules_that_are_not_needed_may_have_no_end_or_fail(fn, slope):
+    found = jax.grad(lambda x: lanes.vmap(fn)(x).sum())(jnp.ones(3))
+    np.testing.assert_allclose(found, slope, rtol=1e-14)

@@ -10,12 +10,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jaxmbd.lanes.targets import cpu, disk
+
+
+def _compiler() -> bytes:
+    """A digest of the source of the compiler; empty if it cannot be read."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    parts = [hashlib.sha256(file.read_bytes()).digest() for file in files]
+    return hashlib.sha256(b"".join(parts)).digest() if parts else b""
+
+
+COMPILER = _compiler()  # of the source that is imported, which may change on disk later
 
 
 def recalled(name: Any, make: Callable[[], cpu.Compiled]) -> cpu.Compiled:
@@ -25,8 +34,10 @@ def recalled(name: Any, make: Callable[[], cpu.Compiled]) -> cpu.Compiled:
         name: what determines the kernel; its `repr` must be the same in all processes.
         make: compiles it.
     """
+    if not COMPILER:
+        return make()
     text = f"{name!r} {version('jax')} {version('jaxlib')} {cpu.host()}"
-    key = "function_" + hashlib.sha256(text.encode() + compiler()).hexdigest()[:32]
+    key = "function_" + hashlib.sha256(text.encode() + COMPILER).hexdigest()[:32]
     entry = disk.read(key)
     if entry is not None:
         target, flops = entry.decode().split()
@@ -36,13 +47,3 @@ def recalled(name: Any, make: Callable[[], cpu.Compiled]) -> cpu.Compiled:
     new = make()
     disk.write(key, f"{new.name} {new.flops}".encode())
     return new
-
-
-@cache
-def compiler() -> bytes:
-    """A digest of the source of the compiler."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.digest()

@@ -30,6 +30,10 @@ _OF_VALUE = _RULED | {"jit": ("jaxpr", "name"), "pjit": ("jaxpr", "name")}
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
+MANY = 100
+"""Most derivative rules of a function that are told apart by their content."""
+
+
 class Content:
     """The content of a closed jaxpr, hashable.
 
@@ -40,7 +44,7 @@ class Content:
         calls: the equations with derivative rules; None if there are other rules.
     """
 
-    __slots__ = ("calls", "lasting", "rules", "value")
+    __slots__ = ("_of_rules", "calls", "lasting", "rules", "value")
 
     def __init__(self, closed: Any):
         walk = _Walk()
@@ -49,16 +53,27 @@ class Content:
         self.lasting = walk.lasting
         self.rules = tuple(walk.rules)
         self.calls = None if walk.others else tuple(walk.calls)
+        self._of_rules: Any = ...
 
     def of_rules(self) -> bytes | None:
         """A digest of all derivative rules by their own content; None if that does not last.
 
         Rules in rules count too. A rule of `lanes.guarded` is this package's, and says nothing.
         """
+        if self._of_rules is ...:
+            try:
+                self._of_rules = self._digest_of_rules()
+            except Exception:  # a rule that cannot be traced, and may not be needed
+                self._of_rules = None
+        return self._of_rules
+
+    def _digest_of_rules(self) -> bytes | None:
         if self.calls is None:
             return None
         words, calls = [], list(self.calls)
         for eqn in calls:  # grows on the way
+            if len(calls) > MANY:  # perhaps a family of rules without an end
+                return None
             if eqn.primitive.name == "custom_jvp_call" and is_guarded(eqn):
                 continue
             found = Content(rule_jaxpr(eqn))

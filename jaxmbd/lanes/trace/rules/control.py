@@ -47,7 +47,7 @@ def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         return evaluate(g, body, [], args)
     if not all(isinstance(x, np.ndarray) for x in args):
         return evaluate_closed(g, body, args)
-    place = (id(body), g.region, g.rare, *(n for x in args for n in x.reshape(-1)))
+    place = (body, g.region, g.rare, *(n for x in args for n in x.reshape(-1)))
     known = g.calls.get(place)
     if known is None:
         first = len(g.region.nodes)

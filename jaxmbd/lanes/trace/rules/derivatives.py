@@ -168,4 +168,4 @@ def derivative_jaxpr(g: Graph, call: Custom) -> Any:
     For "jvp": (primals, their tangents) → tangents of the results; for "vjp": (primals, cotangents
     of the results) → cotangents of the primals. Only floating-point arrays have (co)tangents.
     """
-    return rule_jaxpr(call.eqn)
+    return g.of(call.eqn, lambda: rule_jaxpr(call.eqn))
