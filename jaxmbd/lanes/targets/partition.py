@@ -21,6 +21,8 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 Layout = Callable[[Any, bool], tuple[int, ...]]
 """(aval, whether it has a batch axis) → its axes from minor to major."""
+_TYPED_FFI = 4
+"""StableHLO's version of calling conventions in which a call has attributes by name."""
 
 
 def row_major(aval: Any, batched: bool) -> tuple[int, ...]:
@@ -55,9 +57,23 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
         call = jax.ffi.ffi_lowering(
             name, operand_layouts=ins, result_layouts=outs, extra_attributes=extra
         )
-        return call(ctx, *args)
+        return _typed(call(ctx, *args))
 
     return rule
+
+
+def _typed(results: Any) -> Any:
+    """The results of an FFI call, which says in StableHLO's own terms that it is one.
+
+    JAX writes an untyped call with an attribute ``mhlo.backend_config``, from which XLA makes a
+    typed one, but not in every program of many nested functions; there no handler is then found.
+    """
+    attributes = results[0].owner.attributes
+    if "mhlo.backend_config" in attributes:
+        attributes["backend_config"] = attributes["mhlo.backend_config"]
+        attributes["api_version"] = mlir.i32_attr(_TYPED_FFI)
+        del attributes["mhlo.backend_config"]
+    return results
 
 
 def devices(axes: Any) -> int:
