@@ -7,6 +7,7 @@ multiplied by the motion columns of the joints that support it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jax import Array
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import by_joint
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.numerics.traced_once import nothing, traced_once
 from jaxmbd.spatial.rotations import cross
 
 
@@ -107,7 +108,7 @@ def _sum(a: CompositeInertia, b: CompositeInertia) -> CompositeInertia:
     return CompositeInertia(*(x + y for x, y in zip(a, b, strict=True)))
 
 
-@traced_once
+@partial(traced_once, runs=nothing)
 def joint_space_inertia(m: MotionState) -> Array:
     """M (nv, nv) from the composite inertias; zero between branches."""
     composite = composite_inertias(m, world_inertias(m))

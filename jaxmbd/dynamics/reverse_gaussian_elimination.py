@@ -26,6 +26,7 @@ with its mass m and ``s = ∫ r² dm`` about the reference point.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -38,7 +39,7 @@ from jaxmbd.graph import Topology
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.column_sets import chosen_columns, placed_columns
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.numerics.traced_once import nothing, traced_once
 from jaxmbd.spatial.rotations import cross, skew
 
 _UPPER = np.triu(np.ones((6, 6), bool))
@@ -187,7 +188,7 @@ def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Arra
     return psi, pivot, above, _mirrored(inertia - _outer(psi, momentum))
 
 
-@traced_once
+@partial(traced_once, runs=nothing)
 def tree_inertia(m: MotionState) -> TreeInertia:
     """M at a configuration."""
     own = m.top.elimination.own_points

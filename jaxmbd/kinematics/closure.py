@@ -8,6 +8,7 @@ points.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,7 +24,11 @@ from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
 
-@traced_once
+def _all(m: MotionState, *_: Any) -> Any:
+    return m.mech.joints, m.mech.couplings, m.mech.drives
+
+
+@partial(traced_once, runs=_all)
 def closure_residual(m: MotionState) -> Array:
     """φ (nc,): closure errors of cut joints, couplings and drives, at the state's time."""
     parts = [jnp.zeros(0, m.q.dtype)]
@@ -43,7 +48,7 @@ def closure_residual(m: MotionState) -> Array:
     return jnp.concatenate(parts)
 
 
-@traced_once
+@partial(traced_once, runs=lambda m: (m.mech.joints, m.mech.couplings))
 def closure_jacobian(m: MotionState) -> Array:
     """J (nc, nv): ``J v`` is the velocity of b minus that of a along the constraint wrenches."""
     blocks = [jnp.zeros((0, m.top.nv), m.q.dtype)]
@@ -70,7 +75,7 @@ def closure_jacobian(m: MotionState) -> Array:
     return jnp.concatenate(blocks)
 
 
-@traced_once
+@partial(traced_once, runs=_all)
 def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     """γ (nc,) with ``J v̇ = γ``; `acc`: velocity-product accelerations (those for v̇ = 0)."""
     parts = [jnp.zeros(0, m.q.dtype)]
@@ -87,7 +92,7 @@ def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     return jnp.concatenate(parts)
 
 
-@traced_once
+@partial(traced_once, runs=lambda m: m.mech.drives)
 def closure_velocity(m: MotionState) -> Array:
     """The right-hand side of ``J v = b`` (nc,): the prescribed rates for drives, else zero."""
     rates = [

@@ -182,7 +182,7 @@ def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0
     return MotionState(mech, q, v, t, *_propagated(mech, q, v))
 
 
-@traced_once
+@partial(traced_once, runs=lambda mech, *_: mech.joints)
 def _propagated(mech: Mechanism, q: Array, v: Array) -> tuple[Positions, Velocities]:
     pos = propagate_positions(mech, q)
     return pos, propagate_velocities(mech, pos, v)
@@ -322,7 +322,7 @@ def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
     return jnp.concatenate(parts)
 
 
-@partial(traced_once, static=("method",))
+@partial(traced_once, static=("method",), runs=lambda mech, *_: mech.joints)
 def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     top = topology(mech)
     q, v = jnp.asarray(q, mech.dtype), jnp.asarray(v, mech.dtype)

@@ -6,6 +6,8 @@ all efforts get a common unit each, and one tolerance fits them all.
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +17,10 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.numerics.traced_once import nothing, traced_once
 
 
-@traced_once
+@partial(traced_once, runs=nothing)
 def mechanism_length(mech: Mechanism) -> Array:
     """A typical length [m]: RMS distance of points and COMs from their mean; 1 if they coincide.
 

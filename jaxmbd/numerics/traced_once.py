@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -15,9 +16,19 @@ KEPT = 16
 """Most structures of arguments of one function whose traces are kept. JAX keeps the traces of a
 function as long as it lives, therefore each structure has a function of its own."""
 F = TypeVar("F", bound=Callable[..., Any])
+_PACKAGE = __name__.partition(".")[0]
 
 
-def traced_once(fn: F, *, static: Sequence[str] = ()) -> F:
+def everything(*args: Any, **kwargs: Any) -> Any:
+    """All arguments."""
+    return args, kwargs
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """None of the arguments."""
+
+
+def traced_once(fn: F, *, static: Sequence[str] = (), runs: Callable[..., Any] = everything) -> F:
     """A pure function of pytrees whose trace is kept, by the types of its arguments.
 
     While JAX traces, the function is a `jax.jit` call: the second use of it costs one equation, and
@@ -25,9 +36,13 @@ def traced_once(fn: F, *, static: Sequence[str] = ()) -> F:
     about the arguments, so results and kernels are those without it. With concrete arguments it
     runs as it is, operation by operation, since compiling every size of it would take longer.
 
+    So it does if it runs functions or methods from outside this package: what they close over may
+    change, and only a `jax.jit` of the user's own may keep what it was.
+
     Args:
         fn: the function; must not close over traced values.
         static: names of arguments that are not arrays.
+        runs: the parts of its arguments whose functions and methods `fn` runs.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -38,7 +53,10 @@ def traced_once(fn: F, *, static: Sequence[str] = ()) -> F:
     """
     kept = Recent(KEPT)
 
-    def shared() -> Any:
+    def shared(args: Any, kwargs: Any) -> Any:
+        if _foreign(runs(*args, **kwargs)):
+            return fn
+
         @wraps(fn)
         def alone(*args: Any, **kwargs: Any) -> Any:
             return fn(*args, **kwargs)
@@ -50,6 +68,19 @@ def traced_once(fn: F, *, static: Sequence[str] = ()) -> F:
         leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
         if not any(isinstance(x, Tracer) for x in leaves):
             return fn(*args, **kwargs)
-        return kept.get(tree, shared)(*args, **kwargs)
+        return kept.get(tree, lambda: shared(args, kwargs))(*args, **kwargs)
 
     return call  # pyright: ignore[reportReturnType]
+
+
+def _foreign(x: Any) -> bool:
+    """Whether a pytree has functions, or objects with methods, from outside this package."""
+    if is_dataclass(x):  # its static fields are no children
+        parts = (getattr(x, field.name, None) for field in fields(x))
+        return _outside(type(x)) or any(map(_foreign, parts))
+    node = jax.tree_util.default_registry.flatten_one_level(x)
+    return callable(x) and _outside(x) if node is None else any(map(_foreign, node[0]))
+
+
+def _outside(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "")).partition(".")[0] != _PACKAGE
