@@ -68,12 +68,12 @@ def mass_diagonal(mass: MassOperator) -> Array:
 
 
 def mass_size(mass: MassOperator) -> Array:
-    """The trace of M, or a bound of it."""
-    return jnp.sum(mass.bound) if isinstance(mass, TreeInertia) else jnp.trace(mass)
+    """The trace of M, or a scale of it."""
+    return mass.scale() if isinstance(mass, TreeInertia) else jnp.trace(mass)
 
 
 def mass_array(mass: MassOperator) -> Array:
     """M (nv, nv) as an array."""
     if not isinstance(mass, TreeInertia):
         return mass
-    return mass @ jnp.eye(mass.bound.shape[0], dtype=mass.bound.dtype)
+    return mass @ jnp.eye(mass.columns.shape[0], dtype=mass.columns.dtype)

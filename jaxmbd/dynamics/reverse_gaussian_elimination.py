@@ -18,16 +18,20 @@ Twists and inertias are in world axes about reference points: b's point of the j
 (`Elimination.own_points`) or the point of the parent, so that inertias are plain sums. Few joints
 in a row share a point, so the digits that distances cost do not grow with the length of a chain.
 
-A pivot vanishes where a motion has no inertia. What rounding leaves there is a multiple of ε of the
-inertia of the composite body (the body with all its descendants), at most ``2 (s |ω|² + m |v|²)``
-with its mass m and ``s = ∫ r² dm`` about the reference point.
+A pivot vanishes where a motion has no inertia. Rounding leaves there a multiple of ε of the terms
+it was computed from, which are articulated inertias, in a long chain far smaller than composite
+ones. In world axes the element ij of each term X is at most ``√(X_ii X_jj)``; with z_i the sum of
+the X_ii that Î_ii was computed from, ``p_kᵀ Î p_k`` has an error of ε of at most ``6 Σ p_ki² z_i``.
+A body's own inertia about its point adds ``z = [s s s m m m]`` with its mass m and ``s = ∫ r² dm``.
+The elimination subtracts from Î_ii the part ``d_i = Σ ψ_ki ψ̂_ki`` and from z_i as much, but z_i
+remains at least Î_ii, in which the difference was rounded: ``z ← max(Î_ii, z − d)``. The parent
+adds ``(Aᵀ∘Aᵀ) z``. So digits that cancelled below are not forgotten where nothing is left of Î.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -54,14 +58,14 @@ class TreeInertia(eqx.Module):
         shifts: (6, 6) each, ``Aᵀ``: takes wrenches about a body's point to its parent's; None for
             the identity. ``A`` takes twists the other way.
         bodies: (6, 6) each, the inertias of the bodies about their points.
-        bound: (nv,), upper bounds of the diagonal of M.
+        sizes: (n, 6), ``[s s s m m m]`` of the bodies about their points.
     """
 
     top: Topology = eqx.field(static=True)
     columns: Array
     shifts: tuple[Array | None, ...]
     bodies: tuple[Array, ...]
-    bound: Array
+    sizes: Array
 
     def __matmul__(self, x: Array) -> Array:
         """``M x`` for x (nv,) or (nv, m): twists from the root, wrenches from the leaves."""
@@ -82,7 +86,7 @@ class TreeInertia(eqx.Module):
 
     def diagonal(self) -> Array:
         """The diagonal (nv,) of M, from the composite inertias."""
-        total, parts = list(self.bodies), [self.bound[:0]]
+        total, parts = list(self.bodies), [self.columns[:0, 0]]
         for i, p in _leaves_first(self.top):
             columns = self.columns[_place(self.top, i)]
             parts.append(jnp.sum((columns @ total[i]) * columns, axis=1))
@@ -104,6 +108,10 @@ class TreeInertia(eqx.Module):
         """``Aᵀ Î A``: an inertia (6, 6) about the point of body i, about its parent's."""
         shift = self.shifts[i]
         return inertia if shift is None else _mirrored(shift @ inertia @ shift.T)
+
+    def scale(self) -> Array:
+        """A scale of the trace of M: ``Σ_k p_kᵀ Z p_k``, with Z the sum of all `sizes`."""
+        return jnp.sum(self.columns**2, axis=0) @ jnp.sum(self.sizes, axis=0)
 
 
 class Eliminated(eqx.Module):
@@ -157,22 +165,29 @@ def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
     """Factor M.
 
     Returns:
-        L, the pivots D (nv,), and whether each exceeds the rounding error of a motion without
-        inertia; one that does not is replaced by 1.
+        L, the pivots D (nv,), and whether each exceeds its rounding error; one that does not is
+        replaced by 1.
     """
-    floor = tolerances.rounding(tree.bound.dtype, 32) * tree.bound
-    total = list(tree.bodies)
-    response, pivots = [tree.columns[:0]], [tree.bound[:0]]
-    sound = [tree.bound[:0] > 0.0]
+    operations = tolerances.rounding(tree.columns.dtype, 64)
+    total, sizes = list(tree.bodies), list(tree.sizes)
+    none = tree.columns[:0, 0]
+    response, pivots, sound = [tree.columns[:0]], [none], [none > 0.0]
     for i, p in _leaves_first(tree.top):
         inertia, place = total[i], _place(tree.top, i)
+        before = jnp.diagonal(inertia)
+        floor = tree.columns[place] ** 2 @ (operations * sizes[i])
         for k in reversed(range(place.start, place.stop)):
-            psi, pivot, above, inertia = _one_speed(inertia, tree.columns[k], floor[k])
+            psi, pivot, above, inertia = _one_speed(
+                inertia, tree.columns[k], floor[k - place.start]
+            )
             response.append(psi[None])
             pivots.append(pivot)
             sound.append(above)
         if p >= 0:
             total[p] = total[p] + tree.moved(i, inertia)
+            left = jnp.maximum(before, sizes[i] - (before - jnp.diagonal(inertia)))
+            shift = tree.shifts[i]
+            sizes[p] = sizes[p] + (left if shift is None else shift**2 @ left)
     factor = Eliminated(tree, jnp.concatenate(response[::-1]))
     return factor, jnp.concatenate(pivots[::-1]), jnp.concatenate(sound[::-1])
 
@@ -202,58 +217,32 @@ def tree_inertia(m: MotionState) -> TreeInertia:
         if not own[i]:
             u = u + cross(m.pos.angular[place], (points[i] - m.pos.joint[i])[None])
         arm = m.pos.com[i] - points[i]
-        body, moment, second = _about_point(mass, arm, inertia)
+        body, size = _about_point(mass, arm, inertia)
         linear.append(u)
         shifts.append(None if offset is None else _shift(offset))
         bodies.append(body)
-        sizes.append(_Size(mass, moment, second, offset))
+        sizes.append(size)
     columns = jnp.concatenate([m.pos.angular, jnp.concatenate(linear)], axis=1)
-    bound = _bounds(m.top, columns, sizes)
-    return TreeInertia(m.top, columns, tuple(shifts), tuple(bodies), bound)
+    stacked = jnp.stack(sizes) if sizes else columns[:0]
+    return TreeInertia(m.top, columns, tuple(shifts), tuple(bodies), stacked)
 
 
 @traced_once
-def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array, Array]:
-    """Inertia (6, 6), first and second moment about a point, of a body whose COM is at `arm`."""
+def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array]:
+    """Inertia (6, 6) and size (6,) about a point, of a body whose COM is at `arm`."""
     moment, eye = mass * arm, jnp.asarray(np.eye(3), arm.dtype)
     square = moment @ arm
     rotary = inertia + square * eye - _mirrored(_outer(moment, arm))
     across = skew(moment)
-    return _blocks(rotary, across, -across, mass * eye), moment, 0.5 * jnp.trace(inertia) + square
+    second = 0.5 * jnp.trace(inertia) + square
+    size = jnp.concatenate([jnp.broadcast_to(x, (3,)) for x in (second, mass)])
+    return _blocks(rotary, across, -across, mass * eye), size
 
 
 @traced_once
 def _shift(offset: Array) -> Array:
     eye = jnp.asarray(np.eye(3), offset.dtype)
     return _blocks(eye, skew(offset), 0.0 * eye, eye)
-
-
-class _Size(NamedTuple):
-    """Mass, first and second moment of a body about its point; that point from its parent's."""
-
-    mass: Array
-    moment: Array
-    second: Array
-    offset: Array | None
-
-
-def _bounds(top: Topology, columns: Array, sizes: Sequence[_Size]) -> Array:
-    """``2 (s |ω|² + m |v|²)`` (nv,) of the composite bodies."""
-    total, squares = list(sizes), columns * columns
-    parts = [squares[:0, 0]]
-    for i, p in _leaves_first(top):
-        mass, moment, second, offset = total[i]
-        part = squares[_place(top, i)]
-        size = second * jnp.sum(part[:, :3], 1) + mass * jnp.sum(part[:, 3:], 1)
-        parts.append(size + size)
-        if p < 0:
-            continue
-        if offset is not None:
-            moment = moment + mass * offset
-            second = second + offset @ (total[i].moment + moment)
-        a = total[p]
-        total[p] = _Size(a.mass + mass, a.moment + moment, a.second + second, a.offset)
-    return jnp.concatenate(parts[::-1])
 
 
 def _active(top: Topology, rows: Sequence[Sequence[int]] | None, m: int) -> list[tuple[int, ...]]:

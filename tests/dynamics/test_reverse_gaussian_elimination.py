@@ -67,7 +67,7 @@ def both(mech, q, b, along):
         "derivative of the product": slopes[1],
         "diagonal": jnp.diagonal(mass),
     }
-    return recursive, dense, tree.bound
+    return recursive, dense
 
 
 def check(mech, seed):
@@ -75,11 +75,10 @@ def check(mech, seed):
     rng = np.random.default_rng(seed)
     b = rng.normal(size=(mbd.topology(mech).nv, 2))
     along = (rng.normal(size=q.shape), rng.normal(size=b.shape))
-    recursive, dense, bound = lanes.jit(both)(mech, q, b, along)
+    recursive, dense = lanes.jit(both)(mech, q, b, along)
     for name, found in recursive.items():
         size = np.max(np.abs(dense[name]), initial=1e-300)
         np.testing.assert_allclose(found / size, dense[name] / size, atol=CLOSE, err_msg=name)
-    assert np.all(bound >= (1.0 - 1e-9) * dense["diagonal"])
 
 
 CASES = [s if s in (5, 43) else pytest.param(s, marks=pytest.mark.slow) for s in range(200)]
@@ -181,6 +180,14 @@ def without_inertia(name):
             "B": mbd.Revolute("a", "b", [1.0, 0, 0], y),
         }
         return mbd.Mechanism({"a": solid, "b": zero}, joints), [True, False]
+    if name == "balls and a slide":  # the slide has inertia, the balls' centres coincide
+        joints = {
+            "A": mbd.Spherical("ground", "a", [0.0, 0, 0]),
+            "B": mbd.Prismatic("a", "b", [0.0, 0, 0], z),
+            "C": mbd.Spherical("b", "c", [0.0, 0, 0]),
+        }
+        sound = [False] * 3 + [True] * 4
+        return mbd.Mechanism({"a": zero, "b": zero, "c": solid}, joints), sound
     joints = {  # the first and the last axis coincide
         "A": mbd.Revolute("ground", "a", [0.0, 0, 0], z),
         "B": mbd.Revolute("a", "b", [0.0, 0, 0], x),
@@ -189,25 +196,49 @@ def without_inertia(name):
     return mbd.Mechanism({"a": zero, "b": zero, "c": solid}, joints), [False, True, True]
 
 
-@pytest.mark.parametrize("name", ["massless end", "gimbal lock"])
-def test_motions_without_inertia(name):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["massless end", "gimbal lock", "balls and a slide"])
+def test_motions_without_inertia(name, dtype):
     mech, sound = without_inertia(name)
+    mech = mech.astype(dtype)
     for turn in (0.0, 0.7):  # rounding leaves something of a pivot
-        q = np.zeros(len(sound))
-        q[0] = turn
+        along = np.zeros(len(sound), dtype)
+        along[0] = turn
+        along[-1] = turn if name == "balls and a slide" else 0.0
+        q = mbd.step_coordinates(mech, mbd.neutral(mech), along)
         _, pivots, found = eliminate(tree_inertia(motion_state(mech, q)))
         np.testing.assert_array_equal(found, sound)
         np.testing.assert_array_equal(pivots[~np.array(sound)], 1.0)
 
 
+@pytest.mark.parametrize("straight", [True, False])
+def test_thin_rods_on_balls_in_single_precision(straight):
+    """A rod's spin about its axis has little inertia, but more than the rounding error."""
+    n, rng = 8, np.random.default_rng(0)
+    bodies, joints = {}, {}
+    for i in range(n):
+        bodies[f"b{i}"] = mbd.Body(1.0, [i + 0.5, 0.0, 0.0], np.diag([1e-4, 1 / 12, 1 / 12]))
+        joints[f"j{i}"] = mbd.Spherical(f"b{i - 1}" if i else "ground", f"b{i}", [float(i), 0, 0])
+    mech = mbd.Mechanism(bodies, joints)
+    turn, b = rng.normal(size=(2, 3 * n))
+    q = mbd.step_coordinates(mech, mbd.neutral(mech), 0.0 * turn if straight else 0.3 * turn)
+    exact, _ = SOLUTION(mech, q, b[:, None])
+    found, sound = SOLUTION(mech.astype("float32"), q.astype("f4"), b[:, None].astype("f4"))
+    assert np.all(sound)
+    assert np.max(np.abs(found - exact)) < 1e-3 * np.max(np.abs(exact))
+
+
+def solution(mech, q, b):
+    factor, pivots, sound = eliminate(tree_inertia(motion_state(mech, q)))
+    return factor.forward(factor.backward(b) / pivots[:, None]), sound
+
+
+SOLUTION = jax.jit(solution)
+
+
 def operations(n):
     """Of the factors and a solution, per sample, after simplification."""
     mech = chain(n)
-
-    def solution(mech, q, b):
-        factor, pivots, _ = eliminate(tree_inertia(motion_state(mech, q)))
-        return factor.forward(factor.backward(b) / pivots[:, None])
-
     return lanes.explain(solution, mech, mbd.neutral(mech) + 0.1, np.ones((n, 1))).flops
 
 
