@@ -25,7 +25,8 @@ the X_ii that Î_ii was computed from, ``p_kᵀ Î p_k`` has an error of ε of a
 A body's own inertia about its point adds ``z = [s s s m m m]`` with its mass m and ``s = ∫ r² dm``.
 The elimination subtracts from Î_ii the part ``d_i = Σ ψ_ki ψ̂_ki`` and from z_i as much, but z_i
 remains at least Î_ii, in which the difference was rounded: ``z ← max(Î_ii, z − d)``. The parent
-adds ``(Aᵀ∘Aᵀ) z``. So digits that cancelled below are not forgotten where nothing is left of Î.
+adds ``(Aᵀ∘Aᵀ) z``. The error of D_k adds ``ψ_ki²`` of it to that of Î_ii for the next coordinates
+of the joint. So digits that cancelled below are not forgotten where nothing is left of Î.
 """
 
 from __future__ import annotations
@@ -168,18 +169,18 @@ def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
         L, the pivots D (nv,), and whether each exceeds its rounding error; one that does not is
         replaced by 1.
     """
-    operations = tolerances.rounding(tree.columns.dtype, 64)
+    operations = tolerances.rounding(tree.columns.dtype, 16)
     total, sizes = list(tree.bodies), list(tree.sizes)
     none = tree.columns[:0, 0]
     response, pivots, sound = [tree.columns[:0]], [none], [none > 0.0]
     for i, p in _leaves_first(tree.top):
         inertia, place = total[i], _place(tree.top, i)
         before = jnp.diagonal(inertia)
-        floor = tree.columns[place] ** 2 @ (operations * sizes[i])
+        squares, error = tree.columns[place] ** 2, operations * sizes[i]
         for k in reversed(range(place.start, place.stop)):
-            psi, pivot, above, inertia = _one_speed(
-                inertia, tree.columns[k], floor[k - place.start]
-            )
+            floor = squares[k - place.start] @ error
+            psi, pivot, above, inertia = _one_speed(inertia, tree.columns[k], floor)
+            error = error + psi**2 * floor
             response.append(psi[None])
             pivots.append(pivot)
             sound.append(above)
