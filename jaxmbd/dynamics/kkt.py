@@ -56,7 +56,8 @@ def conditioning(system: System) -> Array:
     """The least ratio of pivot to diagonal element of M times that of A, from 0 (singular) to 1.
 
     The relative error of accelerations is about ε divided by it. Motions without inertia count by
-    how firmly the constraints determine them; it is 0 if one is indeterminate.
+    how firmly the constraints determine them; it is 0 if one is indeterminate, or if a pivot is
+    negative, which only a negative mass or inertia makes it.
     """
     k = _factors(system)
     own = jnp.where(k.added > 0.0, 1.0, k.pivots)
@@ -64,7 +65,7 @@ def conditioning(system: System) -> Array:
     gram = jnp.sum(k.half**2 / k.pivots[:, None], axis=0)
     rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
     share = jnp.min(own / diagonal, initial=1.0) * jnp.min(rows, initial=1.0)
-    return share * firmness(k)
+    return jnp.where(jnp.any(k.pivots < 0.0), 0.0, share * firmness(k))
 
 
 def determinate(system: System) -> Array:

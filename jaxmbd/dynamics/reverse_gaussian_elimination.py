@@ -198,7 +198,7 @@ def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Arra
     """``ψ_k``, ``D_k`` (1,), whether it exceeds its floor, and the inertia that is left."""
     momentum = inertia @ column
     pivot = (column @ momentum)[None]
-    above = pivot > floor
+    above = jnp.abs(pivot) > floor
     pivot = jnp.where(above, pivot, 1.0)
     psi = momentum / pivot
     return psi, pivot, above, _mirrored(inertia - _outer(psi, momentum))

@@ -22,18 +22,18 @@ def ltdl(
 
     Args:
         h: symmetric, positive semidefinite.
-        floor: lower bound that each pivot must exceed; by default zero.
+        floor: lower bound that the size of each pivot must exceed; by default zero.
 
     Returns:
         `L` (n, n), the pivots `D` (n,), and whether each exceeds its floor; one that does not is
-        replaced by 1.
+        replaced by 1. A negative pivot (a body of negative mass) is no rounding error.
     """
     n = h.shape[0]
     unit = np.eye(n, dtype=h.dtype)
     rows, pivots, sound = [], [], []
     for k in range(n - 1, -1, -1):
         row, pivot = h[k, :k], h[k, k:]
-        above = pivot > (0.0 if floor is None else floor[k : k + 1])
+        above = jnp.abs(pivot) > (0.0 if floor is None else floor[k : k + 1])
         d = jnp.where(above, pivot, 1.0)
         factor = row / d
         h = h[:k, :k] - jnp.outer(factor, row)

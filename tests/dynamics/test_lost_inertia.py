@@ -155,3 +155,18 @@ def test_a_spin_that_only_rounding_constrains_is_indeterminate():
     assert mbd.check_state(mech, q).status == mbd.Status.SINGULAR
     with pytest.raises(ValueError, match="neither inertia nor constraint"):
         mbd.forward_dynamics(mech, q, np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["coupler", "rocker"])
+def test_a_negative_mass_is_never_ok(four_bar, name):
+    """It is refused where a mechanism is built, so only a traced one meets the equations."""
+    mech, q, v = four_bar
+
+    def status(share):
+        body = mech.bodies[name]
+        new = (share * body.mass, share * body.inertia)
+        link = eqx.tree_at(lambda m: (m.bodies[name].mass, m.bodies[name].inertia), mech, new)
+        return mbd.check_state(link, q, v).status
+
+    found = jax.jit(lanes.vmap(status))(jnp.array([-1e-3, -0.3, -3.0, 1.0]))
+    assert found.tolist() == [mbd.Status.INACCURATE] * 3 + [mbd.Status.OK]
