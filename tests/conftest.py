@@ -87,7 +87,7 @@ def pytest_runtest_teardown(item, nextitem):
     Within a file tests share what they compile, so there it takes more for them to go.
     """
     together = nextitem is not None and nextitem.path == item.path
-    if resident() > (1.7 if together else 1.4):
+    if resident() > (1.5 if together else 1.0):
         jax.clear_caches()
         gc.collect()
         if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps freed memory otherwise
