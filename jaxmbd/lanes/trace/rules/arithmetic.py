@@ -171,7 +171,7 @@ def _bitcast(g: Graph, eqn: Any, x: Node) -> Node:
     return g.op("bitcast", x, dtype=dtype)
 
 
-@rule("copy", "copy_p", "optimization_barrier", "pvary")
+@rule("copy", "copy_p", "optimization_barrier", "pvary", "reshard")
 def _same(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     return list(args)
 
