@@ -26,6 +26,8 @@ from jaxmbd.campaign.suspension_corner import hardpoint_names, nominal_inputs
 STUDY = CornerStudy(travel=(-0.05, 0.0, 0.05), duration=0.02)
 UNREACHABLE, BROKEN = 2, 4
 
+pytestmark = pytest.mark.filterwarnings("error:lanes cannot compile")
+
 
 @pytest.fixture(scope="module")
 def inputs():
