@@ -18,6 +18,7 @@ from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import by_joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.traced_once import nothing, traced_once
+from jaxmbd.numerics.triangular import symmetric
 from jaxmbd.spatial.rotations import cross
 
 
@@ -49,12 +50,7 @@ def world_inertias(m: MotionState) -> list[Array]:
 
 @traced_once
 def _turned(r: Array, inertia: Array) -> Array:
-    return _symmetric(r @ inertia @ r.T)
-
-
-def _symmetric(a: Array) -> Array:
-    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not used."""
-    return jnp.where(np.triu(np.ones(a.shape, bool)), a, a.T)
+    return symmetric(r @ inertia @ r.T)
 
 
 def references(m: MotionState) -> list[Array]:
@@ -98,7 +94,7 @@ def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeI
 def _about(point: Array, mass: Array, com: Array, inertia: Array) -> CompositeInertia:
     """The inertia of one body about a point."""
     r = com - point
-    second = _symmetric(jnp.outer(mass * r, r))
+    second = symmetric(jnp.outer(mass * r, r))
     shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
     return CompositeInertia(mass, mass * r, inertia + shift)
 
@@ -124,7 +120,7 @@ def joint_space_inertia(m: MotionState) -> Array:
         block = spin[place] @ m.pos.angular[:end].T + momentum[place] @ linear[:end].T
         block = jnp.where(np.isin(np.arange(end), support), block, 0.0)
         rows.append(jnp.pad(block, ((0, 0), (0, m.top.nv - end))))
-    return _symmetric(jnp.concatenate(rows).T)
+    return symmetric(jnp.concatenate(rows).T)
 
 
 @traced_once

@@ -60,8 +60,8 @@ def conditioning(system: System) -> Array:
     negative, which only a negative mass or inertia makes it.
     """
     k = _factors(system)
-    own = jnp.where(k.added > 0.0, 1.0, k.pivots)
-    diagonal = jnp.where(k.added > 0.0, 1.0, mass_diagonal(system.mass))
+    own = jnp.where(k.sound, k.pivots, 1.0)
+    diagonal = jnp.where(k.sound, mass_diagonal(system.mass), 1.0)
     gram = jnp.sum(k.half**2 / k.pivots[:, None], axis=0)
     rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
     share = jnp.min(own / diagonal, initial=1.0) * jnp.min(rows, initial=1.0)

@@ -176,7 +176,7 @@ def _firmness(k: Factors) -> Array:
 def _probe(k: Factors) -> Array:
     """A vector (nv,) that is orthogonal to no eigenvector, but by coincidence."""
     vector = jnp.asarray(1.0 + np.sqrt(np.arange(k.added.shape[0])), k.added.dtype)
-    return jnp.where(k.added > 0.0, vector, 0.0)
+    return jnp.where(k.sound, 0.0, vector)
 
 
 def _least_eigenvalue(k: Factors, z: Array) -> Array:

@@ -45,9 +45,8 @@ from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.column_sets import chosen_columns, placed_columns
 from jaxmbd.numerics.traced_once import nothing, traced_once
+from jaxmbd.numerics.triangular import symmetric
 from jaxmbd.spatial.rotations import cross, skew
-
-_UPPER = np.triu(np.ones((6, 6), bool))
 
 
 class TreeInertia(eqx.Module):
@@ -108,7 +107,7 @@ class TreeInertia(eqx.Module):
     def moved(self, i: int, inertia: Array) -> Array:
         """``Aᵀ Î A``: an inertia (6, 6) about the point of body i, about its parent's."""
         shift = self.shifts[i]
-        return inertia if shift is None else _mirrored(shift @ inertia @ shift.T)
+        return inertia if shift is None else symmetric(shift @ inertia @ shift.T)
 
     def scale(self) -> Array:
         """A scale of the trace of M: ``Σ_k p_kᵀ Z p_k``, with Z the sum of all `sizes`."""
@@ -201,7 +200,7 @@ def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Arra
     above = jnp.abs(pivot) > floor
     pivot = jnp.where(above, pivot, 1.0)
     psi = momentum / pivot
-    return psi, pivot, above, _mirrored(inertia - _outer(psi, momentum))
+    return psi, pivot, above, symmetric(inertia - _outer(psi, momentum))
 
 
 @partial(traced_once, runs=nothing)
@@ -233,7 +232,7 @@ def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array]
     """Inertia (6, 6) and size (6,) about a point, of a body whose COM is at `arm`."""
     moment, eye = mass * arm, jnp.asarray(np.eye(3), arm.dtype)
     square = moment @ arm
-    rotary = inertia + square * eye - _mirrored(_outer(moment, arm))
+    rotary = inertia + square * eye - symmetric(_outer(moment, arm))
     across = skew(moment)
     second = 0.5 * jnp.trace(inertia) + square
     size = jnp.concatenate([jnp.broadcast_to(x, (3,)) for x in (second, mass)])
@@ -274,11 +273,6 @@ def _place(top: Topology, i: int) -> slice:
 
 def _outer(a: Array, b: Array) -> Array:
     return lax.dot_general(a, b, (((), ()), ((), ())))
-
-
-def _mirrored(a: Array) -> Array:
-    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not used."""
-    return jnp.where(_UPPER[: len(a), : len(a)], a, a.T)
 
 
 def _blocks(a: Array, b: Array, c: Array, d: Array) -> Array:

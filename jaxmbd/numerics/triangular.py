@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.numerics.traced_once import traced_once
@@ -25,3 +26,8 @@ def unit_lower_transpose_solve(lower: Array, b: Array) -> Array:
     for k in range(n - 2, -1, -1):
         x = jnp.concatenate([b[k : k + 1] - lower[k + 1 :, k] @ x, x])
     return x
+
+
+def symmetric(a: Array) -> Array:
+    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not used."""
+    return jnp.where(np.triu(np.ones(a.shape, bool)), a, a.T)

@@ -194,7 +194,8 @@ class _Walk:
                 self.value(x)
             elif eqn.primitive.name in _RULED and type(x) not in _PLAIN:
                 self.rules.append(x)
-                self.calls.append(eqn)
+        if eqn.primitive.name in _RULED and len(self.rules) > before:
+            self.calls.append(eqn)
         if _differentiates(eqn) and len(self.rules) > before:
             self.derivative(eqn, before)
 
