@@ -217,9 +217,9 @@ class Graph:
         """Write one element of scratch."""
         self.effect("store", (index, value), value.dtype, (buffer, offset))
 
-    def scratch(self, dtype: str, size: int) -> Buffer:
+    def scratch(self, dtype: str, size: int, *, final: bool = False) -> Buffer:
         """A new scratch buffer, in use from the current region on."""
-        return Buffer("scratch", dtype, size, region=self.region)
+        return Buffer("scratch", dtype, size, region=self.region, final=final)
 
     # Loops
 
@@ -229,6 +229,8 @@ class Graph:
         inits: Sequence[Node],
         trace: Body,
         deps: Sequence[int] | None = None,
+        *,
+        recallable: bool = True,
     ) -> list[Node]:
         """Run a body `count` times, or until no sample continues; return the final carries.
 
@@ -238,6 +240,7 @@ class Graph:
             inits: initial carries.
             trace: traces the body.
             deps: bits that each carry depends on besides those of its initial value.
+            recallable: whether an adjoint may leave the trace out and load the results.
         """
         if self.recall is not None and self.recall.region is self.region:
             kept = next(self.recall.loops)
@@ -254,7 +257,7 @@ class Graph:
         results = self.close_loop(loop, outs)
         if around is not None and around.body is self.region:
             around.inner.append(loop)
-            loop.recallable = loop.origin is not None and not writes
+            loop.recallable = recallable and loop.origin is not None and not writes
             if loop.recallable and around.count is not None:
                 for r in results:
                     buffer = Buffer("scratch", r.dtype, around.count, region=around.body.parent)

@@ -98,6 +98,7 @@ class Buffer:
         values: elements of a constant table.
         batched: whether it holds one row per sample.
         region: outermost region that uses a scratch buffer.
+        final: whether a scratch buffer is written once, before anything is loaded from it.
     """
 
     kind: str
@@ -107,6 +108,7 @@ class Buffer:
     values: Any = None
     batched: bool = True
     region: Region | None = None
+    final: bool = False
 
 
 Write = tuple[Buffer, Node, int, Node]

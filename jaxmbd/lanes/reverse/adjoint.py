@@ -2,7 +2,7 @@
 
 A loop saves its carries at the start of each iteration. Its adjoint runs the iterations from last
 to first: it traces the body again from the saved carries and sweeps back over it. Long loops are
-split into two nested ones (see `trace.rules.control`), so that memory grows with the square root of
+split into two nested ones (see `trace.rules.scan`), so that memory grows with the square root of
 their length.
 """
 

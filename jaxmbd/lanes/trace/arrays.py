@@ -138,12 +138,33 @@ def constants(g: Graph, array: Any, dtype: Any = None) -> Value:
     short = short_dtype(array.dtype if dtype is None else dtype)
     array = np.asarray(array, NUMPY[short])
     if array.size > SMALL and array.ndim:
-        flat = array.reshape(-1)
-        table = Buffer("const", short, array.size, values=flat.tolist(), batched=False)
-        return from_buffer(g, table, array.shape)
+        return _table(g, array, short)
     nodes = empty(array.shape)
     nodes.reshape(-1)[:] = [g.const(x, short) for x in array.reshape(-1).tolist()]
     return nodes
+
+
+def _table(g: Graph, array: np.ndarray, dtype: str) -> Stacked:
+    """A long constant array; elements that are equal in all its rows are not loaded."""
+    rows = array.reshape(len(array), -1)
+    columns = [rows[:, j].tobytes() for j in range(rows.shape[1])]
+    fixed = [c == x.tobytes() * len(rows) for c, x in zip(columns, rows[0], strict=True)]
+    kept = list({c: j for j, c in enumerate(columns) if not fixed[j]}.values())
+    slots = {columns[j]: slot for slot, j in enumerate(kept)}
+    values = rows[:, kept].reshape(-1).tolist()
+    buffer = Buffer("const", dtype, len(values), values=values, batched=False)
+
+    def row(index: Node) -> np.ndarray:
+        start = g.op("mul", index, g.const(len(kept), "i64"))
+        loaded = [g.load(buffer, start, slot) for slot in range(len(kept))]
+        out = empty(array.shape[1:])
+        out.reshape(-1)[:] = [
+            g.const(x.item(), dtype) if same else loaded[slots[c]]
+            for c, same, x in zip(columns, fixed, rows[0], strict=True)
+        ]
+        return out
+
+    return Stacked(array.shape, dtype, [(len(array), row)])
 
 
 def from_buffer(g: Graph, buffer: Buffer, shape: Sequence[int], deps: int = 0) -> Value:
@@ -182,6 +203,27 @@ def scalars(g: Graph, value: Value, limit: int = 4 * SMALL) -> Any:
         raise Unsupported(f"this operation on an array of shape {value.shape}")
     rows = [value.at(g, g.const(i, "i64")) for i in range(value.shape[0])]
     return np.stack(rows) if rows else empty(value.shape)
+
+
+def shaped(nodes: Sequence[Node], shapes: Sequence[tuple[int, ...]]) -> list[Value]:
+    """A flat list of nodes as arrays of the given shapes."""
+    out, k = [], 0
+    for shape in shapes:
+        x = empty(shape)
+        x.reshape(-1)[:] = nodes[k : k + x.size]
+        out.append(x)
+        k += x.size
+    return out
+
+
+def bits(g: Graph, x: Value) -> int:
+    """The dependency bits of an array."""
+    if isinstance(x, Stacked):
+        return g.active if x.dtype[0] == "f" else 0
+    total = 0
+    for n in x.reshape(-1):
+        total |= n.deps
+    return total
 
 
 def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | None = None) -> Value:
@@ -223,24 +265,9 @@ def _thin(value: Value) -> Value:
 def _pick(g: Graph, value: np.ndarray, start: int, index: Node) -> Any:
     if index.constant:
         return value[index.data + start]
-    index = g.op("add", index, g.const(start, "i64"))
-    return in_memory(g, value).at(g, index)
+    from jaxmbd.lanes.trace.columns import in_memory  # imported late: it builds on this module
 
-
-def in_memory(g: Graph, x: np.ndarray) -> Stacked:
-    """A small array stored in memory, so that a computed index is one load."""
-    flat = x.reshape(-1)
-    dtype = flat[0].dtype
-    if all(n.constant for n in flat):
-        values = [n.data for n in flat]
-        table = Buffer("const", dtype, flat.size, values=values, batched=False)
-        return rows_of(g, table, x.shape)
-    buffer = g.scratch(dtype, flat.size)
-    deps = 0
-    for k, node in enumerate(flat):
-        g.store(buffer, g.const(k, "i64"), 0, node)
-        deps |= node.deps
-    return rows_of(g, buffer, x.shape, deps)
+    return in_memory(g, value).at(g, g.op("add", index, g.const(start, "i64")))
 
 
 def _common_lengths(values: Sequence[Stacked]) -> list[int]:

@@ -9,10 +9,11 @@ from jaxmbd.lanes.trace.rules import (
     derivatives,
     indexing,
     linear,
+    scan,
     shapes,
 )
 
 __all__ = [
     "RULES", "arithmetic", "callbacks", "contraction", "control", "derivatives", "indexing",
-    "linear", "shapes",
+    "linear", "scan", "shapes",
 ]  # fmt: skip

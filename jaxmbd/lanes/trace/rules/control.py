@@ -1,8 +1,7 @@
-"""Calls, branches and loops."""
+"""Calls, branches and while loops."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -15,27 +14,18 @@ from jaxmbd.lanes.ir.nodes import Node, Write
 from jaxmbd.lanes.ir.operation import Kind
 from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import (
-    Stacked,
     Value,
+    bits,
     constants,
     elementwise,
     empty,
-    from_buffer,
-    in_memory,
-    rows_of,
     scalars,
-    short_dtype,
+    shaped,
 )
 from jaxmbd.lanes.trace.registry import evaluate, evaluate_closed, rule
 
-UNROLLED = 1
-"""Scans of at most this many iterations are unrolled."""
 RARELY = "lanes_rarely"
 """Name of the inner jit call by which `lanes.rarely` is recognised."""
-SEGMENTED = 64
-"""In reverse mode, longer scans become two nested loops, so that memory grows with √length."""
-HELD = 256
-"""Stacked results of at most this many elements are loaded after the scan, others on use."""
 
 
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call")
@@ -91,191 +81,6 @@ def _platform_index(g: Graph, eqn: Any, *args: Value) -> Value:
     return constants(g, np.int32(chosen[-1] if chosen else len(platforms) - 1))
 
 
-@rule("scan")
-def _scan(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    p = eqn.params
-    return Scan(g, eqn, args, p["num_consts"], p["num_carry"]).run()
-
-
-class Scan:
-    """One scan: carries as loop-carried scalars, stacked results in memory."""
-
-    def __init__(self, g: Graph, eqn: Any, args: Sequence[Value], consts: int, carry: int):
-        p = eqn.params
-        self.g, self.body, self.length, self.reverse = g, p["jaxpr"], p["length"], p["reverse"]
-        self.consts = list(args[:consts])
-        init = [scalars(g, x) for x in args[consts : consts + carry]]
-        self.xs = list(args[consts + carry :])
-        self.carry_shapes = [x.shape for x in init]
-        self.init = [node for x in init for node in x.reshape(-1)]
-        dtypes = [result_dtype_of(v) for v in self.body.jaxpr.outvars[:carry]]
-        types = [t for t, x in zip(dtypes, init, strict=True) for _ in range(x.size)]
-        self.init = [g.op("convert", x, dtype=t) for x, t in zip(self.init, types, strict=True)]
-        self.ncarry = carry
-        self.out_avals = [v.aval for v in eqn.outvars[carry:]]
-
-    def run(self) -> list[Value]:
-        """Its results: final carries, then stacked outputs."""
-        if self.length <= UNROLLED:
-            return self._unrolled()
-        g = self.g
-        self.xs = [self._indexable(x) for x in self.xs]
-        self.stacks = [
-            g.scratch(result_dtype_of(v), max(1, int(np.prod(v.aval.shape)) * self.length))
-            for v in self.body.jaxpr.outvars[self.ncarry :]
-        ]
-        deps, stacked = self._dependencies() if g.active else (None, [0] * len(self.stacks))
-        if g.active and self.length > SEGMENTED:
-            carries = self._segmented(deps)
-        else:
-            carries = g.loop(self.length, self.init, self._trace(None), deps)
-        stacks = [self._stacked(k, bits) for k, bits in enumerate(stacked)]
-        return self._arrays(carries) + stacks
-
-    def _segmented(self, deps: list[int] | None) -> list[Node]:
-        g = self.g
-        inner = _segment(self.length)
-        outer, rest = divmod(self.length, inner)
-
-        def segment(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
-            start = g.op("mul", index, g.const(inner, "i64"))
-            return g.loop(inner, carries, self._trace(start), deps), []
-
-        carries = g.loop(outer, self.init, segment, deps)
-        if rest:
-            start = g.const(outer * inner, "i64")
-            carries = g.loop(rest, carries, self._trace(start), deps)
-        return carries
-
-    def _trace(self, start: Node | None) -> Any:
-        g = self.g
-
-        def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
-            if start is not None:
-                index = g.op("add", index, start)
-            if self.reverse:
-                index = g.op("sub", g.const(self.length - 1, "i64"), index)
-            out = self._step(self._arrays(carries), [_at(g, x, index) for x in self.xs])
-            new = [n for x in out[: self.ncarry] for n in scalars(g, x).reshape(-1)]
-            writes: list[Write] = []
-            for buffer, y in zip(self.stacks, out[self.ncarry :], strict=True):
-                nodes = scalars(g, y).reshape(-1)
-                place = g.op("mul", index, g.const(nodes.size, "i64"))
-                writes += [(buffer, place, k, node) for k, node in enumerate(nodes)]
-            return new, writes
-
-        return body
-
-    def _step(self, carry: list[Value], xs: list[Value]) -> list[Value]:
-        return evaluate_closed(self.g, self.body, [*self.consts, *carry, *xs])
-
-    def _arrays(self, nodes: Sequence[Node]) -> list[Value]:
-        return _shaped(nodes, self.carry_shapes)
-
-    def _indexable(self, x: Value) -> Value:
-        if isinstance(x, Stacked) or x.size == 0:
-            return x
-        return in_memory(self.g, x)
-
-    def _stacked(self, k: int, deps: int) -> Value:
-        aval, buffer = self.out_avals[k], self.stacks[k]
-        if 0 in aval.shape:
-            return empty(aval.shape)
-        if buffer.dtype[0] != "f":
-            deps = 0
-        if int(np.prod(aval.shape)) <= HELD:
-            return from_buffer(self.g, buffer, aval.shape, deps)
-        return rows_of(self.g, buffer, aval.shape, deps)
-
-    def _unrolled(self) -> list[Value]:
-        g, carry, stacks = self.g, self._arrays(self.init), []
-        order = range(self.length)
-        for i in reversed(order) if self.reverse else order:
-            xs = [_at(g, x, g.const(i, "i64")) for x in self.xs]
-            out = self._step(carry, xs)
-            carry = out[: self.ncarry]
-            stacks.append([scalars(g, y) for y in out[self.ncarry :]])
-        if self.reverse:
-            stacks.reverse()
-        ys = []
-        for k, aval in enumerate(self.out_avals):
-            rows = [s[k] for s in stacks]
-            ys.append(np.stack(rows) if rows else empty(aval.shape))
-        return [*carry, *ys]
-
-    def _dependencies(self) -> tuple[list[int], list[int]]:
-        """Dependency bits of each carry and stacked result, by fixed-point iteration."""
-        known = [bits(self.g, x) for x in self.consts]
-        stacked = [bits(self.g, x) for x in self.xs]
-        state = [bits(self.g, x) for x in self._arrays(self.init)]
-        while True:
-            out = flow(self.body.jaxpr, [*known, *state, *stacked])
-            new = [a | b for a, b in zip(state, out, strict=False)]
-            if new == state:
-                break
-            state = new
-        sizes = [int(np.prod(s)) for s in self.carry_shapes]
-        carries = [b for b, n in zip(state, sizes, strict=True) for _ in range(n)]
-        return carries, out[self.ncarry :]
-
-
-def _segment(length: int) -> int:
-    """Iterations of the inner loop: about √length, and a divisor of it if there is one nearby."""
-    root = math.isqrt(length - 1) + 1
-    near = [k for k in range(root // 2, 2 * root) if length % k == 0]
-    return min(near, key=lambda k: abs(k - root)) if near else root
-
-
-def _shaped(nodes: Sequence[Node], shapes: Sequence[tuple[int, ...]]) -> list[Value]:
-    """A flat list of nodes as arrays of the given shapes."""
-    out, k = [], 0
-    for shape in shapes:
-        x = empty(shape)
-        x.reshape(-1)[:] = nodes[k : k + x.size]
-        out.append(x)
-        k += x.size
-    return out
-
-
-def bits(g: Graph, x: Value) -> int:
-    """The dependency bits of an array."""
-    if isinstance(x, Stacked):
-        return g.active if x.dtype[0] == "f" else 0
-    total = 0
-    for n in x.reshape(-1):
-        total |= n.deps
-    return total
-
-
-def flow(jaxpr: Any, bits: Sequence[int]) -> list[int]:
-    """Dependency bits of each result from those of the inputs, per array."""
-    env: dict[Any, int] = dict(zip(jaxpr.invars, bits, strict=True))
-
-    def read(v: Any) -> int:
-        return 0 if isinstance(v, core.Literal) else env.get(v, 0)
-
-    for eqn in jaxpr.eqns:
-        total = 0
-        for v in eqn.invars:
-            total |= read(v)
-        for v in eqn.outvars:
-            env[v] = total if str(v.aval.dtype).startswith("float") else 0
-    return [read(v) for v in jaxpr.outvars]
-
-
-def result_dtype_of(v: Any) -> str:
-    """The graph's dtype of a jaxpr variable."""
-    return short_dtype(v.aval.dtype)
-
-
-def _at(g: Graph, x: Value, index: Node) -> Value:
-    if isinstance(x, Stacked):
-        return x.at(g, index)
-    if x.size == 0:  # any index will do, and it need not be a constant
-        return empty(x.shape[1:])
-    return np.asarray(x[index.data], object)
-
-
 @rule("while")
 def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     """Each sample iterates until its own condition fails; finished ones keep their values."""
@@ -285,7 +90,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     init = [scalars(g, x) for x in args[nc + nb :]]
 
     def arrays(nodes: Sequence[Node]) -> list[Value]:
-        return _shaped(nodes, [x.shape for x in init])
+        return shaped(nodes, [x.shape for x in init])
 
     def going(state: list[Value]) -> np.ndarray:
         out = evaluate_closed(g, p["cond_jaxpr"], [*cond_consts, *state])

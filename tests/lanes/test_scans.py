@@ -1,0 +1,154 @@
+"""Scans over stacked data, one after the other: values, derivatives, and what stays in memory."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxmbd import lanes
+from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.kernel import Kernel
+
+
+def chain(x, slopes):
+    """Three scans of a chain of bodies: outwards, inwards, and outwards again."""
+
+    def out(c, row):
+        slope, x = row
+        c = 0.9 * jnp.cos(x) * c + slope
+        block = jnp.outer(c, c) + jnp.eye(2)
+        return c, (block, c, slope, jnp.zeros(2))
+
+    def back(c, row):
+        block, y, slope, nothing = row
+        c = jnp.tanh(0.3 * block @ c + slope * y + nothing)
+        return c, (c, block - jnp.outer(c, c) / (1.0 + c @ c))
+
+    def forth(c, row):
+        y, (z, block), before = row
+        c = 0.3 * jnp.sin(block @ c) + y + (y - before) * z[0]
+        return c, c[0]
+
+    start = jnp.stack([x[0], 1.0 + x[0]])
+    _, ys = jax.lax.scan(out, start, (slopes, x))
+    _, zs = jax.lax.scan(back, start, ys, reverse=True)
+    before = jnp.concatenate([start[None], ys[1][:-1]])
+    return jax.lax.scan(forth, start, (ys[1], zs, before))[1]
+
+
+def passed(x, slopes):
+    """Stacked results that are inputs, invariants or one another, in long and short arrays."""
+
+    def step(c, row):
+        c = 0.5 * c + row
+        return c, (row, c, c, x[0], jnp.stack([row, c, x[1], jnp.float64(0.3)]))
+
+    _, ys = jax.lax.scan(step, x[0], x, reverse=True)
+    other = jax.lax.scan(
+        lambda c, r: (jnp.sin(c + r[0] * r[2]) * r[4][3] + r[4] @ r[4], c), x[0], ys
+    )[1]
+    turned = jax.lax.scan(lambda c, r: (0.5 * c * r[0] + r[1], c), 1.0, (ys[1][::-1], ys[4][:, 1]))[
+        1
+    ]
+    return other[1:].sum() + turned @ turned + (ys[4] * slopes[:, :1]).sum()
+
+
+def unused(x, slopes):
+    """A short scan, all of whose results are known without it, inside another one."""
+
+    def outer(c, row):
+        _, ys = jax.lax.scan(lambda d, r: (d * r, (row, 2.0, r)), c, slopes[:3, 0])
+        return jnp.sin(c) * x[0] + ys[0].sum() * ys[2] @ ys[1], c
+
+    return jax.lax.scan(outer, x[1], x)[1].sum()
+
+
+def arguments(length, batch=9):
+    rng = np.random.default_rng(length)
+    return 0.3 * rng.normal(size=(batch, length)), 0.3 * rng.normal(size=(length, 2))
+
+
+@pytest.mark.parametrize("length", [3, 7, 80, 300])
+@pytest.mark.parametrize("fn", [chain, passed, unused])
+def test_values_and_derivatives(fn, length):
+    x, slopes = arguments(length)
+    rate, weight = np.cos(x), np.sin(x)
+
+    def run(mapped):
+        def total(x, slopes):
+            return jnp.sum(mapped(fn, in_axes=(0, None))(x, slopes) ** 2)
+
+        def all_of(x, slopes):
+            value = mapped(fn, in_axes=(0, None))(x, slopes)
+            tangent = jax.jvp(lambda x: mapped(fn, in_axes=(0, None))(x, slopes), (x,), (rate,))[1]
+            return value, tangent, jax.grad(total, (0, 1))(x * weight, slopes)
+
+        return jax.tree.leaves(jax.jit(all_of)(x, slopes))
+
+    found = run(lambda f, in_axes: lanes.vmap(f, in_axes, strict=True))
+    for got, want in zip(found, run(jax.vmap), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12 * np.abs(want).max())
+
+
+def operations(fn, *args, batched=None, pullback=None):
+    """How often each operation is in a function's graph, loops counted once."""
+    closed = jax.make_jaxpr(fn)(*args)
+    kernel = Kernel(closed, batched or (True,) * len(args), pullback)
+    return Counter(n.op for n in live_nodes(kernel.graph))
+
+
+def test_results_of_a_scan_stay_in_memory_for_the_next():
+    def last(x, slopes):
+        return chain(x, slopes)[-1]
+
+    for slopes_batched in (False, True):
+        few, many = (
+            operations(last, x[0], slopes, batched=(True, slopes_batched))
+            for x, slopes in (arguments(10), arguments(20))
+        )
+        for op in ("add", "mul", "loop"):
+            assert few[op] == many[op]
+        # Only elements of batched arguments are stored one by one.
+        grown = many["store"] - few["store"]
+        assert grown == (30 if slopes_batched else 10)
+
+
+def test_structure_survives_from_scan_to_scan():
+    """Of a symmetric block with zeros only what differs is stored."""
+    values = np.random.default_rng(0).normal(size=12)
+
+    def blocks(x):
+        def step(c, a):
+            c = jnp.cos(c * a)
+            block = jnp.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
+            block = block.at[0, 1].set(c).at[1, 0].set(c).at[2, 2].set(x[0])
+            return c, block
+
+        _, ys = jax.lax.scan(step, x[1], values)
+        weights = jnp.array([1.0, 2.0, 3.0])
+        return jax.lax.scan(lambda v, block: (jnp.sin(block @ v), None), weights, ys)[0]
+
+    found = operations(blocks, values[:2])
+    assert found["store"] == 1
+    assert found["load"] == 2  # of `values` and of what is stored
+    np.testing.assert_allclose(
+        lanes.vmap(blocks, strict=True)(values.reshape(6, 2)),
+        jax.vmap(blocks)(values.reshape(6, 2)), rtol=1e-12,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [20, 2000])
+def test_equal_elements_of_a_table_are_constants(length):
+    table = np.random.default_rng(0).normal(size=(length, 3))
+    table[:, 1], table[:, 2] = 0.0, table[:, 0]
+
+    def fn(x):
+        return jax.lax.scan(lambda c, r: (jnp.sin(r[0] * c) + r[1] * c + r[2], None), x, table)[0]
+
+    found = operations(fn, 0.5)
+    assert found["load"] == 1
+    np.testing.assert_allclose(
+        lanes.vmap(fn, strict=True)(np.arange(3.0)), jax.vmap(fn)(np.arange(3.0)), rtol=1e-11
+    )
