@@ -13,13 +13,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.inertia import columns_at_references, references, world_inertias
+from jaxmbd.dynamics.inertia import references, shifted_columns, world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import (
-    Accelerations,
-    by_joint,
-    propagate_accelerations,
-)
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.kinematics.recursion import PerBody, each, inward
 from jaxmbd.model.forces import Effort, Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
@@ -35,10 +32,9 @@ class BodyWrenches:
     """Accumulates wrenches on all bodies, about their centres of mass, world axes."""
 
     def __init__(self, m: MotionState):
-        zero = jnp.zeros(3, m.q.dtype)
         self.m = m
-        self.moment = [zero] * len(m.top.bodies)
-        self.force = [zero] * len(m.top.bodies)
+        self._loads: dict[int, Wrench] = {}
+        self._inertia: PerBody | None = None
 
     def add(self, load: Load) -> None:
         """Add a load; loads on the ground are ignored."""
@@ -46,61 +42,93 @@ class BodyWrenches:
             return
         i = self.m.top.index(load.body)
         arm = load.point - self.m.pos.com[i]
-        self.moment[i] = self.moment[i] + load.moment + cross(arm, load.force)
-        self.force[i] = self.force[i] + load.force
+        wrench = load.moment + cross(arm, load.force), load.force
+        known = self._loads.get(i)
+        self._loads[i] = wrench if known is None else _sum(known, wrench)
 
     def add_inertia(self, acc: Accelerations) -> None:
         """Add inertia wrenches minus weight: ``[I α + ω × I ω; m (a − g)]``."""
-        gravity = self.m.mech.field()
-        for i, inertia in enumerate(world_inertias(self.m)):
-            mass = self.m.mech.bodies[self.m.top.bodies[i]].mass
-            moment, force = _inertia_wrench(
-                mass, inertia, self.m.vel.angular[i], acc.angular[i], acc.linear[i] - gravity
-            )
-            self.moment[i], self.force[i] = self.moment[i] + moment, self.force[i] + force
+        m, gravity = self.m, self.m.mech.field()
+        runs = m.pos.com.runs
+        masses = [jnp.asarray(m.mech.bodies[body].mass) for body in m.top.bodies]
 
-    def carried(self) -> tuple[list[Array], list[Array]]:
+        def step(*given: Any) -> Wrench:
+            return _inertia_wrench(gravity, *given)
+
+        self._inertia = each(
+            step,
+            PerBody.of(runs, masses),
+            world_inertias(m),
+            m.vel.angular,
+            acc.angular,
+            acc.linear,
+        )
+
+    def carried(self) -> PerBody:
         """Total moment and force on each body with all its descendants.
 
         Moments are about the reference point of the branch (`references`), so that they are plain
         sums.
         """
-        m, force = self.m, list(self.force)
-        moment = [
-            _moved(n, f, com, point)
-            for n, f, com, point in zip(self.moment, force, m.pos.com, references(m), strict=True)
-        ]
-        for i in range(len(moment) - 1, -1, -1):
-            p = m.top.parent[i]
-            if p >= 0:
-                moment[p] = moment[p] + moment[i]
-                force[p] = force[p] + force[i]
-        return moment, force
+        return self._gathered().field(0)
 
     def efforts(self) -> Array:
         """``Nᵀ w`` (nv,): the generalised forces of the wrenches."""
-        moment, force = self.carried()
-        columns = (self.m.pos.angular, columns_at_references(self.m))
-        parts = zip(*(by_joint(self.m.top, x) for x in columns), moment, force, strict=True)
-        return jnp.concatenate([_along(*part) for part in parts])
+        return self._gathered().field(1).joined(jnp.zeros(0, self.m.q.dtype))
+
+    def _gathered(self) -> PerBody:
+        """For each body what it carries, and the efforts of that."""
+        m = self.m
+
+        def step(below: Wrench | None, wrench: Wrench, com: Array, *joint: Any) -> Any:
+            point = joint[1]
+            total = _gather(below, wrench, com, point)
+            return (total, _along(shifted_columns(*joint), total)), total
+
+        given = self.about_com(), m.pos.com, m.pos.columns, references(m), m.pos.joint
+        return inward(m.top.parent, step, *given)
+
+    def about_com(self) -> PerBody:
+        """Total moment and force on each body, about its centre of mass."""
+        runs, zero = self.m.pos.com.runs, jnp.zeros(3, self.m.q.dtype)
+        parts = []
+        for k, run in enumerate(runs):
+            part = None if self._inertia is None else self._inertia.parts[k]
+            if part is None or any(i in self._loads for i in run):
+                loads = [self._loads.get(i, (zero, zero)) for i in run]
+                load = PerBody.of((range(len(run)),), loads).parts[0]
+                part = load if part is None else _sum(part, load)
+            parts.append(part)
+        return PerBody(runs, parts)
+
+
+Wrench = tuple[Array, Array]
+"""Moment and force."""
+
+
+def _sum(a: Wrench, b: Wrench) -> Wrench:
+    return a[0] + b[0], a[1] + b[1]
 
 
 @traced_once
 def _inertia_wrench(
-    mass: Array, inertia: Array, w: Array, alpha: Array, acc: Array
-) -> tuple[Array, Array]:
-    return inertia @ alpha + cross(w, inertia @ w), mass * acc
+    gravity: Array, mass: Array, inertia: Array, w: Array, alpha: Array, acc: Array
+) -> Wrench:
+    return inertia @ alpha + cross(w, inertia @ w), mass * (acc - gravity)
 
 
 @traced_once
-def _moved(moment: Array, force: Array, com: Array, point: Array) -> Array:
-    """The moment about a point of a wrench about a centre of mass."""
-    return moment + cross(com - point, force)
+def _gather(below: Wrench | None, wrench: Wrench, com: Array, point: Array) -> Wrench:
+    """The wrench on a body and its descendants about a point; `wrench` is about its COM."""
+    moment, force = wrench
+    moment = moment + cross(com - point, force)
+    return (moment, force) if below is None else _sum((moment, force), below)
 
 
 @traced_once
-def _along(w: Array, u: Array, moment: Array, force: Array) -> Array:
+def _along(columns: tuple[Array, Array], wrench: Wrench) -> Array:
     """The efforts (n,) of a wrench along motions w, u (n, 3)."""
+    (w, u), (moment, force) = columns, wrench
     return w @ moment + u @ force
 
 

@@ -16,6 +16,7 @@ from jax import Array
 from jaxmbd.dynamics.bias_forces import BodyWrenches, Inputs, applied_loads, joint_efforts
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.model.forces import Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import skew
 
@@ -115,9 +116,7 @@ def denoc_equations(
         external.add(load)
     for i, body in enumerate(m.top.bodies):
         weight = mech.bodies[body].mass * mech.field()
-        external.force[i] = external.force[i] + weight
-    applied = jnp.concatenate(
-        [x for pair in zip(external.moment, external.force, strict=True) for x in pair]
-    )
+        external.add(Load(body, m.pos.com[i], weight, jnp.zeros_like(weight)))
+    applied = jnp.concatenate([x for wrench in external.about_com() for x in wrench])
     n = d.n_l @ d.n_d
     return n.T @ d.mass @ n, n.T @ (applied - wrench) + joint_efforts(m, efforts)

@@ -7,6 +7,7 @@ multiplied by the motion columns of the joints that support it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +16,8 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import by_joint
+from jaxmbd.kinematics.propagation import Columns, by_joint
+from jaxmbd.kinematics.recursion import PerBody, each, outward
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.traced_once import nothing, traced_once
 from jaxmbd.numerics.triangular import symmetric
@@ -39,35 +41,44 @@ class CompositeInertia(NamedTuple):
     inertia: Array
 
 
-def world_inertias(m: MotionState) -> list[Array]:
+def world_inertias(m: MotionState) -> PerBody:
     """Inertia (3, 3) [kg m²] of each body about its COM, world axes: ``R I Rᵀ``."""
-    out = []
-    for body, r in zip(m.top.bodies, m.pos.rotation, strict=True):
-        inertia = m.mech.inertia(body)
-        out.append(inertia if r is None else _turned(r, inertia))
-    return out
+    if m.inertias is None:
+        drawn = [m.mech.inertia(body) for body in m.top.bodies]
+        m.inertias = each(_turned, m.pos.rotation, PerBody.of(m.pos.rotation.runs, drawn))
+    return m.inertias
 
 
 @traced_once
-def _turned(r: Array, inertia: Array) -> Array:
-    return symmetric(r @ inertia @ r.T)
+def _turned(r: Array | None, inertia: Array) -> Array:
+    return inertia if r is None else symmetric(r @ inertia @ r.T)
 
 
-def references(m: MotionState) -> list[Array]:
+def references(m: MotionState) -> PerBody:
     """Reference point of each body's composite inertia, common to a branch from the ground.
 
     It is the point of the branch's first joint, where linear parts of rotary motion columns vanish;
     of the joint's two points the first body's, if it can move away from the other. Its centre of
     mass would not do: if that is far away, the inertias of all others are small differences.
     """
-    out: list[Array] = []
+    return outward(m.top.parent, _first, PerBody.of(m.pos.com.runs, _branch_points(m)))
+
+
+def _first(above: Array | None, own: Array | None) -> Array | None:
+    return own if above is None else above
+
+
+def _branch_points(m: MotionState) -> list[Array | None]:
+    """The reference points that begin at a body, else None."""
+    out: list[Array | None] = []
     for i, p in enumerate(m.top.parent):
+        point = m.mech.joint(m.top.tree[i]).point_a
         if p >= 0:
-            out.append(out[p])
+            out.append(None)
+        elif _stays_behind(m, i):
+            out.append(m.position(m.top.bodies[i], point))
         else:
-            point = m.mech.joint(m.top.tree[i]).point_a
-            body = m.top.bodies[i]
-            out.append(m.position(body, point) if _stays_behind(m, i) else m.pos.joint[i])
+            out.append(m.pos.joint[i])
     return out
 
 
@@ -77,7 +88,7 @@ def _stays_behind(m: MotionState, i: int) -> bool:
     return m.top.reversed_[i] and m.mech.joint(name).translation(m.coordinates(name)) is not None
 
 
-def composite_inertias(m: MotionState, inertias: list[Array]) -> list[CompositeInertia]:
+def composite_inertias(m: MotionState, inertias: Sequence[Array]) -> list[CompositeInertia]:
     """Composite inertias, summed from the leaves to the root."""
     total = []
     for i, (body, point) in enumerate(zip(m.top.bodies, references(m), strict=True)):
@@ -109,7 +120,7 @@ def joint_space_inertia(m: MotionState) -> Array:
     """M (nv, nv) from the composite inertias; zero between branches."""
     composite = composite_inertias(m, world_inertias(m))
     linear = columns_at_references(m)
-    columns = zip(*(by_joint(m.top, x) for x in (m.pos.angular, linear)), strict=True)
+    columns = zip(*(by_joint(m.mech, x) for x in (m.pos.angular, linear)), strict=True)
     momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
     spin, momentum = (jnp.concatenate(x) for x in zip(*momenta, strict=True))
     rows = [jnp.zeros((0, m.top.nv), m.q.dtype)]
@@ -132,11 +143,17 @@ def _momenta(c: CompositeInertia, w: Array, u: Array) -> tuple[Array, Array]:
 
 def columns_at_references(m: MotionState) -> Array:
     """Linear parts (nv, 3) of the motion columns at the reference points of their branches."""
-    parts = zip(by_joint(m.top, m.pos.angular), by_joint(m.top, m.pos.slide), strict=True)
-    linear = []
-    for (w, u), point, joint in zip(parts, references(m), m.pos.joint, strict=True):
-        linear.append(u if point is joint else _shifted(w, u, point, joint))
-    return jnp.concatenate(linear)
+    found = each(shifted_columns, m.pos.columns, references(m), m.pos.joint)
+    return found.field(1).joined(m.pos.none)
+
+
+def shifted_columns(columns: Columns | None, point: Array, joint: Array) -> tuple[Array, Array]:
+    """Angular and linear parts (n, 3) of a joint's columns, about a point."""
+    if columns is None:
+        none = jnp.zeros((0, 3), joint.dtype)
+        return none, none
+    w, u, _ = columns
+    return w, u if point is joint else _shifted(w, u, point, joint)
 
 
 @traced_once

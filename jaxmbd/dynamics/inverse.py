@@ -131,8 +131,9 @@ def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) 
     required = inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
     wrenches, length = BodyWrenches(m), mechanism_length(m.mech)
     wrenches.add_inertia(acc)
-    moments = [*wrenches.moment, *(load.moment for load in loads), *efforts.values()]
-    forces = [*wrenches.force, *(load.force for load in loads)]
+    bodies = wrenches.about_com().parts
+    moments = [*(w[0] for w in bodies), *(load.moment for load in loads), *efforts.values()]
+    forces = [*(w[1] for w in bodies), *(load.force for load in loads)]
     size = sum((jnp.sum(jnp.abs(x)) for x in moments), jnp.zeros((), m.q.dtype))
     return required, size + length * sum(jnp.sum(jnp.abs(x)) for x in forces)
 

@@ -76,4 +76,4 @@ def mass_array(mass: MassOperator) -> Array:
     """M (nv, nv) as an array."""
     if not isinstance(mass, TreeInertia):
         return mass
-    return mass @ jnp.eye(mass.columns.shape[0], dtype=mass.columns.dtype)
+    return mass @ jnp.eye(mass.top.nv, dtype=mass.none.dtype)

@@ -158,10 +158,9 @@ def _add_rows(m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, 
 
 
 def _tree_reactions(m: MotionState, wrenches: BodyWrenches) -> dict[str, Array]:
-    moment, force = wrenches.carried()
     out = {}
-    for i, (name, point) in enumerate(zip(m.top.tree, references(m), strict=True)):
-        about = moment[i] + cross(point - m.pos.joint[i], force[i])
-        w = jnp.concatenate([about, force[i]])
+    found = zip(m.top.tree, references(m), wrenches.carried(), m.pos.joint, strict=True)
+    for i, (name, point, (moment, force), joint) in enumerate(found):
+        w = jnp.concatenate([moment + cross(point - joint, force), force])
         out[name] = -w if m.top.reversed_[i] else w
     return out

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -42,6 +43,8 @@ from jax import Array, lax
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.graph import Topology
 from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.propagation import Columns, split_by_joint
+from jaxmbd.kinematics.recursion import Known, PerBody, each, inward, outward
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.column_sets import chosen_columns, placed_columns
 from jaxmbd.numerics.traced_once import nothing, traced_once
@@ -54,71 +57,100 @@ class TreeInertia(eqx.Module):
 
     Attributes:
         top: the tree.
-        columns: (nv, 6), ``p_k = [ω; v]`` of the joints at the reference points of their bodies.
-        shifts: (6, 6) each, ``Aᵀ``: takes wrenches about a body's point to its parent's; None for
-            the identity. ``A`` takes twists the other way.
-        bodies: (6, 6) each, the inertias of the bodies about their points.
-        sizes: (n, 6), ``[s s s m m m]`` of the bodies about their points.
+        columns: (n, 6) of each body, ``p_k = [ω; v]`` of its joint at its reference point.
+        shifts: (6, 6) of each, ``Aᵀ``: takes wrenches about a body's point to its parent's; None
+            for the identity. ``A`` takes twists the other way.
+        bodies: (6, 6) of each, its inertia about its point.
+        sizes: (6,) of each, ``[s s s m m m]`` about its point.
     """
 
     top: Topology = eqx.field(static=True)
-    columns: Array
-    shifts: tuple[Array | None, ...]
-    bodies: tuple[Array, ...]
-    sizes: Array
+    columns: PerBody
+    shifts: PerBody
+    bodies: PerBody
+    sizes: PerBody
 
     def __matmul__(self, x: Array) -> Array:
         """``M x`` for x (nv,) or (nv, m): twists from the root, wrenches from the leaves."""
         if x.ndim == 1:
             return (self @ x[:, None])[:, 0]
-        twist: list[Array] = []
-        for i, p in enumerate(self.top.parent):
-            place = _place(self.top, i)
-            mu = self.columns[place].T @ x[place]
-            twist.append(mu + self.outward(i, twist[p]) if p >= 0 else mu)
-        wrench = [inertia @ mu for inertia, mu in zip(self.bodies, twist, strict=True)]
-        parts = [x[:0]]
-        for i, p in _leaves_first(self.top):
-            parts.append(self.columns[_place(self.top, i)] @ wrench[i])
-            if p >= 0:
-                wrench[p] = wrench[p] + self.inward(i, wrench[i])
-        return jnp.concatenate(parts[::-1])
+        parent = self.top.parent
+        twists = outward(parent, _twist, self.shifts, self.columns, self.split(x))
+        given = self.shifts, self.columns, self.bodies, twists
+        return inward(parent, _momentum, *given).joined(x[:0])
 
     def diagonal(self) -> Array:
         """The diagonal (nv,) of M, from the composite inertias."""
-        total, parts = list(self.bodies), [self.columns[:0, 0]]
-        for i, p in _leaves_first(self.top):
-            columns = self.columns[_place(self.top, i)]
-            parts.append(jnp.sum((columns @ total[i]) * columns, axis=1))
-            if p >= 0:
-                total[p] = total[p] + self.moved(i, total[i])
-        return jnp.concatenate(parts[::-1])
-
-    def inward(self, i: int, wrench: Array) -> Array:
-        """``Aᵀ w``: wrenches (6, m) on body i, about its parent's point."""
-        shift = self.shifts[i]
-        return wrench if shift is None else shift @ wrench
-
-    def outward(self, i: int, twist: Array) -> Array:
-        """``A t``: twists (6, m) of the parent of body i, at the point of i."""
-        shift = self.shifts[i]
-        return twist if shift is None else shift.T @ twist
-
-    def moved(self, i: int, inertia: Array) -> Array:
-        """``Aᵀ Î A``: an inertia (6, 6) about the point of body i, about its parent's."""
-        shift = self.shifts[i]
-        return inertia if shift is None else symmetric(shift @ inertia @ shift.T)
+        found = inward(self.top.parent, _composite, self.shifts, self.columns, self.bodies)
+        return found.joined(self.none)
 
     def scale(self) -> Array:
         """A scale of the trace of M: ``Σ_k p_kᵀ Z p_k``, with Z the sum of all `sizes`."""
-        return jnp.sum(self.columns**2, axis=0) @ jnp.sum(self.sizes, axis=0)
+        sizes = each(lambda x: x[None], self.sizes).joined(jnp.zeros((0, 6), self.none.dtype))
+        return jnp.sum(self.all_columns**2, axis=0) @ jnp.sum(sizes, axis=0)
+
+    @property
+    def all_columns(self) -> Array:
+        """The columns (nv, 6) of all joints."""
+        return self.columns.joined(jnp.zeros((0, 6), self.none.dtype))
+
+    @property
+    def none(self) -> Array:
+        """An empty array (0,)."""
+        part = self.sizes.parts[0]
+        return part.reshape(-1)[:0]
+
+    def split(self, x: Array) -> PerBody:
+        """The parts (n, …) of x (nv, …) that belong to each body's joint."""
+        return split_by_joint(self.top, self.columns.runs, x)
+
+
+@traced_once
+def _twist(above: Array | None, shift: Array | None, columns: Array, x: Array) -> Array:
+    mu = columns.T @ x
+    return mu if above is None else mu + _outward(shift, above)
+
+
+@traced_once
+def _momentum(
+    below: Array | None, shift: Array | None, columns: Array, inertia: Array, twist: Array
+) -> tuple[Array, Array]:
+    wrench = _plus(below, inertia @ twist)
+    return columns @ wrench, _inward(shift, wrench)
+
+
+@traced_once
+def _composite(
+    below: Array | None, shift: Array | None, columns: Array, inertia: Array
+) -> tuple[Array, Array]:
+    total = _plus(below, inertia)
+    return jnp.sum((columns @ total) * columns, axis=1), _moved(shift, total)
+
+
+def _plus(below: Array | None, own: Array) -> Array:
+    return own if below is None else own + below
+
+
+def _inward(shift: Array | None, wrench: Array) -> Array:
+    """``Aᵀ w``: wrenches (6, m) on a body, about its parent's point."""
+    return wrench if shift is None else shift @ wrench
+
+
+def _outward(shift: Array | None, twist: Array) -> Array:
+    """``A t``: twists (6, m) of the parent of a body, at the body's point."""
+    return twist if shift is None else shift.T @ twist
+
+
+def _moved(shift: Array | None, inertia: Array) -> Array:
+    """``Aᵀ Î A``: an inertia (6, 6) about the point of a body, about its parent's."""
+    return inertia if shift is None else symmetric(shift @ inertia @ shift.T)
 
 
 class Eliminated(eqx.Module):
-    """The factor L of M: `response` (nv, 6) are ``ψ_k``."""
+    """The factor L of M: `response` (n, 6) of each body are ``ψ_k``."""
 
     tree: TreeInertia
-    response: Array
+    response: PerBody
 
     def backward(self, b: Array, rows: Sequence[Sequence[int]] | None = None) -> Array:
         """``L⁻ᵀ b`` (nv, m): ``y_k = b_k − p_kᵀ η``, ``η ← η + ψ_k y_k``, from the leaves.
@@ -126,20 +158,26 @@ class Eliminated(eqx.Module):
         Args:
             b: (nv, m).
             rows: for each column of b the speeds at which it may differ from zero, by default all;
-                bodies that carry none of them take no part.
+                bodies that carry none of them take no part. Those of a run must carry the same.
         """
-        tree, m, out = self.tree, b.shape[1], [b[:0]]
+        tree, m = self.tree, b.shape[1]
         active = _active(tree.top, rows, m)
-        wrench = [jnp.zeros((6, len(x)), b.dtype) for x in active]
-        for i, p in _leaves_first(tree.top):
-            eta, place = wrench[i], _place(tree.top, i)
-            for k in reversed(range(place.start, place.stop)):
-                y = chosen_columns(b[k : k + 1], active[i]) - tree.columns[k : k + 1] @ eta
-                eta = eta + self.response[k][:, None] * y
-                out.append(placed_columns(y, active[i], range(m)))
-            if p >= 0:
-                wrench[p] = wrench[p] + placed_columns(tree.inward(i, eta), active[i], active[p])
-        return jnp.concatenate(out[::-1])
+        parent, runs = tree.top.parent, tree.columns.runs
+
+        def handed(i: int, eta: Array) -> Array:
+            return placed_columns(eta, active[i], active[parent[i]])
+
+        found = inward(
+            parent,
+            _backward,
+            tree.shifts,
+            tree.columns,
+            self.response,
+            tree.split(b),
+            PerBody.of(runs, [Known(x) for x in active]),
+            handed=handed,
+        )
+        return found.joined(b[:0])
 
     def backward_rows(self, jacobian: Array) -> Array:
         """``L⁻ᵀ Jᵀ`` (nv, nc) for the constraint rows J, along the branches of their loops."""
@@ -147,18 +185,37 @@ class Eliminated(eqx.Module):
 
     def forward(self, y: Array) -> Array:
         """``L⁻¹ y`` (nv, m): ``x_k = y_k − ψ_kᵀ μ``, ``μ ← μ + p_k x_k``, from the root."""
-        tree, out = self.tree, [y[:0]]
-        twist: list[Array] = []
-        for i, p in enumerate(tree.top.parent):
-            at_rest = jnp.zeros((6, y.shape[1]), y.dtype)
-            mu = tree.outward(i, twist[p]) if p >= 0 else at_rest
-            place = _place(tree.top, i)
-            for k in range(place.start, place.stop):
-                x = y[k] - self.response[k] @ mu
-                mu = mu + _outer(tree.columns[k], x)
-                out.append(x[None])
-            twist.append(mu)
-        return jnp.concatenate(out)
+        tree = self.tree
+        given = tree.shifts, tree.columns, self.response, tree.split(y)
+        found = outward(tree.top.parent, _forward, *given, carried=lambda x: x[0])
+        return found.field(1).joined(y[:0])
+
+
+@traced_once
+def _backward(
+    eta: Array | None, shift: Array | None, columns: Array, response: Array, b: Array, active: Known
+) -> tuple[Array, Array]:
+    chosen = active.value
+    eta = jnp.zeros((6, len(chosen)), b.dtype) if eta is None else eta
+    out = [b[:0]]
+    for k in reversed(range(len(columns))):
+        y = chosen_columns(b[k : k + 1], chosen) - columns[k : k + 1] @ eta
+        eta = eta + response[k][:, None] * y
+        out.append(placed_columns(y, chosen, range(b.shape[1])))
+    return jnp.concatenate(out[::-1]), _inward(shift, eta)
+
+
+@traced_once
+def _forward(
+    above: Array | None, shift: Array | None, columns: Array, response: Array, y: Array
+) -> tuple[Array, Array]:
+    mu = jnp.zeros((6, y.shape[1]), y.dtype) if above is None else _outward(shift, above)
+    out = [y[:0]]
+    for k in range(len(columns)):
+        x = y[k] - response[k] @ mu
+        mu = mu + _outer(columns[k], x)
+        out.append(x[None])
+    return mu, jnp.concatenate(out)
 
 
 def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
@@ -168,28 +225,39 @@ def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
         L, the pivots D (nv,), and whether each exceeds its rounding error; one that does not is
         replaced by 1.
     """
-    operations = tolerances.rounding(tree.columns.dtype, 16)
-    total, sizes = list(tree.bodies), list(tree.sizes)
-    none = tree.columns[:0, 0]
-    response, pivots, sound = [tree.columns[:0]], [none], [none > 0.0]
-    for i, p in _leaves_first(tree.top):
-        inertia, place = total[i], _place(tree.top, i)
-        before = jnp.diagonal(inertia)
-        squares, error = tree.columns[place] ** 2, operations * sizes[i]
-        for k in reversed(range(place.start, place.stop)):
-            floor = squares[k - place.start] @ error
-            psi, pivot, above, inertia = _one_speed(inertia, tree.columns[k], floor)
-            error = error + psi**2 * floor
-            response.append(psi[None])
-            pivots.append(pivot)
-            sound.append(above)
-        if p >= 0:
-            total[p] = total[p] + tree.moved(i, inertia)
-            left = jnp.maximum(before, sizes[i] - (before - jnp.diagonal(inertia)))
-            shift = tree.shifts[i]
-            sizes[p] = sizes[p] + (left if shift is None else shift**2 @ left)
-    factor = Eliminated(tree, jnp.concatenate(response[::-1]))
-    return factor, jnp.concatenate(pivots[::-1]), jnp.concatenate(sound[::-1])
+    given = tree.shifts, tree.columns, tree.bodies, tree.sizes
+    found = inward(tree.top.parent, _eliminate_joint, *given)
+    none = tree.none
+    return (
+        Eliminated(tree, found.field(0)),
+        found.field(1).joined(none),
+        found.field(2).joined(none > 0.0),
+    )
+
+
+@traced_once
+def _eliminate_joint(
+    below: tuple[Array, Array] | None,
+    shift: Array | None,
+    columns: Array,
+    inertia: Array,
+    size: Array,
+) -> tuple[Any, Any]:
+    """The elimination of one joint's speeds: (ψ, D, whether D is sound), and what is left."""
+    if below is not None:
+        inertia, size = inertia + below[0], size + below[1]
+    before = jnp.diagonal(inertia)
+    error = tolerances.rounding(columns.dtype, 16) * size
+    found = [(columns[:0], columns[:0, 0], columns[:0, 0] > 0.0)]
+    for k in reversed(range(len(columns))):
+        floor = columns[k] ** 2 @ error
+        psi, pivot, above, inertia = _one_speed(inertia, columns[k], floor)
+        error = error + psi**2 * floor
+        found.append((psi[None], pivot, above))
+    left = jnp.maximum(before, size - (before - jnp.diagonal(inertia)))
+    left = left if shift is None else shift**2 @ left
+    joined = tuple(jnp.concatenate(x) for x in zip(*found[::-1], strict=True))
+    return joined, (_moved(shift, inertia), left)
 
 
 @traced_once
@@ -206,25 +274,41 @@ def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Arra
 @partial(traced_once, runs=nothing)
 def tree_inertia(m: MotionState) -> TreeInertia:
     """M at a configuration."""
-    own = m.top.elimination.own_points
-    points: list[Array] = []
-    linear, shifts, bodies, sizes = [m.pos.slide[:0]], [], [], []
-    for i, (p, inertia) in enumerate(zip(m.top.parent, world_inertias(m), strict=True)):
-        place, mass = _place(m.top, i), jnp.asarray(m.mech.bodies[m.top.bodies[i]].mass)
-        points.append(m.pos.joint[i] if own[i] else points[p])
-        offset = points[i] - points[p] if own[i] and p >= 0 else None
-        u = m.pos.slide[place]
-        if not own[i]:
-            u = u + cross(m.pos.angular[place], (points[i] - m.pos.joint[i])[None])
-        arm = m.pos.com[i] - points[i]
-        body, size = _about_point(mass, arm, inertia)
-        linear.append(u)
-        shifts.append(None if offset is None else _shift(offset))
-        bodies.append(body)
-        sizes.append(size)
-    columns = jnp.concatenate([m.pos.angular, jnp.concatenate(linear)], axis=1)
-    stacked = jnp.stack(sizes) if sizes else columns[:0]
-    return TreeInertia(m.top, columns, tuple(shifts), tuple(bodies), stacked)
+    runs = m.pos.com.runs
+    masses = [jnp.asarray(m.mech.bodies[body].mass) for body in m.top.bodies]
+    found = outward(
+        m.top.parent,
+        _at_point,
+        m.pos.columns,
+        m.pos.joint,
+        m.pos.com,
+        PerBody.of(runs, masses),
+        world_inertias(m),
+        PerBody.of(runs, [Known(own) for own in m.top.elimination.own_points]),
+        carried=lambda x: x[0],
+    )
+    return TreeInertia(m.top, *(found.field(k) for k in range(1, 5)))
+
+
+@traced_once
+def _at_point(
+    above: Array | None,
+    columns: Columns | None,
+    joint: Array,
+    com: Array,
+    mass: Array,
+    inertia: Array,
+    own: Known,
+) -> tuple[Array, Array, Array | None, Array, Array]:
+    """A body's reference point, and its columns, shift, inertia and size about it."""
+    point = joint if own.value or above is None else above
+    shift = _shift(point - above) if own.value and above is not None else None
+    body, size = _about_point(mass, com - point, inertia)
+    if columns is None:
+        return point, jnp.zeros((0, 6), com.dtype), shift, body, size
+    w, u, _ = columns
+    u = u if own.value or above is None else u + cross(w, (point - joint)[None])
+    return point, jnp.concatenate([w, u], axis=1), shift, body, size
 
 
 @traced_once
@@ -254,15 +338,10 @@ def _active(top: Topology, rows: Sequence[Sequence[int]] | None, m: int) -> list
         place = _place(top, i)
         speeds = range(place.start, place.stop)
         found.append({c for c, row in enumerate(rows) if not set(row).isdisjoint(speeds)})
-    for i, p in _leaves_first(top):
+    for i, p in reversed(list(enumerate(top.parent))):
         if p >= 0:
             found[p] |= found[i]
     return [tuple(sorted(x)) for x in found]
-
-
-def _leaves_first(top: Topology) -> list[tuple[int, int]]:
-    """Bodies and their parents, descendants first."""
-    return list(enumerate(top.parent))[::-1]
 
 
 def _place(top: Topology, i: int) -> slice:

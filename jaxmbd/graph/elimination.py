@@ -59,6 +59,7 @@ def elimination(
     parent: Sequence[int],
     speeds: Sequence[slice],
     row_speeds: Sequence[Sequence[int]],
+    runs: Sequence[range],
     *,
     planar: bool,
 ) -> Elimination:
@@ -68,9 +69,10 @@ def elimination(
         parent: index of each body's parent, -1 for the ground.
         speeds: the speeds of each body's joint to its parent.
         row_speeds: for each constraint row the speeds that it depends on.
+        runs: the bodies in runs; those of a loop have reference points of their own.
         planar: whether the mechanism is drawn in the plane.
     """
-    own = _own_points(parent, speeds)
+    own = _own_points(parent, speeds, runs)
     below = _speeds_below(parent, speeds)
     rows = [0] * len(below)
     for touched in row_speeds:
@@ -91,13 +93,16 @@ def elimination(
     return Elimination(dense, recursive, own)
 
 
-def _own_points(parent: Sequence[int], speeds: Sequence[slice]) -> tuple[bool, ...]:
+def _own_points(
+    parent: Sequence[int], speeds: Sequence[slice], runs: Sequence[range]
+) -> tuple[bool, ...]:
     """A joint of three or more speeds is worth a point: its columns are shorter there."""
     own: list[bool] = []
-    run: list[int] = []
-    for p, place in zip(parent, speeds, strict=True):
-        own.append(p < 0 or run[p] == RUN or place.stop - place.start > 2)
-        run.append(1 if own[-1] else run[p] + 1)
+    row: list[int] = []
+    looped = {i for run in runs if len(run) > 1 for i in run}
+    for i, (p, place) in enumerate(zip(parent, speeds, strict=True)):
+        own.append(p < 0 or row[p] == RUN or place.stop - place.start > 2 or i in looped)
+        row.append(1 if own[-1] else row[p] + 1)
     return tuple(own)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmbd.graph.elimination import Elimination, elimination
+from jaxmbd.graph.runs import one_by_one, serial_runs
 from jaxmbd.graph.spanning_tree import (
     Tree,
     cumulative_freedom,
@@ -49,6 +50,7 @@ class Topology:
         row_speeds: for each constraint row the indices in v of the speeds that it can depend on.
         speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
         elimination: which way the mass matrix is factored.
+        runs: the bodies in runs of equal joints, which recursions visit in loops.
 
     Example:
         >>> import jaxmbd as mbd
@@ -75,6 +77,7 @@ class Topology:
     speed_names: tuple[str, ...]
     speed_kinds: tuple[str, ...]
     elimination: Elimination
+    runs: tuple[range, ...]
 
     def index(self, body: str) -> int:
         """Index of a body in `bodies`, -1 for the ground."""
@@ -99,6 +102,9 @@ class Topology:
             assert rows is not None
             lines.append(f"  {kind} {name}: rows[{rows.start}:{rows.stop}]")
         lines.append(f"  {self.elimination}")
+        for run in self.runs:
+            if len(run) > 1:
+                lines.append(f"  {self.bodies[run[0]]} to {self.bodies[run[-1]]} in a loop")
         return "\n".join(lines)
 
 
@@ -140,11 +146,24 @@ def _topology(structure: Structure) -> Topology:
     support = _support(parent, edges, layout)
     row_speeds = _row_speeds(structure, cut, layout, dict(zip(bodies, support, strict=True)))
     speeds = [v for e in edges if (v := layout[e.name].v) is not None]
+    reversed_ = tuple(e.a == b for b, e in zip(bodies, edges, strict=True))
+    rows = _rows_of_subtrees(parent, speeds, row_speeds)
+    runs = serial_runs(
+        parent,
+        [
+            (e.kind, r, c) if e.kind.nv else i
+            for i, (e, r, c) in enumerate(zip(edges, reversed_, rows, strict=True))
+        ],
+    )
+    factored = elimination(parent, speeds, row_speeds, runs, planar=structure.planar)
+    if not factored.is_recursive:
+        runs = one_by_one(len(bodies))
+        factored = elimination(parent, speeds, row_speeds, runs, planar=structure.planar)
     return Topology(
         bodies=bodies,
         parent=parent,
         tree=tuple(e.name for e in edges),
-        reversed_=tuple(e.a == b for b, e in zip(bodies, edges, strict=True)),
+        reversed_=reversed_,
         cut=tuple(e.name for e in cut),
         couplings=tuple(name for name, _ in structure.couplings),
         drives=tuple(name for name, _, _ in structure.drives),
@@ -161,8 +180,23 @@ def _topology(structure: Structure) -> Topology:
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
-        elimination=elimination(parent, speeds, row_speeds, planar=structure.planar),
+        elimination=factored,
+        runs=runs,
     )
+
+
+def _rows_of_subtrees(
+    parent: tuple[int, ...], speeds: list[slice], row_speeds: tuple[tuple[int, ...], ...]
+) -> list[frozenset[int]]:
+    """For each body the constraint rows that depend on its speeds or on those of a descendant."""
+    found = [
+        {c for c, row in enumerate(row_speeds) if not set(row).isdisjoint(range(v.start, v.stop))}
+        for v in speeds
+    ]
+    for i in range(len(parent) - 1, -1, -1):
+        if parent[i] >= 0:
+            found[parent[i]] |= found[i]
+    return [frozenset(rows) for rows in found]
 
 
 def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> None:

@@ -20,6 +20,7 @@ from jaxmbd.kinematics.propagation import (
     propagate_velocities,
     rotate,
 )
+from jaxmbd.kinematics.recursion import PerBody
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
@@ -47,20 +48,30 @@ class MotionState:
     """The motion at (t, q, v); implements the protocol `Motion` of the force elements.
 
     A pytree, so that functions of it are traced once (`jaxmbd.numerics.traced_once`).
+
+    Attributes:
+        inertias: inertia (3, 3) of each body in world axes, once `dynamics.inertia` has made them.
     """
 
     def __init__(
-        self, mech: Mechanism, q: Array, v: Array, t: Any, pos: Positions, vel: Velocities
+        self,
+        mech: Mechanism,
+        q: Array,
+        v: Array,
+        t: Any,
+        pos: Positions,
+        vel: Velocities,
+        inertias: PerBody | None = None,
     ):
         self.mech, self.q, self.v, self.t = mech, q, v, t
-        self.pos, self.vel = pos, vel
+        self.pos, self.vel, self.inertias = pos, vel, inertias
         self.top = topology(mech)
         self._offsets: dict[str, tuple[Array, Array, Array]] = {}
         self._wrenches: dict[str, tuple[Array, Array]] = {}
 
     def tree_flatten(self) -> tuple[Any, None]:
-        """Its numbers; what is derived from them on demand is not passed on."""
-        return (self.mech, self.q, self.v, self.t, self.pos, self.vel), None
+        """Its numbers; what else is derived from them on demand is not passed on."""
+        return (self.mech, self.q, self.v, self.t, self.pos, self.vel, self.inertias), None
 
     @classmethod
     def tree_unflatten(cls, _: None, children: Any) -> MotionState:
@@ -336,8 +347,6 @@ def _by_joint(mech: Mechanism, method: str, q: Array, v: Array) -> Array:
     return jnp.concatenate(parts)
 
 
-def _by_name(
-    mech: Mechanism, angular: tuple[Array, ...], linear: tuple[Array, ...]
-) -> dict[str, Array]:
+def _by_name(mech: Mechanism, angular: PerBody, linear: PerBody) -> dict[str, Array]:
     bodies = topology(mech).bodies
     return {b: jnp.concatenate([w, u]) for b, w, u in zip(bodies, angular, linear, strict=True)}

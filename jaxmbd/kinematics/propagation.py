@@ -6,7 +6,6 @@ twist ``t = [ω; v]`` at the centre of mass of its body.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxmbd.graph import Topology, topology
+from jaxmbd.kinematics.recursion import Known, PerBody, Runs, outward
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import J
 from jaxmbd.model.mechanism import Mechanism
@@ -27,34 +27,61 @@ class Positions(NamedTuple):
     """Poses of all bodies in tree order, and the columns of the joints' motion.
 
     Attributes:
-        rotation: (3, 3) each, from the drawn orientation; None where it is the identity.
-        com: centre of mass (3,) each [m].
-        joint: b's point of the joint from the parent to the body, (3,) each [m].
-        angular: (nv, 3) angular parts of the columns of all ``P_i``, world axes.
-        slide: (nv, 3) their linear parts at `column_point`; zero for rotary joints.
-        column_point: (nv, 3) b's point of the joint of each column.
+        rotation: (3, 3) of each body, from the drawn orientation; None where it is the identity.
+        com: centre of mass (3,) of each [m].
+        joint: b's point of the joint from the parent to the body, (3,) of each [m].
+        columns: `Columns` of each, None if the joint does not move.
+        frame: rotation of the joint's body a.
+        none: (0, 3), no column.
     """
 
-    rotation: tuple[Array | None, ...]
-    com: tuple[Array, ...]
-    joint: tuple[Array, ...]
+    rotation: PerBody
+    com: PerBody
+    joint: PerBody
+    columns: PerBody
+    frame: PerBody
+    none: Array
+
+    @property
+    def angular(self) -> Array:
+        """(nv, 3) angular parts of the columns of all ``P_i``, world axes."""
+        return self._joined("angular")
+
+    @property
+    def slide(self) -> Array:
+        """(nv, 3) their linear parts at `column_point`; zero for rotary joints."""
+        return self._joined("slide")
+
+    @property
+    def column_point(self) -> Array:
+        """(nv, 3) b's point of the joint of each column."""
+        return self._joined("point")
+
+    def _joined(self, field: str) -> Array:
+        parts = [None if x is None else getattr(x, field) for x in self.columns.parts]
+        return PerBody(self.columns.runs, parts).joined(self.none)
+
+
+class Columns(NamedTuple):
+    """Columns of a joint's motion: `angular`, `slide` and `point` as in `Positions`, (n, 3)."""
+
     angular: Array
     slide: Array
-    column_point: Array
+    point: Array
 
 
 class Velocities(NamedTuple):
     """Twists of all bodies in tree order: `angular` [rad/s], `linear` [m/s] of the COM."""
 
-    angular: tuple[Array, ...]
-    linear: tuple[Array, ...]
+    angular: PerBody
+    linear: PerBody
 
 
 class Accelerations(NamedTuple):
     """`angular` [rad/s²] and `linear` [m/s²] accelerations of the COM of all bodies."""
 
-    angular: tuple[Array, ...]
-    linear: tuple[Array, ...]
+    angular: PerBody
+    linear: PerBody
 
 
 def rotate(r: Array | None, x: Array) -> Array:
@@ -69,10 +96,36 @@ def compose(r: Array | None, s: Array | None) -> Array | None:
     return r @ s
 
 
-def by_joint(top: Topology, x: Array, kind: str = "v") -> Sequence[Array]:
+def body_runs(mech: Mechanism) -> Runs:
+    """The runs of a mechanism's topology, without joints of another form than those before."""
+    runs = topology(mech).runs
+    if all(len(run) == 1 for run in runs):
+        return runs
+    forms = [jax.tree_util.tree_structure(nameless(mech.joint(n))) for n in topology(mech).tree]
+    out: list[range] = []
+    for run in runs:
+        same = all(forms[i] == forms[run[0]] for i in run)
+        out += [run] if same else [range(i, i + 1) for i in run]
+    return tuple(out)
+
+
+def by_joint(mech: Mechanism, x: Array, kind: str = "v") -> PerBody:
     """The parts of x that belong to the tree joints: of coordinates ("q") or of speeds ("v")."""
+    return split_by_joint(topology(mech), body_runs(mech), x, kind)
+
+
+def split_by_joint(top: Topology, runs: Runs, x: Array, kind: str = "v") -> PerBody:
+    """The same, for given runs."""
     places = [getattr(top.layout[name], kind) for name in top.tree]
-    return lax.split(x, [place.stop - place.start for place in places])
+    sizes = [place.stop - place.start for place in places]
+    parts = lax.split(x, [sum(sizes[i] for i in run) for run in runs])
+    return PerBody(
+        runs,
+        [
+            part if len(run) == 1 else part.reshape(len(run), sizes[run[0]], *x.shape[1:])
+            for run, part in zip(runs, parts, strict=True)
+        ],
+    )
 
 
 def nameless(joint: J) -> J:
@@ -83,44 +136,54 @@ def nameless(joint: J) -> J:
     return changed(joint, a="", b="", **dict.fromkeys(joint.points))
 
 
+def _with_unit_axes(joint: Joint) -> Joint:
+    return joint.with_unit_axes()
+
+
 def propagate_positions(mech: Mechanism, q: Array) -> Positions:
     """Poses and motion columns of the joints at coordinates q (nq,)."""
-    top = topology(mech)
-    parts = by_joint(top, jnp.asarray(q), "q")
-    placed: list[_Placed] = []
-    for name, body, p, reversed_, qi in zip(
-        top.tree, top.bodies, top.parent, top.reversed_, parts, strict=True
-    ):
-        joint = mech.joint(name)
-        near, far = joint.point_a, joint.point_b
-        near, far = (mech.point(x) for x in ((far, near) if reversed_ else (near, far)))
-        parent = None
-        if p >= 0:
-            parent = placed[p].rotation, placed[p].com, mech.com(top.bodies[p])
-        motion = _relative_motion(nameless(joint), qi)
-        placed.append(_place(parent, near, far, mech.com(body), motion, reversed_=reversed_))
-    moving = [x for x in placed if x.angular is not None]
-    none = jnp.zeros((0, 3), q.dtype)
-    return Positions(
-        tuple(x.rotation for x in placed),
-        tuple(x.com for x in placed),
-        tuple(x.joint for x in placed),
-        *(
-            jnp.concatenate([*(getattr(x, field) for x in moving), none])
-            for field in ("angular", "slide", "column_point")
+    top, runs = topology(mech), body_runs(mech)
+    joints = [mech.joint(name) for name in top.tree]
+    near, far = [], []
+    for joint, reversed_ in zip(joints, top.reversed_, strict=True):
+        ends = mech.point(joint.point_a), mech.point(joint.point_b)
+        near.append(ends[reversed_])
+        far.append(ends[not reversed_])
+    com = [mech.com(body) for body in top.bodies]
+    origin = jnp.zeros(3, q.dtype)
+    before = [origin if p < 0 else com[p] for p in top.parent]
+
+    def step(parent: Any, joint: Joint, q: Array, arms: Any, reversed_: Known) -> _Placed:
+        to_joint, to_com = arms
+        motion = _relative_motion(joint, q)
+        return _place(parent, to_joint, to_com, motion, reversed_=reversed_.value)
+
+    def arms(ends: list[Array], starts: list[Array]) -> PerBody:
+        return PerBody.of(runs, ends) - PerBody.of(runs, starts)
+
+    placed = outward(
+        top.parent,
+        step,
+        PerBody.of(runs, [nameless(j) for j in joints]).before_loops(
+            lambda joint: joint.with_unit_axes()
         ),
+        by_joint(mech, q, "q"),
+        arms(near, before).paired(arms(com, far)),
+        PerBody.of(runs, [Known(r) for r in top.reversed_]),
+        carried=lambda x: (x.rotation, x.com),
+        whole=lambda x: (jnp.eye(3, dtype=q.dtype) if x[0] is None else x[0], x[1]),
     )
+    return Positions(*(placed.field(k) for k in range(5)), none=jnp.zeros((0, 3), q.dtype))
 
 
 class _Placed(NamedTuple):
-    """What `Positions` has of one body; the columns are None if the joint does not move."""
+    """What `Positions` has of one body."""
 
     rotation: Array | None
     com: Array
     joint: Array
-    angular: Array | None
-    slide: Array | None
-    column_point: Array | None
+    columns: Columns | None
+    frame: Array | None
 
 
 @traced_once
@@ -130,32 +193,30 @@ def _relative_motion(joint: Joint, q: Array) -> Any:
 
 
 @partial(traced_once, static=("reversed_",))
-def _place(
-    parent: Any, near: Array, far: Array, com: Array, motion: Any, *, reversed_: bool
-) -> _Placed:
+def _place(parent: Any, to_joint: Array, to_com: Array, motion: Any, *, reversed_: bool) -> _Placed:
     """Place a body by the `motion` of its joint (`_relative_motion`).
 
-    `parent` has the parent's rotation, COM, and COM as drawn, and is None for the ground; `near`
-    and `far` are the joint's points as drawn, on the parent and on the body, `com` the body's COM
-    as drawn; `reversed_` says whether the parent is the joint's body b.
+    `parent` has the parent's rotation and COM, and is None for the ground; `to_joint` leads from
+    that COM to the joint's point on the parent, `to_com` from its point on the body to the body's
+    COM, as drawn; `reversed_` says whether the parent is the joint's body b.
     """
     turn, shift, subspace = motion
-    r_p, x = None, near
+    r_p, x = None, to_joint
     if parent is not None:
-        r_p, com_p, drawn_p = parent
-        x = com_p + rotate(r_p, near - drawn_p)
+        r_p, com_p = parent
+        x = com_p + rotate(r_p, to_joint)
     if reversed_:
         r = r_a = compose(r_p, None if turn is None else turn.T)
         at, x = x, x if shift is None else x - rotate(r_a, shift)
     else:
         r, r_a = compose(r_p, turn), r_p
         at = x = x if shift is None else x + rotate(r_a, shift)
-    columns = None, None, None
+    columns = None
     if subspace is not None:
         sign = -1.0 if reversed_ else 1.0
         w, u = (sign * _rotate_columns(r_a, s) for s in subspace)
-        columns = w, u, jnp.broadcast_to(at, w.shape)
-    return _Placed(r, x + rotate(r, com - far), at, *columns)
+        columns = Columns(w, u, jnp.broadcast_to(at, w.shape))
+    return _Placed(r, x + rotate(r, to_com), at, columns, r_a)
 
 
 def _rotate_columns(r: Array | None, s: Array) -> Array:
@@ -168,33 +229,26 @@ def propagate_velocities(mech: Mechanism, pos: Positions, v: Array) -> Velocitie
 
     ``[Ω; U] = P q̇`` is the relative twist at b's joint point O.
     """
-    top = topology(mech)
-    twists: list[tuple[Array, Array]] = []
-    for i, (p, columns) in enumerate(zip(top.parent, _columns(top, pos, v), strict=True)):
-        parent = None if p < 0 else (*twists[p], pos.com[p])
-        twists.append(_twist(parent, pos.joint[i], pos.com[i], columns))
-    return Velocities(*(tuple(x) for x in zip(*twists, strict=True)))
-
-
-def _columns(top: Topology, pos: Positions, *values: Array) -> list[tuple[Array, ...] | None]:
-    """The parts of `values` (nv,) and the columns of each joint; None if it does not move."""
-    every = (*values, pos.angular, pos.slide)
-    parts = zip(*(by_joint(top, x) for x in every), strict=True)
-    return [part if part[0].shape[0] else None for part in parts]
+    twists = outward(
+        topology(mech).parent, _twist, pos.joint, pos.com, pos.columns, by_joint(mech, v)
+    )
+    return Velocities(twists.field(0), twists.field(1))
 
 
 @traced_once
-def _twist(parent: Any, at: Array, com: Array, columns: Any) -> tuple[Array, Array]:
+def _twist(
+    parent: Any, at: Array, com: Array, columns: Columns | None, v: Array
+) -> tuple[Array, Array, Array]:
+    """The twist of a body, and its COM; so of the parent, which is None for the ground."""
     w = u = jnp.zeros_like(com)
     if parent is not None:
         w, u, com_p = parent
         u = u + cross(w, com - com_p)
     if columns is not None:
-        v, angular, slide = columns
-        spin = v @ angular
+        spin = v @ columns.angular
         w = w + spin
-        u = u + v @ slide + cross(spin, com - at)
-    return w, u
+        u = u + v @ columns.slide + cross(spin, com - at)
+    return w, u, com
 
 
 @traced_once
@@ -212,24 +266,33 @@ def propagate_accelerations(
     ``[Ω; U] = R_a S q̇`` the relative twist, the joint adds to that part ``ω_a × Ω + R_a Ṡ_ω q̇``
     (angular) and ``2 ω_a × U + R_a Ṡ_v q̇`` (linear).
     """
-    top = topology(mech)
-    parts = by_joint(top, q, "q")
-    moving = _columns(top, pos, v)
-    driven = [None] * len(moving) if vdot is None else _columns(top, pos, vdot)
-    found: list[tuple[Array, Array]] = []
-    for i, (name, p) in enumerate(zip(top.tree, top.parent, strict=True)):
-        parent = None if p < 0 else (*found[p], vel.angular[p], pos.com[p])
-        a = i if top.reversed_[i] else p
-        w_a = vel.angular[a] if a >= 0 else None
-        rate, mine = None, moving[i]
-        if mine is not None and (joint := mech.joint(name)).moving_subspace:
-            r_a = pos.rotation[a] if a >= 0 else None
-            rate = _moving_subspace(
-                nameless(joint), parts[i], mine[0], r_a, reversed_=top.reversed_[i]
-            )
-        w, at, com = vel.angular[i], pos.joint[i], pos.com[i]
-        found.append(_acceleration(parent, w, at, com, w_a, mine, rate, driven[i]))
-    return Accelerations(*(tuple(x) for x in zip(*found, strict=True)))
+    top, runs = topology(mech), pos.com.runs
+    none = PerBody(runs, [None] * len(runs))
+
+    def step(parent: Any, joint: Joint, reversed_: Known, *given: Any) -> Any:
+        q, v, r_a, w, at, com, columns, vdot = given
+        w_p = None if parent is None else parent[3]
+        rate = None
+        if joint.moving_subspace and columns is not None:
+            rate = _moving_subspace(joint, q, v, r_a, reversed_=reversed_.value)
+        w_a = w if reversed_.value else w_p
+        return _acceleration(parent, w, at, com, w_a, columns, v, rate, vdot)
+
+    found = outward(
+        top.parent,
+        step,
+        PerBody.of(runs, [nameless(mech.joint(name)) for name in top.tree]),
+        PerBody.of(runs, [Known(r) for r in top.reversed_]),
+        by_joint(mech, q, "q"),
+        by_joint(mech, v),
+        pos.frame,
+        vel.angular,
+        pos.joint,
+        pos.com,
+        pos.columns,
+        none if vdot is None else by_joint(mech, vdot),
+    )
+    return Accelerations(found.field(0), found.field(1))
 
 
 @partial(traced_once, static=("reversed_",))
@@ -250,29 +313,28 @@ def _acceleration(
     at: Array,
     com: Array,
     w_a: Array | None,
-    moving: Any,
+    columns: Columns | None,
+    v: Array,
     rate: Any,
-    driven: Any,
-) -> tuple[Array, Array]:
-    """Angular and linear acceleration of a body with angular velocity w, joint point and COM.
+    vdot: Array | None,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Accelerations, COM, angular velocity and slope of a body; so of the parent, None if ground.
 
-    `parent` has the parent's accelerations, angular velocity and COM, and is None for the ground,
-    as is `w_a`, the angular velocity of the joint's body a; `moving` has the joint's speeds and
-    columns, None if it has none; `rate` what a change of its subspace adds; `driven` its
-    accelerations and columns.
+    `at` is its joint's point; `w_a` the angular velocity of the joint's body a, None for the
+    ground; `v` and `vdot` are the joint's speeds and their rates (None for zero), `rate` is what a
+    change of its subspace adds.
     """
     alpha = acc = jnp.zeros_like(com)
     if parent is not None:
-        alpha, acc, w_p, com_p = parent
-        acc = acc + slope(alpha, w_p) @ (at - com_p)
-    if moving is not None and w_a is not None:
-        v, angular, slide = moving
-        alpha = alpha + cross(w_a, v @ angular)
-        acc = acc + 2.0 * cross(w_a, v @ slide)
+        alpha, acc, com_p, _, slope_p = parent
+        acc = acc + slope_p @ (at - com_p)
+    if columns is not None and w_a is not None:
+        alpha = alpha + cross(w_a, v @ columns.angular)
+        acc = acc + 2.0 * cross(w_a, v @ columns.slide)
     if rate is not None:
         alpha, acc = alpha + rate[0], acc + rate[1]
-    if driven is not None:
-        vdot, angular, slide = driven
-        alpha = alpha + vdot @ angular
-        acc = acc + vdot @ slide
-    return alpha, acc + slope(alpha, w) @ (com - at)
+    if columns is not None and vdot is not None:
+        alpha = alpha + vdot @ columns.angular
+        acc = acc + vdot @ columns.slide
+    own = slope(alpha, w)
+    return alpha, acc + own @ (com - at), com, w, own

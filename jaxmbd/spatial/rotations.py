@@ -6,6 +6,8 @@ components of a vector from the rotated frame to the reference frame.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -51,9 +53,17 @@ def vee(m: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return jnp.tensordot(m, jnp.asarray(0.5 * _SKEW, m.dtype), 2)
 
 
+class UnitVector(NamedTuple):
+    """A vector of which it is known that its length is one."""
+
+    components: Float[Array, "3"]
+
+
 @traced_once
-def unit(a: Float[AnyArray, "3"]) -> Float[Array, "3"]:
+def unit(a: Float[AnyArray, "3"] | UnitVector) -> Float[Array, "3"]:
     """`a` divided by its length, which must not be zero."""
+    if isinstance(a, UnitVector):
+        return a.components
     return jnp.divide(a, jnp.sqrt(jnp.sum(a * a)))
 
 

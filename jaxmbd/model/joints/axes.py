@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,8 +11,14 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import GROUND, ComRef, direction, is_concrete, point
-from jaxmbd.spatial.rotations import alignment, perpendicular_pair, rotation_between, unit
+from jaxmbd.model.numbers import GROUND, ComRef, changed, direction, is_concrete, point
+from jaxmbd.spatial.rotations import (
+    UnitVector,
+    alignment,
+    perpendicular_pair,
+    rotation_between,
+    unit,
+)
 
 
 class AxisJoint(Joint):
@@ -40,11 +46,19 @@ class AxisJoint(Joint):
 
     def unit_axis(self) -> Array:
         """Unit axis in a's axes."""
-        return unit(jnp.asarray(self.axis))
+        return unit(self.axis)
 
     def unit_axis_b(self) -> Array:
         """Unit axis in b's axes."""
-        return self.unit_axis() if self.axis_b is None else unit(jnp.asarray(self.axis_b))
+        return self.unit_axis() if self.axis_b is None else unit(self.axis_b)
+
+    def with_unit_axes(self) -> Self:
+        if self.axis is None:
+            return self
+        both = {"axis": UnitVector(self.unit_axis())}
+        if self.axis_b is not None:
+            both["axis_b"] = UnitVector(self.unit_axis_b())
+        return changed(self, **both)
 
     def bearing_axis(self) -> Array | None:
         return self.unit_axis()

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import equinox as eqx
 import numpy as np
@@ -171,6 +171,10 @@ class Joint(eqx.Module):
     def coordinates(self, r: Array, d: Array) -> Array:
         """Coordinates (nq,) from the relative rotation `r` and offset `d` in a's axes."""
         raise TypeError(f"{type(self).__name__} is a constraint row and has no coordinates")
+
+    def with_unit_axes(self) -> Self:
+        """The same joint with axes of which it is known that their length is one."""
+        return self
 
     def bearing_axis(self) -> Array | None:
         """Unit vector (3,) along the bearing in a's axes; None if there is no single axis."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,8 +11,8 @@ from jax import Array
 
 from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import direction, point
-from jaxmbd.spatial.rotations import axis_rotation, cross, unit
+from jaxmbd.model.numbers import changed, direction, point
+from jaxmbd.spatial.rotations import UnitVector, axis_rotation, cross, unit
 
 
 class Universal(Joint):
@@ -53,7 +53,11 @@ class Universal(Joint):
         return parallel_pair(self, "axis_a", "axis_b")
 
     def _axes(self) -> tuple[Array, Array]:
-        return unit(jnp.asarray(self.axis_a)), unit(jnp.asarray(self.axis_b))
+        return unit(self.axis_a), unit(self.axis_b)
+
+    def with_unit_axes(self) -> Self:
+        first, second = (UnitVector(x) for x in self._axes())
+        return changed(self, axis_a=first, axis_b=second)
 
     def rotation(self, q: Array) -> Array | None:
         a, b = self._axes()
