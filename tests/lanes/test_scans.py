@@ -49,10 +49,9 @@ def passed(x, slopes):
     other = jax.lax.scan(
         lambda c, r: (jnp.sin(c + r[0] * r[2]) * r[4][3] + r[4] @ r[4], c), x[0], ys
     )[1]
-    turned = jax.lax.scan(lambda c, r: (0.5 * c * r[0] + r[1], c), 1.0, (ys[1][::-1], ys[4][:, 1]))[
-        1
-    ]
-    return other[1:].sum() + turned @ turned + (ys[4] * slopes[:, :1]).sum()
+    pairs = (ys[1][::-1], ys[4][:, 1])
+    turned = jax.lax.scan(lambda c, r: (0.5 * c * r[0] + r[1], c), x[2], pairs)[1]
+    return other[1:].sum() + jnp.sum(turned**2) + (ys[4] * slopes[:, :1]).sum()
 
 
 def unused(x, slopes):
@@ -65,13 +64,33 @@ def unused(x, slopes):
     return jax.lax.scan(outer, x[1], x)[1].sum()
 
 
+def merged(x, slopes):
+    """Carries that stay equal, or constant: a symmetric matrix with zeros, and two like it."""
+
+    def step(c, row):
+        a, b, still, turned, (count, kept) = c
+        slope, x = row
+        arm = jnp.array([x, 0.0, slope[0]])
+        a = jnp.cos(x) * a + jnp.outer(arm, arm) + b * kept
+        b = 0.5 * b + jnp.diag(slope[1] * jnp.ones(3))
+        still = still * jnp.sin(x)
+        turned = turned[::-1] + jnp.array([1.0, x])
+        return (a, b, still, turned, (count + 1, kept)), (a, still, turned)
+
+    zero = jnp.zeros((3, 3))
+    start = (zero, x[0] * jnp.eye(3), jnp.zeros(2), jnp.full(2, x[1]), (0, 0.5))
+    (a, b, still, turned, (count, _)), ys = jax.lax.scan(step, start, (slopes, x))
+    again = jax.lax.scan(lambda c, r: (jnp.tanh(r[0] @ c + r[1][0]), r[2] @ c[:2]), a[0], ys)
+    return a.sum() + (b[0] * count).sum() + still.sum() + turned @ turned + again[1].sum()
+
+
 def arguments(length, batch=9):
     rng = np.random.default_rng(length)
     return 0.3 * rng.normal(size=(batch, length)), 0.3 * rng.normal(size=(length, 2))
 
 
 @pytest.mark.parametrize("length", [3, 7, 80, 300])
-@pytest.mark.parametrize("fn", [chain, passed, unused])
+@pytest.mark.parametrize("fn", [chain, passed, unused, merged])
 def test_values_and_derivatives(fn, length):
     x, slopes = arguments(length)
     rate, weight = np.cos(x), np.sin(x)
@@ -137,6 +156,48 @@ def test_structure_survives_from_scan_to_scan():
         lanes.vmap(blocks, strict=True)(values.reshape(6, 2)),
         jax.vmap(blocks)(values.reshape(6, 2)), rtol=1e-12,
     )  # fmt: skip
+
+
+def carries(fn, *args):
+    """The live carries of each loop of a function's graph."""
+    closed = jax.make_jaxpr(fn)(*args)
+    graph = Kernel(closed, (True,) * len(args)).graph
+    live = live_nodes(graph)
+    loops = [n.data for n in graph.base.nodes if n.op == "loop" and n in live]
+    return [sum(p in live for p in loop.params) for loop in loops]
+
+
+def test_carries_that_stay_equal_are_one():
+    x, slopes = arguments(6)
+    # a: xx, xz, yy, zz; b: its diagonal; turned: both, which differ; count. All else is a constant.
+    assert carries(merged, x[0], slopes)[0] == 4 + 1 + 2 + 1
+
+
+def test_carries_that_start_equal_and_come_apart_late():
+    """Three zeros, the last of which differs only after two iterations."""
+
+    def fn(x):
+        def step(c, _):
+            a, b, c = c
+            return jnp.stack([x + 0.1 * jnp.sin(b), x + 0.1 * jnp.sin(c), x * x + 0.1 * c]), None
+
+        return jax.lax.scan(step, jnp.zeros(3), None, length=5)[0]
+
+    x = np.linspace(0.1, 1.0, 9)
+    assert carries(fn, 0.5) == [3]
+    np.testing.assert_allclose(lanes.vmap(fn, strict=True)(x), jax.vmap(fn)(x), rtol=1e-13)
+
+
+def test_carries_that_change_places_are_one():
+    def fn(x):
+        def step(c, _):
+            return jnp.stack([jnp.sin(c[1]), jnp.sin(c[2]), jnp.sin(c[0])]), None
+
+        return jax.lax.scan(step, jnp.stack([x, x, x]), None, length=5)[0]
+
+    x = np.linspace(0.1, 1.0, 9)
+    assert carries(fn, 0.5) == [1]
+    np.testing.assert_allclose(lanes.vmap(fn, strict=True)(x), jax.vmap(fn)(x), rtol=1e-13)
 
 
 @pytest.mark.parametrize("length", [20, 2000])
