@@ -62,12 +62,22 @@ def shared(x, y):
     return jnp.outer(jnp.sin(x), y), jnp.linalg.cholesky(jnp.outer(x, x) + jnp.eye(3)) @ y
 
 
+def stacked(x, y):
+    """Each row is an argument."""
+
+    def step(c, row):
+        return jnp.sin(c * row) + row[::-1], c[1]
+
+    pairs = lax.scan(step, y, jnp.stack([x, y]))
+    return pairs, lax.scan(step, y, jnp.stack([x, y, y, x, jnp.ones_like(x)]), reverse=True)
+
+
 def total(x, y):
     path = scanned(x, y)[1]
     return jnp.sum(path**2) + elementary(x, y)[0] + x[jnp.argmax(y)]
 
 
-PROGRAMS = {f.__name__: f for f in (elementary, scanned, looping, indexed, shared, total)}
+PROGRAMS = {f.__name__: f for f in (elementary, scanned, looping, indexed, shared, stacked, total)}
 
 
 def program(name, dtype=np.float64, size=SIZE):

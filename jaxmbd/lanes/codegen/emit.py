@@ -65,6 +65,7 @@ class Emitter:
         bounds = " #0" if w.gpu else ""  # attributes that `ptx` defines
         header = entry.gpu_header if w.gpu else entry.cpu_header
         arguments = header(w, self.inputs, self.outputs)
+        opened = len(t.lines)
         prologue = self.graph.prologue
         self.region(prologue, [n for n in prologue.nodes if n in self.live])
         footer = entry.open_vectors(w)
@@ -72,6 +73,8 @@ class Emitter:
         for buffer, row in self.graph.outputs:
             rows.store_row(w, buffer, "0", row)
         t.line(footer)
+        if w.gpu and w.arguments:
+            t.lines[opened:opened] = entry.gpu_pointers(self.inputs)
         size = w.width * w.widest
         slots = [f"%held{k}" for k in range(w.held)] + [f"%wait{k}" for k in range(w.waiting)]
         waiting = [f"  {name} = alloca [{size} x i8], align {size}" for name in slots]
@@ -146,7 +149,7 @@ class Emitter:
 
     def compute(self, n: Node) -> None:
         """Write one node's instructions."""
-        if n.op == "element":
+        if n.op in ("element", "entry"):
             rows.load_element(self.w, n)
             return
         self.operations += 1

@@ -40,6 +40,15 @@ def gpu_header(w: Writer, inputs: int, outputs: int) -> str:
     return ", ".join([*pointers, rest])
 
 
+def gpu_pointers(inputs: int) -> list[str]:
+    """Lines that make an array of the pointers to arguments, as the host's kernels are given."""
+    lines = [f"  %ins = alloca [{inputs} x ptr addrspace(1)]"]
+    for k in range(inputs):
+        lines.append(f"  %in.p{k} = getelementptr ptr addrspace(1), ptr %ins, i64 {k}")
+        lines.append(f"  store ptr addrspace(1) %in{k}.g, ptr %in.p{k}")
+    return lines
+
+
 def open_vectors(w: Writer) -> str:
     """Open the loop over vectors of samples; returns the lines that close it."""
     t = w.text

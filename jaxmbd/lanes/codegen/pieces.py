@@ -149,8 +149,8 @@ class Piece:
         keys: dict[int, object] = {}
         for k, n in enumerate(self.values):
             key: object = self.w.uses.pair(n)
-            if n.op == "element" and n.data[0].size >= self.w.width:
-                key = (n.data[0], block_start(n, self.w.width))
+            if n.op in ("element", "entry") and n.data[0].size >= self.w.width:
+                key = (n.data[0], n.args, block_start(n, self.w.width))
             if key is not None:
                 keys[k] = key
                 groups.setdefault(key, []).append(k)

@@ -21,28 +21,48 @@ AHEAD = 2
 def load_element(w: Writer, n: Node) -> None:
     """Load an element of an argument; of rows as long as a vector, a whole block at once."""
     buffer, index = n.data
+    pointer = _argument(w, n)
     if not buffer.batched:
-        address = w.text.let(
-            f"getelementptr {stored(n.dtype)}, ptr %in{buffer.position}, i64 {index}"
-        )
+        address = w.text.let(f"getelementptr {stored(n.dtype)}, ptr {pointer}, i64 {index}")
         name = w.text.let(f"load {stored(n.dtype)}, ptr {address}")
         w.define(n, from_memory(w, n, name))
         return
     size, width = buffer.size, w.width
     if width == 1 or size == 1:
-        ty, address = w.text.vector(stored(n.dtype)), row_address(w, buffer, 0, str(index))
+        ty = w.text.vector(stored(n.dtype))
+        address = row_address(w, buffer, 0, str(index), pointer)
         column = w.text.let(f"load {ty}, ptr {address}, align {BYTES[n.dtype]}")
         if width > 1:
             _prefetch(w, buffer, address)
         w.define(n, from_memory(w, n, column))
         return
     if size < width:
-        w.define(n, from_memory(w, n, _load_packed(w, buffer, index)))
+        w.define(n, from_memory(w, n, _load_packed(w, buffer, index, pointer)))
         return
     first = block_start(n, width)
-    if (buffer, first) not in w.columns:
-        w.columns[buffer, first] = _load_block(w, buffer, first)
-    w.define(n, from_memory(w, n, w.columns[buffer, first][index - first]))
+    if (pointer, first) not in w.columns:
+        w.columns[pointer, first] = _load_block(w, buffer, first, pointer)
+    w.define(n, from_memory(w, n, w.columns[pointer, first][index - first]))
+
+
+def _argument(w: Writer, n: Node) -> str:
+    """The pointer to the argument that a node is an element of."""
+    buffer, t = n.data[0], w.text
+    if buffer.kind == "input":
+        return f"%in{buffer.position}"
+    key = (buffer, n.args[0])
+    if key not in w.arguments:
+        place, positions = w.operand(n.args[0], False), buffer.values.values
+        first, step = positions[0], positions[1] - positions[0]
+        if positions == [first + k * step for k in range(len(positions))]:
+            place = t.let(f"add i64 {t.let(f'mul i64 {place}, {step}')}, {first}")
+        else:
+            table = w.tables.setdefault(buffer.values, f"@table{len(w.tables)}")
+            place = t.let(f"load i64, ptr {t.let(f'getelementptr i64, ptr {table}, i64 {place}')}")
+        ty = "ptr addrspace(1)" if w.gpu else "ptr"
+        pointer = t.let(f"load {ty}, ptr {t.let(f'getelementptr {ty}, ptr %ins, i64 {place}')}")
+        w.arguments[key] = t.let(f"addrspacecast {ty} {pointer} to ptr") if w.gpu else pointer
+    return w.arguments[key]
 
 
 def block_start(n: Node, width: int) -> int:
@@ -60,20 +80,20 @@ def _prefetch(w: Writer, buffer: Buffer, address: str) -> None:
     t.line(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 2, i32 1)")
 
 
-def _load_packed(w: Writer, buffer: Buffer, column: int) -> str:
+def _load_packed(w: Writer, buffer: Buffer, column: int, pointer: str) -> str:
     """Load one column of `width` short rows, which are `size` whole vectors in memory."""
     t, width, n = w.text, w.width, buffer.size
     scalar = stored(buffer.dtype)
-    start = row_address(w, buffer, 0, "0")
+    start = row_address(w, buffer, 0, "0", pointer)
     vectors = []
     for k in range(n):
         address = t.let(f"getelementptr {scalar}, ptr {start}, i64 {k * width}") if k else start
         vectors.append(
             t.let(f"load <{width} x {scalar}>, ptr {address}, align {BYTES[buffer.dtype]}")
         )
-        if buffer not in w.prefetched:
+        if pointer not in w.prefetched:
             _prefetch(w, buffer, address)
-    w.prefetched.add(buffer)
+    w.prefetched.add(pointer)
     return _gather_lanes(
         w, vectors, [divmod(row * n + column, width) for row in range(width)], scalar
     )
@@ -97,10 +117,10 @@ def _gather_lanes(
     return result
 
 
-def row_address(w: Writer, buffer: Buffer, lane: int, element: str) -> str:
+def row_address(w: Writer, buffer: Buffer, lane: int, element: str, pointer: str = "") -> str:
     """Address of an element of a lane's sample."""
     t = w.text
-    pointer = f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
+    pointer = pointer or f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
     if w.gpu:
         column = t.let(f"mul i64 {element}, %count") if element != "0" else "0"
         place = t.let(f"add i64 {column}, %sample") if element != "0" else "%sample"
@@ -111,12 +131,12 @@ def row_address(w: Writer, buffer: Buffer, lane: int, element: str) -> str:
     return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
 
 
-def _load_block(w: Writer, buffer: Buffer, first: int) -> list[str]:
+def _load_block(w: Writer, buffer: Buffer, first: int, pointer: str) -> list[str]:
     """Load `width` rows of `width` elements; returns their columns."""
     width, ty = w.width, f"<{w.width} x {stored(buffer.dtype)}>"
     rows = []
     for lane in range(width):
-        address = row_address(w, buffer, lane, str(first))
+        address = row_address(w, buffer, lane, str(first), pointer)
         rows.append(w.text.let(f"load {ty}, ptr {address}, align {BYTES[buffer.dtype]}"))
         _prefetch(w, buffer, address)
     return _transpose(w, rows, ty)

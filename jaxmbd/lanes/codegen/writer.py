@@ -24,6 +24,7 @@ class Writer:
         functions, tables: elementary functions and constant tables in use.
         pairs: names of the joint results of function pairs.
         columns, prefetched: blocks of arguments already loaded, and arguments already prefetched.
+        arguments: (several arguments, index) → the pointer to the one at the index.
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
         asleep: values that wait in a stack slot and have no name until they are loaded.
@@ -37,8 +38,9 @@ class Writer:
         self.functions: set[tuple[str, int]] = set()
         self.tables: dict[Buffer, str] = {}
         self.pairs: dict[Pair, str] = {}
-        self.columns: dict[tuple[Buffer, int], list[str]] = {}
-        self.prefetched: set[Buffer] = set()
+        self.columns: dict[tuple[str, int], list[str]] = {}
+        self.prefetched: set[str] = set()
+        self.arguments: dict[tuple[Buffer, Node], str] = {}
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0
         self.waiting = self.widest = 0

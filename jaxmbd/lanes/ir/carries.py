@@ -87,7 +87,9 @@ def _replaced(g: Builder, outs: Sequence[Node], known: dict[Node, Node]) -> list
             continue
         kind = OPERATIONS[n.op].kind
         held = n.op == "load" and (n.data[0].final or n.data[0].kind in ("const", "input"))
-        if n.region is not region or not (held or kind is Kind.VALUE or n.op == "stop"):
+        if n.region is not region or not (
+            held or kind is Kind.VALUE and n.data is None or n.op == "stop"
+        ):
             known[n] = n
         elif not ready:
             stack.append((n, True))
@@ -95,7 +97,8 @@ def _replaced(g: Builder, outs: Sequence[Node], known: dict[Node, Node]) -> list
         else:
             args = [known[a] for a in n.args]
             if held:
-                known[n] = loads.setdefault((*n.data, args[0]), n)
+                buffer, offset = n.data  # pyright: ignore[reportGeneralTypeIssues]
+                known[n] = loads.setdefault((buffer, offset, args[0]), n)
             else:
                 same = all(a is b for a, b in zip(args, n.args, strict=True))
                 known[n] = n if same else g.op(n.op, *args, dtype=n.dtype)

@@ -207,6 +207,15 @@ class Graph:
             region.nodes.append(node)
         return node
 
+    def entry(self, inputs: Buffer, index: Node, place: int) -> Node:
+        """Element `place` of one of several arguments, shared."""
+        key = ("entry", inputs, index, place)
+        node = self.memo.get(key)
+        if node is None:
+            node = self.memo[key] = self._place("entry", (index,), inputs.dtype, (inputs, place))
+            node.uniform = index.uniform and not inputs.batched
+        return node
+
     def load(self, buffer: Buffer, index: Node, offset: int = 0, deps: int = 0) -> Node:
         """Element ``index + offset`` of a buffer."""
         if buffer.kind == "const" and index.constant:

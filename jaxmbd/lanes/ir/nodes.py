@@ -91,11 +91,13 @@ class Node:
 class Buffer:
     """Memory: rows of an argument or a result, the kernel's scratch, or a constant table.
 
+    Arguments of one type and size can be accessed as one, each as a row of an "inputs" buffer.
+
     Attributes:
-        kind: "input", "output", "scratch" or "const".
-        size: elements per sample.
+        kind: "input", "inputs", "output", "scratch" or "const".
+        size: elements per sample; of "inputs", of each.
         position: index of the kernel's argument or result.
-        values: elements of a constant table.
+        values: elements of a constant table; of "inputs", a constant table of their positions.
         batched: whether it holds one row per sample.
         region: outermost region that uses a scratch buffer.
         final: whether a scratch buffer is written once, before anything is loaded from it.

@@ -49,7 +49,7 @@ class _Printer:
 
     def _right(self, n: Node) -> str:
         words = [self._name(a) for a in reads(n)]
-        if n.op in ("element", "load", "store", "accumulate"):
+        if n.op in ("element", "entry", "load", "store", "accumulate"):
             buffer, offset = n.data
             words.insert(0, f"{self._buffer(buffer)}[{offset}]")
         elif n.op in ("clear", "row"):

@@ -155,6 +155,7 @@ _TABLE = (
     Operation("custom", None, kind=Kind.ALIAS, result=Result.STATED, operands="mixed"),
     # Arguments, memory
     Operation("element", 0, result=Result.STATED, registers=2),
+    Operation("entry", 1, result=Result.STATED, registers=2),
     Operation("load", 1, kind=Kind.IN_PLACE, result=Result.STATED),
     Operation("store", 2, kind=Kind.IN_PLACE, operands="mixed", writes=True),
     Operation("accumulate", 2, kind=Kind.IN_PLACE, operands="mixed", writes=True),

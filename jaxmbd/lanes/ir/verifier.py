@@ -167,6 +167,13 @@ class _Verifier:
         self._require(0 <= index < buffer.size, "index inside the argument", n)
         self._require(n.uniform is not buffer.batched, "uniform unless its argument is batched", n)
 
+    def entry(self, n: Node) -> None:
+        (inputs, place), index = n.data, n.args[0]
+        self._require(inputs.kind == "inputs" and inputs.dtype == n.dtype, "reads arguments", n)
+        self._require(0 <= place < inputs.size, "index inside the argument", n)
+        self._require(index.dtype == "i64" and index.uniform, "which argument is a uniform i64", n)
+        self._require(n.uniform is not inputs.batched, "uniform unless they are batched", n)
+
     def load(self, n: Node) -> None:
         buffer, offset = n.data
         self._access(n, n.args[0], buffer, offset)
@@ -273,9 +280,9 @@ class _Verifier:
 
 
 _SPECIAL = {
-    "element": _Verifier.element, "load": _Verifier.load, "store": _Verifier.store,
-    "accumulate": _Verifier.accumulate, "row": _Verifier.row, "loop": _Verifier.loop,
-    "result": _Verifier.result,
+    "element": _Verifier.element, "entry": _Verifier.entry, "load": _Verifier.load,
+    "store": _Verifier.store, "accumulate": _Verifier.accumulate, "row": _Verifier.row,
+    "loop": _Verifier.loop, "result": _Verifier.result,
 }  # fmt: skip
 """Checks of single operations beyond what the table says."""
 

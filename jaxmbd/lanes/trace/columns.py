@@ -19,14 +19,20 @@ Column = Callable[[Node], Node]
 """A column's element at an index node, which is in bounds."""
 
 
-def in_memory(g: Graph, x: np.ndarray) -> Stacked:
-    """A small array as a long one: its row at a computed index is a few loads."""
+def in_memory(g: Graph, x: np.ndarray, *, shared: bool = False) -> Stacked:
+    """A small array as a long one: its row at a computed index is a few loads.
+
+    Args:
+        g: the graph.
+        x: the array.
+        shared: whether its indices are the same in all samples.
+    """
     flat = x.reshape(len(x), -1)
     columns = [tuple(flat[:, j]) for j in range(flat.shape[1])]
     found: dict[tuple[Node, ...], Column] = {}
     rest: list[tuple[Node, ...]] = []
     for nodes in dict.fromkeys(columns):
-        source = _known(g, nodes) or _before(g, nodes)
+        source = _known(g, nodes, shared=shared) or _before(g, nodes)
         if source is None:
             rest.append(nodes)
         else:
@@ -42,13 +48,13 @@ def in_memory(g: Graph, x: np.ndarray) -> Stacked:
     return Stacked(x.shape, flat[0, 0].dtype, [(len(x), row)])
 
 
-def _known(g: Graph, nodes: Sequence[Node]) -> Column | None:
+def _known(g: Graph, nodes: Sequence[Node], *, shared: bool) -> Column | None:
     """A column that need not be stored, but for constants; one row at either end may differ."""
-    source = _regular(g, nodes)
+    source = _regular(g, nodes, shared)
     if source is not None or len(nodes) < 3 or all(n.constant for n in nodes):
         return source
     for end, inner in ((0, nodes[1:]), (len(nodes) - 1, nodes[:-1])):
-        source = _regular(g, inner)
+        source = _regular(g, inner, shared)
         if source is not None:
             return _with_end(g, source, nodes[end], end, len(inner))
     return None
@@ -67,11 +73,15 @@ def _with_end(g: Graph, source: Column, other: Node, end: int, count: int) -> Co
     return at
 
 
-def _regular(g: Graph, nodes: Sequence[Node]) -> Column | None:
+def _regular(g: Graph, nodes: Sequence[Node], shared: bool) -> Column | None:
     """A column of equal nodes, or of loads at regular distances from memory that stays as it is."""
     first = nodes[0]
     if all(n is first for n in nodes):
         return lambda index: first
+    if shared and first.op == "element" and nodes[1].data != first.data:
+        source = _of_arguments(g, nodes)
+        if source is not None:
+            return source
     buffer, start = _place(first)
     if buffer is None:
         return None
@@ -83,6 +93,33 @@ def _regular(g: Graph, nodes: Sequence[Node]) -> Column | None:
     for n in nodes:
         deps |= n.deps
     return lambda index: g.load(buffer, g.op("mul", index, g.const(step, "i64")), start, deps)
+
+
+def _of_arguments(g: Graph, nodes: Sequence[Node]) -> Column | None:
+    """A column that has the same element of different arguments."""
+    buffer, place = nodes[0].data
+    kind = (buffer.dtype, buffer.size, buffer.batched)
+    positions = []
+    for n in nodes:
+        if n.op != "element" or n.deps or n.data[1] != place:
+            return None
+        other = n.data[0]
+        if (other.dtype, other.size, other.batched) != kind:
+            return None
+        positions.append(other.position)
+    if len(set(positions)) == 1:
+        return None
+    key = ("inputs", *positions)
+    inputs = g.calls.get(key)
+    if inputs is None:
+        table = Buffer("const", "i64", len(positions), values=positions, batched=False)
+        inputs = Buffer("inputs", buffer.dtype, buffer.size, values=table, batched=buffer.batched)
+        g.calls[key] = inputs
+
+    def at(index: Node) -> Node:
+        return nodes[index.data] if index.constant else g.entry(inputs, index, place)
+
+    return at
 
 
 def _place(n: Node) -> tuple[Buffer | None, int]:

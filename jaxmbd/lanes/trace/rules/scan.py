@@ -175,7 +175,7 @@ class Scan:
     def _indexable(self, x: Value) -> Value:
         if isinstance(x, Stacked) or x.size == 0:
             return x
-        return in_memory(self.g, x)
+        return in_memory(self.g, x, shared=True)
 
     def _arrange(self, rows: list[Value], ys: list[list[Node]]) -> None:
         """Find out which elements of the stacked results must be stored, and where all are."""
