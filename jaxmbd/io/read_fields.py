@@ -17,6 +17,7 @@ from jaxmbd.model.drive import DRIVE_TYPES, Drive
 from jaxmbd.model.forces import FORCE_TYPES, LAWS, FunctionLaw
 from jaxmbd.model.joints import JOINT_TYPES
 from jaxmbd.model.numbers import ComRef, PointRef, Toward
+from jaxmbd.model.part import Part
 
 
 class _Unreadable(Exception):
@@ -187,7 +188,7 @@ def _law(value: dict[str, Any], dtype: Any) -> Any:
         raise _Unreadable(_unknown_law(name))
     thing = LAWS[name]
     parameters = {k: v for k, v in value.items() if k != "law"}
-    if not (isinstance(thing, type) and issubclass(thing, eqx.Module)):
+    if not (isinstance(thing, type) and issubclass(thing, (Part, eqx.Module))):
         if parameters:
             raise _Unreadable(
                 f"law {name!r} is a function without parameters; remove {list(parameters)}"

@@ -14,6 +14,7 @@ from jaxmbd.model.forces import FunctionLaw, law_name
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
+from jaxmbd.model.part import Part
 from jaxmbd.model.register import is_registered
 
 FORMAT = "jaxmbd-mechanism-1"
@@ -138,7 +139,7 @@ def _plain(value: Any, what: str, found: list[str]) -> Any:
         return {"com_of": value.body}
     if isinstance(value, Joint):
         return _typed(what, value, found)
-    if isinstance(value, eqx.Module):
+    if isinstance(value, (Part, eqx.Module)):
         return _law(value, what, found)
     if isinstance(value, dict):
         if not all(isinstance(k, str) for k in value):

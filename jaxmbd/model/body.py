@@ -10,9 +10,10 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.numbers import number, point, vector_in_space
+from jaxmbd.model.part import Part
 
 
-class Body(eqx.Module):
+class Body(Part):
     """A rigid body, in global axes as drawn.
 
     Attributes:

@@ -11,12 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.numbers import functions_static, number
+from jaxmbd.model.part import Part
 
 Term = tuple[str, int]
 """A joint, and which of its coordinates."""
 
 
-class BaseCoupling(eqx.Module):
+class BaseCoupling(Part):
     """A row ``f(q1, q2, …) = 0`` between coordinates of tree joints.
 
     Its multiplier λ applies the effort ``λ ∂f/∂q_i`` along each of them.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.numbers import functions_static, point
+from jaxmbd.model.part import Part
 
 TimeFunction = Callable[[Array, Any], Array]
 """``function(t, params)`` → a coordinate [rad or m]."""
@@ -27,7 +28,7 @@ def value_and_rates(function: TimeFunction, t: Array, params: Any) -> tuple[Arra
     return value, rate, acceleration
 
 
-class Drive(eqx.Module):
+class Drive(Part):
     """One joint coordinate prescribed in time: a rheonomic row whose λ is the drive's effort.
 
     Attributes:
@@ -57,7 +58,7 @@ class Drive(eqx.Module):
         return value_and_rates(self.function, t, self.params)
 
 
-class PointDrive(eqx.Module):
+class PointDrive(Part):
     """One world coordinate of a point of a body prescribed as a function of time.
 
     The rheonomic row ``x(t) − f(t) = 0`` of the driving constraint on a point (lecture text

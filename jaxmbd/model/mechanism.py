@@ -20,6 +20,7 @@ from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
 from jaxmbd.model.markers import MarkedPoints, warn_of_unused_points
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
+from jaxmbd.model.part import Part
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.user_warning import warn_user
@@ -54,7 +55,7 @@ class Structure(NamedTuple):
     """Name, and the coordinates that are coupled."""
 
 
-class Mechanism(eqx.Module):
+class Mechanism(Part):
     """A mechanism, drawn in global coordinates.
 
     A pytree whose leaves are its numbers (which may be traced) and whose static part is its

@@ -12,31 +12,33 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from jaxmbd.model.part import Part
+
 ArrayLike = Any
 E = TypeVar("E")
 GROUND = "ground"
 
 
-class PointRef(eqx.Module):
+class PointRef(Part):
     """A hardpoint by name: the coordinates are `mechanism.points[name]`."""
 
     name: str = eqx.field(static=True)
 
 
-class ComRef(eqx.Module):
+class ComRef(Part):
     """The centre of mass of a body as a point: a reference, so that it follows the body's COM."""
 
     body: str = eqx.field(static=True)
 
 
-class Toward(eqx.Module):
+class Toward(Part):
     """The direction from one named hardpoint to another, which it follows."""
 
     start: str = eqx.field(static=True)
     end: str = eqx.field(static=True)
 
 
-class FunctionLaw(eqx.Module):
+class FunctionLaw(Part):
     """A plain JAX function as a law: static, so it is part of the structure, not of the numbers."""
 
     function: Callable[..., Any] = eqx.field(static=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -118,7 +119,8 @@ def _law(value: Any) -> str:
 
 def _fields(element: Any) -> str:
     parts = []
-    for name, value in vars(element).items():
+    for field in dataclasses.fields(element):
+        name, value = field.name, getattr(element, field.name)
         if name in _NAMES or isinstance(value, PointRef) or value is None:
             continue
         if hasattr(value, "__qualname__"):

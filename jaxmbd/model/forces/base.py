@@ -10,6 +10,7 @@ from jax import Array
 
 from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import FunctionLaw, functions_static
+from jaxmbd.model.part import Part
 
 __all__ = ["Effort", "ForceElement", "FunctionLaw", "Load", "Motion", "RubbingElement", "law"]
 
@@ -56,7 +57,7 @@ class Motion(Protocol):
         ...
 
 
-class ForceElement(eqx.Module):
+class ForceElement(Part):
     """Base of all force elements."""
 
     vectors: ClassVar[tuple[str, ...]] = ()

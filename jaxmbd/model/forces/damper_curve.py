@@ -11,10 +11,11 @@ from jax import Array
 
 from jaxmbd.model.forces.laws import register_law
 from jaxmbd.model.numbers import is_concrete, number
+from jaxmbd.model.part import Part
 
 
 @register_law("damper_curve")
-class DamperCurve(eqx.Module):
+class DamperCurve(Part):
     """Piecewise-linear damper force over speed, as printed on damper data sheets, all positive.
 
     A law for a `SpringDamper` (tension over the rate of extension) or a `TorsionSpring`: from

@@ -12,6 +12,7 @@ from jax import Array
 
 from jaxmbd.model.forces.base import FunctionLaw
 from jaxmbd.model.numbers import is_concrete, number
+from jaxmbd.model.part import Part
 
 LAWS: dict[str, Any] = {}
 T = TypeVar("T")
@@ -58,7 +59,7 @@ def law_energy(value: Any, extension: Array) -> Array:
 
 
 @register_law("signed_square")
-class SignedSquare(eqx.Module):
+class SignedSquare(Part):
     """``coefficient · |x| x``: a progressive spring [N/m²].
 
     Example:
@@ -74,7 +75,7 @@ class SignedSquare(eqx.Module):
 
 
 @register_law("table")
-class Table(eqx.Module):
+class Table(Part):
     """Piecewise-linear force over extension, or over its rate, held constant beyond the ends.
 
     Attributes:

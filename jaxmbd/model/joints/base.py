@@ -33,12 +33,13 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.numbers import Toward, changed, lifted
+from jaxmbd.model.part import Part
 
 Bearing = Literal["journal", "guide", "sleeve", "ball"]
 """Kind of bearing, for friction: a shaft that turns, slides or does both, or a ball."""
 
 
-class Joint(eqx.Module):
+class Joint(Part):
     """Base of all joint types; the module docstring explains its methods."""
 
     a: eqx.AbstractVar[str]
