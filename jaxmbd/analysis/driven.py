@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +31,7 @@ from jaxmbd.analysis.instant import Instant, instant, spin_lines, spin_rows
 from jaxmbd.analysis.known import held_name
 from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows
-from jaxmbd.dynamics.backend import check_backend, compiled
+from jaxmbd.dynamics.backend import check_backend, compiled, host_jit
 from jaxmbd.dynamics.inverse import actuated_columns, check_actuated
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state
@@ -146,7 +145,7 @@ class _Flags(NamedTuple):
     missing: Array
 
 
-@eqx.filter_jit
+@host_jit
 def _run(backend: str, actuated: tuple[Any, ...] | None, *args: Any) -> tuple[DrivenMotion, _Flags]:
     return compiled(backend, partial(_motion, actuated), *args)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.propagation import propagate_velocities
@@ -80,7 +79,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     return Mobility(freedom, top.nv - rank, rank, _idle(mech, twists @ null), redundant)
 
 
-@eqx.filter_jit
+@host_jit
 def _examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     return compiled("auto", _rows_and_twists, mech, q)
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +24,7 @@ from jaxmbd.analysis.freedoms import mobility
 from jaxmbd.analysis.inputs import efforts_at, parse_inputs
 from jaxmbd.analysis.modes import Linearization
 from jaxmbd.analysis.velocity import assemble_velocity, least_change
-from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.forward import applied_efforts, check_determinate
 from jaxmbd.dynamics.friction import solve_motion
 from jaxmbd.graph import topology
@@ -97,7 +96,7 @@ def linearize(
     """
     top = topology(mech)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    q, t = jnp.asarray(q, mech.dtype), jnp.asarray(t, mech.dtype)
+    q, t = given(q, mech.dtype), given(t, mech.dtype)
     check_shape("q", q, top.nq)
     if v is not None:
         v = jnp.asarray(v, mech.dtype)
@@ -209,7 +208,7 @@ def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array,
     return motions, full & (miss < tolerances.agreement(q.dtype) * size)
 
 
-@eqx.filter_jit
+@host_jit
 def _jitted(backend: str, chosen: tuple[int, ...], outputs: Outputs | None, *args: Any) -> Any:
     return compiled(backend, partial(_matrices, chosen, outputs), *args)
 

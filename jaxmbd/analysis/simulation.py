@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +15,7 @@ from jaxmbd.analysis.integrators import INTEGRATORS
 from jaxmbd.analysis.rollout import Numbers, Options, Outputs, Solution, rollout
 from jaxmbd.analysis.status import Status, open_joints, visible
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics.backend import check_backend, compiled
+from jaxmbd.dynamics.backend import check_backend, compiled, host_jit
 from jaxmbd.dynamics.forward import check_determinate
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
@@ -158,7 +157,7 @@ def _check_choices(o: Options) -> None:
         raise ValueError(f"constraints={o.constraints!r}; give 'project', 'baumgarte' or 'none'")
 
 
-@eqx.filter_jit
+@host_jit
 def _run(backend: str, options: Options, *args: Any) -> Solution:
     def whole(mech: Mechanism, q0: Array, v0: Array | None, *rest: Any) -> Solution:
         return rollout(options, mech, q0, _at_rest(mech, q0, v0, rest[-1].t0), *rest)

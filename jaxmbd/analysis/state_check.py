@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +11,7 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.status import Status, closure_error, closure_slip, initial_status
-from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
@@ -77,12 +76,12 @@ def check_state(
         >>> bool(mbd.check_state(m, mbd.neutral(m)).conditioning > 0.1)
         True
     """
-    q, t = jnp.asarray(q, mech.dtype), jnp.asarray(t, mech.dtype)
+    q, t = given(q, mech.dtype), given(t, mech.dtype)
     v = jnp.zeros(topology(mech).nv, q.dtype) if v is None else jnp.asarray(v, q.dtype)
     return _check(backend, mech, q, v, t)
 
 
-@eqx.filter_jit
+@host_jit
 def _check(backend: str, *args: Any) -> StateCheck:
     return compiled(backend, _examine, *args)
 

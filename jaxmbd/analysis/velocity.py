@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +23,7 @@ from jaxmbd.analysis.known import (
     parse_known,
     point_of,
 )
-from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import (
@@ -141,7 +140,7 @@ def _compiled(
     return jnp.asarray(jnp.where(jnp.all(met), x, jnp.nan))
 
 
-@eqx.filter_jit
+@host_jit
 def _jitted(fn: Callable[..., Any], keys: tuple[Key, ...], *args: Any) -> tuple[Array, Array]:
     return compiled("auto", partial(fn, keys), *args)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import (
     Inputs,
     applied_loads,
@@ -72,8 +71,9 @@ def forward_dynamics(
         >>> round(float(vdot[0]), 6)
         9.81
     """
-    q, v, t = (jnp.asarray(x, mech.dtype) for x in (q, v, t))
-    inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
+    dtype = mech.dtype
+    q, v, t = given(q, dtype), given(v, dtype), given(t, dtype)
+    inputs = {name: given(x, dtype) for name, x in (inputs or {}).items()}
     vdot, lam = _forward(backend, has_literal_zeros(mech), mech, q, v, t, inputs)
     if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
         check_determinate(mech, q)
@@ -81,7 +81,7 @@ def forward_dynamics(
     return vdot, lam
 
 
-@eqx.filter_jit
+@host_jit
 def _forward(backend: str, check: bool, *args: Any) -> tuple[Array, Array]:
     return compiled(backend, partial(_accelerations, check=check), *args)
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.dynamics.backend import compiled
+from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
     Inputs,
@@ -72,10 +71,11 @@ def inverse_dynamics(
         >>> round(float(tau[0]), 6)
         -9.81
     """
-    q, v, vdot, t = (jnp.asarray(x, mech.dtype) for x in (q, v, vdot, t))
+    dtype = mech.dtype
+    q, v, vdot, t = (given(x, dtype) for x in (q, v, vdot, t))
     check_shape("vdot", vdot, topology(mech).nv)
     chosen = None if actuated is None else tuple(actuated)
-    inputs = {name: jnp.asarray(x, mech.dtype) for name, x in (inputs or {}).items()}
+    inputs = {name: given(x, dtype) for name, x in (inputs or {}).items()}
     if chosen is not None:
         actuated_columns(topology(mech), chosen)
     tau, lam, missing = _inverse(backend, chosen, mech, q, v, vdot, t, inputs)
@@ -84,7 +84,7 @@ def inverse_dynamics(
     return tau, lam
 
 
-@eqx.filter_jit
+@host_jit
 def _inverse(backend: str, actuated: tuple[Any, ...] | None, *args: Any) -> Any:
     return compiled(backend, partial(_efforts, actuated), *args)
 

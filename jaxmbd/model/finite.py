@@ -25,10 +25,11 @@ def has_literal_zeros(mech: Mechanism) -> bool:
     """
     if mech.structure.planar:
         return True
+    if any(not isinstance(x, Tracer) for x in mech.points.values()):
+        return True
     directions = jax.tree_util.tree_leaves(mech.joints)
     constant = [x for x in directions if not isinstance(x, Tracer) and np.size(x) > 1]
-    fixed = [x for x in mech.points.values() if not isinstance(x, Tracer)]
-    return bool(fixed) or any(not np.all(np.asarray(x)) for x in constant)
+    return any(not np.all(np.asarray(x)) for x in constant)
 
 
 def finite_numbers(mech: Mechanism) -> Array:
