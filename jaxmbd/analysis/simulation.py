@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxmbd import lanes
 from jaxmbd.analysis.inputs import parse_inputs
 from jaxmbd.analysis.integrators import INTEGRATORS
 from jaxmbd.analysis.rollout import Numbers, Options, Outputs, Solution, rollout
@@ -105,7 +106,9 @@ def simulate(
     if not isinstance(method, str):
         backend = "xla"
     solution = _run(backend, options, mech, q0, v0, inputs, outputs, numbers)
-    if throw and visible(solution.status) and int(solution.status) != Status.OK:
+    if not throw or not visible(solution.status):
+        return solution
+    if int(lanes.finished(solution).status) != Status.OK:
         _raise(mech, q0, v0, solution)
     return solution
 

@@ -107,7 +107,7 @@ def evaluate(
     for start in (progress or list)(range(0, count, size)):
         rows = np.minimum(np.arange(start, start + size), count - 1)
         chunk = {name: x[rows] for name, x in samples.items()}
-        outputs = batched(jax.device_put(chunk, sharding))
+        outputs = lanes.finished(batched(jax.device_put(chunk, sharding)))
         parts.append(jax.tree_util.tree_map(np.asarray, outputs))
     return {n: np.concatenate([p[n] for p in parts])[:count] for n in parts[0]} if parts else {}
 

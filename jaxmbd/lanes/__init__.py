@@ -13,14 +13,15 @@ those listed before it:
 
 On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
 cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives), `nested` (a
-lanes call inside another), and the public functions of `batch`, `report`, `guard`, `flag` and
-`rare`.
+lanes call inside another), and the public functions of `batch`, `report`, `guard`, `flag`,
+`rare` and `interruption`.
 """
 
 from jaxmbd.lanes import nested
 from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.flag import flagged
 from jaxmbd.lanes.guard import guarded
+from jaxmbd.lanes.interruption import finished
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.rare import rarely
 from jaxmbd.lanes.report import Explanation, explain
@@ -29,6 +30,7 @@ __all__ = [
     "Explanation",
     "Unsupported",
     "explain",
+    "finished",
     "flagged",
     "guarded",
     "jit",

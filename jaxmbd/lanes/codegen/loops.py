@@ -14,6 +14,11 @@ from jaxmbd.lanes.ir.nodes import Loop, Node
 SELDOM = '!0 = !{!"branch_weights", i32 1, i32 1000}'
 """The odds of a rare loop, so that what is spilled for it is spilled on the way into it."""
 
+STOP_WORD = "lanes_stop_word"
+"""The host's function that returns the address of a word; while it is odd, long loops end."""
+LONG = 256
+"""Iterations from which a loop is long."""
+
 
 def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None:
     """Write a loop as basic blocks, with phi nodes for the live carries that change.
@@ -29,6 +34,7 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     for p, init, out in w.uses.carried(loop):
         if out is p:
             w.define(p, w.operand(init, True))
+    word = _stop_word(w, loop)
     skipped = t.block
     starts = {p: w.operand(init, True) for p, init, _ in kept}
     if loop.count is None:
@@ -61,6 +67,9 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
         more = _any(w, w.operand(loop.outs[-1], True))
     else:
         more = t.let(f"icmp slt i64 {following}, {loop.count}")
+        if word:
+            stop = t.let(f"trunc i64 {t.let(f'load volatile i64, ptr {word}')} to i1")
+            more = t.let(f"select i1 {stop}, i1 false, i1 {more}")
     t.line(f"br i1 {more}, label %{head}, label %{after}")
     end = t.block
     t.open(after)
@@ -100,3 +109,11 @@ def _any(w: Writer, mask: str) -> str:
     if w.width == 1:
         return mask
     return w.text.let(f"call i1 @llvm.vector.reduce.or.v{w.width}i1(<{w.width} x i1> {mask})")
+
+
+def _stop_word(w: Writer, loop: Loop) -> str:
+    """The address of the word that ends a long loop of the host, else nothing."""
+    if w.gpu or loop.count is None or loop.count < LONG:
+        return ""
+    w.text.declared.add(f"declare ptr @{STOP_WORD}()")
+    return w.text.let(f"call ptr @{STOP_WORD}()")

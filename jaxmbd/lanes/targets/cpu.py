@@ -16,8 +16,9 @@ from typing import Any
 import jax
 import llvmlite.binding as llvm
 
+from jaxmbd.lanes.codegen.loops import STOP_WORD
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.targets import cpu_driver, disk
+from jaxmbd.lanes.targets import cpu_driver, disk, stopping
 
 _LOCK = threading.RLock()
 # Machine code is never freed: XLA cannot unregister a target, and its programs hold the address
@@ -191,10 +192,12 @@ def _link(code: bytes) -> Any:
 
 @cache
 def _drive() -> None:
-    """Compile the driver once per process, and register its symbol for linking."""
+    """Compile the driver once per process, and register its symbols for linking."""
     engine = _link(compile_object(cpu_driver.module(abi_minor())))
     _ENGINES.append(engine)
-    llvm.add_symbol("lanes_drive", engine.get_function_address("lanes_drive"))
+    for name in ("lanes_drive", STOP_WORD):
+        llvm.add_symbol(name, engine.get_function_address(name))
+    stopping.found(engine.get_function_address(STOP_WORD))
 
 
 def abi_minor() -> int:

@@ -2,15 +2,16 @@
 
 A kernel's FFI handler calls ``lanes_drive(frame, kernel, table)``. The batch is split into chunks,
 which the calling thread and tasks on XLA's thread pool take one by one; the last samples, which do
-not fill a vector, are copied to a padded block. Python is not involved. Structure offsets are those
-of XLA's FFI C API, major version 0 (``jax.ffi.include_dir()``), whose structures are only extended.
+not fill a vector, are copied to a padded block. Python is not involved. Between chunks the driver
+looks whether to stop (`stopping`). Structure offsets are those of XLA's FFI C API, major version 0
+(``jax.ffi.include_dir()``), whose structures are only extended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmbd.lanes.targets import ffi
+from jaxmbd.lanes.targets import ffi, stopping
 from jaxmbd.lanes.targets.cpu_partial_vector import TAIL
 
 ALIGNMENT = 64
@@ -53,7 +54,7 @@ define ptr @handler(ptr %frame) {{
 # Layout of a job in 8-byte words: the state shared by the tasks of one call.
 JOB = dict(
     kernel=0, table=1, next=2, done=3, holders=4, chunks=5, full=6, tail=7, batch=8, failed=9,
-    blocks=10, pointers=11,
+    blocks=10, stops=11, pointers=12,
 )  # fmt: skip
 
 _MAIN = """
@@ -69,6 +70,13 @@ CALL_FRAME
 nothing:
   ret ptr null
 prepare:
+  %stops = load atomic i64, ptr @lanes_stops seq_cst, align 8
+  %ending = trunc i64 %stops to i1
+  br i1 %ending, label %cancelled, label %begin
+cancelled:
+  %stopped.e = call ptr @lanes_refuse(ptr %api, ptr @lanes_was_stopped, i32 CANCELLED)
+  ret ptr %stopped.e
+begin:
   %width = load i64, ptr %table
   %ins.p = getelementptr i64, ptr %table, i64 1
   %ins = load i64, ptr %ins.p
@@ -202,6 +210,10 @@ finish:
   %failed.p = getelementptr i64, ptr %job, i64 9
   %failed = load atomic i64, ptr %failed.p seq_cst, align 8
   call void @lanes_release(ptr %job)
+  %stops.now = load atomic i64, ptr @lanes_stops seq_cst, align 8
+  %whole.run = icmp eq i64 %stops.now, %stops
+  br i1 %whole.run, label %judge, label %cancelled
+judge:
   %fine = icmp eq i64 %failed, 0
   br i1 %fine, label %nothing, label %exhausted
 }
@@ -248,7 +260,11 @@ take:
   %scratch = phi ptr [null, %entry], [%kept, %after]
   %c = atomicrmw add ptr %next.p, i64 1 seq_cst
   %more = icmp slt i64 %c, %chunks
-  br i1 %more, label %allocate, label %end
+  br i1 %more, label %going, label %end
+going:
+  %now = load atomic i64, ptr @lanes_stops seq_cst, align 8
+  %goes = icmp eq i64 %now, %stops
+  br i1 %goes, label %allocate, label %after
 allocate:
   %needs = icmp sgt i64 %size, 0
   %has = icmp ne ptr %scratch, null
@@ -277,7 +293,7 @@ rest:
   call void @lanes_tail(ptr %job, ptr %memory)
   br label %after
 after:
-  %kept = phi ptr [null, %missing], [%memory, %vectors], [%memory, %rest]
+  %kept = phi ptr [%scratch, %going], [null, %missing], [%memory, %vectors], [%memory, %rest]
   %d = atomicrmw add ptr %done.p, i64 1 seq_cst
   br label %take
 end:
@@ -288,6 +304,7 @@ end:
 
 _DECLARATIONS = """
 @lanes_no_memory = private constant [43 x i8] c"lanes: the host has no memory for a kernel\\00"
+@lanes_was_stopped = private constant [26 x i8] c"lanes: it was interrupted\\00"
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare ptr @memcpy(ptr, ptr, i64)
@@ -300,7 +317,7 @@ def module(abi_minor: int) -> str:
     stores = dict(
         table="ptr %table", next="i64 0", done="i64 0", chunks="i64 %chunks",
         full="i64 %full", tail="i64 %tail", batch="i64 %batch", failed="i64 0",
-        blocks="ptr %blocks",
+        blocks="ptr %blocks", stops="i64 %stops",
     )  # fmt: skip
     lines = [
         f"  %s.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
@@ -310,18 +327,19 @@ def module(abi_minor: int) -> str:
     loads = [
         f"  %l.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
         f"  %{name} = load {'ptr' if name in ('table', 'blocks') else 'i64'}, ptr %l.{name}"
-        for name in ("table", "chunks", "full", "tail", "batch", "blocks")
+        for name in ("table", "chunks", "full", "tail", "batch", "blocks", "stops")
     ]
     main = _MAIN.replace("STORES", "\n".join(lines)).replace(
         "CALL_FRAME", ffi.call_frame(abi_minor)
     )
     work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, TAIL))
-    text = "\n".join([_DECLARATIONS, ffi.FORGET, ffi.REFUSE, main, work, tail])
+    text = "\n".join([_DECLARATIONS, stopping.WORD, ffi.FORGET, ffi.REFUSE, main, work, tail])
     numbers = dict(
         ALIGNMENT=ALIGNMENT,
         LESS_ONE=ALIGNMENT - 1,
         MASK=-ALIGNMENT,
         EXHAUSTED=ffi.EXHAUSTED,
+        CANCELLED=stopping.CANCELLED,
         POINTERS=JOB["pointers"],
     )
     for name, number in numbers.items():
