@@ -51,7 +51,8 @@ def simulate(
     """Integrate a mechanism from (q0, v0).
 
     One mechanism; a batch by `jax.vmap`. Under `jit` the result is differentiable, forward and
-    reverse, with respect to the mechanism, the initial state and the inputs.
+    reverse, with respect to the mechanism, the initial state and the inputs. Outside `jit` Ctrl-C
+    ends a run (by lanes, with `throw`); around a `jit` of one's own `lanes.finished` does the same.
 
     Args:
         mech: the mechanism.

@@ -79,7 +79,8 @@ def evaluate(
     """Apply a function of one sample to all, in chunks that each use all cores or all devices.
 
     The function is compiled once, to one kernel of `lanes.vmap`, which is kept for further calls
-    with the same function. The last chunk is padded with copies of the last sample.
+    with the same function. The last chunk is padded with copies of the last sample. Ctrl-C stops
+    the chunk that runs.
 
     Args:
         function: one sample (a dictionary) to its outputs (a dictionary of arrays).
