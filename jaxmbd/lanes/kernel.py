@@ -16,6 +16,7 @@ from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cuda, recall
@@ -156,7 +157,7 @@ class Kernel:
     def _fresh(self, threads: int, width: int) -> cpu.Compiled:
         width = width or self.lanes()
         e = self.emitter(width)
-        ir = e.module()
+        ir = on_own_stack(e.module)
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
         grain = int(max(1, min(VECTORS, 1e5 // work)))
@@ -169,7 +170,7 @@ class Kernel:
 
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)
-        ir = e.module()
+        ir = on_own_stack(e.module)
         return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
 
 

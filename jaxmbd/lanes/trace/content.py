@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.core import AbstractValue
 from jax.extend import core
+from jax.sharding import AbstractMesh, NamedSharding
 
 from jaxmbd.lanes.trace.derivative_rules import is_guarded, rule_jaxpr
 
@@ -241,6 +242,8 @@ class _Walk:
             self.words.append(repr(x))
         elif isinstance(x, AbstractValue):
             self.words.append(self.type(x))
+        elif isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):  # names no devices
+            self.words.append(repr(x))
         else:  # by identity; kept alive so that its id is not reused
             self.words.append(f"object {id(x)}")
             self.rules.append(x)
