@@ -50,7 +50,9 @@ def write(
     """
     for start in range(0, len(nodes), LONG):
         part = nodes[start : start + LONG]
-        Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute).write(asleep)
+        last = start + LONG >= len(nodes)
+        piece = Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute)
+        piece.write(asleep or not last)
 
 
 class Piece:

@@ -125,10 +125,22 @@ def row_address(w: Writer, buffer: Buffer, lane: int, element: str, pointer: str
         column = t.let(f"mul i64 {element}, %count") if element != "0" else "0"
         place = t.let(f"add i64 {column}, %sample") if element != "0" else "%sample"
         return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
-    row = t.let(f"add i64 %sample, {lane}") if lane else "%sample"
-    start = t.let(f"mul i64 {row}, {buffer.size}") if buffer.size != 1 else row
-    place = start if element == "0" else t.let(f"add i64 {start}, {element}")
-    return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
+    place = lane * buffer.size + int(element) if element.isdigit() else element
+    if lane and place is element:
+        place = t.let(f"add i64 {element}, {lane * buffer.size}")
+    start = _first_row(w, buffer, pointer)
+    return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {start}, i64 {place}")
+
+
+def _first_row(w: Writer, buffer: Buffer, pointer: str) -> str:
+    """Address of the first lane's row, computed once in a basic block; the others follow it."""
+    key = (pointer, w.text.block)
+    if key not in w.row_starts:
+        start = w.text.let(f"mul i64 %sample, {buffer.size}") if buffer.size != 1 else "%sample"
+        w.row_starts[key] = w.text.let(
+            f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {start}"
+        )
+    return w.row_starts[key]
 
 
 def _load_block(w: Writer, buffer: Buffer, first: int, pointer: str) -> list[str]:
@@ -178,7 +190,11 @@ def to_memory(w: Writer, n: Node) -> str:
 
 
 def store_row(w: Writer, buffer: Buffer, start: str, nodes: Sequence[Node]) -> None:
-    """Store consecutive elements from `start` of a result's row, for every lane."""
+    """Store consecutive elements from `start` of a result's row, for every lane.
+
+    The stores are volatile: else LLVM asks of any two of them whether they may overlap, which takes
+    seconds for a thousand.
+    """
     width, n = w.width, len(nodes)
     ty, align = w.text.vector(stored(buffer.dtype)), BYTES[buffer.dtype]
     columns = [to_memory(w, x) for x in nodes]
@@ -192,10 +208,21 @@ def store_row(w: Writer, buffer: Buffer, start: str, nodes: Sequence[Node]) -> N
         _store_part(w, buffer, start, columns)
     else:
         for first in sorted({*range(0, n - width + 1, width), n - width}):
-            rows = _transpose(w, columns[first : first + width], ty)
+            rows = _rows(w, nodes[first : first + width], columns[first : first + width], ty)
+            place = _plus(w, start, first)
             for lane, row in enumerate(rows):
-                address = row_address(w, buffer, lane, _plus(w, start, first))
-                w.text.line(f"store {ty} {row}, ptr {address}, align {align}")
+                address = row_address(w, buffer, lane, place)
+                w.text.line(f"store volatile {ty} {row}, ptr {address}, align {align}")
+
+
+def _rows(w: Writer, nodes: Sequence[Node], columns: Sequence[str], ty: str) -> list[str]:
+    """The rows of a square block of values; equal rows are put together once."""
+    if not all(n.uniform and n.dtype != "i1" for n in nodes):
+        return _transpose(w, [*columns], ty)
+    row, scalar = "poison", stored(nodes[0].dtype)
+    for k, n in enumerate(nodes):
+        row = w.text.let(f"insertelement {ty} {row}, {scalar} {w.operand(n, False)}, i64 {k}")
+    return [row] * w.width
 
 
 def _plus(w: Writer, start: str, k: int) -> str:
@@ -212,8 +239,8 @@ def _store_packed(w: Writer, buffer: Buffer, columns: Sequence[str]) -> None:
         where = [((k * width + lane) % n, (k * width + lane) // n) for lane in range(width)]
         vector = _gather_lanes(w, columns, where, scalar)
         address = w.text.let(f"getelementptr {scalar}, ptr {start}, i64 {k * width}")
-        line = f"store <{width} x {scalar}> {vector}, ptr {address}, align {BYTES[buffer.dtype]}"
-        w.text.line(line)
+        target = f"ptr {address}, align {BYTES[buffer.dtype]}"
+        w.text.line(f"store volatile <{width} x {scalar}> {vector}, {target}")
 
 
 def _store_part(w: Writer, buffer: Buffer, start: str, columns: Sequence[str]) -> None:
@@ -224,4 +251,6 @@ def _store_part(w: Writer, buffer: Buffer, start: str, columns: Sequence[str]) -
     for lane, row in enumerate(_transpose(w, [*columns] + ["poison"] * (width - n), ty)):
         address = row_address(w, buffer, lane, start)
         part = t.let(f"shufflevector {ty} {row}, {ty} poison, <{n} x i32> <{keep}>")
-        t.line(f"store <{n} x {scalar}> {part}, ptr {address}, align {BYTES[buffer.dtype]}")
+        t.line(
+            f"store volatile <{n} x {scalar}> {part}, ptr {address}, align {BYTES[buffer.dtype]}"
+        )

@@ -25,6 +25,7 @@ class Writer:
         pairs: names of the joint results of function pairs.
         columns, prefetched: blocks of arguments already loaded, and arguments already prefetched.
         arguments: (several arguments, index) → the pointer to the one at the index.
+        row_starts: (argument or result, basic block) → the address of the first lane's row.
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
         asleep: values that wait in a stack slot and have no name until they are loaded.
@@ -41,6 +42,7 @@ class Writer:
         self.columns: dict[tuple[str, int], list[str]] = {}
         self.prefetched: set[str] = set()
         self.arguments: dict[tuple[Buffer, Node], str] = {}
+        self.row_starts: dict[tuple[str, str], str] = {}
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0
         self.waiting = self.widest = 0

@@ -26,9 +26,11 @@ _LOCK = threading.RLock()
 _ENGINES: list[Any] = []
 _TARGETS: dict[str, Compiled] = {}
 
-effort = 2
-"""LLVM's effort at generating machine code, 0 to 3. 0 takes a third of the time, for code that is
-up to twice as long; a rollout then takes about a tenth longer, its gradient four tenths."""
+effort = 1
+"""LLVM's effort at generating machine code, 0 to 3. 2 only adds a second scheduling, after register
+allocation, that takes up to a third of the time and is of no use to our processors; 0 takes half of
+the time, for code that is up to twice as long: a rollout then takes about a tenth longer, its
+gradient four tenths."""
 
 
 @dataclass(frozen=True)
