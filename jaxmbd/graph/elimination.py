@@ -27,6 +27,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+LOOPED = 0.75
+"""Cost of an operation in a loop over many bodies, compared with one of code that is longer than
+the instruction cache; at 12 revolutes both ways cost the same."""
 RUN = 4
 """Number of joints in a row whose bodies share a reference point."""
 
@@ -38,16 +41,18 @@ class Elimination(NamedTuple):
         dense, recursive: operations.
         own_points: which bodies have reference points of their own in the recursion, at their
             joints to their parents; others have their parent's.
+        looped: whether the recursion has loops over runs of bodies.
     """
 
     dense: int
     recursive: int
     own_points: tuple[bool, ...]
+    looped: bool = False
 
     @property
     def is_recursive(self) -> bool:
-        """Whether the recursion takes fewer operations."""
-        return self.recursive < self.dense
+        """Whether the recursion takes fewer operations, those in loops counted as `LOOPED`."""
+        return self.recursive * (LOOPED if self.looped else 1.0) < self.dense
 
     def __str__(self) -> str:
         if self.is_recursive:
@@ -73,6 +78,7 @@ def elimination(
         planar: whether the mechanism is drawn in the plane.
     """
     own = _own_points(parent, speeds, runs)
+    looped = any(len(run) > 1 for run in runs)
     below = _speeds_below(parent, speeds)
     rows = [0] * len(below)
     for touched in row_speeds:
@@ -81,7 +87,7 @@ def elimination(
     s = [len(x) for x in below]
     if planar:
         dense = sum(19 + 10 * a + a * a + 2 * a * t for a, t in zip(s, rows, strict=True))
-        return Elimination(dense, sum(72 + 12 * t for t in rows), own)
+        return Elimination(dense, sum(72 + 12 * t for t in rows), own, looped)
     n = len(parent)
     dense = 31 * n + sum(47 + 17 * a + a * a + 2 * a * t for a, t in zip(s, rows, strict=True))
     recursive = 54 * n - 95 * len(set(range(n)) - set(parent)) + sum(185 + 24 * t for t in rows)
@@ -90,7 +96,7 @@ def elimination(
         recursive -= count * (100 * (p < 0) + 54 * mine)
         if mine and p >= 0:
             recursive += 109 + 24 * max(rows[place], default=0)
-    return Elimination(dense, recursive, own)
+    return Elimination(dense, recursive, own, looped)
 
 
 def _own_points(
