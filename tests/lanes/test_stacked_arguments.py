@@ -128,3 +128,25 @@ def test_instructions_do_not_grow_with_the_number_of_arguments():
     assert many.operations == few.operations
     assert many.instructions is not None and few.instructions is not None
     assert many.instructions < few.instructions + 20
+
+
+def test_what_is_computed_from_rows_is_computed_in_the_loop():
+    """Differences and unit vectors of many arguments: code does not grow with their number."""
+
+    def f(ends, starts, gain):
+        arms = jnp.stack(ends) - jnp.stack(starts)
+        units = gain * arms / jnp.sqrt(jnp.sum(arms * arms, axis=1))[:, None]
+        return jax.lax.scan(lambda x, u: (jnp.cos(x) + u, x @ u), jnp.ones(3), units)
+
+    def given(n, batch=()):
+        rng = np.random.default_rng(n)
+        ends, starts = (
+            [jnp.asarray(rng.normal(size=(*batch, 3))) for _ in range(n)] for _ in range(2)
+        )
+        return ends, starts, jnp.asarray(rng.normal(size=batch))
+
+    counts = [lanes.explain(f, *given(n)).operations for n in (12, 24)]
+    assert counts[0] == counts[1]
+    found, expected = (v(f)(*given(12, (5,))) for v in (lanes.vmap, jax.vmap))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)

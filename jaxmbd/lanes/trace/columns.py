@@ -2,7 +2,8 @@
 
 A column is what all rows have at one place. One that is equal in all rows is a node; one that lies
 in memory already, at regular distances, is loaded from there, as are the results of a scan that
-another scan goes through; only other columns are stored.
+another scan goes through; one that is computed from such columns is computed again; only other
+columns are stored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Buffer, Node
 from jaxmbd.lanes.trace.arrays import Stacked, clamp, empty
 
+CHEAP = frozenset({"add", "sub", "mul", "div", "neg", "sqrt"})
+"""Operations that are rather repeated for each row than stored."""
 Column = Callable[[Node], Node]
 """A column's element at an index node, which is in bounds."""
 
@@ -50,7 +53,7 @@ def in_memory(g: Graph, x: np.ndarray, *, shared: bool = False) -> Stacked:
 
 def _known(g: Graph, nodes: Sequence[Node], *, shared: bool) -> Column | None:
     """A column that need not be stored, but for constants; one row at either end may differ."""
-    source = _regular(g, nodes, shared)
+    source = _regular(g, nodes, shared) or _computed(g, tuple(nodes), shared)
     if source is not None or len(nodes) < 3 or all(n.constant for n in nodes):
         return source
     for end, inner in ((0, nodes[1:]), (len(nodes) - 1, nodes[:-1])):
@@ -93,6 +96,29 @@ def _regular(g: Graph, nodes: Sequence[Node], shared: bool) -> Column | None:
     for n in nodes:
         deps |= n.deps
     return lambda index: g.load(buffer, g.op("mul", index, g.const(step, "i64")), start, deps)
+
+
+def _computed(g: Graph, nodes: tuple[Node, ...], shared: bool) -> Column | None:
+    """A column of one cheap operation on elements of such columns: computed where it is used."""
+    key = (_computed, g.region, nodes, shared)
+    if key not in g.calls:
+        g.calls[key] = _operation(g, nodes, shared)
+    return g.calls[key]
+
+
+def _operation(g: Graph, nodes: tuple[Node, ...], shared: bool) -> Column | None:
+    first = nodes[0]
+    if first.op not in CHEAP or len(nodes) < 3:
+        return None
+    if any((n.op, n.dtype, len(n.args)) != (first.op, first.dtype, len(first.args)) for n in nodes):
+        return None
+    sources = []
+    for operands in zip(*(n.args for n in nodes), strict=True):
+        source = _regular(g, operands, shared) or _computed(g, operands, shared)
+        if source is None:
+            return None
+        sources.append(source)
+    return lambda index: g.op(first.op, *(x(index) for x in sources), dtype=first.dtype)
 
 
 def _of_arguments(g: Graph, nodes: Sequence[Node]) -> Column | None:
