@@ -18,6 +18,9 @@ from jaxmbd.lanes.trace.arrays import Stacked, clamp, empty
 
 CHEAP = frozenset({"add", "sub", "mul", "div", "neg", "sqrt"})
 """Operations that are rather repeated for each row than stored."""
+GATHERED = 8
+"""Rows of at most this many elements of an argument are gathered, sample by sample; of longer rows,
+the whole argument is transposed first."""
 Column = Callable[[Node], Node]
 """A column's element at an index node, which is in bounds."""
 
@@ -34,8 +37,9 @@ def in_memory(g: Graph, x: np.ndarray, *, shared: bool = False) -> Stacked:
     columns = [tuple(flat[:, j]) for j in range(flat.shape[1])]
     found: dict[tuple[Node, ...], Column] = {}
     rest: list[tuple[Node, ...]] = []
+    few = len(columns) <= GATHERED
     for nodes in dict.fromkeys(columns):
-        source = _known(g, nodes, shared=shared) or _before(g, nodes)
+        source = _known(g, nodes, shared, few) or _before(g, nodes)
         if source is None:
             rest.append(nodes)
         else:
@@ -51,13 +55,13 @@ def in_memory(g: Graph, x: np.ndarray, *, shared: bool = False) -> Stacked:
     return Stacked(x.shape, flat[0, 0].dtype, [(len(x), row)])
 
 
-def _known(g: Graph, nodes: Sequence[Node], *, shared: bool) -> Column | None:
+def _known(g: Graph, nodes: Sequence[Node], shared: bool, few: bool) -> Column | None:
     """A column that need not be stored, but for constants; one row at either end may differ."""
-    source = _regular(g, nodes, shared) or _computed(g, tuple(nodes), shared)
+    source = _regular(g, nodes, shared, few) or _computed(g, tuple(nodes), shared, few)
     if source is not None or len(nodes) < 3 or all(n.constant for n in nodes):
         return source
     for end, inner in ((0, nodes[1:]), (len(nodes) - 1, nodes[:-1])):
-        source = _regular(g, inner, shared)
+        source = _regular(g, inner, shared, few)
         if source is not None:
             return _with_end(g, source, nodes[end], end, len(inner))
     return None
@@ -76,7 +80,7 @@ def _with_end(g: Graph, source: Column, other: Node, end: int, count: int) -> Co
     return at
 
 
-def _regular(g: Graph, nodes: Sequence[Node], shared: bool) -> Column | None:
+def _regular(g: Graph, nodes: Sequence[Node], shared: bool, few: bool) -> Column | None:
     """A column of equal nodes, or of loads at regular distances from memory that stays as it is."""
     first = nodes[0]
     if all(n is first for n in nodes):
@@ -85,10 +89,10 @@ def _regular(g: Graph, nodes: Sequence[Node], shared: bool) -> Column | None:
         source = _of_arguments(g, nodes)
         if source is not None:
             return source
-    buffer, start = _place(first)
+    buffer, start = _place(first, few)
     if buffer is None:
         return None
-    places = [_place(n) for n in nodes]
+    places = [_place(n, few) for n in nodes]
     step = places[1][1] - start
     if any(place != (buffer, start + k * step) for k, place in enumerate(places)):
         return None
@@ -98,15 +102,15 @@ def _regular(g: Graph, nodes: Sequence[Node], shared: bool) -> Column | None:
     return lambda index: g.load(buffer, g.op("mul", index, g.const(step, "i64")), start, deps)
 
 
-def _computed(g: Graph, nodes: tuple[Node, ...], shared: bool) -> Column | None:
+def _computed(g: Graph, nodes: tuple[Node, ...], shared: bool, few: bool) -> Column | None:
     """A column of one cheap operation on elements of such columns: computed where it is used."""
-    key = (_computed, g.region, nodes, shared)
+    key = (_computed, g.region, nodes, shared, few)
     if key not in g.calls:
-        g.calls[key] = _operation(g, nodes, shared)
+        g.calls[key] = _operation(g, nodes, shared, few)
     return g.calls[key]
 
 
-def _operation(g: Graph, nodes: tuple[Node, ...], shared: bool) -> Column | None:
+def _operation(g: Graph, nodes: tuple[Node, ...], shared: bool, few: bool) -> Column | None:
     first = nodes[0]
     if first.op not in CHEAP or len(nodes) < 3:
         return None
@@ -114,7 +118,7 @@ def _operation(g: Graph, nodes: tuple[Node, ...], shared: bool) -> Column | None
         return None
     sources = []
     for operands in zip(*(n.args for n in nodes), strict=True):
-        source = _regular(g, operands, shared) or _computed(g, operands, shared)
+        source = _regular(g, operands, shared, few) or _computed(g, operands, shared, few)
         if source is None:
             return None
         sources.append(source)
@@ -148,11 +152,11 @@ def _of_arguments(g: Graph, nodes: Sequence[Node]) -> Column | None:
     return at
 
 
-def _place(n: Node) -> tuple[Buffer | None, int]:
+def _place(n: Node, few: bool) -> tuple[Buffer | None, int]:
     """The buffer and index that a node was loaded from, if the buffer still holds its value."""
     if n.op == "load" and n.args[0].constant and n.data[0].final:
         return n.data[0], n.args[0].data + n.data[1]
-    if n.op == "element" and n.uniform and not n.deps:
+    if n.op == "element" and (n.uniform or few) and not n.deps:
         return n.data
     return None, 0
 
