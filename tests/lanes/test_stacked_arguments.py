@@ -104,6 +104,21 @@ def test_derivatives(shared):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("count", [6, 90])
+def test_rows_that_a_scan_hands_on_are_looked_up_elsewhere(count):
+    """At an index that differs between samples, in results of few and of many elements."""
+
+    def fn(points, k, x):
+        step = lambda c, p: (jnp.sin(c + p), (p, c))  # noqa: E731
+        _, (points, _) = jax.lax.scan(step, x, jnp.stack(points))
+        return points[k] + points[::-1][k]
+
+    rng = np.random.default_rng(0)
+    points = list(rng.normal(size=(count, 9, 3)))
+    args = (points, rng.integers(count, size=9), rng.normal(size=(9, 3)))
+    np.testing.assert_array_equal(lanes.vmap(fn, strict=True)(*args), jax.vmap(fn)(*args))
+
+
 @pytest.mark.parametrize("batched", [False, True])
 def test_operations_do_not_grow_with_the_number_of_arguments(batched):
     def size(count):

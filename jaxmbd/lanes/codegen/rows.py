@@ -50,7 +50,7 @@ def _argument(w: Writer, n: Node) -> str:
     buffer, t = n.data[0], w.text
     if buffer.kind == "input":
         return f"%in{buffer.position}"
-    key = (buffer, n.args[0])
+    key = (buffer, n.args[0], n.region)
     if key not in w.arguments:
         place, positions = w.operand(n.args[0], False), buffer.values.values
         first, step = positions[0], positions[1] - positions[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jaxmbd.lanes.codegen.llvm_text import LLVM, Text, literal
 from jaxmbd.lanes.codegen.uses import Pair, Uses
 from jaxmbd.lanes.ir.layout import BYTES
@@ -24,8 +26,8 @@ class Writer:
         functions, tables: elementary functions and constant tables in use.
         pairs: names of the joint results of function pairs.
         columns, prefetched: blocks of arguments already loaded, and arguments already prefetched.
-        arguments: (several arguments, index) → the pointer to the one at the index.
-        row_starts: (argument or result, basic block) → the address of the first lane's row.
+        arguments: (several arguments, index, region) → the pointer to the one at the index.
+        self.row_starts: dict[tuple[str, str], str] = {}
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
         asleep: values that wait in a stack slot and have no name until they are loaded.
@@ -41,7 +43,7 @@ class Writer:
         self.pairs: dict[Pair, str] = {}
         self.columns: dict[tuple[str, int], list[str]] = {}
         self.prefetched: set[str] = set()
-        self.arguments: dict[tuple[Buffer, Node], str] = {}
+        self.arguments: dict[tuple[Buffer, Node, Any], str] = {}
         self.row_starts: dict[tuple[str, str], str] = {}
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0

@@ -210,9 +210,10 @@ class Graph:
     def entry(self, inputs: Buffer, index: Node, place: int) -> Node:
         """Element `place` of one of several arguments, shared."""
         key = ("entry", inputs, index, place)
-        node = self.memo.get(key)
+        node = self.memo.get(key) or self._rare.get(key)
         if node is None:
-            node = self.memo[key] = self._place("entry", (index,), inputs.dtype, (inputs, place))
+            known = self.memo if self.rare is None else self._rare
+            node = known[key] = self._place("entry", (index,), inputs.dtype, (inputs, place))
             node.uniform = index.uniform and not inputs.batched
         return node
 

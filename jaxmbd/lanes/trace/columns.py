@@ -147,7 +147,11 @@ def _of_arguments(g: Graph, nodes: Sequence[Node]) -> Column | None:
         g.calls[key] = inputs
 
     def at(index: Node) -> Node:
-        return nodes[index.data] if index.constant else g.entry(inputs, index, place)
+        if index.constant:
+            return nodes[index.data]
+        if not index.uniform:  # a result of the scan that is used elsewhere
+            return in_memory(g, np.array(nodes, object)).at(g, index).item()
+        return g.entry(inputs, index, place)
 
     return at
 
