@@ -13,15 +13,8 @@ from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Write
 from jaxmbd.lanes.ir.operation import Kind
 from jaxmbd.lanes.ir.table import OPERATIONS
-from jaxmbd.lanes.trace.arrays import (
-    Value,
-    bits,
-    constants,
-    elementwise,
-    empty,
-    scalars,
-    shaped,
-)
+from jaxmbd.lanes.trace.arrays import Value, bits, constants, empty, scalars, shaped
+from jaxmbd.lanes.trace.elementwise import elementwise
 from jaxmbd.lanes.trace.registry import evaluate, evaluate_closed, rule
 
 RARELY = "lanes_rarely"
