@@ -15,7 +15,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint accuracy papers fails-safely bench latency bench-gpu clean
+.PHONY: help demo test test-slow lint accuracy papers fails-safely bench scale latency bench-gpu clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -52,6 +52,9 @@ fails-safely: $(VENV)/.installed-test ## check that ten thousand broken inputs a
 bench: $(VENV)/.installed-bench ## measure speed against jax.vmap, Pinocchio, MuJoCo, Exudyn; half an hour
 	$(BIN)/python benchmarks/throughput.py --json benchmarks/results/throughput.json $(ARGS)
 	$(BIN)/python benchmarks/throughput_table.py
+
+scale: $(VENV)/.installed-bench ## measure long chains and a robot against Pinocchio, one core; five minutes
+	$(BIN)/python benchmarks/scale.py --json benchmarks/results/scale.json $(ARGS)
 
 latency: $(VENV)/.installed-demo ## measure the time to first results, cold and warm; ten minutes
 	$(BIN)/python benchmarks/latency.py --json benchmarks/results/latency.json $(ARGS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("jax", "jaxlib", "numpy", "llvmlite", "pin", "mujoco", "exudyn")
+PACKAGES = ("jax", "jaxlib", "numpy", "llvmlite", "pin", "mujoco", "exudyn", "example-robot-data")
 
 
 def machine() -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 The overhead of a call from Python is measured with the same binding and the same eight kinds of
 arguments on a model without joints and constraints, and subtracted. `ProximalSettings(1e-12, 0,
-1)`, one iteration without regularisation, is the fastest, and exact if no row is redundant. Joints
-turn about the z axes of their own frames, Pinocchio's fastest kind. It is timed twice: over
-jaxmbd's batch of designs, each with a model made in advance and all with one workspace; and with
-one design, which stays in the cache.
+1)` (`EXACT`), one iteration without regularisation, is the fastest, and exact if no row is
+redundant. Joints turn about the z axes of their own frames, Pinocchio's fastest kind. It is timed
+twice: over jaxmbd's batch of designs, each with a model made in advance and all with one workspace;
+and with one design, which stays in the cache.
 """
 
 from __future__ import annotations
@@ -25,6 +25,17 @@ except ImportError:
     pin: Any = None
 
 Call = Callable[[], Any]
+
+
+EXACT = (1e-12, 0.0, 1)
+"""Accuracy, regularisation and iterations of the fastest solution."""
+_KINDS: dict[str, Any] = {}
+if pin is not None:
+    _KINDS = {
+        "revolute": pin.JointModelRZ,
+        "spherical": pin.JointModelSpherical,
+        "free": pin.JointModelFreeFlyer,
+    }
 
 
 def version() -> str | None:
@@ -47,7 +58,7 @@ def model(tree: Tree) -> tuple[Any, Any]:
     for link in tree.links:
         turn = _frame(link.axis) if link.kind == "revolute" else np.eye(3)
         here = pin.SE3(turn, link.at)
-        kind = pin.JointModelRZ() if link.kind == "revolute" else pin.JointModelSpherical()
+        kind = _KINDS[link.kind]()
         parent = link.parent + 1
         index = m.addJoint(parent, kind, drawn[parent].actInv(here), link.name)
         com = turn.T @ (link.com - link.at)
@@ -72,10 +83,12 @@ def _workspace(m: Any, balls: Any) -> tuple[Any, Any]:
     return data, states
 
 
-def _calls(designs: list[tuple[Any, Any]], q: list[np.ndarray], v: np.ndarray) -> list[Call]:
+def _calls(
+    designs: list[tuple[Any, Any]], q: list[np.ndarray], v: np.ndarray, proximal: Any = EXACT
+) -> list[Call]:
     """The calls for all designs, (model, balls) each, including the overhead of Python."""
     data, states = _workspace(*designs[0])
-    settings, run = pin.ProximalSettings(1e-12, 0.0, 1), pin.constraintDynamics
+    settings, run = pin.ProximalSettings(*proximal), pin.constraintDynamics
     tau = np.zeros(designs[0][0].nv)
     return [
         partial(run, m, data, x, np.array(u), tau, balls, states, settings)
@@ -91,14 +104,18 @@ def accelerations(tree: Tree, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 class Forward:
     """Timing of a batch of designs: `round()` gives its seconds minus those of empty calls."""
 
-    def __init__(self, trees: list[Tree], q: np.ndarray, v: np.ndarray):
+    def __init__(self, trees: list[Tree], q: np.ndarray, v: np.ndarray, proximal: Any = EXACT):
         scalars = [scalar_last(x, tree.links) for x, tree in zip(q, trees, strict=True)]
-        self._work = _calls([model(tree) for tree in trees], scalars, v)
+        self._work = _calls([model(tree) for tree in trees], scalars, v, proximal)
         nothing = (pin.Model(), pin.StdVec_RigidConstraintModel())
         none = np.zeros((len(trees), 0))
         self._empty = _calls([nothing] * len(trees), list(none), none)
         self.overhead = np.inf
         self.seconds = np.inf
+
+    def result(self) -> np.ndarray:
+        """Accelerations of all designs (designs, nv)."""
+        return np.array([np.array(call()) for call in self._work])
 
     def round(self, seconds: float) -> float:
         """Another `seconds` of repeats; the best time so far, minus the overhead."""

@@ -18,7 +18,7 @@ class Link:
 
     name: str
     parent: int
-    kind: str  # "revolute" or "spherical"
+    kind: str  # "revolute", "spherical", or "free" at its centre of mass
     at: np.ndarray
     axis: np.ndarray
     mass: float
@@ -50,12 +50,16 @@ def sample(batch: Any, i: int) -> Any:
 
 
 def tree(case: Case, design: Design) -> Tree:
-    """One design of a case.
+    """One design of a case."""
+    return of_mechanism(case.mechanism(design))
+
+
+def of_mechanism(mech: mbd.Mechanism) -> Tree:
+    """A mechanism in numbers.
 
     Raises:
         ValueError: the mechanism has parts that are not translated for other engines here.
     """
-    mech = case.mechanism(design)
     top = mbd.topology(mech)
     if mech.structure.forces or mech.structure.drives:
         raise ValueError("force elements are not translated for other engines")
@@ -63,7 +67,7 @@ def tree(case: Case, design: Design) -> Tree:
     for i, (body, name) in enumerate(zip(top.bodies, top.tree, strict=True)):
         joint, part = mech.joint(name), mech.bodies[body]
         kind = type(joint).__name__.lower()
-        if kind not in ("revolute", "spherical") or top.reversed_[i]:
+        if kind not in ("revolute", "spherical", "free") or top.reversed_[i]:
             raise ValueError(f"joint '{name}' is not translated for other engines")
         axis = np.asarray(getattr(joint, "axis", (0.0, 0.0, 1.0)))
         links.append(
@@ -71,7 +75,7 @@ def tree(case: Case, design: Design) -> Tree:
                 body,
                 top.parent[i],
                 kind,
-                np.asarray(mech.point(joint.at)),  # pyright: ignore[reportAttributeAccessIssue]
+                np.asarray(mech.point(joint.point_b)),
                 axis / np.linalg.norm(axis),
                 float(part.mass),
                 np.asarray(mech.com(body)),
@@ -88,11 +92,16 @@ def tree(case: Case, design: Design) -> Tree:
 
 
 def scalar_last(q: np.ndarray, links: tuple[Link, ...]) -> np.ndarray:
-    """Coordinates with quaternions' scalar last (jaxmbd's and MuJoCo's is first)."""
+    """Coordinates with quaternions' scalar last (jaxmbd's and MuJoCo's is first).
+
+    Of a free body the displacement comes first, as in Pinocchio.
+    """
     out, at = [], 0
     for link in links:
-        n = 1 if link.kind == "revolute" else 4
+        n = {"revolute": 1, "spherical": 4, "free": 7}[link.kind]
         part = q[at : at + n]
-        out.append(part if n == 1 else np.roll(part, -1))
+        if n == 7:
+            part = np.concatenate([part[4:], np.roll(part[:4], -1)])
+        out.append(np.roll(part, -1) if n == 4 else part)
         at += n
     return np.concatenate(out)

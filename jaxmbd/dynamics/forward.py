@@ -76,7 +76,7 @@ def forward_dynamics(
     inputs = {name: given(x, dtype) for name, x in (inputs or {}).items()}
     vdot, lam = _forward(backend, has_literal_zeros(mech), mech, q, v, t, inputs)
     if not isinstance(vdot, Tracer) and np.isnan(np.asarray(vdot)).any():
-        check_determinate(mech, q)
+        check_determinate(mech, jnp.asarray(q))
         check_jamming(mech)
     return vdot, lam
 
