@@ -52,6 +52,9 @@ def forward_dynamics(
     is on the constraints, determinate, and well enough conditioned to be trusted. A state off the
     constraints, or one that leaves few digits, gives finite numbers here.
 
+    JAX converts the numbers of a mechanism at every call from the host: for many calls give
+    ``jax.device_put(mech)``, or close over the mechanism in a `jax.jit` of your own.
+
     Args:
         mech: the mechanism.
         q: coordinates (nq,), on the constraints.
