@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import time
-from importlib import metadata
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module, metadata
 from pathlib import Path
 
 
@@ -85,7 +86,9 @@ def _demo(options: argparse.Namespace) -> int:
     )
     options.out.mkdir(parents=True, exist_ok=True)
     begun = time.perf_counter()
-    results = run_corner(count, options.seed, progress=progress_bar("samples"))
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(import_module, "matplotlib.figure")  # while LLVM compiles
+        results = run_corner(count, options.seed, progress=progress_bar("samples"))
     took = time.perf_counter() - begun
     print(f"\n{status_line(results)}; {took:.0f} s\n")
     print(spread_table(results))

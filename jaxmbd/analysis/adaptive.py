@@ -1,14 +1,15 @@
-"""Adaptive integration by diffrax between two times."""
+"""Adaptive integration by diffrax between two times.
+
+Diffrax and optimistix are imported on use: they take a quarter as long as the rest of the package.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optimistix
 from jax import Array
 
 from jaxmbd.analysis.integrators import Acceleration, normalise
@@ -25,6 +26,9 @@ def with_newton(solver: Any, steps: StepTolerances) -> Any:
     stops once the square of an update is below the step's tolerance. A tighter limit would be below
     the rounding of stiff forces, which affects their residual more than the update.
     """
+    import diffrax
+    import optimistix
+
     finder = getattr(solver, "root_finder", None)
     given = isinstance(getattr(finder, "rtol", 0.0), (float, jax.Array))
     if not isinstance(finder, diffrax.VeryChord) or given:
@@ -49,6 +53,7 @@ def adaptive_interval(
     A step that fails gives NaN. An implicit solver with diffrax's default root finder solves its
     stages by Newton's method instead.
     """
+    import diffrax
 
     def rates(s: Any, y: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
         return coordinate_rates(mech, y[0], y[1]), acceleration(s, y[0], y[1])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, PartitionSpec
 from repository import ROOT
 
 from jaxmbd import lanes
@@ -104,6 +105,24 @@ def test_identities_do_not_last():
     assert not Content(jax.make_jaxpr(host)(1.0)).lasting
     content = Content(jax.make_jaxpr(lambda x: ruled(x))(1.0))
     assert content.lasting and content.of_rules() is None
+
+
+def test_a_mesh_without_devices_lasts():
+    """A study on several devices traces its function inside `jax.shard_map`."""
+    mesh, seen = Mesh(np.array(jax.devices()[:1]), ("sample",)), []
+
+    def shard(x):
+        seen.append(Content(jax.make_jaxpr(lambda x: jnp.full_like(x, 2.0))(x)))
+        return x
+
+    for _ in range(2):
+        jax.eval_shape(
+            jax.shard_map(
+                lambda x: shard(x), mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec()
+            ),
+            jnp.ones(4),
+        )
+    assert seen[0].lasting and seen[0].value == seen[1].value
 
 
 def family(order):

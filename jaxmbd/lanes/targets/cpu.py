@@ -27,10 +27,10 @@ _ENGINES: list[Any] = []
 _TARGETS: dict[str, Compiled] = {}
 
 effort = 1
-"""LLVM's effort at generating machine code, 0 to 3. 2 only adds a second scheduling, after register
-allocation, that takes up to a third of the time and is of no use to our processors; 0 takes half of
-the time, for code that is up to twice as long: a rollout then takes about a tenth longer, its
-gradient four tenths."""
+"""LLVM's effort at generating machine code, 0 to 3. All that 2 adds is another scheduling, after
+register allocation, which takes up to a third of the time and is of no use to processors that
+reorder instructions themselves. 0 takes half of the time, for code that is up to twice as long: a
+rollout then takes about a tenth longer, its gradient four tenths."""
 
 
 @dataclass(frozen=True)
