@@ -31,7 +31,10 @@ class Scheduler:
         args: distinct operands of each node; users: the nodes that use it.
         left: number of users not yet scheduled, plus one if the value is live-out.
         order: the schedule so far.
-        at_hand: most recently used live values, in order of use; `best`: the best step of each.
+        at_hand: most recently used live values, in order of use.
+        best, scores: the best step of each of them, and its score.
+        reach: the nodes that a goal was last found to need; a goal is a node, or for all users of
+            a value the value's complement.
         far: schedule length below which a node is known to need too many nodes for one step.
     """
 
@@ -52,7 +55,9 @@ class Scheduler:
         self.done = bytearray(n)
         self.order: list[int] = []
         self.at_hand: dict[int, None] = {}
-        self.best: dict[int, tuple[float, list[int]]] = {}
+        self.best: dict[int, list[int]] = {}
+        self.scores: dict[int, float] = {}
+        self.reach: dict[int, list[int]] = {}
         self.far = [0] * n
 
     def run(self) -> list[int]:
@@ -67,38 +72,52 @@ class Scheduler:
         if not self.at_hand:
             return []
         seen: set[int] = set()
-        best = self.best
+        score = self.scores.__getitem__
         while True:
-            value = max(self.at_hand, key=lambda v: best[v][0])
+            value = max(self.at_hand, key=score)
             if value in seen:
-                score, step = best[value]
-                return step if score >= self.least else []
+                return self.best[value] if score(value) >= self.least else []
             seen.add(value)
-            best[value] = self._step(value)
+            self._look(value)
 
-    def _step(self, value: int) -> tuple[float, list[int]]:
-        """The best step that computes one of a value's users, or all of them.
+    def _look(self, value: int) -> None:
+        """Find the best step that computes one of a value's users, or all of them.
 
         The search stops at the first goal that needs more than `REACH` nodes.
         """
         users = [u for u in self.users[value] if not self.done[u]]
         now = len(self.order)
-        goals = [[u] for u in users[:CHOICES]]
+        goals = [(u, [u]) for u in users[:CHOICES]]
         if 1 < len(users) and all(self.far[u] <= now for u in users):
-            goals.append(users)
-        best: tuple[float, list[int]] = (-math.inf, [])
-        for goal in goals:
+            goals.append((~value, users))
+        best, highest = [], -math.inf
+        for name, goal in goals:
             if self.far[goal[0]] > now:
                 continue
-            step = self._needs(goal, REACH)
+            step = self._missing(name, goal)
             if not step:
                 if len(goal) == 1:
                     self.far[goal[0]] = now + REACH // 2
                 break
             score = self._score(step)
-            if score > best[0]:
-                best = score, step
-        return best
+            if score > highest:
+                best, highest = step, score
+        self.best[value], self.scores[value] = best, highest
+
+    def _missing(self, name: int, goal: Sequence[int]) -> list[int]:
+        """The nodes still to be computed for a goal; empty if there are over `REACH`.
+
+        What was once found to be needed is the same later, less the nodes that have been computed.
+        """
+        known = self.reach.get(name)
+        if known is None:
+            found = self._needs(goal, REACH)
+        else:
+            done = self.done
+            found = [x for x in known if not done[x]]
+        if found:
+            self.reach[name] = found
+        return found
 
     def _needs(self, goal: Sequence[int], most: int) -> list[int]:
         """The nodes still to be computed for a goal, in order; empty if there are over `most`."""
@@ -153,7 +172,7 @@ class Scheduler:
             del self.at_hand[old]
         for a in touched:
             if a in self.at_hand:
-                self.best[a] = self._step(a)
+                self._look(a)
 
 
 def arrange(

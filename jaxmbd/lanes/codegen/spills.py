@@ -92,10 +92,9 @@ class Plan:
     def _make_room(self, i: int, wanted: int, needs: set[int]) -> list[tuple[int, int]]:
         stores = []
         while len(self.registers) + wanted > self.room:
-            others = self.registers - needs
-            if not others:
+            out = self._farthest(i, needs)
+            if out is None:
                 break
-            out = max(others, key=lambda a: (self._distance(i, a), a))
             self.registers.discard(out)
             if out not in self.slot:
                 stores.append((out, self._new_slot()))
@@ -103,8 +102,15 @@ class Plan:
         self.stores += len(stores)
         return stores
 
-    def _distance(self, i: int, a: int) -> int:
-        return (self.uses[a][-1] - i) * (DEAR if a in self.slot else 1)
+    def _farthest(self, i: int, needs: set[int]) -> int | None:
+        """The value in a register, not among `needs`, with the farthest next use."""
+        uses, slot, found, most = self.uses, self.slot, None, (-1, -1)
+        for a in self.registers:
+            if a not in needs:
+                distance = (uses[a][-1] - i) * (DEAR if a in slot else 1)
+                if (distance, a) > most:
+                    found, most = a, (distance, a)
+        return found
 
     def _new_slot(self) -> int:
         if self.unused:
