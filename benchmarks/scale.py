@@ -50,7 +50,7 @@ SINGLES = ("one: trivial jit", "one: jit, fixed", "one: jit, argument", "one: ho
 HEAD = (
     f"{'':>10}{'ns a sample, and Pinocchio’s over ours':^44}{'µs of a single call':^46}\n"
     f"{'bodies':>10}{'fixed':>14}{'argument':>14}{'own':>14}  |{'trivial':>9}{'fixed':>9}"
-    f"{'argument':>9}{'host':>9}{'Pin.':>8}  |{'operations':>11}{'a body':>8}{'first [s]':>10}"
+    f"{'argument':>9}{'host':>9}{'Pin.':>8}  |{'flops':>11}{'a body':>8}{'first [s]':>10}"
     f"{'error':>9}"
 )
 
@@ -65,7 +65,7 @@ def line(name: str, bodies: int, found: dict[str, Any], batch: int) -> str:
     cells += [f"{1e6 * seconds[one]:>9.1f}" for one in SINGLES]
     peer = seconds.get("one: Pinocchio")
     cells.append(f"{'' if peer is None else f'{1e6 * peer:.1f}':>8}  |")
-    cells.append(f"{found['operations']:>11}{found['operations'] / bodies:>8.0f}")
+    cells.append(f"{found['flops']:>11}{found['flops'] / bodies:>8.0f}")
     error = max(found["errors"].values(), default=None)
     cells.append(f"{found['first_call_seconds']:>10.1f}")
     cells.append(f"{'' if error is None else f'{error:.0e}':>9}")
