@@ -24,6 +24,7 @@ from jaxmbd.dynamics.bias_forces import applied_loads
 from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.formulations import absolute_accelerations
 from jaxmbd.kinematics import motion_state
+from jaxmbd.model.numbers import changed
 
 SEEDS = range(52)
 FAST = (2, 6, 8, 25, 40, 41, 43, 45)  # every joint type in the tree, every one cut; nine loops
@@ -219,8 +220,7 @@ def _other_cuts(mech):
                 continue
             cut = tuple(instead if n == name else n for n in top.cut)
             structure = mech.structure._replace(cut=cut)
-            other = eqx.tree_at(lambda x: x.gravity, mech, mech.gravity)
-            object.__setattr__(other, "structure", structure)
+            other = changed(mech, structure=structure)
             try:
                 mbd.topology(other)
             except ValueError:
