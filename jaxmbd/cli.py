@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module, metadata
 from pathlib import Path
 
+from jaxmbd.lanes.collector import collector_paused
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command.
@@ -26,7 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        return options.run(options)
+        with collector_paused():  # a command ends before there is anything to collect
+            return options.run(options)
     except (ImportError, OSError, ValueError) as error:
         print(f"jaxmbd: {error}", file=sys.stderr)
         return 1
