@@ -1,8 +1,6 @@
 """``python -m jaxmbd``: the same as the command ``jaxmbd``."""
 
-import sys
-
-from jaxmbd.cli import main
+from jaxmbd.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -33,6 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
     except (ImportError, OSError, ValueError) as error:
         print(f"jaxmbd: {error}", file=sys.stderr)
         return 1
+
+
+def command() -> None:
+    """Run one command and end the process with its exit status.
+
+    What exists by then is exempt from the garbage collector, which else looks through all of JAX's
+    and matplotlib's objects a last time: a tenth of a short command's time.
+    """
+    status = main()
+    gc.freeze()
+    sys.exit(status)
 
 
 def _parser() -> argparse.ArgumentParser:
