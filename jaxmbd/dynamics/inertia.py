@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.kinematics.joint_parts import by_joint
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Columns, by_joint
+from jaxmbd.kinematics.propagation import Columns
 from jaxmbd.kinematics.recursion import PerBody, each, outward
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.traced_once import nothing, traced_once

@@ -12,12 +12,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.dynamics.inertia import joint_space_inertia
-from jaxmbd.dynamics.reverse_gaussian_elimination import (
-    Eliminated,
-    TreeInertia,
-    eliminate,
-    tree_inertia,
-)
+from jaxmbd.dynamics.reverse_gaussian_elimination import Eliminated, eliminate
+from jaxmbd.dynamics.tree_inertia import TreeInertia, tree_inertia
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward

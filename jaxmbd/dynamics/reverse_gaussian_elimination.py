@@ -14,10 +14,6 @@ between k and the ground, products with ``L⁻ᵀ`` and ``L⁻¹`` are recursion
 of the articulated-body algorithm (Featherstone 2008, 7.3), their number is linear in that of the
 bodies.
 
-Twists and inertias are in world axes about reference points: b's point of the joint to the parent
-(`Elimination.own_points`) or the point of the parent, so that inertias are plain sums. Few joints
-in a row share a point, so the digits that distances cost do not grow with the length of a chain.
-
 A pivot vanishes where a motion has no inertia. Rounding leaves there a multiple of ε of the terms
 it was computed from, which are articulated inertias, in a long chain far smaller than composite
 ones. In world axes the element ij of each term X is at most ``√(X_ii X_jj)``; with z_i the sum of
@@ -32,118 +28,23 @@ of the joint. So digits that cancelled below are not forgotten where nothing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
-from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.graph import Topology
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.propagation import Columns, split_by_joint
-from jaxmbd.kinematics.recursion import Known, PerBody, each, inward, outward
+from jaxmbd.dynamics.tree_inertia import (
+    TreeInertia,
+    inward_wrench,
+    moved_inertia,
+    outward_twist,
+)
+from jaxmbd.kinematics.recursion import Known, PerBody, inward, outward
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.column_sets import chosen_columns, placed_columns
-from jaxmbd.numerics.traced_once import nothing, traced_once
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import symmetric
-from jaxmbd.spatial.rotations import cross, skew
-
-
-class TreeInertia(eqx.Module):
-    """M of a tree as an operator: ``M = N_dᵀ N_lᵀ diag(M_i) N_l N_d``.
-
-    Attributes:
-        top: the tree.
-        columns: (n, 6) of each body, ``p_k = [ω; v]`` of its joint at its reference point.
-        shifts: (6, 6) of each, ``Aᵀ``: takes wrenches about a body's point to its parent's; None
-            for the identity. ``A`` takes twists the other way.
-        bodies: (6, 6) of each, its inertia about its point.
-        sizes: (6,) of each, ``[s s s m m m]`` about its point.
-    """
-
-    top: Topology = eqx.field(static=True)
-    columns: PerBody
-    shifts: PerBody
-    bodies: PerBody
-    sizes: PerBody
-
-    def __matmul__(self, x: Array) -> Array:
-        """``M x`` for x (nv,) or (nv, m): twists from the root, wrenches from the leaves."""
-        if x.ndim == 1:
-            return (self @ x[:, None])[:, 0]
-        parent = self.top.parent
-        twists = outward(parent, _twist, self.shifts, self.columns, self.split(x))
-        given = self.shifts, self.columns, self.bodies, twists
-        return inward(parent, _momentum, *given).joined(x[:0])
-
-    def diagonal(self) -> Array:
-        """The diagonal (nv,) of M, from the composite inertias."""
-        found = inward(self.top.parent, _composite, self.shifts, self.columns, self.bodies)
-        return found.joined(self.none)
-
-    def scale(self) -> Array:
-        """A scale of the trace of M: ``Σ_k p_kᵀ Z p_k``, with Z the sum of all `sizes`."""
-        sizes = each(lambda x: x[None], self.sizes).joined(jnp.zeros((0, 6), self.none.dtype))
-        return jnp.sum(self.all_columns**2, axis=0) @ jnp.sum(sizes, axis=0)
-
-    @property
-    def all_columns(self) -> Array:
-        """The columns (nv, 6) of all joints."""
-        return self.columns.joined(jnp.zeros((0, 6), self.none.dtype))
-
-    @property
-    def none(self) -> Array:
-        """An empty array (0,)."""
-        part = self.sizes.parts[0]
-        return part.reshape(-1)[:0]
-
-    def split(self, x: Array) -> PerBody:
-        """The parts (n, …) of x (nv, …) that belong to each body's joint."""
-        return split_by_joint(self.top, self.columns.runs, x)
-
-
-@traced_once
-def _twist(above: Array | None, shift: Array | None, columns: Array, x: Array) -> Array:
-    mu = columns.T @ x
-    return mu if above is None else mu + _outward(shift, above)
-
-
-@traced_once
-def _momentum(
-    below: Array | None, shift: Array | None, columns: Array, inertia: Array, twist: Array
-) -> tuple[Array, Array]:
-    wrench = _plus(below, inertia @ twist)
-    return columns @ wrench, _inward(shift, wrench)
-
-
-@traced_once
-def _composite(
-    below: Array | None, shift: Array | None, columns: Array, inertia: Array
-) -> tuple[Array, Array]:
-    total = _plus(below, inertia)
-    return jnp.sum((columns @ total) * columns, axis=1), _moved(shift, total)
-
-
-def _plus(below: Array | None, own: Array) -> Array:
-    return own if below is None else own + below
-
-
-def _inward(shift: Array | None, wrench: Array) -> Array:
-    """``Aᵀ w``: wrenches (6, m) on a body, about its parent's point."""
-    return wrench if shift is None else shift @ wrench
-
-
-def _outward(shift: Array | None, twist: Array) -> Array:
-    """``A t``: twists (6, m) of the parent of a body, at the body's point."""
-    return twist if shift is None else shift.T @ twist
-
-
-def _moved(shift: Array | None, inertia: Array) -> Array:
-    """``Aᵀ Î A``: an inertia (6, 6) about the point of a body, about its parent's."""
-    return inertia if shift is None else symmetric(shift @ inertia @ shift.T)
 
 
 class Eliminated(eqx.Module):
@@ -152,17 +53,17 @@ class Eliminated(eqx.Module):
     tree: TreeInertia
     response: PerBody
 
-    def backward(self, b: Array, rows: Sequence[Sequence[int]] | None = None) -> Array:
+    def backward(self, b: Array, carried: Sequence[tuple[int, ...]] | None = None) -> Array:
         """``L⁻ᵀ b`` (nv, m): ``y_k = b_k − p_kᵀ η``, ``η ← η + ψ_k y_k``, from the leaves.
 
         Args:
             b: (nv, m).
-            rows: for each column of b the speeds at which it may differ from zero, by default all;
-                bodies that carry none of them take no part. Those of a run must carry the same.
+            carried: for each body the columns of b that may differ from zero at its speeds or
+                those of a descendant, by default all; the same for all bodies of a run.
         """
         tree, m = self.tree, b.shape[1]
-        active = _active(tree.top, rows, m)
         parent, runs = tree.top.parent, tree.columns.runs
+        active = [tuple(range(m))] * len(parent) if carried is None else carried
 
         def handed(i: int, eta: Array) -> Array:
             return placed_columns(eta, active[i], active[parent[i]])
@@ -181,7 +82,7 @@ class Eliminated(eqx.Module):
 
     def backward_rows(self, jacobian: Array) -> Array:
         """``L⁻ᵀ Jᵀ`` (nv, nc) for the constraint rows J, along the branches of their loops."""
-        return self.backward(jacobian.T, self.tree.top.row_speeds)
+        return self.backward(jacobian.T, self.tree.top.subtree_rows)
 
     def forward(self, y: Array) -> Array:
         """``L⁻¹ y`` (nv, m): ``x_k = y_k − ψ_kᵀ μ``, ``μ ← μ + p_k x_k``, from the root."""
@@ -202,14 +103,14 @@ def _backward(
         y = chosen_columns(b[k : k + 1], chosen) - columns[k : k + 1] @ eta
         eta = eta + response[k][:, None] * y
         out.append(placed_columns(y, chosen, range(b.shape[1])))
-    return jnp.concatenate(out[::-1]), _inward(shift, eta)
+    return jnp.concatenate(out[::-1]), inward_wrench(shift, eta)
 
 
 @traced_once
 def _forward(
     above: Array | None, shift: Array | None, columns: Array, response: Array, y: Array
 ) -> tuple[Array, Array]:
-    mu = jnp.zeros((6, y.shape[1]), y.dtype) if above is None else _outward(shift, above)
+    mu = jnp.zeros((6, y.shape[1]), y.dtype) if above is None else outward_twist(shift, above)
     out = [y[:0]]
     for k in range(len(columns)):
         x = y[k] - response[k] @ mu
@@ -257,7 +158,7 @@ def _eliminate_joint(
     left = jnp.maximum(before, size - (before - jnp.diagonal(inertia)))
     left = left if shift is None else shift**2 @ left
     joined = tuple(jnp.concatenate(x) for x in zip(*found[::-1], strict=True))
-    return joined, (_moved(shift, inertia), left)
+    return joined, (moved_inertia(shift, inertia), left)
 
 
 @traced_once
@@ -271,88 +172,5 @@ def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Arra
     return psi, pivot, above, symmetric(inertia - _outer(psi, momentum))
 
 
-@partial(traced_once, runs=nothing)
-def tree_inertia(m: MotionState) -> TreeInertia:
-    """M at a configuration."""
-    runs = m.pos.com.runs
-    masses = [jnp.asarray(m.mech.bodies[body].mass) for body in m.top.bodies]
-    found = outward(
-        m.top.parent,
-        _at_point,
-        m.pos.columns,
-        m.pos.joint,
-        m.pos.com,
-        PerBody.of(runs, masses),
-        world_inertias(m),
-        PerBody.of(runs, [Known(own) for own in m.top.elimination.own_points]),
-        carried=lambda x: x[0],
-    )
-    return TreeInertia(m.top, *(found.field(k) for k in range(1, 5)))
-
-
-@traced_once
-def _at_point(
-    above: Array | None,
-    columns: Columns | None,
-    joint: Array,
-    com: Array,
-    mass: Array,
-    inertia: Array,
-    own: Known,
-) -> tuple[Array, Array, Array | None, Array, Array]:
-    """A body's reference point, and its columns, shift, inertia and size about it."""
-    point = joint if own.value or above is None else above
-    shift = _shift(point - above) if own.value and above is not None else None
-    body, size = _about_point(mass, com - point, inertia)
-    if columns is None:
-        return point, jnp.zeros((0, 6), com.dtype), shift, body, size
-    w, u, _ = columns
-    u = u if own.value or above is None else u + cross(w, (point - joint)[None])
-    return point, jnp.concatenate([w, u], axis=1), shift, body, size
-
-
-@traced_once
-def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array]:
-    """Inertia (6, 6) and size (6,) about a point, of a body whose COM is at `arm`."""
-    moment, eye = mass * arm, jnp.asarray(np.eye(3), arm.dtype)
-    square = moment @ arm
-    rotary = inertia + square * eye - symmetric(_outer(moment, arm))
-    across = skew(moment)
-    second = 0.5 * jnp.trace(inertia) + square
-    size = jnp.concatenate([jnp.broadcast_to(x, (3,)) for x in (second, mass)])
-    return _blocks(rotary, across, -across, mass * eye), size
-
-
-@traced_once
-def _shift(offset: Array) -> Array:
-    eye = jnp.asarray(np.eye(3), offset.dtype)
-    return _blocks(eye, skew(offset), 0.0 * eye, eye)
-
-
-def _active(top: Topology, rows: Sequence[Sequence[int]] | None, m: int) -> list[tuple[int, ...]]:
-    """For each body the columns that differ from zero at its speeds or those of a descendant."""
-    if rows is None:
-        return [tuple(range(m))] * len(top.bodies)
-    found: list[set[int]] = []
-    for i in range(len(top.bodies)):
-        place = _place(top, i)
-        speeds = range(place.start, place.stop)
-        found.append({c for c, row in enumerate(rows) if not set(row).isdisjoint(speeds)})
-    for i, p in reversed(list(enumerate(top.parent))):
-        if p >= 0:
-            found[p] |= found[i]
-    return [tuple(sorted(x)) for x in found]
-
-
-def _place(top: Topology, i: int) -> slice:
-    place = top.layout[top.tree[i]].v
-    assert place is not None
-    return place
-
-
 def _outer(a: Array, b: Array) -> Array:
     return lax.dot_general(a, b, (((), ()), ((), ())))
-
-
-def _blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
-    return jnp.concatenate([jnp.concatenate([a, b], axis=1), jnp.concatenate([c, d], axis=1)])

@@ -48,6 +48,8 @@ class Topology:
         cdof: cumulative degree of freedom of each body (see `spanning_tree`).
         row_names, row_kinds: of each constraint row; kinds are "force" or "moment".
         row_speeds: for each constraint row the indices in v of the speeds that it can depend on.
+        subtree_rows: for each body the constraint rows that depend on its speeds or on those of a
+            descendant.
         speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
         elimination: which way the mass matrix is factored.
         runs: the bodies in runs of equal joints, which recursions visit in loops.
@@ -74,6 +76,7 @@ class Topology:
     row_names: tuple[str, ...]
     row_kinds: tuple[str, ...]
     row_speeds: tuple[tuple[int, ...], ...]
+    subtree_rows: tuple[tuple[int, ...], ...]
     speed_names: tuple[str, ...]
     speed_kinds: tuple[str, ...]
     elimination: Elimination
@@ -147,7 +150,7 @@ def _topology(structure: Structure) -> Topology:
     row_speeds = _row_speeds(structure, cut, layout, dict(zip(bodies, support, strict=True)))
     speeds = [v for e in edges if (v := layout[e.name].v) is not None]
     reversed_ = tuple(e.a == b for b, e in zip(bodies, edges, strict=True))
-    rows = _rows_of_subtrees(parent, speeds, row_speeds)
+    rows = _subtree_rows(parent, speeds, row_speeds)
     runs = serial_runs(
         parent,
         [
@@ -176,6 +179,7 @@ def _topology(structure: Structure) -> Topology:
         row_names=row_names,
         row_kinds=row_kinds,
         row_speeds=row_speeds,
+        subtree_rows=rows,
         speed_names=tuple(
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
         ),
@@ -185,10 +189,9 @@ def _topology(structure: Structure) -> Topology:
     )
 
 
-def _rows_of_subtrees(
+def _subtree_rows(
     parent: tuple[int, ...], speeds: list[slice], row_speeds: tuple[tuple[int, ...], ...]
-) -> list[frozenset[int]]:
-    """For each body the constraint rows that depend on its speeds or on those of a descendant."""
+) -> tuple[tuple[int, ...], ...]:
     found = [
         {c for c, row in enumerate(row_speeds) if not set(row).isdisjoint(range(v.start, v.stop))}
         for v in speeds
@@ -196,7 +199,7 @@ def _rows_of_subtrees(
     for i in range(len(parent) - 1, -1, -1):
         if parent[i] >= 0:
             found[parent[i]] |= found[i]
-    return [frozenset(rows) for rows in found]
+    return tuple(tuple(sorted(rows)) for rows in found)
 
 
 def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> None:

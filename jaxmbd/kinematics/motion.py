@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.graph import topology
+from jaxmbd.kinematics.joint_parts import nameless
 from jaxmbd.kinematics.propagation import (
     Positions,
     Velocities,
-    nameless,
     propagate_accelerations,
     propagate_positions,
     propagate_velocities,

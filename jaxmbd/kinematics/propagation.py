@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-from jaxmbd.graph import Topology, topology
-from jaxmbd.kinematics.recursion import Known, PerBody, Runs, outward
+from jaxmbd.graph import topology
+from jaxmbd.kinematics.joint_parts import body_runs, by_joint, nameless
+from jaxmbd.kinematics.recursion import Known, PerBody, outward
 from jaxmbd.model.joints import Joint
-from jaxmbd.model.joints.base import J
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import changed
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross, skew
 
@@ -94,46 +93,6 @@ def compose(r: Array | None, s: Array | None) -> Array | None:
     if r is None or s is None:
         return s if r is None else r
     return r @ s
-
-
-def body_runs(mech: Mechanism) -> Runs:
-    """The runs of a mechanism's topology, without joints of another form than those before."""
-    runs = topology(mech).runs
-    if all(len(run) == 1 for run in runs):
-        return runs
-    forms = [jax.tree_util.tree_structure(nameless(mech.joint(n))) for n in topology(mech).tree]
-    out: list[range] = []
-    for run in runs:
-        same = all(forms[i] == forms[run[0]] for i in run)
-        out += [run] if same else [range(i, i + 1) for i in run]
-    return tuple(out)
-
-
-def by_joint(mech: Mechanism, x: Array, kind: str = "v") -> PerBody:
-    """The parts of x that belong to the tree joints: of coordinates ("q") or of speeds ("v")."""
-    return split_by_joint(topology(mech), body_runs(mech), x, kind)
-
-
-def split_by_joint(top: Topology, runs: Runs, x: Array, kind: str = "v") -> PerBody:
-    """The same, for given runs."""
-    places = [getattr(top.layout[name], kind) for name in top.tree]
-    sizes = [place.stop - place.start for place in places]
-    parts = lax.split(x, [sum(sizes[i] for i in run) for run in runs])
-    return PerBody(
-        runs,
-        [
-            part if len(run) == 1 else part.reshape(len(run), sizes[run[0]], *x.shape[1:])
-            for run, part in zip(runs, parts, strict=True)
-        ],
-    )
-
-
-def nameless(joint: J) -> J:
-    """A joint without names and points, on which its motion does not depend.
-
-    Joints of one type then are pytrees of one type, so that functions of them are traced once.
-    """
-    return changed(joint, a="", b="", **dict.fromkeys(joint.points))
 
 
 def _with_unit_axes(joint: Joint) -> Joint:

@@ -13,7 +13,8 @@ from jaxmbd import lanes
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
-from jaxmbd.dynamics.reverse_gaussian_elimination import eliminate, tree_inertia
+from jaxmbd.dynamics.reverse_gaussian_elimination import eliminate
+from jaxmbd.dynamics.tree_inertia import tree_inertia
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.scales import scaled_jacobian
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
