@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxmbd.graph import Topology, topology
 from jaxmbd.kinematics.recursion import PerBody, Runs
-from jaxmbd.model.joints.base import J
+from jaxmbd.model.joints.base import J, Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import changed
 
 
 def body_runs(mech: Mechanism) -> Runs:
-    """The runs of a mechanism's topology, without joints of another form than those before."""
+    """The runs of a mechanism's topology, without those whose joints differ in form."""
     runs = topology(mech).runs
     if all(len(run) == 1 for run in runs):
         return runs
-    forms = [jax.tree_util.tree_structure(nameless(mech.joint(n))) for n in topology(mech).tree]
+    forms = [_form(nameless(mech.joint(name))) for name in topology(mech).tree]
     out: list[range] = []
     for run in runs:
         same = all(forms[i] == forms[run[0]] for i in run)
         out += [run] if same else [range(i, i + 1) for i in run]
     return tuple(out)
+
+
+def _form(joint: Joint) -> Any:
+    numbers, structure = jax.tree_util.tree_flatten(joint)
+    return structure, [jnp.shape(x) for x in numbers]
 
 
 def by_joint(mech: Mechanism, x: Array, kind: str = "v") -> PerBody:

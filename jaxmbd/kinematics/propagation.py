@@ -18,7 +18,7 @@ from jaxmbd.kinematics.joint_parts import body_runs, by_joint, nameless
 from jaxmbd.kinematics.recursion import Known, PerBody, outward
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.numerics.traced_once import is_foreign, traced_once
 from jaxmbd.spatial.rotations import cross, skew
 
 
@@ -96,7 +96,8 @@ def compose(r: Array | None, s: Array | None) -> Array | None:
 
 
 def _with_unit_axes(joint: Joint) -> Joint:
-    return joint.with_unit_axes()
+    """The joint with unit axes, unless methods from elsewhere read its axes."""
+    return joint if is_foreign(type(joint)) else joint.with_unit_axes()
 
 
 def propagate_positions(mech: Mechanism, q: Array) -> Positions:
@@ -123,9 +124,7 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
     placed = outward(
         top.parent,
         step,
-        PerBody.of(runs, [nameless(j) for j in joints]).before_loops(
-            lambda joint: joint.with_unit_axes()
-        ),
+        PerBody.of(runs, [nameless(j) for j in joints]).before_loops(_with_unit_axes),
         by_joint(mech, q, "q"),
         arms(near, before).paired(arms(com, far)),
         PerBody.of(runs, [Known(r) for r in top.reversed_]),

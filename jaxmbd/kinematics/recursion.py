@@ -115,8 +115,9 @@ def _stacked(*xs: Any) -> Any:
     """``stack(xs)``; numbers in a row and a new shape take JAX less time than `jnp.stack`."""
     if not any(isinstance(x, Tracer) for x in xs):
         return np.stack(xs)
-    shape = jnp.shape(xs[0])
-    rows = [jnp.asarray(x) if shape else lax.reshape(jnp.asarray(x), (1,)) for x in xs]
+    shape, dtype = jnp.shape(xs[0]), jnp.result_type(*xs)
+    rows = [jnp.asarray(x, dtype) for x in xs]
+    rows = rows if shape else [lax.reshape(x, (1,)) for x in rows]
     return lax.reshape(lax.concatenate(rows, 0), (len(xs), *shape))
 
 
@@ -165,12 +166,29 @@ def outward(
             found.append(step(above, *given))
             continue
 
-        def visit(above: Any, given: Any) -> Any:
-            x = step(above, *given)
-            return carried(x), x
-
-        found.append(lax.scan(visit, whole(above), tuple(given), len(run))[1])
+        found.append(_outward_run(step, whole(above), given, len(run), carried))
     return PerBody(runs, found)
+
+
+def _outward_run(
+    step: Callable[..., Any], above: Any, given: list[Any], length: int, carried: Any
+) -> Any:
+    above = _of_type(above, jnp.result_type(*jax.tree_util.tree_leaves((above, given))))
+
+    def visit(above: Any, given: Any) -> Any:
+        x = step(above, *given)
+        return jax.tree_util.tree_map(_like, carried(x), above), x
+
+    return lax.scan(visit, above, tuple(given), length)[1]
+
+
+def _of_type(tree: Any, dtype: Any) -> Any:
+    return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), tree)
+
+
+def _like(x: Array, other: Array) -> Array:
+    """In the other's type: numbers of a mechanism may have several."""
+    return x.astype(other.dtype)
 
 
 def inward(
@@ -214,10 +232,11 @@ def _inward_run(
         last = jax.tree_util.tree_map(lambda x: x[-1], given)
         like = jax.eval_shape(lambda *x: step(None, *x)[1], *last)
         below = jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+    below = _of_type(below, jnp.result_type(*jax.tree_util.tree_leaves((below, given))))
 
     def visit(below: Any, given: Any) -> Any:
         x, y = step(below, *given)
-        return y, x
+        return jax.tree_util.tree_map(_like, y, below), x
 
     y, x = lax.scan(visit, below, tuple(given), length, reverse=True)
     return x, y

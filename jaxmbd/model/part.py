@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import inspect
 from collections.abc import Iterable
 from functools import cached_property, partial
 from operator import attrgetter
@@ -72,6 +73,12 @@ class PartMeta(abc.ABCMeta):
             cls, _flatten_with_keys, partial(_unflatten, cls), attrgetter("_flat")
         )
         return cls
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The fields that an instance is made from, for `help` and editors."""
+        signature = inspect.signature(cls.__init__)
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """An instance, with its fields converted and checked."""

@@ -77,10 +77,11 @@ def _foreign(x: Any) -> bool:
     """Whether a pytree has functions, or objects with methods, from outside this package."""
     if is_dataclass(x):  # its static fields are no children
         parts = (getattr(x, field.name, None) for field in fields(x))
-        return _outside(type(x)) or any(map(_foreign, parts))
+        return is_foreign(type(x)) or any(map(_foreign, parts))
     node = jax.tree_util.default_registry.flatten_one_level(x)
-    return callable(x) and _outside(x) if node is None else any(map(_foreign, node[0]))
+    return callable(x) and is_foreign(x) if node is None else any(map(_foreign, node[0]))
 
 
-def _outside(thing: Any) -> bool:
+def is_foreign(thing: Any) -> bool:
+    """Whether a class or function is from outside this package."""
     return str(getattr(thing, "__module__", "")).partition(".")[0] != _PACKAGE

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 import sys
 
@@ -125,3 +126,9 @@ def test_children_may_be_anything():
     structure = jax.tree_util.tree_structure(mbd.zoo.simple_pendulum())
     marks = [object() for _ in range(structure.num_leaves)]
     assert jax.tree_util.tree_leaves(structure.unflatten(marks)) == marks
+
+
+def test_signatures_show_the_fields():
+    shown = inspect.signature(mbd.Revolute)
+    assert list(shown.parameters) == ["a", "b", "at", "axis", "at_b", "axis_b"]
+    assert shown.parameters["axis"].default is None
