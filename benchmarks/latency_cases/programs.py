@@ -17,7 +17,6 @@ BATCH = 1024
 STEPS = 10
 VALUE, GRADIENT = "value", "gradient"
 SIZES = (3, 5, 10, 20, 40, 60)
-LARGEST_GRADIENT = 20  # bodies of the longest chain whose gradient is compiled
 
 
 class Program(NamedTuple):
@@ -44,10 +43,7 @@ def open_chain(bodies: int) -> mbd.Mechanism:
 
 
 PROGRAMS = {
-    f"chain{n}": Program(
-        partial(open_chain, n), False, (VALUE, GRADIENT) if n <= LARGEST_GRADIENT else (VALUE,)
-    )
-    for n in SIZES
+    f"chain{n}": Program(partial(open_chain, n), False, (VALUE, GRADIENT)) for n in SIZES
 } | {
     "multi_link": Program(mbd.zoo.multi_link, False, (VALUE, GRADIENT)),
     "multi_link_rollout": Program(mbd.zoo.multi_link, True, (VALUE, GRADIENT)),

@@ -14,7 +14,6 @@ from jaxmbd.dynamics.mass_operator import mass_array, mass_operator
 from jaxmbd.graph import layout, runs
 from jaxmbd.graph.elimination import Elimination
 from jaxmbd.kinematics import motion_state
-from jaxmbd.numerics import tolerances
 from jaxmbd.spatial.rotations import axis_rotation
 
 CLOSE = 1e-10
