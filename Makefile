@@ -55,6 +55,7 @@ bench: $(VENV)/.installed-bench ## measure speed against jax.vmap, Pinocchio, Mu
 
 scale: $(VENV)/.installed-bench ## measure long chains and a robot against Pinocchio, one core; five minutes
 	$(BIN)/python benchmarks/scale.py --json benchmarks/results/scale.json $(ARGS)
+	$(BIN)/python benchmarks/scale_table.py
 
 latency: $(VENV)/.installed-demo ## measure the time to first results, cold and warm; ten minutes
 	$(BIN)/python benchmarks/latency.py --json benchmarks/results/latency.json $(ARGS)

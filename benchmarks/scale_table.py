@@ -1,0 +1,58 @@
+"""Write the README's table of chains from a result file of `scale.py --json`.
+
+python benchmarks/scale_table.py
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from _script import HERE
+from throughput_table import README
+
+RESULTS = HERE / "results" / "scale.json"
+BEGIN, END = "<!-- scale table -->", "<!-- end of scale table -->"
+BATCHES = (
+    ("mechanism fixed", "Pinocchio, one model"),
+    ("mechanism an argument", "Pinocchio, one model"),
+    ("numbers of its own", "Pinocchio, a model each"),
+)
+
+
+def line(row: dict[str, Any]) -> str:
+    """A system's line of the table."""
+    seconds = row["seconds"]
+    name = "Cassie" if row["system"] == "cassie" else f"{row['bodies']} revolutes"
+    ratios = [f"{seconds[peer] / seconds[ours]:.3g}" for ours, peer in BATCHES]
+    one = f"{1e6 * seconds['one: jit, fixed']:.3g} ({1e6 * seconds['one: Pinocchio']:.3g})"
+    work, first = f"{row['flops'] / row['bodies']:.0f}", f"{row['first_call_seconds']:.1f}"
+    error = f"{max(row['errors'].values()):.0e}"
+    return f"| {' | '.join([name, *ratios, one, work, first, error])} |"
+
+
+def lines(results: dict[str, Any]) -> list[str]:
+    machine, versions = results["machine"], results["versions"]
+    return [
+        f"{machine['processor']} ({machine['vector_unit']}), one core, float64, JAX "
+        f"{versions['jax']}, Pinocchio {versions['pin']}, commit {results['commit'][:10]}. Forward "
+        f"dynamics of {results['batch']} samples that share a mechanism which is constant or an "
+        "argument, or that have numbers of their own: speed over that of Pinocchio (`aba`; for "
+        "Cassie `constraintDynamics`). A call of one sample [µs], in brackets that of Pinocchio; "
+        "floating operations per body; seconds of the first call; largest relative difference.",
+        "",
+        "| mechanism | constant | argument | own numbers | single call | operations | first call "
+        "| difference |",
+        "|---|---|---|---|---|---|---|---|",
+        *(line(row) for row in results["rows"]),
+    ]
+
+
+def filled(readme: str, results: dict[str, Any]) -> str:
+    """The README's text with its table replaced."""
+    before, rest = readme.split(BEGIN)
+    return before + BEGIN + "\n" + "\n".join(lines(results)) + "\n" + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text(), json.loads(RESULTS.read_text())))
