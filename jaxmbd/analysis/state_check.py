@@ -25,6 +25,7 @@ from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.block_rows import dense
 
 
 class StateCheck(NamedTuple):
@@ -135,7 +136,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     units, mass = speed_units(m.mech), mass_diagonal(system.mass)
     alone = jnp.asarray(jnp.where(mass > 0.0, jnp.abs(force) / mass, 0.0))
     largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
-    rows = jnp.max(jnp.abs(system.jacobian) * units, initial=0.0) * largest
+    rows = jnp.max(jnp.abs(dense(system.jacobian)) * units, initial=0.0) * largest
     given = jnp.max(jnp.abs(system.scale * rhs), initial=0.0)
     return rows + given + jnp.max(jnp.abs(m.mech.field()))
 

@@ -116,23 +116,31 @@ def _sum(a: CompositeInertia, b: CompositeInertia) -> CompositeInertia:
     return CompositeInertia(*(x + y for x, y in zip(a, b, strict=True)))
 
 
-@partial(traced_once, runs=nothing)
 def joint_space_inertia(m: MotionState) -> Array:
     """M (nv, nv) from the composite inertias; zero between branches."""
+    return inertia_blocks(m, (range(m.top.nv),))[0]
+
+
+@partial(traced_once, static=("parts",), runs=nothing)
+def inertia_blocks(m: MotionState, parts: tuple[range, ...]) -> tuple[Array, ...]:
+    """The diagonal blocks of M for consecutive parts of the speeds, trees from the ground."""
     composite = composite_inertias(m, world_inertias(m))
-    linear = columns_at_references(m)
-    columns = zip(*(by_joint(m.mech, x) for x in (m.pos.angular, linear)), strict=True)
+    linear, angular = columns_at_references(m), m.angular_columns()
+    columns = zip(*(by_joint(m.mech, x) for x in (angular, linear)), strict=True)
     momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
     spin, momentum = (jnp.concatenate(x) for x in zip(*momenta, strict=True))
-    rows = [jnp.zeros((0, m.top.nv), m.q.dtype)]
+    rows = [[jnp.zeros((0, len(part)), m.q.dtype)] for part in parts]
+    k = 0
     for name, support in zip(m.top.tree, m.top.support, strict=True):
         place = m.top.layout[name].v
         assert place is not None
-        end = place.stop
-        block = spin[place] @ m.pos.angular[:end].T + momentum[place] @ linear[:end].T
-        block = jnp.where(np.isin(np.arange(end), support), block, 0.0)
-        rows.append(jnp.pad(block, ((0, 0), (0, m.top.nv - end))))
-    return symmetric(jnp.concatenate(rows).T)
+        while place.start >= parts[k].stop and place.stop > place.start:
+            k += 1
+        part = slice(parts[k].start, place.stop)
+        block = spin[place] @ angular[part].T + momentum[place] @ linear[part].T
+        block = jnp.where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
+        rows[k].append(jnp.pad(block, ((0, 0), (0, parts[k].stop - part.stop))))
+    return tuple(symmetric(jnp.concatenate(x).T) for x in rows)
 
 
 @traced_once

@@ -16,6 +16,7 @@ from jax import Array
 
 from jaxmbd.dynamics.kkt_factors import Factors, factor_kkt, firmness, solve_factored
 from jaxmbd.dynamics.mass_operator import (
+    BlockInertia,
     MassOperator,
     mass_array,
     mass_diagonal,
@@ -23,10 +24,10 @@ from jaxmbd.dynamics.mass_operator import (
     mass_size,
 )
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
+from jaxmbd.kinematics.scales import row_scale, scaled_blocks, scaled_jacobian
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows
 from jaxmbd.numerics.consistency import solution
-from jaxmbd.numerics.rank_revealing import minimum_norm
 
 
 class System(NamedTuple):
@@ -34,18 +35,20 @@ class System(NamedTuple):
 
     Attributes:
         mass: M (nv, nv), an array or an operator.
-        jacobian: scaled J (nc, nv).
+        jacobian: scaled J (nc, nv), an array or its blocks.
         scale: (nc,), the factors applied to the rows.
     """
 
     mass: MassOperator
-    jacobian: Array
+    jacobian: Rows
     scale: Array
 
 
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
-    return System(mass_operator(m, recursive=recursive), scaled_jacobian(m), row_scale(m))
+    mass = mass_operator(m, recursive=recursive)
+    rows = scaled_blocks(m) if isinstance(mass, BlockInertia) else scaled_jacobian(m)
+    return System(mass, rows, row_scale(m))
 
 
 def _factors(system: System) -> Factors:
@@ -62,7 +65,7 @@ def conditioning(system: System) -> Array:
     k = _factors(system)
     own = jnp.where(k.sound, k.pivots, 1.0)
     diagonal = jnp.where(k.sound, mass_diagonal(system.mass), 1.0)
-    gram = jnp.sum(k.half**2 / k.pivots[:, None], axis=0)
+    gram = squared_rows(k.half.T, k.pivots)
     rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
     share = jnp.min(own / diagonal, initial=1.0) * jnp.min(rows, initial=1.0)
     return jnp.where(jnp.any(k.pivots < 0.0), 0.0, share * firmness(k))
@@ -78,7 +81,7 @@ def indeterminate(system: System) -> np.ndarray:
 
     They are those of the null space of M and J together.
     """
-    mass, rows = np.asarray(mass_array(system.mass)), np.asarray(system.jacobian)
+    mass, rows = np.asarray(mass_array(system.mass)), np.asarray(dense(system.jacobian))
     size = np.sqrt(np.where(np.diag(mass) > 0.0, np.diag(mass), 1.0))
     _, values, motions = np.linalg.svd(np.concatenate([mass / np.outer(size, size), rows / size]))
     found = np.zeros(len(size), bool)
@@ -122,8 +125,8 @@ def solve_kkt(
     z = jax.lax.custom_linear_solve(product, b, solve, symmetric=True)
     if test and nc:
         x, still = z[:nv], jax.lax.stop_gradient(z[:nv])
-        largest = jax.lax.stop_gradient(jnp.max(jnp.abs(jacobian), initial=0.0))
-        terms = [rhs, jacobian @ still, largest * x]
+        size = jax.lax.stop_gradient(largest(jacobian))
+        terms = [rhs, jacobian @ still, size * x]
         z = solution(z.reshape(-1), jacobian @ x - rhs, terms).reshape(z.shape)
     return z[:nv], -system.scale[:, None] * z[nv:]
 
@@ -138,5 +141,4 @@ def least_norm(system: System, multipliers: Array) -> Array:
     """λ (nc,) of least norm (moments divided by the mechanism's length) with the same ``Jᵀ λ``."""
     if multipliers.shape[0] < 2:
         return multipliers
-    lower, _, kept = _factors(system).schur
-    return system.scale * minimum_norm(lower, kept, multipliers / system.scale)
+    return system.scale * _factors(system).schur.minimum_norm(multipliers / system.scale)

@@ -30,7 +30,9 @@ from jax import Array
 from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass
 from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics.block_ldlt import BlockRankRevealed, block_ldlt
+from jaxmbd.numerics.block_rows import BlockColumns, Columns, Rows, squared_rows
+from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing
 from jaxmbd.numerics.traced_once import traced_once
 
 
@@ -48,8 +50,8 @@ class Factors(NamedTuple):
     lower: Factor
     pivots: Array
     sound: Array
-    half: Array
-    schur: RankRevealed
+    half: Columns
+    schur: RankRevealed | BlockRankRevealed
 
     @property
     def light(self) -> Array:
@@ -63,7 +65,7 @@ class Factors(NamedTuple):
 
 
 @traced_once
-def factor_kkt(mass: MassOperator, jacobian: Array, size: Array | None = None) -> Factors:
+def factor_kkt(mass: MassOperator, jacobian: Rows, size: Array | None = None) -> Factors:
     """Factor a KKT system; rows that add no rank to J are skipped.
 
     Args:
@@ -72,18 +74,22 @@ def factor_kkt(mass: MassOperator, jacobian: Array, size: Array | None = None) -
         size: what takes the place of a pivot that vanishes; by default 1.
     """
     lower, pivots, sound = factor_mass(mass)
-    half = lower.backward_rows(jacobian)
+    half = lower.backward_rows(jacobian)  # pyright: ignore[reportArgumentType]
     if jacobian.shape[0] == 0:
-        none = jnp.zeros((0, 0), jacobian.dtype)
-        schur = RankRevealed(none, jnp.zeros(0, jacobian.dtype), jnp.zeros(0, bool))
+        none = jnp.zeros((0, 0), pivots.dtype)
+        schur = RankRevealed(none, jnp.zeros(0, pivots.dtype), jnp.zeros(0, bool))
         return Factors(lower, pivots, sound, half, schur)
     if size is not None:
         pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
-    gram = half.T @ (half / pivots[:, None])
-    squares = jnp.sum(jacobian * jacobian, axis=1)
-    schur = ldlt_rank_revealing(gram, squares=squares)
+    squares = squared_rows(jacobian)
+    if isinstance(half, BlockColumns):
+        pattern, tolerance = half.T.sparsity.gram, tolerances.redundancy(pivots.dtype)
+        gram = half.T.gram(pivots)
+        schur = block_ldlt(gram, pattern, squares=squares, tolerance=tolerance)
+    else:
+        schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), squares=squares)
     return Factors(lower, pivots, sound, half, schur)
 
 
@@ -114,7 +120,7 @@ def _reduced(k: Factors, g: Array, c: Array) -> tuple[Array, Array]:
     """``(y, λ) = K [g; c]``, by substitution with the factors."""
     if c.shape[0] == 0:
         return g / k.pivots[:, None], c
-    multipliers = ldlt_solve(*k.schur, c - k.half.T @ (g / k.pivots[:, None]))
+    multipliers = k.schur.solve(c - k.half.T @ (g / k.pivots[:, None]))
     return (g + k.half @ multipliers) / k.pivots[:, None], multipliers
 
 

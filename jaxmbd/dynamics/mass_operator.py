@@ -1,24 +1,51 @@
-"""The mass matrix M as an operator: dense, or as the recursion along the tree.
+"""The mass matrix M as an operator: dense, its diagonal blocks, or the recursion along the tree.
 
-`Topology.elimination` decides, by counted operations. Both can be multiplied by vectors and
-factored as ``M = Lᵀ D L``, with the same pivots and products to rounding.
+`Topology.elimination` and `Topology.loop_blocks` decide, by counted operations. All can be
+multiplied by vectors and factored as ``M = Lᵀ D L``, with the same pivots and products to rounding.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.inertia import joint_space_inertia
+from jaxmbd.dynamics.inertia import inertia_blocks, joint_space_inertia
 from jaxmbd.dynamics.reverse_gaussian_elimination import Eliminated, eliminate
 from jaxmbd.dynamics.tree_inertia import TreeInertia, tree_inertia
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.block_rows import BlockColumns, BlockRows
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 
-MassOperator = Array | TreeInertia
+
+class BlockInertia(eqx.Module):
+    """The diagonal blocks of M, for the trees that hang from the ground.
+
+    Attributes:
+        blocks: M of each tree.
+        parts: its speeds.
+    """
+
+    blocks: tuple[Array, ...]
+    parts: tuple[range, ...] = eqx.field(static=True)
+
+    def __matmul__(self, x: Array) -> Array:
+        pairs = zip(self.blocks, self.parts, strict=True)
+        return jnp.concatenate([b @ x[p.start : p.stop] for b, p in pairs])
+
+    def diagonal(self) -> Array:
+        """The diagonal (nv,) of M."""
+        return jnp.concatenate([jnp.asarray(jnp.diagonal(b)) for b in self.blocks])
+
+    def array(self) -> Array:
+        """M (nv, nv)."""
+        return self @ jnp.eye(self.parts[-1].stop, dtype=self.blocks[0].dtype)
+
+
+MassOperator = Array | BlockInertia | TreeInertia
 """M (nv, nv); ``M @ x`` is its product."""
 
 
@@ -40,19 +67,53 @@ class DenseFactor(NamedTuple):
         return ltdl_forward(self.lower, y)
 
 
-Factor = DenseFactor | Eliminated
+class BlockFactor(eqx.Module):
+    """The factor L of `BlockInertia`: those of its blocks."""
+
+    blocks: tuple[DenseFactor, ...]
+    parts: tuple[range, ...] = eqx.field(static=True)
+
+    def backward(self, b: Array) -> Array:
+        """``L⁻ᵀ b`` (nv, m)."""
+        pairs = zip(self.blocks, self.parts, strict=True)
+        return jnp.concatenate([k.backward(b[p.start : p.stop]) for k, p in pairs])
+
+    def backward_rows(self, jacobian: BlockRows) -> BlockColumns:
+        """``L⁻ᵀ Jᵀ`` (nv, nc)."""
+        found = []
+        for i, touched in enumerate(jacobian.sparsity.touched):
+            parts = [self.blocks[k].backward_rows(jacobian.part(i, k)).T for k in touched]
+            found.append(jnp.concatenate(parts, axis=1))
+        return BlockRows(tuple(found), jacobian.sparsity).T
+
+    def forward(self, y: Array) -> Array:
+        """``L⁻¹ y`` (nv, m)."""
+        pairs = zip(self.blocks, self.parts, strict=True)
+        return jnp.concatenate([k.forward(y[p.start : p.stop]) for k, p in pairs])
+
+
+Factor = DenseFactor | BlockFactor | Eliminated
 
 
 def mass_operator(m: MotionState, *, recursive: bool | None = None) -> MassOperator:
     """M at a configuration; `recursive` chooses its kind, by default the topology does."""
     recursive = m.top.elimination.is_recursive if recursive is None else recursive
-    return tree_inertia(m) if recursive else joint_space_inertia(m)
+    if recursive:
+        return tree_inertia(m)
+    if m.top.loop_blocks is None:
+        return joint_space_inertia(m)
+    parts = m.top.loop_blocks.columns
+    return BlockInertia(inertia_blocks(m, parts), parts)
 
 
 def factor_mass(mass: MassOperator) -> tuple[Factor, Array, Array]:
     """L, the pivots D (nv,), and whether each exceeds its rounding error; others are 1."""
     if isinstance(mass, TreeInertia):
         return eliminate(mass)
+    if isinstance(mass, BlockInertia):
+        found = [factor_mass(block) for block in mass.blocks]
+        factors, pivots, sound = zip(*found, strict=True)
+        return BlockFactor(factors, mass.parts), jnp.concatenate(pivots), jnp.concatenate(sound)
     floor = tolerances.rounding(mass.dtype, 64) * jnp.asarray(jnp.diagonal(mass))
     lower, pivots, sound = ltdl(mass, floor)
     return DenseFactor(lower), pivots, sound
@@ -60,16 +121,22 @@ def factor_mass(mass: MassOperator) -> tuple[Factor, Array, Array]:
 
 def mass_diagonal(mass: MassOperator) -> Array:
     """The diagonal (nv,) of M."""
-    return mass.diagonal() if isinstance(mass, TreeInertia) else jnp.asarray(jnp.diagonal(mass))
+    if isinstance(mass, TreeInertia | BlockInertia):
+        return mass.diagonal()
+    return jnp.asarray(jnp.diagonal(mass))
 
 
 def mass_size(mass: MassOperator) -> Array:
     """The trace of M, or a scale of it."""
-    return mass.scale() if isinstance(mass, TreeInertia) else jnp.trace(mass)
+    if isinstance(mass, TreeInertia):
+        return mass.scale()
+    return jnp.sum(mass.diagonal()) if isinstance(mass, BlockInertia) else jnp.trace(mass)
 
 
 def mass_array(mass: MassOperator) -> Array:
     """M (nv, nv) as an array."""
+    if isinstance(mass, BlockInertia):
+        return mass.array()
     if not isinstance(mass, TreeInertia):
         return mass
     return mass @ jnp.eye(mass.top.nv, dtype=mass.none.dtype)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmbd.graph.elimination import Elimination, elimination
+from jaxmbd.graph.loop_blocks import loop_blocks
 from jaxmbd.graph.runs import one_by_one, serial_runs
 from jaxmbd.graph.spanning_tree import (
     Tree,
@@ -20,6 +21,7 @@ from jaxmbd.graph.spanning_tree import (
 )
 from jaxmbd.model.mechanism import Edge, Mechanism, Structure
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.block_rows import Sparsity
 
 
 class Place(NamedTuple):
@@ -52,6 +54,7 @@ class Topology:
             descendant.
         speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
         elimination: which way the mass matrix is factored.
+        loop_blocks: the blocks of J and M, None if they are treated as full.
         runs: the bodies in runs of equal joints, which recursions visit in loops.
 
     Example:
@@ -80,6 +83,7 @@ class Topology:
     speed_names: tuple[str, ...]
     speed_kinds: tuple[str, ...]
     elimination: Elimination
+    loop_blocks: Sparsity | None
     runs: tuple[range, ...]
 
     def index(self, body: str) -> int:
@@ -162,6 +166,7 @@ def _topology(structure: Structure) -> Topology:
     if not factored.is_recursive:
         runs = one_by_one(len(bodies))
         factored = elimination(parent, speeds, row_speeds, runs, planar=structure.planar)
+    held = [rows for place in layout.values() if (rows := place.rows) is not None]
     return Topology(
         bodies=bodies,
         parent=parent,
@@ -185,6 +190,7 @@ def _topology(structure: Structure) -> Topology:
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
         elimination=factored,
+        loop_blocks=None if factored.is_recursive else loop_blocks(parent, speeds, row_speeds, held),
         runs=runs,
     )
 

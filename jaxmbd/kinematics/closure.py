@@ -8,6 +8,7 @@ points.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.block_rows import BlockRows, taken
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
@@ -51,28 +53,59 @@ def closure_residual(m: MotionState) -> Array:
 @partial(traced_once, runs=lambda m: (m.mech.joints, m.mech.couplings))
 def closure_jacobian(m: MotionState) -> Array:
     """J (nc, nv): ``J v`` is the velocity of b minus that of a along the constraint wrenches."""
-    blocks = [jnp.zeros((0, m.top.nv), m.q.dtype)]
-    for name in m.top.cut:
+    every = (range(m.top.nv),)
+    none = jnp.zeros((0, m.top.nv), m.q.dtype)
+    return jnp.concatenate([none, *(_rows(m, name, every) for name in _constraints(m))])
+
+
+@partial(traced_once, runs=lambda m: (m.mech.joints, m.mech.couplings))
+def closure_blocks(m: MotionState) -> BlockRows:
+    """J, stored by `Topology.loop_blocks`."""
+    sparsity = m.top.loop_blocks
+    assert sparsity is not None
+    blocks = []
+    for i, rows in enumerate(sparsity.rows):
+        names = [n for n in _constraints(m) if _place(m, n).start in rows]
+        blocks.append(jnp.concatenate([_rows(m, n, sparsity.speeds(i)) for n in names]))
+    return BlockRows(tuple(blocks), sparsity)
+
+
+def _constraints(m: MotionState) -> tuple[str, ...]:
+    """Names in the order of their rows."""
+    return m.top.cut + m.top.couplings + m.top.drives
+
+
+def _place(m: MotionState, name: str) -> slice:
+    rows = m.top.layout[name].rows
+    assert rows is not None
+    return rows
+
+
+def _rows(m: MotionState, name: str, speeds: Sequence[range]) -> Array:
+    """The rows of J of one cut joint, coupling or drive; some columns."""
+    if name in m.top.cut:
         joint = m.mech.joint(name)
         w, _ = m.wrenches(name)
         x = m.position(joint.b, joint.point_b)
-        signs = m.moves(joint.a, joint.b)
-        rows = w[:3].T @ m.pos.angular.T + w[3:].T @ m.columns_at(x).T
-        blocks.append(jnp.where(signs == 0.0, 0.0, signs * rows))
-    for name in m.top.couplings:
+        signs = _chosen(m.moves(joint.a, joint.b), speeds)
+        rows = w[:3].T @ m.angular_columns(speeds).T + w[3:].T @ m.columns_at(x, speeds).T
+        return jnp.where(signs == 0.0, 0.0, signs * rows)
+    if name in m.top.couplings:
         slope = m.mech.couplings[name].slope(_coupled(m, name)[0])
-        row = jnp.zeros(m.top.nv, m.q.dtype)
+        row = jnp.zeros(sum(map(len, speeds)), m.q.dtype)
         for i, (joint, index) in enumerate(m.mech.couplings[name].terms):
-            row = row + slope[i] * _unit_row(m, joint, index)
-        blocks.append(row[None])
-    for name in m.top.drives:
-        drive = m.mech.drives[name]
-        if isinstance(drive, PointDrive):
-            row = point_row(m, drive.body, drive.at, drive.component)
-        else:
-            row = jnp.asarray(_unit_row(m, drive.joint, drive.index), m.q.dtype)
-        blocks.append(row[None])
-    return jnp.concatenate(blocks)
+            row = row + slope[i] * _chosen(_unit_row(m, joint, index), speeds)
+        return row[None]
+    drive = m.mech.drives[name]
+    if isinstance(drive, PointDrive):
+        return taken(point_row(m, drive.body, drive.at, drive.component), speeds)[None]
+    row = _chosen(_unit_row(m, drive.joint, drive.index), speeds)
+    return jnp.asarray(row, m.q.dtype)[None]
+
+
+def _chosen(x: np.ndarray, speeds: Sequence[range]) -> np.ndarray:
+    """Some elements of an array that is known while tracing."""
+    return np.concatenate([x[part.start : part.stop] for part in speeds])
 
 
 @partial(traced_once, runs=_all)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from jaxmbd.kinematics.recursion import PerBody
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.block_rows import merged, taken
 from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross, skew
@@ -68,6 +70,7 @@ class MotionState:
         self.top = topology(mech)
         self._offsets: dict[str, tuple[Array, Array, Array]] = {}
         self._wrenches: dict[str, tuple[Array, Array]] = {}
+        self._columns: tuple[Array, Array, Array] | None = None
 
     def tree_flatten(self) -> tuple[Any, None]:
         """Its numbers; what else is derived from them on demand is not passed on."""
@@ -108,9 +111,22 @@ class MotionState:
             return jnp.zeros_like(x)
         return self.vel.linear[i] + cross(self.vel.angular[i], x - self.pos.com[i])
 
-    def columns_at(self, x: Array) -> Array:
-        """(nv, 3): velocity at world point `x` per unit of each speed, of the bodies it moves."""
-        return self.pos.slide + cross(self.pos.angular, x - self.pos.column_point)
+    def columns_at(self, x: Array, speeds: Sequence[range] | None = None) -> Array:
+        """(nv, 3): velocity at world point `x` per unit of each speed, of the bodies it moves.
+
+        Of all speeds or of some.
+        """
+        angular, slide, point = (_some(y, speeds) for y in self._all_columns())
+        return slide + cross(angular, x - point)
+
+    def angular_columns(self, speeds: Sequence[range] | None = None) -> Array:
+        """(nv, 3): angular velocity per unit of each speed, of all speeds or of some."""
+        return _some(self._all_columns()[0], speeds)
+
+    def _all_columns(self) -> tuple[Array, Array, Array]:
+        if self._columns is None:
+            self._columns = self.pos.angular, self.pos.slide, self.pos.column_point
+        return self._columns
 
     def drawn(self, at: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point."""
@@ -151,8 +167,10 @@ class MotionState:
         joint = self.mech.joint(name)
         x = self.position(joint.b, joint.point_b)
         signs = self.moves(joint.a, joint.b)
+        moving = merged([range(k, k + 1) for k in np.flatnonzero(signs)])
         spin = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
-        return spin, jnp.where(signs == 0.0, 0.0, signs * self.v) @ self.columns_at(x)
+        rates = signs[signs != 0.0] * taken(self.v, moving)
+        return spin, rates @ self.columns_at(x, moving)
 
     def coordinates(self, name: str) -> Array:
         """Coordinates of a joint, in the tree or cut (a cut joint's angles are in (-π, π])."""
@@ -175,6 +193,10 @@ class MotionState:
         spin, slide = self.relative_twist(name)
         rhs = s_w.T @ (r_a.T @ spin) + s_v.T @ (r_a.T @ slide)
         return q, ltdl_solve(s_w.T @ s_w + s_v.T @ s_v, rhs)
+
+
+def _some(x: Array, speeds: Sequence[range] | None) -> Array:
+    return x if speeds is None else taken(x, speeds)
 
 
 @traced_once

@@ -29,6 +29,14 @@ class RankRevealed(NamedTuple):
     pivots: Float[Array, " n"]
     kept: Bool[Array, " n"]
 
+    def solve(self, b: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        """The basic solution of ``A x = b`` (`ldlt_solve`)."""
+        return ldlt_solve(*self, b)
+
+    def minimum_norm(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The solution of least norm, from the basic one (`minimum_norm`)."""
+        return minimum_norm(self.lower, self.kept, x)
+
 
 @partial(traced_once, static=("tolerance",))
 def ldlt_rank_revealing(
@@ -51,16 +59,45 @@ def ldlt_rank_revealing(
         squares: squared lengths of the rows for the latter test; by default the diagonal of `a`,
             which is not suitable if `a` is a Gram matrix with very unequal weights.
     """
-    n = a.shape[0]
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
     diagonal = jnp.asarray(jnp.diagonal(a))
     # Entries of a are products of two rows, so these are squared lengths.
     squares = diagonal if squares is None else squares
-    real = squares > faintness(a.dtype) * jnp.max(squares)
-    floor = tolerance * diagonal
-    unit = np.eye(n, dtype=a.dtype)
+    real, floor = independence(diagonal, squares, tolerance)
+    return RankRevealed(*eliminate_columns(a, floor, real)[:3])
+
+
+def independence(
+    diagonal: Float[Array, " n"], squares: Float[Array, " n"] | None, tolerance: float
+) -> tuple[Bool[Array, " n"], Float[Array, " n"]]:
+    """Which rows are no rounding error, and the pivot that each must exceed.
+
+    Args:
+        diagonal: of the Gram matrix.
+        squares: squared lengths of the rows; by default none is rounding error.
+        tolerance: a squared sine.
+    """
+    if squares is None:
+        real = jnp.asarray(np.ones(diagonal.shape, bool))
+    else:
+        real = squares > faintness(diagonal.dtype) * jnp.max(squares)
+    return real, tolerance * diagonal
+
+
+@traced_once
+def eliminate_columns(
+    a: Float[Array, "n n"], floor: Float[Array, " m"], real: Bool[Array, " n"]
+) -> tuple[Float[Array, "n m"], Float[Array, " m"], Bool[Array, " m"], Array]:
+    """The first m columns of L, their pivots and which are kept, and the rest of A without them.
+
+    Args:
+        a: symmetric, positive semidefinite; its upper triangle is not used.
+        floor: what the pivots must exceed.
+        real: whether a row is no rounding error.
+    """
+    unit = np.eye(a.shape[0], dtype=a.dtype)
     columns, pivots, kept = [], [], []
-    for k in range(n):
+    for k in range(floor.shape[0]):
         pivot, below = a[:1, 0], a[1:, 0]
         keep = real[k : k + 1] & (pivot > floor[k : k + 1])
         d = jnp.where(keep, pivot, 1.0)
@@ -69,7 +106,7 @@ def ldlt_rank_revealing(
         columns.append(jnp.concatenate([unit[k, : k + 1], column]))
         pivots.append(d)
         kept.append(keep)
-    return RankRevealed(jnp.stack(columns, axis=1), jnp.concatenate(pivots), jnp.concatenate(kept))
+    return jnp.stack(columns, axis=1), jnp.concatenate(pivots), jnp.concatenate(kept), a
 
 
 @traced_once
