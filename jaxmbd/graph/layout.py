@@ -166,7 +166,8 @@ def _topology(structure: Structure) -> Topology:
     if not factored.is_recursive:
         runs = one_by_one(len(bodies))
         factored = elimination(parent, speeds, row_speeds, runs, planar=structure.planar)
-    held = [rows for place in layout.values() if (rows := place.rows) is not None]
+    held = [r for place in layout.values() if (r := place.rows) is not None and r.stop > r.start]
+    blocks = None if factored.is_recursive else loop_blocks(parent, speeds, row_speeds, held)
     return Topology(
         bodies=bodies,
         parent=parent,
@@ -190,7 +191,7 @@ def _topology(structure: Structure) -> Topology:
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
         elimination=factored,
-        loop_blocks=None if factored.is_recursive else loop_blocks(parent, speeds, row_speeds, held),
+        loop_blocks=blocks,
         runs=runs,
     )
 

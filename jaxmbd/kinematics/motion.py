@@ -169,7 +169,7 @@ class MotionState:
         signs = self.moves(joint.a, joint.b)
         moving = merged([range(k, k + 1) for k in np.flatnonzero(signs)])
         spin = self.angular_velocity(joint.b) - self.angular_velocity(joint.a)
-        rates = signs[signs != 0.0] * taken(self.v, moving)
+        rates = jnp.asarray(signs[signs != 0.0]) * taken(self.v, moving)
         return spin, rates @ self.columns_at(x, moving)
 
     def coordinates(self, name: str) -> Array:

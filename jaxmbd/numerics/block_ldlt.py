@@ -208,9 +208,7 @@ def block_ldlt(
         pivots.append(d)
         kept.append(keep)
         _put_back(a, pattern, k, rest)
-    return BlockRankRevealed(
-        tuple(panels), jnp.concatenate(pivots), jnp.concatenate(kept), pattern
-    )
+    return BlockRankRevealed(tuple(panels), jnp.concatenate(pivots), jnp.concatenate(kept), pattern)
 
 
 def _front(a: dict[tuple[int, int], Array], p: Pattern, k: int) -> Array:
