@@ -16,7 +16,6 @@ from jax import Array
 
 from jaxmbd.dynamics.kkt_factors import Factors, factor_kkt, firmness, solve_factored
 from jaxmbd.dynamics.mass_operator import (
-    BlockInertia,
     MassOperator,
     mass_array,
     mass_diagonal,
@@ -47,7 +46,7 @@ class System(NamedTuple):
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
     mass = mass_operator(m, recursive=recursive)
-    rows = scaled_blocks(m) if isinstance(mass, BlockInertia) else scaled_jacobian(m)
+    rows = scaled_jacobian(m) if m.top.loop_blocks is None else scaled_blocks(m)
     return System(mass, rows, row_scale(m))
 
 

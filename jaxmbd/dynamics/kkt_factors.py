@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass
+from jaxmbd.dynamics.mass_operator import Factor, MassOperator, factor_mass, factored_rows
 from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.block_ldlt import BlockRankRevealed, block_ldlt
@@ -74,7 +74,7 @@ def factor_kkt(mass: MassOperator, jacobian: Rows, size: Array | None = None) ->
         size: what takes the place of a pivot that vanishes; by default 1.
     """
     lower, pivots, sound = factor_mass(mass)
-    half = lower.backward_rows(jacobian)  # pyright: ignore[reportArgumentType]
+    half = factored_rows(lower, jacobian)
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), pivots.dtype)
         schur = RankRevealed(none, jnp.zeros(0, pivots.dtype), jnp.zeros(0, bool))

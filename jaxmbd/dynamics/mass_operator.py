@@ -17,7 +17,7 @@ from jaxmbd.dynamics.reverse_gaussian_elimination import Eliminated, eliminate
 from jaxmbd.dynamics.tree_inertia import TreeInertia, tree_inertia
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_rows import BlockColumns, BlockRows
+from jaxmbd.numerics.block_rows import BlockRows, Columns, Rows
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 
 
@@ -78,13 +78,9 @@ class BlockFactor(eqx.Module):
         pairs = zip(self.blocks, self.parts, strict=True)
         return jnp.concatenate([k.backward(b[p.start : p.stop]) for k, p in pairs])
 
-    def backward_rows(self, jacobian: BlockRows) -> BlockColumns:
+    def backward_rows(self, jacobian: Array) -> Array:
         """``L⁻ᵀ Jᵀ`` (nv, nc)."""
-        found = []
-        for i, touched in enumerate(jacobian.sparsity.touched):
-            parts = [self.blocks[k].backward_rows(jacobian.part(i, k)).T for k in touched]
-            found.append(jnp.concatenate(parts, axis=1))
-        return BlockRows(tuple(found), jacobian.sparsity).T
+        return self.backward(jacobian.T)
 
     def forward(self, y: Array) -> Array:
         """``L⁻¹ y`` (nv, m)."""
@@ -117,6 +113,19 @@ def factor_mass(mass: MassOperator) -> tuple[Factor, Array, Array]:
     floor = tolerances.rounding(mass.dtype, 64) * jnp.asarray(jnp.diagonal(mass))
     lower, pivots, sound = ltdl(mass, floor)
     return DenseFactor(lower), pivots, sound
+
+
+def factored_rows(factor: Factor, jacobian: Rows) -> Columns:
+    """``L⁻ᵀ Jᵀ`` (nv, nc)."""
+    if not isinstance(jacobian, BlockRows):
+        return jnp.asarray(factor.backward_rows(jacobian))
+    if not isinstance(factor, BlockFactor):
+        return jacobian.like(factor.backward_rows(jacobian.array()).T).T
+    found = []
+    for i, touched in enumerate(jacobian.sparsity.touched):
+        parts = [factor.blocks[k].backward_rows(jacobian.part(i, k)).T for k in touched]
+        found.append(jnp.concatenate(parts, axis=1))
+    return BlockRows(tuple(found), jacobian.sparsity).T
 
 
 def mass_diagonal(mass: MassOperator) -> Array:

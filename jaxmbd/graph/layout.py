@@ -167,7 +167,6 @@ def _topology(structure: Structure) -> Topology:
         runs = one_by_one(len(bodies))
         factored = elimination(parent, speeds, row_speeds, runs, planar=structure.planar)
     held = [r for place in layout.values() if (r := place.rows) is not None and r.stop > r.start]
-    blocks = None if factored.is_recursive else loop_blocks(parent, speeds, row_speeds, held)
     return Topology(
         bodies=bodies,
         parent=parent,
@@ -191,7 +190,7 @@ def _topology(structure: Structure) -> Topology:
         ),
         speed_kinds=tuple(k for e in edges for k in e.kind.speeds),
         elimination=factored,
-        loop_blocks=blocks,
+        loop_blocks=loop_blocks(parent, speeds, row_speeds, held),
         runs=runs,
     )
 

@@ -63,6 +63,12 @@ class BlockRows(eqx.Module):
         found = tuple(factors[r.start : r.stop, None] * b for b, r in pairs)
         return BlockRows(found, self.sparsity)
 
+    def like(self, x: Array) -> BlockRows:
+        """A matrix that has zeros in the same places."""
+        rows = [x[r.start : r.stop] for r in self.sparsity.rows]
+        found = [taken(part.T, self.sparsity.speeds(i)).T for i, part in enumerate(rows)]
+        return BlockRows(tuple(found), self.sparsity)
+
     def part(self, block: int, group: int) -> Array:
         """The columns of one group in one block of rows."""
         s, start = self.sparsity, 0

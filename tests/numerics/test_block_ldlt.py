@@ -80,7 +80,7 @@ def test_the_same_rows_are_kept_and_the_solutions_agree(seed, spread, arrow):
     k = jax.jit(factors)(rows, weight)
     assert not np.asarray(k.kept).all()
     np.testing.assert_array_equal(k.kept, full.kept)
-    assert (abs(k.pivots - full.pivots) <= 1e-13 * jnp.diagonal(gram)).all()
+    assert (abs(k.pivots - full.pivots) <= 1e-9 * jnp.diagonal(gram)).all()
     b = gram @ rng.normal(size=(len(gram), 2))
     size = abs(np.asarray(b)).max()
     np.testing.assert_allclose(gram @ k.solve(b), b, atol=1e-11 * size)

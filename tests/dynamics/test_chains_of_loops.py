@@ -1,0 +1,200 @@
+"""Chains of loops: constant work per loop, and the results of full matrices."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd import lanes
+from jaxmbd.dynamics.forward import applied_efforts
+from jaxmbd.dynamics.inertia import joint_space_inertia
+from jaxmbd.dynamics.kkt import System, conditioning, kkt_system, least_norm, solve_kkt
+from jaxmbd.dynamics.kkt_factors import factor_kkt
+from jaxmbd.dynamics.mass_operator import mass_array, mass_diagonal, mass_size
+from jaxmbd.kinematics.motion import motion_state
+from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
+from jaxmbd.numerics.block_rows import BlockRows, dense
+
+G = 9.81
+COUNT = 9
+HEIGHTS = np.random.default_rng(5).uniform(0.3, 0.8, COUNT)
+"""Of the cranks' centres of mass, relative to their lengths."""
+
+
+def cranks(masses, *, reach=2, seed=0, axes=None):
+    """Upright cranks side by side, whose tips are joined by rods to the next `reach` tips.
+
+    They stay parallel, so that with `reach` 2 there are twice as many rows as needed. With `axes`
+    they turn about those, and their lengths are random.
+    """
+    rng = np.random.default_rng(seed)
+    n, bodies, joints = len(masses), {}, {}
+    length = np.ones(n) if axes is None else rng.uniform(0.7, 1.5, n)
+    height = HEIGHTS * length
+    for i in range(n):
+        com = (float(i), height[i], 0.0)
+        bodies[f"crank_{i}"] = mbd.Body(masses[i], com, jnp.eye(3) * masses[i] * 0.1)
+        axis = (0.0, 0.0, 1.0) if axes is None else axes[i]
+        joints[f"pivot_{i}"] = mbd.Revolute("ground", f"crank_{i}", (float(i), 0, 0), axis)
+    for i in range(n):
+        for j in range(i + 1, min(i + 1 + reach, n)):
+            ends = (float(i), length[i], 0.0), (float(j), length[j], 0.0)
+            joints[f"rod_{i}_{j}"] = mbd.Rod(f"crank_{i}", f"crank_{j}", *ends)
+    return mbd.Mechanism(bodies, joints, gravity=(0.0, -G, 0.0))
+
+
+def random_masses(seed, spread):
+    return jnp.asarray(10.0 ** np.random.default_rng(seed).uniform(-spread, spread, COUNT))
+
+
+def exact_acceleration(masses, turn):
+    """Of parallel cranks."""
+    weight, inertia = masses @ HEIGHTS, masses @ (HEIGHTS**2 + 0.1)
+    return G * jnp.sin(turn) * weight / inertia
+
+
+def full_system(m):
+    return System(joint_space_inertia(m), scaled_jacobian(m), row_scale(m))
+
+
+def solved(mech, q, v, system):
+    m = motion_state(mech, q, v)
+    force, rhs = applied_efforts(m, None)
+    k = system(m)
+    vdot, lam = solve_kkt(k, force[:, None], rhs[:, None])
+    return vdot[:, 0], lam[:, 0], least_norm(k, lam[:, 0]), conditioning(k)
+
+
+def test_the_work_per_loop_is_constant():
+    counts = []
+    for n in (5, 10, 15):
+        mech = mbd.zoo.n_four_bar(n)
+        v = np.ones(mbd.topology(mech).nv)
+
+        def accelerations(q, v, mech=mech):
+            return mbd.forward_dynamics(mech, q, v)
+
+        found = lanes.explain(accelerations, mbd.neutral(mech), v)
+        assert found.unsupported is None
+        counts.append((found.operations, found.asked))
+    (first, asked), (second, more) = np.diff(counts, axis=0)
+    assert first == second
+    assert abs(asked - more) <= 1e-3 * asked
+
+
+def test_a_few_loops_are_treated_as_full():
+    for mech in (mbd.zoo.rssr(), mbd.zoo.n_four_bar(2), mbd.zoo.double_parallel_crank()):
+        assert mbd.topology(mech).loop_blocks is None
+        m = motion_state(mech, mbd.neutral(mech))
+        assert not isinstance(kkt_system(m).jacobian, BlockRows)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+@pytest.mark.parametrize("reach", [1, 2, 3])
+def test_the_blocks_are_those_of_the_full_matrices(reach, recursive):
+    mech = cranks(random_masses(reach, 1.0), reach=reach, axes=random_axes(reach))
+    m = motion_state(mech, np.linspace(-0.3, 0.4, COUNT))
+    system, full = kkt_system(m, recursive=recursive), full_system(m)
+    assert isinstance(system.jacobian, BlockRows)
+    np.testing.assert_array_equal(dense(system.jacobian), full.jacobian)
+    np.testing.assert_allclose(mass_array(system.mass), full.mass, rtol=1e-12)
+    np.testing.assert_allclose(mass_diagonal(system.mass), np.diag(full.mass), rtol=1e-12)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(COUNT, 2)))
+    np.testing.assert_allclose(system.mass @ x, full.mass @ x, atol=1e-12 * abs(full.mass).max())
+    if not recursive:
+        np.testing.assert_allclose(mass_size(system.mass), np.trace(full.mass), rtol=1e-12)
+    found, other = factor_kkt(system.mass, system.jacobian), factor_kkt(full.mass, full.jacobian)
+    np.testing.assert_allclose(found.half.T @ x, other.half.T @ x, atol=1e-12)
+    np.testing.assert_array_equal(found.schur.kept, other.schur.kept)
+
+
+def random_axes(seed):
+    axes = np.random.default_rng(seed).normal(size=(COUNT, 3)) * 0.3 + [0.0, 0.0, 1.0]
+    return axes.tolist()
+
+
+SYSTEMS = partial(kkt_system, recursive=True), partial(kkt_system, recursive=False), full_system
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0], ids=["alike", "unequal"])
+@pytest.mark.parametrize("reach", [2, 3])
+def test_redundant_rows_across_loops(reach, spread):
+    """Accelerations of the closed form, multipliers of the pseudoinverse."""
+    masses = random_masses(1, spread)
+    mech = cranks(masses, reach=reach)
+    q, v = np.full(COUNT, 0.4), np.full(COUNT, 1.7)
+    found = [lanes.jit(lambda q, v, s=s: solved(mech, q, v, s))(q, v) for s in SYSTEMS]
+    _, _, other, full_share = found.pop()
+    rows = np.asarray(scaled_jacobian(motion_state(mech, q)))
+    for vdot, lam, least, share in found:
+        np.testing.assert_allclose(vdot, exact_acceleration(masses, 0.4), rtol=1e-9)
+        assert abs(np.asarray(lam)).max() > 1e-2
+        np.testing.assert_allclose(share, full_share, rtol=1e-6)
+        size = abs(np.asarray(lam)).max()
+        pseudo = np.linalg.pinv(rows.T, rcond=1e-9) @ (rows.T @ lam)
+        np.testing.assert_allclose(least, pseudo, atol=1e-11 * size)
+        np.testing.assert_allclose(least, other, atol=1e-7 * size)
+        np.testing.assert_allclose(rows.T @ least, rows.T @ lam, atol=1e-12 * size)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_chains_agree_with_full_matrices(seed):
+    mech = cranks(random_masses(seed, 1.0), reach=1, seed=seed, axes=random_axes(seed))
+    rng = np.random.default_rng(seed)
+    q, v = rng.uniform(-0.3, 0.3, COUNT), rng.normal(size=COUNT)
+    vdot, lam = mbd.forward_dynamics(mech, q, v)
+    m = motion_state(mech, q, v)
+    force, rhs = applied_efforts(m, None)
+    rows, n = np.asarray(scaled_jacobian(m)), COUNT
+    matrix = np.block(
+        [[np.asarray(joint_space_inertia(m)), -rows.T], [rows, np.zeros((n - 1,) * 2)]]
+    )
+    expected = np.linalg.solve(matrix, np.concatenate([force, rhs]))
+    np.testing.assert_allclose(np.concatenate([vdot, lam]), expected, rtol=1e-9, atol=1e-9)
+    other = mbd.forward_dynamics(mech, q, v, backend="xla")
+    np.testing.assert_allclose(np.concatenate([vdot, lam]), np.concatenate(other), atol=1e-10)
+
+
+def test_derivatives_are_those_of_the_closed_form_and_of_differences():
+    masses, turn = random_masses(3, 0.5), 0.4
+    v = jnp.full(COUNT, 1.7)
+
+    def motion(masses, turn):
+        lam = mbd.forward_dynamics(cranks(masses), jnp.full(COUNT, turn), v)
+        return lam[0][COUNT // 2], lam[1]
+
+    slope = jax.jit(jax.grad(lambda *x: motion(*x)[0], argnums=(0, 1)))(masses, turn)
+    for found, exact in zip(slope, jax.grad(exact_acceleration, (0, 1))(masses, turn), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-8, atol=1e-9)
+    along = np.random.default_rng(0).normal(size=COUNT)
+    forces = jax.jit(lambda s: motion(masses * (1.0 + s * along), turn)[1])
+    rate = jax.jit(lambda: jax.jvp(forces, (0.0,), (1.0,))[1])()
+    h = 1e-5
+    assert abs(rate).max() > 1e-2
+    np.testing.assert_allclose(rate, (forces(h) - forces(-h)) / (2 * h), atol=1e-6)
+    pulled = jax.jit(jax.grad(lambda s: forces(s) @ rate))(0.0)
+    np.testing.assert_allclose(pulled, rate @ rate, rtol=1e-8)
+
+
+def test_cranks_without_inertia():
+    """The rods determine their motion; a crank that no rod holds is indeterminate."""
+    masses = random_masses(4, 0.0).at[jnp.array([2, 5])].set(0.0)
+    mech = cranks(masses, reach=1, seed=4, axes=random_axes(4))
+    q, v = np.linspace(-0.2, 0.2, COUNT), np.ones(COUNT)
+    vdot, lam = mbd.forward_dynamics(mech, q, v)
+    m = motion_state(mech, q, v)
+    force, rhs = applied_efforts(m, None)
+    rows = np.asarray(scaled_jacobian(m))
+    left = np.asarray(joint_space_inertia(m)) @ vdot - rows.T @ lam
+    np.testing.assert_allclose(left, force, atol=1e-9)
+    np.testing.assert_allclose(rows @ vdot, rhs, atol=1e-9)
+    idle = mech.replace(
+        bodies={**mech.bodies, "idle": mbd.Body(0.0, (0.0, 0.0, 1.0), jnp.zeros((3, 3)))},
+        joints={**mech.joints, "loose": mbd.Revolute("ground", "idle", (0.0, 0, 1), (0, 0, 1))},
+    )
+    assert mbd.topology(idle).loop_blocks is not None
+    found = jax.jit(lambda q, v: mbd.forward_dynamics(idle, q, v)[0])
+    assert np.isnan(found(np.append(q, 0.0), np.append(v, 0.0))).all()
