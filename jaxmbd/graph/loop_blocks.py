@@ -13,8 +13,9 @@ from jaxmbd.numerics.block_ldlt import Pattern, filled, normal_pattern
 from jaxmbd.numerics.block_rows import Sparsity
 
 WORTH_IT = 0.5
-"""Multiplications with blocks, relative to those without, below which blocks are used: a few
-large ones take less time than many small ones."""
+"""Multiplications with blocks, relative to those without, below which blocks are used."""
+TOO_MANY_ZEROS = 0.125
+"""The same, if zeros count as well: compiling takes time for what is not in the program."""
 
 
 def loop_blocks(
@@ -36,8 +37,8 @@ def loop_blocks(
     """
     trees = _trees(parent, speeds)
     of_speed = [t for t, tree in enumerate(trees) for _ in tree]
-    touched = [
-        {of_speed[k] for row in row_speeds[rows.start : rows.stop] for k in row}
+    touched = [  # a constraint of no speeds goes with the first tree
+        {of_speed[k] for row in row_speeds[rows.start : rows.stop] for k in row} or {0}
         for rows in constraints
     ]
     single = _gram([rows.stop - rows.start for rows in constraints], touched)
@@ -50,10 +51,23 @@ def loop_blocks(
     rows = tuple(range(constraints[b[0]].start, constraints[b[-1]].stop) for b in blocks)
     together = [set().union(*(touched[k] for k in b)) for b in blocks]
     gram = _gram([len(r) for r in rows], together)
-    work = gram.multiplications + normal_pattern(gram).multiplications
-    if not constraints or work > WORTH_IT * 2 * constraints[-1].stop ** 3:
+    if not _are_worth_it(gram):
         return None
     return Sparsity(trees, rows, tuple(tuple(sorted(t)) for t in together), gram)
+
+
+def _are_worth_it(gram: Pattern) -> bool:
+    """Whether multipliers of least norm, which cost the most, take much less work with blocks.
+
+    Without blocks the vectors of the null space have entries in all rows that are connected.
+    """
+    work, connected = normal_pattern(gram).multiplications, list(gram.sizes)
+    for k, below in enumerate(gram.below):
+        if below:
+            connected[below[0]] += connected[k]
+            connected[k] = 0
+    without = sum(n**3 for n in connected)
+    return work < max(WORTH_IT * without, TOO_MANY_ZEROS * sum(gram.sizes) ** 3)
 
 
 def _trees(parent: Sequence[int], speeds: Sequence[slice]) -> tuple[range, ...]:
