@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from jaxmbd.numerics.block_ldlt import Pattern, filled, normal_pattern
 from jaxmbd.numerics.block_rows import Sparsity
 
-WORTH_IT = 0.5
+WORTH_IT = 0.6
 """Multiplications with blocks, relative to those without, below which blocks are used."""
 TOO_MANY_ZEROS = 0.125
 """The same, if zeros count as well: compiling takes time for what is not in the program."""
@@ -37,10 +37,11 @@ def loop_blocks(
     """
     trees = _trees(parent, speeds)
     of_speed = [t for t, tree in enumerate(trees) for _ in tree]
-    touched = [  # a constraint of no speeds goes with the first tree
-        {of_speed[k] for row in row_speeds[rows.start : rows.stop] for k in row} or {0}
-        for rows in constraints
-    ]
+    touched: list[set[int]] = []
+    for rows in constraints:
+        found = {of_speed[k] for row in row_speeds[rows.start : rows.stop] for k in row}
+        # One of no speeds goes with the constraint before it.
+        touched.append(found or (touched[-1] if touched else {0}))
     single = _gram([rows.stop - rows.start for rows in constraints], touched)
     blocks: list[list[int]] = []
     for k in range(len(constraints)):
@@ -66,8 +67,9 @@ def _are_worth_it(gram: Pattern) -> bool:
         if below:
             connected[below[0]] += connected[k]
             connected[k] = 0
-    without = sum(n**3 for n in connected)
-    return work < max(WORTH_IT * without, TOO_MANY_ZEROS * sum(gram.sizes) ** 3)
+    without, whole = (Pattern(tuple(n), ((),) * len(n)) for n in (connected, [sum(gram.sizes)]))
+    most = WORTH_IT * without.multiplications, TOO_MANY_ZEROS * whole.multiplications
+    return work < max(most)
 
 
 def _trees(parent: Sequence[int], speeds: Sequence[slice]) -> tuple[range, ...]:

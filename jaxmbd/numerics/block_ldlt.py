@@ -40,8 +40,9 @@ class Pattern(NamedTuple):
 
     @property
     def multiplications(self) -> int:
-        """About as many as the factorisation takes."""
-        return sum(n * self.height(k) ** 2 for k, n in enumerate(self.sizes))
+        """As many as the factorisation takes: for each column the square of its length."""
+        heights = ((self.height(k), n) for k, n in enumerate(self.sizes))
+        return sum((h - i) ** 2 for h, n in heights for i in range(n))
 
     def split(self, x: Array) -> list[Array]:
         """The blocks of a vector or matrix."""

@@ -122,6 +122,7 @@ def test_symbolic_factorisation_finds_the_fill():
     """Entries (2, 0) and (1, 0) fill (2, 1); nothing else is filled."""
     p = filled((1, 2, 1, 3), [(0, 1), (0, 2), (3, 2)])
     assert p.below == ((1, 2), (2,), (3,), ())
+    assert p.multiplications == 4**2 + (3**2 + 2**2) + 4**2 + (3**2 + 2**2 + 1)
     # Columns of L with a common row: (0, 1), (0, 2), (1, 2), (2, 3).
     assert normal_pattern(p).below == p.below
     arrow = filled((1,) * 4, [(3, k) for k in range(3)])
