@@ -20,7 +20,7 @@ from jaxmbd.numerics.block_rows import BlockRows, dense
 
 G = 9.81
 COUNT = 9
-HEIGHTS = np.random.default_rng(5).uniform(0.3, 0.8, COUNT)
+HEIGHTS = np.random.default_rng(5).uniform(0.3, 0.8, 18)
 """Of the cranks' centres of mass, relative to their lengths."""
 
 
@@ -33,7 +33,7 @@ def cranks(masses, *, reach=2, seed=0, axes=None):
     rng = np.random.default_rng(seed)
     n, bodies, joints = len(masses), {}, {}
     length = np.ones(n) if axes is None else rng.uniform(0.7, 1.5, n)
-    height = HEIGHTS * length
+    height = HEIGHTS[:n] * length
     for i in range(n):
         com = (float(i), height[i], 0.0)
         bodies[f"crank_{i}"] = mbd.Body(masses[i], com, jnp.eye(3) * masses[i] * 0.1)
@@ -52,7 +52,8 @@ def random_masses(seed, spread):
 
 def exact_acceleration(masses, turn):
     """Of parallel cranks."""
-    weight, inertia = masses @ HEIGHTS, masses @ (HEIGHTS**2 + 0.1)
+    heights = HEIGHTS[:COUNT]
+    weight, inertia = masses @ heights, masses @ (heights**2 + 0.1)
     return G * jnp.sin(turn) * weight / inertia
 
 
@@ -68,20 +69,23 @@ def solved(mech, q, v, system):
     return vdot[:, 0], lam[:, 0], least_norm(k, lam[:, 0]), conditioning(k)
 
 
-def test_the_work_per_loop_is_constant():
+@pytest.mark.parametrize("recursive", [False, True], ids=["dense", "recursive"])
+def test_the_work_per_loop_is_constant(recursive):
+    """With trees of two links and of one, of which the mass matrix is factored recursively."""
     counts = []
-    for n in (5, 10, 15):
-        mech = mbd.zoo.n_four_bar(n)
-        v = np.ones(mbd.topology(mech).nv)
+    for n in (6, 12, 18):
+        mech = cranks(jnp.ones(n), reach=1) if recursive else mbd.zoo.n_four_bar(n)
+        top = mbd.topology(mech)
+        assert top.elimination.is_recursive == recursive
 
         def accelerations(q, v, mech=mech):
             return mbd.forward_dynamics(mech, q, v)
 
-        found = lanes.explain(accelerations, mbd.neutral(mech), v)
+        found = lanes.explain(accelerations, mbd.neutral(mech), np.ones(top.nv))
         assert found.unsupported is None
         counts.append((found.operations, found.asked))
     (first, asked), (second, more) = np.diff(counts, axis=0)
-    assert first == second
+    assert abs(first - second) <= 1e-3 * first
     assert abs(asked - more) <= 1e-3 * asked
 
 
@@ -93,7 +97,7 @@ def test_a_few_loops_are_treated_as_full():
 
 
 @pytest.mark.parametrize("recursive", [False, True])
-@pytest.mark.parametrize("reach", [1, 2, 3])
+@pytest.mark.parametrize("reach", [1, 2])
 def test_the_blocks_are_those_of_the_full_matrices(reach, recursive):
     mech = cranks(random_masses(reach, 1.0), reach=reach, axes=random_axes(reach))
     m = motion_state(mech, np.linspace(-0.3, 0.4, COUNT))
@@ -120,11 +124,11 @@ SYSTEMS = partial(kkt_system, recursive=True), partial(kkt_system, recursive=Fal
 
 
 @pytest.mark.parametrize("spread", [0.0, 3.0], ids=["alike", "unequal"])
-@pytest.mark.parametrize("reach", [2, 3])
-def test_redundant_rows_across_loops(reach, spread):
+def test_redundant_rows_across_loops(spread):
     """Accelerations of the closed form, multipliers of the pseudoinverse."""
     masses = random_masses(1, spread)
-    mech = cranks(masses, reach=reach)
+    mech = cranks(masses)
+    assert mbd.topology(mech).loop_blocks is not None
     q, v = np.full(COUNT, 0.4), np.full(COUNT, 1.7)
     found = [lanes.jit(lambda q, v, s=s: solved(mech, q, v, s))(q, v) for s in SYSTEMS]
     _, _, other, full_share = found.pop()
