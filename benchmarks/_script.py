@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+README = HERE.parent / "README.md"
 sys.path += [str(HERE), str(HERE.parent)]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -35,6 +36,15 @@ def parser(text: str | None, *, plots: bool = False) -> argparse.ArgumentParser:
     if plots:
         made.add_argument("--plots", type=Path, metavar="FOLDER", help="write the figures there")
     return made
+
+
+def with_table(readme: str, begin: str, end: str, table: list[str]) -> str:
+    """The README's text with what stands between two lines replaced."""
+    if begin not in readme:
+        raise SystemExit(f"{README.name} has no line {begin}")
+    before, rest = readme.split(begin)
+    after = rest.split(end)[1] if end in rest else rest
+    return before + begin + "\n" + "\n".join(table) + "\n" + end + after
 
 
 def as_json(found: Any) -> str:

@@ -24,7 +24,7 @@ import _script
 
 _script.start(cache=False)
 
-from latency_cases.programs import BATCH, PROGRAMS, STEPS, VALUE  # noqa: E402
+from latency_cases.programs import BATCH, GRADIENT, PROGRAMS, STEPS, VALUE  # noqa: E402
 from latency_cases.stages import STAGES  # noqa: E402
 from throughput_cases.machine import machine, versions  # noqa: E402
 
@@ -114,7 +114,7 @@ def main() -> None:
     calls = "".join(f"{c:>10}" for c in ("cold", "again", "batch", "number", "structure", "wall"))
     print(f"CPU seconds of the first call by stage, and of other calls\n{'':30}{head} |{calls}")
     for name in options.programs.split(","):
-        works = (VALUE,) if name == DEMO else PROGRAMS[name].works
+        works = (VALUE,) if name == DEMO else (VALUE, GRADIENT)
         for work in (w for w in works if w in options.works.split(",")):
             row = demonstration() if name == DEMO else program(name, work)
             title = name if name == DEMO else f"{name} {work}"

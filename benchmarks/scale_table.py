@@ -8,23 +8,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import HERE
-from throughput_table import README
+from _script import HERE, README, with_table
+from scale import COLUMNS
 
 RESULTS = HERE / "results" / "scale.json"
 BEGIN, END = "<!-- scale table -->", "<!-- end of scale table -->"
-BATCHES = (
-    ("mechanism fixed", "Pinocchio, one model"),
-    ("mechanism an argument", "Pinocchio, one model"),
-    ("numbers of its own", "Pinocchio, a model each"),
-)
 
 
 def line(row: dict[str, Any]) -> str:
     """A system's line of the table."""
     seconds = row["seconds"]
     name = "Cassie" if row["system"] == "cassie" else f"{row['bodies']} revolutes"
-    ratios = [f"{seconds[peer] / seconds[ours]:.3g}" for ours, peer in BATCHES]
+    ratios = [f"{seconds[peer] / seconds[ours]:.3g}" for ours, peer in COLUMNS]
     one = f"{1e6 * seconds['one: jit, fixed']:.3g} ({1e6 * seconds['one: Pinocchio']:.3g})"
     work, first = f"{row['flops'] / row['bodies']:.0f}", f"{row['first_call_seconds']:.1f}"
     error = f"{max(row['errors'].values()):.0e}"
@@ -50,8 +45,7 @@ def lines(results: dict[str, Any]) -> list[str]:
 
 def filled(readme: str, results: dict[str, Any]) -> str:
     """The README's text with its table replaced."""
-    before, rest = readme.split(BEGIN)
-    return before + BEGIN + "\n" + "\n".join(lines(results)) + "\n" + END + rest.split(END)[1]
+    return with_table(readme, BEGIN, END, lines(results))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import BATCH, HERE
+from _script import BATCH, HERE, README, with_table
 
 RESULTS = HERE / "results" / "throughput.json"
-README = HERE.parent / "README.md"
 BEGIN, END = "<!-- throughput table -->", "<!-- end of throughput table -->"
 
 TITLES = {
@@ -124,11 +123,7 @@ def lines(results: dict[str, Any]) -> list[str]:
 
 def filled(readme: str, results: dict[str, Any]) -> str:
     """The README's text with its table replaced."""
-    if BEGIN not in readme:
-        raise SystemExit(f"{README.name} has no line {BEGIN}")
-    before, rest = readme.split(BEGIN)
-    after = rest.split(END)[1] if END in rest else rest
-    return before + BEGIN + "\n" + "\n".join(lines(results)) + "\n" + END + after
+    return with_table(readme, BEGIN, END, lines(results))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ class Program(NamedTuple):
 
     make: Callable[[], mbd.Mechanism]
     rollout: bool
-    works: tuple[str, ...]
 
 
 def open_chain(bodies: int) -> mbd.Mechanism:
@@ -42,11 +41,9 @@ def open_chain(bodies: int) -> mbd.Mechanism:
     return mbd.Mechanism(parts, joints)
 
 
-PROGRAMS = {
-    f"chain{n}": Program(partial(open_chain, n), False, (VALUE, GRADIENT)) for n in SIZES
-} | {
-    "multi_link": Program(mbd.zoo.multi_link, False, (VALUE, GRADIENT)),
-    "multi_link_rollout": Program(mbd.zoo.multi_link, True, (VALUE, GRADIENT)),
+PROGRAMS = {f"chain{n}": Program(partial(open_chain, n), False) for n in SIZES} | {
+    "multi_link": Program(mbd.zoo.multi_link, False),
+    "multi_link_rollout": Program(mbd.zoo.multi_link, True),
 }
 
 

@@ -101,20 +101,15 @@ def accelerations(tree: Tree, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.array(_calls([model(tree)], [scalar_last(q, tree.links)], v[None])[0]())
 
 
-class Forward:
-    """Timing of a batch of designs: `round()` gives its seconds minus those of empty calls."""
+class Batch:
+    """Timing of some calls: `round()` gives their seconds minus those of as many empty ones."""
 
-    def __init__(self, trees: list[Tree], q: np.ndarray, v: np.ndarray, proximal: Any = EXACT):
-        scalars = [scalar_last(x, tree.links) for x, tree in zip(q, trees, strict=True)]
-        self._work = _calls([model(tree) for tree in trees], scalars, v, proximal)
-        nothing = (pin.Model(), pin.StdVec_RigidConstraintModel())
-        none = np.zeros((len(trees), 0))
-        self._empty = _calls([nothing] * len(trees), list(none), none)
-        self.overhead = np.inf
-        self.seconds = np.inf
+    def __init__(self, work: list[Call], empty: list[Call]):
+        self._work, self._empty = work, empty
+        self.overhead, self.seconds = np.inf, np.inf
 
     def result(self) -> np.ndarray:
-        """Accelerations of all designs (designs, nv)."""
+        """What the calls return, stacked."""
         return np.array([np.array(call()) for call in self._work])
 
     def round(self, seconds: float) -> float:
@@ -122,6 +117,17 @@ class Forward:
         self.overhead = min(self.overhead, loop(self._empty, 0.2 * seconds))
         self.seconds = min(self.seconds, loop(self._work, 0.8 * seconds))
         return len(self._work) * (self.seconds - self.overhead)
+
+
+class Forward(Batch):
+    """Timing of `constraintDynamics` of a batch of designs."""
+
+    def __init__(self, trees: list[Tree], q: np.ndarray, v: np.ndarray, proximal: Any = EXACT):
+        scalars = [scalar_last(x, tree.links) for x, tree in zip(q, trees, strict=True)]
+        work = _calls([model(tree) for tree in trees], scalars, v, proximal)
+        nothing = (pin.Model(), pin.StdVec_RigidConstraintModel())
+        none = np.zeros((len(trees), 0))
+        super().__init__(work, _calls([nothing] * len(trees), list(none), none))
 
 
 def loop(calls: list[Call], seconds: float, runs: int = 500) -> float:
