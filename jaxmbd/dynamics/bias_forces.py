@@ -49,7 +49,7 @@ class BodyWrenches:
     def add_inertia(self, acc: Accelerations) -> None:
         """Add inertia wrenches minus weight: ``[I α + ω × I ω; m (a − g)]``."""
         m, gravity = self.m, self.m.mech.field()
-        runs = m.pos.com.runs
+        runs = m.pos.runs
         masses = [jnp.asarray(m.mech.bodies[body].mass) for body in m.top.bodies]
 
         def step(*given: Any) -> Wrench:
@@ -90,7 +90,7 @@ class BodyWrenches:
 
     def about_com(self) -> PerBody:
         """Total moment and force on each body, about its centre of mass."""
-        runs, zero = self.m.pos.com.runs, jnp.zeros(3, self.m.q.dtype)
+        runs, zero = self.m.pos.runs, jnp.zeros(3, self.m.q.dtype)
         parts = []
         for k, run in enumerate(runs):
             part = None if self._inertia is None else self._inertia.parts[k]

@@ -46,7 +46,7 @@ def world_inertias(m: MotionState) -> PerBody:
     """Inertia (3, 3) [kg m²] of each body about its COM, world axes: ``R I Rᵀ``."""
     if m.inertias is None:
         drawn = [m.mech.inertia(body) for body in m.top.bodies]
-        m.inertias = each(_turned, m.pos.rotation, PerBody.of(m.pos.rotation.runs, drawn))
+        m.inertias = each(_turned, m.pos.rotation, PerBody.of(m.pos.runs, drawn))
     return m.inertias
 
 
@@ -62,7 +62,7 @@ def references(m: MotionState) -> PerBody:
     of the joint's two points the first body's, if it can move away from the other. Its centre of
     mass would not do: if that is far away, the inertias of all others are small differences.
     """
-    return outward(m.top.parent, _first, PerBody.of(m.pos.com.runs, _branch_points(m)))
+    return outward(m.top.parent, _first, PerBody.of(m.pos.runs, _branch_points(m)))
 
 
 def _first(above: Array | None, own: Array | None) -> Array | None:
@@ -126,7 +126,7 @@ def inertia_blocks(m: MotionState, parts: tuple[range, ...]) -> tuple[Array, ...
     """The diagonal blocks of M for consecutive parts of the speeds, trees from the ground."""
     composite = composite_inertias(m, world_inertias(m))
     linear, angular = columns_at_references(m), m.angular_columns()
-    columns = zip(*(by_joint(m.mech, x) for x in (angular, linear)), strict=True)
+    columns = zip(*(by_joint(m.top, m.pos.runs, x) for x in (angular, linear)), strict=True)
     momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
     spin, momentum = (jnp.concatenate(x) for x in zip(*momenta, strict=True))
     rows = [[jnp.zeros((0, len(part)), m.q.dtype)] for part in parts]

@@ -18,7 +18,7 @@ from jax import Array
 
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.graph import Topology
-from jaxmbd.kinematics.joint_parts import split_by_joint
+from jaxmbd.kinematics.joint_parts import by_joint
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import Columns
 from jaxmbd.kinematics.recursion import Known, PerBody, each, inward, outward
@@ -77,7 +77,7 @@ class TreeInertia(eqx.Module):
 
     def split(self, x: Array) -> PerBody:
         """The parts (n, …) of x (nv, …) that belong to each body's joint."""
-        return split_by_joint(self.top, self.columns.runs, x)
+        return by_joint(self.top, self.columns.runs, x)
 
 
 @traced_once
@@ -124,7 +124,7 @@ def moved_inertia(shift: Array | None, inertia: Array) -> Array:
 @partial(traced_once, runs=nothing)
 def tree_inertia(m: MotionState) -> TreeInertia:
     """M at a configuration."""
-    runs = m.pos.com.runs
+    runs = m.pos.runs
     masses = [jnp.asarray(m.mech.bodies[body].mass) for body in m.top.bodies]
     found = outward(
         m.top.parent,

@@ -33,13 +33,8 @@ def _form(joint: Joint) -> Any:
     return structure, [jnp.shape(x) for x in numbers]
 
 
-def by_joint(mech: Mechanism, x: Array, kind: str = "v") -> PerBody:
+def by_joint(top: Topology, runs: Runs, x: Array, kind: str = "v") -> PerBody:
     """The parts of x that belong to the tree joints: of coordinates ("q") or of speeds ("v")."""
-    return split_by_joint(topology(mech), body_runs(mech), x, kind)
-
-
-def split_by_joint(top: Topology, runs: Runs, x: Array, kind: str = "v") -> PerBody:
-    """The same, for given runs."""
     places = [getattr(top.layout[name], kind) for name in top.tree]
     sizes = [place.stop - place.start for place in places]
     parts = lax.split(x, [sum(sizes[i] for i in run) for run in runs])

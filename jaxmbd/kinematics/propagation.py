@@ -15,7 +15,7 @@ from jax import Array
 
 from jaxmbd.graph import topology
 from jaxmbd.kinematics.joint_parts import body_runs, by_joint, nameless
-from jaxmbd.kinematics.recursion import Known, PerBody, outward
+from jaxmbd.kinematics.recursion import Known, PerBody, Runs, outward
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.traced_once import is_foreign, traced_once
@@ -42,6 +42,11 @@ class Positions(NamedTuple):
     none: Array
 
     @property
+    def runs(self) -> Runs:
+        """The runs of bodies, of which these and all other values are stacked."""
+        return self.com.runs
+
+    @property
     def angular(self) -> Array:
         """(nv, 3) angular parts of the columns of all ``P_i``, world axes."""
         return self._joined("angular")
@@ -58,7 +63,7 @@ class Positions(NamedTuple):
 
     def _joined(self, field: str) -> Array:
         parts = [None if x is None else getattr(x, field) for x in self.columns.parts]
-        return PerBody(self.columns.runs, parts).joined(self.none)
+        return PerBody(self.runs, parts).joined(self.none)
 
 
 class Columns(NamedTuple):
@@ -125,7 +130,7 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
         top.parent,
         step,
         PerBody.of(runs, [nameless(j) for j in joints]).before_loops(_with_unit_axes),
-        by_joint(mech, q, "q"),
+        by_joint(top, runs, q, "q"),
         arms(near, before).paired(arms(com, far)),
         PerBody.of(runs, [Known(r) for r in top.reversed_]),
         carried=lambda x: (x.rotation, x.com),
@@ -187,9 +192,9 @@ def propagate_velocities(mech: Mechanism, pos: Positions, v: Array) -> Velocitie
 
     ``[Ω; U] = P q̇`` is the relative twist at b's joint point O.
     """
-    twists = outward(
-        topology(mech).parent, _twist, pos.joint, pos.com, pos.columns, by_joint(mech, v)
-    )
+    top = topology(mech)
+    speeds = by_joint(top, pos.runs, v)
+    twists = outward(top.parent, _twist, pos.joint, pos.com, pos.columns, speeds)
     return Velocities(twists.field(0), twists.field(1))
 
 
@@ -224,7 +229,7 @@ def propagate_accelerations(
     ``[Ω; U] = R_a S q̇`` the relative twist, the joint adds to that part ``ω_a × Ω + R_a Ṡ_ω q̇``
     (angular) and ``2 ω_a × U + R_a Ṡ_v q̇`` (linear).
     """
-    top, runs = topology(mech), pos.com.runs
+    top, runs = topology(mech), pos.runs
     none = PerBody(runs, [None] * len(runs))
 
     def step(parent: Any, joint: Joint, reversed_: Known, *given: Any) -> Any:
@@ -241,14 +246,14 @@ def propagate_accelerations(
         step,
         PerBody.of(runs, [nameless(mech.joint(name)) for name in top.tree]),
         PerBody.of(runs, [Known(r) for r in top.reversed_]),
-        by_joint(mech, q, "q"),
-        by_joint(mech, v),
+        by_joint(top, runs, q, "q"),
+        by_joint(top, runs, v),
         pos.frame,
         vel.angular,
         pos.joint,
         pos.com,
         pos.columns,
-        none if vdot is None else by_joint(mech, vdot),
+        none if vdot is None else by_joint(top, runs, vdot),
     )
     return Accelerations(found.field(0), found.field(1))
 

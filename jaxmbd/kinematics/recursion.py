@@ -164,9 +164,8 @@ def outward(
         above = None if p < 0 else carried(PerBody(runs[: len(found)], found)[p])
         if len(run) == 1:
             found.append(step(above, *given))
-            continue
-
-        found.append(_outward_run(step, whole(above), given, len(run), carried))
+        else:
+            found.append(_outward_run(step, whole(above), given, len(run), carried))
     return PerBody(runs, found)
 
 
