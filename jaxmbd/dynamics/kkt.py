@@ -126,7 +126,10 @@ def solve_kkt(
         x, still = z[:nv], jax.lax.stop_gradient(z[:nv])
         size = jax.lax.stop_gradient(largest(jacobian))
         terms = [rhs, jacobian @ still, size * x]
-        z = solution(z.reshape(-1), jacobian @ x - rhs, terms).reshape(z.shape)
+        # Where the rows leave no freedom x is the rounding error of forces that cancel.
+        mass = jnp.max(mass_diagonal(constant[0]), initial=0.0)
+        cancels = size * (constant[1].T @ z[nv:]) / jnp.where(mass > 0.0, mass, 1.0)
+        z = solution(z.reshape(-1), jacobian @ x - rhs, terms, [cancels]).reshape(z.shape)
     return z[:nv], -system.scale[:, None] * z[nv:]
 
 

@@ -98,13 +98,18 @@ def rubbing_efforts(m: MotionState, wrenches: Mapping[str, Array]) -> dict[str, 
         element = m.mech.forces[name]
         if not isinstance(element, RubbingElement) or element.joint not in wrenches:
             continue
-        joint, (q, v) = m.mech.joint(element.joint), m.joint(element.joint)
-        r_a, wrench = m.rotation(joint.a), wrenches[element.joint]
-        felt = jnp.concatenate([r_a.T @ wrench[:3], r_a.T @ wrench[3:]])
-        bearing: Any = joint.bearing  # not None: checked by validation
-        effort = element.rubbing(bearing, joint.subspace(q), v, felt)
+        effort = rubbing_effort(m, element, wrenches[element.joint])
         out[element.joint] = out.get(element.joint, 0.0) + effort
     return out
+
+
+def rubbing_effort(m: MotionState, element: RubbingElement, wrench: Array) -> Array:
+    """Coulomb friction effort (nv,) of one element, for the constraint wrench of its joint."""
+    joint, (q, v) = m.mech.joint(element.joint), m.joint(element.joint)
+    r_a = m.rotation(joint.a)
+    felt = jnp.concatenate([r_a.T @ wrench[:3], r_a.T @ wrench[3:]])
+    bearing: Any = joint.bearing  # not None: checked by validation
+    return element.rubbing(bearing, joint.subspace(q), v, felt)
 
 
 def constraint_wrenches(
