@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import number, point, vector_in_space
+from jaxmbd.model.numbers import Units, number, point, vector_in_space
 from jaxmbd.model.part import Part
 
 
@@ -29,6 +29,8 @@ class Body(Part):
         >>> mbd.Body(mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.17, 0.17)).mass
         array(2.)
     """
+
+    units: ClassVar[Units] = {"mass": "kg", "com": "m", "inertia": "kg m²"}
 
     mass: Any = eqx.field(converter=number)
     com: Any = eqx.field(converter=point)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.numbers import functions_static, number
+from jaxmbd.model.numbers import Units, functions_static, number
 from jaxmbd.model.part import Part
 
 Term = tuple[str, int]
@@ -22,6 +22,13 @@ class BaseCoupling(Part):
 
     Its multiplier λ applies the effort ``λ ∂f/∂q_i`` along each of them.
     """
+
+    units: ClassVar[Units] = {}
+    """Units of the fields that are numbers."""
+
+    def kinds(self, joints: dict[str, Any]) -> tuple[str, ...]:
+        """Kind, "angle" or "travel", of the coordinates that its units refer to, the last first."""
+        return tuple(joints[name].speeds[index] for name, index in reversed(self.terms))
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -67,6 +74,8 @@ class Gear(BaseCoupling):
     index_a: int = eqx.field(static=True, default=0)
     index_b: int = eqx.field(static=True, default=0)
 
+    units: ClassVar[Units] = {"ratio": "ratio", "offset": "coordinate"}
+
     @property
     def terms(self) -> tuple[Term, ...]:
         """Those of `joint_a` and `joint_b`."""
@@ -101,6 +110,8 @@ class RackAndPinion(BaseCoupling):
     offset: Any = eqx.field(converter=number, default=0.0)
     index_pinion: int = eqx.field(static=True, default=0)
     index_rack: int = eqx.field(static=True, default=0)
+
+    units: ClassVar[Units] = {"radius": "m", "offset": "m"}
 
     @property
     def terms(self) -> tuple[Term, ...]:

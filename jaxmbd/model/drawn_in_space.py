@@ -41,5 +41,12 @@ def in_space(mech: Mechanism) -> Mechanism:
     drives = {n: mech.drives[n] for n, _, _ in s.drives}
     couplings = {n: mech.couplings[n] for n, _ in s.couplings}
     return Mechanism(
-        bodies, joints, forces, drives, MarkedPoints(points), gravity, s.cut, couplings
+        bodies,
+        joints,
+        forces,
+        drives,
+        MarkedPoints(points, earlier=mech),
+        gravity,
+        s.cut,
+        couplings,
     )

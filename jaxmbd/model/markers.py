@@ -12,11 +12,19 @@ from jaxmbd.model.user_warning import warn_user
 
 
 class MarkedPoints(dict[str, Any]):
-    """Points of which the `markers` are for output only and need not be used by an element."""
+    """Points of which the `markers` are for output only and need not be used by an element.
 
-    def __init__(self, points: Mapping[str, Any], markers: Iterable[str] | None = None):
+    Attributes:
+        markers: their names, by default all.
+        earlier: the mechanism that is being changed: what looks wrong in it has been told.
+    """
+
+    def __init__(
+        self, points: Mapping[str, Any], markers: Iterable[str] | None = None, earlier: Any = None
+    ):
         super().__init__(points)
         self.markers = frozenset(points if markers is None else markers)
+        self.earlier = earlier
 
 
 def used_points(elements: Any) -> set[str]:

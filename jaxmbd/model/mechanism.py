@@ -21,7 +21,9 @@ from jaxmbd.model.joints.base import with_directions
 from jaxmbd.model.markers import MarkedPoints, warn_of_unused_points
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.part import Part
+from jaxmbd.model.parts import merged
 from jaxmbd.model.plane import is_planar
+from jaxmbd.model.plausibility import warn_of_implausible
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.user_warning import warn_user
 from jaxmbd.model.validation import validate
@@ -126,6 +128,7 @@ class Mechanism(Part):
         joints = _name_points(joints, named)
         forces = _name_points(forces, named)
         drives = _name_points(drives, named)
+        warn_of_implausible(bodies, joints, forces, named, getattr(points, "earlier", None))
         parts = (bodies, joints, forces, drives, named, gravity, couplings)
         dtype = _dtype(parts, gravity)
         cast = [_cast_all(part, dtype) for part in parts]
@@ -162,19 +165,23 @@ class Mechanism(Part):
         return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), self)
 
     def replace(self, **parts: Any) -> Mechanism:
-        """A mechanism with some parts changed or added; names keep their order of declaration.
+        """A mechanism with some parts changed, added or removed; names keep their order.
 
         Args:
             **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=``,
-                ``couplings=`` are merged by name over what is there; ``gravity=`` and ``cut=``
-                replace it.
+                ``couplings=`` are merged by name over what is there, where None removes a part;
+                ``gravity=`` and ``cut=`` replace it. Points that were made of a part's literal
+                coordinates go with the part.
+
+        Raises:
+            ValueError: a part to be removed is not there, or others still refer to it.
 
         Example:
             >>> import jaxmbd as mbd
             >>> m = mbd.zoo.simple_pendulum()
             >>> driven = m.replace(forces={"motor": mbd.JointTorque("hinge", torque=1.0)})
-            >>> list(driven.forces)
-            ['motor']
+            >>> list(driven.forces), list(driven.replace(forces={"motor": None}).forces)
+            (['motor'], [])
         """
         s = self.structure
         order = {
@@ -186,9 +193,9 @@ class Mechanism(Part):
             "couplings": [c[0] for c in s.couplings],
         }
         old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
-        new: dict[str, Any] = {key: {**old[key], **parts.pop(key, {})} for key in order}
+        new = merged(old, {key: parts.pop(key, None) or {} for key in order})
         new |= {"gravity": self.gravity, "cut": s.cut} | parts
-        new["points"] = MarkedPoints(new["points"], markers=s.points)
+        new["points"] = MarkedPoints(new["points"], s.points, earlier=self)
         return Mechanism(**new)
 
     def point(self, ref: Any) -> Array:

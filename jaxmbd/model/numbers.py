@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import Any, TypeVar
 
@@ -17,6 +17,11 @@ from jaxmbd.model.part import Part
 ArrayLike = Any
 E = TypeVar("E")
 GROUND = "ground"
+
+Units = Mapping[str, str | tuple[str, ...]]
+"""Field name to its SI unit, "" for none; a tuple is one for each component, or for the angular and
+the linear half. The words ``coordinate`` and ``effort`` stand for rad or m, and N m or N, of the
+coordinate that the part acts on, ``ratio`` for the unit of one coordinate over another's."""
 
 
 class PointRef(Part):

@@ -83,7 +83,7 @@ def soften(
         forces=forces,
         drives={n: mech.drives[n] for n, _, _ in s.drives},
         couplings={n: mech.couplings[n] for n, _ in s.couplings},
-        points=MarkedPoints({n: mech.points[n] for n in s.points}),
+        points=MarkedPoints({n: mech.points[n] for n in s.points}, earlier=mech),
         gravity=mech.gravity,
         cut=cut,
     )

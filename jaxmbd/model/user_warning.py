@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-_OURS = ("jaxmbd", "equinox", "jaxtyping")
+_OURS = ("jaxmbd", "equinox", "jaxtyping", "contextlib")
 
 
 def warn_user(text: str) -> None:

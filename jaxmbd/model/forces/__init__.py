@@ -7,6 +7,7 @@ from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.damper_curve import DamperCurve
 from jaxmbd.model.forces.joint_friction import JointFriction
 from jaxmbd.model.forces.laws import LAWS, SignedSquare, Table, law_name, register_law
+from jaxmbd.model.forces.measure import Measure
 from jaxmbd.model.forces.pacejka_tyre import PacejkaTyre
 from jaxmbd.model.forces.soft_joint import SoftJoint
 from jaxmbd.model.forces.spring_damper import SpringDamper, TorsionSpring
@@ -41,6 +42,7 @@ __all__ = [
     "ForceElement",
     "FunctionLaw",
     "Load",
+    "Measure",
     "Motion",
     "SignedSquare",
     "Table",

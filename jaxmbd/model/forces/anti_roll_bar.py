@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
-from jaxmbd.model.numbers import number, point, vector_in_space
+from jaxmbd.model.forces.measure import Measure, coordinate_units
+from jaxmbd.model.numbers import Units, number, point, vector_in_space
 from jaxmbd.spatial.rotations import cross
 
 
@@ -46,6 +48,7 @@ class AntiRollBar(ForceElement):
     up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
 
     vectors: ClassVar[tuple[str, ...]] = ("up",)
+    units: ClassVar[Units] = {"stiffness": "N/m", "damping": "N s/m", "up": ""}
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -75,6 +78,15 @@ class AntiRollBar(ForceElement):
             Load(self.chassis, x_a, force, none),
             Load(self.chassis, x_b, -force, none),
         ]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        _, _, _, x, rate = self._twist(motion)
+        force = self.stiffness * x + self.damping * rate
+        return {
+            "force": Measure(force, "N", f"force on {self.b} along up; the opposite on {self.a}"),
+            "travel": Measure(x, "m", f"travel of {self.a} over that of {self.b}"),
+            "rate": Measure(rate, "m/s", "rate of that difference"),
+        }
 
     def energy(self, motion: Motion) -> Array | float:
         x = self._twist(motion)[3]
@@ -111,6 +123,13 @@ class TorsionBar(ForceElement):
     index_a: int = eqx.field(static=True, default=0)
     index_b: int = eqx.field(static=True, default=0)
 
+    units: ClassVar[Units] = {
+        "stiffness": "effort/coordinate",
+        "damping": "effort s/coordinate",
+        "ratio": "ratio",
+        "offset": "coordinate",
+    }
+
     @property
     def joints(self) -> tuple[str, ...]:
         return self.joint_a, self.joint_b
@@ -118,6 +137,9 @@ class TorsionBar(ForceElement):
     @property
     def coordinates(self) -> tuple[tuple[str, int], ...]:
         return (self.joint_a, self.index_a), (self.joint_b, self.index_b)
+
+    def kinds(self, joints: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(joints[name].speeds[index] for name, index in self.coordinates)
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Numbers."""
@@ -137,6 +159,16 @@ class TorsionBar(ForceElement):
             parts = [share * torque if i == index else torque * 0.0 for i in range(v.shape[0])]
             out.append(Effort(joint, jnp.stack(parts)))
         return out
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        x, rate = self._difference(motion)
+        length, speed, unit = coordinate_units(joints, self.joint_a, self.index_a)
+        torque = self.stiffness * x + self.damping * rate
+        return {
+            "torque": Measure(torque, unit, f"effort against +q of {self.joint_a}"),
+            "twist": Measure(x, length, "twist of the bar"),
+            "rate": Measure(rate, speed, "rate of the twist"),
+        }
 
     def energy(self, motion: Motion) -> Array | float:
         x, _ = self._difference(motion)

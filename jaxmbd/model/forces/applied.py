@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.numbers import number, point, vector_in_space
+from jaxmbd.model.forces.measure import Measure, effort_measures
+from jaxmbd.model.numbers import Units, number, point, vector_in_space
 
 
 class PointForce(ForceElement):
@@ -34,6 +36,7 @@ class PointForce(ForceElement):
     law: Any = eqx.field(converter=law, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("force",)
+    units: ClassVar[Units] = {"force": "N"}
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         x, velocity = motion.point(self.b, self.at)
@@ -41,6 +44,10 @@ class PointForce(ForceElement):
         if self.law is not None:
             force = force + vector_in_space(jnp.asarray(self.law(motion.t, x, velocity)))
         return [Load(self.b, x, force, jnp.zeros_like(force))]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        load: Any = self.loads(motion)[0]
+        return {"force": Measure(load.force, "N", f"force on {self.b}, world axes")}
 
     def energy(self, motion: Motion) -> Array | float:
         x, _ = motion.point(self.b, self.at)
@@ -69,6 +76,7 @@ class Torque(ForceElement):
 
     vectors: ClassVar[tuple[str, ...]] = ("torque",)
     moments: ClassVar[tuple[str, ...]] = ("torque",)
+    units: ClassVar[Units] = {"torque": "N m"}
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         torque = vector_in_space(jnp.asarray(self.torque))
@@ -77,6 +85,10 @@ class Torque(ForceElement):
             torque = torque + vector_in_space(jnp.asarray(self.law(motion.t, spin)))
         none = jnp.zeros_like(torque)
         return [Load(self.a, none, none, -torque), Load(self.b, none, none, torque)]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        load: Any = self.loads(motion)[1]
+        return {"torque": Measure(load.moment, "N m", f"torque on {self.b}, world axes")}
 
 
 class JointTorque(ForceElement):
@@ -97,6 +109,8 @@ class JointTorque(ForceElement):
     torque: Any = eqx.field(converter=number, default=0.0)
     law: Any = eqx.field(converter=law, default=None)
 
+    units: ClassVar[Units] = {"torque": "effort"}
+
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """One number, or one for each speed of the joint."""
         return {"torque": ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)}
@@ -107,3 +121,7 @@ class JointTorque(ForceElement):
         if self.law is not None:
             effort = effort + self.law(motion.t, q, v)
         return [Effort(self.joint, effort)]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        effort: Any = self.loads(motion)[0]
+        return effort_measures(self.joint, effort.value, joints)

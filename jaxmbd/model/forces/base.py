@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
 from jax import Array
 
+from jaxmbd.model.forces.measure import Measure, effort_measures
 from jaxmbd.model.joints.base import Bearing
-from jaxmbd.model.numbers import FunctionLaw, functions_static
+from jaxmbd.model.numbers import FunctionLaw, Units, functions_static
 from jaxmbd.model.part import Part
+from jaxmbd.spatial.rotations import cross
 
-__all__ = ["Effort", "ForceElement", "FunctionLaw", "Load", "Motion", "RubbingElement", "law"]
+__all__ = [
+    "Effort",
+    "ForceElement",
+    "FunctionLaw",
+    "Load",
+    "Measure",
+    "Motion",
+    "RubbingElement",
+    "law",
+]
 
 
 class Load(NamedTuple):
@@ -66,6 +78,11 @@ class ForceElement(Part):
     """Those of them that are moments, one number about z in a planar mechanism."""
     serves_in_plane: ClassVar[bool] = True
     """Whether a planar mechanism may have it."""
+    units: ClassVar[Units] = {}
+    """Units of the fields that are numbers, without points [m]."""
+    joins: ClassVar[bool] = False
+    """Whether it joins a point of each of two bodies, and takes nothing from their drawn distance
+    but what `implied` lists, so that build tolerances may move either point by itself."""
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -96,6 +113,15 @@ class ForceElement(Part):
         names = [f.name for f in dataclasses.fields(self) if f.name not in other]
         return {n: ((3,),) if n in self.vectors else ((),) for n in names}
 
+    def kinds(self, joints: dict[str, Any]) -> tuple[str, ...]:
+        """Kind, "angle" or "travel", of each coordinate that its units refer to."""
+        index = getattr(self, "index", 0)
+        return tuple(joints[n].speeds[index] for n in self.joints if joints[n].speeds)
+
+    def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
+        """The numbers that fields stand for where they are None; `drawn` finds a point (3,)."""
+        return {}
+
     def problems(self, joints: dict[str, Any]) -> list[str]:
         """Further problems of the element, each with its remedy."""
         return []
@@ -107,6 +133,26 @@ class ForceElement(Part):
     def energy(self, motion: Motion) -> Array | float:
         """Potential energy [J]; zero where the element has none."""
         return 0.0
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        """Its own forces and deflections by name, for output.
+
+        By default the resultant force on each body, the moment about the first point of attack
+        there, and the effort along each joint coordinate.
+        """
+        found: dict[str, Measure] = {}
+        origin: dict[str, Array] = {}
+        for item in self.loads(motion):
+            if isinstance(item, Effort):
+                found |= effort_measures(item.joint, item.value, joints)
+                continue
+            at = origin.setdefault(item.body, item.point)
+            moment = item.moment + cross(item.point - at, item.force)
+            for name, unit, x in (("force", "N", item.force), ("moment", "N m", moment)):
+                key, text = f"{name}_on_{item.body}", f"{name} on {item.body}, world axes"
+                x = x + found[key].value if key in found else x
+                found[key] = Measure(x, unit, text)
+        return found
 
 
 class RubbingElement(ForceElement):

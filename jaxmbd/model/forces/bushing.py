@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +12,8 @@ from jax import Array
 
 from jaxmbd.model.forces.base import Motion
 from jaxmbd.model.forces.elastic import ElasticConnection
-from jaxmbd.model.numbers import is_concrete, number, optional_number, point
+from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, point
 from jaxmbd.spatial.rotations import cross, rotation_vector, unit
 
 MEASURES = ("finite", "small")
@@ -55,6 +57,13 @@ class Bushing(ElasticConnection):
     frame: Any = eqx.field(converter=optional_number, default=None)
     measure: str = eqx.field(static=True, default="finite")
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+
+    joins: ClassVar[bool] = True
+    units: ClassVar[Units] = {
+        "stiffness": ("N m/rad", "N/m"),
+        "damping": ("N m s/rad", "N s/m"),
+        "frame": "",
+    }
 
     @property
     def connected(self) -> tuple[str, Any, str, Any]:
@@ -100,6 +109,16 @@ class Bushing(ElasticConnection):
         else:
             rho = rotation_vector(s)
         return jnp.concatenate([rho, axes.T @ (r_a.T @ d)])
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        delta, rate = self.deformation(motion)
+        effort = self.resistance(delta, rate)
+        return {
+            "force": Measure(effort[3:], "N", f"force on {self.b}, axes of the bushing"),
+            "moment": Measure(effort[:3], "N m", f"moment on {self.b} along its rotation"),
+            "translation": Measure(delta[3:], "m", f"offset of {self.b}, axes of the bushing"),
+            "rotation": Measure(delta[:3], "rad", f"rotation of {self.b}, axes of the bushing"),
+        }
 
     def elastic(self, deformation: Array) -> Array:
         return _along(self.stiffness, deformation)

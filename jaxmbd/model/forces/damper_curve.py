@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.forces.laws import register_law
-from jaxmbd.model.numbers import is_concrete, number
+from jaxmbd.model.numbers import Units, is_concrete, number
 from jaxmbd.model.part import Part
 
 
@@ -41,6 +41,13 @@ class DamperCurve(Part):
     bump_forces: Any = eqx.field(converter=number)
     rebound_speeds: Any = eqx.field(converter=number)
     rebound_forces: Any = eqx.field(converter=number)
+
+    units: ClassVar[Units] = {
+        "bump_speeds": "coordinate/s",
+        "bump_forces": "effort",
+        "rebound_speeds": "coordinate/s",
+        "rebound_forces": "effort",
+    }
 
     def __check_init__(self) -> None:
         for side in ("bump", "rebound"):

@@ -39,6 +39,10 @@ class ElasticConnection(ForceElement):
         """``B δ̇`` (n,)."""
         raise TypeError(f"{type(self).__name__} defines no damping")
 
+    def resistance(self, deformation: Array, rate: Array) -> Array:
+        """``−(K δ + B δ̇)`` (n,), the efforts on b along δ."""
+        return -(self.elastic(deformation) + self.viscous(rate))
+
     def deformation(self, motion: Motion) -> tuple[Array, Array]:
         """The deformation δ (n,) and its rate δ̇ (n,)."""
         function, rates, _, _ = self._measure(motion)
@@ -61,7 +65,7 @@ class ElasticConnection(ForceElement):
         zero = jnp.zeros_like(x_a)
         delta, pull = jax.vjp(function, zero, zero, zero)
         _, rate = jax.jvp(function, (zero, zero, zero), rates)
-        moment_a, moment_b, force = pull(-(self.elastic(delta) + self.viscous(rate)))
+        moment_a, moment_b, force = pull(self.resistance(delta, rate))
         return [Load(a, x_a, -force, moment_a), Load(b, x_b, force, moment_b)]
 
     def _measure(self, motion: Motion) -> tuple[Any, tuple[Array, Array, Array], Array, Array]:

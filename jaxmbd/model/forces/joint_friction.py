@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, Load, Motion, RubbingElement
+from jaxmbd.model.forces.measure import Measure, effort_measures
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints.base import Bearing
-from jaxmbd.model.numbers import is_concrete, number, optional_number
+from jaxmbd.model.numbers import Units, is_concrete, number, optional_number
 from jaxmbd.spatial.rotations import cross
 
 
@@ -63,6 +65,21 @@ class JointFriction(RubbingElement):
     viscous: Any = eqx.field(converter=number, default=0.0)
     velocity_scale: Any = eqx.field(converter=number, default=1e-2)
 
+    units: ClassVar[Units] = {
+        "coefficient": "",
+        "radius": "m",
+        "length": "m",
+        "thrust_radius": "m",
+        "drag": "effort",
+        "viscous": "effort s/coordinate",
+        "velocity_scale": "coordinate/s",
+    }
+
+    def kinds(self, joints: dict[str, Any]) -> tuple[str, ...]:
+        # A sleeve's drag and speed are those of its surface, its first coordinate is an angle.
+        joint = joints[self.joint]
+        return ("travel",) if joint.bearing == "sleeve" else joint.speeds[:1]
+
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Numbers; `viscous` may be one for each speed."""
         shapes = super().shapes(joints)
@@ -93,6 +110,11 @@ class JointFriction(RubbingElement):
     def loads(self, motion: Motion) -> list[Load | Effort]:
         """The viscous part, which does not depend on the reaction."""
         return [Effort(self.joint, self.viscous_effort(motion.joint(self.joint)[1]))]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        """The viscous part; the dry part needs the reaction."""
+        effort = self.viscous_effort(motion.joint(self.joint)[1])
+        return effort_measures(self.joint, effort, joints, "viscous")
 
     def viscous_effort(self, v: Array) -> Array:
         """``−viscous v`` (nv,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.forces.base import FunctionLaw
-from jaxmbd.model.numbers import is_concrete, number
+from jaxmbd.model.numbers import Units, is_concrete, number
 from jaxmbd.model.part import Part
 
 LAWS: dict[str, Any] = {}
@@ -70,6 +70,8 @@ class SignedSquare(Part):
 
     coefficient: Any = eqx.field(converter=number)
 
+    units: ClassVar[Units] = {"coefficient": "effort/coordinate²"}
+
     def __call__(self, extension: Array, rate: Array) -> Array:
         return self.coefficient * jnp.abs(extension) * extension
 
@@ -95,6 +97,11 @@ class Table(Part):
     x: Any = eqx.field(converter=number)
     y: Any = eqx.field(converter=number)
     of_rate: bool = eqx.field(static=True, default=False)
+
+    @property
+    def units(self) -> Units:
+        """Of the breakpoints and of the forces."""
+        return {"x": "coordinate/s" if self.of_rate else "coordinate", "y": "effort"}
 
     def __check_init__(self) -> None:
         x, y = self.x, self.y

@@ -24,6 +24,7 @@ free-rolling radius is the loaded radius.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -31,7 +32,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.numbers import number, point
+from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.numbers import Units, number, point
 from jaxmbd.spatial.rotations import cross, unit
 
 
@@ -116,6 +118,23 @@ class PacejkaTyre(ForceElement):
     free_rolling: bool = eqx.field(static=True, default=False)
 
     vectors: ClassVar[tuple[str, ...]] = ("up", "axis", "belt")
+    units: ClassVar[Units] = {
+        "stiffness": "N/m",
+        "damping": "N s/m",
+        "radius": "m",
+        "axis": "",
+        "longitudinal": "",
+        "lateral": "",
+        "slip_stiffness": "N",
+        "cornering_stiffness": ("N/rad", "N"),
+        "nominal_load": "N",
+        "load_sensitivity": "",
+        "trail": ("", "", "m"),
+        "low_speed": "m/s",
+        "road": "m",
+        "up": "",
+        "belt": "m/s",
+    }
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Numbers, directions and coefficients."""
@@ -178,6 +197,21 @@ class PacejkaTyre(ForceElement):
         f_x, f_y, moment = self.forces(at.normal, at.slip, at.slip_angle)
         force = at.normal * at.up + f_x * at.forward + f_y * at.left
         return [Load(self.b, at.point, force, moment * at.up)]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        at = self.contact(motion)
+        f_x, f_y, moment = self.forces(at.normal, at.slip, at.slip_angle)
+        return {
+            "normal": Measure(at.normal, "N", "force of the road on the wheel, along up"),
+            "longitudinal": Measure(f_x, "N", "force on the wheel, positive forward"),
+            "lateral": Measure(f_y, "N", "force on the wheel, positive to the left"),
+            "aligning": Measure(moment, "N m", "aligning moment on the wheel about up"),
+            "deflection": Measure(at.deflection, "m", "deflection, negative off the road"),
+            "slip": Measure(at.slip, "", "longitudinal slip, positive when driving"),
+            "slip_angle": Measure(
+                jnp.arctan(at.slip_angle), "rad", "slip angle, positive: pushes left"
+            ),
+        }
 
     def energy(self, motion: Motion) -> Array | float:
         depth = jnp.maximum(self.contact(motion).deflection, 0.0)

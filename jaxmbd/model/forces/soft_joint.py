@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -10,8 +11,11 @@ from jax import Array
 
 from jaxmbd.model.forces.base import Motion
 from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.forces.measure import Measure
 from jaxmbd.model.joints.base import Joint, with_directions
-from jaxmbd.model.numbers import number
+from jaxmbd.model.numbers import Units, number
+
+_OPENINGS = {"force": ("gap", "m"), "moment": ("tilt", "rad")}
 
 
 class SoftJoint(ElasticConnection):
@@ -41,6 +45,11 @@ class SoftJoint(ElasticConnection):
     damping: Any = eqx.field(converter=number, default=0.0)
 
     serves_in_plane: ClassVar[bool] = False
+    joins: ClassVar[bool] = True
+    units: ClassVar[Units] = {
+        "stiffness": ("N m/rad", "N/m"),
+        "damping": ("N m s/rad", "N s/m"),
+    }
 
     @property
     def replaced_joint(self) -> Joint:
@@ -80,6 +89,18 @@ class SoftJoint(ElasticConnection):
         drawn = motion.drawn(joint.point_b) - motion.drawn(joint.point_a)
         eye = jnp.eye(3, dtype=d.dtype)
         return joint.residual(eye, r_a.T @ r_b, r_a.T @ d, drawn)
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        delta, rate = self.deformation(motion)
+        effort = self.resistance(delta, rate)
+        found, count = {}, {"force": 0, "moment": 0}
+        for i, kind in enumerate(self.replaced.rows):
+            count[kind] += 1
+            k, (opening, length) = count[kind], _OPENINGS[kind]
+            unit = "N" if kind == "force" else "N m"
+            found[f"{kind}_{k}"] = Measure(effort[i], unit, f"{kind} on {self.b} along its row {k}")
+            found[f"{opening}_{k}"] = Measure(delta[i], length, f"{opening} along its row {k}")
+        return found
 
     def elastic(self, deformation: Array) -> Array:
         return self._along_rows(self.stiffness) * deformation

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
 from jaxmbd.model.forces.laws import law_energy
-from jaxmbd.model.numbers import number, optional_number, point
+from jaxmbd.model.forces.measure import Measure, coordinate_units
+from jaxmbd.model.numbers import Units, number, optional_number, point
 
 
 def distance(d: Array) -> tuple[Array, Array]:
     """Length [m] of a vector (3,) and its unit direction, which is zero if the length is zero.
 
-    Value and gradient stay finite where two ends coincide.
+    Value and gradient stay finite where two ends coincide. Of known numbers, as NumPy arrays, it
+    gives NumPy arrays, without compiling anything.
     """
+    xp: Any = np if isinstance(d, np.ndarray) else jnp
     square = d @ d
     apart = square > 0.0
-    length = jnp.sqrt(jnp.where(apart, square, 1.0))
-    return jnp.where(apart, length, 0.0), jnp.where(apart, d / length, jnp.zeros_like(d))
+    length = xp.sqrt(xp.where(apart, square, 1.0))
+    return xp.where(apart, length, 0.0), xp.where(apart, d / length, xp.zeros_like(d))
 
 
 class SpringDamper(ForceElement):
@@ -55,6 +60,17 @@ class SpringDamper(ForceElement):
     preload: Any = eqx.field(converter=number, default=0.0)
     law: Any = eqx.field(converter=law, default=None)
 
+    joins: ClassVar[bool] = True
+    units: ClassVar[Units] = {
+        "stiffness": "N/m",
+        "damping": "N s/m",
+        "free_length": "m",
+        "preload": "N",
+    }
+
+    def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
+        return {"free_length": distance(drawn(self.at_b) - drawn(self.at_a))[0]}
+
     def _extension(self, motion: Motion) -> tuple[Array, Array, Array, Array, Array]:
         xa, va = motion.point(self.a, self.at_a)
         xb, vb = motion.point(self.b, self.at_b)
@@ -64,14 +80,27 @@ class SpringDamper(ForceElement):
             free, _ = distance(motion.drawn(self.at_b) - motion.drawn(self.at_a))
         return xa, xb, direction, length - free, direction @ (vb - va)
 
+    def _tension(self, x: Array, rate: Array) -> Array:
+        tension = self.preload + self.stiffness * x + self.damping * rate
+        return tension if self.law is None else tension + self.law(x, rate)
+
     def loads(self, motion: Motion) -> list[Load | Effort]:
         xa, xb, direction, x, rate = self._extension(motion)
-        tension = self.preload + self.stiffness * x + self.damping * rate
-        if self.law is not None:
-            tension = tension + self.law(x, rate)
-        force = tension * direction
+        force = self._tension(x, rate) * direction
         none = jnp.zeros_like(force)
         return [Load(self.a, xa, force, none), Load(self.b, xb, -force, none)]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        xa, xb, _, x, rate = self._extension(motion)
+        force, spring = self._tension(x, rate), self._tension(x, jnp.zeros_like(rate))
+        return {
+            "force": Measure(force, "N", "force, positive in tension"),
+            "spring": Measure(spring, "N", "force at rest, positive in tension"),
+            "damper": Measure(force - spring, "N", "force due to the rate, positive in tension"),
+            "length": Measure(distance(xb - xa)[0], "m", "distance of the ends"),
+            "extension": Measure(x, "m", "extension over the free length"),
+            "rate": Measure(rate, "m/s", "rate of extension"),
+        }
 
     def energy(self, motion: Motion) -> Array | float:
         _, _, _, x, _ = self._extension(motion)
@@ -106,12 +135,32 @@ class TorsionSpring(ForceElement):
     law: Any = eqx.field(converter=law, default=None)
     index: int = eqx.field(static=True, default=0)
 
+    units: ClassVar[Units] = {
+        "stiffness": "effort/coordinate",
+        "damping": "effort s/coordinate",
+        "free_angle": "coordinate",
+    }
+
+    def _resistance(self, x: Array, rate: Array) -> Array:
+        effort = self.stiffness * x + self.damping * rate
+        return effort if self.law is None else effort + self.law(x, rate)
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        q, v = motion.joint(self.joint)
+        x, rate = q[self.index] - self.free_angle, v[self.index]
+        effort, spring = self._resistance(x, rate), self._resistance(x, jnp.zeros_like(rate))
+        length, speed, unit = coordinate_units(joints, self.joint, self.index)
+        return {
+            "effort": Measure(-effort, unit, "effort, positive along +q"),
+            "spring": Measure(-spring, unit, "effort at rest, positive along +q"),
+            "damper": Measure(spring - effort, unit, "effort due to the rate, positive along +q"),
+            "deflection": Measure(x, length, "coordinate minus its free value"),
+            "rate": Measure(rate, speed, "rate of the coordinate"),
+        }
+
     def loads(self, motion: Motion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)
-        x = q[self.index] - self.free_angle
-        effort = self.stiffness * x + self.damping * v[self.index]
-        if self.law is not None:
-            effort = effort + self.law(x, v[self.index])
+        effort = self._resistance(q[self.index] - self.free_angle, v[self.index])
         parts = [-effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
         return [Effort(self.joint, jnp.stack(parts))]
 

@@ -11,15 +11,17 @@ k = 0), it never pulls, and it dissipates ``E'(x) max(d ẋ, −1) ẋ ≥ 0``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
+from jaxmbd.model.forces.measure import Measure, coordinate_units
 from jaxmbd.model.forces.spring_damper import distance
-from jaxmbd.model.numbers import is_concrete, number, optional_number, point
+from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, point
 
 
 class _Stop(ForceElement):
@@ -93,6 +95,13 @@ class BumpStop(_Stop):
     dissipation: Any = eqx.field(converter=number, default=0.0)
     rebound: bool = eqx.field(static=True, default=False)
 
+    units: ClassVar[Units] = {
+        "gap": "m",
+        "stiffness": "N/m",
+        "progression": "N/m²",
+        "dissipation": "s/m",
+    }
+
     @property
     def _sign(self) -> float:
         return 1.0 if self.rebound else -1.0
@@ -117,6 +126,15 @@ class BumpStop(_Stop):
         force = self._sign * _push(self, depth, rate) * along
         none = jnp.zeros_like(force)
         return [Load(self.a, x_a, force, none), Load(self.b, x_b, -force, none)]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        [(depth, rate)] = self.contacts(motion)
+        acts = "pulls the ends together" if self.rebound else "pushes the ends apart"
+        return {
+            "force": Measure(_push(self, depth, rate), "N", f"force, never negative: {acts}"),
+            "depth": Measure(depth, "m", "depth of penetration, negative before contact"),
+            "rate": Measure(rate, "m/s", "rate of the depth"),
+        }
 
 
 class JointLimit(_Stop):
@@ -146,6 +164,14 @@ class JointLimit(_Stop):
     dissipation: Any = eqx.field(converter=number, default=0.0)
     index: int = eqx.field(static=True, default=0)
 
+    units: ClassVar[Units] = {
+        "lower": "coordinate",
+        "upper": "coordinate",
+        "stiffness": "effort/coordinate",
+        "progression": "effort/coordinate²",
+        "dissipation": "s/coordinate",
+    }
+
     def _ends(self) -> list[tuple[float, Any]]:
         """Outward sign and position of each end that is given."""
         ends = ((-1.0, self.lower), (1.0, self.upper))
@@ -165,10 +191,24 @@ class JointLimit(_Stop):
         x, rate = q[self.index], v[self.index]
         return [(sign * (x - end), sign * rate) for sign, end in self._ends()]
 
+    def _effort(self, contacts: list[tuple[Array, Array]]) -> Array:
+        effort = jnp.zeros((), contacts[0][0].dtype)
+        for (sign, _), contact in zip(self._ends(), contacts, strict=True):
+            effort = effort - sign * _push(self, *contact)
+        return effort
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        length, _, unit = coordinate_units(joints, self.joint, self.index)
+        contacts = self.contacts(motion)
+        found = {"effort": Measure(self._effort(contacts), unit, "effort, positive along +q")}
+        for (sign, _), (depth, _) in zip(self._ends(), contacts, strict=True):
+            end = "lower" if sign < 0.0 else "upper"
+            text = f"depth beyond the {end} end, negative within the range"
+            found[f"depth_{end}"] = Measure(depth, length, text)
+        return found
+
     def loads(self, motion: Motion) -> list[Load | Effort]:
         _, v = motion.joint(self.joint)
-        effort = jnp.zeros((), v.dtype)
-        for (sign, _), contact in zip(self._ends(), self.contacts(motion), strict=True):
-            effort = effort - sign * _push(self, *contact)
+        effort = self._effort(self.contacts(motion))
         parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
         return [Effort(self.joint, jnp.stack(parts))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.numbers import number, point, vector_in_space
+from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.numbers import Units, number, point, vector_in_space
 
 
 class Tyre(ForceElement):
@@ -44,6 +46,13 @@ class Tyre(ForceElement):
     law: Any = eqx.field(converter=law, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("up",)
+    units: ClassVar[Units] = {
+        "stiffness": "N/m",
+        "damping": "N s/m",
+        "radius": "m",
+        "road": "m",
+        "up": "",
+    }
 
     def _compression(self, motion: Motion) -> tuple[Array, Array, Array, Array]:
         x, velocity = motion.point(self.b, self.at)
@@ -55,11 +64,22 @@ class Tyre(ForceElement):
             height = height + more
         return x, up, self.radius - (up @ x - height), rise - up @ velocity
 
+    def _normal(self, depth: Array, rate: Array) -> Array:
+        push = jnp.maximum(self.stiffness * depth + self.damping * rate, 0.0)
+        return jnp.where(depth > 0.0, push, 0.0)
+
     def loads(self, motion: Motion) -> list[Load | Effort]:
         x, up, depth, rate = self._compression(motion)
-        push = jnp.maximum(self.stiffness * depth + self.damping * rate, 0.0)
-        force = jnp.where(depth > 0.0, push, 0.0) * up
+        force = self._normal(depth, rate) * up
         return [Load(self.b, x, force, jnp.zeros_like(force))]
+
+    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+        _, _, depth, rate = self._compression(motion)
+        return {
+            "normal": Measure(self._normal(depth, rate), "N", "force of the road on the wheel"),
+            "deflection": Measure(depth, "m", "deflection, negative off the road"),
+            "rate": Measure(rate, "m/s", "rate of deflection"),
+        }
 
     def energy(self, motion: Motion) -> Array | float:
         _, _, depth, _ = self._compression(motion)

@@ -32,7 +32,7 @@ import equinox as eqx
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import Toward, changed, lifted
+from jaxmbd.model.numbers import Toward, Units, changed, lifted
 from jaxmbd.model.part import Part
 
 Bearing = Literal["journal", "guide", "sleeve", "ball"]
@@ -74,6 +74,8 @@ class Joint(Part):
     """Names of the fields that are one number, or None."""
     optional: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that may be None although they have no default."""
+    units: ClassVar[Units] = {}
+    """Units of the fields that are numbers, without points [m] and directions."""
 
     @property
     def points(self) -> dict[str, Any]:
@@ -105,6 +107,10 @@ class Joint(Part):
             points: the mechanism's hardpoints by name, in space.
         """
         return []
+
+    def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
+        """The numbers that fields stand for where they are None; `drawn` finds a point (3,)."""
+        return {}
 
     # In a planar mechanism, whose points and directions have two components.
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.numbers import number
+from jaxmbd.model.numbers import Units, number
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
@@ -34,6 +34,7 @@ class Helical(AxisJoint):
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
     numbers: ClassVar[tuple[str, ...]] = ("pitch",)
+    units: ClassVar[Units] = {"pitch": "m/rad"}
 
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))

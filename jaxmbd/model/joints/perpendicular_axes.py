@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxesCondition, wrench_columns
-from jaxmbd.model.numbers import direction, is_concrete, optional_number
+from jaxmbd.model.numbers import Units, direction, is_concrete, optional_number
 from jaxmbd.spatial.rotations import cross, unit
 
 
@@ -44,6 +44,10 @@ class PerpendicularAxes(AxesCondition):
     coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
     numbers: ClassVar[tuple[str, ...]] = ("angle",)
+    units: ClassVar[Units] = {"angle": "rad"}
+
+    def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
+        return {"angle": np.asarray(0.5 * np.pi)}
 
     def problems(self, points: Mapping[str, Any]) -> list[str]:
         if self.angle is None or not is_concrete(self.angle) or 1e-6 < self.angle < np.pi - 1e-6:

@@ -14,7 +14,7 @@ from jax import Array, lax
 
 from jaxmbd.model.joints.axes import wrench_columns
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import direction, functions_static, number, point
+from jaxmbd.model.numbers import Units, direction, functions_static, number, point
 from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
 
 Curve = Callable[[Array, Any], Array]
@@ -208,6 +208,7 @@ class Cam(_CurveJoint):
     coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("normal",)
     numbers: ClassVar[tuple[str, ...]] = ("radius",)
+    units: ClassVar[Units] = {"radius": "m"}
 
     def _outward(self, x: Array) -> tuple[Array, Array]:
         """Foot point, and the outward normal there, for a point in a's axes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import PointRef, is_concrete, optional_number, point
+from jaxmbd.model.numbers import PointRef, Units, is_concrete, optional_number, point
 
 
 class Rod(Joint):
@@ -44,6 +44,7 @@ class Rod(Joint):
     can_be_in_tree: ClassVar[bool] = False
     ball: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = ("length",)
+    units: ClassVar[Units] = {"length": "m"}
 
     @property
     def point_a(self) -> Any:
@@ -52,6 +53,11 @@ class Rod(Joint):
     @property
     def point_b(self) -> Any:
         return self.at_b
+
+    def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
+        span = drawn(self.at_b) - drawn(self.at_a)
+        square = span @ span
+        return {"length": (np if isinstance(span, np.ndarray) else jnp).sqrt(square)}
 
     def problems(self, points: Mapping[str, Any]) -> list[str]:
         ends = [points[r.name] if isinstance(r, PointRef) else r for r in (self.at_a, self.at_b)]
