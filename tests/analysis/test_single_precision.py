@@ -27,10 +27,12 @@ ELSEWHERE = {
     "friction_efforts",
     "in_space",
     "load",
+    "mirrored",
     "register_law",
     "register_type",
     "save",
     "soften",
+    "variables",
 }
 """Public names that compute nothing of their own, or (the first) ask for friction."""
 
@@ -54,6 +56,7 @@ def pieces(mech, q, v):
         "edge_forces": mbd.edge_forces(mech, q, reactions, "ground_0", 0.1).forces,
         "forward_dynamics": (vdot, lam),
         "gamma": mbd.gamma(mech, q, v),
+        "get_variables": mbd.get_variables(mech, ["points/A_1", "gravity/y"]),
         "inverse_dynamics": mbd.inverse_dynamics(mech, q, v, 0.0 * v)[0],
         "joint_coordinates": mbd.joint_coordinates(mech, q)["right_1"],
         "joint_reactions": [reactions["ground_0"], reactions["ground_1"]],
@@ -64,6 +67,7 @@ def pieces(mech, q, v):
         "poses": mbd.poses(mech, q)["crank_1"],
         "potential_energy": mbd.potential_energy(mech, q),
         "project": mbd.project(mech, q + 1e-4, v),
+        "set_variables": mbd.set_variables(mech, {"points/A_1/x": q[0]}).points["A_1"],
         "step_coordinates": mbd.step_coordinates(mech, q, v),
     }
 
