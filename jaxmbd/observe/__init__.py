@@ -1,0 +1,86 @@
+"""Outputs one can name: observables of an instant, and the experiments that observe them.
+
+An *observable* is a quantity at an instant (`Travel`, `Toe`, `Reaction`, `Element`, …): a small
+value with unit and meaning. An *experiment* (`Pose`, `Settle`, `Sweep`, `Motion`, or several
+`Together`) is a function from a `Mechanism` to named arrays: observables over its axis, or reduced
+along it (``Toe("upright").span()``), with a status, and the reason of a failure.
+
+An experiment's ``declare(mech)`` has units, meanings, dimensions and coordinates of its outputs;
+``problems(mech)`` is a list of everything that is wrong with it for a mechanism, ``check(mech)``
+raises it; ``trajectory(mech)`` is the whole course for one mechanism; ``describe()`` determines it.
+"""
+
+from jaxmbd.observe.angles import (
+    AngleBetween,
+    Camber,
+    Coordinate,
+    CoordinateRate,
+    DirectionAngle,
+    Toe,
+)
+from jaxmbd.observe.describe import described
+from jaxmbd.observe.experiment import REASONS, Experiment, Trajectory
+from jaxmbd.observe.forces import (
+    ClosureError,
+    DriveEffort,
+    Element,
+    Energy,
+    Function,
+    HoldingEffort,
+    Reaction,
+)
+from jaxmbd.observe.motion import Motion
+from jaxmbd.observe.observable import Observable
+from jaxmbd.observe.outputs import Axis, Declaration, Output
+from jaxmbd.observe.points import (
+    Acceleration,
+    Distance,
+    DistanceRate,
+    Position,
+    Travel,
+    Velocity,
+)
+from jaxmbd.observe.pose import Pose, Settle
+from jaxmbd.observe.reductions import REDUCTIONS, Reduced
+from jaxmbd.observe.snapshot import Snapshot, element_measures
+from jaxmbd.observe.sweep import Sweep
+from jaxmbd.observe.together import Together
+
+__all__ = [
+    "REASONS",
+    "REDUCTIONS",
+    "Acceleration",
+    "AngleBetween",
+    "Axis",
+    "Camber",
+    "ClosureError",
+    "Coordinate",
+    "CoordinateRate",
+    "Declaration",
+    "DirectionAngle",
+    "Distance",
+    "DistanceRate",
+    "DriveEffort",
+    "Element",
+    "Energy",
+    "Experiment",
+    "Function",
+    "HoldingEffort",
+    "Motion",
+    "Observable",
+    "Output",
+    "Pose",
+    "Position",
+    "Reaction",
+    "Reduced",
+    "Settle",
+    "Snapshot",
+    "Sweep",
+    "Together",
+    "Toe",
+    "Trajectory",
+    "Travel",
+    "Velocity",
+    "described",
+    "element_measures",
+]

@@ -1,0 +1,267 @@
+"""Observables of forces and energies: elements, reactions, drives, holding efforts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.analysis.known import Key, PointCoordinate, held_name, is_angle, parse_known
+from jaxmbd.analysis.status import closure_error
+from jaxmbd.dynamics.forward import kinetic_energy, potential_energy
+from jaxmbd.graph import neutral, topology
+from jaxmbd.model.forces import Measure
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.names import unknown
+from jaxmbd.observe.observable import Observable
+from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
+from jaxmbd.observe.snapshot import Snapshot
+
+
+def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:
+    """The measures of a force element, of which only unit, text and shape mean something."""
+    known = (id(mech), element)
+    if known not in _tables:
+
+        def found(mech: Mechanism) -> dict[str, Measure]:
+            return Snapshot(mech, jnp.asarray(neutral(mech), mech.dtype)).measures(element)
+
+        while len(_tables) > _TABLES:
+            _tables.pop(next(iter(_tables)))
+        _tables[known] = (mech, jax.eval_shape(found, mech))
+    return _tables[known][1]
+
+
+_TABLES = 16
+_tables: dict[tuple[int, str], tuple[Mechanism, dict[str, Measure]]] = {}
+"""Tables of the last few elements, as each is asked for several times; with their mechanisms, so
+that no other has the same `id`."""
+
+
+@dataclass(frozen=True)
+class Element(Observable):
+    """A force, deflection or energy of a force element, by name.
+
+    ``element_measures(mech, q)`` and the list in the message about an unknown name have all names:
+    of a `SpringDamper` "force" (positive in tension), "spring", "damper", "extension", "rate",
+    "length", "energy".
+
+    Attributes:
+        element: name of the force element.
+        measure: name of the measure.
+        axis: of a vector, "x", "y", "z", "norm", or None for all three components.
+
+    Example:
+        >>> from jaxmbd.observe import Element
+        >>> (-Element("shock", "damper")).peak().how  # positive in compression
+        'peak'
+    """
+
+    element: str
+    measure: str = "force"
+    axis: str | None = None
+
+    def value(self, at: Snapshot) -> Array:
+        x = jnp.asarray(at.measures(self.element)[self.measure].value, at.q.dtype)
+        return component(x, self.axis) if x.ndim else x
+
+    def about(self, mech: Mechanism) -> Output:
+        found = measure_table(mech, self.element)[self.measure]
+        text = f"{self.element}: {found.text}"
+        if not found.value.shape:
+            return Output(found.unit, text)
+        return Output(found.unit, of_axis(text, self.axis), axis_dims(self.axis))
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        if found := unknown("force element", self.element, mech.structure.forces):
+            return found
+        table = measure_table(mech, self.element)
+        if found := unknown(f"measure of {self.element!r}", self.measure, table):
+            return [f"{found[0]}; it has {list(table)}"]
+        if self.axis is not None and not table[self.measure].value.shape:
+            return [f"{self.measure} of {self.element!r} is a number; leave axis out"]
+        return axis_problems(self.axis)
+
+
+@dataclass(frozen=True)
+class Reaction(Observable):
+    """The reaction of a joint on its body b, about b's joint point, world axes.
+
+    In a sweep or at rest it is the static one. If redundant constraints leave it indeterminate, it
+    is that of least norm.
+
+    Attributes:
+        joint: name of the joint; of a rod the force along it.
+        part: "force" [N] or "moment" [N·m].
+        axis: "x", "y", "z", "norm", or None for all three components.
+
+    Example:
+        >>> from jaxmbd.observe import Reaction
+        >>> Reaction("sph_ua", axis="norm").peak().how
+        'peak'
+    """
+
+    joint: str
+    part: str = "force"
+    axis: str | None = None
+
+    def value(self, at: Snapshot) -> Array:
+        wrench = at.reactions[self.joint]
+        return component(wrench[3:] if self.part == "force" else wrench[:3], self.axis)
+
+    def about(self, mech: Mechanism) -> Output:
+        unit = "N" if self.part == "force" else "N m"
+        text = f"reaction {self.part} of {self.joint} on {mech.joints[self.joint].b}"
+        return Output(unit, of_axis(text, self.axis), axis_dims(self.axis))
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        found = unknown("joint", self.joint, [e.name for e in mech.structure.joints])
+        if self.part not in ("force", "moment"):
+            found.append(f"part={self.part!r}; give 'force' or 'moment'")
+        return found + axis_problems(self.axis)
+
+
+@dataclass(frozen=True)
+class DriveEffort(Observable):
+    """The effort of a drive of the mechanism [N·m or N], along its coordinate.
+
+    Example:
+        >>> from jaxmbd.observe import DriveEffort
+        >>> DriveEffort("motor").peak().how
+        'peak'
+    """
+
+    drive: str
+
+    def value(self, at: Snapshot) -> Array:
+        return at.effort(self.drive)
+
+    def about(self, mech: Mechanism) -> Output:
+        rows = topology(mech).layout[self.drive].rows
+        turns = rows is not None and topology(mech).row_kinds[rows.start] == "moment"
+        return Output("N m" if turns else "N", f"effort of {self.drive}")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        return unknown("drive", self.drive, [d[0] for d in mech.structure.drives])
+
+
+def single_key(mech: Mechanism, coordinate: Any) -> Key:
+    """A coordinate in the form of `assemble` as the key of one held coordinate."""
+    return parse_known(mech, {coordinate: 0.0})[0][0]
+
+
+@dataclass(frozen=True)
+class HoldingEffort(Observable):
+    """The effort [N·m or N] that holds a held coordinate of a sweep or pose, positive along it.
+
+    Attributes:
+        coordinate: one of the experiment's: a joint, ``(joint, i)`` or a `PointCoordinate`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import HoldingEffort
+        >>> height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+        >>> HoldingEffort(height).coordinate.axis
+        'z'
+    """
+
+    coordinate: Any
+
+    def value(self, at: Snapshot) -> Array:
+        return at.holding(single_key(at.mech, self.coordinate))
+
+    def about(self, mech: Mechanism) -> Output:
+        key = single_key(mech, self.coordinate)
+        linear = isinstance(key, PointCoordinate) or not is_angle(topology(mech), key)
+        return Output("N" if linear else "N m", f"effort that holds {held_name(key)}")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        try:
+            single_key(mech, self.coordinate)
+        except ValueError as error:
+            return [str(error)]
+        return []
+
+
+@dataclass(frozen=True)
+class Energy(Observable):
+    """The energy of the whole mechanism [J].
+
+    Attributes:
+        kind: "kinetic", "potential" (weight and force elements) or "total".
+
+    Example:
+        >>> from jaxmbd.observe import Energy
+        >>> Energy("total").span().how
+        'span'
+    """
+
+    kind: str = "total"
+
+    def value(self, at: Snapshot) -> Array:
+        total = jnp.zeros((), at.q.dtype)
+        if self.kind != "potential":
+            total = total + kinetic_energy(at.mech, at.q, at.v)
+        if self.kind != "kinetic":
+            total = total + potential_energy(at.mech, at.q, at.t)
+        return total
+
+    def about(self, mech: Mechanism) -> Output:
+        return Output("J", f"{self.kind} energy")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        if self.kind in ("kinetic", "potential", "total"):
+            return []
+        return [f"kind={self.kind!r}; give 'kinetic', 'potential' or 'total'"]
+
+
+@dataclass(frozen=True)
+class ClosureError(Observable):
+    """The largest closure error [m; moment rows times the mechanism's length].
+
+    Example:
+        >>> from jaxmbd.observe import ClosureError
+        >>> ClosureError().max().how
+        'max'
+    """
+
+    def value(self, at: Snapshot) -> Array:
+        return closure_error(at.motion)
+
+    def about(self, mech: Mechanism) -> Output:
+        return Output("m", "closure error")
+
+
+@dataclass(frozen=True)
+class Function(Observable):
+    """Any function of a `Snapshot` that gives a number, or an array (3,).
+
+    Attributes:
+        function: of the snapshot: `at.mech`, `at.q`, `at.v`, `at.t`, `at.motion`, `at.reactions`,
+            `at.measures(element)`, …; a function of a module, so that a study can be pickled.
+        unit: SI unit of the result.
+        text: what it is.
+        vector: whether it has three components in world axes.
+
+    Example:
+        >>> from jaxmbd.observe import Function
+        >>> Function(lambda at: at.q[0] ** 2, "rad^2", "square of the first angle").unit
+        'rad^2'
+    """
+
+    function: Callable[[Snapshot], Any]
+    unit: str = ""
+    text: str = ""
+    vector: bool = False
+
+    def value(self, at: Snapshot) -> Array:
+        return jnp.asarray(self.function(at))
+
+    def about(self, mech: Mechanism) -> Output:
+        text = self.text or getattr(self.function, "__name__", "a function")
+        return Output(self.unit, text, ("axis",) if self.vector else ())

@@ -1,0 +1,169 @@
+"""What can be observed at an instant, and arithmetic with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.reductions import Reduced
+from jaxmbd.observe.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Observable:
+    """Base of all observables: a small value that can be compared, hashed and pickled.
+
+    Observables add, subtract, are multiplied by numbers and have absolute values; along the axis of
+    an experiment they are reduced by `max`, `min`, `last` and so on (`jaxmbd.observe.reductions`).
+    """
+
+    def value(self, at: Snapshot) -> Array:
+        """Its value at an instant: a number, or (3,) in world axes."""
+        raise TypeError(f"{type(self).__name__} defines no value")
+
+    def about(self, mech: Mechanism) -> Output:
+        """Its unit, meaning and dimensions."""
+        raise TypeError(f"{type(self).__name__} does not say what it is")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        """Names that the mechanism does not have, and other mistakes."""
+        return []
+
+    def __neg__(self) -> Observable:
+        return Combined((self,), (-1.0,))
+
+    def __add__(self, other: Any) -> Observable:
+        if isinstance(other, Observable):
+            return Combined((self, other), (1.0, 1.0))
+        return Combined((self,), (1.0,), float(other))
+
+    def __radd__(self, other: Any) -> Observable:
+        return self + other
+
+    def __sub__(self, other: Any) -> Observable:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Observable:
+        return (-self) + other
+
+    def __mul__(self, factor: Any) -> Observable:
+        return Combined((self,), (float(factor),))
+
+    def __rmul__(self, factor: Any) -> Observable:
+        return self * factor
+
+    def __truediv__(self, factor: Any) -> Observable:
+        return self * (1.0 / float(factor))
+
+    def __abs__(self) -> Observable:
+        return Absolute(self)
+
+    def reduced(self, how: str, *arguments: float) -> Reduced:
+        """A number along the axis of an experiment, by a reduction of `REDUCTIONS`."""
+        return Reduced(self, how, tuple(float(x) for x in arguments))
+
+    def max(self) -> Reduced:
+        """The largest value."""
+        return self.reduced("max")
+
+    def min(self) -> Reduced:
+        """The smallest value."""
+        return self.reduced("min")
+
+    def first(self) -> Reduced:
+        """The value at the beginning of the axis."""
+        return self.reduced("first")
+
+    def last(self) -> Reduced:
+        """The value at the end of the axis."""
+        return self.reduced("last")
+
+    def span(self) -> Reduced:
+        """The largest minus the smallest value."""
+        return self.reduced("span")
+
+    def peak(self) -> Reduced:
+        """The largest magnitude."""
+        return self.reduced("peak")
+
+    def mean(self) -> Reduced:
+        """The mean along the axis (trapezoidal rule)."""
+        return self.reduced("mean")
+
+    def rms(self) -> Reduced:
+        """The root mean square along the axis (trapezoidal rule)."""
+        return self.reduced("rms")
+
+    def at(self, place: float) -> Reduced:
+        """The value at a place of the axis, linearly interpolated."""
+        return self.reduced("at", place)
+
+    def slope(self, place: float) -> Reduced:
+        """The derivative along the axis at a place, of the parabola through the nearest points."""
+        return self.reduced("slope", place)
+
+    def crossing(self, level: float) -> Reduced:
+        """The first place where it reaches a level, linearly interpolated; NaN if it never does."""
+        return self.reduced("crossing", level)
+
+    def rise(self, share: float = 0.9) -> Reduced:
+        """The first place where it reaches a share of its last value."""
+        return self.reduced("rise", share)
+
+
+@dataclass(frozen=True)
+class Combined(Observable):
+    """``Σ factor · observable + shift``, of observables of one unit."""
+
+    parts: tuple[Observable, ...]
+    factors: tuple[float, ...]
+    shift: float = 0.0
+
+    def value(self, at: Snapshot) -> Array:
+        terms = [f * x.value(at) for f, x in zip(self.factors, self.parts, strict=True)]
+        total = sum(terms[1:], terms[0])
+        return total if self.shift == 0.0 else total + self.shift
+
+    def about(self, mech: Mechanism) -> Output:
+        first = self.parts[0].about(mech)
+        return first._replace(text=self._text([x.about(mech).text for x in self.parts]))
+
+    def _text(self, names: list[str]) -> str:
+        if len(names) == 1 and self.shift == 0.0 and abs(self.factors[0]) == 1.0:
+            return f"minus {names[0]}" if self.factors[0] < 0.0 else names[0]
+        terms = [f"{f:+g} · ({n})" for f, n in zip(self.factors, names, strict=True)]
+        return " ".join(terms + ([f"{self.shift:+g}"] if self.shift else []))
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        found = [text for x in self.parts for text in x.problems(mech)]
+        if found:
+            return found
+        units = {x.about(mech).unit for x in self.parts}
+        shapes = {x.about(mech).dims for x in self.parts}
+        if len(units) > 1:
+            found.append(f"a sum of observables with the units {sorted(units)}")
+        if len(shapes) > 1:
+            found.append("a sum of a number and a vector; choose a component of the vector")
+        return found
+
+
+@dataclass(frozen=True)
+class Absolute(Observable):
+    """The magnitude of a number, or of each component."""
+
+    part: Observable
+
+    def value(self, at: Snapshot) -> Array:
+        return jnp.abs(self.part.value(at))
+
+    def about(self, mech: Mechanism) -> Output:
+        whole = self.part.about(mech)
+        return whole._replace(text=f"magnitude of {whole.text}")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        return self.part.problems(mech)

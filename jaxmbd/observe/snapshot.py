@@ -1,0 +1,185 @@
+"""A mechanism at one instant, as observables see it: motion, forces and reactions on demand."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.analysis.known import Key, PointCoordinate, point_of
+from jaxmbd.dynamics.forward import forward_dynamics
+from jaxmbd.dynamics.inverse import inverse_dynamics
+from jaxmbd.dynamics.reactions import reactions_and_friction, rubbing_effort
+from jaxmbd.graph import topology
+from jaxmbd.kinematics.motion import MotionState, motion_state
+from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
+from jaxmbd.model.drive import Drive, PointDrive
+from jaxmbd.model.forces import Measure
+from jaxmbd.model.forces.base import RubbingElement
+from jaxmbd.model.forces.measure import effort_measures
+from jaxmbd.model.mechanism import Mechanism
+
+
+class Snapshot:
+    """A mechanism at (t, q, v). What costs something is computed when it is first asked for.
+
+    In motion the accelerations are those of forward dynamics. At rest they are zero, and held
+    coordinates are held by efforts of their own; freedoms that nothing holds are taken as held by
+    efforts along their coordinates, which no output shows.
+
+    Attributes:
+        mech: the mechanism.
+        q, v, t: coordinates (nq,), speeds (nv,), time [s].
+        inputs: efforts on joints by name.
+        keys, values: held coordinates, at rest.
+        moving: whether it is in motion.
+        multipliers: λ (nc,) and the efforts that hold the held coordinates (nk,), where known.
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        q: Array,
+        v: Array | None = None,
+        t: Any = 0.0,
+        *,
+        inputs: Any = None,
+        keys: tuple[Key, ...] = (),
+        values: list[Any] | None = None,
+        moving: bool = True,
+        multipliers: Array | None = None,
+    ):
+        self.mech, self.q, self.t = mech, jnp.asarray(q, mech.dtype), t
+        self.v = jnp.zeros(topology(mech).nv, self.q.dtype) if v is None else v
+        self.inputs, self.keys, self.values = inputs, keys, values or []
+        self.moving, self.multipliers = moving, multipliers
+
+    @cached_property
+    def motion(self) -> MotionState:
+        """Positions and velocities."""
+        return motion_state(self.mech, self.q, self.v, self.t)
+
+    @cached_property
+    def _held(self) -> MotionState:
+        """The same with the held coordinates as drives, whose multipliers are their efforts."""
+        if not self.keys:
+            return self.motion
+        return motion_state(with_drives(self.mech, self.keys, self.values), self.q, self.v, self.t)
+
+    @cached_property
+    def _dynamics(self) -> tuple[Array, Array]:
+        """v̇ (nv,) and λ with the efforts of the held coordinates."""
+        held = self._held.mech
+        if self.multipliers is not None:
+            return jnp.zeros_like(self.v), self.multipliers
+        if self.moving:
+            return forward_dynamics(held, self.q, self.v, self.t, self.inputs, backend="xla")
+        zero = jnp.zeros_like(self.v)
+        _, lam = inverse_dynamics(held, self.q, zero, zero, self.t, self.inputs, backend="xla")
+        return zero, lam
+
+    @property
+    def vdot(self) -> Array:
+        """Accelerations (nv,)."""
+        return self._dynamics[0]
+
+    @property
+    def lam(self) -> Array:
+        """Multipliers (nc,) of the mechanism's own rows."""
+        return self._dynamics[1][: self.motion.top.nc]
+
+    @cached_property
+    def accelerations(self) -> Accelerations:
+        """Accelerations of all bodies."""
+        m = self._held
+        return propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, self.vdot)
+
+    @cached_property
+    def reactions(self) -> dict[str, Array]:
+        """Constraint wrench (6,) ``[n; f]`` of every joint on b, about its point, world axes."""
+        m, lam = self._held, self._dynamics[1]
+        return reactions_and_friction(m, self.accelerations, lam, self.inputs)[0]
+
+    def effort(self, drive: str) -> Array:
+        """Effort of a drive of the mechanism [N·m or N]."""
+        rows = self.motion.top.layout[drive].rows
+        assert rows is not None
+        return self.lam[rows][0]
+
+    def holding(self, key: Key) -> Array:
+        """Effort that holds a held coordinate [N·m or N], positive along it."""
+        if key not in self.keys:
+            raise ValueError(f"HoldingEffort: {key} is not held here; held are {list(self.keys)}")
+        return self._dynamics[1][self.motion.top.nc + self.keys.index(key)]
+
+    def measures(self, element: str) -> dict[str, Measure]:
+        """The measures of a force element, with its potential energy and dry friction."""
+        m, force = self.motion, self.mech.forces[element]
+        joints = {e.name: self.mech.joint(e.name) for e in self.mech.structure.joints}
+        found = dict(force.measures(m, joints))
+        if has_energy(force):
+            energy = jnp.asarray(force.energy(m), self.q.dtype)
+            found["energy"] = Measure(energy, "J", "potential energy")
+        if isinstance(force, RubbingElement):
+            dry = rubbing_effort(m, force, self.reactions[force.joint])
+            whole = dry + force.viscous_effort(m.joint(force.joint)[1])
+            found |= effort_measures(force.joint, dry, joints, "dry")
+            found |= effort_measures(force.joint, whole, joints, "effort")
+        return found
+
+
+def has_energy(force: Any) -> bool:
+    """Whether a force element has a potential."""
+    base = next(c for c in type(force).__mro__ if "energy" in c.__dict__)
+    return base.__name__ != "ForceElement"
+
+
+def _constant(t: Array, value: Array) -> Array:
+    return value + 0.0 * t
+
+
+def with_drives(mech: Mechanism, keys: tuple[Key, ...], values: list[Any]) -> Mechanism:
+    """The mechanism with held coordinates as constant drives, its coordinates unchanged."""
+    drives: dict[str, Drive | PointDrive] = {}
+    for key, value in zip(keys, values, strict=True):
+        name = f"hold {len(drives)}"
+        while name in mech.drives or name in mech.joints or name in mech.couplings:
+            name += "'"
+        if isinstance(key, PointCoordinate):
+            drives[name] = PointDrive(key.body, point_of(key), key.axis, _constant, value)
+        elif key.index is not None:
+            drives[name] = Drive(key.joint, _constant, value, key.index)
+        else:
+            raise ValueError(
+                f"'{key.joint}' is held with all its coordinates; forces and reactions can be "
+                "observed where single coordinates are held"
+            )
+    return mech.replace(drives=drives, cut=topology(mech).cut)
+
+
+def element_measures(
+    mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0
+) -> dict[str, dict[str, Measure]]:
+    """Forces, deflections and energies of all force elements, by name, with unit and sign.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+        v: speeds (nv,); by default at rest.
+        t: time [s].
+
+    Returns:
+        element to name to `Measure` (`value`, `unit`, `text`).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import element_measures
+        >>> corner = mbd.zoo.multi_link()
+        >>> spring = element_measures(corner, mbd.assemble(corner).q)["spring"]
+        >>> round(float(spring["force"].value)), spring["force"].unit
+        (-7629, 'N')
+    """
+    at = Snapshot(mech, q, v, t)
+    return {name: at.measures(name) for name in mech.structure.forces}

@@ -1,0 +1,148 @@
+"""Sweeps: coordinates moved step by step, each configuration assembled from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.analysis.known import Key, PointCoordinate, is_angle, parse_known
+from jaxmbd.analysis.status import Status
+from jaxmbd.graph import neutral, topology
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.experiment import (
+    Curves,
+    Experiment,
+    frozen_values,
+    known_problems,
+    settled_failure,
+    targets,
+)
+from jaxmbd.observe.outputs import Axis
+from jaxmbd.observe.pose import place
+from jaxmbd.observe.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Sweep(Experiment):
+    """Curves over coordinates that move step by step, as wheel travel in a kinematic test.
+
+    Each configuration is found from the last, the first from that in which the moved coordinates
+    are as drawn. Velocities are zero; forces and reactions are the static ones.
+
+    Attributes:
+        over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], or a
+            `PointCoordinate`, whose values are displacements from where it is drawn [m]. Several
+            move together.
+        observe: name to observable or reduced observable.
+        dim: name of the axis; by default that of the first coordinate: the joint's name, or
+            "travel".
+        known: further coordinates, held at one value.
+        settle: whether freedoms that are not held come to rest at each step (`equilibrium`).
+
+    Example:
+        >>> import numpy as np, jaxmbd as mbd
+        >>> from jaxmbd.observe import Sweep, Toe
+        >>> height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+        >>> travel = np.linspace(-0.05, 0.05, 3)
+        >>> bump = Sweep({height: travel}, {"toe": Toe("upright"), "range": Toe("upright").span()})
+        >>> bump(mbd.zoo.multi_link())["toe"].shape
+        (3,)
+    """
+
+    over: Mapping[Any, Any]
+    observe: Mapping[str, Any] = field(default_factory=dict)
+    dim: str | None = None
+    known: Mapping[Any, Any] = field(default_factory=dict)
+    settle: bool = False
+
+    __hash__ = Experiment.__hash__
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "over", frozen_values(self.over))
+        object.__setattr__(self, "known", frozen_values(self.known))
+        object.__setattr__(self, "observe", dict(self.observe))
+        sizes = {np.size(x) for x in self.over.values()}
+        if len(sizes) != 1 or any(np.ndim(x) != 1 or not np.size(x) for x in self.over.values()):
+            raise ValueError(
+                "Sweep: over needs one or more coordinates with lists of values, all of one length"
+            )
+
+    @property
+    def axis(self) -> str:
+        if self.dim is not None:
+            return self.dim
+        first = next(iter(self.over))
+        if isinstance(first, PointCoordinate):
+            return "travel"
+        return first if isinstance(first, str) else first[0]
+
+    def axis_values(self, mech: Mechanism) -> Axis:
+        first, values = next(iter(self.over.items()))
+        [key] = parse_known(mech, {first: 0.0})[0]
+        if isinstance(key, PointCoordinate):
+            return Axis(values, "m", f"{key.axis} of {key.point} from where it is drawn")
+        return Axis(values, "rad" if is_angle(topology(mech), key) else "m", str(key.joint))
+
+    def kept(self) -> np.ndarray:
+        return np.arange(len(next(iter(self.over.values()))))
+
+    def keys(self, mech: Mechanism) -> tuple[Key, ...]:
+        return targets(mech, self._at_start())[0]
+
+    def _at_start(self) -> dict[Any, Any]:
+        """The held coordinates with those that move as drawn."""
+        return dict.fromkeys(self.over, 0.0) | dict(self.known)
+
+    def own_problems(self, mech: Mechanism) -> list[str]:
+        found = known_problems(mech, self._at_start())
+        if both := [str(key) for key in self.over if key in self.known]:
+            found.append(f"{both} are moved and held at once; leave them out of known")
+        return found
+
+    def curves(self, mech: Mechanism, *, states: bool) -> Curves:
+        keys, drawn = targets(mech, self._at_start())
+        every, dtype = self.observed(), mech.dtype
+        moves = jnp.asarray([list(x) for x in self.over.values()], dtype).T
+
+        def held(step: Array) -> list[Array]:
+            count = len(self.over)
+            return [x + step[i] if i < count else x for i, x in enumerate(drawn)]
+
+        def at(carry: Any, step: Array) -> Any:
+            guess, failed = carry
+            values = held(step)
+            placed = place(mech, keys, values, guess, self.settle)
+            snap = Snapshot(
+                mech,
+                placed.q,
+                keys=keys,
+                values=values,
+                moving=False,
+                multipliers=placed.multipliers,
+            )
+            ok = placed.status == Status.OK
+            now = (placed.status, placed.closest, step)
+            failed = tuple(
+                jnp.where(failed[0] == Status.OK, x, y) for x, y in zip(now, failed, strict=True)
+            )
+            return (jnp.where(ok, placed.q, guess), failed), (placed.q, _values(every, snap))
+
+        start = jnp.asarray(neutral(mech), dtype)
+        # The drawn configuration comes first, so that the search for it is compiled only once.
+        steps = jnp.concatenate([jnp.zeros_like(moves[:1]), moves])
+        first = (jnp.zeros((), jnp.int32), start, steps[0])
+        (_, failed), (q, rows) = lax.scan(at, (start, first), steps)
+        status, closest, step = failed
+        failure = settled_failure(mech, keys, held(step), status, closest, step[0])
+        v = jnp.zeros((q.shape[0] - 1, topology(mech).nv), dtype)
+        observed = {what: x[1:] for what, x in zip(every, rows, strict=True)}
+        return Curves(moves[:, 0], q[1:], v, observed, failure)
+
+
+def _values(every: tuple[Any, ...], at: Snapshot) -> list[Array]:
+    return [what.value(at) for what in every]
