@@ -1,0 +1,107 @@
+"""Quantities with units, such as "1 mm" or "20 N/mm", in SI units."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jaxmbd.numerics.extras import optional
+
+
+@cache
+def _registry() -> Any:
+    pint = optional("pint", "campaign", "a quantity with a unit")
+    return pint.UnitRegistry(preprocessors=[_plain], cache_folder=None)
+
+
+def _plain(text: str) -> str:
+    return text.replace("·", "*").replace("°", "deg").replace("%", "percent")
+
+
+def in_si(quantity: str, unit: str, what: str = "it") -> float:
+    """The number of a quantity in the unit of a variable, which is an SI unit.
+
+    A number without a unit is taken as it is. Radians are numbers without unit and are understood
+    where the variable has none.
+
+    Args:
+        quantity: for example ``"1 mm"``, ``"20 N/mm"``, ``"0.1 deg"``, ``"5 %"``.
+        unit: of the variable, for example ``"N/m"``; empty for a pure number.
+        what: the name of the variable, for messages.
+
+    Raises:
+        ValueError: it is no quantity, or its dimensions are others than the variable's.
+
+    Example:
+        >>> from jaxmbd.variables import in_si
+        >>> in_si("20 N/mm", "N/m"), in_si("180 deg", "rad")
+        (20000.0, 3.141592653589793)
+    """
+    try:
+        return float(quantity)
+    except ValueError:
+        pass
+    found = parsed(quantity, what)
+    wanted = unit_of(unit, what)
+    if found.dimensionality != wanted.dimensionality:
+        kind = f"in {unit}" if unit else "a number without unit"
+        raise ValueError(
+            f"{what} is {kind}, but {quantity!r} is {_in_words(found)}; give a quantity like "
+            f"'1 {unit}'".rstrip()
+        )
+    if _counts_cycles(found.units) != _counts_cycles(wanted):
+        raise ValueError(
+            f"{what} is in {unit}, but {quantity!r} has {found.units}: one of them counts cycles, "
+            "of 2π rad; give a quantity in rad/s, deg/s or rpm for the one, in Hz for the other"
+        )
+    return float(found.to(wanted).magnitude)
+
+
+def parsed(quantity: str, what: str) -> Any:
+    """The quantity as pint reads it."""
+    if "," in quantity:  # pint drops it: "1,5 mm" would be 15 mm
+        raise ValueError(f"{what}: {quantity!r} has a comma; write decimals with a point, '0.5 mm'")
+    registry = _registry()
+    try:
+        found = registry.Quantity(quantity)
+        found.dimensionality  # noqa: B018, which looks the units up
+    except Exception as error:  # pint raises what its tokenizer raises
+        raise ValueError(f"{what}: {quantity!r} is no quantity with a unit: {error}") from None
+    if not isinstance(found.magnitude, (int, float)):
+        raise ValueError(f"{what}: {quantity!r} is no number with a unit")
+    return found
+
+
+def _counts_cycles(units: Any) -> bool:
+    """Whether hertz is among the units, which pint takes for rad/s."""
+    return any(name.endswith("hertz") for name in units._units)
+
+
+def unit_of(unit: str, what: str = "it") -> Any:
+    """A unit as pint reads it.
+
+    Raises:
+        ValueError: there is no such unit, or several for the components of one variable.
+    """
+    if "; " in unit:
+        raise ValueError(f"{what} has components in different units ({unit}); give them one by one")
+    try:
+        return _registry().Quantity(1.0, unit or "dimensionless").units
+    except Exception as error:
+        raise ValueError(f"{what}: {unit!r} is no unit: {error}") from None
+
+
+def _in_words(found: Any) -> str:
+    dimensions = str(found.dimensionality)
+    return "a number without unit" if dimensions == "dimensionless" else f"a {dimensions}"
+
+
+def same_dimensions(unit: str, other: str) -> bool:
+    """Whether two units measure the same, up to radians.
+
+    Example:
+        >>> from jaxmbd.variables.units import same_dimensions
+        >>> same_dimensions("N/m", "kN/mm"), same_dimensions("N m/rad", "N/m")
+        (True, False)
+    """
+    return unit_of(unit).dimensionality == unit_of(other).dimensionality
