@@ -1,0 +1,290 @@
+"""Build and design tolerances as functions of offsets to a mechanism."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import number
+from jaxmbd.tolerances.halves import Element, Half, elements_of, moved_halves, tilt_axes
+from jaxmbd.variables import Parametrization, Variable, Variables, in_si, set_variables
+from jaxmbd.variables.leaves import drawn_point
+
+
+def split(
+    mech: Mechanism, *names: str, brackets: Mapping[str, Iterable[str]] | None = None
+) -> Parametrization:
+    """Build scatter: what each part has of its own, as it leaves the shop.
+
+    A hardpoint where two bodies meet is drilled twice, once in each: both halves get an offset of
+    their own. Then the parts no longer fit as drawn, and the loops close in another position. Links
+    keep their length though their ends' holes are elsewhere, up to an error of their own. The
+    variables, all zero as drawn:
+
+    * ``offsets/POINT@BODY`` (3,) [m]: of a hardpoint on one body, from where it is drawn. It moves
+      the halves of all joints, springs and axes there on this body, but not the body's centre of
+      mass, its loads, tyres, drives and stops, nor the drawn point itself.
+    * ``tilts/JOINT@BODY`` (2,) [rad]: of an axis given by components, about two perpendiculars
+      (the text names them). An axis between two points tilts by their offsets.
+    * ``lengths/ROD`` [m]: of a rod, or of a spring's free length.
+    * ``shifts/BRACKET`` (3,) [m]: a common offset of several points.
+
+    The result is called with any of these, and with paths of `variables` too: these move the
+    design, as a shared hardpoint, from which the offsets count. For scatter of the design alone,
+    to which all parts are made to fit, see `shared`.
+
+    Args:
+        mech: the mechanism.
+        *names: of joints, springs or hardpoints to be split; by default all.
+        brackets: name to the halves ``POINT@BODY`` that it carries, as names or patterns.
+
+    Returns:
+        a function of a dictionary of offsets to the mechanism, and a table of the offsets.
+
+    Raises:
+        ValueError: unknown names, with near misses.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> build = mbd.tolerances.split(mbd.zoo.multi_link(), "sph_ua", "tierod")
+        >>> for path in build.variables:
+        ...     print(path)
+        offsets/upper_arm_ball@upper_arm
+        offsets/upper_arm_ball@upright
+        offsets/tierod_inboard@ground
+        offsets/tierod_outboard@upright
+        lengths/tierod
+        >>> exact, longer = build({}), build({"lengths/tierod": "1 mm"})
+        >>> round(float(longer.joints["tierod"].length - exact.joints["tierod"].length), 12)
+        0.001
+    """
+    chosen = _chosen(elements_of(mech), names)
+    points: dict[str, str] = {}
+    for element in chosen:
+        points |= element.points
+    if len(set(found := [x for e in chosen for x in _own_paths(e)])) < len(found):
+        twice = sorted({path for path in found if found.count(path) > 1})
+        raise ValueError(f"{twice} would be two things: give joints and forces names of their own")
+    carried = {name: _carried(name, halves, points) for name, halves in (brackets or {}).items()}
+    function = _Build(mech, tuple(chosen), points, carried)
+    return Parametrization(function, Variables(_build_variables(mech, function)), mech)
+
+
+def shared(mech: Mechanism, *names: str) -> Parametrization:
+    """Design scatter: hardpoints that move with all that meet there.
+
+    Every part is made to fit, so that a suspension is aligned as drawn whatever the offsets: only
+    its curves change. It answers how the design's choice of hardpoints acts, not what the shop
+    delivers: for that see `split`. The variables are ``offsets/POINT`` (3,) [m], zero as drawn; the
+    result is called with these and with paths of `variables`.
+
+    Args:
+        mech: the mechanism.
+        *names: of hardpoints, or patterns; by default all.
+
+    Returns:
+        a function of a dictionary of offsets to the mechanism, and a table of the offsets.
+
+    Raises:
+        ValueError: unknown names, with near misses.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> design = mbd.tolerances.shared(mbd.zoo.multi_link(), "tierod_*")
+        >>> design({"offsets/tierod_inboard": (0, 0, 1e-3)}).points["tierod_inboard"]
+        array([-0.257,  0.32 , -0.115])
+    """
+    known = mech.structure.points
+    chosen = [n for n in known if not names or any(fnmatchcase(n, p) for p in names)]
+    missing = [p for p in names if not any(fnmatchcase(n, p) for n in known)]
+    if missing:
+        raise ValueError(_no_such(missing, known, "point"))
+    table = [
+        _offset(mech, f"offsets/{n}", n, f"offset of {n}, of all that meet there") for n in chosen
+    ]
+    return Parametrization(_Design(mech, tuple(chosen)), Variables(table), mech)
+
+
+@dataclass(frozen=True)
+class _Design:
+    """Moves shared hardpoints."""
+
+    mech: Mechanism
+    points: tuple[str, ...]
+
+    def __call__(self, values: Mapping[str, Any]) -> Mechanism:
+        own = {f"offsets/{n}": n for n in self.points}
+        offsets, rest = _separated(values, own)
+        mech = set_variables(self.mech, rest) if rest else self.mech
+        points = {own[path]: _added(mech, own[path], [x]) for path, x in offsets.items()}
+        return mech.replace(points=points)
+
+
+@dataclass(frozen=True)
+class _Build:
+    """Moves halves of joints, tilts axes, changes lengths."""
+
+    mech: Mechanism
+    elements: tuple[Element, ...]
+    points: Mapping[str, str]
+    """Half ``POINT@BODY`` to drawn point."""
+    brackets: Mapping[str, tuple[str, ...]]
+
+    def tilts(self) -> dict[str, tuple[Element, Half]]:
+        """Path to element and axis."""
+        return {f"tilts/{e.name}@{h.body}": (e, h) for e in self.elements for h in e.axes}
+
+    def lengths(self) -> dict[str, tuple[Element, str]]:
+        """Path to element and field."""
+        return {f"lengths/{e.name}": (e, field) for e in self.elements for field in e.lengths}
+
+    def paths(self) -> list[str]:
+        """All variables of its own."""
+        offsets = [f"offsets/{half}" for half in self.points]
+        shifts = [f"shifts/{name}" for name in self.brackets]
+        return [*offsets, *self.tilts(), *self.lengths(), *shifts]
+
+    def __call__(self, values: Mapping[str, Any]) -> Mechanism:
+        given, rest = _separated(values, self.paths())
+        mech = set_variables(self.mech, rest) if rest else self.mech
+        parts: dict[str, dict[str, Any]] = {"joints": {}, "forces": {}}
+        for element in self.elements:
+            part = getattr(mech, element.kind)[element.name]
+            axes = {h.field: self._axis(part, element, h, given) for h in element.axes}
+            error = given.get(f"lengths/{element.name}", 0.0)
+            lengths = {f: x + error for f, x in _lengths(part, element, mech).items()}
+            parts[element.kind][element.name] = moved_halves(part, element, axes, lengths)
+        points = {
+            half: _added(mech, n, self._offsets(half, given)) for half, n in self.points.items()
+        }
+        return mech.replace(points=points, **parts)
+
+    def _offsets(self, half: str, given: Mapping[str, Any]) -> list[Any]:
+        carriers = [f"shifts/{name}" for name, halves in self.brackets.items() if half in halves]
+        return [given[path] for path in (f"offsets/{half}", *carriers) if path in given]
+
+    def _axis(self, part: Any, element: Element, half: Half, given: Mapping[str, Any]) -> Any:
+        """The direction, tilted if there is a tilt: ``d + θ × d``, of any length."""
+        joint = getattr(part, "replaced_joint", None) or part
+        direction = getattr(joint, half.field)
+        direction = joint.axis if direction is None else direction
+        tilt = given.get(f"tilts/{element.name}@{half.body}")
+        if tilt is None:
+            return direction
+        levers = [np.cross(axis, _in_space(half.value)) for axis in tilt_axes(half.value)]
+        columns = np.stack(levers)[:, : direction.shape[0]]
+        return direction + tilt @ columns
+
+
+def _lengths(part: Any, element: Element, mech: Mechanism) -> dict[str, Any]:
+    """Its lengths as given, or as drawn."""
+    if all(getattr(part, f) is not None for f in element.lengths):
+        return {f: getattr(part, f) for f in element.lengths}
+    return {
+        f: x for f, x in part.implied(partial(drawn_point, mech)).items() if f in element.lengths
+    }
+
+
+def _in_space(direction: Any) -> np.ndarray:
+    d = np.asarray(direction, float)
+    return d if d.size == 3 else np.append(d, 0.0)
+
+
+def _own_paths(element: Element) -> list[str]:
+    """Variables of one element alone."""
+    tilts = [f"tilts/{element.name}@{half.body}" for half in element.axes]
+    return tilts + [f"lengths/{element.name}" for _ in element.lengths]
+
+
+def _separated(
+    values: Mapping[str, Any], own: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Offsets by path, in SI units, and values that are variables of the mechanism."""
+    own = set(own)
+    ours = ("offsets/", "tilts/", "lengths/", "shifts/")
+    if unknown := [p for p in values if p.startswith(ours) and p not in own]:
+        raise ValueError(_no_such(unknown, sorted(own), "offset"))
+    given = {
+        p: number(
+            in_si(x, "rad" if p.startswith("tilts/") else "m", p) if isinstance(x, str) else x
+        )
+        for p, x in values.items()
+        if p in own
+    }
+    return given, {p: x for p, x in values.items() if p not in own}
+
+
+def _added(mech: Mechanism, point: str, offsets: list[Any]) -> Any:
+    """A drawn point and its offsets."""
+    place = mech.points[point]
+    for offset in offsets:
+        if jnp.shape(offset) != jnp.shape(place):
+            raise ValueError(
+                f"the offset of '{point}' has shape {jnp.shape(offset)}; give {jnp.size(place)} "
+                "numbers [m]"
+            )
+        place = place + offset
+    return place
+
+
+def _chosen(elements: list[Element], names: tuple[str, ...]) -> list[Element]:
+    """The elements of these names, and those at hardpoints of these names."""
+    if not names:
+        return elements
+    found = [e for e in elements if e.name in names or set(names) & set(e.points.values())]
+    known = {e.name for e in elements} | {p for e in elements for p in e.points.values()}
+    if unknown := [n for n in names if n not in known]:
+        raise ValueError(_no_such(unknown, sorted(known), "joint, spring or hardpoint"))
+    return found
+
+
+def _carried(bracket: str, halves: Iterable[str], points: Mapping[str, str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for pattern in [halves] if isinstance(halves, str) else halves:
+        fit = [half for half in points if fnmatchcase(half, pattern)]
+        if not fit:
+            where = f"half of a joint for the bracket '{bracket}'"
+            raise ValueError(_no_such([pattern], list(points), where))
+        found += [half for half in fit if half not in found]
+    return tuple(found)
+
+
+def _no_such(names: Iterable[str], known: Iterable[str], what: str) -> str:
+    known, texts = list(known), []
+    for name in names:
+        near = list(dict.fromkeys([*difflib.get_close_matches(name, known), *known]))
+        texts.append(f"there is no {what} {name!r}; known: {near[:8]}")
+    return "; ".join(texts)
+
+
+def _offset(mech: Mechanism, path: str, point: str, text: str) -> Variable:
+    n = int(np.size(mech.points[point]))
+    return Variable(path, np.zeros(n), "m", text, tuple("xyz"[:n]))
+
+
+def _build_variables(mech: Mechanism, build: _Build) -> Iterable[Variable]:
+    users: dict[str, list[str]] = {}
+    for element in build.elements:
+        for half in element.points:
+            users.setdefault(half, []).append(element.name)
+    for half, point in build.points.items():
+        text = f"offset of {point} on {half[len(point) + 1 :]}, for {', '.join(users[half])}"
+        yield _offset(mech, f"offsets/{half}", point, text)
+    for path, (element, half) in build.tilts().items():
+        axes = tilt_axes(half.value)
+        about = " and ".join("(" + ", ".join(f"{c:.3g}" for c in a) + ")" for a in axes)
+        text = f"tilt of {half.field} of {element.name} on {half.body}, about {about}"
+        yield Variable(path, np.zeros(len(axes)), "rad", text, tuple("01"[: len(axes)]))
+    for path, (element, field) in build.lengths().items():
+        yield Variable(path, np.zeros(()), "m", f"error of {field} of {element.name}")
+    for name, halves in build.brackets.items():
+        point = build.points[halves[0]]
+        yield _offset(mech, f"shifts/{name}", point, f"common offset of {', '.join(halves)}")
