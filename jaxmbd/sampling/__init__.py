@@ -1,0 +1,51 @@
+"""Samples of a study's inputs: distributions, correlations, designs.
+
+A `Sampler` joins them and returns any range of samples. Distributions say how a number scatters
+about its nominal value, designs which points of that space are taken; every design goes with every
+distribution, because a distribution is known by its quantile function.
+"""
+
+from jaxmbd.sampling.continuous import LogNormal, Normal, Triangular, TruncatedNormal, Uniform
+from jaxmbd.sampling.correlation import Covariance, RankCorrelation
+from jaxmbd.sampling.descriptions import design, distribution
+from jaxmbd.sampling.design_types import Design, TableDesign, UnitDesign
+from jaxmbd.sampling.discrete import Choice, Empirical
+from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
+from jaxmbd.sampling.names import Space, components
+from jaxmbd.sampling.random_designs import LatinHypercube, MonteCarlo, Sobol
+from jaxmbd.sampling.saltelli import Saltelli
+from jaxmbd.sampling.sampler import Sampler
+from jaxmbd.sampling.scaled import Scaled
+from jaxmbd.sampling.scatter import Distribution
+from jaxmbd.sampling.tables import FullFactorial, Given, Grid
+
+__all__ = [
+    "Choice",
+    "Covariance",
+    "Design",
+    "Distribution",
+    "Empirical",
+    "FromSciPy",
+    "FullFactorial",
+    "Given",
+    "Grid",
+    "LatinHypercube",
+    "LogNormal",
+    "MonteCarlo",
+    "Normal",
+    "RankCorrelation",
+    "Saltelli",
+    "Sampler",
+    "Scaled",
+    "Sobol",
+    "Space",
+    "TableDesign",
+    "Triangular",
+    "TruncatedNormal",
+    "Uniform",
+    "UnitDesign",
+    "as_distribution",
+    "components",
+    "design",
+    "distribution",
+]

@@ -1,0 +1,309 @@
+"""Continuous distributions: normal, truncated normal, uniform, log-normal, triangular.
+
+All take widths in the unit of the input, about its nominal value: ``Normal(0.5e-3)`` is a standard
+deviation of half a millimetre, ``Uniform(0.5e-3)`` is ± half a millimetre. With ``relative=True``
+widths are fractions of the nominal value. Limits called `low` and `high`, and a centre if one is
+given, are values of the input, not distances from the nominal value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.sampling.normal_law import normal_probability, normal_quantile
+from jaxmbd.sampling.scatter import Distribution, check_finite, check_order, check_scale
+
+
+@dataclass(frozen=True)
+class Normal(Distribution):
+    """Normally distributed.
+
+    Attributes:
+        sigma: standard deviation.
+        mean: its centre; the nominal value by default.
+        relative: `sigma` is a fraction of the nominal value.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling import Normal
+        >>> Normal(0.1).quantile(np.array([0.5, 0.975]), np.array(2.0)).round(3)
+        array([2.   , 2.196])
+    """
+
+    sigma: Any
+    mean: Any = None
+    relative: bool = False
+
+    kind = "normal"
+    dimensional = ("sigma", "mean")
+    scales = ("sigma",)
+
+    def quantile(self, u, nominal):
+        return self.from_normal(normal_quantile(u), nominal)
+
+    def from_normal(self, z, nominal):
+        return _or(self.mean, nominal) + self._scale(self.sigma, nominal) * z
+
+    def std(self, nominal):
+        return np.broadcast_to(self._scale(self.sigma, nominal), nominal.shape).astype(np.float64)
+
+    def faults(self):
+        return check_scale("sigma", self.sigma) + check_finite(mean=self.mean)
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Distribution):
+    """Normally distributed, without what lies beyond its limits.
+
+    Attributes:
+        sigma: standard deviation before truncation.
+        half_width: cut at this distance on both sides of the centre.
+        low, high: instead, the values at which it is cut; one of them may be missing.
+        mean: centre before truncation; the nominal value by default.
+        relative: `sigma` and `half_width` are fractions of the nominal value.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling import TruncatedNormal
+        >>> TruncatedNormal(1.0, 1.5).quantile(np.array([1e-9, 0.5]), np.array(2.0)).round(3)
+        array([0.5, 2. ])
+    """
+
+    sigma: Any
+    half_width: Any = None
+    _: KW_ONLY
+    low: Any = None
+    high: Any = None
+    mean: Any = None
+    relative: bool = False
+
+    kind = "truncated_normal"
+    dimensional = ("sigma", "half_width", "low", "high", "mean")
+    scales = ("sigma", "half_width")
+
+    def quantile(self, u, nominal):
+        centre, sigma, a, b = self._standard(nominal)
+        # In the upper tail Φ loses digits: there the mirror image is evaluated.
+        flip = a > 0.0
+        a, b, u = np.where(flip, -b, a), np.where(flip, -a, b), np.where(flip, 1.0 - u, u)
+        below, above = normal_probability(a), normal_probability(b)
+        z = np.clip(normal_quantile(below + u * (above - below)), a, b)
+        return centre + sigma * np.where(flip, -z, z)
+
+    def faults(self):
+        found = check_scale("sigma", self.sigma) + check_finite(mean=self.mean)
+        if not np.all(np.asarray(self.sigma) > 0.0):
+            found.append("sigma must be positive")
+        if self.half_width is not None:
+            found += check_scale("half_width", self.half_width)
+            if not (self.low is None and self.high is None):
+                found.append("give half_width, or low and high")
+        elif self.low is None and self.high is None:
+            found.append("give half_width, or low, or high, or both")
+        found += [f"{n} is NaN" for n in ("low", "high") if _nan(getattr(self, n))]
+        return found + check_order(low=self.low, high=self.high)
+
+    def _misfits(self, nominal):
+        if found := super()._misfits(nominal):
+            return found
+        if not np.all(self._scale(self.sigma, nominal) > 0.0):
+            return ["a fraction of 0 is no sigma: some nominal values are 0"]
+        _, _, a, b = self._standard(nominal)
+        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
+        mass = normal_probability(b) - normal_probability(a)
+        if np.all(mass > 1e-12):
+            return []
+        return [f"nothing is left between its limits, which are {_far(a, b)} sigma from its centre"]
+
+    def _standard(self, nominal):
+        """Centre, sigma, and the limits in sigmas from the centre."""
+        centre, sigma = np.asarray(_or(self.mean, nominal)), self._scale(self.sigma, nominal)
+        if self.half_width is not None:
+            b = self._scale(self.half_width, nominal) / sigma
+            return centre, sigma, -b, b
+        low = -np.inf if self.low is None else np.asarray(self.low)
+        high = np.inf if self.high is None else np.asarray(self.high)
+        return centre, sigma, (low - centre) / sigma, (high - centre) / sigma
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """Uniformly distributed.
+
+    Attributes:
+        half_width: from the nominal value less this to the nominal value plus this.
+        low, high: instead, the smallest and the largest value.
+        relative: `half_width` is a fraction of the nominal value.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling import Uniform
+        >>> Uniform(0.1, relative=True).quantile(np.array([0.25, 0.5]), np.array(20.0))
+        array([19., 20.])
+    """
+
+    half_width: Any = None
+    _: KW_ONLY
+    low: Any = None
+    high: Any = None
+    relative: bool = False
+
+    kind = "uniform"
+    dimensional = ("half_width", "low", "high")
+    scales = ("half_width",)
+
+    def quantile(self, u, nominal):
+        if self.half_width is None:
+            return self.low + np.subtract(self.high, self.low) * u
+        return nominal + self._scale(self.half_width, nominal) * (2.0 * u - 1.0)
+
+    def std(self, nominal):
+        half = 0.5 * np.subtract(self.high, self.low) if self.half_width is None else None
+        half = self._scale(self.half_width, nominal) if half is None else half
+        return np.broadcast_to(half / np.sqrt(3.0), nominal.shape)
+
+    def faults(self):
+        return _width_or_limits(self)
+
+
+@dataclass(frozen=True)
+class LogNormal(Distribution):
+    """The logarithm is normally distributed; the sign is that of the nominal value.
+
+    Attributes:
+        sigma: standard deviation of the logarithm, without unit (about the relative scatter).
+        median: the median; the nominal value by default.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling import LogNormal
+        >>> LogNormal(0.2).quantile(np.array([0.16, 0.5, 0.84]), np.array(10.0)).round(2)
+        array([ 8.2, 10. , 12.2])
+    """
+
+    sigma: Any
+    _: KW_ONLY
+    median: Any = None
+
+    kind = "log_normal"
+    dimensional = ("median",)
+
+    def quantile(self, u, nominal):
+        return self.from_normal(normal_quantile(u), nominal)
+
+    def from_normal(self, z, nominal):
+        median = _or(self.median, nominal)
+        # Of a negative median the mirror image, so that values rise with z, as correlations expect.
+        return median * np.exp(np.copysign(np.asarray(self.sigma), median) * z)
+
+    def std(self, nominal):
+        s = np.square(self.sigma)
+        std = np.abs(_or(self.median, nominal)) * np.exp(0.5 * s) * np.sqrt(np.expm1(s))
+        return np.broadcast_to(std, nominal.shape)
+
+    def faults(self):
+        return check_scale("sigma", self.sigma) + check_finite(median=self.median)
+
+    def _misfits(self, nominal):
+        found = super()._misfits(nominal)
+        if not _broadcasts_to(self.sigma, nominal):
+            found.append(f"sigma has shape {np.shape(self.sigma)}, the input {nominal.shape}")
+        if not np.any(_or(self.median, nominal)):
+            found.append("a median of 0 gives no scatter")
+        return found
+
+
+@dataclass(frozen=True)
+class Triangular(Distribution):
+    """Most probable in the middle, linearly less so up to the limits.
+
+    Attributes:
+        half_width: from the nominal value less this to the nominal value plus this.
+        low, high: instead, the smallest and the largest value.
+        mode: the most probable value, with `low` and `high`; the nominal value by default.
+        relative: `half_width` is a fraction of the nominal value.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling import Triangular
+        >>> Triangular(low=0.0, high=1.0).quantile(np.array([0.125, 0.5]), np.array(0.5))
+        array([0.25, 0.5 ])
+    """
+
+    half_width: Any = None
+    _: KW_ONLY
+    low: Any = None
+    high: Any = None
+    mode: Any = None
+    relative: bool = False
+
+    kind = "triangular"
+    dimensional = ("half_width", "low", "high", "mode")
+    scales = ("half_width",)
+
+    def quantile(self, u, nominal):
+        low, mode, high = self._corners(nominal)
+        width = np.maximum(high - low, np.finfo(np.float64).tiny)
+        rising = low + np.sqrt(u * (width * (mode - low)))
+        falling = high - np.sqrt((1.0 - u) * (width * (high - mode)))
+        return np.where(u * width < mode - low, rising, falling)
+
+    def std(self, nominal):
+        a, c, b = self._corners(nominal)
+        variance = ((b - a) ** 2 + (c - a) ** 2 + (b - c) ** 2) / 36.0
+        return np.broadcast_to(np.sqrt(variance), nominal.shape)
+
+    def faults(self):
+        found = _width_or_limits(self) + check_finite(mode=self.mode)
+        if self.mode is None or found:
+            return found
+        if self.half_width is not None:
+            return ["mode goes with low and high, not with half_width"]
+        inside = (np.asarray(self.low) <= self.mode) & (self.mode <= np.asarray(self.high))
+        return [] if np.all(inside) else ["mode must lie between low and high"]
+
+    def _misfits(self, nominal):
+        if found := super()._misfits(nominal):
+            return found
+        low, mode, high = self._corners(nominal)
+        if np.all((low <= mode) & (mode <= high)):
+            return []
+        return ["the nominal value lies outside of low and high: give the mode"]
+
+    def _corners(self, nominal):
+        if self.half_width is not None:
+            half = self._scale(self.half_width, nominal)
+            return nominal - half, nominal, nominal + half
+        return np.asarray(self.low), np.asarray(_or(self.mode, nominal)), np.asarray(self.high)
+
+
+def _width_or_limits(d: Uniform | Triangular) -> list[str]:
+    limits = (d.low, d.high)
+    if d.half_width is not None:
+        found = check_scale("half_width", d.half_width)
+        return found if limits == (None, None) else [*found, "give half_width, or low and high"]
+    if None in limits:
+        return ["give half_width, or both low and high"]
+    return check_finite(low=d.low, high=d.high) + check_order(low=d.low, high=d.high)
+
+
+def _or(value: Any, nominal: np.ndarray) -> Any:
+    return nominal if value is None else np.asarray(value)
+
+
+def _nan(value: Any) -> bool:
+    return value is not None and bool(np.any(np.isnan(value)))
+
+
+def _far(a: Any, b: Any) -> str:
+    return f"{np.min(a):.3g} and {np.max(b):.3g}"
+
+
+def _broadcasts_to(value: Any, nominal: np.ndarray) -> bool:
+    try:
+        return np.broadcast_shapes(np.shape(value), nominal.shape) == nominal.shape
+    except ValueError:
+        return False

@@ -1,0 +1,195 @@
+"""Inputs that scatter together: a covariance, or rank correlations between any distributions.
+
+Both are a Gaussian copula. Standard normal numbers ``z = L w`` with ``L Lᵀ = R`` take the place of
+independent ones ``w``; each input is then the quantile of its own distribution at Φ(z). Of normal
+inputs R is the matrix of linear correlations. Spearman's rank correlation ρ of two continuous
+inputs has ``r = 2 sin(π ρ / 6)`` (Pearson 1907), whatever their distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Eigenvalues of a correlation matrix above minus this count as zero: it was rounded when typed.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """Spearman's rank correlations of pairs of inputs; all others are independent.
+
+    Attributes:
+        pairs: (name, name, correlation); or a mapping {(name, name): correlation}. Names are those
+            of scalar inputs or of components (``points/p/z``).
+
+    Example:
+        >>> from jaxmbd.sampling import RankCorrelation
+        >>> RankCorrelation({("spring", "damper"): 0.7}).pairs
+        (('spring', 'damper', 0.7),)
+    """
+
+    pairs: Any
+
+    def __post_init__(self) -> None:
+        given = self.pairs
+        rows = [(*k, v) for k, v in given.items()] if isinstance(given, Mapping) else list(given)
+        pairs = tuple((str(a), str(b), float(r)) for a, b, r in rows)
+        object.__setattr__(self, "pairs", pairs)
+        wrong = [f"{a} – {b}: {r:g}" for a, b, r in pairs if not -1.0 <= r <= 1.0]
+        if wrong:
+            raise ValueError(f"rank correlations must be between -1 and 1: {', '.join(wrong)}")
+        if same := [a for a, b, _ in pairs if a == b]:
+            raise ValueError(f"{same[0]} is correlated with itself")
+
+    @classmethod
+    def of_matrix(cls, names: Sequence[str], matrix: Any) -> RankCorrelation:
+        """Of a whole matrix of rank correlations, its rows and columns in the order of `names`."""
+        m = _square(names, matrix)
+        if not np.allclose(np.diag(m), 1.0, atol=1e-12):
+            raise ValueError("a matrix of correlations has ones on its diagonal")
+        order = range(len(names))
+        return cls([(names[i], names[j], m[i, j]) for i in order for j in order if i < j])
+
+    def describe(self) -> dict[str, Any]:
+        """JSON values that determine it."""
+        return {"correlation": "rank", "pairs": [list(pair) for pair in self.pairs]}
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Jointly normal numbers about their nominal values; it takes the place of distributions.
+
+    Attributes:
+        names: scalar inputs, components (``points/p/z``), or arrays, which stand for all their
+            numbers.
+        matrix: covariance (n, n) of those numbers, in products of their units.
+
+    Example:
+        >>> from jaxmbd.sampling import Covariance
+        >>> Covariance(["x", "y"], [[4.0, 1.0], [1.0, 1.0]]).names
+        ('x', 'y')
+    """
+
+    names: Any
+    matrix: Any
+
+    def __post_init__(self) -> None:
+        names = (self.names,) if isinstance(self.names, str) else tuple(map(str, self.names))
+        m = np.asarray(self.matrix, np.float64)
+        object.__setattr__(self, "names", names)
+        if m.ndim != 2 or m.shape[0] != m.shape[1]:
+            raise ValueError(f"a covariance must be a square matrix, has shape {m.shape}")
+        if not np.all(np.isfinite(m)):
+            raise ValueError("a covariance must be finite")
+        if not np.allclose(m, m.T, rtol=1e-9, atol=0.0):
+            raise ValueError("a covariance must be symmetric")
+        if np.any(np.diag(m) < 0.0):
+            raise ValueError(f"variances must not be negative, are {np.diag(m).tolist()}")
+        object.__setattr__(self, "matrix", tuple(map(tuple, m.tolist())))
+
+    def describe(self) -> dict[str, Any]:
+        """JSON values that determine it."""
+        matrix = [list(row) for row in self.matrix]
+        return {"correlation": "covariance", "names": list(self.names), "matrix": matrix}
+
+
+Correlation = RankCorrelation | Covariance
+
+
+def as_correlations(given: Any) -> list[Correlation]:
+    """None, one, or several correlations, or a mapping of pairs, as a list."""
+    if given is None:
+        return []
+    if isinstance(given, (RankCorrelation, Covariance)):
+        return [given]
+    if isinstance(given, Mapping):
+        return [RankCorrelation(given)]
+    if isinstance(given, Iterable):
+        return [x for part in given for x in as_correlations(part)]
+    raise TypeError(
+        f"{given!r} is no correlation: give {{(name, name): 0.7}}, RankCorrelation or Covariance"
+    )
+
+
+def indefinite(
+    matrix: np.ndarray, names: Sequence[str], asked: Callable[[int, int, float], float]
+) -> list[str]:
+    """Why no numbers can have this correlation matrix, and what would do; empty if they can.
+
+    Args:
+        matrix: correlations of the normal numbers.
+        names: of the numbers.
+        asked: makes a correlation of the normal numbers i and j what the user has given.
+    """
+    value, vector = (x[..., 0] for x in np.linalg.eigh(matrix))
+    if value >= -_ROUNDING:
+        return []
+    text = f"the correlations contradict each other (eigenvalue {value:.3g}): "
+    # The pairs that lower the eigenvalue most, vᵀ R v = Σ r_ij v_i v_j; of them, the least change.
+    part = np.triu(matrix * np.outer(vector, vector), 1)
+    pairs = [divmod(int(k), len(matrix)) for k in np.argsort(part, axis=None)[:12]]
+    cures = []
+    for i, j in pairs:
+        if part[i, j] < 0.0 and (ends := _allowed(matrix, i, j)):
+            change = max(ends[0] - matrix[i, j], matrix[i, j] - ends[1])
+            cures.append((change, i, j, ends))
+    if not cures:
+        return [f"{text}all of them times {np.floor(1e3 / (1.0 - value)) / 1e3:g} would do"]
+    _, i, j, ends = min(cures)
+    low, high = (asked(i, j, r) for r in ends)
+    given = f"that of {names[i]} and {names[j]} is {asked(i, j, float(matrix[i, j])):.3g}"
+    return [f"{text}{given}; with the others as they are it may be {low:.3f} to {high:.3f}"]
+
+
+def cholesky(matrix: np.ndarray) -> np.ndarray:
+    """Lower triangular L with L Lᵀ = `matrix`, which may be singular (then with zero columns)."""
+    rest = np.array(matrix, np.float64)
+    lower = np.zeros_like(rest)
+    for k in range(len(rest)):
+        if rest[k, k] > _ROUNDING:
+            lower[k:, k] = rest[k:, k] / np.sqrt(rest[k, k])
+            rest -= np.outer(lower[:, k], lower[:, k])
+    return lower
+
+
+def correlated(lower: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """``L w`` for each row of `w` (n, k), with zeros of L left out.
+
+    Sums of columns, not a library's matrix product: its rounding may depend on the number of rows.
+    """
+    z = np.empty_like(w)
+    for i, row in enumerate(lower):
+        first, *others = np.flatnonzero(row)
+        z[:, i] = row[first] * w[:, first]
+        for j in others:
+            z[:, i] += row[j] * w[:, j]
+    return z
+
+
+def _allowed(matrix: np.ndarray, i: int, j: int) -> tuple[float, float] | None:
+    """The correlations that numbers i and j may have, given all others; None if there are none."""
+    others = [k for k in range(len(matrix)) if k not in (i, j)]
+    if not others:
+        return (-1.0, 1.0)
+    rest = matrix[np.ix_(others, others)]
+    if np.linalg.eigvalsh(rest)[0] <= _ROUNDING:
+        return None
+    a, b = matrix[others, i], matrix[others, j]
+    x, y = np.linalg.solve(rest, a), np.linalg.solve(rest, b)
+    free = (1.0 - a @ x) * (1.0 - b @ y)  # of what the others leave of i and of j
+    if 1.0 - a @ x < 0.0 or free < 0.0:
+        return None
+    return float(a @ y - np.sqrt(free)), float(a @ y + np.sqrt(free))
+
+
+def _square(names: Sequence[str], matrix: Any) -> np.ndarray:
+    m = np.asarray(matrix, np.float64)
+    if m.shape != (len(names), len(names)):
+        raise ValueError(f"{len(names)} names take a square matrix of that size, not {m.shape}")
+    if not np.allclose(m, m.T, atol=1e-12):
+        raise ValueError("a matrix of correlations must be symmetric")
+    return m

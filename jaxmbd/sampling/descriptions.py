@@ -1,0 +1,70 @@
+"""Distributions and designs out of descriptions: what a study's file says, a store has kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTRIBUTIONS
+from jaxmbd.sampling.design_types import Design
+from jaxmbd.sampling.frozen_scipy import scipy_distribution
+from jaxmbd.sampling.names import near
+from jaxmbd.sampling.random_designs import LatinHypercube, MonteCarlo, Sobol
+from jaxmbd.sampling.saltelli import Saltelli
+from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
+from jaxmbd.sampling.tables import FullFactorial, Grid
+
+DESIGNS: dict[str, type[Design]] = {
+    d.kind: d for d in (MonteCarlo, LatinHypercube, Sobol, Saltelli, Grid, FullFactorial)
+}
+
+
+def distribution(description: Mapping[str, Any]) -> Distribution:
+    """The distribution that a description (as of `Distribution.describe`) says.
+
+    Those of `scipy.stats` are called ``"scipy.weibull_min"``, with their parameters by name.
+
+    Raises:
+        ValueError: there is no such distribution or parameter, or a parameter is wrong.
+
+    Example:
+        >>> from jaxmbd.sampling import distribution
+        >>> distribution({"distribution": "normal", "sigma": 0.5})
+        Normal(sigma=0.5, mean=None, relative=False)
+    """
+    rest = dict(description)
+    kind = rest.pop("distribution", None)
+    if isinstance(kind, str) and kind.startswith("scipy."):
+        return scipy_distribution(kind.removeprefix("scipy."), rest)
+    if kind not in DISTRIBUTIONS:
+        raise ValueError(f"distribution = {kind!r}: there is none; {near(kind, DISTRIBUTIONS)}")
+    return _made(kind, DISTRIBUTIONS[kind], rest)
+
+
+def design(description: Mapping[str, Any]) -> Design:
+    """The design that a description (as of `Design.describe`) says; not of a table given.
+
+    Raises:
+        ValueError: there is no such design or parameter, or a parameter is wrong.
+
+    Example:
+        >>> from jaxmbd.sampling import design
+        >>> design({"design": "sobol", "scramble": False})
+        Sobol(scramble=False)
+    """
+    rest = dict(description)
+    kind = rest.pop("design", None)
+    if kind not in DESIGNS:
+        raise ValueError(f"design = {kind!r}: there is none; {near(kind, DESIGNS)}")
+    return _made(kind, DESIGNS[kind], rest)
+
+
+def _made(kind: str, cls: Any, rest: Mapping[str, Any]) -> Any:
+    known = [f.name for f in fields(cls)]
+    if unknown := [name for name in rest if name not in known]:
+        raise ValueError(f"{kind} has no {unknown[0]!r}; {near(unknown[0], known)}")
+    try:
+        return cls(**rest)
+    except TypeError as error:
+        raise ValueError(f"{kind}: {error}") from error

@@ -1,0 +1,56 @@
+"""Names of inputs, of the numbers of array inputs, and what to say where one is misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Space(NamedTuple):
+    """The numbers that a design draws for one sample.
+
+    Attributes:
+        columns: name of each number: of a scalar input, or of a component as `components` has it.
+        owners: name of the input that it belongs to.
+    """
+
+    columns: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
+def components(name: str, shape: tuple[int, ...]) -> list[str]:
+    """Names of the numbers of an input: ``p/x, p/y, p/z`` for three, ``p/0, p/1, …`` otherwise.
+
+    Example:
+        >>> from jaxmbd.sampling import components
+        >>> components("points/p", (3,)), components("k", ()), components("m", (1, 2))
+        (['points/p/x', 'points/p/y', 'points/p/z'], ['k'], ['m/0/0', 'm/0/1'])
+    """
+    if shape == ():
+        return [name]
+    if shape == (3,):
+        return [f"{name}/{axis}" for axis in "xyz"]
+    return ["/".join([name, *map(str, index)]) for index in np.ndindex(shape)]
+
+
+def component_index(
+    key: str, shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[str, tuple[int, ...]] | None:
+    """(input, index of a number in it) of a component's name; None if there is no such one."""
+    for name, shape in shapes.items():
+        if key.startswith(name + "/") and key in (names := components(name, shape)):
+            return name, tuple(int(i) for i in np.unravel_index(names.index(key), shape))
+    return None
+
+
+def near(name: Any, known: Iterable[str]) -> str:
+    """What to say of an unknown name: the most similar known one, or some that there are."""
+    known = list(known)
+    close = difflib.get_close_matches(str(name), known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = ", …" if len(known) > 8 else ""
+    return f"there are {', '.join(known[:8])}{more}" if known else "there are none"

@@ -1,0 +1,189 @@
+"""What a distribution is: the scatter of one number, or of each number of an array."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from jaxmbd.sampling.normal_law import normal_probability
+
+#: Names under which descriptions have the distributions.
+DISTRIBUTIONS: dict[str, type[Distribution]] = {}
+
+# The smallest and the largest number that count as inside the open interval (0, 1).
+_LEAST, _MOST = 2.0**-54, 1.0 - 2.0**-53
+
+
+def inside_unit(u: np.ndarray) -> np.ndarray:
+    """`u` with the ends 0 and 1 moved to the nearest number inside."""
+    return np.clip(u, _LEAST, _MOST)
+
+
+class Distribution(ABC):
+    """The scatter of an input; each number of an array independently, unless said otherwise.
+
+    Samples come from the quantile function, so that every design serves every distribution.
+    Parameters may be arrays that broadcast to the input's shape, one for each number. Those in the
+    unit of the input may be texts ("0.5 mm") until `in_units` has made numbers of them.
+
+    Subclasses are frozen data classes. Their constructors raise `ValueError` with all that is wrong
+    with their parameters; `problems` tells what is wrong for one nominal value.
+    """
+
+    kind: ClassVar[str] = ""
+    #: Parameters in the unit of the input.
+    dimensional: ClassVar[tuple[str, ...]] = ()
+    #: Those of them that are fractions of the nominal value if `relative` is set.
+    scales: ClassVar[tuple[str, ...]] = ()
+    relative: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.kind:
+            DISTRIBUTIONS[cls.kind] = cls
+
+    def __post_init__(self) -> None:
+        for name, value in self.parameters().items():
+            object.__setattr__(self, name, _frozen(value, f"{type(self).__name__}: {name}"))
+        if not self.pending() and (faults := self.faults()):
+            raise ValueError(f"{self}: {'; '.join(faults)}")
+
+    @abstractmethod
+    def quantile(self, u: np.ndarray, nominal: np.ndarray) -> np.ndarray:
+        """Values (n, *shape) of an input whose nominal value has that shape.
+
+        Args:
+            u: probabilities in (0, 1), shape (n, *unit_shape(shape)).
+            nominal: the nominal value.
+        """
+
+    def from_normal(self, z: np.ndarray, nominal: np.ndarray) -> np.ndarray:
+        """Values for standard normal numbers instead of probabilities: `quantile(Φ(z))`."""
+        return self.quantile(inside_unit(normal_probability(z)), nominal)
+
+    @abstractmethod
+    def faults(self) -> list[str]:
+        """What is wrong with the parameters, whatever the nominal value."""
+
+    def problems(self, nominal: np.ndarray) -> list[str]:
+        """What is wrong with this distribution about that nominal value."""
+        if texts := self.pending():
+            return [f"{', '.join(map(repr, texts))}: texts, and no unit to convert them to"]
+        return self._misfits(nominal)
+
+    def std(self, nominal: np.ndarray) -> np.ndarray:
+        """Standard deviation of each number, in the shape of the nominal value."""
+        u = (np.arange(4096) + 0.5) / 4096.0
+        shape = self.unit_shape(nominal.shape)
+        return self.quantile(
+            np.broadcast_to(u.reshape(-1, *[1] * len(shape)), (4096, *shape)), nominal
+        ).std(axis=0)
+
+    def unit_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of the probabilities that one sample of an input of this shape takes."""
+        return shape
+
+    def steps(self) -> np.ndarray | None:
+        """Cumulative probabilities of the distinct values; None if there is a continuum."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def pending(self) -> list[str]:
+        """Parameters that are still texts."""
+        return [x for x in self.parameters().values() if isinstance(x, str)]
+
+    def in_units(self, convert: Callable[[str], float]) -> Self:
+        """The same with `convert` applied to the texts among the parameters in the input's unit."""
+        kept = self.scales if self.relative else ()
+        texts = {n: x for n, x in self.parameters().items() if isinstance(x, str)}
+        if wrong := [n for n in texts if n not in self.dimensional or n in kept]:
+            raise ValueError(f"{self}: {', '.join(wrong)} must be a number without unit")
+        new = {n: convert(x) for n, x in texts.items()}
+        return replace(self, **new) if new else self  # type: ignore[type-var]
+
+    def describe(self) -> dict[str, Any]:
+        """JSON values that determine the distribution; `distribution` makes it of them again."""
+        given = {
+            f.name: _listed(x)
+            for f in fields(self)  # type: ignore[arg-type]
+            if (x := getattr(self, f.name)) != f.default
+        }
+        return {"distribution": self.kind, **given}
+
+    def _misfits(self, nominal: np.ndarray) -> list[str]:
+        found = []
+        for name, value in self.parameters().items():
+            if isinstance(value, bool) or value is None or name not in self.dimensional:
+                continue
+            if not _broadcasts(np.shape(value), nominal.shape):
+                found.append(f"{name} has shape {np.shape(value)}, the input {nominal.shape}")
+        if self.relative and not np.any(nominal):
+            found.append("a fraction of a nominal value of 0 is no scatter")
+        return found
+
+    def _scale(self, value: Any, nominal: np.ndarray) -> np.ndarray:
+        """A parameter as a width in the unit of the input."""
+        return np.abs(nominal) * value if self.relative else np.asarray(value)
+
+
+def check_scale(name: str, value: Any) -> list[str]:
+    """Problems of a standard deviation or a width: it must be finite and not negative."""
+    x = np.asarray(value, np.float64)
+    if not np.all(np.isfinite(x)):
+        return [f"{name} must be finite, is {_shown(x)}"]
+    return [f"{name} must not be negative, is {_shown(x)}"] if np.any(x < 0.0) else []
+
+
+def check_finite(**values: Any) -> list[str]:
+    """Problems of parameters that may be missing but must otherwise be finite."""
+    return [
+        f"{name} must be finite, is {_shown(x)}"
+        for name, x in values.items()
+        if x is not None and not np.all(np.isfinite(x))
+    ]
+
+
+def check_order(**values: Any) -> list[str]:
+    """Problems of parameters, some of which may be missing, that must increase as given."""
+    given = [(name, np.asarray(x)) for name, x in values.items() if x is not None]
+    return [
+        f"{a} must be less than {b}; they are {_shown(x)} and {_shown(y)}"
+        for (a, x), (b, y) in zip(given, given[1:], strict=False)
+        if not np.all(x < y)
+    ]
+
+
+def _shown(x: np.ndarray) -> str:
+    return f"{x:g}" if x.ndim == 0 else str(x.tolist())
+
+
+def _frozen(value: Any, name: str) -> Any:
+    """Numbers as float, arrays as nested tuples, so that they compare, hash and pickle."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    try:
+        return _tuples(np.asarray(value, np.float64).tolist())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number or an array of numbers, is {value!r}") from error
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _listed(value: Any) -> Any:
+    return list(map(_listed, value)) if isinstance(value, tuple) else value
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
