@@ -1,0 +1,68 @@
+"""Statistics of a study's samples.
+
+Functions take plain arrays, the samples along the first axis, and which of them succeeded; failed
+samples are left out and counted. `study_results` finds these arrays in the dataset of a study.
+"""
+
+from jaxmbd.statistics.allocation import Allocation, Limit, allocate
+from jaxmbd.statistics.association import Association, correlation_table, correlations
+from jaxmbd.statistics.convergence import (
+    Convergence,
+    convergence_of_mean,
+    convergence_of_quantile,
+)
+from jaxmbd.statistics.envelopes import Envelope, envelope
+from jaxmbd.statistics.failures import Separation, failure_counts, failure_map
+from jaxmbd.statistics.process_capability import (
+    Capability,
+    Worst,
+    capability,
+    proportion_interval,
+    worst,
+)
+from jaxmbd.statistics.samples import columns, counted, varying
+from jaxmbd.statistics.sensitivity import Sensitivity, sensitivities
+from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
+from jaxmbd.statistics.study_results import (
+    input_values,
+    nominal_value,
+    output_names,
+    output_values,
+    sobol_of,
+    succeeded,
+)
+
+__all__ = [
+    "Allocation",
+    "Association",
+    "Capability",
+    "Convergence",
+    "Envelope",
+    "Limit",
+    "Sensitivity",
+    "Separation",
+    "SobolIndices",
+    "Worst",
+    "allocate",
+    "capability",
+    "columns",
+    "convergence_of_mean",
+    "convergence_of_quantile",
+    "correlation_table",
+    "correlations",
+    "counted",
+    "envelope",
+    "failure_counts",
+    "failure_map",
+    "input_values",
+    "nominal_value",
+    "output_names",
+    "output_values",
+    "proportion_interval",
+    "sensitivities",
+    "sobol_indices",
+    "sobol_of",
+    "succeeded",
+    "varying",
+    "worst",
+]

@@ -1,0 +1,110 @@
+"""What drives an output: correlation and rank correlation with each input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.sampling.normal_law import normal_probability
+from jaxmbd.statistics.samples import counted, varying
+
+
+class Association(NamedTuple):
+    """Correlation of an output with each number of the inputs, the strongest first.
+
+    Attributes:
+        names: of the inputs' numbers, as `jaxmbd.sampling.components` has them.
+        values: correlation coefficients.
+        noise: coefficients smaller than this may be chance (3/√n).
+        count: number of samples that count.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    noise: float
+    count: int
+
+
+def correlations(
+    inputs: Mapping[str, Any], output: Any, ok: Any = None, *, ranks: bool = True
+) -> Association:
+    """Correlation of an output with each number of the inputs.
+
+    Args:
+        inputs: values (n, …) by name; numbers that do not vary are left out.
+        output: values (n,).
+        ok: which samples succeeded; all by default.
+        ranks: Spearman's coefficient, of ranks, which sees any monotone relation; otherwise
+            Pearson's, of the values.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import correlations
+        >>> x = np.random.default_rng(0).normal(size=(500, 3))
+        >>> found = correlations({"p": x, "k": np.ones(500)}, np.exp(x[:, 1]))
+        >>> found.names[0], round(float(found.values[0]), 3)
+        ('p/y', 1.0)
+    """
+    return correlation_table(inputs, {"": output}, ok, ranks=ranks)[""]
+
+
+def correlation_table(
+    inputs: Mapping[str, Any], outputs: Mapping[str, Any], ok: Any = None, *, ranks: bool = True
+) -> dict[str, Association]:
+    """Correlation of several outputs with each number of the inputs, as `correlations`.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import correlation_table
+        >>> x = np.random.default_rng(0).normal(size=(500, 2))
+        >>> found = correlation_table({"p": x}, {"sum": x.sum(axis=1), "last": x[:, 1]})
+        >>> {n: a.names[0] for n, a in found.items()}["last"]
+        'p/1'
+    """
+    numbers = varying(inputs)
+    # Inputs are ranked once for all outputs that have the same failed samples.
+    ranked: dict[bytes, dict[str, np.ndarray]] = {}
+    found = {}
+    for output, values in outputs.items():
+        kept = counted(values, ok)
+        key = kept.tobytes()
+        if key not in ranked:
+            ranked[key] = {n: _standard(x[kept], ranks) for n, x in numbers.items()}
+        y = _standard(np.asarray(values, np.float64)[kept], ranks)
+        # Elementwise: threads of a library's dot product cost more than they win.
+        each = {n: float(np.sum(x * y)) for n, x in ranked[key].items()}
+        names = sorted(each, key=lambda n: -abs(each[n]))
+        count = int(kept.sum())
+        coefficients = np.array([each[n] for n in names])
+        found[output] = Association(tuple(names), coefficients, 3.0 / np.sqrt(max(count, 1)), count)
+    return found
+
+
+def _standard(x: np.ndarray, ranks: bool) -> np.ndarray:
+    """Values or their ranks about their mean, of length one; zeros if they are all the same."""
+    if ranks:
+        from scipy import stats
+
+        x = stats.rankdata(x)
+    x = x - x.mean() if len(x) else x
+    length = np.sqrt(np.sum(x * x))
+    return x / length if length > 0.0 else np.zeros_like(x)
+
+
+def separation(failed: np.ndarray, passed: np.ndarray) -> tuple[float, float]:
+    """How well one number tells failed from passed samples.
+
+    Returns:
+        The probability that the number is larger in a failed sample than in one that passed
+        (0.5: it tells nothing), and the two-sided probability of such a one by chance
+        (Mann–Whitney, normal approximation without ties).
+    """
+    from scipy import stats
+
+    m, n = len(failed), len(passed)
+    ranks = stats.rankdata(np.concatenate([failed, passed]))
+    u = ranks[:m].sum() - 0.5 * m * (m + 1)
+    deviation = (u - 0.5 * m * n) / np.sqrt(m * n * (m + n + 1) / 12.0)
+    return float(u / (m * n)), float(2.0 * normal_probability(-abs(deviation)))

@@ -1,0 +1,180 @@
+"""Worst samples, yield within limits, process capability."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.statistics.samples import counted
+
+
+class Worst(NamedTuple):
+    """Extreme samples of an output.
+
+    Attributes:
+        largest, smallest: samples of the largest and of the smallest value.
+        farthest: sample farthest from the nominal value; -1 without one.
+        critical: sample nearest to, or farthest beyond, a limit; -1 without limits.
+        margin: its distance from that limit, negative beyond it; NaN without limits.
+    """
+
+    largest: int
+    smallest: int
+    farthest: int
+    critical: int
+    margin: float
+
+
+def worst(
+    values: Any,
+    ok: Any = None,
+    *,
+    nominal: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> Worst:
+    """Samples that are extreme in each of the senses of "worst".
+
+    Args:
+        values: an output (n,).
+        ok: which samples succeeded; all by default.
+        nominal: its value for nominal inputs.
+        low: the least value that is allowed.
+        high: the largest one.
+
+    Raises:
+        ValueError: no sample counts.
+
+    Example:
+        >>> from jaxmbd.statistics import worst
+        >>> worst([1.0, 5.0, -3.0], nominal=2.5, high=4.0)
+        Worst(largest=1, smallest=2, farthest=2, critical=1, margin=-1.0)
+    """
+    rows = np.flatnonzero(counted(values, ok))
+    if not rows.size:
+        raise ValueError("no sample counts: all failed or are not finite")
+    x = np.asarray(values, np.float64)[rows]
+    farthest = -1 if nominal is None else int(rows[np.argmax(np.abs(x - nominal))])
+    critical, margin = -1, float("nan")
+    if low is not None or high is not None:
+        margins = _margins(x, low, high)
+        critical, margin = int(rows[np.argmin(margins)]), float(margins.min())
+    return Worst(int(rows[np.argmax(x)]), int(rows[np.argmin(x)]), farthest, critical, margin)
+
+
+class Capability(NamedTuple):
+    """How an output keeps its limits.
+
+    Attributes:
+        count: samples that count.
+        failed: samples without a value: failed ones and those not finite.
+        mean, std: over the samples that count.
+        cp: (high − low)/6σ; NaN unless there are both limits.
+        cpk: distance of the mean from the nearer limit, over 3σ.
+        passed: samples within the limits.
+        fraction: `passed` over `count`, the yield.
+        least, most: its confidence interval.
+        fraction_of_all: `passed` over all samples, failed ones being bad parts.
+    """
+
+    count: int
+    failed: int
+    mean: float
+    std: float
+    cp: float
+    cpk: float
+    passed: int
+    fraction: float
+    least: float
+    most: float
+    fraction_of_all: float
+
+
+def capability(
+    values: Any,
+    ok: Any = None,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    confidence: float = 0.95,
+    method: str = "wilson",
+) -> Capability:
+    """Yield and process capability of an output with limits.
+
+    Args:
+        values: an output (n,).
+        ok: which samples succeeded; all by default.
+        low: the least value that is allowed.
+        high: the largest one; one of them may be missing.
+        confidence: of the yield's interval.
+        method: "wilson", or "exact" (Clopper and Pearson), which is never too narrow.
+
+    Raises:
+        ValueError: no limits, limits in the wrong order, or no sample counts.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import capability
+        >>> x = np.random.default_rng(0).normal(10.0, 0.1, size=100_000)
+        >>> found = capability(x, low=9.7, high=10.3)
+        >>> round(found.cpk, 2), round(found.fraction, 3)
+        (1.0, 0.997)
+    """
+    if low is None and high is None:
+        raise ValueError("give a limit: low, high, or both")
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"low must be less than high; they are {low:g} and {high:g}")
+    kept = counted(values, ok)
+    x = np.asarray(values, np.float64)[kept]
+    if not len(x):
+        raise ValueError("no sample counts: all failed or are not finite")
+    mean, std = float(x.mean()), float(x.std(ddof=1)) if len(x) > 1 else float("nan")
+    passed = int((_margins(x, low, high) >= 0.0).sum())
+    least, most = proportion_interval(passed, len(x), confidence, method)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cp = np.divide((np.nan if low is None or high is None else high - low), 6.0 * std)
+        cpk = np.divide(float(_margins(np.array(mean), low, high)), 3.0 * std)
+    return Capability(
+        len(x),
+        int(len(kept) - len(x)),
+        mean,
+        std,
+        float(cp),
+        float(cpk),
+        passed,
+        passed / len(x),
+        least,
+        most,
+        passed / len(kept),
+    )
+
+
+def proportion_interval(
+    passed: int, count: int, confidence: float = 0.95, method: str = "wilson"
+) -> tuple[float, float]:
+    """Confidence interval of a probability, of which `passed` of `count` trials are known.
+
+    Args:
+        passed: number of trials that passed.
+        count: number of trials.
+        confidence: probability that the interval has the true one.
+        method: "wilson", or "exact" (Clopper and Pearson).
+
+    Example:
+        >>> from jaxmbd.statistics import proportion_interval
+        >>> [round(x, 4) for x in proportion_interval(0, 1000, method="exact")]
+        [0.0, 0.0037]
+    """
+    from scipy import stats
+
+    if method not in ("wilson", "exact"):
+        raise ValueError(f'method must be "wilson" or "exact", is {method!r}')
+    found = stats.binomtest(passed, count).proportion_ci(confidence, method)
+    return float(found.low), float(found.high)
+
+
+def _margins(x: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
+    """Distance from the nearer limit, negative beyond it."""
+    below = x - (-np.inf if low is None else low)
+    return np.minimum(below, (np.inf if high is None else high) - x)

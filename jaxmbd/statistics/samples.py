@@ -1,0 +1,44 @@
+"""Which samples count, and inputs as columns: what all statistics begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.sampling.names import components
+
+
+def counted(values: Any, ok: Any = None) -> np.ndarray:
+    """Which samples (n,) of values (n, …) count: those that are ok and have no NaN or infinity.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import counted
+        >>> counted(np.array([1.0, np.nan, 3.0]), ok=[True, True, False])
+        array([ True, False, False])
+    """
+    values = np.asarray(values)
+    finite = np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+    if ok is None:
+        return finite
+    ok = np.asarray(ok)
+    if ok.shape != finite.shape or ok.dtype != bool:
+        raise ValueError(f"ok must be {len(finite)} truth values, is {ok.dtype} {ok.shape}")
+    return finite & ok
+
+
+def columns(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Inputs (n, …) as one column (n,) for each of their numbers, by the names of `components`."""
+    found = {}
+    for name, values in inputs.items():
+        values = np.asarray(values)
+        flat = values.reshape(len(values), -1)
+        found |= dict(zip(components(name, values.shape[1:]), flat.T, strict=True))
+    return found
+
+
+def varying(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """`columns` without those that have the same value in all samples."""
+    return {n: x for n, x in columns(inputs).items() if len(x) and np.any(x != x[0])}

@@ -1,0 +1,118 @@
+"""First-order sensitivities: exact gradients at the nominal inputs, the scatter they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd import lanes
+from jaxmbd.sampling import components
+
+
+class Sensitivity(NamedTuple):
+    """Gradient of an output (…) at the nominal inputs.
+
+    Attributes:
+        names: of the inputs' numbers that scatter (d,).
+        owners: the input of each number (d,).
+        nominal: value of the output (…).
+        gradient: derivative with respect to each number (…, d).
+        std: standard deviations of the numbers (d,).
+    """
+
+    names: tuple[str, ...]
+    owners: tuple[str, ...]
+    nominal: np.ndarray
+    gradient: np.ndarray
+    std: np.ndarray
+
+    @property
+    def parts(self) -> np.ndarray:
+        """Standard deviation that each number alone causes, with its sign (…, d)."""
+        return self.gradient * self.std
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Standard deviation of the output (…), of independent inputs, to first order."""
+        return np.sqrt(np.sum(self.parts**2, axis=-1))
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of each number in the variance (…, d); zeros where nothing scatters."""
+        variance = np.sum(self.parts**2, axis=-1, keepdims=True)
+        none = np.zeros_like(self.parts)
+        return np.divide(self.parts**2, variance, out=none, where=variance > 0.0)
+
+
+def sensitivities(
+    function: Callable[[dict[str, Any]], Mapping[str, Any]],
+    nominal: Mapping[str, Any],
+    std: Mapping[str, Any],
+) -> dict[str, Sensitivity]:
+    """Derivatives of all outputs of a function with respect to all inputs that scatter.
+
+    One directional derivative for each number, all of them as one batch of `lanes.vmap`. Outputs
+    that are not real numbers (a status) have none.
+
+    Args:
+        function: one sample (name to value) to its outputs.
+        nominal: the inputs at which to differentiate.
+        std: standard deviations by name (`Sampler.std`); inputs without one are held fixed, and so
+            are numbers whose deviation is zero.
+
+    Returns:
+        name of output to its sensitivity.
+
+    Example:
+        >>> from jaxmbd.statistics import sensitivities
+        >>> nominal = {"p": [3.0, 4.0, 0.0], "k": 2.0}
+        >>> std = {"p": [0.1, 0.1, 0.0], "k": 0.05}
+        >>> found = sensitivities(lambda s: {"y": s["k"] * s["p"][0]}, nominal, std)["y"]
+        >>> found.names, found.gradient.tolist(), round(float(found.spread), 3)
+        (('p/x', 'p/y', 'k'), [2.0, 0.0, 3.0], 0.25)
+    """
+    values = {n: jnp.asarray(x, float) for n, x in nominal.items()}
+    names, owners, deviations, directions = _directions(values, std)
+    if not names:
+        raise ValueError("no input scatters: there is nothing to differentiate with respect to")
+
+    def real(varied: dict[str, Any]) -> dict[str, Any]:
+        found = function({**values, **varied})
+        return {n: x for n, x in found.items() if jnp.issubdtype(jnp.result_type(x), jnp.floating)}
+
+    at = {n: values[n] for n in directions}
+
+    def directional(direction: dict[str, Any]) -> Any:
+        return jax.jvp(real, (at,), (direction,))
+
+    outputs, tangents = lanes.finished(jax.jit(lanes.vmap(directional))(directions))
+    found = {}
+    for name, values_ in outputs.items():
+        gradient = np.moveaxis(np.asarray(tangents[name]), 0, -1)
+        found[name] = Sensitivity(names, owners, np.asarray(values_)[0], gradient, deviations)
+    return found
+
+
+def _directions(
+    values: Mapping[str, jax.Array], std: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray, dict[str, np.ndarray]]:
+    """Names, owners and deviations of the numbers that scatter, and unit vectors along them."""
+    if unknown := [n for n in std if n not in values]:
+        raise ValueError(f"{unknown[0]!r} has a standard deviation, but is no input")
+    sizes = {n: np.broadcast_to(np.asarray(s, float), values[n].shape) for n, s in std.items()}
+    names, deviations, places = [], [], []
+    for name, s in sizes.items():
+        for i, label in enumerate(components(name, s.shape)):
+            if s.flat[i] > 0.0:
+                names.append(label)
+                deviations.append(s.flat[i])
+                places.append((name, i))
+    directions = {n: np.zeros((len(places), values[n].size), values[n].dtype) for n, _ in places}
+    for k, (name, i) in enumerate(places):
+        directions[name][k, i] = 1.0
+    shaped = {n: d.reshape(-1, *values[n].shape) for n, d in directions.items()}
+    return tuple(names), tuple(n for n, _ in places), np.array(deviations), shaped

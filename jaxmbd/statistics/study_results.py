@@ -1,0 +1,153 @@
+"""The results of a study as arrays: the other files' functions on an `xarray.Dataset`.
+
+A study's dataset has the dimension ``sample``; each variable's attribute ``role`` says whether it
+is an input, an output, the status or a nominal value, ``path`` its name in the study. Names here
+are those of the study ("points/uca_ball"), or of the dataset ("points.uca_ball").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.sampling import Saltelli, design
+from jaxmbd.sampling.design_types import space_of
+from jaxmbd.sampling.names import near
+from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
+
+REDUCTIONS = ("max", "min", "mean", "last", "range")
+
+
+def succeeded(dataset: Any) -> np.ndarray:
+    """Which samples (n,) succeeded.
+
+    Example:
+        >>> import xarray
+        >>> from jaxmbd.statistics import succeeded
+        >>> status = ("sample", [0, 2, 0], {"role": "status"})
+        >>> succeeded(xarray.Dataset({"status": status}))
+        array([ True, False,  True])
+    """
+    found = _with_role(dataset, "status")
+    if not found:
+        return np.ones(dataset.sizes["sample"], bool)
+    return np.asarray(dataset[next(iter(found.values()))]) == 0
+
+
+def input_values(dataset: Any) -> dict[str, np.ndarray]:
+    """All inputs that were varied, name to values (n, …)."""
+    return {path: np.asarray(dataset[n]) for path, n in _with_role(dataset, "input").items()}
+
+
+def output_names(dataset: Any) -> list[str]:
+    """Names of the outputs, in the order of the dataset."""
+    return list(_with_role(dataset, "output"))
+
+
+def output_values(
+    dataset: Any, name: str, *, at: Mapping[str, Any] | None = None, reduce: str | None = None
+) -> np.ndarray:
+    """One number for each sample of an output.
+
+    Args:
+        dataset: results of a study.
+        name: of the output.
+        at: dimension to the coordinate at which the output is taken, the nearest that there is.
+        reduce: "max", "min", "mean", "last" or "range" (max − min) over what dimensions are left.
+
+    Returns:
+        values (n,), NaN where a sample failed.
+
+    Raises:
+        ValueError: there is no such output or dimension, or dimensions are left.
+
+    Example:
+        >>> import xarray
+        >>> from jaxmbd.statistics import output_values
+        >>> toe = (("sample", "travel"), [[1.0, 2.0], [3.0, 5.0]], {"role": "output"})
+        >>> dataset = xarray.Dataset({"toe": toe}, {"travel": [0.0, 0.06]})
+        >>> output_values(dataset, "toe", at={"travel": 0.05}).tolist()
+        [2.0, 5.0]
+        >>> output_values(dataset, "toe", reduce="range").tolist()
+        [1.0, 2.0]
+    """
+    return _number(_variable(dataset, name, ("output", "input")), name, at, reduce)
+
+
+def nominal_value(
+    dataset: Any, name: str, *, at: Mapping[str, Any] | None = None, reduce: str | None = None
+) -> float:
+    """The nominal value of what `output_values` returns."""
+    nominal = _variable(dataset, name, ("nominal",)).expand_dims("sample")
+    return float(_number(nominal, name, at, reduce)[0])
+
+
+def sobol_of(
+    dataset: Any,
+    name: str,
+    *,
+    at: Mapping[str, Any] | None = None,
+    reduce: str | None = None,
+    confidence: float = 0.95,
+) -> SobolIndices:
+    """Sobol indices of an output of a study whose design is `Saltelli`.
+
+    Raises:
+        ValueError: the study has another design.
+    """
+    said = dataset.attrs["study"]
+    if said["design"]["design"] != Saltelli.kind:
+        kind = said["design"]["design"]
+        raise ValueError(f"Sobol indices need a study with the design Saltelli; this has {kind}")
+    made = design(said["design"])
+    assert isinstance(made, Saltelli)
+    space = space_of((n, tuple(shape)) for n, shape in said["drawn"])
+    values = output_values(dataset, name, at=at, reduce=reduce)
+    return sobol_indices(made, space, values, succeeded(dataset), confidence=confidence)
+
+
+def _with_role(dataset: Any, *roles: str) -> dict[str, str]:
+    """Path to name of the variables with one of these roles."""
+    return {
+        str(dataset[n].attrs.get("path", n)): str(n)
+        for n in dataset.data_vars
+        if dataset[n].attrs.get("role") in roles
+    }
+
+
+def _variable(dataset: Any, name: str, roles: Iterable[str]) -> Any:
+    known = _with_role(dataset, *roles)
+    found = known.get(name) or next((n for n in known.values() if n == name), None)
+    if found is None:
+        raise ValueError(f"the study has no {name!r}; {near(name, known)}")
+    return dataset[found]
+
+
+def _number(
+    variable: Any, name: str, at: Mapping[str, Any] | None, reduce: str | None
+) -> np.ndarray:
+    for dim, value in (at or {}).items():
+        if dim not in variable.dims:
+            raise ValueError(f"{name} has no dimension {dim!r}; {near(dim, variable.dims[1:])}")
+        axis = variable[dim].values
+        text = axis.dtype.kind not in "fiu"
+        if not text and not axis.min() <= value <= axis.max():
+            raise ValueError(
+                f"{name} at {dim} = {value:g}: the axis reaches from {axis.min():g} to "
+                f"{axis.max():g} {variable[dim].attrs.get('units', '')}"
+            )
+        variable = variable.sel({dim: value}, method=None if text else "nearest")
+    values = np.asarray(variable)
+    if values.ndim == 1:
+        return values
+    if reduce not in REDUCTIONS:
+        left = ", ".join(map(str, variable.dims[1:]))
+        raise ValueError(f"{name} is over {left}: say where (at=), or reduce={REDUCTIONS}")
+    flat = values.reshape(len(values), -1)
+    if reduce == "last":
+        return flat[:, -1]
+    if reduce == "range":
+        return flat.max(axis=1) - flat.min(axis=1)
+    return getattr(flat, reduce)(axis=1)

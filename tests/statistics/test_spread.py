@@ -1,0 +1,127 @@
+"""Envelopes, convergence, capability, worst samples: against closed forms and by counting."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxmbd.sampling import Normal, Sampler
+from jaxmbd.statistics import (
+    capability,
+    convergence_of_mean,
+    convergence_of_quantile,
+    correlations,
+    envelope,
+    failure_counts,
+    failure_map,
+    proportion_interval,
+    worst,
+)
+
+RNG = np.random.default_rng(1)
+
+
+def test_failed_samples_are_left_out_and_counted():
+    x = np.array([1.0, 2.0, np.nan, 4.0, 100.0])
+    ok = np.array([True, True, True, True, False])
+    found = envelope(x, ok, levels=[0.5])
+    assert (found.count, found.left_out, found.quantiles[0], found.high) == (3, 2, 2.0, 4.0)
+    assert found.std == pytest.approx(np.std([1.0, 2.0, 4.0], ddof=1))
+    held = capability(x, ok, high=3.0)
+    assert (held.count, held.failed, held.passed) == (3, 2, 2)
+    assert held.fraction == pytest.approx(2 / 3)
+    assert held.fraction_of_all == pytest.approx(2 / 5)
+    assert worst(x, ok, nominal=2.0, low=0.0, high=3.5)[:4] == (3, 0, 3, 3)
+    with pytest.raises(ValueError, match="none of 5"):
+        envelope(x, np.zeros(5, bool))
+    with pytest.raises(ValueError, match="truth values"):
+        envelope(x, np.zeros(5, int))
+
+
+def test_curves_have_their_quantiles_point_by_point():
+    curves = RNG.normal(size=(4000, 3)) * [1.0, 2.0, 0.0] + [0.0, 5.0, 1.0]
+    found = envelope(curves, levels=[0.05, 0.95])
+    expected = np.array([0.0, 5.0, 1.0]) + np.outer(stats.norm.ppf([0.05, 0.95]), [1.0, 2.0, 0.0])
+    # Standard error of a quantile: √(p(1 − p)/n) / density.
+    error = 3.0 * np.sqrt(0.05 * 0.95 / 4000) / stats.norm.pdf(stats.norm.ppf(0.05))
+    np.testing.assert_allclose(found.quantiles, expected, atol=2.0 * error)
+
+
+def test_confidence_intervals_have_their_confidence():
+    """Of many repetitions, as many intervals have the truth as they promise, within 3 errors."""
+    trials, n, level = 600, 200, 0.9
+    samples = RNG.exponential(size=(trials, n))
+    mean = quantile = 0
+    for x in samples:
+        a = convergence_of_mean(x, points=3)
+        b = convergence_of_quantile(x, level, points=3)
+        mean += a.low[-1] < 1.0 < a.high[-1]
+        quantile += b.low[-1] < -np.log(1.0 - level) < b.high[-1]
+    error = np.sqrt(0.95 * 0.05 / trials)
+    assert mean / trials == pytest.approx(0.95, abs=3.0 * error + 0.01)  # n = 200 of a skew one
+    assert 0.95 - 3.0 * error < quantile / trials < 0.985
+
+
+def test_convergence_ends_at_the_estimate_of_all():
+    x = 1e6 + RNG.normal(size=5000)
+    found = convergence_of_mean(x)
+    assert found.counts[-1] == 5000
+    assert found.estimate[-1] == pytest.approx(x.mean(), rel=1e-14)
+    width = stats.norm.ppf(0.975) * x.std(ddof=1) / np.sqrt(5000)
+    assert found.high[-1] - found.estimate[-1] == pytest.approx(width, rel=1e-6)
+    few = convergence_of_quantile(x, 0.99)
+    assert few.estimate[-1] == pytest.approx(np.quantile(x, 0.99))
+    assert np.isinf(few.high[0]) and np.isfinite(few.high[-1])
+
+
+def test_capability_of_a_normal_output():
+    x = 10.0 + 0.1 * stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    found = capability(x, low=9.8, high=10.3)
+    assert found.cp == pytest.approx(0.5 / 0.6, rel=1e-3)
+    assert found.cpk == pytest.approx(2.0 / 3.0, rel=1e-3)
+    assert found.fraction == pytest.approx(stats.norm.cdf(3) - stats.norm.cdf(-2), abs=1e-5)
+    one = capability(x, low=9.8)
+    assert np.isnan(one.cp) and one.cpk == pytest.approx(found.cpk)
+    for wrong in ({}, {"low": 2.0, "high": 1.0}):
+        with pytest.raises(ValueError, match="limit|less than"):
+            capability(x, **wrong)
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 50), (3, 50), (50, 50)])
+def test_intervals_of_a_yield(k, n):
+    low, high = proportion_interval(k, n, method="exact")
+    assert (low == 0.0) == (k == 0) and (high == 1.0) == (k == n)
+    if k > 0:
+        assert stats.binom.sf(k - 1, n, low) == pytest.approx(0.025, rel=1e-6)
+    if k < n:
+        assert stats.binom.cdf(k, n, high) == pytest.approx(0.025, rel=1e-6)
+    wilson = proportion_interval(k, n)
+    assert low <= wilson[0] + 0.02 and wilson[1] <= high + 0.02
+
+
+def test_correlations_find_what_drives():
+    n = 20_000
+    inputs = {"p": ([0.0, 0.0, 0.0], Normal(1.0)), "k": (0.0, Normal(2.0)), "c": (1.0, None)}
+    drawn = Sampler(inputs, count=n).draw(0, n)
+    y = 3.0 * drawn["p"][:, 1] - 2.0 * drawn["k"]
+    y[::7] = np.nan
+    found = correlations({**drawn, "fixed": np.ones(n)}, y, ranks=False)
+    assert found.names[:2] == ("k", "p/y") and "fixed" not in found.names
+    np.testing.assert_allclose(found.values[:2], [-4 / 5, 3 / 5], atol=found.noise)
+    assert np.all(np.abs(found.values[2:]) < found.noise)
+    assert found.count == np.isfinite(y).sum()
+    ranks = correlations(drawn, np.exp(3.0 * drawn["k"]))
+    assert ranks.values[0] == pytest.approx(1.0)
+
+
+def test_a_failure_map_finds_the_input_that_fails():
+    inputs = {"a": RNG.normal(size=3000), "p": RNG.normal(size=(3000, 2))}
+    ok = inputs["p"][:, 1] > -1.5
+    first, *others = failure_map(inputs, ok)
+    assert (first.name, first.larger) == ("p/1", 0.0)
+    assert first.failed < -1.5 < first.passed
+    assert first.chance < 1e-10 < min(x.chance for x in others)
+    expected = stats.mannwhitneyu(inputs["a"][~ok], inputs["a"][ok], method="asymptotic")
+    of_a = next(x for x in others if x.name == "a")
+    assert of_a.chance == pytest.approx(expected.pvalue, rel=0.01)
+    assert failure_map(inputs, np.ones(3000, bool)) == []
+    assert failure_counts([0, 0, 3, 1, 3], {1: "singular"}) == {"status 3": 2, "singular": 1}
