@@ -13,8 +13,8 @@ those listed before it:
 
 On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
 cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives), `nested` (a
-lanes call inside another), and the public functions of `batch`, `report`, `guard`, `flag`,
-`rare` and `interruption`.
+lanes call inside another), and the public functions of `batch`, `report`, `program_digest`,
+`guard`, `flag`, `rare` and `interruption`.
 """
 
 from jaxmbd.lanes import nested
@@ -23,12 +23,14 @@ from jaxmbd.lanes.flag import flagged
 from jaxmbd.lanes.guard import guarded
 from jaxmbd.lanes.interruption import finished
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.program_digest import digest
 from jaxmbd.lanes.rare import rarely
 from jaxmbd.lanes.report import Explanation, explain
 
 __all__ = [
     "Explanation",
     "Unsupported",
+    "digest",
     "explain",
     "finished",
     "flagged",
