@@ -3,7 +3,10 @@
 `__all__` lists the names in the order of use: describe, derive, assemble, evaluate one state, move.
 """
 
-from jaxmbd import campaign, zoo
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from jaxmbd import observe, tolerances, zoo
 from jaxmbd.analysis import (
     Assembly,
     DrivenMotion,
@@ -103,6 +106,17 @@ from jaxmbd.model import (
     register_type,
     soften,
 )
+from jaxmbd.variables import (
+    Parametrization,
+    get_variables,
+    mirrored,
+    set_variables,
+    variables,
+)
+
+if TYPE_CHECKING:
+    from jaxmbd import campaign, sampling
+    from jaxmbd.campaign import Study
 
 __version__ = "0.1.0"
 
@@ -160,6 +174,13 @@ __all__ = [
     "register_type",
     "save",
     "load",
+    # describe: all numbers by path
+    "variables",
+    "get_variables",
+    "set_variables",
+    "mirrored",
+    "Parametrization",
+    "tolerances",
     # derive: spanning tree and cut joints, layout of coordinates, mobility
     "Topology",
     "topology",
@@ -213,6 +234,24 @@ __all__ = [
     "Linearization",
     "Modes",
     "linearize",
-    # many variants at once
+    # observe: outputs by name, of poses, sweeps and motions
+    "observe",
+    # many variants at once: what varies, and studies
+    "sampling",
+    "Study",
     "campaign",
 ]
+
+# What needs the packages of extras, or is not always needed, is imported on use.
+_ON_USE = {"Study": "jaxmbd.campaign", "campaign": "", "sampling": ""}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    package = import_module(_ON_USE[name] or f"{__name__}.{name}")
+    return getattr(package, name) if _ON_USE[name] else package
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_USE})

@@ -1,29 +1,30 @@
-"""Campaigns: many variants of one mechanism, their spread, and results files."""
+"""Studies: thousands of variants of a model, drawn, computed and kept in a store that survives.
 
-from jaxmbd.campaign.extras import optional
-from jaxmbd.campaign.monte_carlo import Normal, Spread, Uniform, draw, evaluate, spread
-from jaxmbd.campaign.progress import progress_bar
-from jaxmbd.campaign.results import Results, Variable, load_results
-from jaxmbd.campaign.suspension_corner import CornerStudy, corner, corner_outputs, run_corner
+A `Study` is a model, what varies, and what is observed. `Study.run` computes all samples in chunks,
+each kept durably as soon as it is there: a run that is killed is continued by the same call.
+
+- `inputs`, `model`, `program`, `fields`, `identity` are the parts of a study;
+- `store` is what is on disk, `runner` computes what a store lacks, here or by workers;
+- `run` puts these together, with progress; `table` prints the spread of the outputs;
+- `suspension_corner` is the demonstration's study.
+"""
+
+from jaxmbd.campaign.inputs import Input
+from jaxmbd.campaign.runner import Interrupted
+from jaxmbd.campaign.store import StoreDiffers, StoreError
+from jaxmbd.campaign.study import Rerun, Study
+from jaxmbd.campaign.suspension_corner import corner_study
 from jaxmbd.campaign.table import shown, spread_table, status_line
 
 __all__ = [
-    "CornerStudy",
-    "Normal",
-    "Results",
-    "Spread",
-    "Uniform",
-    "Variable",
-    "corner",
-    "corner_outputs",
-    "draw",
-    "evaluate",
-    "load_results",
-    "optional",
-    "progress_bar",
-    "run_corner",
+    "Input",
+    "Interrupted",
+    "Rerun",
+    "StoreDiffers",
+    "StoreError",
+    "Study",
+    "corner_study",
     "shown",
-    "spread",
     "spread_table",
     "status_line",
 ]

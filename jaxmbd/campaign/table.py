@@ -1,39 +1,55 @@
-"""The spread of a campaign as a readable table."""
+"""The spread of a study's outputs as a readable table."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from jaxmbd.analysis import Status
-from jaxmbd.campaign.monte_carlo import spread
-from jaxmbd.campaign.results import Results
 
 SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "s": ("ms", 1e3)}
 """SI unit to the displayed unit and the factor."""
 
-_HEAD = ("", "unit", "nominal", "mean", "std", "min", "max", "worst", "sample")
+NOT_COMPUTED = -1
+"""The status of samples of chunks that a store does not have yet."""
+
+_HEAD = ("output", "unit", "nominal", "mean", "std", "min", "max", "farthest", "sample")
+_NAMED = 10
 
 
 def shown(unit: str) -> tuple[str, float]:
-    """The unit in which a number is shown, and the factor from SI."""
+    """The unit in which a number is shown, and the factor from SI.
+
+    Example:
+        >>> from jaxmbd.campaign import shown
+        >>> shown("m")
+        ('mm', 1000.0)
+    """
     return SHOWN.get(unit, (unit, 1.0))
 
 
-def spread_table(results: Results) -> str:
+def spread_table(results: Any) -> str:
     """A line for each output that is one number per sample, over the samples that succeeded.
 
-    "worst" is the value farthest from the nominal one, "sample" the index of its sample.
+    Of these, samples in which the output is NaN, as the place of a crossing that there is none of,
+    are left out and counted.
+
+    "farthest" is the value farthest from the nominal one, "sample" the number of its sample.
+
+    Args:
+        results: the `xarray.Dataset` of a study.
     """
+    good = np.flatnonzero(np.asarray(results["status"]) == Status.OK)
     lines = []
-    for name, variable in results.variables.items():
-        if variable.role != "output" or variable.dims != ("sample",):
-            continue
-        if name in ("status", "drift"):
-            continue
-        unit, factor = shown(variable.unit)
-        s = spread(variable.values, results.ok, float(results.nominal[name]))
-        numbers = _numbers([x * factor for x in s[:-1]], s.std * factor)
-        lines.append((variable.text, unit, *numbers, str(s.sample)))
+    for name, x in results.data_vars.items():
+        if x.attrs.get("role") == "output" and x.dims == ("sample",):
+            nominal = float(results[f"nominal.{name}"])
+            rows = good[np.isfinite(np.asarray(x)[good])]
+            text = x.attrs.get("path", str(name))
+            if left_out := len(good) - len(rows):
+                text += f" ({left_out} without a value left out)"
+            lines.append(_line(text, x.attrs, nominal, np.asarray(x)[rows], rows))
     widths = [max(len(row[i]) for row in [_HEAD, *lines]) for i in range(len(_HEAD))]
     rows = [
         "  ".join(
@@ -45,6 +61,20 @@ def spread_table(results: Results) -> str:
     return "\n".join([rows[0], "-" * max(map(len, rows)), *rows[1:]])
 
 
+def _line(
+    text: str, about: Any, nominal: float, x: np.ndarray, rows: np.ndarray
+) -> tuple[str, ...]:
+    unit, factor = shown(about["units"])
+    if not x.size:
+        return (text, unit, f"{factor * nominal:.4g}", *[""] * (len(_HEAD) - 3))
+    far = int(np.argmax(np.abs(x - nominal)))
+    std = float(x.std(ddof=1)) if x.size > 1 else float("nan")
+    numbers = _numbers(
+        [factor * y for y in (nominal, x.mean(), std, x.min(), x.max(), x[far])], factor * std
+    )
+    return (text, unit, *numbers, str(rows[far]))
+
+
 def _numbers(values: list[float], std: float) -> list[str]:
     """Texts with the number of decimals that shows the standard deviation to three digits."""
     size = std if np.isfinite(std) and std > 0.0 else max(abs(values[0]), 1e-9)
@@ -52,16 +82,38 @@ def _numbers(values: list[float], std: float) -> list[str]:
     return [f"{x:.{min(max(digits, 0), 9)}f}" for x in values]
 
 
-def status_line(results: Results) -> str:
-    """The number of samples that succeeded, failures by status, and the largest drift, if any."""
-    status = results["status"]
-    text = f"{np.sum(status == 0)} of {len(status)} samples ok"
-    for kind in Status:
-        bad = np.flatnonzero(status == kind)
-        if kind == Status.OK or not bad.size:
-            continue
-        names = ", ".join(map(str, bad[:10])) + (", …" if bad.size > 10 else "")
-        text += f"; {bad.size} {kind.name.lower().replace('_', ' ')} (sample {names})"
-    if results.ok.any() and "drift" in results.variables:
-        text += f"; largest closure error {np.max(results['drift'][results.ok]):.0e} m"
+def status_line(results: Any) -> str:
+    """The number of samples that succeeded, and the failures by status and reason.
+
+    Args:
+        results: the `xarray.Dataset` of a study.
+    """
+    status = np.asarray(results["status"])
+    text = f"{np.sum(status == Status.OK)} of {len(status)} samples ok"
+    for number in np.unique(status[status != Status.OK]).tolist():
+        bad = np.flatnonzero(status == number)
+        names = ", ".join(map(str, bad[:_NAMED])) + (", …" if bad.size > _NAMED else "")
+        text += f"; {bad.size} {_kind(number)} (sample {names})"
+        text += _worst(results, bad)
     return text
+
+
+def _kind(status: int) -> str:
+    if status == NOT_COMPUTED:
+        return "not computed yet"
+    known = {int(s): s.name.lower().replace("_", " ") for s in Status}
+    return known.get(status, f"of status {status}")
+
+
+def _worst(results: Any, bad: np.ndarray) -> str:
+    """Which joint stayed open most often, and how far at most."""
+    if "open_joint" not in results:
+        return ""
+    joint = np.asarray(results["open_joint"])[bad]
+    named = joint[joint >= 0]
+    if not named.size:
+        return ""
+    most = int(np.bincount(named).argmax())
+    name = results["open_joint"].attrs["flag_meanings"].split(" ")[most]
+    far = np.asarray(results["open_distance"])[bad][joint == most].max()
+    return f", mostly {name} stays open, by up to {far:.2g} m"

@@ -7,26 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.campaign import Results, optional, shown, spread
+from jaxmbd.analysis import Status
+from jaxmbd.campaign import shown
+from jaxmbd.numerics.extras import optional
 from jaxmbd.viz.fan import curve_fan, histogram
 
 _FANS = (
-    ("toe", "toe_range", "travel", "toe, in positive"),
+    ("toe", "toe_rest", "travel", "toe, in positive"),
     ("camber", "camber_bump", "travel", "camber"),
     ("track_change", "track_range", "travel", "track change, outward"),
     ("wheel_travel", "travel_end", "t", "wheel travel after release"),
 )
-_HISTOGRAMS = ("toe_range", "camber_bump", "track_range", "travel_end")
+_HISTOGRAMS = ("toe_rest", "camber_bump", "track_range", "travel_end")
 _PLACES = dict(left=0.04, right=0.995, bottom=0.08, top=0.905, wspace=0.24, hspace=0.33)
 """Margins; those that matplotlib can find itself cost it a third of the figure's time."""
 _AXES = {"travel": ("wheel travel", "mm", 1e3), "t": ("time", "s", 1.0)}
 
 
-def corner_figure(results: Results, path: str | os.PathLike[str] | None = None) -> Any:
+def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """Curves over wheel travel and over time as fans, with a histogram below each.
 
     Args:
-        results: results of `jaxmbd.campaign.run_corner`.
+        results: the dataset of `jaxmbd.campaign.corner_study`.
         path: file to write, if any; its extension sets the format.
 
     Returns:
@@ -47,29 +49,36 @@ def corner_figure(results: Results, path: str | os.PathLike[str] | None = None) 
     grid[0][0].legend(fontsize=8, frameon=False, loc="upper left")
     for ax, name in zip(grid[1], _HISTOGRAMS, strict=True):
         _histogram(ax, results, name)
-    ok = int(np.sum(results.ok))
-    figure.suptitle(
-        f"{results.title}: {ok} of {len(results.ok)} samples", fontsize=11, fontweight="bold"
-    )
+    status = np.asarray(results["status"])
+    title = f"{results.attrs['title']}: {np.sum(status == Status.OK)} of {status.size} samples"
+    figure.suptitle(title, fontsize=11, fontweight="bold")
     if path is not None:
         figure.savefig(path, dpi=110)
     return figure
 
 
-def _fan(ax: Any, results: Results, name: str, scalar: str, axis: str, title: str) -> None:
-    unit, factor = shown(results.variables[name].unit)
+def _fan(ax: Any, results: Any, name: str, scalar: str, axis: str, title: str) -> None:
+    unit, factor = shown(results[name].attrs["units"])
     text, x_unit, x_factor = _AXES[axis]
-    worst = spread(results[scalar], results.ok, float(results.nominal[scalar])).sample
-    curves, nominal = factor * results[name], factor * results.nominal[name]
-    curve_fan(ax, x_factor * results[axis], curves, nominal, worst)
+    curves, nominal = np.asarray(results[name]), np.asarray(results[f"nominal.{name}"])
+    x = x_factor * np.asarray(results[axis])
+    curve_fan(ax, x, factor * curves, factor * nominal, _farthest(results, scalar))
     ax.set_xlabel(f"{text} [{x_unit}]", fontsize=9)
     ax.set_title(f"{title} [{unit}]", fontsize=10)
 
 
-def _histogram(ax: Any, results: Results, name: str) -> None:
-    variable = results.variables[name]
-    unit, factor = shown(variable.unit)
-    s = spread(variable.values, results.ok, float(results.nominal[name]))
-    histogram(ax, factor * variable.values, factor * s.nominal, factor * s.worst)
-    ax.set_xlabel(f"{variable.text} [{unit}]", fontsize=9)
-    ax.set_title(f"std {factor * s.std:.3g} {unit}, worst sample {s.sample}", fontsize=8)
+def _histogram(ax: Any, results: Any, name: str) -> None:
+    about = results[name].attrs
+    unit, factor = shown(about["units"])
+    values, far = factor * np.asarray(results[name]), _farthest(results, name)
+    worst = values[far] if far is not None else np.nan
+    histogram(ax, values, factor * float(results[f"nominal.{name}"]), worst)
+    ax.set_xlabel(f"{about['long_name']} [{unit}]", fontsize=9)
+    std = np.nanstd(values, ddof=1) if far is not None else np.nan
+    ax.set_title(f"std {std:.3g} {unit}, farthest sample {far}", fontsize=8)
+
+
+def _farthest(results: Any, name: str) -> int | None:
+    """The sample whose output is farthest from the nominal one."""
+    away = np.abs(np.asarray(results[name]) - float(results[f"nominal.{name}"]))
+    return None if np.all(np.isnan(away)) else int(np.nanargmax(away))

@@ -1,78 +1,102 @@
-"""The demonstration: agrees with single calls, flags what fails, writes what it says."""
-
-import subprocess
-import sys
+"""The demonstration's study: agrees with single calls and a hand calculation, flags what fails."""
 
 import jax
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.campaign import (
-    CornerStudy,
-    Normal,
-    Uniform,
-    corner,
-    draw,
-    evaluate,
-    load_results,
-    run_corner,
-    spread,
-    spread_table,
-    status_line,
-)
-from jaxmbd.campaign.suspension_corner import hardpoint_names, nominal_inputs
+from jaxmbd.campaign import corner_study, spread_table, status_line
+from jaxmbd.campaign.suspension_corner import corner_experiment
+from jaxmbd.sampling import Given
 
-STUDY = CornerStudy(travel=(-0.05, 0.0, 0.05), duration=0.02)
-UNREACHABLE, BROKEN = 2, 4
+TRAVEL, DURATION = (-0.05, 0.0, 0.05), 0.02
+ROD, FAR, LONG = 0, 1, 2
+DELTA = 1e-3
 
 pytestmark = pytest.mark.filterwarnings("error:lanes cannot compile")
 
 
-@pytest.fixture(scope="module")
-def inputs():
-    scatter = {"hardpoints": Normal(1e-3), "spring_rate": Uniform(0.05), "damping": Uniform(0.1)}
-    inputs = draw(nominal_inputs(), scatter, 6, seed=3)
-    # Both ends of the track rod drawn 60 mm apart: the wheel cannot move 50 mm up and down.
-    names = hardpoint_names()
-    outboard = inputs["hardpoints"][UNREACHABLE, names.index("tierod_outboard")]
-    inputs["hardpoints"][UNREACHABLE, names.index("tierod_inboard")] = outboard - [0, 0.015, 0]
-    inputs["hardpoints"][BROKEN, names.index("lateral_ball"), 1] = np.nan
-    return inputs
+def given(count=6):
+    """Offsets of six cars as built: a rod far too short, a ball far away, a rod 1 mm too long."""
+    rng = np.random.default_rng(3)
+    study = corner_study(1)
+    table = {
+        name: x.nominal + 3e-4 * rng.standard_normal((count, *x.nominal.shape))
+        for name, x in study.inputs.items()
+        if name.startswith(("offsets/", "lengths/", "tilts/"))
+    }
+    table |= {n: np.full(count, study.nominal[n]) for n in study.inputs if n not in table}
+    table["lengths/tierod"][ROD] = -0.5
+    table["offsets/lateral_ball@upright"][FAR, 1] = 1e30
+    for name in table:
+        if not name.startswith("forces/"):
+            table[name][LONG] = 0.0
+    table["lengths/tierod"][LONG] = DELTA
+    return table
 
 
 @pytest.fixture(scope="module")
-def results(inputs):
-    return run_corner(study=STUDY, inputs=inputs, chunks=2)
+def study():
+    experiment = corner_experiment(TRAVEL, DURATION)
+    return corner_study(None, design=Given(given()), experiment=experiment)
+
+
+@pytest.fixture(scope="module")
+def results(study, tmp_path_factory):
+    return study.run(tmp_path_factory.mktemp("demo") / "corner.zarr", progress=False).load()
 
 
 def test_failed_samples_are_flagged_and_nan(results):
-    status = results["status"]
-    assert mbd.Status(int(status[UNREACHABLE])) == mbd.Status.NOT_ASSEMBLED
-    assert status[BROKEN] != mbd.Status.OK
-    assert results.ok.sum() == 4
-    outputs = [n for n, v in results.variables.items() if v.role == "output" and n != "status"]
-    for name in outputs:
-        finite = np.isfinite(results[name]).reshape(6, -1)
-        assert np.array_equal(finite.all(axis=1), results.ok), name
-        assert np.array_equal(finite.any(axis=1), results.ok), name
+    ok = np.asarray(results.status) == mbd.Status.OK
+    assert list(ok) == [False, False, True, True, True, True]
+    assert results.status[ROD] == mbd.Status.NOT_ASSEMBLED
+    for name, x in results.data_vars.items():
+        if x.attrs["role"] == "output":
+            finite = np.isfinite(np.asarray(x)).reshape(6, -1)
+            assert np.array_equal(finite.all(axis=1), ok), name
+            assert np.array_equal(finite.any(axis=1), ok), name
+    names = results.open_joint.attrs["flag_meanings"].split()
+    assert "tierod" in names[int(results.open_joint[ROD])] and results.open_distance[ROD] > 0.1
 
 
-def test_failed_samples_leave_their_neighbours_alone(inputs, results):
-    rows = np.where(results.ok, np.arange(6), 0)
-    alone = run_corner(study=STUDY, inputs={n: x[rows] for n, x in inputs.items()}, chunks=2)
-    assert alone.ok.all()
-    for name in ("toe", "camber_bump", "wheel_travel", "speed_peak"):
-        together = results[name][results.ok]
-        np.testing.assert_allclose(alone[name][results.ok], together, rtol=1e-9, atol=1e-14)
+def test_a_longer_track_rod_turns_the_wheel_as_a_hand_calculation_says(results):
+    """Six equations for the upright's small motion [θ; u] about the wheel centre, from the drawing.
+
+    The upper arm's ball moves about the arm's hinge, along one direction only; the lateral and the
+    trailing link and the track rod keep their lengths, the last one but for δ; the wheel keeps its
+    height. A point at r moves by ``u + θ × r``.
+    """
+    p = {name: np.asarray(x) for name, x in mbd.zoo.multi_link().points.items()}
+
+    def along(point, direction):
+        return np.concatenate([np.cross(p[point] - p["wheel_centre"], direction), direction])
+
+    def link(inboard, outboard):
+        line = p[outboard] - p[inboard]
+        return along(outboard, line / np.linalg.norm(line))
+
+    hinge = p["upper_arm_front"] - p["upper_arm_rear"]
+    moves = np.cross(hinge, p["upper_arm_ball"] - p["upper_arm_rear"])
+    fixed = np.linalg.svd(moves[None])[2][1:]
+    rows = [
+        *(along("upper_arm_ball", d) for d in fixed),
+        link("lateral_inboard", "lateral_ball"),
+        link("trailing_inboard", "trailing_ball"),
+        link("tierod_inboard", "tierod_outboard"),
+        along("wheel_centre", np.array([0.0, 0.0, 1.0])),
+    ]
+    motion = np.linalg.solve(np.array(rows), [0.0, 0.0, 0.0, 0.0, DELTA, 0.0])
+    toe_in = -motion[2]
+    assert 0.2 < np.degrees(toe_in) < 1.0
+    assert float(results.toe_rest[LONG]) == pytest.approx(toe_in, rel=0.02)
 
 
-def test_agrees_with_single_calls(inputs, results):
+def test_agrees_with_single_calls(study, results):
     i = 5
-    mech = corner({name: x[i] for name, x in inputs.items()})
+    mech = study.model.mechanism(study.nominal | {n: x[i] for n, x in study.draw().items()})
     drawn = mech.point("wheel_centre")
     height = mbd.PointCoordinate("upright", "wheel_centre", "z")
-    for k, travel in enumerate(STUDY.travel):
+    for k, travel in enumerate(TRAVEL):
         q = mbd.assemble(mech, known={height: drawn[2] + travel}).q
         spindle = mbd.poses(mech, q)["upright"].rotation @ np.array([0.0, 1.0, 0.0])
         centre = mbd.point_position(mech, q, "upright", "wheel_centre")
@@ -82,56 +106,31 @@ def test_agrees_with_single_calls(inputs, results):
             "track_change": centre[1] - drawn[1],
         }
         for name, x in expected.items():
-            assert results[name][i, k] == pytest.approx(float(x), abs=1e-11), name
-    run = mbd.simulate(
-        mech, mbd.assemble(mech).q, np.zeros(9), t1=STUDY.duration, dt=STUDY.dt, save_every=2
-    )
+            assert float(results[name][i, k]) == pytest.approx(float(x), abs=1e-11), name
+    nv = mbd.topology(mech).nv
+    run = mbd.simulate(mech, mbd.assemble(mech).q, np.zeros(nv), t1=DURATION, dt=1e-3, save_every=2)
     centres = jax.vmap(lambda q: mbd.point_position(mech, q, "upright", "wheel_centre"))(run.q)
-    np.testing.assert_allclose(results["t"], run.t, atol=1e-12)
-    np.testing.assert_allclose(results["wheel_travel"][i], centres[:, 2] - drawn[2], atol=1e-10)
-    assert results["travel_end"][i] == results["wheel_travel"][i, -1]
-    assert results["toe_range"][i] == pytest.approx(np.ptp(results["toe"][i]))
+    np.testing.assert_allclose(results.t, run.t, atol=1e-12)
+    np.testing.assert_allclose(results.wheel_travel[i], centres[:, 2] - drawn[2], atol=1e-10)
+    assert results.travel_end[i] == results.wheel_travel[i, -1]
 
 
-def test_the_published_corner_is_the_nominal_one(results):
-    assert results.nominal["toe"][1] == pytest.approx(0.0, abs=1e-12)
-    assert np.degrees(results.nominal["camber_bump"]) < np.degrees(results.nominal["camber"][1])
-    assert results.nominal["status"] == mbd.Status.OK
+def test_design_scatter_keeps_toe_at_rest_and_build_scatter_does_not(results, tmp_path):
+    shared = corner_study(
+        6, scatter="design", sigma=1e-3, experiment=corner_experiment(TRAVEL, DURATION)
+    )
+    fitted = shared.run(tmp_path / "design.zarr", progress=False)
+    assert float(np.abs(fitted.toe_rest).max()) < 1e-12
+    assert float(np.nanstd(results.toe_rest)) > 1e-3
+    assert float(fitted.toe_bump.std()) > 1e-5
 
 
-def test_results_file_describes_itself(results, tmp_path):
-    path = results.save(tmp_path / "deep" / "corner.npz")
-    again = load_results(path)
-    assert again.title == results.title and again.settings["dt"] == STUDY.dt
-    assert again.variables.keys() == results.variables.keys()
-    for name, variable in results.variables.items():
-        assert again.variables[name][1:] == variable[1:]
-        np.testing.assert_array_equal(again[name], variable.values)
-        assert len(variable.dims) == variable.values.ndim
-        sizes = [6 if d == "sample" else len(results[d]) for d in variable.dims]
-        assert list(variable.values.shape) == sizes, name
-    np.testing.assert_array_equal(again.nominal["toe"], results.nominal["toe"])
-    assert [p.name for p in path.parent.iterdir()] == ["corner.npz"]
-    other = tmp_path / "other.npz"
-    np.savez(other, x=1)
-    with pytest.raises(ValueError, match="not a results file"):
-        load_results(other)
-
-
-def test_table_counts_only_what_succeeded(results):
+def test_the_table_counts_only_what_succeeded(results):
     table, line = spread_table(results), status_line(results)
     assert "nan" not in table
-    assert "4 of 6 samples ok" in line
-    assert f"sample {UNREACHABLE}" in line and "not assembled" in line
-    s = spread(results["toe_range"], results.ok, float(results.nominal["toe_range"]))
-    good = results["toe_range"][results.ok]
-    assert (s.mean, s.low, s.high) == pytest.approx((good.mean(), good.min(), good.max()))
-    assert results["toe_range"][s.sample] == s.worst
-
-
-def test_nothing_succeeded():
-    s = spread(np.full(3, np.nan), np.zeros(3, bool), 1.0)
-    assert s.sample == -1 and np.isnan(s.mean)
+    assert any(row.startswith("toe_rest ") for row in table.splitlines())
+    assert line.startswith("4 of 6 samples ok") and "2 not assembled (sample 0, 1)" in line
+    assert "stays open" in line
 
 
 def test_figure(results, tmp_path):
@@ -140,47 +139,3 @@ def test_figure(results, tmp_path):
 
     corner_figure(results, tmp_path / "corner.png")
     assert (tmp_path / "corner.png").stat().st_size > 20_000
-
-
-def test_draw_is_reproducible_and_as_asked():
-    nominal = {"x": np.array([1.0, -2.0]), "y": 3.0}
-    scatter = {"x": Normal(0.1), "y": Uniform(0.05)}
-    one, two, other = (draw(nominal, scatter, 4000, seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one["x"], two["x"])
-    assert not np.array_equal(one["x"], other["x"])
-    np.testing.assert_allclose(one["x"].std(axis=0), 0.1, rtol=0.1)
-    np.testing.assert_allclose(one["x"].mean(axis=0), nominal["x"], atol=0.01)
-    assert 2.85 <= one["y"].min() < 2.86 and 3.14 < one["y"].max() <= 3.15
-    with pytest.raises(ValueError, match="no_such"):
-        draw(nominal, {"no_such": Normal(1.0)}, 3, seed=0)
-
-
-@pytest.mark.parametrize(("count", "chunks"), [(1, 8), (7, 3), (8, 8), (10, 1)])
-def test_chunks_cover_every_sample_once(count, chunks):
-    x = np.arange(float(count))
-    found = evaluate(lambda s: {"y": 2.0 * s["x"]}, {"x": x}, chunks=chunks)
-    np.testing.assert_array_equal(found["y"], 2.0 * x)
-
-
-def test_missing_extra_is_named(monkeypatch):
-    from jaxmbd.campaign import progress_bar
-
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(ImportError, match=r"pip install 'jaxmbd\[campaign\]'"):
-        progress_bar("x")
-
-
-def test_commands(tmp_path, capsys):
-    from jaxmbd.cli import main
-    from jaxmbd.io import save
-
-    path = tmp_path / "rssr.json"
-    save(mbd.zoo.rssr(), path)
-    run = [sys.executable, "-m", "jaxmbd", "info", path]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert "crank" in done.stdout and "idle: the spin of coupler" in done.stdout
-    assert main(["info", str(tmp_path / "none.json")]) == 1
-    assert "none.json" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
-    assert capsys.readouterr().out.startswith("jaxmbd ")

@@ -1,0 +1,173 @@
+"""From a study's inputs, outputs and coordinates to the arrays of its store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.analysis import Status
+from jaxmbd.campaign.inputs import Input
+from jaxmbd.campaign.store import SAMPLE, Field, Fixed
+from jaxmbd.observe import Axis, Output
+from jaxmbd.observe.outputs import XYZ
+
+CHUNK_BYTES = 1 << 26
+"""Most bytes of inputs and outputs of one chunk."""
+CHUNK_ROWS = (512, 65536)
+"""Fewest and most samples of one chunk; fewer still of samples that are very large."""
+MOST_BYTES = 1 << 29
+"""Most bytes of a chunk that has the fewest samples."""
+PARTS = 16
+"""A study has at least this many chunks, if they are not too small."""
+
+
+def array_name(path: str) -> str:
+    """The name of an array for a variable's path: a slash would make a group of the store."""
+    return path.replace("/", ".")
+
+
+def taken_twice(names: Iterable[str]) -> list[str]:
+    """Problems of names that the store cannot tell apart, or that it needs itself."""
+    first: dict[str, str] = {}
+    found = []
+    for name in names:
+        other = first.setdefault(array_name(name), name)
+        if other != name:
+            found.append(f"'{other}' and '{name}' are one name in the store; rename one of them")
+        if name == SAMPLE:
+            found.append(f"'{name}' is the name of the samples' dimension; choose another")
+    return found
+
+
+def chunk_rows(count: int, bytes_each: int) -> int:
+    """Samples in a chunk: a power of two, so many that a chunk fits in memory with room to spare.
+
+    Example:
+        >>> from jaxmbd.campaign.fields import chunk_rows
+        >>> chunk_rows(100_000, bytes_each=400), chunk_rows(100_000, bytes_each=40_000)
+        (4096, 1024)
+    """
+    low, high = CHUNK_ROWS
+    low = min(low, max(1, MOST_BYTES // max(bytes_each, 1)))
+    most = min(high, CHUNK_BYTES // max(bytes_each, 1), max(count // PARTS, low))
+    return max(low, 1 << max(int(most), 1).bit_length() - 1)
+
+
+def settled_outputs(
+    shapes: Mapping[str, Any],
+    declared: Mapping[str, Output],
+    coords: Mapping[str, Axis],
+    inputs: Mapping[str, Input],
+) -> dict[str, Output]:
+    """Outputs with names for all axes.
+
+    Args:
+        shapes: shape and type of each output of one sample, from tracing.
+        declared: what is known of them.
+        coords: coordinates of axes by name.
+        inputs: the study's inputs.
+
+    Raises:
+        ValueError: lists all that does not fit.
+    """
+    found = [f"output '{n}' is declared, but not computed" for n in declared if n not in shapes]
+    names = {array_name(n): n for n in inputs}
+    found += taken_twice(shapes)
+    found += _status_problems(shapes["status"])
+    if len(shapes) == 1:
+        found.append("no output is computed but the status")
+    outputs: dict[str, Output] = {}
+    for name, x in shapes.items():
+        if array_name(name) in names:
+            found.append(f"output '{name}' has the name of an input")
+        about = declared.get(name, Output())
+        dims = tuple(about.dims) or tuple(f"{array_name(name)}_{k}" for k in range(len(x.shape)))
+        if len(dims) != len(x.shape):
+            found.append(f"output '{name}' has shape {x.shape}, but dims={list(dims)}")
+        for dim, size in zip(dims, x.shape, strict=False):
+            if dim in coords and len(coords[dim].values) != size:
+                found.append(
+                    f"output '{name}' has {size} values along '{dim}', which has "
+                    f"{len(coords[dim].values)} coordinates"
+                )
+        outputs[name] = about._replace(dims=dims)
+    if found:
+        raise ValueError(
+            "this study's outputs do not fit:\n" + "\n".join(f"  - {p}" for p in found)
+        )
+    return outputs
+
+
+def _status_problems(status: Any) -> list[str]:
+    if status.shape == () and np.issubdtype(status.dtype, np.integer):
+        return []
+    return [
+        f"output 'status' is {status.dtype} of shape {status.shape}; give one whole number, 0 for "
+        "a sample that is right (jaxmbd.Status names the others)"
+    ]
+
+
+def input_attributes(name: str, about: Input) -> dict[str, Any]:
+    """Attributes of an input's array."""
+    return {"units": about.unit, "long_name": about.text, "role": "input", "path": name}
+
+
+def output_attributes(name: str, about: Output) -> dict[str, Any]:
+    """Attributes of an output's array."""
+    role = "status" if name == "status" else about.role
+    found = {"units": about.unit, "long_name": about.text, "role": role, "path": name}
+    flags = tuple(k.name.lower() for k in Status) if role == "status" else about.flags
+    if not flags:
+        return found
+    return found | {
+        "flag_values": list(range(len(flags))),
+        "flag_meanings": " ".join(t.replace(" ", "_") for t in flags),
+    }
+
+
+def sampled_fields(
+    inputs: Mapping[str, Input], outputs: Mapping[str, Output], types: Mapping[str, Any]
+) -> dict[str, Field]:
+    """The arrays over samples: inputs that vary, and outputs, whose shapes tracing has found."""
+    fields = {
+        array_name(name): Field(x.nominal.shape, "float64", x.dims, input_attributes(name, x))
+        for name, x in inputs.items()
+    }
+    for name, x in outputs.items():
+        about = output_attributes(name, x)
+        fields[array_name(name)] = Field(types[name].shape, str(types[name].dtype), x.dims, about)
+    return fields
+
+
+def fixed_arrays(
+    inputs: Mapping[str, Input],
+    outputs: Mapping[str, Output],
+    axes: Mapping[str, Axis],
+    nominal: Mapping[str, Any],
+) -> dict[str, Fixed]:
+    """The arrays without samples: coordinates of axes, nominal values of inputs and outputs."""
+    fixed = {
+        dim: Fixed((dim,), np.asarray(x.values), {"units": x.unit, "long_name": x.text})
+        for dim, x in axes.items()
+    }
+    for name, values in nominal.items():
+        if name in inputs:
+            dims, about = inputs[name].dims, input_attributes(name, inputs[name])
+        else:
+            dims, about = outputs[name].dims, output_attributes(name, outputs[name])
+        about = about | {"role": "nominal"}
+        fixed[f"nominal.{array_name(name)}"] = Fixed(dims, np.asarray(values), about)
+    return fixed
+
+
+def axes_of(
+    inputs: Mapping[str, Input], outputs: Mapping[str, Output], coords: Mapping[str, Axis]
+) -> dict[str, Axis]:
+    """Coordinates of all axes that have some: those given, and the directions in space."""
+    used = {d for about in (*inputs.values(), *outputs.values()) for d in about.dims}
+    axes = {dim: axis for dim, axis in coords.items() if dim in used}
+    if "axis" in used and "axis" not in axes:
+        axes["axis"] = XYZ
+    return axes

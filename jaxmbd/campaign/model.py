@@ -1,0 +1,105 @@
+"""What a study evaluates: a function of one sample, or a mechanism and what to observe of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.analysis import Status
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Axis, Output
+from jaxmbd.variables import Parametrization, Variable, set_variables, variables
+
+Sample = dict[str, Any]
+
+
+class Model:
+    """A function of one sample, with what is known of its inputs and outputs.
+
+    Args:
+        model: a function ``{name: value} -> {name: array}``; with `observe`, a function
+            ``{name: value} -> Mechanism``, or a `Mechanism`, whose inputs are variables by path.
+            A `Parametrization` is such a function that knows its inputs.
+        observe: an experiment of `jaxmbd.observe`, or any function ``Mechanism -> {name: array}``.
+
+    Attributes:
+        outputs: name to `Output`, as declared by the experiment; empty for a function.
+        coords: axis to `Axis`, as declared.
+    """
+
+    def __init__(self, model: Any, observe: Callable[[Mechanism], Mapping[str, Array]] | None):
+        if isinstance(model, Mechanism) and observe is None:
+            raise ValueError(
+                "Study(mechanism, …) needs observe=: an experiment of jaxmbd.observe, or a "
+                "function Mechanism -> {name: array}"
+            )
+        if not callable(model) and not isinstance(model, Mechanism):
+            raise ValueError(f"a study needs a Mechanism or a function, not {model!r}")
+        self.model: Any = model
+        self.observe: Any = observe
+        self.outputs: dict[str, Output] = {}
+        self.coords: dict[str, Axis] = {}
+
+    def declare(self, nominal: Sample, found: list[str]) -> None:
+        """Ask the experiment for its outputs; its problems are added to `found`."""
+        declare = getattr(self.observe, "declare", None)
+        if declare is None:
+            return
+        mech = self.mechanism(nominal)
+        problems = self.observe.problems(mech)
+        found += problems
+        if not problems:
+            self.outputs, self.coords = declare(mech)
+
+    @property
+    def find(self) -> Callable[[str], Mapping[str, Variable]] | None:
+        """Variables by name or pattern; None if the function takes any name."""
+        if isinstance(self.model, Mechanism):
+            return partial(variables, self.model)
+        return self.model.find if isinstance(self.model, Parametrization) else None
+
+    def mechanism(self, sample: Mapping[str, Any]) -> Mechanism:
+        """The mechanism of a sample.
+
+        Raises:
+            ValueError: the study is of a function that shows no mechanism.
+        """
+        if isinstance(self.model, Mechanism):
+            return set_variables(self.model, dict(sample))
+        if self.observe is None:
+            raise ValueError("this study is of a function {name: value} -> {name: array}")
+        return self.model(dict(sample))
+
+    def __call__(self, sample: Sample) -> dict[str, Array]:
+        """Outputs of one sample, with `status`; NaN, apart from the reasons, if it failed."""
+        if self.observe is None:
+            found = self.model(dict(sample))
+        else:
+            found = self.observe(self.mechanism(sample))
+        if not isinstance(found, Mapping):
+            what = "observe" if self.observe is not None else "the function of a study"
+            raise ValueError(f"{what} must return {{name: array}}, not a {type(found).__name__}")
+        found = {name: jnp.asarray(x) for name, x in found.items()}
+        status = _status(found)
+        reasons = {name for name, about in self.outputs.items() if about.role == "reason"}
+        blank = {
+            name: jnp.where(status == Status.OK, x, jnp.nan)
+            if jnp.issubdtype(x.dtype, jnp.floating) and name not in reasons
+            else x
+            for name, x in found.items()
+        }
+        return {**blank, "status": status}
+
+
+def _status(found: Mapping[str, Array]) -> Array:
+    """The status that the function gives; if it gives none, whether its outputs are finite."""
+    numbers = [x for x in found.values() if jnp.issubdtype(x.dtype, jnp.floating)]
+    finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in numbers]))
+    unknown = jnp.where(finite, Status.OK, Status.NON_FINITE)
+    given = jnp.asarray(found.get("status", unknown))
+    # Of another kind it is refused, by its type, when outputs are settled.
+    return given.astype(jnp.int32) if jnp.issubdtype(given.dtype, jnp.integer) else given

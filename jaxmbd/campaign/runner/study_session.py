@@ -1,0 +1,123 @@
+"""Open a study's store to run into it: new or half done, but of the same study, for one process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxmbd.campaign.runner.tree_differences import differences
+from jaxmbd.campaign.store import Layout, StoreDiffers, StoreError, lock
+from jaxmbd.campaign.store.files import store_path
+from jaxmbd.model.user_warning import warn_user
+
+if TYPE_CHECKING:
+    from jaxmbd.campaign.store import Damage, StudyStore
+
+IDENTITY = "study"
+PROVENANCE = "provenance"
+_SHOWN = 20
+
+
+class Session(NamedTuple):
+    """A store that this process alone runs into.
+
+    Attributes:
+        store: the open store.
+        token: by which workers know the run that they belong to.
+        resumed: whether the store was there already.
+        restored: files of its description that were damaged and were written again.
+    """
+
+    store: StudyStore
+    token: str
+    resumed: bool
+    restored: tuple[Damage, ...] = ()
+
+
+@contextmanager
+def session(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    attributes: Mapping[str, Any],
+    *,
+    restore: bool = False,
+) -> Iterator[Session]:
+    """Create the store of a study, or open it to go on, and hold it meanwhile.
+
+    Args:
+        path: of the store.
+        layout: of the study. If the store is there, its own chunk size is kept.
+        attributes: of the group: ``"study"`` decides the results and must be the same as in the
+            store; a difference in ``"provenance"`` is warned of.
+        restore: whether a damaged description is restored; else it is an error if it matters.
+
+    Raises:
+        StoreDiffers: the store is another study's; lists the differences.
+        StoreError: it is in use, damaged, not a study's store, or cannot be written.
+    """
+    from jaxmbd.campaign.store import StudyStore, restore_head
+
+    path = store_path(path)
+    if not path.parent.is_dir():
+        try:
+            path.parent.mkdir(parents=True)
+        except OSError as error:
+            raise StoreError(f"cannot make the folder of {path}: {error}") from error
+    with lock(path) as token:
+        resumed, restored = path.exists(), []
+        if resumed:
+            restored = restore_head(path, layout, attributes) if restore else []
+            store = StudyStore.open(path)
+            check_same(store, layout, attributes)
+            store.recover()
+            store.clean()
+        else:
+            store = StudyStore.create(path, layout, attributes)
+        try:
+            yield Session(store, token, resumed, tuple(restored))
+        finally:
+            store.clean()
+
+
+def check_same(store: StudyStore, layout: Layout, attributes: Mapping[str, Any]) -> None:
+    """Refuse a store of another study.
+
+    Raises:
+        StoreDiffers: lists the differences.
+    """
+    given = json.loads(json.dumps(dict(attributes)))  # as it is in the store: lists, text keys
+    found = differences(store.attributes.get(IDENTITY), given.get(IDENTITY), IDENTITY)
+    found += _layout_differences(store.layout, layout)
+    if found:
+        rest = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        begin = f"{store.path} holds another study (stored -> now):"
+        raise StoreDiffers(
+            "\n  - ".join([begin, *found[:_SHOWN], *rest])
+            + (
+                "\n`program` is what is computed of a sample: the model, or jaxmbd, has changed."
+                if any(x.startswith(f"{IDENTITY}/program:") for x in found)
+                else ""
+            )
+            + "\nRun this one into another path, or the old one to go on; nothing was changed"
+        )
+    old, new = store.attributes.get(PROVENANCE), given.get(PROVENANCE)
+    if changed := differences(old, new, PROVENANCE):
+        begin = (
+            f"{store.path} was begun under other conditions (then -> now); last bits may differ:"
+        )
+        warn_user("\n  - ".join([begin, *changed[:_SHOWN]]))
+
+
+def _layout_differences(old: Layout, new: Layout) -> list[str]:
+    return differences(_described(old), _described(new), "layout")
+
+
+def _described(layout: Layout) -> dict[str, Any]:
+    fields = {
+        name: {"shape": list(f.shape), "dtype": f.dtype, "dims": list(f.dims)}
+        for name, f in layout.fields.items()
+    }
+    return {"count": layout.count, "fields": fields}

@@ -1,0 +1,111 @@
+"""Files that are there as a whole or not at all, also after a power cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+
+def store_path(path: str | os.PathLike[str]) -> Path:
+    """The folder of a store, by one name: a link to it is followed, ``~`` is the user's own.
+
+    A lock beside a link would not be the lock beside the folder.
+
+    Raises:
+        ValueError: it is the address of something that is no folder.
+    """
+    if "://" in str(path):
+        raise ValueError(
+            f"{path} is no folder: a store is written to a file system of this machine"
+        )
+    found = Path(path).expanduser().absolute()
+    for _ in range(40):  # links that lead in a circle are left to the system to complain about
+        if not found.is_symlink():
+            break
+        found = found.parent / found.readlink()
+    return found
+
+
+def work_folder(path: Path) -> Path:
+    """Where drafts of a store's files lie while they are written: beside it, on the same disk.
+
+    Not inside: whoever reads the store must not meet them.
+    """
+    return path.with_name(path.name + ".work")
+
+
+def write_file(path: Path, drafts: Path, *parts: Any, durable: bool = True) -> None:
+    """Write a file: draft, flush to disk, rename. It survives the death of this process.
+
+    Args:
+        path: the file, in an existing folder.
+        drafts: folder on the same disk.
+        *parts: of its content: bytes or anything with the buffer protocol.
+        durable: whether the draft is flushed to disk, so that the file also survives a power cut;
+            its name does after `sync_folder` of its folder.
+    """
+    drafts.mkdir(exist_ok=True)
+    draft = drafts / f"{uuid.uuid4().hex}.draft"
+    try:
+        with open(draft, "xb") as file:
+            for part in parts:
+                file.write(part)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def sync_file(path: Path) -> None:
+    """Flush a file to disk."""
+    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Make names in a folder durable."""
+    if os.name == "nt":  # folders cannot be opened there; renaming is journaled
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def place_folder(path: Path, files: dict[str, bytes], drafts: Path) -> None:
+    """Make a folder with files in it: after a kill at any moment, all of it or nothing is there.
+
+    Args:
+        path: the folder, which does not exist.
+        files: relative path with ``/`` to content.
+        drafts: folder on the same disk.
+
+    Raises:
+        OSError: something is at `path` already, or it cannot be written.
+    """
+    drafts.mkdir(exist_ok=True)
+    new = drafts / f"{uuid.uuid4().hex}.new"
+    try:
+        for name, data in files.items():
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            with open(new / name, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        for folder, _, _ in os.walk(new, topdown=False):
+            sync_folder(Path(folder))
+        os.rename(new, path)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    sync_folder(path.parent)

@@ -1,0 +1,309 @@
+"""`Study`: a model, what varies and what is observed; run into a store that survives kills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmbd.analysis import Status
+from jaxmbd.campaign.code_digest import code_digest
+from jaxmbd.campaign.fields import (
+    array_name,
+    axes_of,
+    chunk_rows,
+    fixed_arrays,
+    sampled_fields,
+    settled_outputs,
+    taken_twice,
+)
+from jaxmbd.campaign.identity import plain, provenance, versions
+from jaxmbd.campaign.inputs import Input, read_inputs
+from jaxmbd.campaign.model import Model
+from jaxmbd.campaign.odd_draws import warn_of_odd_draws
+from jaxmbd.campaign.program import Program
+from jaxmbd.campaign.rerun import Rerun, rerun
+from jaxmbd.campaign.store import Layout
+from jaxmbd.model.user_warning import warn_user
+from jaxmbd.observe import Axis, Output
+from jaxmbd.sampling import MonteCarlo, Sampler
+from jaxmbd.statistics import Sensitivity, sensitivities
+
+FORMAT = "jaxmbd-study-1"
+_LOOKED_AT = 1024
+"""Samples whose inputs are looked at before a run."""
+
+
+class Study:
+    """Many samples of one model: inputs with distributions, a design, outputs.
+
+    Args:
+        model: a `Mechanism`, whose inputs are variables by path (`jaxmbd.variables`); or a function
+            of one sample, ``{name: value} -> {name: array}``, in plain JAX; with `observe` a
+            function ``{name: value} -> Mechanism``, such as a `jaxmbd.Parametrization` or what
+            `jaxmbd.tolerances.split` returns. An output `status` (0: OK) marks failures.
+        inputs: name to distribution (`jaxmbd.sampling`, or a frozen one of `scipy.stats`), to
+            `Input` (nominal value, unit, …) or to a number, which is fixed. For a mechanism, names
+            may be patterns such as ``"points/*"``.
+        observe: what to observe of a mechanism: an experiment of `jaxmbd.observe` or a function
+            ``Mechanism -> {name: array}``.
+        outputs: name to `Output` (unit, text, dims); by default as the experiment declares them.
+        coords: axis to `Axis` (values, unit, text).
+        design: how samples are chosen, of `jaxmbd.sampling`; by default `MonteCarlo()`.
+        samples: number of samples; not given if the design determines it.
+        seed: of the random numbers; the same seed gives the same samples.
+        correlation: rank correlations ``{(name, name): 0.7}`` of scalar inputs or of components
+            (``points/p/z``), or `jaxmbd.sampling.Covariance`; or a list of such. They are of the
+            signed values: of a negative preload a stronger one is a smaller value.
+        title: what is studied.
+        chunk: samples computed and stored at a time; by default chosen by memory. A power of two
+            suits.
+
+    Raises:
+        ValueError: lists all problems of the description.
+
+    Example:
+        >>> import jax, tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> study = mbd.Study(
+        ...     lambda s: {"period": 2 * jax.numpy.pi * jax.numpy.sqrt(s["length"] / 9.81)},
+        ...     {"length": Input(Normal(1e-3), nominal=0.25, unit="m")},
+        ...     outputs={"period": mbd.observe.Output("s", "period of small swings")},
+        ...     samples=1000,
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/pendulum.zarr", progress=False)
+        ...     round(float(results.period.std()), 4)
+        0.002
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        inputs: Mapping[str, Any],
+        *,
+        observe: Any = None,
+        outputs: Mapping[str, Output] | None = None,
+        coords: Mapping[str, Axis] | None = None,
+        design: Any = None,
+        samples: int | None = None,
+        seed: int = 0,
+        correlation: Any = None,
+        title: str = "",
+        chunk: int | None = None,
+    ):
+        found: list[str] = []
+        self.model = Model(model, observe)
+        self.inputs: dict[str, Input] = read_inputs(inputs, self.model.find, found)
+        if not found:
+            self.model.declare(self.nominal, found)
+        self.outputs = self.model.outputs | dict(outputs or {})
+        self.coords = self.model.coords | dict(coords or {})
+        self.title, self.seed, self.chunk = title, seed, chunk
+        if not inputs:
+            found.append("a study needs inputs")
+        if chunk is not None and (type(chunk) is not int or chunk < 1):
+            found.append(f"chunk={chunk!r} must be a whole number of at least 1")
+        found += taken_twice([*self.inputs, *self.outputs])
+        self.sampler = Sampler(
+            {name: (x.nominal, x.distribution) for name, x in self.inputs.items()},
+            design or MonteCarlo(),
+            seed=seed,
+            count=samples,
+            correlation=correlation,
+        )
+        found += self.sampler.problems()
+        if found:
+            lines = "\n".join(f"  - {p}" for p in found)
+            raise ValueError(f"this study cannot be run:\n{lines}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("program", "_settled")
+        return {name: x for name, x in self.__dict__.items() if name not in made}
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return self.sampler.count
+
+    @property
+    def nominal(self) -> dict[str, np.ndarray]:
+        """The nominal sample: name to value."""
+        return {name: x.nominal for name, x in self.inputs.items()}
+
+    @cached_property
+    def program(self) -> Program:
+        """The compiled model."""
+        if not jax.config.read("jax_enable_x64"):
+            raise ValueError(
+                "studies are computed in double precision; switch it on before anything else: "
+                "jax.config.update('jax_enable_x64', True)"
+            )
+        nominal, drawn = self.nominal, self.sampler.sampled
+        fixed = {name: x for name, x in nominal.items() if name not in drawn}
+        return Program(
+            lambda sample: self.model({**fixed, **sample}), {n: nominal[n] for n in drawn}
+        )
+
+    @cached_property
+    def _settled(self) -> dict[str, Output]:
+        shapes = self.program.outputs
+        about = {"status": Output("", "outcome of the sample")} | self.outputs
+        return settled_outputs(shapes, about, self.coords, self.inputs)
+
+    def draw(self, start: int = 0, stop: int | None = None) -> dict[str, np.ndarray]:
+        """Inputs of the samples from `start` to `stop` that vary: name to array (n, …)."""
+        return self.sampler.draw(start, self.samples if stop is None else stop)
+
+    def evaluate(self, samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs of samples, given by the inputs that vary: name to array (n, …)."""
+        return self.program(samples)
+
+    def prepare(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """Inputs of the samples from `start` to `stop` as the store holds them."""
+        return {array_name(name): x for name, x in self.draw(start, stop).items()}
+
+    def compute(
+        self, start: int, stop: int, prepared: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """All arrays of the store for the samples from `start` to `stop`."""
+        inputs = self.prepare(start, stop) if prepared is None else prepared
+        drawn = self.sampler.sampled
+        outputs = self.evaluate({name: inputs[array_name(name)] for name in drawn})
+        return {**inputs, **{array_name(name): x for name, x in outputs.items()}}
+
+    def check(self) -> dict[str, np.ndarray]:
+        """Trace the model and judge the nominal sample.
+
+        Returns:
+            the nominal outputs: name to value.
+
+        Raises:
+            ValueError: outputs do not fit their description, or the nominal sample fails.
+        """
+        outputs = self._settled
+        nominal = self.nominal
+        warn_of_odd_draws(self.inputs, self.draw(0, min(self.samples, _LOOKED_AT)))
+        rows = self.evaluate({name: nominal[name][None] for name in self.sampler.sampled})
+        found = {name: rows[name][0] for name in outputs}
+        status = Status(int(found["status"]))
+        if status != Status.OK:
+            raise ValueError(
+                f"the nominal sample fails: {status.name.lower().replace('_', ' ')}"
+                f"{self._reason(found)}. No sample was run: mend the nominal mechanism or inputs "
+                "first (jaxmbd.assemble and check_state of it say more)"
+            )
+        return found
+
+    def _reason(self, found: Mapping[str, np.ndarray]) -> str:
+        """Which joint stays open and how far, if the experiment says so."""
+        names = self.outputs["open_joint"].flags if "open_joint" in self.outputs else ()
+        joint = int(found.get("open_joint", -1))
+        if not 0 <= joint < len(names):
+            return ""
+        return f" (joint '{names[joint]}' stays open by {float(found['open_distance']):.3g} m)"
+
+    def sensitivities(self) -> dict[str, Sensitivity]:
+        """Exact derivatives of all outputs by all inputs that scatter, at the nominal sample.
+
+        Returns:
+            output to `jaxmbd.statistics.Sensitivity`: gradient, shares of independent inputs.
+        """
+        if self.sampler.correlations:
+            warn_user(
+                "spread and shares are those of independent inputs, and this study's inputs are "
+                "correlated: use the gradient with their covariance"
+            )
+        return sensitivities(self.model, self.nominal, self.sampler.std())
+
+    def describe(self) -> dict[str, Any]:
+        """What determines the results, as plain data: two equal ones give equal stores."""
+        drawn = self.sampler.describe()
+        inputs = {
+            name: {"unit": x.unit, "text": x.text, "dims": x.dims, **drawn["inputs"][name]}
+            for name, x in self.inputs.items()
+        }
+        about = {
+            "format": FORMAT,
+            "title": self.title,
+            **drawn,
+            "inputs": inputs,
+            "outputs": {
+                name: {"unit": x.unit, "text": x.text, "dims": x.dims}
+                for name, x in self._settled.items()
+            },
+            "coords": {
+                name: {"values": x.values, "unit": x.unit} for name, x in self._axes.items()
+            },
+            "program": self.program.digest or code_digest(self.model.model, self.model.observe),
+            "versions": {name: versions()[name] for name in ("jaxmbd", "jax")},
+        }
+        return plain(about)
+
+    @property
+    def _axes(self) -> dict[str, Axis]:
+        return axes_of(self.inputs, self._settled, self.coords)
+
+    def layout(self) -> Layout:
+        """The arrays of the study's store, with coordinates and nominal values."""
+        nominal = self.nominal | self.check()
+        drawn = {name: self.inputs[name] for name in self.sampler.sampled}
+        fields = sampled_fields(drawn, self._settled, self.program.outputs)
+        fixed = fixed_arrays(self.inputs, self._settled, self._axes, nominal)
+        each = sum(int(np.prod(f.shape)) * np.dtype(f.dtype).itemsize for f in fields.values())
+        chunk = min(self.chunk or chunk_rows(self.samples, each), self.samples)
+        return Layout(self.samples, chunk, fields, fixed)
+
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of the study's store: title, description and provenance."""
+        return {"title": self.title, "study": self.describe(), "provenance": provenance()}
+
+    def run(self, store: str | Path, *, executor: Any = None, progress: Any = True) -> Any:
+        """Compute all samples that the store does not have yet.
+
+        The nominal sample is judged first. A run that is killed, or stopped by Ctrl-C, is continued
+        by the same call; nothing is computed twice but the chunk that was in work, and the store
+        ends with the same bytes.
+
+        Args:
+            store: folder of the store (``"corner.zarr"``).
+            executor: a `concurrent.futures.Executor` whose workers see the same folder, such as
+                ``dask.distributed.Client(…).get_executor()``; by default all cores, or GPUs, of
+                this process.
+            progress: whether to show a progress bar; or a function that is called with a report
+                (``chunk``, ``rows``, ``failures``, …) after every chunk.
+
+        Returns:
+            an `xarray.Dataset`, opened lazily. Its arrays have the names of the inputs and outputs
+            with dots for slashes (``"open/peak"`` is ``results["open.peak"]``), those of the
+            nominal sample ``nominal.`` before them. `jaxmbd.statistics` takes both spellings.
+
+        Raises:
+            ValueError: the nominal sample fails, or the store is of another study (the message
+                lists the differences).
+            RuntimeError: another process works on the store.
+            OSError: the disk is full, or cannot be written.
+        """
+        from jaxmbd.campaign.run import run_study
+
+        return run_study(self, store, executor=executor, progress=progress)
+
+    def verify(self, store: str | Path, *, progress: Any = True) -> list[Any]:
+        """Check every file of a store, and mend what is damaged.
+
+        Returns:
+            what was found (`jaxmbd.campaign.Damage`): chunks are computed again, files of the
+            description written again.
+        """
+        from jaxmbd.campaign.run import verify_study
+
+        return verify_study(self, store, progress=progress)
+
+    def rerun(self, store: str | Path, sample: int) -> Rerun:
+        """Evaluate one sample of a store again, by itself, with its trajectory."""
+        return rerun(self, store, sample)
