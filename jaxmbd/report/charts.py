@@ -1,0 +1,289 @@
+"""The figures of a report, as Altair charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.numerics.extras import optional
+from jaxmbd.report.digest import Fan, Quantity
+from jaxmbd.statistics import convergence_of_mean, convergence_of_quantile
+
+_BLUE, _ORANGE, _GREY = "#2f6f9f", "#d95f02", "#9a9a9a"
+_WIDTH, _HEIGHT = 300, 170
+_BINS = 60
+
+
+def altair() -> Any:
+    """The plotting library, or how to install it."""
+    return optional("altair", "report", "a report")
+
+
+def rounded(values: Any) -> list[Any]:
+    """Numbers with six digits, and None for those that are not finite, to keep the file small."""
+    flat = np.asarray(values, np.float64).ravel().tolist()
+    return [float(f"{x:.6g}") if np.isfinite(x) else None for x in flat]
+
+
+def rows_of(**columns: Any) -> Any:
+    """Altair data of equally long columns."""
+    lists = {n: x if isinstance(x, list) else rounded(x) for n, x in columns.items()}
+    rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return altair().Data(values=rows)
+
+
+def histogram(quantity: Quantity) -> Any:
+    """The distribution of a number, with its nominal value and its limits."""
+    alt = altair()
+    x = quantity.values[np.isfinite(quantity.values)]
+    counts, edges = np.histogram(x, _BINS if np.ptp(x) > 0.0 else 1)
+    scale = alt.Scale(zero=False, nice=False)
+    data = rows_of(low=edges[:-1], high=edges[1:], count=counts)
+    title = _wrapped(quantity.title)
+    bars = (
+        alt.Chart(data)
+        .mark_bar(color=_BLUE, opacity=0.8)
+        .encode(
+            x=alt.X("low:Q", bin="binned", scale=scale, title=title),
+            x2="high:Q",
+            y=alt.Y("count:Q", title="samples"),
+            tooltip=["low:Q", "high:Q", "count:Q"],
+        )
+    )
+    marks = {"nominal": quantity.nominal, "low": quantity.low, "high": quantity.high}
+    lines = [
+        alt.Chart(rows_of(at=[value], what=[name]))
+        .mark_rule(color="black" if name == "nominal" else _ORANGE, strokeDash=[4, 2])
+        .encode(x="at:Q", tooltip=["what:N", "at:Q"])
+        for name, value in marks.items()
+        if value is not None and np.isfinite(value)
+    ]
+    return alt.layer(bars, *lines).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def fan(curves: Fan) -> Any:
+    """Bands of the curves' quantiles, the nominal one, and the worst samples."""
+    alt = altair()
+    q = dict(zip(curves.spread.levels.tolist(), curves.spread.quantiles, strict=True))
+    data = rows_of(
+        x=curves.x,
+        median=q[0.5],
+        **{f"q{i}": q[level] for i, level in enumerate((0.005, 0.05, 0.25, 0.75, 0.95, 0.995))},
+    )
+    ticks = alt.Axis(tickCount=7, labelOverlap="greedy", labelSeparation=6)
+    x = alt.X("x:Q", title=curves.axis, scale=alt.Scale(nice=False), axis=ticks)
+    base = alt.Chart(data).encode(x=x)
+    title = _wrapped(curves.title)
+    bands = [
+        base.mark_area(color=_BLUE, opacity=opacity).encode(
+            y=alt.Y(f"q{i}:Q", title=title, scale=alt.Scale(zero=False)), y2=f"q{5 - i}:Q"
+        )
+        for i, opacity in ((0, 0.2), (1, 0.3), (2, 0.4))
+    ]
+    lines = [base.mark_line(color=_BLUE, strokeWidth=1).encode(y="median:Q")]
+    if curves.nominal is not None:
+        drawn = rows_of(x=curves.x, y=curves.nominal)
+        lines.append(alt.Chart(drawn).mark_line(color="black").encode(x=x, y="y:Q"))
+    k = len(curves.x)
+    worst = rows_of(
+        x=np.tile(curves.x, len(curves.extremes)),
+        y=np.concatenate([y for _, _, y in curves.extremes]),
+        sample=[f"{s}: {text}" for s, text, _ in curves.extremes for _ in range(k)],
+    )
+    lines.append(
+        alt.Chart(worst)
+        .mark_line(strokeWidth=1.5)
+        .encode(
+            x=x,
+            y="y:Q",
+            color=alt.Color(
+                "sample:N",
+                title="sample",
+                scale=alt.Scale(scheme="dark2"),
+                legend=alt.Legend(orient="bottom", columns=1, labelLimit=300),
+            ),
+            tooltip=["sample:N", "x:Q", "y:Q"],
+        )
+    )
+    lines += [
+        alt.Chart(rows_of(y=[end])).mark_rule(color=_ORANGE, strokeDash=[4, 2]).encode(y="y:Q")
+        for end in (curves.low, curves.high)
+        if end is not None
+    ]
+    return alt.layer(*bands, *lines).properties(width=_WIDTH + 60, height=_HEIGHT + 50)
+
+
+def drivers(bars: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> Any:
+    """What drives an output, chosen from a list: a column of bars for each measure.
+
+    Args:
+        bars: ``output``, ``measure``, ``input``, ``value``, and ``low`` and ``high`` of the bar's
+            confidence interval or None.
+        outputs: in the order of the list.
+    """
+    alt = altair()
+    menu = alt.binding_select(options=list(outputs), name="output: ")
+    output = alt.param(name="driven", bind=menu, value=outputs[0])
+    names = alt.Axis(labelLimit=230)
+    measures = list(dict.fromkeys(bar["measure"] for bar in bars))
+    columns = []
+    for i, measure in enumerate(measures):
+        own = [bar for bar in bars if bar["measure"] == measure]
+        base = (
+            alt.Chart(alt.Data(values=own))
+            .transform_filter("datum.output == driven")
+            .encode(
+                y=alt.Y(
+                    "input:N", sort=alt.EncodingSortField("rank", op="min"), title=None, axis=names
+                )
+            )
+        )
+        value = alt.X("value:Q", title=measure)
+        bar = base.mark_bar(color=_BLUE if i % 2 == 0 else _ORANGE).encode(
+            x=value, tooltip=["input:N", "value:Q"]
+        )
+        layers = [bar]
+        if any(row["low"] is not None for row in own):
+            layers.append(base.mark_rule().encode(x="low:Q", x2="high:Q"))
+        columns.append(alt.layer(*layers).properties(width=210, height=alt.Step(16)))
+    return alt.hconcat(*columns).add_params(output)
+
+
+def linked(
+    samples: Sequence[int],
+    numbers: Mapping[str, Any],
+    curves: Sequence[Fan],
+    across: Sequence[str],
+) -> Any:
+    """A scatter plot whose selection shows the curves of the selected samples.
+
+    Args:
+        samples: their numbers.
+        numbers: by title, of each sample.
+        curves: fans with the curves of these samples.
+        across: titles of those numbers that are first on the axes.
+    """
+    alt = altair()
+    rows = [
+        {"sample": int(s), **dict(zip(numbers, values, strict=True))}
+        for s, values in zip(
+            samples, zip(*map(rounded, numbers.values()), strict=True), strict=True
+        )
+    ]
+    for curve in curves:
+        for row, y in zip(rows, curve.linked, strict=True):
+            row[curve.title] = rounded(y)
+    titles = list(numbers)
+    first, second = (
+        alt.param(
+            name="across", bind=alt.binding_select(options=titles, name="across: "), value=across[0]
+        ),
+        alt.param(name="up", bind=alt.binding_select(options=titles, name="up: "), value=across[1]),
+    )
+    brush = alt.selection_interval(name="brush")
+    data = alt.Data(values=rows)
+    places = {"across_value": "datum[across]", "up_value": "datum[up]"}
+    free = alt.Scale(zero=False)
+    scatter = (
+        alt.Chart(data, title=alt.TitleParams(alt.expr("up + '  over  ' + across"), anchor="start"))
+        .mark_circle(size=28)
+        .transform_calculate(**places)
+        .encode(
+            x=alt.X("across_value:Q", scale=free, title=None),
+            y=alt.Y("up_value:Q", scale=free, title=None),
+            color=alt.condition(brush, alt.value(_ORANGE), alt.value(_BLUE), empty=False),
+            tooltip=["sample:Q", "across_value:Q", "up_value:Q"],
+        )
+        .add_params(brush, first, second)
+        .properties(width=_WIDTH + 40, height=_HEIGHT + 130)
+    )
+    if not curves:
+        return scatter
+    return alt.hconcat(scatter, _selected(data, curves, places, brush))
+
+
+def _selected(data: Any, curves: Sequence[Fan], places: Mapping[str, str], brush: Any) -> Any:
+    """All curves in grey, those of the selected samples in colour."""
+    alt = altair()
+    names = [c.title for c in curves]
+    shown = alt.param(
+        name="curve", bind=alt.binding_select(options=names, name="curve: "), value=names[0]
+    )
+    axes = alt.param(name="axes", value={c.title: rounded(c.x) for c in curves})
+    over = alt.param(name="over", value={c.title: c.axis for c in curves})
+    title = alt.TitleParams(alt.expr("curve + '  over  ' + over[curve]"), anchor="start")
+    base = alt.Chart(data).transform_calculate(
+        **places, curve_y="datum[curve]", curve_x="axes[curve]"
+    )
+    encoding = {
+        "x": alt.X("curve_x:Q", title=None, scale=alt.Scale(nice=False)),
+        "y": alt.Y("curve_y:Q", title=None, scale=alt.Scale(zero=False)),
+        "detail": "sample:Q",
+    }
+    flat = ["curve_x", "curve_y"]
+    every = base.transform_flatten(flat)
+    grey = every.mark_line(color=_GREY, opacity=0.3, strokeWidth=1)
+    # Drawn invisibly rather than left out, so that the scales always have their domain.
+    seen = alt.condition(brush, alt.value(0.7), alt.value(0.0), empty=False)
+    chosen = every.mark_line(color=_ORANGE, strokeWidth=1.2).encode(opacity=seen)
+    return (
+        alt.layer(grey.encode(**encoding), chosen.encode(**encoding), title=title)
+        .add_params(shown, axes, over)
+        .properties(width=_WIDTH + 140, height=_HEIGHT + 130)
+    )
+
+
+def convergence(quantity: Quantity) -> Any:
+    """Mean and 95 % quantile of the first n samples, with their confidence intervals."""
+    alt = altair()
+    charts = []
+    for what, found in (
+        ("mean", convergence_of_mean(quantity.values)),
+        ("95 % quantile", convergence_of_quantile(quantity.values, 0.95)),
+    ):
+        known = np.isfinite(found.low) & np.isfinite(found.high)
+        data = rows_of(
+            n=found.counts[known],
+            estimate=found.estimate[known],
+            low=found.low[known],
+            high=found.high[known],
+        )
+        base = alt.Chart(data).encode(
+            x=alt.X("n:Q", scale=alt.Scale(type="log", nice=False), title="samples")
+        )
+        y = alt.Y("low:Q", scale=alt.Scale(zero=False), title=None)
+        band = base.mark_area(color=_BLUE, opacity=0.3).encode(y=y, y2="high:Q")
+        line = base.mark_line(color=_BLUE).encode(y="estimate:Q")
+        charts.append(alt.layer(band, line, title=f"{what} of {quantity.title}"))
+    return alt.hconcat(*(c.properties(width=_WIDTH, height=_HEIGHT - 30) for c in charts))
+
+
+def separated(failed: Mapping[str, Any], passed: Mapping[str, Any]) -> Any:
+    """Failed and passed samples over the two inputs that tell them apart best."""
+    alt = altair()
+    titles = list(failed)
+    layers = []
+    for kind, numbers, colour in (("passed", passed, _GREY), ("failed", failed, _ORANGE)):
+        columns = {"x": numbers[titles[0]], "y": numbers[titles[-1]]}
+        data = rows_of(**columns, kind=[kind] * len(columns["x"]))
+        layers.append(
+            alt.Chart(data)
+            .mark_circle(size=18, opacity=0.6, color=colour)
+            .encode(
+                x=alt.X("x:Q", title=titles[0], scale=alt.Scale(zero=False)),
+                y=alt.Y("y:Q", title=titles[-1], scale=alt.Scale(zero=False)),
+                tooltip=["kind:N", "x:Q", "y:Q"],
+            )
+        )
+    return alt.layer(*layers).properties(width=_WIDTH + 100, height=_HEIGHT + 100)
+
+
+def _wrapped(title: str, width: int = 44) -> list[str] | str:
+    """A long title in two lines."""
+    if len(title) <= width:
+        return title
+    cut = max(title.rfind(" ", 0, width), title.rfind("/", 0, width) + 1)
+    cut = cut if cut > width // 3 else width
+    return [title[:cut], title[cut:].strip()]

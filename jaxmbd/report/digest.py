@@ -1,0 +1,231 @@
+"""The numbers that a report shows, read once from a study's dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.report.parts import Part, coordinate, nominal, parts, pieces, titled
+from jaxmbd.statistics import Envelope, envelope, input_values, succeeded, varying
+
+Limits = Mapping[str, tuple[float | None, float | None]]
+
+# Samples that fans and correlations are made of, and that the linked plots have.
+_ROWS, _LINKED = 20_000, 300
+
+
+class Quantity(NamedTuple):
+    """One number of each sample: an output, or a curve where it scatters most.
+
+    Attributes:
+        label: what it is, with the place on its curve.
+        title: the same with its unit.
+        text: description.
+        values: (n,), NaN where a sample failed.
+        nominal: of the nominal sample; NaN if unknown.
+        low, high: its limits; None where there is none.
+        output: the output's name in the study.
+        place: index of the number in the output of one sample.
+    """
+
+    label: str
+    title: str
+    text: str
+    values: np.ndarray
+    nominal: float
+    low: float | None
+    high: float | None
+    output: str
+    place: tuple[int, ...]
+
+
+class Fan(NamedTuple):
+    """The curves of one output.
+
+    Attributes:
+        label: what it is.
+        title: the same with its unit.
+        axis: title of what it is over.
+        x: coordinates (k,).
+        nominal: curve of the nominal sample (k,), or None.
+        spread: envelope over a part of the samples.
+        extremes: (sample, why it is shown, curve), the worst of all samples.
+        linked: curves of the samples `Digest.linked` (m, k).
+        low, high: limits; None where there is none.
+        inside: how many of the samples that count keep the limits everywhere, and their number.
+    """
+
+    label: str
+    title: str
+    axis: str
+    x: np.ndarray
+    nominal: np.ndarray | None
+    spread: Envelope
+    extremes: list[tuple[int, str, np.ndarray]]
+    linked: np.ndarray
+    low: float | None
+    high: float | None
+    inside: tuple[int, int]
+
+
+class Digest(NamedTuple):
+    """What a report shows.
+
+    Attributes:
+        ok: which samples succeeded (n,).
+        quantities: numbers of each sample.
+        fans: curves.
+        rows: samples of which the inputs were read.
+        inputs: numbers of the inputs that vary, at those samples.
+        linked: samples that the linked plots have.
+    """
+
+    ok: np.ndarray
+    quantities: list[Quantity]
+    fans: list[Fan]
+    rows: np.ndarray
+    inputs: dict[str, np.ndarray]
+    linked: np.ndarray
+
+
+def digest(dataset: Any, limits: Limits | None = None) -> Digest:
+    """Read a study's results.
+
+    Args:
+        dataset: of a study.
+        limits: output to (low, high), either of which may be None.
+
+    Raises:
+        ValueError: a limit names no output; no sample succeeded.
+    """
+    shown, limits = parts(dataset), dict(limits or {})
+    known = {p.label for p in shown} | {str(dataset[p.variable].attrs.get("path")) for p in shown}
+    if unknown := [n for n in limits if n not in known]:
+        raise ValueError(f"limits of {unknown[0]!r}, which is no output: {sorted(known)}")
+    ok = succeeded(dataset)
+    if not ok.any():
+        raise ValueError(f"all {len(ok)} samples failed: there is nothing to report")
+    rng = np.random.default_rng(0)
+    rows = _chosen(np.arange(len(ok)), _ROWS, rng)
+    failed = _chosen(np.flatnonzero(~ok), _ROWS // 4, rng)
+    linked = _chosen(rows[ok[rows]], _LINKED, rng)
+    quantities, fans = [], []
+    for part in shown:
+        bounds = limits.get(part.label) or limits.get(str(dataset[part.variable].attrs.get("path")))
+        low, high = bounds or (None, None)
+        if part.dim:
+            fan, quantity = _fan(dataset, part, ok, rows, linked, low, high)
+            fans += [fan] if fan else []
+        else:
+            quantity = _quantity(dataset, part, low, high)
+        if quantity is not None and np.isfinite(quantity.values[ok]).any():
+            quantities.append(quantity)
+    linked = np.union1d(linked, [s for fan in fans for s, _, _ in fan.extremes]).astype(np.int64)
+    of_inputs = np.union1d(np.union1d(rows, failed), linked)
+    inputs = varying(_rows_of_inputs(dataset, of_inputs))
+    fans = [
+        fan._replace(linked=_curves(dataset, part, linked)) for fan, part in _paired(fans, shown)
+    ]
+    return Digest(ok, quantities, fans, of_inputs, inputs, linked)
+
+
+def _chosen(rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """At random and not every so manieth, which could be of one kind in a regular design."""
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
+def _quantity(dataset: Any, part: Part, low: float | None, high: float | None) -> Quantity:
+    values = np.empty(dataset.sizes["sample"])
+    for rows, read in pieces(dataset[part.variable]):
+        values[rows] = part.of(read, dataset[part.variable].dims)
+    drawn = nominal(dataset, part)
+    centre = float("nan") if drawn is None else float(drawn)
+    title = titled(part.label, part.unit)
+    output, place = part.place(dataset)
+    return Quantity(part.label, title, part.text, values, centre, low, high, output, place)
+
+
+def _fan(
+    dataset: Any,
+    part: Part,
+    ok: np.ndarray,
+    rows: np.ndarray,
+    linked: np.ndarray,
+    low: float | None,
+    high: float | None,
+) -> tuple[Fan | None, Quantity | None]:
+    """The fan of a curve, and the number where it scatters most."""
+    variable, count = dataset[part.variable], dataset.sizes["sample"]
+    x, axis = coordinate(dataset, part.dim)
+    drawn = nominal(dataset, part)
+    largest, smallest, far, column = (np.full(count, np.nan) for _ in range(4))
+    kept, place = np.full((len(rows), len(x)), np.nan), -1
+    for piece, read in pieces(variable):
+        curves = part.of(read, variable.dims)
+        good = ok[piece] & np.isfinite(curves).all(axis=1)
+        if place < 0 and good.any():
+            place = int(np.argmax(curves[good].std(axis=0)))
+        here = np.arange(piece.start, piece.stop)[good]
+        centre = curves[good].mean(axis=0) if drawn is None else drawn
+        largest[here], smallest[here] = curves[good].max(axis=1), curves[good].min(axis=1)
+        far[here] = np.abs(curves[good] - centre).max(axis=1)
+        column[here] = curves[good][:, max(place, 0)]
+        inside = (rows >= piece.start) & (rows < piece.stop)
+        kept[inside] = curves[rows[inside] - piece.start]
+    if place < 0:
+        return None, None
+    whole = np.isfinite(largest)
+    passed = whole & (smallest >= _bound(low, -np.inf)) & (largest <= _bound(high, np.inf))
+    extremes = {"farthest from nominal": np.nanargmax(far), "largest": np.nanargmax(largest)}
+    extremes["smallest"] = np.nanargmin(smallest)
+    if low is not None or high is not None:
+        margin = np.fmin(smallest - _bound(low, -np.inf), _bound(high, np.inf) - largest)
+        extremes["worst against the limits"] = np.nanargmin(margin)
+    why: dict[int, str] = {}
+    for text, sample in extremes.items():
+        why[int(sample)] = f"{why[int(sample)]}, {text}" if int(sample) in why else text
+    worst = [(s, text, _curves(dataset, part, np.array([s]))[0]) for s, text in why.items()]
+    title = titled(part.label, part.unit)
+    spread = envelope(kept, ok[rows]) if np.isfinite(kept).all(axis=1).any() else None
+    if spread is None:
+        return None, None
+    fan = Fan(
+        part.label,
+        title,
+        axis,
+        x,
+        drawn,
+        spread,
+        worst,
+        np.empty((0, len(x))),
+        low,
+        high,
+        (int(passed.sum()), int(whole.sum())),
+    )
+    at = f"{part.label} at {part.dim} {x[place]:.4g}"
+    centre = float("nan") if drawn is None else float(drawn[place])
+    output, index = part.place(dataset, place)
+    named = (at, titled(at, part.unit), part.text)
+    return fan, Quantity(*named, column, centre, None, None, output, index)
+
+
+def _bound(limit: float | None, none: float) -> float:
+    return none if limit is None else limit
+
+
+def _curves(dataset: Any, part: Part, rows: np.ndarray) -> np.ndarray:
+    variable = dataset[part.variable]
+    return part.of(np.asarray(variable.isel(sample=rows)), variable.dims)
+
+
+def _rows_of_inputs(dataset: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
+    names = [n for n in dataset.data_vars if dataset[n].attrs.get("role") == "input"]
+    varied = [n for n in names if dataset[n].dims[:1] == ("sample",)]
+    return input_values(dataset[varied].isel(sample=rows)) if varied else {}
+
+
+def _paired(fans: Sequence[Fan], shown: Sequence[Part]) -> list[tuple[Fan, Part]]:
+    by_label = {p.label: p for p in shown}
+    return [(fan, by_label[fan.label]) for fan in fans]

@@ -1,0 +1,257 @@
+"""A study's report: one HTML file that opens anywhere, the network off."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.numerics.extras import optional
+from jaxmbd.report import charts
+from jaxmbd.report.digest import Digest, Limits, Quantity, digest
+from jaxmbd.report.driver_bars import driver_bars, rank_correlations, strongest_inputs
+from jaxmbd.report.page import Page
+from jaxmbd.report.reasons import failures
+from jaxmbd.statistics import (
+    Association,
+    Sensitivity,
+    capability,
+    counted,
+    failure_map,
+    worst,
+)
+
+# Figures of each kind, inputs that the linked plots offer, failed samples that are listed.
+_FIGURES, _LINKED_INPUTS, _FAILED = 24, 16, 20
+
+
+def write_report(
+    results: Any,
+    path: str | Path,
+    *,
+    limits: Limits | None = None,
+    gradients: Mapping[str, Sensitivity] | None = None,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write the report of a study as one HTML file.
+
+    It has the spread of all outputs, fans of curves with the worst samples, what drives each
+    output, plots in which samples selected by their inputs or outputs show their curves, how far
+    the estimates have converged, the failures, and where the results come from.
+
+    Args:
+        results: dataset of a study, or the folder of its store.
+        path: of the file.
+        limits: output to (low, high), either of which may be None: yields and Cpk.
+        gradients: of `jaxmbd.statistics.sensitivities`, for the shares that they predict.
+        title: by default the study's.
+        overwrite: whether a file that is there may be replaced.
+
+    Returns:
+        the file's path.
+
+    Raises:
+        FileExistsError: there is such a file, and `overwrite` is not set.
+        ImportError: altair, vl-convert-python or xarray is not installed.
+        ValueError: all samples failed, or a limit is of no output.
+    """
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{target} exists; overwrite=True replaces it")
+    dataset = results
+    if isinstance(results, (str, Path)):
+        dataset = optional("xarray", "campaign", "a report").open_zarr(str(results), chunks=None)
+    charts.altair()
+    found = digest(dataset, limits)
+    ranked = rank_correlations(found._replace(quantities=found.quantities[:_FIGURES]))
+    page = Page(title or dataset.attrs.get("title") or "Study")
+    _overview(page, dataset, found)
+    _distributions(page, found)
+    _fans(page, found)
+    _drivers(page, dataset, found, ranked, gradients or {})
+    _linked(page, found, strongest_inputs(ranked)[:_LINKED_INPUTS])
+    _convergence(page, found)
+    _failed(page, dataset, found)
+    _provenance(page, dataset)
+    target.write_text(page.html(), encoding="utf-8")
+    return target
+
+
+def _overview(page: Page, dataset: Any, found: Digest) -> None:
+    count, failed = len(found.ok), int((~found.ok).sum())
+    study = dataset.attrs.get("study", {})
+    kind = study.get("design", {}).get("design", "")
+    text = f"{count} samples" + (
+        f", {kind.replace('_', ' ')}, seed {study.get('seed')}" if kind else ""
+    )
+    page.note(
+        f"{text}; {failed} failed ({100.0 * failed / count:.3g} %); statistics are of the others."
+    )
+    columns = ["output", "nominal", "mean", "std", "5 %", "median", "95 %", "smallest", "sample"]
+    page.table([*columns, "largest", "sample"], [_row(q, found.ok) for q in found.quantities])
+    bounded = [_bounded(q, found.ok) for q in found.quantities if (q.low, q.high) != (None, None)]
+    for fan in found.fans:
+        if (fan.low, fan.high) != (None, None):
+            inside, all_ = fan.inside
+            bounded.append(
+                [f"{fan.title}, everywhere", fan.low, fan.high, inside / all_] + [None] * 4
+            )
+    if bounded:
+        page.heading("Limits")
+        page.table(["output", "low", "high", "yield", "at least", "at most", "Cp", "Cpk"], bounded)
+        page.note("The yield is of the samples that succeeded, with its 95 % confidence interval.")
+
+
+def _row(q: Quantity, ok: np.ndarray) -> list[Any]:
+    x = q.values[counted(q.values, ok)]
+    low, middle, high = np.quantile(x, [0.05, 0.5, 0.95]).tolist()
+    extreme = worst(q.values, ok)
+    std = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
+    ends = [float(x.min()), extreme.smallest, float(x.max()), extreme.largest]
+    centre = 0.0 if abs(q.nominal) < 1e-9 * std else q.nominal  # what rounding left of zero
+    return [q.title, centre, float(x.mean()), std, low, middle, high, *ends]
+
+
+def _bounded(q: Quantity, ok: np.ndarray) -> list[Any]:
+    held = capability(q.values, ok, low=q.low, high=q.high)
+    return [q.title, q.low, q.high, held.fraction, held.least, held.most, held.cp, held.cpk]
+
+
+def _distributions(page: Page, found: Digest) -> None:
+    page.heading("Distributions")
+    page.note(
+        "Dashed: nominal value (black) and limits (orange). Of a curve, where it scatters most."
+    )
+    for quantity in found.quantities[:_FIGURES]:
+        page.figure(charts.histogram(quantity))
+    _left_out(page, found.quantities)
+
+
+def _fans(page: Page, found: Digest) -> None:
+    if not found.fans:
+        return
+    page.heading("Curves")
+    page.note("Bands have 99 %, 90 % and 50 % of the samples at each point. Black: nominal.")
+    for fan in found.fans[:_FIGURES]:
+        page.figure(charts.fan(fan))
+    _left_out(page, found.fans)
+
+
+def _left_out(page: Page, shown: Any) -> None:
+    if len(shown) > _FIGURES:
+        page.note(f"{len(shown) - _FIGURES} more are not drawn.")
+
+
+def _drivers(
+    page: Page,
+    dataset: Any,
+    found: Digest,
+    ranked: Mapping[str, Association],
+    gradients: Mapping[str, Sensitivity],
+) -> None:
+    shown = found._replace(quantities=found.quantities[:_FIGURES])
+    bars = driver_bars(dataset, shown, ranked, gradients)
+    if not bars:
+        return
+    page.heading("What drives what")
+    measures = {bar["measure"] for bar in bars}
+    page.note("Rank correlations see any monotone relation; they are between -1 and 1.")
+    if any("Sobol" in m for m in measures):
+        page.note(
+            "Sobol indices are shares of the variance, of an input alone (first) and with all its "
+            "interactions (total), with 95 % confidence intervals."
+        )
+    if any("gradients" in m for m in measures):
+        page.note("Gradients at the nominal sample predict the shares of a nearly linear output.")
+    page.figure(charts.drivers(bars, list(dict.fromkeys(bar["output"] for bar in bars))))
+
+
+def _linked(page: Page, found: Digest, names: Sequence[str]) -> None:
+    at = np.searchsorted(found.rows, found.linked)
+    columns = {q.title: q.values[found.linked] for q in found.quantities[:_FIGURES]}
+    columns |= {name: found.inputs[name][at] for name in names}
+    if len(columns) < 2 or len(found.linked) < 2:
+        return
+    page.heading("Samples")
+    page.note(
+        f"{len(found.linked)} of the samples, the worst among them. Draw a frame in the left plot "
+        "to see the curves of what it encloses; a click beside it removes it."
+    )
+    first = [*names, *list(columns)[1:]][0]
+    across = (first, list(columns)[0])
+    page.figure(charts.linked(found.linked.tolist(), columns, found.fans[:6], across))
+
+
+def _convergence(page: Page, found: Digest) -> None:
+    page.heading("Convergence")
+    page.note(
+        "Estimates from the first n samples, with 95 % confidence intervals (of independent "
+        "samples; Latin hypercubes and Sobol's sequence do better)."
+    )
+    for quantity in found.quantities[:6]:
+        values = np.where(found.ok, quantity.values, np.nan)
+        page.figure(charts.convergence(quantity._replace(values=values)))
+
+
+def _failed(page: Page, dataset: Any, found: Digest) -> None:
+    page.heading("Failures")
+    lost = failures(dataset, found.ok)
+    if not len(lost.samples):
+        page.note("No sample failed.")
+        return
+    counts = Counter(lost.reasons).most_common()
+    page.table(["reason", "samples"], [(reason or "failed", n) for reason, n in counts])
+    rows = range(min(len(lost.samples), _FAILED))
+    page.table(
+        ["sample", "reason", *lost.details],
+        [[lost.samples[i], lost.reasons[i], *(x[i] for x in lost.details.values())] for i in rows],
+    )
+    if len(lost.samples) > _FAILED:
+        page.note(f"{len(lost.samples) - _FAILED} more failed samples are in the store.")
+    ok = found.ok[found.rows]
+    told = failure_map(found.inputs, ok)
+    if not told:
+        return
+    page.note("Inputs that tell failed samples from others, best first:")
+    columns = [
+        "input",
+        "larger in failed ones",
+        "by chance",
+        "median of failed",
+        "median of others",
+    ]
+    page.table(columns, [list(s) for s in told[:8]])
+    best = [s.name for s in told[:2]]
+    some = np.flatnonzero(ok)[:1000]
+    lost_rows = np.flatnonzero(~ok)[:1000]
+    failed = {n: found.inputs[n][lost_rows] for n in best}
+    page.figure(charts.separated(failed, {n: found.inputs[n][some] for n in best}))
+
+
+def _provenance(page: Page, dataset: Any) -> None:
+    page.heading("Where this comes from")
+    study, origin = dataset.attrs.get("study", {}), dataset.attrs.get("provenance", {})
+    rows = []
+    for name, about in study.get("inputs", {}).items():
+        scatter = {k: v for k, v in about.items() if k not in ("nominal", "unit", "text", "dims")}
+        kind = scatter.pop("distribution", "fixed")
+        rest = ", ".join(f"{k} = {v}" for k, v in scatter.items())
+        rows.append([name, _short(about.get("nominal")), about.get("unit", ""), kind, _short(rest)])
+    if rows:
+        page.table(["input", "nominal", "unit", "distribution", "parameters"], rows)
+    if origin:
+        page.table(["provenance", ""], [[k, _short(v)] for k, v in origin.items()])
+    page.details("the whole description", {k: dataset.attrs[k] for k in dataset.attrs})
+
+
+def _short(value: Any, most: int = 120) -> str:
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{k} {v}" for k, v in value.items())
+    if isinstance(value, list) and all(isinstance(x, str) for x in value):
+        value = ", ".join(value)
+    text = f"{value}"
+    return text if len(text) <= most else f"{text[:most]} …"
