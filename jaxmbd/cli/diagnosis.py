@@ -1,0 +1,146 @@
+"""What is said of a mechanism that is checked: facts, and what is wrong or nearly so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd.analysis import Mobility, Status, assemble, check_state, mobility
+from jaxmbd.graph import neutral, topology
+from jaxmbd.kinematics import motion_state, step_coordinates
+from jaxmbd.kinematics.scales import mechanism_length, scaled_jacobian, speed_units
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Pose
+
+_NEAR_SINGULAR = 1e-3
+_ILL_CONDITIONED = 1e-9
+_BESIDE = 0.05
+"""How far beside a configuration its mobility is compared [rad, lengths of the mechanism]."""
+
+
+def diagnose(mech: Mechanism) -> dict[str, Any]:
+    """Facts by name, troubles as sentences, and whether the mechanism can be used as it is.
+
+    Returns:
+        ``facts``, ``trouble``, ``sound``, and the numbers behind them.
+    """
+    top, drawn = topology(mech), mobility(mech)
+    whole = Pose()
+    failed = whole(mech)
+    status = Status(int(failed["status"]))
+    facts: dict[str, Any] = {
+        "bodies": ", ".join(top.bodies),
+        "joints": ", ".join(f"{e.name} ({e.kind.__name__})" for e in mech.structure.joints),
+        "cut joints": ", ".join(top.cut) or "none: the joints form a tree",
+        "coordinates": f"{top.nq} coordinates, {top.nv} speeds, {top.nc} constraint rows",
+        "size": f"{float(mechanism_length(mech)):.3g} m",
+        "mobility": f"{drawn.dof} degrees of freedom (Kutzbach {drawn.kutzbach})",
+    }
+    trouble: list[str] = []
+    numbers: dict[str, Any] = {
+        "dof": drawn.dof,
+        "kutzbach": drawn.kutzbach,
+        "idle": drawn.idle,
+        "redundant": drawn.redundant,
+        "closes": status == Status.OK,
+        "status": status.name.lower(),
+    }
+    if status != Status.OK:
+        trouble.append(_open(whole, mech, failed, status))
+        facts["closes"] = "no"
+    else:
+        q = whole.trajectory(mech).q[0]
+        trouble += _at_closed(mech, q, drawn.dof, facts, numbers)
+    if drawn.redundant:
+        rows = ", ".join(drawn.redundant)
+        trouble.append(
+            f"redundant constraint rows ({rows}): reactions are not unique, and small errors of "
+            "the parts jam it; use joints that leave more freedom there"
+        )
+    if drawn.idle:
+        facts["idle"] = f"the spin of {', '.join(drawn.idle)} moves nothing else"
+    sound = status == Status.OK and numbers.get("state", "ok") == "ok"
+    return {"facts": facts, "trouble": trouble, "sound": sound, **numbers}
+
+
+def _open(whole: Pose, mech: Mechanism, failed: Any, status: Status) -> str:
+    """Which joint stays open."""
+    names = whole.declare(mech).outputs["open_joint"].flags
+    place = int(failed["open_joint"])
+    if place < 0:
+        return f"it does not assemble: {status.name.lower().replace('_', ' ')}"
+    return (
+        f"it does not close: joint '{names[place]}' stays open by "
+        f"{float(failed['open_distance']):.3g} m or rad; check the hardpoints and lengths of its "
+        "loop, or draw it nearer to the branch that is meant"
+    )
+
+
+def _at_closed(
+    mech: Mechanism, q: np.ndarray, dof: int, facts: dict[str, Any], numbers: dict[str, Any]
+) -> list[str]:
+    """Facts and troubles at the closed configuration."""
+    trouble = []
+    moved = float(np.max(np.abs(q - np.asarray(neutral(mech))), initial=0.0))
+    drawn_closed = "as drawn" if moved < 1e-9 else f"coordinates change by up to {moved:.3g}"
+    facts["closes"] = f"yes, {drawn_closed}"
+    closed, beside = mobility(mech, q), _beside(mech, q)
+    if closed.dof != dof:
+        facts["mobility"] += f"; {closed.dof} where it closes"
+    if beside is not None and beside.dof < closed.dof:
+        trouble.append(
+            f"it is at a singular position: {closed.dof} degrees of freedom there, {beside.dof} "
+            "beside it, where its motion may branch; draw it elsewhere"
+        )
+    state = check_state(mech, q)
+    conditioning, verdict = float(state.conditioning), Status(int(state.status))
+    facts["conditioning"] = f"{conditioning:.1e} (1 is best)"
+    numbers |= {"conditioning": conditioning, "state": verdict.name.lower()}
+    if verdict != Status.OK:
+        trouble.append(
+            f"its accelerations cannot be trusted there ({verdict.name.lower()}): a motion without "
+            "inertia and constraint, or numbers of very different size"
+        )
+    elif conditioning < _ILL_CONDITIONED:
+        trouble.append("masses or lengths differ so much that many digits are lost")
+    near = _nearest(mech, q)
+    if near is not None:
+        row, size = near
+        facts["nearest"] = f"row '{row}', independent of the others by {size:.2g}"
+        numbers["nearest"] = {"row": row, "independent": size}
+        if size < _NEAR_SINGULAR:
+            trouble.append(
+                f"row '{row}' is nearly dependent on the others ({size:.1e}): it is close to a "
+                "dead centre or another singular position"
+            )
+    return trouble
+
+
+def _beside(mech: Mechanism, q: np.ndarray) -> Mobility | None:
+    """Mobility at a configuration a little way along the motions that are free at q."""
+    rows = np.asarray(scaled_jacobian(motion_state(mech, jnp.asarray(q))))
+    _, sizes, vh = np.linalg.svd(rows) if rows.size else (None, np.zeros(0), np.eye(len(q)))
+    free = vh[int(np.sum(sizes > 1e-9 * max(sizes, default=1.0))) :]
+    if not len(free):
+        return None
+    step = jnp.asarray(_BESIDE * np.random.default_rng(0).normal(size=len(free)) @ free)
+    near = assemble(mech, guess=step_coordinates(mech, jnp.asarray(q), step), throw=False)
+    return mobility(mech, near.q) if int(near.status) == Status.OK else None
+
+
+def _nearest(mech: Mechanism, q: np.ndarray) -> tuple[str, float] | None:
+    """The row that is nearest to depending on the others, and its smallest singular value.
+
+    Of the rows scaled to unit length; those that are redundant anyway are left out.
+    """
+    m = motion_state(mech, jnp.asarray(q))
+    rows = np.asarray(scaled_jacobian(m) * speed_units(mech))
+    keep = [k for k, n in enumerate(m.top.row_names) if n not in mobility(mech, q).redundant]
+    lengths = np.linalg.norm(rows[keep], axis=1, keepdims=True) if keep else np.ones((0, 1))
+    if not keep or np.any(lengths == 0.0):
+        return None
+    left, sizes, _ = np.linalg.svd(rows[keep] / lengths, full_matrices=False)
+    worst = int(np.argmax(np.abs(left[:, -1])))
+    return m.top.row_names[keep[worst]], float(sizes[-1])

@@ -1,0 +1,106 @@
+"""The command line: which command, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+from importlib import metadata
+
+from jaxmbd.cli import (
+    bench_command,
+    check_command,
+    demo_command,
+    info_command,
+    report_command,
+    resume_command,
+    run_command,
+    verify_command,
+)
+from jaxmbd.cli.says import EXIT_STATUSES, INTERRUPTED, WRONG, Says
+from jaxmbd.lanes.collector import collector_paused
+
+COMMANDS = (
+    run_command,
+    resume_command,
+    verify_command,
+    report_command,
+    check_command,
+    info_command,
+    bench_command,
+    demo_command,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: command-line arguments; by default ``sys.argv[1:]``.
+
+    Returns:
+        the exit status, as `jaxmbd.cli.says` lists them.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 0
+    says = Says(options.json)
+    try:
+        with collector_paused():  # a command ends before there is anything to collect
+            return options.run(options, says)
+    except KeyboardInterrupt as stop:
+        return _ended(says, str(stop) or "stopped by Ctrl-C", INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader, such as `head`, has gone
+        return WRONG
+    except (ImportError, OSError, ValueError, RuntimeError) as error:
+        return _ended(says, str(error), WRONG)
+
+
+def _ended(says: Says, text: str, status: int) -> int:
+    says.note(f"jaxmbd: {text}")
+    if says.as_json:
+        print(json.dumps({"error": text}, ensure_ascii=False))
+    return status
+
+
+def command() -> None:
+    """Run one command and end the process with its exit status.
+
+    What exists by then is exempt from the garbage collector, which else looks through all of JAX's
+    and matplotlib's objects a last time: a tenth of a short command's time.
+    """
+    status = main()
+    gc.freeze()
+    sys.exit(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jaxmbd",
+        description="Batched, differentiable multibody dynamics on JAX: studies of many variants "
+        "of a mechanism.",
+        epilog="begin:\n"
+        "  jaxmbd demo                     a study of a suspension corner, with a figure\n"
+        "  jaxmbd check zoo:multi_link     what a mechanism is, and whether it closes\n"
+        "  jaxmbd run study.toml           run a study; Ctrl-C or a power cut does no harm\n"
+        "  jaxmbd resume study.toml        go on with it\n"
+        "  jaxmbd COMMAND --help           all about a command\n\n" + EXIT_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"jaxmbd {version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for module in COMMANDS:
+        module.add(commands)
+    return parser
+
+
+def version() -> str:
+    """The installed version."""
+    try:
+        return metadata.version("jaxmbd")
+    except metadata.PackageNotFoundError:
+        return "(a checkout that is not installed)"

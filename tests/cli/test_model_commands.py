@@ -1,0 +1,82 @@
+"""Commands about mechanisms and this installation."""
+
+import json
+
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd.cli import main
+from jaxmbd.cli.entry import COMMANDS
+from jaxmbd.io import save
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+
+
+def said(capsys, *words):
+    status = main([*words, "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_check_says_which_joint_stays_open(tmp_path, capsys):
+    path = tmp_path / "open.json"
+    save(mbd.zoo.four_bar(ground=2.0), path)
+    status, found = said(capsys, "check", str(path))
+    assert status == 3 and not found["closes"]
+    # Links of 0.3 + 0.8 + 0.6 m between pivots 2 m apart.
+    assert "joint 'C' stays open by 0.3 m" in found["trouble"][0]
+
+
+def test_check_of_what_is_in_order(capsys):
+    status, found = said(capsys, "check", "zoo:rssr", "--variables")
+    assert status == 0 and found["closes"] and found["dof"] == 2 and found["idle"] == ["coupler"]
+    assert found["trouble"] == [] and found["variables"]["bodies/crank/mass"]["unit"] == "kg"
+    assert main(["check", "zoo:rssr"]) == 0
+    assert "no trouble" in capsys.readouterr().out
+
+
+def test_check_names_redundant_rows(capsys):
+    _, found = said(capsys, "check", "zoo:bricard")
+    assert found["redundant"] and any("redundant" in text for text in found["trouble"])
+    assert not any("singular" in text for text in found["trouble"])
+
+
+def test_check_sees_a_change_point(tmp_path, capsys):
+    """A parallelogram of bars in one line can go on as such or as an antiparallelogram."""
+    bars = {"crank": (0.5, 0.0), "coupler": (2.0, 0.0), "rocker": (2.5, 0.0)}
+    ends = {"A": ("ground", "crank", 0.0), "B": ("crank", "coupler", 1.0)}
+    ends |= {"C": ("coupler", "rocker", 3.0), "D": ("ground", "rocker", 2.0)}
+    flat = mbd.Mechanism(
+        {name: mbd.Body(1.0, com, 0.1) for name, com in bars.items()},
+        {name: mbd.Revolute(a, b, (x, 0.0)) for name, (a, b, x) in ends.items()},
+    )
+    save(flat, tmp_path / "flat.json")
+    _, found = said(capsys, "check", str(tmp_path / "flat.json"))
+    assert "2 degrees of freedom there, 1 beside it" in found["trouble"][0]
+
+
+def test_info(tmp_path, capsys):
+    assert set(said(capsys, "info")[1]) >= {"versions", "devices", "caches"}
+    assert said(capsys, "info", "zoo:rssr")[1]["joints"]["A"] == "Spherical"
+    status, found = said(capsys, "info", str(tmp_path / "none.json"))
+    assert status == 1 and "none.json" in found["error"]
+    status, found = said(capsys, "check", "zoo:rsssr")
+    assert status == 1 and "did you mean 'rssr'" in found["error"]
+
+
+def test_help_teaches(capsys):
+    for words in (["--help"], *([m.__name__.split(".")[-1][:-8], "--help"] for m in COMMANDS)):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        text = capsys.readouterr().out
+        assert end.value.code == 0 and "exit status" in text and "jaxmbd " in text
+    with pytest.raises(SystemExit) as end:
+        main(["rnu"])
+    assert end.value.code == 2
+
+
+def test_check_of_a_study_says_what_checks_it(capsys):
+    status, found = said(capsys, "check", "study.toml")
+    assert status == 1 and "`jaxmbd run` finds what is wrong with a study" in found["error"]
