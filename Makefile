@@ -15,7 +15,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint accuracy papers fails-safely bench scale latency bench-gpu clean
+.PHONY: help demo test test-slow lint accuracy papers fails-safely bench scale latency studies workers \
+	survive bench-gpu clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -59,6 +60,15 @@ scale: $(VENV)/.installed-bench ## measure long chains and a robot against Pinoc
 
 latency: $(VENV)/.installed-demo ## measure the time to first results, cold and warm; ten minutes
 	$(BIN)/python benchmarks/latency.py --json benchmarks/results/latency.json $(ARGS)
+
+studies: $(VENV)/.installed-test ## measure large studies: rate, memory; three minutes
+	$(BIN)/python benchmarks/studies.py --json benchmarks/results/studies.json $(ARGS)
+
+survive: $(VENV)/.installed-test ## kill studies at random moments, damage their stores; twenty minutes
+	$(BIN)/python benchmarks/survive.py --json benchmarks/results/survive.json $(ARGS)
+
+workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
+	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
 
 # The GPU's driver decides which JAX wheel is installed.
 bench-gpu: $(CREATED) ## measure speed on an NVIDIA GPU, checked against the host; eight minutes
