@@ -14,8 +14,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # nothing of mechanics. jaxmbd itself, which re-exports from all of them, and jaxmbd/__main__.py
 # share the last place with cli.
 LAYERS = (
-    "lanes numerics spatial model graph kinematics dynamics formulations analysis zoo "
-    "design campaign ml io viz cli"
+    "lanes numerics spatial model graph kinematics dynamics formulations analysis observe zoo io "
+    "variables tolerances sampling statistics design campaign ml report viz cli"
 ).split()
 LAST = ("", "__main__")
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, len(LAYERS) - 1)
@@ -23,8 +23,10 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, le
 # The rooms of lanes, in order; what stands beside them comes last.
 ROOMS = "ir elementary trace reverse codegen targets".split()
 
-# Files that their one function hides from the package: in the zoo, one for each mechanism.
+# Files that their one function hides from the package: in the zoo, one for each mechanism. Of
+# `variables` the package holds the functions that go with the one of its name; all are in jaxmbd.
 HIDDEN = {
+    "": "variables",
     "zoo": "agile_wrist delta_robot double_parallel_crank five_bar five_point "
     "macpherson_steering quick_return rsrrp rssr spatial_slider_crank stewart_gough",
 }

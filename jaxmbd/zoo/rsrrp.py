@@ -8,7 +8,7 @@ frame is the paper's: z along the axes of the crank and of the slider's guide, y
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -25,7 +25,7 @@ from jaxmbd.model import (
     register_law,
     soften,
 )
-from jaxmbd.model.numbers import number
+from jaxmbd.model.numbers import Units, number
 from jaxmbd.zoo.drawing import downward, functions_for, middle, rod_inertia, unit_vector
 
 _Z = np.array([0.0, 0.0, 1.0])
@@ -52,6 +52,8 @@ class RampedDrive(eqx.Module):
     peak: Any = eqx.field(converter=number)
     start: Any = eqx.field(converter=number)
     speed: Any = eqx.field(converter=number)
+
+    units: ClassVar[Units] = {"peak": "effort", "start": "s", "speed": "coordinate/s"}
 
     def __call__(self, t: Any, q: Any, v: Any) -> Array:
         """Torque on the joint [N·m] at time `t` [s] and speed `v` [rad/s]."""
