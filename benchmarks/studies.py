@@ -5,7 +5,9 @@
 Each study runs in a process of its own into a store in a temporary folder (`--folder`): a kinematic
 sweep of the wheel, and one second of motion after a release. Build tolerances: every half of every
 joint has an error of its own. The first process compiles; what is told is of the second, with the
-time to its first chunk apart. Run nothing else meanwhile.
+time to its first chunk apart. Samples are drawn beside the kernels: "drawing and computing" is the
+time in which the run waits for either, "kernels" that in which kernels run. Run nothing else
+meanwhile.
 """
 
 from __future__ import annotations
@@ -45,28 +47,35 @@ def resident() -> float:
 
 
 def measured(name: str, samples: int, path: str) -> dict[str, Any]:
-    """Run a study in this process; figures of the chunks after the first."""
+    """Run a study in this process; figures from its first chunk to its last on disk."""
     made = study(name, samples)
-    memory, marks = [], []
+    compute, computed, memory, reports = made.compute, [], [], []
+
+    def timed(*args: Any) -> Any:
+        begun = time.perf_counter()
+        arrays = compute(*args)
+        computed.append((begun, time.perf_counter(), time.process_time()))
+        return arrays
 
     def told(report: Any) -> None:
         memory.append(resident())
-        marks.append((time.perf_counter(), time.process_time(), report))
+        reports.append((time.perf_counter(), time.process_time(), report))
 
+    made.compute = timed
     begun = time.perf_counter()
     results = made.run(path, progress=told)
-    (first, cpu, _), (last, cpu_end, _) = marks[0], marks[-1]
-    reports = [report for _, _, report in marks[1:]]
-    wall, rows = last - first, sum(r.rows for r in reports)
+    _, first, cpu = computed[0]
+    wall, cores = reports[-1][0] - first, reports[-1][1] - cpu
+    chunk = made.layout().chunk
     return {
         "samples": samples,
         "numbers drawn": made.sampler.dimensions,
-        "chunk": marks[0][2].rows,
+        "chunk": chunk,
         "first chunk [s]": first - begun,
-        "rate [1/s]": rows / wall,
-        "computing": sum(r.computing for r in reports) / wall,
-        "storing": sum(r.storing for r in reports) / wall,
-        "cores": (cpu_end - cpu) / wall,
+        "rate [1/s]": (samples - chunk) / wall,
+        "drawing and computing": sum(r.computing for _, _, r in reports[1:]) / wall,
+        "kernels": sum(end - start for start, end, _ in computed[1:]) / wall,
+        "cores": cores / wall,
         "failures": int((results.status != 0).sum()),
         "memory after a tenth [GiB]": memory[len(memory) // 10],
         "memory at most [GiB]": max(memory),

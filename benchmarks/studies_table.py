@@ -27,7 +27,7 @@ def line(name: str, row: dict[str, Any]) -> str:
         f"{row['samples']:,}".replace(",", " "),
         f"{row['numbers drawn']}",
         f"{row['rate [1/s]']:.3g}",
-        f"{100 * row['computing']:.0f} %",
+        f"{100 * row['drawing and computing']:.0f} %, {100 * row['kernels']:.0f} %",
         f"{row['cores']:.2f}",
         f"{row['memory after a tenth [GiB]']:.2f}, {row['memory at most [GiB]']:.2f}",
     ]
@@ -58,8 +58,9 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [
         f"{machine['processor']}, {found['workers']['cores']} cores, JAX {versions['jax']}: build "
         "tolerances of the multi-link corner; a sweep of thirteen wheel positions, and one second "
-        "of motion in 1000 projected RK4 steps. Samples a second; share of the time in which "
-        "kernels run; cores busy; memory after a tenth of the run and at most [GiB].",
+        "of motion in 1000 projected RK4 steps. Samples a second; share of the time spent in "
+        "drawing and computing samples, and in kernels alone; cores busy; memory after a tenth of "
+        "the run and at most [GiB].",
         "",
         "| study | samples | numbers drawn | rate [1/s] | computing | cores | memory |",
         "|---|---|---|---|---|---|---|",

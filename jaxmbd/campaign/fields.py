@@ -13,13 +13,13 @@ from jaxmbd.campaign.store import SAMPLE, Field, Fixed
 from jaxmbd.observe import Axis, Output
 from jaxmbd.observe.outputs import XYZ
 
-CHUNK_BYTES = 1 << 26
+CHUNK_BYTES = 1 << 27
 """Most bytes of inputs and outputs of one chunk."""
 CHUNK_ROWS = (512, 65536)
 """Fewest and most samples of one chunk; fewer still of samples that are very large."""
 MOST_BYTES = 1 << 29
 """Most bytes of a chunk that has the fewest samples."""
-PARTS = 16
+PARTS = 8
 """A study has at least this many chunks, if they are not too small."""
 
 
@@ -47,7 +47,7 @@ def chunk_rows(count: int, bytes_each: int) -> int:
     Example:
         >>> from jaxmbd.campaign.fields import chunk_rows
         >>> chunk_rows(100_000, bytes_each=400), chunk_rows(100_000, bytes_each=40_000)
-        (4096, 1024)
+        (8192, 2048)
     """
     low, high = CHUNK_ROWS
     low = min(low, max(1, MOST_BYTES // max(bytes_each, 1)))
