@@ -1,11 +1,11 @@
 """Every example runs, says what it should, and draws; the README's code runs as it stands."""
 
-import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from repository import ROOT
@@ -22,6 +22,8 @@ PRINTS = {
     "06_beyond_one_process": r"8192 of 8192 samples ok\n.*byte for byte the same: True",
     "07_what_drives_what": r"lengths/tierod +0\.26\d +0\.266[^#]*0\.93\d before, 0\.9[89]\d after",
 }
+
+SLOW = ("06_beyond_one_process",)  # starts processes of its own
 
 
 TOGETHER = """
@@ -79,7 +81,7 @@ def printed(tmp_path_factory):
     """(folder, {script: (what it printed, its error)}) of the examples and of the README's code."""
     folder = tmp_path_factory.mktemp("examples")
     (folder / "readme.py").write_text("\n".join(readme_blocks()), "utf-8")
-    examples = EXAMPLES if importlib.util.find_spec("matplotlib") else []
+    examples = [p for p in EXAMPLES if p.stem not in SLOW] * bool(find_spec("matplotlib"))
     scripts = [[folder / "readme.py"], *([path, folder / path.stem] for path in examples)]
     return folder, run(scripts, folder)
 
@@ -93,11 +95,23 @@ def test_every_example_has_its_check():
     assert [p.stem for p in EXAMPLES] == list(PRINTS)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [p for p in EXAMPLES if p.stem not in SLOW], ids=lambda p: p.stem)
 def test_example(path, printed):
     pytest.importorskip("matplotlib")
     folder, found = printed
-    text, error = found[str(path)]
+    check(path, folder, *found[str(path)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_slow_example(name, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = ROOT / "examples" / f"{name}.py"
+    check(path, tmp_path, *run([[path, tmp_path / name]], tmp_path)[str(path)])
+
+
+def check(path, folder, text, error):
+    """An example ran to its end, printed what it must, and drew one picture."""
     assert not error, text + error
     assert re.search(PRINTS[path.stem], text), text
     pictures = list((folder / path.stem).glob("*.png"))

@@ -22,6 +22,8 @@ from jaxmbd.io import (
 from jaxmbd.model.forces import FORCE_TYPES
 from jaxmbd.model.joints import JOINT_TYPES
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*which is negative")  # all numbers are random
+
 RNG = np.random.default_rng(3)
 
 
