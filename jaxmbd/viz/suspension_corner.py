@@ -18,7 +18,12 @@ _FANS = (
     ("track_change", "track_range", "travel", "track change, outward"),
     ("wheel_travel", "travel_end", "t", "wheel travel after release"),
 )
-_HISTOGRAMS = ("toe_rest", "camber_bump", "track_range", "travel_end")
+_HISTOGRAMS = {
+    "toe_rest": "toe at rest",
+    "camber_bump": "camber, wheel up",
+    "track_range": "range of track change",
+    "travel_end": "wheel travel at the end",
+}
 _PLACES = dict(left=0.04, right=0.995, bottom=0.08, top=0.905, wspace=0.24, hspace=0.33)
 """Margins; those that matplotlib can find itself cost it a third of the figure's time."""
 _AXES = {"travel": ("wheel travel", "mm", 1e3), "t": ("time", "s", 1.0)}
@@ -46,7 +51,7 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
     grid = figure.subplots(2, len(_FANS), height_ratios=(1.7, 1.0), gridspec_kw=_PLACES)
     for ax, fan in zip(grid[0], _FANS, strict=True):
         _fan(ax, results, *fan)
-    grid[0][0].legend(fontsize=8, frameon=False, loc="upper left")
+    grid[0][2].legend(fontsize=8, frameon=False, loc="lower left")
     for ax, name in zip(grid[1], _HISTOGRAMS, strict=True):
         _histogram(ax, results, name)
     status = np.asarray(results["status"])
@@ -73,7 +78,7 @@ def _histogram(ax: Any, results: Any, name: str) -> None:
     values, far = factor * np.asarray(results[name]), _farthest(results, name)
     worst = values[far] if far is not None else np.nan
     histogram(ax, values, factor * float(results[f"nominal.{name}"]), worst)
-    ax.set_xlabel(f"{about['long_name']} [{unit}]", fontsize=9)
+    ax.set_xlabel(f"{_HISTOGRAMS[name]} [{unit}]", fontsize=9)
     std = np.nanstd(values, ddof=1) if far is not None else np.nan
     ax.set_title(f"std {std:.3g} {unit}, farthest sample {far}", fontsize=8)
 
