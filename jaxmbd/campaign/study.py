@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.analysis import Status
 from jaxmbd.campaign.code_digest import code_digest
 from jaxmbd.campaign.fields import (
     array_name,
@@ -24,6 +23,7 @@ from jaxmbd.campaign.fields import (
 from jaxmbd.campaign.identity import plain, provenance, versions
 from jaxmbd.campaign.inputs import Input, read_inputs
 from jaxmbd.campaign.model import Model
+from jaxmbd.campaign.nominal import judge
 from jaxmbd.campaign.odd_draws import warn_of_odd_draws
 from jaxmbd.campaign.program import Program
 from jaxmbd.campaign.rerun import Rerun, rerun
@@ -191,22 +191,8 @@ class Study:
         warn_of_odd_draws(self.inputs, self.draw(0, min(self.samples, _LOOKED_AT)))
         rows = self.evaluate({name: nominal[name][None] for name in self.sampler.sampled})
         found = {name: rows[name][0] for name in outputs}
-        status = Status(int(found["status"]))
-        if status != Status.OK:
-            raise ValueError(
-                f"the nominal sample fails: {status.name.lower().replace('_', ' ')}"
-                f"{self._reason(found)}. No sample was run: mend the nominal mechanism or inputs "
-                "first (jaxmbd.assemble and check_state of it say more)"
-            )
+        judge(found, self.outputs)
         return found
-
-    def _reason(self, found: Mapping[str, np.ndarray]) -> str:
-        """Which joint stays open and how far, if the experiment says so."""
-        names = self.outputs["open_joint"].flags if "open_joint" in self.outputs else ()
-        joint = int(found.get("open_joint", -1))
-        if not 0 <= joint < len(names):
-            return ""
-        return f" (joint '{names[joint]}' stays open by {float(found['open_distance']):.3g} m)"
 
     def sensitivities(self) -> dict[str, Sensitivity]:
         """Exact derivatives of all outputs by all inputs that scatter, at the nominal sample.
