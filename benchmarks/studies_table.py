@@ -40,7 +40,7 @@ def survived(found: dict[str, Any]) -> str:
     kills = sum(row["kills"] for row in trials.values())
     same = sum(row["identical"] for row in trials.values())
     stores = sum(row["stores"] for row in trials.values())
-    each = ", ".join(f"{row['kills']} of {name}" for name, row in trials.items())
+    each = ", ".join(f"{name} {row['kills']}" for name, row in trials.items())
     return (
         f"`make survive`: {kills} SIGKILLs ({each}); {same} of {stores} stores end byte for byte "
         "like one of an uninterrupted run; a kill of one process costs at most "
