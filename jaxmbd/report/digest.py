@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmbd.report.parts import Part, coordinate, nominal, parts, pieces, titled
+from jaxmbd.report.reasons import Failures, failures
 from jaxmbd.statistics import Envelope, envelope, input_values, succeeded, varying
 
 Limits = Mapping[str, tuple[float | None, float | None]]
@@ -106,7 +108,10 @@ def digest(dataset: Any, limits: Limits | None = None) -> Digest:
         raise ValueError(f"limits of {unknown[0]!r}, which is no output: {sorted(known)}")
     ok = succeeded(dataset)
     if not ok.any():
-        raise ValueError(f"all {len(ok)} samples failed: there is nothing to report")
+        raise ValueError(
+            f"all {len(ok)} samples failed ({_causes(failures(dataset, ok))}): there is nothing to "
+            "report. Mend the model, or scatter it less"
+        )
     rng = np.random.default_rng(0)
     rows = _chosen(np.arange(len(ok)), _ROWS, rng)
     failed = _chosen(np.flatnonzero(~ok), _ROWS // 4, rng)
@@ -129,6 +134,17 @@ def digest(dataset: Any, limits: Limits | None = None) -> Digest:
         fan._replace(linked=_curves(dataset, part, linked)) for fan, part in _paired(fans, shown)
     ]
     return Digest(ok, quantities, fans, of_inputs, inputs, linked)
+
+
+def _causes(lost: Failures) -> str:
+    """The reasons of failures, with their numbers, and what is said of the first of each."""
+    found = []
+    for reason, count in Counter(lost.reasons).most_common():
+        k = lost.reasons.index(reason)
+        details = [f"{title} {x[k]}" for title, x in lost.details.items()]
+        sample = f", as sample {lost.samples[k]}: {', '.join(details)}" if details else ""
+        found.append(f"{count} {reason}{sample}")
+    return "; ".join(found)
 
 
 def _chosen(rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -141,7 +141,9 @@ def test_what_cannot_be_reported_is_said(report, dataset, tmp_path):
         write_report(dataset, tmp_path / "x.html", limits={"tow": (0.0, 1.0)})
     lost = dataset.assign(status=dataset["status"] * 0 + 1)
     lost["status"].attrs = dataset["status"].attrs
-    with pytest.raises(ValueError, match="all 2000 samples failed"):
+    with pytest.raises(
+        ValueError, match="all 2000 samples failed .2000 not assembled, as sample 0: open joint"
+    ):
         write_report(lost, tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
 
