@@ -117,7 +117,8 @@ class Study:
             count=samples,
             correlation=correlation,
         )
-        found += self.sampler.problems()
+        if self.inputs or not found:  # else there is nothing to draw because of what was found
+            found += self.sampler.problems()
         if found:
             lines = "\n".join(f"  - {p}" for p in found)
             raise ValueError(f"this study cannot be run:\n{lines}")

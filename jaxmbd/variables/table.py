@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -80,7 +81,7 @@ class Variables(Mapping[str, Variable]):
         """
         found = {p: [x for x in self._entries if fnmatchcase(x, p)] for p in patterns}
         if missing := [p for p, paths in found.items() if not paths]:
-            raise ValueError(f"no variable fits {missing}; there are {_some(list(self))}")
+            raise ValueError(f"no variable fits {missing}; {_near(missing, list(self))}")
         wanted = {x for paths in found.values() for x in paths}
         return Variables(x for path, x in self._entries.items() if path in wanted)
 
@@ -133,9 +134,7 @@ def variables(
         chosen |= fit
         missing += [] if fit else [pattern]
     if missing:
-        raise ValueError(
-            f"no variable fits {missing}; there are {_some([x.path for x in numbers])}"
-        )
+        raise ValueError(f"no variable fits {missing}; {_near(missing, [x.path for x in numbers])}")
     order = {x.path: i for i, x in enumerate(numbers)}
     paths = sorted(chosen, key=lambda p: order[chosen[p].number.path])
     return Variables(_component(mech, path, chosen[path], users) for path in paths)
@@ -190,6 +189,14 @@ def _users(mech: Mechanism) -> dict[str, list[str]]:
                 known = found.setdefault(point, [])
                 known += [] if name in known else [name]
     return found
+
+
+def _near(missing: list[str], paths: list[str]) -> str:
+    """The paths that were perhaps meant, or else some that there are."""
+    close = [n for m in missing for n in get_close_matches(m.replace(".", "/"), paths, n=3)]
+    if close:
+        return f"did you mean {' or '.join(map(repr, dict.fromkeys(close)))}?"
+    return f"there are {_some(paths)}"
 
 
 def _some(paths: list[str]) -> str:
