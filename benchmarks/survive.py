@@ -87,6 +87,13 @@ def _made(folder: Path) -> Path:
     return folder
 
 
+def _anywhere(found: Any, folder: str) -> Any:
+    """The result without the name of the temporary folder."""
+    if isinstance(found, dict):
+        return {name: _anywhere(x, folder) for name, x in found.items()}
+    return found.replace(folder, "…") if isinstance(found, str) else found
+
+
 def good(found: Any) -> bool:
     """Whether a trial ended as it must."""
     if isinstance(found, stores.Outcome):
@@ -111,6 +118,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name, found in trials(Path(folder), options):
             results[name] = found._asdict() if isinstance(found, stores.Outcome) else found
+            results[name] = _anywhere(results[name], folder)
             bad += [] if good(found) else [name]
             print(f"{name}: {'ok' if good(found) else 'BAD'}, {results[name]}", flush=True)
     _script.write(options.json, results)
