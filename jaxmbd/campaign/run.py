@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from jaxmbd.campaign.runner import ChunkReport, Work, run_chunks, session
-from jaxmbd.campaign.store import Damage, Layout, verify
+from jaxmbd.campaign.store import Damage, Layout, StudyStore, verify
 from jaxmbd.numerics.extras import optional
 
 Told = Callable[[ChunkReport], None]
@@ -46,8 +46,7 @@ def run_study(study: Runs, path: str | Path, *, executor: Any, progress: Any) ->
     with session(path, layout, attributes) as opened:
         store = opened.store
         todo = store.missing()
-        before = sum(stop - start for start, stop in map(store.rows, range(store.chunks)))
-        before -= sum(stop - start for start, stop in map(store.rows, todo))
+        before = study.samples - _samples(store, todo)
         with _shown(progress, study.title or "samples", study.samples, before) as told:
             run_chunks(opened, study, chunks=todo, executor=executor, progress=told)
     return store.dataset()
@@ -63,10 +62,14 @@ def verify_study(study: Runs, path: str | Path, *, progress: Any) -> list[Damage
         damaged = sorted({d.chunk for d in found if d.chunk is not None})
         for k in damaged:
             store.discard(k)
-        rows = sum(stop - start for start, stop in map(store.rows, damaged))
-        with _shown(progress and damaged, "mend", rows, 0) as told:
+        with _shown(progress and damaged, "mend", _samples(store, damaged), 0) as told:
             run_chunks(opened, study, chunks=damaged, progress=told)
     return found
+
+
+def _samples(store: StudyStore, chunks: Iterable[int]) -> int:
+    """Number of samples in some chunks."""
+    return sum(stop - start for start, stop in map(store.rows, chunks))
 
 
 @contextmanager

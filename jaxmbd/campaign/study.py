@@ -210,7 +210,7 @@ class Study:
 
     def describe(self) -> dict[str, Any]:
         """What determines the results, as plain data: two equal ones give equal stores."""
-        drawn = self.sampler.describe()
+        drawn, known = self.sampler.describe(), versions()
         inputs = {
             name: {"unit": x.unit, "text": x.text, "dims": x.dims, **drawn["inputs"][name]}
             for name, x in self.inputs.items()
@@ -228,7 +228,7 @@ class Study:
                 name: {"values": x.values, "unit": x.unit} for name, x in self._axes.items()
             },
             "program": self.program.digest or code_digest(self.model.model, self.model.observe),
-            "versions": {name: versions()[name] for name in ("jaxmbd", "jax")},
+            "versions": {name: known[name] for name in ("jaxmbd", "jax")},
         }
         return plain(about)
 
@@ -271,10 +271,11 @@ class Study:
             nominal sample ``nominal.`` before them. `jaxmbd.statistics` takes both spellings.
 
         Raises:
-            ValueError: the nominal sample fails, or the store is of another study (the message
-                lists the differences).
-            RuntimeError: another process works on the store.
-            OSError: the disk is full, or cannot be written.
+            ValueError: the nominal sample fails, or the store is of another study (`StoreDiffers`,
+                which lists the differences).
+            StoreError: an OSError: another process works on the store, or the disk is full or
+                cannot be written.
+            RuntimeError: workers died too often.
         """
         from jaxmbd.campaign.run import run_study
 
@@ -284,7 +285,7 @@ class Study:
         """Check every file of a store, and mend what is damaged.
 
         Returns:
-            what was found (`jaxmbd.campaign.Damage`): chunks are computed again, files of the
+            what was found (`jaxmbd.campaign.store.Damage`): chunks are computed again, files of the
             description written again.
         """
         from jaxmbd.campaign.run import verify_study

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.read_fields import READERS, attempt, meant, numbers
+from jaxmbd.io.read_fields import READERS, attempt, numbers
 from jaxmbd.io.write_dict import FORMAT, PRECISIONS
 from jaxmbd.model.body import Body
 from jaxmbd.model.joints import Fixed
@@ -15,6 +15,7 @@ from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.validation import validate
+from jaxmbd.numerics.near_names import meant
 
 PARTS = ("bodies", "joints", "forces", "drives", "points", "couplings")
 KEYS = ("format", "dtype", "gravity", "cut", *PARTS)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -18,16 +17,11 @@ from jaxmbd.model.forces import FORCE_TYPES, LAWS, FunctionLaw
 from jaxmbd.model.joints import JOINT_TYPES
 from jaxmbd.model.numbers import ComRef, PointRef, Toward
 from jaxmbd.model.part import Part
+from jaxmbd.numerics.near_names import meant
 
 
 class _Unreadable(Exception):
     """A value that cannot be read; the text says why and what to do."""
-
-
-def meant(name: Any, known: Iterable[str]) -> str:
-    """A hint at the known name closest to `name`, or nothing."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:

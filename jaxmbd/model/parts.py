@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from jaxmbd.model.markers import used_points
 from jaxmbd.model.numbers import PointRef
+from jaxmbd.numerics.near_names import meant
 
 Parts = Mapping[str, Mapping[str, Any]]
 """Kind of part ("bodies", "joints", …) to name to part."""
@@ -23,7 +23,8 @@ def merged(old: Parts, changes: Parts) -> dict[str, Any]:
         ValueError: a part to be removed is not there.
     """
     missing = [
-        f"there is no {name!r} among the {key} to remove{_near(name, old[key])}"
+        f"there is no {name!r} among the {key} to remove"
+        f"{meant(name, old[key]) or f': {list(old[key])}'}"
         for key, parts in changes.items()
         for name, part in parts.items()
         if part is None and name not in old[key]
@@ -48,8 +49,3 @@ def _own_points(old: Parts, changes: Parts) -> set[str]:
                 if isinstance(ref, PointRef) and ref.name == f"{name}.{field}":
                     found.add(ref.name)
     return found
-
-
-def _near(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else f": {list(known)}"

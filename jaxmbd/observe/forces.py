@@ -14,6 +14,7 @@ from jaxmbd.analysis.known import Key, PointCoordinate, held_name, is_angle, par
 from jaxmbd.analysis.status import closure_error
 from jaxmbd.dynamics.forward import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
+from jaxmbd.lanes.recent import Recent
 from jaxmbd.model.forces import Measure
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.observe.names import unknown
@@ -25,20 +26,14 @@ from jaxmbd.observe.snapshot import Snapshot
 
 def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:
     """The measures of a force element, of which only unit, text and shape mean something."""
-    known = (id(mech), element)
-    if known not in _tables:
 
-        def found(mech: Mechanism) -> dict[str, Measure]:
-            return Snapshot(mech, jnp.asarray(neutral(mech), mech.dtype)).measures(element)
+    def found(mech: Mechanism) -> dict[str, Measure]:
+        return Snapshot(mech, jnp.asarray(neutral(mech), mech.dtype)).measures(element)
 
-        while len(_tables) > _TABLES:
-            _tables.pop(next(iter(_tables)))
-        _tables[known] = (mech, jax.eval_shape(found, mech))
-    return _tables[known][1]
+    return _tables.get((id(mech), element), lambda: (mech, jax.eval_shape(found, mech)))[1]
 
 
-_TABLES = 16
-_tables: dict[tuple[int, str], tuple[Mechanism, dict[str, Measure]]] = {}
+_tables = Recent(16)
 """Tables of the last few elements, as each is asked for several times; with their mechanisms, so
 that no other has the same `id`."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.near_names import meant
 
 
 def unknown(kind: str, name: Any, known: Iterable[str]) -> list[str]:
@@ -15,9 +15,7 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> list[str]:
     known = list(known)
     if name in known:
         return []
-    close = difflib.get_close_matches(str(name), known, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else f"; there are {known}"
-    return [f"there is no {kind} {name!r}{hint}"]
+    return [f"there is no {kind} {name!r}{meant(name, known) or f'; there are {known}'}"]
 
 
 def unknown_point(mech: Mechanism, body: str, point: Any) -> list[str]:

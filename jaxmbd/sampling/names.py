@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from jaxmbd.numerics.near_names import closest
 
 
 class Space(NamedTuple):
@@ -49,8 +50,7 @@ def component_index(
 def near(name: Any, known: Iterable[str]) -> str:
     """What to say of an unknown name: the most similar known one, or some that there are."""
     known = list(known)
-    close = difflib.get_close_matches(str(name), known, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if (close := closest(name, known)) is not None:
+        return f"did you mean {close!r}?"
     more = ", …" if len(known) > 8 else ""
     return f"there are {', '.join(known[:8])}{more}" if known else "there are none"

@@ -188,7 +188,7 @@ def _unknown(mech: Mechanism, path: str) -> str:
         if path.startswith(x.path + "/") and x.components:
             return f"there is no {path!r}: components of {x.path!r} are {list(x.components)}"
     meant = f"; did you mean {' or '.join(map(repr, near[:4]))}?" if near else ""
-    return f"there is no variable {path!r}{meant}" or ""
+    return f"there is no variable {path!r}{meant}"
 
 
 def _reference(mech: Mechanism, path: str) -> str:

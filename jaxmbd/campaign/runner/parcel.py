@@ -6,8 +6,6 @@ import hashlib
 import io
 import pickle
 import sys
-import threading
-from collections import OrderedDict
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,12 +13,11 @@ from types import FunctionType
 from typing import Any
 
 from jaxmbd.campaign.store.files import work_folder, write_file
+from jaxmbd.lanes.recent import Recent
 from jaxmbd.model.forces.laws import LAWS
 
-_KEPT = 4
 _DEPTH = 10
-_LOADED: OrderedDict[str, Any] = OrderedDict()
-_GUARD = threading.Lock()
+_loaded = Recent(4)
 
 
 def packed(study: Any) -> bytes:
@@ -114,9 +111,4 @@ def put_parcel(store: Path, study: Any) -> str:
 
 def take_parcel(store: Path, name: str) -> Any:
     """The study of a parcel; one object per process, which keeps what it has compiled."""
-    with _GUARD:
-        if name not in _LOADED:
-            _LOADED[name] = pickle.loads((work_folder(store) / name).read_bytes())
-            while len(_LOADED) > _KEPT:
-                _LOADED.popitem(last=False)
-        return _LOADED[name]
+    return _loaded.get(name, lambda: pickle.loads((work_folder(store) / name).read_bytes()))

@@ -16,9 +16,8 @@ import numpy as np
 class Work(Protocol):
     """What a study is to those who run it.
 
-    It may also have ``prepare(start, stop)``, which returns arrays by name over these samples;
-    embedded runs call it for the next chunk while one is computed, and give `compute` the rows that
-    it needs as a third argument.
+    It may also have ``prepare(start, stop)``: embedded runs call it for the next chunk while one is
+    computed, and give `compute` what it returns as a third argument.
     """
 
     def compute(self, start: int, stop: int, /) -> Mapping[str, Any]:

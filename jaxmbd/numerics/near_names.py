@@ -1,0 +1,18 @@
+"""Hints at the name that was perhaps meant, for messages about unknown ones."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+def closest(name: Any, known: Iterable[str]) -> str | None:
+    """The known name most similar to `name`, if any is similar."""
+    return next(iter(difflib.get_close_matches(str(name), list(known), n=1)), None)
+
+
+def meant(name: Any, known: Iterable[str]) -> str:
+    """A hint at the known name closest to `name`, or nothing."""
+    close = closest(name, known)
+    return "" if close is None else f" (did you mean {close!r}?)"
