@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,27 +29,59 @@ def shown(unit: str) -> tuple[str, float]:
     return SHOWN.get(unit, (unit, 1.0))
 
 
-def spread_table(results: Any) -> str:
-    """A line for each output that is one number per sample, over the samples that succeeded.
+class Spread(NamedTuple):
+    """One output that is one number per sample, over the samples that succeeded.
 
-    Of these, samples in which the output is NaN, as the place of a crossing that there is none of,
-    are left out and counted.
+    Attributes:
+        name: of the output.
+        unit: its SI unit.
+        nominal: its nominal value.
+        values: of those samples, where they are numbers.
+        rows: numbers of these samples.
+        left_out: how many succeeded, but have NaN, as the place of a crossing that there is none
+            of.
+    """
+
+    name: str
+    unit: str
+    nominal: float
+    values: np.ndarray
+    rows: np.ndarray
+    left_out: int
+
+    @property
+    def std(self) -> float:
+        """Standard deviation; NaN of fewer than two samples."""
+        return float(self.values.std(ddof=1)) if self.values.size > 1 else float("nan")
+
+
+def spreads(results: Any) -> list[Spread]:
+    """The spread of each output that is one number per sample.
+
+    Args:
+        results: the `xarray.Dataset` of a study.
+    """
+    good = np.flatnonzero(np.asarray(results["status"]) == Status.OK)
+    found = []
+    for name, x in results.data_vars.items():
+        if x.attrs.get("role") == "output" and x.dims == ("sample",):
+            values = np.asarray(x)
+            rows = good[np.isfinite(values[good])]
+            label, nominal = x.attrs.get("path", str(name)), float(results[f"nominal.{name}"])
+            left_out = len(good) - len(rows)
+            found.append(Spread(label, x.attrs["units"], nominal, values[rows], rows, left_out))
+    return found
+
+
+def spread_table(results: Any) -> str:
+    """A line for each output that is one number per sample (`spreads`).
 
     "farthest" is the value farthest from the nominal one, "sample" the number of its sample.
 
     Args:
         results: the `xarray.Dataset` of a study.
     """
-    good = np.flatnonzero(np.asarray(results["status"]) == Status.OK)
-    lines = []
-    for name, x in results.data_vars.items():
-        if x.attrs.get("role") == "output" and x.dims == ("sample",):
-            nominal = float(results[f"nominal.{name}"])
-            rows = good[np.isfinite(np.asarray(x)[good])]
-            text = x.attrs.get("path", str(name))
-            if left_out := len(good) - len(rows):
-                text += f" ({left_out} without a value left out)"
-            lines.append(_line(text, x.attrs, nominal, np.asarray(x)[rows], rows))
+    lines = [_line(x) for x in spreads(results)]
     widths = [max(len(row[i]) for row in [_HEAD, *lines]) for i in range(len(_HEAD))]
     rows = [
         "  ".join(
@@ -61,18 +93,18 @@ def spread_table(results: Any) -> str:
     return "\n".join([rows[0], "-" * max(map(len, rows)), *rows[1:]])
 
 
-def _line(
-    text: str, about: Any, nominal: float, x: np.ndarray, rows: np.ndarray
-) -> tuple[str, ...]:
-    unit, factor = shown(about["units"])
+def _line(spread: Spread) -> tuple[str, ...]:
+    text, x, nominal = spread.name, spread.values, spread.nominal
+    unit, factor = shown(spread.unit)
+    if spread.left_out:
+        text += f" ({spread.left_out} without a value left out)"
     if not x.size:
         return (text, unit, f"{factor * nominal:.4g}", *[""] * (len(_HEAD) - 3))
-    far = int(np.argmax(np.abs(x - nominal)))
-    std = float(x.std(ddof=1)) if x.size > 1 else float("nan")
+    far, std = int(np.argmax(np.abs(x - nominal))), spread.std
     numbers = _numbers(
         [factor * y for y in (nominal, x.mean(), std, x.min(), x.max(), x[far])], factor * std
     )
-    return (text, unit, *numbers, str(rows[far]))
+    return (text, unit, *numbers, str(spread.rows[far]))
 
 
 def _numbers(values: list[float], std: float) -> list[str]:

@@ -96,22 +96,17 @@ def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -
 def summary(results: Any) -> dict[str, Any]:
     """Samples, failures by kind, and the spread of each output, of a study's dataset."""
     from jaxmbd.analysis import Status
+    from jaxmbd.campaign.table import spreads
 
     status = np.asarray(results["status"])
     kinds = {s.name.lower(): int(np.sum(status == s)) for s in Status if s != Status.OK}
     outputs = {}
-    for name, x in results.data_vars.items():
-        if x.attrs.get("role") != "output" or x.dims != ("sample",):
-            continue
-        good = np.asarray(x)[status == Status.OK]
-        good = good[np.isfinite(good)]
-        spread = {"mean": good.mean, "std": lambda x=good: x.std(ddof=1), "min": good.min}
-        numbers = {**spread, "max": good.max} if good.size else {}
-        outputs[x.attrs.get("path", name)] = {
-            "unit": x.attrs["units"],
-            "nominal": float(results[f"nominal.{name}"]),
-            "count": int(good.size),
-            **{n: float(of()) for n, of in numbers.items() if n != "std" or good.size > 1},
-        }
+    for x in spreads(results):
+        about = {"unit": x.unit, "nominal": x.nominal, "count": int(x.values.size)}
+        if x.values.size:
+            about["mean"] = float(x.values.mean())
+            about |= {"std": x.std} if x.values.size > 1 else {}
+            about |= {"min": float(x.values.min()), "max": float(x.values.max())}
+        outputs[x.name] = about
     failed = {kind: n for kind, n in kinds.items() if n}
     return {"samples": len(status), "failed": failed, "outputs": outputs}
