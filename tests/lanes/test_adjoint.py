@@ -57,6 +57,33 @@ def test_gradients_of_loops(make, length):
         np.testing.assert_allclose(a, b, atol=1e-11 * np.abs(b).max())
 
 
+def mapped(x, y):
+    """No carry at all, in a loop long enough to be split into two nested ones."""
+    return jax.lax.map(lambda t: x[0] * jnp.sin(t), jnp.outer(jnp.arange(66.0), y[0]))
+
+
+def counted(x, y):
+    """A carry that is not differentiated."""
+
+    def step(k, t):
+        return k + 1, x[0] * t * k
+
+    return jax.lax.scan(step, 0, jnp.outer(jnp.arange(70.0), y[0]))[1]
+
+
+@pytest.mark.parametrize("fn", [mapped, counted])
+def test_gradients_of_stacked_results_alone(fn):
+    weights = np.random.default_rng(1).normal(size=fn(X, Y).shape)
+
+    def gradient(f):
+        return jax.grad(lambda x, y: (weights * f(x, y)).sum(), argnums=(0, 1))(X, Y)
+
+    found = gradient(lambda x, y: lanes.jit(fn, strict=True)(x, y))
+    for a, b in zip(found, gradient(fn), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11 * np.abs(b).max())
+        assert np.abs(b).max() > 1.0
+
+
 def test_memory_grows_like_the_root_of_the_length():
     def slots(length):
         closed = jax.make_jaxpr(single(length))(X[0], Y[0])

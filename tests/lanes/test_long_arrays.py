@@ -46,3 +46,15 @@ def test_the_gradient_of_a_few_saved_rows(wanted):
     found = jax.jit(lanes.vmap(jax.grad(partial(few, lanes.jit(saved, strict=True)))))(x)
     expected = jax.jit(jax.vmap(jax.grad(partial(few, saved))))(x)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_a_long_stacked_result_is_transposed():
+    """As a Jacobian that is made column by column, with 70 rows."""
+    x = np.random.default_rng(2).normal(size=(2, 70))
+
+    def columns(x):
+        made = jax.lax.map(lambda y: jnp.cos(x) * y, x * x)
+        return jnp.where(x[0] < 9.0, made.T, jnp.nan)[1:, 3:60]
+
+    found = lanes.vmap(columns, strict=True)(x)
+    np.testing.assert_allclose(found, jax.vmap(columns)(x), rtol=1e-14)

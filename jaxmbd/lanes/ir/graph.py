@@ -268,6 +268,7 @@ class Graph:
                 return self._recalled(kept, inits, trace)
         around = self.open[-1] if self.open else None
         loop, writes = self._traced(count, inits, trace, deps, Carries(inits, alike), again)
+        loop.written = tuple(dict.fromkeys(buffer for buffer, *_ in writes))
         for buffer, index, offset, value in writes:
             if self.replay is None or _depth(buffer.region) >= self.replay.depth:
                 self.store(buffer, index, offset, value)

@@ -134,6 +134,9 @@ class Loop:
         carries: which carries of the body as traced these are.
         recallable: whether the adjoint of the enclosing loop may load saved values instead of
             running this loop again.
+        written: the buffers that an iteration writes to besides; traced again inside an adjoint,
+            a loop has no stores for those of outside, whose cotangents its adjoint reads all the
+            same.
     """
 
     body: Region
@@ -149,3 +152,4 @@ class Loop:
     inner: list[Loop] = field(default_factory=list)
     carries: Any = None
     recallable: bool = False
+    written: tuple[Buffer, ...] = ()

@@ -184,7 +184,7 @@ class Sweep:
     def _loop(self, node: Node) -> None:
         loop: Loop = node.data
         seeds = self._results.pop(loop, {})
-        if not seeds and not self._writes(loop.body):
+        if not seeds and not any(buffer in self.buffers for buffer in _written(loop)):
             return
         if loop.count is None:
             raise Unsupported("reverse mode through a while_loop, whose iterations are not counted")
@@ -216,10 +216,6 @@ class Sweep:
         results = self._close(back, news, inner)
         for k, ct in zip(moving, results, strict=True):
             self.add(loop.inits[k], ct)
-
-    def _writes(self, region: Region) -> bool:
-        """Whether a loop's body writes to a buffer that has cotangents."""
-        return any(buffer in self.buffers for buffer in _stored(region.nodes))
 
     def _close(self, loop: Loop, outs: list[Node], inner: Sweep) -> list[Node]:
         """End an adjoint loop, summing cotangents of outside nodes over its iterations."""
@@ -370,7 +366,13 @@ def _stored(nodes: Iterable[Node]) -> Iterator[Buffer]:
         if n.op == "store":
             yield n.data[0]
         elif n.op == "loop":
-            yield from _stored(n.data.body.nodes)
+            yield from _written(n.data)
+
+
+def _written(loop: Loop) -> Iterator[Buffer]:
+    """The buffers that a loop and those in it write to."""
+    yield from loop.written
+    yield from _stored(loop.body.nodes)
 
 
 def _no_trace(index: Node, carries: list[Node]) -> Any:

@@ -11,6 +11,9 @@ from jaxmbd.lanes.trace.arrays import SMALL, Lifted, Stacked, Value, empty, scal
 from jaxmbd.lanes.trace.registry import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
+TRANSPOSED = 64 * SMALL
+"""Arrays of at most this many elements are transposed: each is one load and one store."""
+
 
 @rule("reshape")
 def _reshape(g: Graph, eqn: Any, x: Value, *_: Value) -> Value:
@@ -53,7 +56,7 @@ def _transpose(g: Graph, eqn: Any, x: Value) -> Value:
             rest = [k - 1 for k in order[1:]]
             shape = [x.shape[k] for k in order]
             return x.map(lambda r: np.transpose(r, rest), shape, x.dtype)
-        x = scalars(g, x)
+        x = scalars(g, x, TRANSPOSED)
     return np.transpose(x, order)
 
 
