@@ -13,11 +13,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.dynamics.armatures import rotor_efforts
 from jaxmbd.dynamics.inertia import references, shifted_columns, world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.kinematics.recursion import PerBody, each, inward
-from jaxmbd.model.forces import Effort, Load
+from jaxmbd.model.forces import Actuator, Effort, Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
@@ -25,7 +26,8 @@ from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
 Inputs = Mapping[str, Any]
-"""Effort along a joint's coordinates, by joint name: a scalar or (nv,) [N·m or N]."""
+"""Effort along a joint's coordinates, by joint name: a scalar or (nv,) [N·m or N]; the control of
+an actuator by its name."""
 
 
 class BodyWrenches:
@@ -145,15 +147,20 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
     """Loads on bodies and total efforts on joints, from force elements and `inputs`."""
     loads: list[Load] = []
     efforts: dict[str, Array] = {}
+    inputs = dict(inputs or {})
     for name in m.mech.structure.forces:
-        for item in m.mech.forces[name].loads(m):
+        element = m.mech.forces[name]
+        if name in inputs and name not in m.mech.joints and isinstance(element, Actuator):
+            element = element.controlled(inputs.pop(name))
+        for item in element.loads(m):
             if isinstance(item, Effort):
                 efforts[item.joint] = efforts.get(item.joint, 0.0) + item.value
             else:
                 loads.append(item)
-    for name, value in (inputs or {}).items():
+    for name, value in inputs.items():
         if name not in m.mech.joints or not m.mech.joint(name).can_be_in_tree:
             known = [e.name for e in m.mech.structure.joints if e.kind.can_be_in_tree]
+            known += [n for n, f in m.mech.forces.items() if isinstance(f, Actuator)]
             raise ValueError(
                 f"inputs name the joint '{name}', which takes no effort; known: {known}"
             )
@@ -195,12 +202,13 @@ def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> 
 
 
 def inertia_efforts(m: MotionState, acc: Accelerations, loads: list[Load]) -> Array:
-    """``Nᵀ (inertia wrenches − weight − loads)`` (nv,) for given body accelerations."""
+    """``Nᵀ (inertia wrenches − weight − loads) + a v̇`` (nv,), with the armatures a."""
     wrenches = BodyWrenches(m)
     wrenches.add_inertia(acc)
     for load in loads:
         wrenches.add(Load(load.body, load.point, -load.force, -load.moment))
-    return wrenches.efforts()
+    rotors = rotor_efforts(m.mech, acc.vdot)
+    return wrenches.efforts() if rotors is None else wrenches.efforts() + rotors
 
 
 def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.dynamics.armatures import armature_diagonal
 from jaxmbd.dynamics.bias_forces import BodyWrenches, Inputs, applied_loads, joint_efforts
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
@@ -88,7 +89,7 @@ def _denoc(m: MotionState) -> DeNOC:
 def denoc_equations(
     mech: Mechanism, q: Array, v: Array, t: Any = 0.0, inputs: Inputs | None = None
 ) -> tuple[Array, Array]:
-    """Joint-space ``Nᵀ M N`` (nv, nv) and ``τ − h`` (nv,) by the dense matrices.
+    """Joint-space ``Nᵀ M N`` (nv, nv), with armatures, and ``τ − h`` (nv,) by the dense matrices.
 
     ``h = Nᵀ (M Ṅ v + W M E t − w)``, with ``Ṅ v`` by differentiating ``N(q) v`` along the motion.
 
@@ -118,5 +119,7 @@ def denoc_equations(
         weight = mech.bodies[body].mass * mech.field()
         external.add(Load(body, m.pos.com[i], weight, jnp.zeros_like(weight)))
     applied = jnp.concatenate([x for wrench in external.about_com() for x in wrench])
-    n = d.n_l @ d.n_d
-    return n.T @ d.mass @ n, n.T @ (applied - wrench) + joint_efforts(m, efforts)
+    n, rotors = d.n_l @ d.n_d, armature_diagonal(mech)
+    mass = n.T @ d.mass @ n
+    mass = mass if rotors is None else mass + jnp.diag(rotors)
+    return mass, n.T @ (applied - wrench) + joint_efforts(m, efforts)

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxmbd.dynamics.armatures import rotor_energy
 from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import (
     Inputs,
@@ -129,7 +130,7 @@ def check_jamming(mech: Mechanism) -> None:
 
 
 def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
-    """½ Σ (m v·v + ω·I ω) over the bodies [J].
+    """½ Σ (m v·v + ω·I ω) over the bodies, and ½ Σ a v² of the armatures [J].
 
     Example:
         >>> import jaxmbd as mbd
@@ -144,7 +145,7 @@ def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
         r = m.rotation(body)
         w = r.T @ w
         total = total + 0.5 * (part.mass * (u @ u) + w @ (mech.inertia(body) @ w))
-    return total
+    return total + rotor_energy(mech, m.v) if mech.structure.armatures else total
 
 
 def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.armatures import armature_diagonal
 from jaxmbd.kinematics.joint_parts import by_joint
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Columns
@@ -130,6 +131,7 @@ def inertia_blocks(m: MotionState, parts: tuple[range, ...]) -> tuple[Array, ...
     momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
     spin, momentum = (jnp.concatenate(x) for x in zip(*momenta, strict=True))
     rows = [[jnp.zeros((0, len(part)), m.q.dtype)] for part in parts]
+    rotors = armature_diagonal(m.mech)
     k = 0
     for name, support in zip(m.top.tree, m.top.support, strict=True):
         place = m.top.layout[name].v
@@ -140,7 +142,11 @@ def inertia_blocks(m: MotionState, parts: tuple[range, ...]) -> tuple[Array, ...
         block = spin[place] @ angular[part].T + momentum[place] @ linear[part].T
         block = jnp.where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
         rows[k].append(jnp.pad(block, ((0, 0), (0, parts[k].stop - part.stop))))
-    return tuple(symmetric(jnp.concatenate(x).T) for x in rows)
+    blocks = tuple(symmetric(jnp.concatenate(x).T) for x in rows)
+    if rotors is None:
+        return blocks
+    along = [rotors[part.start : part.stop] for part in parts]
+    return tuple(x + jnp.diag(a) for x, a in zip(blocks, along, strict=True))
 
 
 @traced_once

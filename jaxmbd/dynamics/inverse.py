@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from jaxmbd.dynamics.armatures import rotor_efforts
 from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
@@ -133,6 +134,8 @@ def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) 
     wrenches.add_inertia(acc)
     bodies = wrenches.about_com().parts
     moments = [*(w[0] for w in bodies), *(load.moment for load in loads), *efforts.values()]
+    if (rotors := rotor_efforts(m.mech, acc.vdot)) is not None:
+        moments.append(rotors)
     forces = [*(w[1] for w in bodies), *(load.force for load in loads)]
     size = sum((jnp.sum(jnp.abs(x)) for x in moments), jnp.zeros((), m.q.dtype))
     return required, size + length * sum(jnp.sum(jnp.abs(x)) for x in forces)

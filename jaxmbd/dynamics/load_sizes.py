@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.armatures import rotor_efforts
 from jaxmbd.dynamics.bias_forces import applied_loads, joint_efforts
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics.motion import MotionState
@@ -35,6 +36,8 @@ def load_sizes(m: MotionState, vdot: Array) -> Array:
             force[i] = force[i] + _norm(load.force)
             moment[i] = moment[i] + _norm(load.moment) + _norm(arm) * _norm(load.force)
     total = jnp.abs(joint_efforts(m, efforts))
+    if (rotors := rotor_efforts(m.mech, vdot)) is not None:
+        total = total + jnp.abs(rotors)
     for i, com in enumerate(m.pos.com):
         moved = np.isin(np.arange(m.top.nv), m.top.support[i])
         along = _norm(m.pos.angular) * moment[i] + _norm(m.columns_at(com)) * force[i]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.armatures import rotor_efforts
 from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
     Inputs,
@@ -40,8 +41,8 @@ def joint_reactions(
     It acts on b, with moments about b's joint point. At tree joints it follows from the backward
     recursion ``w_{i-1,i} = A' w_{i,i+1} + w_i* − w_i^e`` (Hanzaki et al. 2009, (22)), with the λ of
     cut joints among the external wrenches; at cut joints it is ``W λ``. Efforts along a joint's own
-    coordinates (inputs, drives, couplings, joint torques, torsion springs, friction) are not
-    included.
+    coordinates (inputs, drives, couplings, joint torques, torsion springs, friction, rotors) are
+    not included.
 
     Args:
         mech: the mechanism.
@@ -127,6 +128,9 @@ def constraint_wrenches(
     _add_rows(m, lam, loads, efforts)
     for name, effort in rubbing.items():
         efforts[name] = efforts.get(name, 0.0) + effort
+    if (rotors := rotor_efforts(m.mech, acc.vdot)) is not None:
+        for name in dict.fromkeys(joint for _, joint in m.mech.structure.armatures):
+            efforts[name] = efforts.get(name, 0.0) - rotors[m.top.layout[name].v]
     wrenches = BodyWrenches(m)
     wrenches.add_inertia(acc)
     for load in loads:

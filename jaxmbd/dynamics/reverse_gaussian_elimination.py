@@ -8,7 +8,8 @@ left, each coordinate k of the joint, from the last to the first, takes
 
     ``ψ̂_k = Î p_k``,  ``D_k = p_kᵀ ψ̂_k``,  ``ψ_k = ψ̂_k / D_k``,  ``Î ← Î − ψ_k ψ̂_kᵀ``,
 
-and then ``Î_parent ← Î_parent + Aᵀ Î A``. As ``L_kj = ψ_kᵀ A_kj p_j`` for the coordinates j
+and then ``Î_parent ← Î_parent + Aᵀ Î A``. A rotor's inertia a along the coordinate is added to
+D_k. As ``L_kj = ψ_kᵀ A_kj p_j`` for the coordinates j
 between k and the ground, products with ``L⁻ᵀ`` and ``L⁻¹`` are recursions too: of wrenches ``η = Σ
 ψ_k y_k`` from the leaves, and of twists ``μ = Σ p_k x_k`` from the root. The operations are those
 of the articulated-body algorithm (Featherstone 2008, 7.3), their number is linear in that of the
@@ -126,7 +127,7 @@ def eliminate(tree: TreeInertia) -> tuple[Eliminated, Array, Array]:
         L, the pivots D (nv,), and whether each exceeds its rounding error; one that does not is
         replaced by 1.
     """
-    given = tree.shifts, tree.columns, tree.bodies, tree.sizes
+    given = tree.shifts, tree.columns, tree.bodies, tree.sizes, tree.armatures
     found = inward(tree.top.parent, _eliminate_joint, *given)
     none = tree.none
     return (
@@ -143,6 +144,7 @@ def _eliminate_joint(
     columns: Array,
     inertia: Array,
     size: Array,
+    armature: Array | None,
 ) -> tuple[Any, Any]:
     """The elimination of one joint's speeds: (ψ, D, whether D is sound), and what is left."""
     if below is not None:
@@ -152,7 +154,8 @@ def _eliminate_joint(
     found = [(columns[:0], columns[:0, 0], columns[:0, 0] > 0.0)]
     for k in reversed(range(len(columns))):
         floor = columns[k] ** 2 @ error
-        psi, pivot, above, inertia = _one_speed(inertia, columns[k], floor)
+        own = None if armature is None else armature[k : k + 1]
+        psi, pivot, above, inertia = _one_speed(inertia, columns[k], floor, own)
         error = error + psi**2 * floor
         found.append((psi[None], pivot, above))
     left = jnp.maximum(before, size - (before - jnp.diagonal(inertia)))
@@ -162,10 +165,13 @@ def _eliminate_joint(
 
 
 @traced_once
-def _one_speed(inertia: Array, column: Array, floor: Array) -> tuple[Array, Array, Array, Array]:
+def _one_speed(
+    inertia: Array, column: Array, floor: Array, armature: Array | None
+) -> tuple[Array, Array, Array, Array]:
     """``ψ_k``, ``D_k`` (1,), whether it exceeds its floor, and the inertia that is left."""
     momentum = inertia @ column
     pivot = (column @ momentum)[None]
+    pivot = pivot if armature is None else pivot + armature
     above = jnp.abs(pivot) > floor
     pivot = jnp.where(above, pivot, 1.0)
     psi = momentum / pivot

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.dynamics.armatures import armature_diagonal
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.graph import Topology
 from jaxmbd.kinematics.joint_parts import by_joint
@@ -28,7 +29,7 @@ from jaxmbd.spatial.rotations import cross, skew
 
 
 class TreeInertia(eqx.Module):
-    """M of a tree as an operator: ``M = N_dᵀ N_lᵀ diag(M_i) N_l N_d``.
+    """M of a tree as an operator: ``M = N_dᵀ N_lᵀ diag(M_i) N_l N_d + diag(a)``.
 
     Attributes:
         top: the tree.
@@ -37,6 +38,7 @@ class TreeInertia(eqx.Module):
             for the identity. ``A`` takes twists the other way.
         bodies: (6, 6) of each, its inertia about its point.
         sizes: (6,) of each, ``[s s s m m m]`` about its point.
+        armature: a (nv,), the rotors' inertias; None if there are none.
     """
 
     top: Topology = eqx.field(static=True)
@@ -44,6 +46,7 @@ class TreeInertia(eqx.Module):
     shifts: PerBody
     bodies: PerBody
     sizes: PerBody
+    armature: Array | None = None
 
     def __matmul__(self, x: Array) -> Array:
         """``M x`` for x (nv,) or (nv, m): twists from the root, wrenches from the leaves."""
@@ -52,17 +55,20 @@ class TreeInertia(eqx.Module):
         parent = self.top.parent
         twists = outward(parent, _twist, self.shifts, self.columns, self.split(x))
         given = self.shifts, self.columns, self.bodies, twists
-        return inward(parent, _momentum, *given).joined(x[:0])
+        found = inward(parent, _momentum, *given).joined(x[:0])
+        return found if self.armature is None else found + self.armature[:, None] * x
 
     def diagonal(self) -> Array:
         """The diagonal (nv,) of M, from the composite inertias."""
         found = inward(self.top.parent, _composite, self.shifts, self.columns, self.bodies)
-        return found.joined(self.none)
+        total = found.joined(self.none)
+        return total if self.armature is None else total + self.armature
 
     def scale(self) -> Array:
         """A scale of the trace of M: ``Σ_k p_kᵀ Z p_k``, with Z the sum of all `sizes`."""
         sizes = each(lambda x: x[None], self.sizes).joined(jnp.zeros((0, 6), self.none.dtype))
-        return jnp.sum(self.all_columns**2, axis=0) @ jnp.sum(sizes, axis=0)
+        total = jnp.sum(self.all_columns**2, axis=0) @ jnp.sum(sizes, axis=0)
+        return total if self.armature is None else total + jnp.sum(self.armature)
 
     @property
     def all_columns(self) -> Array:
@@ -78,6 +84,13 @@ class TreeInertia(eqx.Module):
     def split(self, x: Array) -> PerBody:
         """The parts (n, …) of x (nv, …) that belong to each body's joint."""
         return by_joint(self.top, self.columns.runs, x)
+
+    @property
+    def armatures(self) -> PerBody:
+        """A (n,) of each body's joint, None if there are none."""
+        if self.armature is not None:
+            return self.split(self.armature)
+        return PerBody(self.columns.runs, [None] * len(self.columns.runs))
 
 
 @traced_once
@@ -137,7 +150,9 @@ def tree_inertia(m: MotionState) -> TreeInertia:
         PerBody.of(runs, [Known(own) for own in m.top.elimination.own_points]),
         carried=lambda x: x[0],
     )
-    return TreeInertia(m.top, *(found.field(k) for k in range(1, 5)))
+    along = armature_diagonal(m.mech)
+    columns, shifts, bodies, sizes = (found.field(k) for k in range(1, 5))
+    return TreeInertia(m.top, columns, shifts, bodies, sizes, along)
 
 
 @traced_once

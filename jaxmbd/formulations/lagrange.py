@@ -6,7 +6,8 @@ degrees of freedom, joint forces drop out:
     Q = d/dt (∂T/∂ṡ) − ∂T/∂s − Σ (∂t/∂ṡ)ᵀ w
 
 with the kinetic energy ``T(s, ṡ)``, the twists t of the bodies, the applied wrenches w (gravity,
-force elements) and the efforts Q along s. The mechanism's joints are not used.
+force elements) and the efforts Q along s. The mechanism's joints are not used, but for the speeds
+of those that turn a rotor (`Armature`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jaxtyping import Float
 
 from jaxmbd.formulations.newton_euler import applied_wrenches
 from jaxmbd.formulations.state import StateMotion
-from jaxmbd.model import Mechanism
+from jaxmbd.model import Armature, Mechanism
 from jaxmbd.spatial.rotations import vee
 
 PosesOf = Callable[[Array], Mapping[str, tuple[Any, Any]]]
@@ -69,7 +70,7 @@ def lagrange_efforts(
             spin = r.T @ omega
             inertia = jnp.asarray(mech.inertia(n), s.dtype)
             total = total + 0.5 * (mech.bodies[n].mass * (v @ v) + spin @ inertia @ spin)
-        return total
+        return total + _rotor_energy(mech, twists(s, rate))
 
     wrenches = applied_wrenches(StateMotion(mech, twists(s, rate), t))
 
@@ -81,3 +82,13 @@ def lagrange_efforts(
     momentum = jax.grad(energy, argnums=1)
     _, change = jax.jvp(momentum, (s, rate), (rate, acceleration))
     return change - jax.grad(energy)(s, rate) - jax.grad(power)(rate)
+
+
+def _rotor_energy(mech: Mechanism, state: Mapping[str, Any]) -> Any:
+    """``½ Σ a v²`` [J] of the armatures, with the speeds v that the bodies' twists give."""
+    total = 0.0
+    for name, joint in mech.structure.armatures:
+        element, speeds = mech.forces[name], StateMotion(mech, state).speeds(joint)
+        assert isinstance(element, Armature)
+        total = total + 0.5 * jnp.sum(element.along(speeds.shape[0]) * speeds * speeds)
+    return total

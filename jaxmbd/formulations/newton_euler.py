@@ -18,8 +18,8 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.constraints import points
-from jaxmbd.formulations.state import StateMotion, effort_directions
-from jaxmbd.model.forces import Effort
+from jaxmbd.formulations.state import StateMotion, effort_directions, speed_rows
+from jaxmbd.model.forces import Armature, Effort
 
 
 def world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
@@ -29,25 +29,53 @@ def world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:
 
 
 def body_masses(motion: StateMotion) -> Float[Array, "twists twists"]:
-    """``diag(R I Rᵀ, m 1)`` of all bodies in the order of their declaration."""
+    """``diag(R I Rᵀ, m 1)`` of all bodies in the order of their declaration, and the armatures."""
     bodies = motion.mech.structure.bodies
     mass = jnp.zeros((6 * len(bodies), 6 * len(bodies)), motion.mech.dtype)
     for i, name in enumerate(bodies):
         k, eye = 6 * i, jnp.eye(3, dtype=mass.dtype)
         mass = mass.at[k : k + 3, k : k + 3].set(world_inertia(motion, name))
         mass = mass.at[k + 3 : k + 6, k + 3 : k + 6].set(motion.mech.bodies[name].mass * eye)
+    for wrenches, inertia, rows, _ in _armatures(motion):
+        mass = mass + (wrenches * inertia) @ rows
     return mass
+
+
+def _armatures(motion: StateMotion) -> list[tuple[Array, Array, Array, Array]]:
+    """Of each armature: wrenches (6n, nv) of unit efforts on all bodies, a, and ``v̇ = J ṫ + β``."""
+    bodies, out = motion.mech.structure.bodies, []
+    for name, joint_name in motion.mech.structure.armatures:
+        joint, s, a, b = motion.halves(joint_name)
+        rows, rate = speed_rows(joint, s, a, b, motion.pair_twist(joint_name))
+        efforts = effort_directions(joint, s, a, b)
+        _, x = points(s, a, b)
+        wrenches = jnp.zeros((6 * len(bodies), joint.nv), rate.dtype)
+        speeds = jnp.zeros((joint.nv, 6 * len(bodies)), rate.dtype)
+        for half, (body, sign) in enumerate(((joint.a, -1.0), (joint.b, 1.0))):
+            if body == "ground":
+                continue
+            part, arm = slice(6 * bodies.index(body), 6 * bodies.index(body) + 6), x
+            arm = arm - motion.pose(body).com
+            moments = efforts[:3] + jnp.cross(arm, efforts[3:].T).T
+            both = sign * jnp.concatenate([moments, efforts[3:]])
+            wrenches = wrenches.at[part].add(both)
+            speeds = speeds.at[:, part].add(rows[:, 6 * half : 6 * half + 6])
+        element = motion.mech.forces[name]
+        assert isinstance(element, Armature)
+        out.append((wrenches, element.along(joint.nv), speeds, rate))
+    return out
 
 
 def body_loads(
     motion: StateMotion, efforts: Mapping[str, Any] | None = None
 ) -> Float[Array, "twists"]:
-    """`applied_wrenches` minus the gyroscopic moments (6n,); same arguments."""
+    """`applied_wrenches` minus gyroscopic moments and those of armatures (6n,); same arguments."""
     turning = []
     for name in motion.mech.structure.bodies:
         inertia, omega = world_inertia(motion, name), motion.angular_velocity(name)
         turning += [jnp.cross(omega, inertia @ omega), jnp.zeros(3, omega.dtype)]
-    return applied_wrenches(motion, efforts) - jnp.concatenate(turning)
+    total = applied_wrenches(motion, efforts) - jnp.concatenate(turning)
+    return total - sum(w @ (a * rate) for w, a, _, rate in _armatures(motion))
 
 
 def applied_wrenches(

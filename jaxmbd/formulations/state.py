@@ -111,8 +111,11 @@ class StateMotion:
 
     def joint(self, name: str) -> tuple[Array, Array]:
         """Coordinates (nq,) and speeds (nv,) of a joint."""
-        halves = self.halves(name)
-        return self.coordinates(name), joint_speeds(*halves, self.pair_twist(name))
+        return self.coordinates(name), self.speeds(name)
+
+    def speeds(self, name: str) -> Array:
+        """Speeds (nv,) of a joint."""
+        return joint_speeds(*self.halves(name), self.pair_twist(name))
 
     def coordinates(self, name: str) -> Array:
         """Coordinates (nq,) of a joint."""

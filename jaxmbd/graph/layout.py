@@ -121,7 +121,8 @@ def topology(mech: Mechanism) -> Topology:
     Cached by structure, so that it is not derived again when parameter values change.
 
     Raises:
-        ValueError: the user's `cut` does not leave a tree, or cuts a driven or coupled joint.
+        ValueError: the user's `cut` does not leave a tree, or cuts a driven or coupled joint, or
+            one with an armature.
 
     Example:
         >>> import jaxmbd as mbd
@@ -209,10 +210,11 @@ def _subtree_rows(
 
 
 def _check_carried(structure: Structure, carried: set[str], cut: list[str]) -> None:
-    """Raise an error for drives and couplings of cut joints."""
+    """Raise an error for drives, couplings and armatures of cut joints."""
     for name, joint in held_coordinates(structure):
         if joint not in carried:
-            kind = "coupling" if name in dict(structure.couplings) else "drive"
+            kinds = (("coupling", structure.couplings), ("armature", structure.armatures))
+            kind = next((kind for kind, parts in kinds if name in dict(parts)), "drive")
             raise ValueError(
                 f"{kind} '{name}' is on the cut joint '{joint}'; in cut={cut} replace '{joint}' by "
                 "another joint of its loop"

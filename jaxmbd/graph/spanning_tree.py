@@ -21,11 +21,11 @@ def spanning_tree(structure: Structure) -> Tree:
 
     The cumulative degree of freedom (CDOF) of a body is the sum over the joints between it and the
     ground (Hanzaki et al. 2009, section 3.1). The tree minimises, in this order: the number of
-    driven or coupled joints that are cut, the largest CDOF, the number of constraint rows; ties cut
-    the joints declared last. Small graphs are searched exhaustively. For large ones a heuristic
-    starts from the tree of shortest paths from the ground, weighted by joint freedom, which
-    minimises the largest CDOF; it takes the driven and coupled joints into the tree, and then
-    exchanges single joints to reduce the number of rows.
+    driven, coupled or geared joints that are cut, the largest CDOF, the number of constraint rows;
+    ties cut the joints declared last. Small graphs are searched exhaustively. For large ones a
+    heuristic starts from the tree of shortest paths from the ground, weighted by joint freedom,
+    which minimises the largest CDOF; it takes the driven, coupled and geared joints into the tree,
+    and then exchanges single joints to reduce the number of rows.
 
     Raises:
         ValueError: the user's `cut` leaves a loop or disconnects a body.
@@ -51,9 +51,10 @@ def spanning_tree(structure: Structure) -> Tree:
 
 
 def held_coordinates(structure: Structure) -> list[tuple[str, str]]:
-    """(name, joint) for each joint whose coordinate a coupling or drive uses."""
+    """(name, joint) for each joint whose coordinate a coupling, drive or armature uses."""
     coupled = [(name, joint) for name, terms in structure.couplings for joint, _ in terms]
-    return coupled + [(name, joint) for name, joint, _ in structure.drives if joint is not None]
+    driven = [(name, joint) for name, joint, _ in structure.drives if joint is not None]
+    return [*coupled, *driven, *structure.armatures]
 
 
 def _best_of_all(structure: Structure, edges: list[Edge], size: int, held: set[str]) -> Tree:

@@ -82,10 +82,14 @@ class Velocities(NamedTuple):
 
 
 class Accelerations(NamedTuple):
-    """`angular` [rad/s²] and `linear` [m/s²] accelerations of the COM of all bodies."""
+    """`angular` [rad/s²] and `linear` [m/s²] accelerations of the COM of all bodies.
+
+    They belong to the rates v̇ (nv,) of the speeds; None for the velocity-product part alone.
+    """
 
     angular: PerBody
     linear: PerBody
+    vdot: Array | None = None
 
 
 def rotate(r: Array | None, x: Array) -> Array:
@@ -255,7 +259,7 @@ def propagate_accelerations(
         pos.columns,
         none if vdot is None else by_joint(top, runs, vdot),
     )
-    return Accelerations(found.field(0), found.field(1))
+    return Accelerations(found.field(0), found.field(1), vdot)
 
 
 @partial(traced_once, static=("reversed_",))

@@ -5,10 +5,13 @@ from jaxmbd.model.coupling import Coupling, Gear, RackAndPinion
 from jaxmbd.model.drawn_in_space import in_space
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import (
+    Actuator,
     AntiRollBar,
+    Armature,
     BumpStop,
     Bushing,
     DamperCurve,
+    JointDrag,
     JointFriction,
     JointLimit,
     JointTorque,
@@ -43,11 +46,14 @@ from jaxmbd.model.joints import (
     Universal,
 )
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.mirror_image import mirror
 from jaxmbd.model.register import register_type
 from jaxmbd.model.softening import soften
 
 __all__ = [
+    "Actuator",
     "AntiRollBar",
+    "Armature",
     "Body",
     "BumpStop",
     "Bushing",
@@ -60,6 +66,7 @@ __all__ = [
     "Free",
     "Gear",
     "Helical",
+    "JointDrag",
     "JointFriction",
     "JointLimit",
     "JointTorque",
@@ -88,6 +95,7 @@ __all__ = [
     "Tyre",
     "Universal",
     "in_space",
+    "mirror",
     "register_law",
     "register_type",
     "soften",

@@ -17,14 +17,20 @@ class MarkedPoints(dict[str, Any]):
     Attributes:
         markers: their names, by default all.
         earlier: the mechanism that is being changed: what looks wrong in it has been told.
+        image: whether it is an image of that one, in which nothing else can look wrong.
     """
 
     def __init__(
-        self, points: Mapping[str, Any], markers: Iterable[str] | None = None, earlier: Any = None
+        self,
+        points: Mapping[str, Any],
+        markers: Iterable[str] | None = None,
+        earlier: Any = None,
+        image: bool = False,
     ):
         super().__init__(points)
         self.markers = frozenset(points if markers is None else markers)
         self.earlier = earlier
+        self.image = image
 
 
 def used_points(elements: Any) -> set[str]:

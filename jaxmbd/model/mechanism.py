@@ -15,7 +15,7 @@ from jax.core import Tracer
 from jaxmbd.model.body import Body, inertia_in_space, settled
 from jaxmbd.model.coupling import BaseCoupling, Term
 from jaxmbd.model.drive import Drive, PointDrive
-from jaxmbd.model.forces import ForceElement
+from jaxmbd.model.forces import Armature, ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
 from jaxmbd.model.markers import MarkedPoints, warn_of_unused_points
@@ -55,6 +55,8 @@ class Structure(NamedTuple):
     """Whether the mechanism is drawn in the plane xy, with points of two coordinates."""
     couplings: tuple[tuple[str, tuple[Term, ...]], ...] = ()
     """Name, and the coordinates that are coupled."""
+    armatures: tuple[tuple[str, str], ...] = ()
+    """Name and joint of each `Armature`, which keeps its joint in the tree."""
 
 
 class Mechanism(Part):
@@ -128,7 +130,8 @@ class Mechanism(Part):
         joints = _name_points(joints, named)
         forces = _name_points(forces, named)
         drives = _name_points(drives, named)
-        warn_of_implausible(bodies, joints, forces, named, getattr(points, "earlier", None))
+        if not getattr(points, "image", False):
+            warn_of_implausible(bodies, joints, forces, named, getattr(points, "earlier", None))
         parts = (bodies, joints, forces, drives, named, gravity, couplings)
         dtype = _dtype(parts, gravity)
         cast = [_cast_all(part, dtype) for part in parts]
@@ -146,6 +149,7 @@ class Mechanism(Part):
             points=tuple(named),
             planar=planar,
             couplings=tuple((n, c.terms) for n, c in couplings.items()),
+            armatures=tuple((n, f.joint) for n, f in forces.items() if isinstance(f, Armature)),
         )
 
     @property

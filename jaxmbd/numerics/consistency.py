@@ -13,7 +13,7 @@ product with any other direction is meaningless.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -41,6 +41,18 @@ def tested(x: Array, miss: Array, terms: Sequence[Any], given: Any = ()) -> Arra
     floats = [y for y in leaves if getattr(y, "dtype", None) == x.dtype]
     parts = [*(jnp.ravel(y) for y in terms), *(least * jnp.ravel(y) for y in floats)]
     return flagged(x, jnp.ravel(miss), jnp.concatenate([jnp.zeros(1, x.dtype), *parts]), tolerance)
+
+
+def nan_where(bad: Array, rates: Array) -> Array:
+    """``rates``, NaN where `bad`; its transpose makes cotangents NaN there that are not zero."""
+
+    def forward(_: Callable[[Array], Array], rates: Array) -> Array:
+        return jnp.where(bad, jnp.nan, rates)
+
+    def backward(_: Callable[[Array], Array], cotangents: Array) -> Array:
+        return jnp.where(bad & (cotangents != 0.0), jnp.nan, cotangents)
+
+    return jax.lax.custom_linear_solve(lambda x: x, rates, forward, backward)
 
 
 @jax.custom_jvp

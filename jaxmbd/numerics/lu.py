@@ -34,3 +34,17 @@ def lu_solve(lower: Array, upper: Array, b: Array) -> Array:
         rest = upper[k, k + 1 :] @ jnp.stack(x[::-1]) if x else 0.0
         x.append((y[k] - rest) / upper[k, k])
     return jnp.stack(x[::-1])
+
+
+@traced_once
+def lu_transpose_solve(lower: Array, upper: Array, b: Array) -> Array:
+    """Solve ``(L U)ᵀ x = b`` (n,)."""
+    y: list[Array] = []
+    for k in range(lower.shape[0]):
+        rest = upper[:k, k] @ jnp.stack(y) if k else 0.0
+        y.append((b[k] - rest) / upper[k, k])
+    x: list[Array] = []
+    for k in range(lower.shape[0] - 1, -1, -1):
+        rest = lower[k + 1 :, k] @ jnp.stack(x[::-1]) if x else 0.0
+        x.append(y[k] - rest)
+    return jnp.stack(x[::-1])

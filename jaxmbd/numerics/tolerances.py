@@ -86,6 +86,14 @@ class StepTolerances(NamedTuple):
     atol: Any
 
 
+def nearness(dtype: Any) -> float:
+    """6e-6: relative error of a derivative at an approximate solution, above which it has none.
+
+    It is ``ε^⅓``: near a dead centre the closure error that remains moves the derivative.
+    """
+    return rounding(dtype) ** (1.0 / 3.0)
+
+
 def integration(dtype: Any, rtol: Any = None, atol: Any = None) -> StepTolerances:
     """Error of one adaptive step: 1e-10 relative and 1e-12 absolute, unless given."""
     return StepTolerances(

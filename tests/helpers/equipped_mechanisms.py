@@ -60,6 +60,8 @@ def equipped_mechanism(seed: int, *, friction: bool = True) -> Equipped:
         "tyre": mbd.Tyre("rider", corner, 90.0, 3.0, road=corner[2] - 0.25),
         "wheel": mbd.PacejkaTyre("carriage", slide, 200.0, 2.0, road=slide[2] - 0.25),
         "bar": mbd.AntiRollBar("arm", "forearm", arm, fore, stiffness=8.0, damping=0.1),
+        "rotor": mbd.Armature("elbow", inertia=0.4),
+        "rotors": mbd.Armature("float", inertia=[0.2, 0.3, 0.1, 0.5, 0.6, 0.4]),
         "soft": mbd.SoftJoint(mbd.Spherical("arm", "carriage", arm - 0.2), 30.0, 0.2),
     }
     if friction:

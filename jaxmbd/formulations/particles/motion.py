@@ -17,7 +17,7 @@ from jax import Array
 from jaxmbd.formulations.particles.geometry import spin
 from jaxmbd.formulations.particles.system import ParticleSystem, Positions
 from jaxmbd.model import Free, Spherical
-from jaxmbd.model.forces import Effort, ForceElement, JointFriction
+from jaxmbd.model.forces import Armature, Effort, ForceElement, JointFriction
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.spatial.rotations import cross, quaternion_from_matrix
 
@@ -93,7 +93,7 @@ class ParticleLoads:
             weight = jnp.asarray(part.mass) * system.mech.field()
             self.add(body, x, weight, zero)
         for name in system.mech.structure.forces:
-            _refuse_friction(name, system.mech.forces[name])
+            _refuse_reactive(name, system.mech.forces[name])
             for load in system.mech.forces[name].loads(motion):
                 if isinstance(load, Effort):
                     self.add_effort(load.joint, load.value)
@@ -137,10 +137,15 @@ class ParticleLoads:
         self.add(joint.a, x, -force, -moment)
 
 
-def _refuse_friction(name: str, element: ForceElement) -> None:
+def _refuse_reactive(name: str, element: ForceElement) -> None:
     if isinstance(element, JointFriction):
         raise ValueError(
             f"friction '{name}' needs the reaction of joint '{element.joint}', which shared "
             "particles do not have: leave it out and give its effort with inputs= (from "
             "jaxmbd.dynamics.friction_efforts)"
+        )
+    if isinstance(element, Armature):
+        raise ValueError(
+            f"armature '{name}' is an inertia along coordinates, which particles do not have: "
+            "leave it out, or give the body that turns the inertia"
         )

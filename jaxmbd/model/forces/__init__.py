@@ -1,10 +1,13 @@
 """Force elements."""
 
+from jaxmbd.model.forces.actuator import Actuator
 from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
+from jaxmbd.model.forces.armature import Armature
 from jaxmbd.model.forces.base import Effort, ForceElement, FunctionLaw, Load, Motion
 from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.damper_curve import DamperCurve
+from jaxmbd.model.forces.joint_drag import JointDrag
 from jaxmbd.model.forces.joint_friction import JointFriction
 from jaxmbd.model.forces.laws import LAWS, SignedSquare, Table, law_name, register_law
 from jaxmbd.model.forces.measure import Measure
@@ -31,6 +34,9 @@ FORCE_TYPES: dict[str, type[ForceElement]] = {
         TorsionBar,
         JointFriction,
         PacejkaTyre,
+        JointDrag,
+        Armature,
+        Actuator,
     )
 }
 

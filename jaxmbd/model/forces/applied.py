@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jax import Array
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
 from jaxmbd.model.forces.measure import Measure, effort_measures
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
+from jaxmbd.model.reflection import Reflection
 
 
 class PointForce(ForceElement):
@@ -37,6 +38,11 @@ class PointForce(ForceElement):
 
     vectors: ClassVar[tuple[str, ...]] = ("force",)
     units: ClassVar[Units] = {"force": "N"}
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        if self.law is not None:
+            raise ValueError("its law gives a vector, whose mirror image has to be given")
+        return super().mirror_image(reflection)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         x, velocity = motion.point(self.b, self.at)
@@ -77,6 +83,11 @@ class Torque(ForceElement):
     vectors: ClassVar[tuple[str, ...]] = ("torque",)
     moments: ClassVar[tuple[str, ...]] = ("torque",)
     units: ClassVar[Units] = {"torque": "N m"}
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        if self.law is not None:
+            raise ValueError("its law gives a vector, whose mirror image has to be given")
+        return super().mirror_image(reflection)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         torque = vector_in_space(jnp.asarray(self.torque))

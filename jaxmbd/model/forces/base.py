@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import equinox as eqx
 from jax import Array
 
 from jaxmbd.model.forces.measure import Measure, effort_measures
 from jaxmbd.model.joints.base import Bearing
-from jaxmbd.model.numbers import FunctionLaw, Units, functions_static
+from jaxmbd.model.numbers import FunctionLaw, Units, changed, functions_static
 from jaxmbd.model.part import Part
+from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial.rotations import cross
 
 __all__ = [
@@ -76,6 +77,8 @@ class ForceElement(Part):
     """Names of the fields that have three components."""
     moments: ClassVar[tuple[str, ...]] = ()
     """Those of them that are moments, one number about z in a planar mechanism."""
+    axial: ClassVar[tuple[str, ...]] = ()
+    """Those of `vectors` that are no moments but axes of rotation."""
     serves_in_plane: ClassVar[bool] = True
     """Whether a planar mechanism may have it."""
     units: ClassVar[Units] = {}
@@ -125,6 +128,15 @@ class ForceElement(Part):
     def problems(self, joints: dict[str, Any]) -> list[str]:
         """Further problems of the element, each with its remedy."""
         return []
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        """The element that acts like this one in a mirror; coordinates of joints are the same."""
+        axial = (*self.moments, *self.axial)
+        changes = {
+            f: (reflection.axial if f in axial else reflection.polar)(getattr(self, f))
+            for f in self.vectors
+        }
+        return changed(self, **changes)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
         """Loads and efforts at this instant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,7 +13,15 @@ from jax import Array
 from jaxmbd.model.forces.base import Motion
 from jaxmbd.model.forces.elastic import ElasticConnection
 from jaxmbd.model.forces.measure import Measure
-from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, point
+from jaxmbd.model.numbers import (
+    Units,
+    changed,
+    is_concrete,
+    number,
+    optional_number,
+    point,
+)
+from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial.rotations import cross, rotation_vector, unit
 
 MEASURES = ("finite", "small")
@@ -100,6 +108,24 @@ class Bushing(ElasticConnection):
         x = unit(frame[0])
         z = unit(cross(frame[0], frame[1]))
         return jnp.stack([x, cross(z, x), z], axis=1)
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        """With the axes' images, one of them reversed so that they are right-handed again.
+
+        Components along the reversed axis change sign, those of rotations once more.
+        """
+        flip = reflection.signs
+        if self.frame is None or jnp.shape(self.frame) == (3, 3):
+            frame = None if self.frame is None else reflection.tensor(self.frame)
+        else:  # of the two directions' images the third axis is reversed
+            frame, flip = reflection.polar(self.frame), np.array([1.0, 1.0, -1.0])
+        both = np.concatenate([-flip, flip])
+
+        def image(x: Any) -> Any:
+            return x if x.ndim == 1 else x * (both[:, None] * both).astype(x.dtype)
+
+        rates = {"stiffness": image(self.stiffness), "damping": image(self.damping)}
+        return changed(self, frame=frame, **rates)
 
     def measure_pose(self, motion: Motion, r_a: Array, r_b: Array, d: Array) -> Array:
         axes = self.axes(d.dtype)

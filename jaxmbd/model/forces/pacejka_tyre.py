@@ -118,6 +118,7 @@ class PacejkaTyre(ForceElement):
     free_rolling: bool = eqx.field(static=True, default=False)
 
     vectors: ClassVar[tuple[str, ...]] = ("up", "axis", "belt")
+    axial: ClassVar[tuple[str, ...]] = ("axis",)
     units: ClassVar[Units] = {
         "stiffness": "N/m",
         "damping": "N s/m",

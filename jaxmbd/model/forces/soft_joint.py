@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,7 +13,8 @@ from jaxmbd.model.forces.base import Motion
 from jaxmbd.model.forces.elastic import ElasticConnection
 from jaxmbd.model.forces.measure import Measure
 from jaxmbd.model.joints.base import Joint, with_directions
-from jaxmbd.model.numbers import Units, number
+from jaxmbd.model.numbers import Units, changed, number
+from jaxmbd.model.reflection import Reflection
 
 _OPENINGS = {"force": ("gap", "m"), "moment": ("tilt", "rad")}
 
@@ -101,6 +102,9 @@ class SoftJoint(ElasticConnection):
             found[f"{kind}_{k}"] = Measure(effort[i], unit, f"{kind} on {self.b} along its row {k}")
             found[f"{opening}_{k}"] = Measure(delta[i], length, f"{opening} along its row {k}")
         return found
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        return changed(self, replaced=self.replaced.mirror_image(reflection))
 
     def elastic(self, deformation: Array) -> Array:
         return self._along_rows(self.stiffness) * deformation

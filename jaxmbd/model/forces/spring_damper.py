@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.lanes import flagged
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
 from jaxmbd.model.forces.laws import law_energy
 from jaxmbd.model.forces.measure import Measure, coordinate_units
@@ -27,6 +29,34 @@ def distance(d: Array) -> tuple[Array, Array]:
     apart = square > 0.0
     length = xp.sqrt(xp.where(apart, square, 1.0))
     return xp.where(apart, length, 0.0), xp.where(apart, d / length, xp.zeros_like(d))
+
+
+@jax.custom_jvp
+def directed(tension: Array, slope: Array, d: Array) -> Array:
+    """``T n`` with n the direction of d (3,): zero where d is zero, and n is none.
+
+    There the force still has a derivative if T vanishes with the length: ``slope·ḋ``, for a spring
+    that is free at no length. Otherwise it jumps with the direction, and the derivative is NaN: in
+    both modes if T is not zero, in forward mode along changes that make T so.
+    """
+    del slope
+    return tension * distance(d)[1]
+
+
+@directed.defjvp
+def _directed_jvp(primals: Any, tangents: Any) -> Any:
+    tension, slope, d = primals
+    d_tension, _, d_dot = tangents
+    apart = d @ d > 0.0
+    length, n = distance(jnp.asarray(d))
+    across = d_dot - n * (n @ d_dot)
+    turned = d_tension * n + tension * across / jnp.where(apart, length, 1.0)
+    jumps = ~apart & (tension != 0.0)
+    limit = flagged(
+        slope * d_dot, jnp.where(apart, 0.0, jnp.reshape(d_tension, (1,))), jnp.zeros(1), 1.0
+    )
+    limit = limit * jnp.where(jumps, jnp.nan, 1.0)
+    return tension * n, jnp.where(apart, turned, limit)
 
 
 class SpringDamper(ForceElement):
@@ -85,8 +115,12 @@ class SpringDamper(ForceElement):
         return tension if self.law is None else tension + self.law(x, rate)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
-        xa, xb, direction, x, rate = self._extension(motion)
-        force = self._tension(x, rate) * direction
+        xa, xb, _, x, rate = self._extension(motion)
+        tension, slope = self._tension(x, rate), self.stiffness
+        if self.law is not None:
+            one = jnp.ones_like(x)
+            slope = slope + jax.jvp(lambda y: self.law(y, rate), (x,), (one,))[1]
+        force = directed(tension, jnp.asarray(slope, x.dtype), xb - xa)
         none = jnp.zeros_like(force)
         return [Load(self.a, xa, force, none), Load(self.b, xb, -force, none)]
 

@@ -34,6 +34,7 @@ from jax import Array
 
 from jaxmbd.model.numbers import Toward, Units, changed, lifted
 from jaxmbd.model.part import Part
+from jaxmbd.model.reflection import Reflection
 
 Bearing = Literal["journal", "guide", "sleeve", "ball"]
 """Kind of bearing, for friction: a shaft that turns, slides or does both, or a ball."""
@@ -68,6 +69,11 @@ class Joint(Part):
     """The kind of bearing that `JointFriction` uses; None if the joint allows no friction."""
     directions: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that are directions and must not be zero."""
+    axial: ClassVar[tuple[str, ...]] = ()
+    """Those of them about which coordinates are angles: their mirror image is reversed, so that the
+    joint's mirror image has the same coordinates."""
+    reversed_in_mirror: ClassVar[tuple[int, ...]] = ()
+    """Indices of the coordinates for which that is not possible."""
     directions_in_plane: ClassVar[tuple[str, ...]] = ()
     """Those of them that are given in a planar mechanism, with two components."""
     numbers: ClassVar[tuple[str, ...]] = ()
@@ -128,6 +134,15 @@ class Joint(Part):
     def in_space(self) -> Joint:
         """The spatial joint for one of a planar description, with the same coordinates."""
         return lifted(self, (*self.points, *self.directions))
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        """The joint that moves like this one in a mirror; `Mechanism.points` are mirrored too."""
+        changes = {
+            f: reflection.axial(x) if f in self.axial else reflection.polar(x)
+            for f in self.directions
+            if (x := getattr(self, f)) is not None
+        }
+        return changed(self, **changes)
 
     # As a tree joint.
 

@@ -26,6 +26,7 @@ class Cylindrical(AxisJoint):
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
     speeds: ClassVar[tuple[str, ...]] = ("angle", "travel")
+    reversed_in_mirror: ClassVar[tuple[int, ...]] = (0,)
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad], travel [m]"
     bearing: ClassVar[Bearing | None] = "sleeve"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.numbers import Units, number
+from jaxmbd.model.numbers import Units, changed, number
+from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
@@ -31,10 +32,15 @@ class Helical(AxisJoint):
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
     speeds: ClassVar[tuple[str, ...]] = ("angle",)
+    axial: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
     numbers: ClassVar[tuple[str, ...]] = ("pitch",)
     units: ClassVar[Units] = {"pitch": "m/rad"}
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        """A right-handed screw becomes a left-handed one."""
+        return changed(super().mirror_image(reflection), pitch=-self.pitch)
 
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))

@@ -65,6 +65,7 @@ class Planar(Joint):
     rows: ClassVar[tuple[str, ...]] = ("force",) + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad], x [m], y [m]"
     directions: ClassVar[tuple[str, ...]] = ("normal", "x_axis")
+    axial: ClassVar[tuple[str, ...]] = ("normal",)
     directions_in_plane: ClassVar[tuple[str, ...]] = ("x_axis",)
     optional: ClassVar[tuple[str, ...]] = ("x_axis", "at_b")
 

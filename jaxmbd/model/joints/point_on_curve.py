@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from jax import Array, lax
 from jaxmbd.model.joints.axes import wrench_columns
 from jaxmbd.model.joints.base import Joint
 from jaxmbd.model.numbers import Units, direction, functions_static, number, point
+from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
 
 Curve = Callable[[Array, Any], Array]
@@ -118,6 +119,9 @@ class _CurveJoint(Joint):
         if found != (3,):
             return [f"curve gives numbers of shape {found}; it must give a point (3,)"]
         return []
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        raise ValueError("its curve is a function, whose mirror image has to be given")
 
     def foot(self, x: Array) -> tuple[Array, Array]:
         """The nearest point of the curve to `x`, and the unit tangent there, in a's axes."""

@@ -32,6 +32,7 @@ class Revolute(AxisJoint):
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
     speeds: ClassVar[tuple[str, ...]] = ("angle",)
+    axial: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
     bearing: ClassVar[Bearing | None] = "journal"

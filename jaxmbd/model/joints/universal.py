@@ -48,6 +48,7 @@ class Universal(Joint):
     coordinates_text: ClassVar[str] = "angle about axis_a, about axis_b [rad]"
     moving_subspace: ClassVar[bool] = True
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
+    axial: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
 
     def problems(self, points: Mapping[str, Any]) -> list[str]:
         return parallel_pair(self, "axis_a", "axis_b")
