@@ -5,10 +5,12 @@ from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
 from jaxmbd.analysis.freedoms import Mobility, mobility
 from jaxmbd.analysis.known import PointCoordinate
 from jaxmbd.analysis.linearization import linearize
+from jaxmbd.analysis.margin import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.modes import Linearization, Modes
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.rollout import Solution
 from jaxmbd.analysis.simulation import simulate
+from jaxmbd.analysis.small_loads import flexibility
 from jaxmbd.analysis.state_check import StateCheck, check_state
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import Status
@@ -16,6 +18,7 @@ from jaxmbd.analysis.velocity import assemble_acceleration, assemble_velocity
 
 __all__ = [
     "Assembly",
+    "ClosureMargin",
     "DrivenMotion",
     "Equilibrium",
     "Linearization",
@@ -29,7 +32,10 @@ __all__ = [
     "assemble_acceleration",
     "assemble_velocity",
     "check_state",
+    "closure_margin",
+    "dead_centre",
     "equilibrium",
+    "flexibility",
     "linearize",
     "mobility",
     "project",

@@ -35,7 +35,7 @@ from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_uni
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import tested
+from jaxmbd.numerics.consistency import nan_where, tested
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -264,7 +264,8 @@ def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: An
 
     A sample that did not assemble has zero tangents and zero cotangents, so that it cannot spoil
     the gradient of numbers shared by the batch. Where redundant rows would contradict each other
-    the derivative does not exist and is NaN (`jaxmbd.numerics.consistency`).
+    the derivative does not exist and is NaN (`jaxmbd.numerics.consistency`), and so it is where the
+    solution is as near to a dead centre as its closure error.
     """
     mech, values, t = primals
     ok = out[2] == Status.OK
@@ -274,14 +275,28 @@ def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: An
         lambda x: jnp.where(ok | jnp.isfinite(x), x, jnp.ones_like(x)), (mech, values, t)
     )
     _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
-    _, rows = _rows(keys, safe[0], safe[1], safe[2], q)
+    residual, rows = _rows(keys, safe[0], safe[1], safe[2], q)
     change = -least_change(safe[0], rows, rate)
     size = mechanism_length(safe[0]) / speed_units(safe[0])
     given = [placed_numbers(dot[0]), dot[1:]]
     change = tested(change, rows @ change + rate, [rate, size * change], given)
+    change = nan_where(ok & _at_dead_centre(safe[0], rows, residual), change)
     qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero
+
+
+def _at_dead_centre(mech: Mechanism, rows: Array, residual: Array) -> Array:
+    """Whether the closure error r that is left decides about the derivative.
+
+    A Newton step x = J⁺ r from the solution turns J by κ |x|, κ about the mechanism's length. Near
+    a dead centre J has a small singular value σ, along which r lies, so that |x| = |r|/σ: the
+    derivative changes by the share ``κ |x|/σ = κ |x|²/|r|``.
+    """
+    mech, rows, residual = lax.stop_gradient((mech, rows, residual))
+    x = least_change(mech, rows, residual) / speed_units(mech)
+    left = jnp.sqrt(residual @ residual)
+    return mechanism_length(mech) * (x @ x) > tolerances.nearness(rows.dtype) * left
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -22,6 +22,7 @@ from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.jacobian import jacobian
 from jaxmbd.numerics.lu import unpivoted_lu
+from jaxmbd.numerics.products import product
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
 
 
@@ -133,10 +134,24 @@ def stiffness_size(k: Array, scale: Array) -> Array:
     return jax.lax.stop_gradient(jnp.where(size > 0.0, size, 1.0))
 
 
-def factor_tangent(k: Array, project: Array, size: Array, damping: Any) -> Tangent:
-    """Factor A by ``L U`` without pivoting: all pivots are positive if every motion is stiff."""
-    eye = jnp.eye(k.shape[0], dtype=k.dtype)
-    a = project @ k @ project + size * (eye - project) + damping * size * eye
+def projected(k: Array, at: Balance) -> Array:
+    """``P K P``."""
+    if not at.rows.shape[0]:
+        return k
+    return product(product(at.project, k), at.project)
+
+
+def factor_tangent(inner: Array, at: Balance, size: Array, damping: Any) -> Tangent:
+    """Factor A by ``L U`` without pivoting: all pivots are positive if every motion is stiff.
+
+    Args:
+        inner: ``P K P``.
+        at: with P.
+        size: s.
+        damping: μ.
+    """
+    eye = jnp.eye(inner.shape[0], dtype=inner.dtype)
+    a = inner + size * (eye - at.project) + damping * size * eye
     lower, upper = unpivoted_lu(a)
     pivots = jnp.diagonal(upper)
     soft = jnp.any(pivots < 1e2 * damping * size)

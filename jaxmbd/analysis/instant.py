@@ -18,6 +18,7 @@ from jax import Array
 from jaxmbd.analysis.inputs import AnyInputs, efforts_at
 from jaxmbd.analysis.known import Key, PointCoordinate
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
+from jaxmbd.dynamics.armatures import rotor_energy
 from jaxmbd.dynamics.friction import rubbing_joints
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.dynamics.inverse import actuated_columns, required_efforts, share_efforts
@@ -101,6 +102,7 @@ def instant(
             # A unit spin alone: its inertia has to supply the moment required about the line.
             unit_spin = jnp.eye(every.rows.shape[0], dtype=q.dtype)[rows.shape[0] + k]
             alone = every.solve(length * unit_spin)
+            inertia = inertia + 2.0 * rotor_energy(mech, alone)
             some = inertia > 0.0
             moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
             vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.consistency import nan_where
 
 
 class Modes(NamedTuple):
@@ -148,16 +148,4 @@ def _eigenvalues_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Arr
     near = nearest * jnp.abs(overlap) <= moved / tolerances.separation(a.dtype)
     near |= nearest <= tolerances.rounding(a.dtype, 100) * jnp.max(jnp.abs(values))
     rates = jnp.sum((dual @ dot.astype(x.dtype)).T * x, axis=0) / jnp.where(near, 1.0, overlap)
-    return values, _nan_where(near, rates)
-
-
-def _nan_where(bad: Array, rates: Array) -> Array:
-    """``rates``, NaN where `bad`; its transpose makes cotangents NaN there that are not zero."""
-
-    def forward(_: Callable[[Array], Array], rates: Array) -> Array:
-        return jnp.where(bad, jnp.nan, rates)
-
-    def backward(_: Callable[[Array], Array], cotangents: Array) -> Array:
-        return jnp.where(bad & (cotangents != 0.0), jnp.nan, cotangents)
-
-    return jax.lax.custom_linear_solve(lambda x: x, rates, forward, backward)
+    return values, nan_where(near, rates)

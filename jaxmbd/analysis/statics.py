@@ -26,6 +26,7 @@ from jaxmbd.analysis.balance import (
     balance,
     factor_tangent,
     held_force,
+    projected,
     rows_of,
     stiffness,
     stiffness_size,
@@ -46,6 +47,7 @@ from jaxmbd.numerics.lu import lu_solve
 _MAX_STEPS = 300
 _CLOSING = 5
 _LEAST_DAMPING = 1e-9
+_REFINEMENTS = 6
 _LARGEST_STEP = 0.5
 
 
@@ -230,14 +232,15 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         k = stiffness(keys, p, s.q, at.multipliers)
         size = stiffness_size(k, at.scale)
         enough = _enough(size, at.scale)
-        plain = factor_tangent(k, at.project, size, _LEAST_DAMPING)
+        inner = projected(k, at)
+        plain = factor_tangent(inner, at, size, _LEAST_DAMPING)
         least = jnp.where(plain.definite, s.damping, jnp.maximum(s.damping, 1e-4))
         damping = lax.while_loop(
-            lambda x: ~factor_tangent(k, at.project, size, x).definite & (x < 1e4),
+            lambda x: ~factor_tangent(inner, at, size, x).definite & (x < 1e4),
             lambda x: 4.0 * x,
             least,
         )
-        a = factor_tangent(k, at.project, size, damping)
+        a = factor_tangent(inner, at, size, damping)
         before = _largest(at)
         # An unstable equilibrium has no force to leave it: perturb it in an arbitrary direction.
         resting = (before <= enough) & ~plain.definite
@@ -317,23 +320,37 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
 
     _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
     k = stiffness(keys, safe, q, at.multipliers)
-    a = factor_tangent(k, at.project, stiffness_size(k, at.scale), _LEAST_DAMPING)
+    size = stiffness_size(k, at.scale)
+    a = factor_tangent(projected(k, at), at, size, _LEAST_DAMPING)
     onto = -least_change(safe.mech, at.rows / units, opened) / units
     terms = [opened, mechanism_length(safe.mech) * onto]
     given = [placed_numbers(dot.mech), dot.values, dot.t]
     onto = tested(onto, at.rows @ onto + opened, terms, given)
     wanted = at.project @ (pushed - k @ onto)
-    along = _refined(a, k, at.project, wanted)
+    along = _refined(a, k, at.project, wanted, _LEAST_DAMPING * size)
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
 
 
-def _refined(a: Tangent, k: Array, project: Array, wanted: Array) -> Array:
+def _refined(a: Tangent, k: Array, project: Array, wanted: Array, added: Array) -> Array:
+    """``(P K P)⁻¹ P b`` (nv,), with nothing along motions that have no stiffness.
+
+    There A has only what was `added`, and rounding of b would be divided by that. With f the part
+    ``μ s / (k + μ s)`` of A that was added along a motion of stiffness k, n refinements leave the
+    error ``fⁿ``, and ``(μ s A⁻¹)ⁿ`` has ``fⁿ`` of the motion, but all of one without stiffness.
+    """
+
+    def solve(b: Array) -> Array:
+        return project @ lu_solve(a.lower, a.upper, b)
+
     x = jnp.zeros_like(wanted)
-    for _ in range(3):
-        x = x + project @ lu_solve(a.lower, a.upper, wanted - project @ (k @ x))
-    return x
+    for _ in range(_REFINEMENTS):
+        x = x + solve(wanted - project @ (k @ x))
+    idle = x
+    for _ in range(_REFINEMENTS):
+        idle = added * solve(idle)
+    return x - idle
 
 
 def _finite_where(ok: Array, p: Problem) -> Problem:

@@ -236,12 +236,14 @@ def _traversed(experiment: Experiment, mech: Mechanism) -> Any:
 
 
 def frozen_values(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
-    """Held coordinates with numbers or tuples of numbers."""
+    """Held coordinates with numbers or tuples of numbers; traced values stay as they are."""
     return {key: plain_number(value) for key, value in (known or {}).items()}
 
 
 def plain_number(x: Any) -> Any:
-    """A number, or a tuple of numbers."""
+    """A number, or a tuple of numbers, or what is traced."""
+    if isinstance(x, Tracer):
+        return x
     x = np.asarray(x, float)
     return float(x) if x.ndim == 0 else tuple(x.tolist())
 

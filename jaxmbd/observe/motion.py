@@ -71,7 +71,7 @@ class Motion(Experiment):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "observe", dict(self.observe))
-        object.__setattr__(self, "speeds", {k: float(x) for k, x in self.speeds.items()})
+        object.__setattr__(self, "speeds", frozen_values(self.speeds))
         if self.inputs is not None and not callable(self.inputs):
             object.__setattr__(self, "inputs", frozen_values(self.inputs))
         if not (self.t1 > 0.0 and 0.0 < self.dt <= self.t1 and self.save_every >= 1):

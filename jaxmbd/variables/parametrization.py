@@ -47,6 +47,8 @@ class Parametrization:
         try:
             return self.variables.select(pattern)
         except ValueError:
+            if found := self.variables.components(pattern):
+                return found
             if self.mechanism is None or "/" not in pattern:
                 raise
             kinds = {path.partition("/")[0] for path in self.variables}

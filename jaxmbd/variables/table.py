@@ -73,6 +73,16 @@ class Variables(Mapping[str, Variable]):
         """Path to SI unit."""
         return {path: x.unit for path, x in self._entries.items()}
 
+    def components(self, pattern: str) -> Variables:
+        """The components of vectors whose path fits a pattern; none of other arrays."""
+        return Variables(
+            Variable(f"{path}/{name}", x.value[i], x.unit, f"{name} of the {x.text}")
+            for path, x in self._entries.items()
+            if np.ndim(x.value) == 1 and len(x.components) == len(x.value)
+            for i, name in enumerate(x.components)
+            if fnmatchcase(f"{path}/{name}", pattern)
+        )
+
     def select(self, *patterns: str) -> Variables:
         """Those whose path fits one of the patterns (``*``, ``?``, ``[…]``), in this order.
 

@@ -1,0 +1,261 @@
+"""The dead centre of a loop: where the directions in which its error can change lose one dimension.
+
+With r(x) the errors, J = ∂r/∂x and a unit vector u, a dead centre satisfies ``r = s u, Jᵀu = 0``:
+no small motion changes the error along u. It is a stationary point of ``½ r·r``. Where the loop
+cannot close that is its minimum, the configuration that comes closest. Where it closes it is the
+pass between two ways of assembly (the link is stretched, or folded): s is then negative, with u on
+the side on which the loop opens. Both are the same regular equations, also at s = 0, where both
+ways of assembly and the pass coincide.
+
+From an assembled configuration the search walks up the valley of r·r along the softest direction
+and along its opposite: points at which ``Jᵀu = η c`` with c the direction of the walk, by
+Euler-Newton steps until η = 0. The lower pass counts.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.analysis.error_span import error_span, generic, softest
+from jaxmbd.analysis.known import Key
+from jaxmbd.analysis.misfit import (
+    Case,
+    Misfit,
+    error_count,
+    error_rows,
+    free_speeds,
+    misfit,
+    moved,
+    with_settings,
+)
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
+
+_DESCENT = 100
+_STEPS = 150
+_STRIDE = 0.2
+_FARTHEST = 2.0 * np.pi
+
+
+class DeadCentre(NamedTuple):
+    """A dead centre, or where its search ended.
+
+    Attributes:
+        q: coordinates (nq,).
+        u: unit vector (n,) along which the loop opens.
+        s: how far it is open there, in mechanism lengths; negative where it closes.
+        through: projection (n, n) onto the span of the errors.
+        found: whether it is a dead centre.
+        open: whether the loop cannot close.
+    """
+
+    q: Array
+    u: Array
+    s: Array
+    through: Array
+    found: Array
+    open: Array
+
+
+class _Walk(NamedTuple):
+    """State of the search: a point with ``r = s u, Jᵀu = η c``, on its way to η = 0."""
+
+    q: Array
+    u: Array
+    s: Array
+    eta: Array
+    c: Array
+    travelled: Array
+    error: Array
+    count: Array
+    found: Array
+
+
+def find_dead_centre(keys: tuple[Key, ...], case: Case, start: Array) -> DeadCentre:
+    """The dead centre near a configuration, or the lowest of those around it if it is closed."""
+    q, r = _closest(keys, case, with_settings(keys, case, start))
+    size = _norm(r)
+    opened = size > tolerances.closing(q.dtype)
+    _, rows = error_rows(keys, case, q)
+    through = error_span(keys, case, q, rows, jnp.where(opened, r, 0.0))
+    outward = r / jnp.where(opened, size, 1.0)
+    soft = softest(through @ rows, through)
+    starts = jnp.where(opened, outward, jnp.concatenate([soft, -soft]))
+    s = jnp.asarray(jnp.where(opened, size, 0.0))
+    search = partial(_search, keys, case, q, s, through, opened)
+    ends: _Walk = lax.map(search, starts)
+    near = jnp.where(ends.s > 0.0, ends.s <= 1.001 * size, ends.s <= -0.99 * size)
+    found = ends.found & jnp.where(opened, near, ends.s <= tolerances.closing(q.dtype))
+    height = jnp.where(found, jnp.abs(ends.s), jnp.inf)
+    best, least = 0, height[0]
+    for k in range(1, starts.shape[0]):
+        lower = height[k] < least
+        best, least = jnp.where(lower, k, best), jnp.where(lower, height[k], least)
+    end = jax.tree_util.tree_map(lambda x: _chosen(x, best), ends)
+    found = jnp.isfinite(least)
+    kept = opened & ~found
+    pairs = ((q, end.q), (outward, end.u), (s, end.s))
+    q, u, s = (jnp.asarray(jnp.where(kept, *pair)) for pair in pairs)
+    return DeadCentre(q, u, s, through, found, jnp.asarray(jnp.where(found, s > 0.0, opened)))
+
+
+def _chosen(x: Array, which: Any) -> Array:
+    """``x[which]``, by selections."""
+    found = x[0]
+    for k in range(1, x.shape[0]):
+        found = jnp.where(which == k, x[k], found)
+    return found
+
+
+def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]:
+    """A local minimum of ½ r·r near q, by damped Newton steps; and r there.
+
+    Its Hessian is ``JᵀJ + H`` with H the curvature of the errors along r.
+    """
+    eye = jnp.eye(len(free_speeds(keys, case.mech)), dtype=q.dtype)
+    whole = jnp.eye(error_count(keys, case.mech), dtype=q.dtype)
+    closed = 1e-2 * tolerances.closing(q.dtype)
+
+    def step(state: Any) -> Any:
+        q, at, damping, count = state
+        hessian = at.rows.T @ at.rows + at.curvature + damping * eye
+        lower, pivots, _ = ltdl(hessian)
+        y = ltdl_backward(lower, -(at.rows.T @ at.error)[:, None]) / pivots[:, None]
+        change = _limited(ltdl_forward(lower, y)[:, 0], 0.5)
+        trial = moved(keys, case, q, change)
+        r = error_rows(keys, case, trial)[0]
+        better = (r @ r < at.error @ at.error) & jnp.all(pivots > 0.0)
+        q = jnp.asarray(jnp.where(better, trial, q))
+        r = jnp.asarray(jnp.where(better, r, at.error))
+        damping = jnp.maximum(jnp.where(better, 0.1 * damping, 6.0 * damping), 1e-10)
+        return q, misfit(keys, case, q, r, whole), damping, count + 1
+
+    def going(state: Any) -> Array:
+        _, at, damping, count = state
+        size = jnp.max(jnp.abs(at.error))
+        steep = jnp.max(jnp.abs(at.rows.T @ at.error)) > 1e-6 * size
+        return steep & (size > closed) & (count < _DESCENT) & (damping < 1e4)
+
+    first = misfit(keys, case, q, error_rows(keys, case, q)[0], whole)
+    state = (q, first, jnp.asarray(1e-6, q.dtype), jnp.zeros((), jnp.int32))
+    q, at, *_ = lax.while_loop(going, step, state)
+    return q, at.error
+
+
+def _limited(x: Array, most: float) -> Array:
+    size = jnp.max(jnp.abs(x), initial=0.0)
+    return x * (most / jnp.maximum(size, most))
+
+
+def _search(
+    keys: tuple[Key, ...], case: Case, q: Array, s: Array, through: Array, opened: Array, u: Array
+) -> _Walk:
+    """Walk from a configuration to a dead centre; from an open one by Newton's method alone."""
+    n, free = error_count(keys, case.mech), len(free_speeds(keys, case.mech))
+    exact = tolerances.rounding(q.dtype, 64)
+
+    def step(w: _Walk) -> _Walk:
+        at = misfit(keys, case, w.q, w.u, through)
+        miss = _conditions(at, w, through)
+        error = jnp.maximum(jnp.max(jnp.abs(miss)), jnp.abs(w.eta))
+        done = (error < exact) | ((error < 1e-10) & (error > 0.3 * w.error))
+        matrix = _bordered(at, w, through)
+        last = jnp.where(opened, jnp.zeros(free + n + 2).at[-1].set(1.0), _unit_row(w.c, n))
+        matrix = jnp.concatenate([matrix, last[None]])
+        ahead = jnp.zeros(free + n + 2, q.dtype).at[-1].set(1.0)
+        rhs = jnp.stack([jnp.append(-miss, jnp.where(opened, -w.eta, 0.0)), ahead], axis=1)
+        correction, tangent = factor_rows(matrix).solve(rhs).T
+        slope = tangent[-1]
+        wanted = -(w.eta + correction[-1]) / jnp.where(slope > 0.0, slope, 1.0)
+        most = _STRIDE / jnp.sqrt(tangent[:free] @ tangent[:free] + 1e-30)
+        wanted = jnp.where(slope > 0.0, jnp.clip(wanted, -most, most), most)
+        change = correction + jnp.where(opened, 0.0, wanted) * tangent
+        change = change / jnp.maximum(1.0, _norm(change[:free]) / 0.5)
+        change = jnp.asarray(jnp.where(done, 0.0, change))
+        u_new = w.u + change[free : free + n]
+        c = tangent[:free] / jnp.maximum(_norm(tangent[:free]), 1e-30)
+        return _Walk(
+            moved(keys, case, w.q, change[:free]),
+            u_new / _norm(u_new),
+            w.s + change[free + n],
+            w.eta + change[-1],
+            jnp.asarray(jnp.where(opened | done, w.c, c)),
+            w.travelled + _norm(change[:free]),
+            error,
+            w.count + 1,
+            done,
+        )
+
+    def going(w: _Walk) -> Array:
+        lost = ~jnp.isfinite(w.error) | (w.travelled > _FARTHEST)
+        return ~w.found & ~lost & (w.count < _STEPS)
+
+    first = _started(keys, case, q, u, s, through, opened)
+    return _oriented(keys, case, lax.while_loop(going, step, first), through)
+
+
+def _norm(x: Array) -> Array:
+    return jnp.sqrt(x @ x)
+
+
+def _started(
+    keys: tuple[Key, ...], case: Case, q: Array, u: Array, s: Array, through: Array, opened: Array
+) -> _Walk:
+    """The first point: η c = Jᵀu, with η < 0 so that s falls; at a dead centre c is generic."""
+    at = misfit(keys, case, q, u, through)
+    slope = at.rows.T @ u
+    size = _norm(slope)
+    other = at.curvature @ (at.curvature @ generic(slope.shape[0], q.dtype))
+    steep = size > tolerances.rounding(q.dtype, 1e3)
+    c = jnp.where(steep, -slope / jnp.where(steep, size, 1.0), other / (_norm(other) + 1e-30))
+    c, eta = jnp.where(opened, 0.0, c), jnp.where(opened, 0.0, c @ slope)
+    zero = jnp.zeros((), q.dtype)
+    far = jnp.asarray(1e9, q.dtype)
+    return _Walk(q, u, s, eta, c, zero, far, jnp.zeros((), jnp.int32), jnp.asarray(False))
+
+
+def _conditions(at: Misfit, w: _Walk, through: Array) -> Array:
+    """Errors (n + nf + 1,) of ``r = s u, Jᵀu = η c, |u| = 1``."""
+    aside = w.u - through @ w.u
+    first = at.error - w.s * w.u - aside
+    second = at.rows.T @ w.u - w.eta * w.c
+    return jnp.concatenate([first, second, 0.5 * (w.u @ w.u - 1.0)[None]])
+
+
+def _bordered(at: Misfit, w: _Walk, through: Array) -> Array:
+    """Their Jacobian to (x, u, s, η), without a last row (n + nf + 1, n + nf + 2)."""
+    n, free = at.rows.shape
+    eye = jnp.eye(n, dtype=w.u.dtype)
+    zero = jnp.zeros((free, 1), w.u.dtype)
+    first = [at.rows, -w.s * eye - (eye - through), -w.u[:, None], jnp.zeros((n, 1))]
+    second = [at.curvature, at.rows.T, zero, -w.c[:, None]]
+    third = [jnp.zeros((1, free)), w.u[None], jnp.zeros((1, 2))]
+    return jnp.concatenate([jnp.concatenate(part, axis=1) for part in (first, second, third)])
+
+
+def _unit_row(c: Array, n: int) -> Array:
+    return jnp.concatenate([c, jnp.zeros(n + 2, c.dtype)])
+
+
+def _oriented(keys: tuple[Key, ...], case: Case, w: _Walk, through: Array) -> _Walk:
+    """U turned to where the loop opens: the curvature of u·r along the lost direction is positive.
+
+    Motions that change no error (a link's spin) do not contribute. Where curvatures of both signs
+    remain, ways of assembly only join: the loop does not stop closing there.
+    """
+    at = misfit(keys, case, w.q, w.u, through)
+    free = jnp.eye(at.rows.shape[1], dtype=w.q.dtype)
+    rows = factor_rows(at.rows)
+    null = free - rows.solve(at.rows)
+    bent = null @ at.curvature @ null
+    total = jnp.trace(bent)
+    regular = total * total > jnp.maximum(0.99 * jnp.sum(bent * bent), 1e-16)
+    sign = jnp.where(total < 0.0, -1.0, 1.0)
+    return w._replace(u=sign * w.u, s=sign * w.s, found=w.found & regular)
