@@ -15,7 +15,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # share the last place with cli.
 LAYERS = (
     "lanes numerics spatial model graph kinematics dynamics formulations analysis observe zoo io "
-    "variables tolerances sampling statistics design campaign ml report viz cli"
+    "variables tolerances sampling statistics design suspension synthesis identification campaign "
+    "ml report viz cli"
 ).split()
 LAST = ("", "__main__")
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, len(LAYERS) - 1)

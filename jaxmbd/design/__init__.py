@@ -1,0 +1,53 @@
+"""Design by gradients: objectives and constraints over what a mechanism does, minimised.
+
+`minimize` is all that most need, with ranges (`Within`, `Between`, `Together`), bounds (`AtMost`,
+`AtLeast`, `Equals`, `InRange`), and for robust design a `Scatter` with what is taken of its samples
+(`Mean`, `Deviation`, `Variance`, `Quantile`, `Tail`).
+
+*A design whose loops cannot close* is a place from which a search has to come back, not an error.
+`Closing` takes a margin: a signed distance, positive where the loops close, whose derivative is
+useful on both sides. `jaxmbd.closure_margin` is one for any mechanism; one of your own is any
+function of the mechanism with these properties, for example of a crank's reach.
+"""
+
+from jaxmbd.design.descent import Descent
+from jaxmbd.design.evaluation import Evaluation
+from jaxmbd.design.goals import AtLeast, AtMost, Bounded, Equals, InRange
+from jaxmbd.design.gradient_check import GradientCheck, check_gradient
+from jaxmbd.design.lockstep import in_step
+from jaxmbd.design.measures import Deviation, Mean, Measure, Quantile, Tail, Variance
+from jaxmbd.design.minimization import minimize
+from jaxmbd.design.optimum import Optimum
+from jaxmbd.design.ranges import Between, Together, Within
+from jaxmbd.design.restoration import Closing
+from jaxmbd.design.scatter import Scatter
+from jaxmbd.design.second_order import hessian_vector
+from jaxmbd.design.unknowns import Unknowns
+
+__all__ = [
+    "AtLeast",
+    "AtMost",
+    "Between",
+    "Bounded",
+    "Closing",
+    "Descent",
+    "Deviation",
+    "Equals",
+    "Evaluation",
+    "GradientCheck",
+    "InRange",
+    "Mean",
+    "Measure",
+    "Optimum",
+    "Quantile",
+    "Scatter",
+    "Tail",
+    "Together",
+    "Unknowns",
+    "Variance",
+    "Within",
+    "check_gradient",
+    "hessian_vector",
+    "in_step",
+    "minimize",
+]

@@ -1,0 +1,243 @@
+"""`check_gradient`: forward and reverse derivatives against differences, and which is wrong.
+
+Three independent answers for every variable: forward mode, reverse mode, and central differences
+of two orders on the plateau of their steps, with an estimated error. The one that two others
+contradict is wrong. Where the function is not smooth, or NaN flags that the derivative does not
+exist, there is nothing to compare, and that is said instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd.design.differences import Differences, differences, noise, noise_offsets, steps
+from jaxmbd.design.numbers import Numbers, numbers_of_argument, weighed
+
+AGREE = "agree"
+WRONG = ("forward is wrong", "reverse is wrong", "both modes are wrong", "no two agree")
+BROKEN = "the tape is broken: both modes are zero"
+_LINES = 30
+_BATCH = 512
+
+
+class GradientCheck(NamedTuple):
+    """The outcome of `check_gradient`, a row for each variable.
+
+    Attributes:
+        names: of the variables.
+        forward, reverse: the derivatives by the two modes (n,); NaN where a mode does not exist.
+        differences: those by differences, with their errors, see `Differences`.
+        verdicts: for each variable "agree", which one is wrong, or why nothing can be said.
+        notes: what concerns all of them.
+    """
+
+    names: tuple[str, ...]
+    forward: np.ndarray
+    reverse: np.ndarray
+    differences: Differences
+    verdicts: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees everywhere."""
+        return all(v == AGREE for v in self.verdicts)
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """Variables at which a derivative is wrong."""
+        bad = (*WRONG, BROKEN)
+        return tuple(n for n, v in zip(self.names, self.verdicts, strict=True) if v in bad)
+
+    def __str__(self) -> str:
+        wide = max(len("variable"), *map(len, self.names))
+        head = f"{'variable':{wide}}  {'forward':>22} {'reverse':>22} {'differences':>22}  error"
+        order = sorted(range(len(self.names)), key=lambda k: self.verdicts[k] == AGREE)
+        lines = [head]
+        for k in order[:_LINES]:
+            three = (self.forward[k], self.reverse[k], self.differences.value[k])
+            numbers = " ".join(f"{x:22.15g}" for x in three)
+            error, verdict = self.differences.error[k], self.verdicts[k]
+            lines.append(f"{self.names[k]:{wide}}  {numbers}  {error:.0e}  {verdict}")
+        if len(order) > _LINES:
+            lines.append(f"... and {len(order) - _LINES} more")
+        count = sum(v == AGREE for v in self.verdicts)
+        lines.append(f"{count} of {len(self.names)} agree" + (": all" if self.ok else ""))
+        return "\n".join([*lines, *self.notes])
+
+
+def check_gradient(
+    fn: Callable[[Any], Any],
+    x: Any,
+    *,
+    vary: str | Sequence[str] | None = None,
+    scale: Any = None,
+    rtol: float = 1e-6,
+) -> GradientCheck:
+    """Check the derivatives of a function, in forward and in reverse mode, by differences.
+
+    For second derivatives check ``lambda x: jax.jvp(fn, (x,), (v,))[1]`` or the gradient itself.
+
+    Args:
+        fn: a function of x that JAX can differentiate; results of several numbers are weighed into
+            one by fixed weights.
+        x: a mechanism, an array, or a pytree of arrays.
+        vary: for a mechanism, the paths or patterns of the numbers to check; by default all.
+        scale: size (n,) or one number of the changes that matter for each variable; by default the
+            largest number of the same array (points: or the mechanism's length).
+        rtol: relative error above which a derivative is wrong; the error of the differences is
+            allowed in addition.
+
+    Returns:
+        `GradientCheck`; print it for a table, the worst first.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, jaxmbd as mbd
+        >>> print(mbd.check_gradient(lambda x: jnp.sum(jnp.sin(x)), jnp.ones(2)).verdicts)
+        ('agree', 'agree')
+
+        A rule with a mistake in it:
+
+        >>> @jax.custom_jvp
+        ... def square(x):
+        ...     return x * x
+        >>> square.defjvps(lambda dx, y, x: 3.0 * x * dx)
+        >>> print(mbd.check_gradient(square, 2.0).verdicts)
+        ('both modes are wrong',)
+    """
+    numbers = numbers_of_argument(x, vary)
+    if scale is not None:
+        sizes = np.broadcast_to(np.asarray(scale, float), numbers.start.shape)
+        numbers = numbers._replace(scale=sizes)
+    notes: list[str] = []
+
+    def of(vector: Any) -> Any:
+        return weighed(fn(numbers.argument(vector)))
+
+    start = jnp.asarray(numbers.start)
+    dtype = np.dtype(of(start).dtype)
+    if dtype == np.float32:
+        notes.append("computed in float32: differences have about three digits")
+    found = _measured(_mapped(of, notes), numbers, dtype)
+    forward = _forward(of, start, notes)
+    reverse = _reverse(of, start, notes)
+    verdicts = _verdicts(forward, reverse, found, rtol)
+    return GradientCheck(numbers.names, forward, reverse, found, verdicts, tuple(notes))
+
+
+def _mapped(of: Callable[..., Any], notes: list[str]) -> Callable[[np.ndarray], np.ndarray]:
+    """`of` for many vectors (b, n), in batches of one size."""
+    batched = jax.jit(jax.vmap(of))
+
+    def alone(x: np.ndarray) -> np.ndarray:
+        return np.array([float(of(jnp.asarray(row))) for row in x])
+
+    def run(x: np.ndarray) -> np.ndarray:
+        size = min(_BATCH, len(x))
+        padded = np.concatenate([x, np.repeat(x[:1], -len(x) % size, axis=0)])
+        parts = [batched(padded[k : k + size]) for k in range(0, len(padded), size)]
+        return np.concatenate([np.asarray(p, np.float64) for p in parts])[: len(x)]
+
+    def either(x: np.ndarray) -> np.ndarray:
+        try:
+            return run(x)
+        except (TypeError, ValueError, jax.errors.JAXTypeError, NotImplementedError) as error:
+            notes.append(f"not in batches, one by one: {_first_line(error)}")
+            return alone(x)
+
+    return either
+
+
+def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: Any) -> Differences:
+    """The function on lines along all variables, and differences of it."""
+    n = len(numbers.names)
+    h = steps(numbers.scale, dtype)
+    lines = np.eye(n)[:, None] * h[..., None]
+    offsets = noise_offsets()[:, None] * numbers.scale * np.sin(1.0 + 2.3 * np.arange(n))
+    every = np.concatenate([np.zeros((1, n)), offsets, lines.reshape(-1, n), -lines.reshape(-1, n)])
+    values = run(numbers.start + every)
+    here, near = values[0], values[1 : 1 + len(offsets)]
+    above, below = values[1 + len(offsets) :].reshape(2, n, -1)
+    level = noise(near, float(np.finfo(dtype).eps))
+    return differences(np.full(n, here), above, below, h, np.full(n, level))
+
+
+def _forward(of: Callable[..., Any], x: Any, notes: list[str]) -> np.ndarray:
+    def column(direction: Any) -> Any:
+        return jax.jvp(of, (x,), (direction,))[1]
+
+    eye = jnp.eye(x.shape[0], dtype=x.dtype)
+    ways = [lambda: jax.jit(jax.vmap(column))(eye), lambda: [column(d) for d in eye]]
+    return _first_that_works(ways, "forward", x.shape[0], notes)
+
+
+def _reverse(of: Callable[..., Any], x: Any, notes: list[str]) -> np.ndarray:
+    gradient = jax.grad(of)
+    ways = [lambda: jax.jit(gradient)(x), lambda: gradient(x)]
+    return _first_that_works(ways, "reverse", x.shape[0], notes)
+
+
+def _first_that_works(
+    ways: list[Callable[[], Any]], mode: str, size: int, notes: list[str]
+) -> np.ndarray:
+    """Compiled, or else operation by operation; NaN and a note if the mode does not exist."""
+    text = ""
+    for way in ways:
+        try:
+            return np.asarray(way(), np.float64)
+        except Exception as error:  # whatever the function raises is the finding
+            text = _first_line(error)
+    notes.append(f"{mode} mode does not exist: {text}")
+    return np.full(size, np.nan)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def _verdicts(
+    forward: np.ndarray, reverse: np.ndarray, found: Differences, rtol: float
+) -> tuple[str, ...]:
+    known = np.abs(found.value)[np.isfinite(found.value)]
+    typical = float(np.max(known, initial=0.0))
+    rows = [Differences(*(x[k] for x in found)) for k in range(len(forward))]
+    three = zip(forward, reverse, rows, strict=True)
+    return tuple(_verdict(a, b, d, rtol, typical) for a, b, d in three)
+
+
+def _verdict(a: float, b: float, d: Differences, rtol: float, typical: float) -> str:
+    """Majority of forward a, reverse b and differences d, each within the errors."""
+    if d.jump:
+        return "the function jumps here"
+    if d.kink:
+        sides = f"{d.left:.6g} to the left, {d.right:.6g} to the right"
+        return f"not smooth here: the slope is {sides}"
+    modes = [x for x in (a, b) if np.isfinite(x)]
+    if not modes:
+        return "flagged: the derivative is not finite"
+    largest = max(abs(x) for x in modes)
+    if not np.isfinite(d.value) or d.error > 1e-2 * max(abs(d.value), largest, 1e-6 * typical):
+        return "differences do not settle here"
+
+    def same(x: float, y: float, error: float) -> bool:
+        return abs(x - y) <= error + rtol * max(abs(x), abs(y)) + 1e-12 * typical
+
+    error = 10.0 * float(d.error)
+    first, second = same(a, float(d.value), error), same(b, float(d.value), error)
+    if len(modes) < 2:
+        missing = "reverse" if np.isfinite(a) else "forward"
+        if first or second:
+            return f"agree, but the {missing} derivative is not finite"
+        return WRONG[0] if np.isfinite(a) else WRONG[1]
+    if first and second:
+        return AGREE if not d.edge else "agree, at the edge of where it is finite"
+    if a == 0.0 and b == 0.0:
+        return BROKEN
+    if first or second:
+        return WRONG[1] if first else WRONG[0]
+    return WRONG[2] if same(a, b, 0.0) else WRONG[3]

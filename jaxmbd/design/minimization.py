@@ -1,0 +1,328 @@
+"""`minimize`: the numbers of a model that make an objective least, under constraints."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmbd.design.answers import Answers
+from jaxmbd.design.course import Ask, Course
+from jaxmbd.design.descent import Descent, descend
+from jaxmbd.design.evaluation import Evaluation
+from jaxmbd.design.experiment_margin import closing_of
+from jaxmbd.design.goals import Bounded, What
+from jaxmbd.design.kept import Kept, question
+from jaxmbd.design.levenberg_marquardt import levenberg_marquardt
+from jaxmbd.design.lockstep import in_step
+from jaxmbd.design.measures import Measure, Quantile
+from jaxmbd.design.newton import finished
+from jaxmbd.design.optimum import Optimum, optimum_of
+from jaxmbd.design.problem import OBJECTIVE, Point, Problem, Scaled
+from jaxmbd.design.restoration import Closing, restored
+from jaxmbd.design.scatter import Scatter
+from jaxmbd.design.scipy_methods import METHODS
+from jaxmbd.design.starts import starting_points
+from jaxmbd.design.unknowns import Unknowns, Vary
+from jaxmbd.numerics.near_names import meant
+
+LEAST_SQUARES = ("levenberg-marquardt", "least-squares")
+_FEW = 60
+"""Most unknowns for which Hessians are computed."""
+_ASIDE, _STAYED = 0.05, 1e-6
+"""Steps off a start at which the search stayed, and what counts as staying."""
+_IN_STEP = 256
+"""Most starts at a time, each with a thread."""
+
+
+def minimize(
+    objective: What,
+    model: Any,
+    vary: Vary,
+    *,
+    observe: Callable[[Any], Any] | None = None,
+    constraints: Mapping[str, Bounded] | None = None,
+    method: str | Descent = "slsqp",
+    starts: Any = 1,
+    candidates: int = 0,
+    seed: int = 0,
+    scatter: Scatter | None = None,
+    over: Measure | None = None,
+    closing: Closing | Callable[[Any], Any] | None = None,
+    steps: int = 300,
+    tolerance: float = 1e-8,
+    feasible: float = 1e-8,
+    store: Any = None,
+    progress: bool = False,
+) -> Optimum:
+    """Minimise an objective of a mechanism over some of its numbers.
+
+    Objective and constraints are functions of the *subject*: what `observe` makes of the model, or
+    the model itself. They are JAX functions; derivatives are exact. A design that fails (its
+    numbers are not finite) is no error: searches turn back from it, and start beyond it if
+    `closing` says which way.
+
+    Args:
+        objective: function of the subject to one number, or name of an output; with a method of
+            least squares a function to residuals, whose sum of squares is minimised.
+        model: a `Mechanism`, a `Parametrization`, or None: the unknowns by name are the model.
+        vary: path, pattern or name to `Within`, `Between` or `Together`.
+        observe: an experiment of `jaxmbd.observe`, or a function of the model (in which experiments
+            may be called; designs whose loops cannot close then need `closing`).
+        constraints: name to `AtMost`, `AtLeast`, `Equals` or `InRange`; with scatter, of the mean
+            of their samples unless they say otherwise by their own `over`.
+        method: "slsqp" (few unknowns, exact first derivatives; the default), "trust-constr" (second
+            derivatives too), "levenberg-marquardt" (matching of curves), "least-squares" (the same
+            with limits that bind), or a `Descent` (many unknowns, stochastic objectives).
+        starts: number of starting points: the model as it is, and others evenly over the limits;
+            or the designs themselves (b, n), rows in SI units in the order of the numbers.
+            They run in step, each round one batch; the best result is kept.
+        candidates: if above `starts`, so many points are tried, and the best are the starts: those
+            of least violation, and of them those of least objective.
+        seed: of the starting points.
+        scatter: deviations that every design lives with; the objective is then taken `over` them.
+        over: what is taken of the objective's samples; by default the mean.
+        closing: a closure margin of the model, or `Closing`: kept by a constraint,
+            and followed back from starts at which a loop cannot close. For a `Sweep` or `Pose` it
+            need not be given for that; it is then no constraint.
+        steps: most iterations of a start.
+        tolerance: largest KKT residual of a design that counts as optimal.
+        feasible: largest violation of a scaled constraint that counts as none.
+        store: a file that keeps all evaluations; a run that was ended goes on from there.
+        progress: print a line now and then, to the standard error.
+
+    An "optimal" result is a point that satisfies the first-order conditions: a local minimum as a
+    rule. A search that stays at its start looks whether designs beside it are better; one that ends
+    in a saddle of a symmetrical design does not: give `starts`.
+
+    Returns:
+        `Optimum`; ``print(found)`` reports what changed, what binds, how optimal it is.
+
+    Raises:
+        ValueError: lists everything that is wrong with the arguments; no start works; the store
+            belongs to another problem.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.design import AtLeast, Between
+        >>> found = mbd.minimize(
+        ...     lambda x: (x["a"] - 2.0) ** 2 + x["b"] ** 2,
+        ...     None,
+        ...     {"a": Between(-3.0, 3.0, start=0.0), "b": Between(-3.0, 3.0, start=1.0)},
+        ...     constraints={"sum": AtLeast(lambda x: x["a"] + x["b"], 3.0)},
+        ... )
+        >>> found.status, round(found.values["a"], 9), round(found.multipliers["sum"], 9)
+        ('optimal', 2.5, 1.0)
+    """
+    began = time.monotonic()
+    if observe is not None and not callable(observe):
+        raise ValueError(
+            f"observe= must be an experiment, such as Sweep({{…}}, {{…}}), or a function of the "
+            f"mechanism, not {observe!r}"
+        )
+    if constraints is not None and not isinstance(constraints, Mapping):
+        raise ValueError("constraints= is a dictionary: name to AtMost, AtLeast, Equals or InRange")
+    _check(method, starts, steps, store, closing)
+    if isinstance(method, str) and method not in {*METHODS, *LEAST_SQUARES}:
+        known = [*METHODS, LEAST_SQUARES[0]]
+        raise ValueError(f"method={method!r}{meant(method, known)}; known: {known}, or a Descent")
+    unknowns = Unknowns.of(model, vary)
+    bounds = dict(constraints or {})
+    closing = Closing(closing) if callable(closing) else closing
+    problem = _problem(objective, unknowns, observe, bounds, method, scatter, over, closing)
+    x0 = starting_points(problem, starts, seed, candidates)
+    name = method if isinstance(method, str) else "optax"
+    options = {"steps": steps, "tolerance": tolerance, "feasible": feasible}
+    show = _Progress(progress, problem)
+    if isinstance(method, Descent):
+        courses = descend(problem, method, x0, show.steps)
+        computed = sum(c.evaluations for c in courses)
+    elif method == "levenberg-marquardt":
+        courses = levenberg_marquardt(problem, x0, steps=steps, tolerance=tolerance)
+        computed = sum(c.evaluations for c in courses)
+    else:
+        kept = Kept(store, _description(problem)) if store is not None else None
+        try:
+            courses, computed = _in_step(problem, method, x0, closing, kept, options, show)
+        finally:
+            if kept is not None:
+                kept.close()
+    return optimum_of(
+        problem,
+        courses,
+        tolerance,
+        feasible,
+        objective_before=_before(problem),
+        evaluations=sum(c.evaluations for c in courses),
+        computed=computed,
+        seconds=time.monotonic() - began,
+        method=name,
+    )
+
+
+def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> None:
+    """Refuse what would be ignored."""
+    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError(
+            "minimize needs double precision; switch it on before anything else, "
+            "jax.config.update('jax_enable_x64', True)"
+        )
+    if steps < 1 or (np.ndim(starts) == 0 and starts < 1):
+        raise ValueError(f"starts={starts}, steps={steps}: both must be 1 at least")
+    if isinstance(method, Descent) or method == "levenberg-marquardt":
+        given = {"store": store, "closing": closing}
+        if ignored := [name for name, x in given.items() if x is not None]:
+            raise ValueError(
+                f"{' and '.join(ignored)}= cannot be used with this method; choose 'slsqp', "
+                "'trust-constr' or 'least-squares'"
+            )
+
+
+def _problem(
+    objective: What,
+    unknowns: Unknowns,
+    observe: Any,
+    bounds: dict[str, Bounded],
+    method: Any,
+    scatter: Scatter | None,
+    over: Measure | None,
+    closing: Closing | None,
+) -> Problem:
+    wrong = [n for n, b in bounds.items() if not isinstance(b, Bounded)]
+    wrong += [n for n in (OBJECTIVE, "closing", *unknowns.names) if n in bounds]
+    if wrong:
+        raise ValueError(
+            f"constraints {wrong}: give AtMost, AtLeast, Equals or InRange, under names other than "
+            "'objective', 'closing' and those of unknowns"
+        )
+    if (problems := getattr(observe, "problems", None)) and unknowns.base is not None:
+        if found := problems(unknowns.model(np.zeros(len(unknowns)))):
+            raise ValueError("observe:\n" + "\n".join(f"  - {text}" for text in found))
+    if scatter is None and (over is not None or any(b.over is not None for b in bounds.values())):
+        raise ValueError("over= is taken of the samples of a scatter; give scatter= too")
+    least_squares = method in LEAST_SQUARES
+    if least_squares and (bounds or (closing and closing.hold)):
+        raise ValueError(f'method={method!r} takes no constraints; choose "slsqp"')
+    if least_squares and scatter is not None:
+        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and a sum of squares')
+    goals: dict[str, What] = {OBJECTIVE: objective} | {n: b.what for n, b in bounds.items()}
+    measures = {n: b.over for n, b in bounds.items() if b.over is not None}
+    if over is not None:
+        measures[OBJECTIVE] = over
+    whole = {}
+    if closing is not None and closing.hold:
+        whole["closing"] = closing.margin
+        measures["closing"] = Quantile(0.0)  # of all samples, the worst
+        bounds = bounds | {"closing": Bounded(closing.margin, closing.reserve, np.inf)}
+    evaluation = Evaluation(unknowns, goals, observe, scatter, measures, whole)
+    return Problem(evaluation, bounds, least_squares)
+
+
+def _before(problem: Problem) -> float:
+    """The objective of the model as it is."""
+    x = np.zeros((1, len(problem.evaluation.unknowns)))
+    row, slope = problem.evaluation.jacobians(x)
+    return problem.objective(Point(x[0], row[0], slope[0]))[0]
+
+
+def _description(problem: Problem) -> dict[str, Any]:
+    digest = problem.evaluation.digest
+    if digest is None:
+        raise ValueError(
+            "store=: what the functions compute cannot be recognised in another process, because "
+            "they contain callbacks or objects known by identity only"
+        )
+    evaluation = problem.evaluation
+    scatter = [question("scatter", *evaluation.samples.values()).hex(), *sorted(evaluation.factors)]
+    return {
+        "format": 1,
+        "unknowns": evaluation.unknowns.describe(),
+        "functions": digest,
+        "scatter": scatter,
+        "measures": {name: repr(x) for name, x in sorted(evaluation.measures.items())},
+    }
+
+
+def _in_step(
+    problem: Problem,
+    method: str,
+    x0: np.ndarray,
+    closing: Closing | None,
+    kept: Kept | None,
+    options: dict[str, Any],
+    show: _Progress,
+) -> tuple[list[Course], int]:
+    solver = partial(METHODS[method], problem, **options)
+    margin, unknowns = None, problem.evaluation.unknowns
+    closing = closing or closing_of(problem.evaluation.observe)
+    if closing is not None:
+        scatter, worst = problem.evaluation.scatter, {"margin": Quantile(0.0)}
+        margin = Evaluation(unknowns, {"margin": closing.margin}, None, scatter, worst)
+    courses: list[Course] = []
+    answers = Answers(problem, min(len(x0), _IN_STEP), kept, margin, show.rounds)
+
+    def task(first: int, i: int, ask: Ask) -> Course:
+        point = Point(x0[first + i], *ask(("design", x0[first + i])))
+        if not point.works and closing is not None:
+            x = restored(problem, closing, point.x, ask)
+            point = Point(x, *ask(("design", x)))
+        if not point.works:
+            return Course(point, [], 1, "the start does not work", None)
+        course = solver(point, ask)
+        if np.max(np.abs(course.best.x - point.x)) < _STAYED:
+            beside = _off_a_saddle(problem, course, ask, options["feasible"])
+            course = course if beside is None else solver(beside, ask)
+        if problem.evaluation.scatter is not None or len(point.x) > _FEW:
+            return course
+        scaled = Scaled.about(problem, point).stricter(Scaled.about(problem, course.best))
+        tolerance = options["tolerance"]
+        best, count = finished(scaled, course.best, ask, tolerance, options["feasible"])
+        return course._replace(best=best, evaluations=course.evaluations + count)
+
+    for first in range(0, len(x0), _IN_STEP):
+        count = min(_IN_STEP, len(x0) - first)
+        courses += in_step(partial(task, first), count, answers)
+    return courses, answers.computed
+
+
+def _off_a_saddle(problem: Problem, course: Course, ask: Ask, feasible: float) -> Point | None:
+    """A better design beside a start at which the search stayed: that was a maximum or saddle."""
+    point = course.best
+    if len(point.x) > _FEW:
+        return None
+    scaled = Scaled.about(problem, point)
+    here = problem.objective(point)[0]
+    for step in _ASIDE * np.concatenate([np.eye(len(point.x)), -np.eye(len(point.x))]):
+        x = np.clip(point.x + step, *problem.limits)
+        beside = Point(x, *ask(("design", x)))
+        if beside.works and scaled.violation(beside) <= max(feasible, scaled.violation(point)):
+            if problem.objective(beside)[0] < here - 1e-9 * abs(here):
+                return beside
+    return None
+
+
+class _Progress:
+    """Lines about how far it is, at most one each second."""
+
+    def __init__(self, shown: bool, problem: Problem):
+        self.shown, self.problem, self.last = shown, problem, time.monotonic()
+
+    def rounds(self, round_: int, rows: np.ndarray) -> None:
+        part = self.problem.residual
+        values = np.sum(rows[:, part] ** 2, axis=1) if self.problem.least_squares else rows[:, 0]
+        self._print(f"round {round_}: {len(rows)} designs", values)
+
+    def steps(self, step: int, histories: list[list[tuple[float, float]]]) -> None:
+        self._print(f"step {step}", np.array([h[-1][0] for h in histories]))
+
+    def _print(self, text: str, values: np.ndarray) -> None:
+        now = time.monotonic()
+        if self.shown and now - self.last >= 1.0:
+            self.last = now
+            best = np.min(values[np.isfinite(values)], initial=np.inf)
+            print(f"{text}, least objective {best:.6g}", file=sys.stderr, flush=True)

@@ -1,0 +1,98 @@
+"""Optimality of a design: multipliers and the residual of the Karush-Kuhn-Tucker conditions.
+
+With the Lagrangian ``L = f − Σ λ_i c_i − Σ μ_j x_j`` a minimum has ``∂L/∂x = 0``, multipliers of
+inequalities at their limit that push inwards, and none at the others (Nocedal and Wright,
+Numerical Optimization, theorem 12.1). The multipliers here are those that make the gradient least.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from jaxmbd.design.problem import Point, Scaled
+
+AT_LIMIT = 1e-7
+
+
+class Optimality(NamedTuple):
+    """Multipliers and residuals, in scaled variables and gradients.
+
+    Attributes:
+        multipliers: of the constraints (k,), ∂f/∂limit in the objective's over the constraint's
+            unit: positive at a lower, negative at an upper limit of an inequality.
+        at_limits: of the limits of x (n,), ∂f/∂(number in SI units).
+        gradient: largest element of ``∂L/∂x`` over the largest of ``∂f/∂x`` at the start.
+        violation: largest violation of a scaled constraint.
+        apart: largest distance from its limit of a scaled constraint or x with a multiplier.
+        active: which constraints are at a limit (k,).
+    """
+
+    multipliers: np.ndarray
+    at_limits: np.ndarray
+    gradient: float
+    violation: float
+    apart: float
+    active: np.ndarray
+
+    @property
+    def residual(self) -> float:
+        """The largest of gradient, violation and distance apart: zero at a KKT point."""
+        return max(self.gradient, self.violation, self.apart)
+
+
+def optimality(scaled: Scaled, point: Point, near: float = AT_LIMIT) -> Optimality:
+    """Optimality of a point, by bounded least squares for the multipliers.
+
+    Args:
+        scaled: the problem.
+        point: the design.
+        near: how near to a limit, in scaled units, counts as at it.
+    """
+    problem = scaled.problem
+    _, slope = scaled.value(point)
+    c = point.row[scaled.places]
+    sides = np.zeros(len(c), int)  # +1 at a lower, −1 at an upper limit, 2 an equality
+    margin = near * scaled.scales
+    at_lower, at_upper = c <= scaled.lower + margin, c >= scaled.upper - margin
+    sides[at_lower], sides[at_upper] = 1, -1
+    sides[(at_lower & at_upper) | scaled.equal] = 2
+    low, high = problem.limits
+    ends = np.where(
+        point.x <= low + near * _room(-low),
+        1,
+        np.where(point.x >= high - near * _room(high), -1, 0),
+    )
+    active, pushed = np.flatnonzero(sides), np.flatnonzero(ends)
+    columns = [point.jacobian[scaled.places[i]] / scaled.scales[i] for i in active]
+    columns += [np.eye(len(slope))[j] for j in pushed]
+    signs = [*sides[active], *ends[pushed]]
+    solved = _bounded(np.array(columns).T, slope, signs) if columns else np.zeros(0)
+    left = slope - (np.array(columns).T @ solved if columns else 0.0)
+    multipliers, at_limits = np.zeros(len(c)), np.zeros(len(slope))
+    size = scaled.objective_scale
+    multipliers[active] = size * solved[: len(active)] / scaled.scales[active]
+    at_limits[pushed] = size * solved[len(active) :] / problem.evaluation.unknowns.scale[pushed]
+    gradient = float(np.max(np.abs(left), initial=0.0))
+    gaps = np.minimum(np.abs(c - scaled.lower), np.abs(c - scaled.upper)) / scaled.scales
+    ends_apart = np.minimum(point.x - low, high - point.x)
+    apart = max(
+        np.max(gaps[multipliers != 0.0], initial=0.0),
+        np.max(ends_apart[at_limits != 0.0], initial=0.0),
+    )
+    violation = scaled.violation(point)
+    return Optimality(multipliers, at_limits, gradient, violation, float(apart), sides != 0)
+
+
+def _room(x: np.ndarray) -> np.ndarray:
+    """Distances of the start from limits, at most one, and one where it is at the limit."""
+    return np.where(x > 0.0, np.minimum(x, 1.0), 1.0)
+
+
+def _bounded(columns: np.ndarray, slope: np.ndarray, signs: list[int]) -> np.ndarray:
+    """Multipliers of least residual with the signs of their limits."""
+    lower = np.array([0.0 if s == 1 else -np.inf for s in signs])
+    upper = np.array([0.0 if s == -1 else np.inf for s in signs])
+    return lsq_linear(columns, slope, (lower, upper), method="bvls", tol=1e-15).x

@@ -1,0 +1,234 @@
+"""What an optimisation found: the design, what changed, which limits bind, how optimal it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.analysis.status import Status
+from jaxmbd.design.course import Course
+from jaxmbd.design.optimality import Optimality, optimality
+from jaxmbd.design.problem import Point, Problem, Scaled
+from jaxmbd.observe.experiment import Experiment
+
+_SAME = 1e-6
+_TRADE = {"m": (1e3, "mm"), "rad": (180.0 / np.pi, "deg")}
+"""SI unit to what the report has instead: factor and unit."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best design that `minimize` found; printed as a report.
+
+    Attributes:
+        status: "optimal" (a KKT point), "feasible" (all constraints hold, not optimal to the
+            tolerance), or "infeasible".
+        mechanism: the model with its best numbers (a dictionary where there is no model).
+        values, before: name to number in SI units, found and at the start.
+        objective, objective_before: its values; NaN where the model as it is does not work.
+        constraints: name to value of each bounded element.
+        multipliers: name of a bounded element, or of an unknown at its limit, to ∂objective/∂limit:
+            by how much the objective changes if that limit is raised by one unit (negative at
+            upper limits, where more room helps, positive at lower ones).
+        kkt: residual of the Karush-Kuhn-Tucker conditions, relative to the gradient at the start.
+        history: (objective, violation) of each iteration of the best start (k, 2).
+        designs: unknowns in SI units that each start ended with (b, n).
+        objectives: objective of each start (b,); NaN where it found nothing feasible.
+        evaluations: designs evaluated, with their derivatives; `computed` of them in this run, the
+            others were kept in the store.
+        seconds: wall time.
+        method, message: the algorithm, and why it stopped.
+        idle: which unknowns change neither objective nor constraints (n,).
+    """
+
+    status: str
+    mechanism: Any
+    values: dict[str, float]
+    before: dict[str, float]
+    objective: float
+    objective_before: float
+    constraints: dict[str, float]
+    multipliers: dict[str, float]
+    kkt: float
+    history: np.ndarray
+    designs: np.ndarray
+    objectives: np.ndarray
+    evaluations: int
+    computed: int
+    seconds: float
+    method: str
+    message: str
+    idle: np.ndarray
+    problem: Problem = field(repr=False)
+    optimality: Optimality = field(repr=False)
+
+    @property
+    def reached(self) -> float:
+        """Share of the starts that ended at the best objective, within 1e-6 of what was gained."""
+        size = np.nanmax(np.abs([self.objective, self.objective_before - self.objective]))
+        return float(np.mean(self.objectives - self.objective <= _SAME * size))
+
+    def __str__(self) -> str:
+        head = (
+            f"design by {self.method}: {self.status}, KKT residual {self.kkt:.1e}, "
+            f"{self.evaluations} evaluations, {self.seconds:.1f} s"
+        )
+        change = f"objective {self.objective_before:.6g} -> {self.objective:.6g}"
+        lines = [head, change, "", *self._unknowns()]
+        if self.constraints:
+            lines += ["", *self._bounded()]
+        if len(self.objectives) > 1:
+            works = int(np.sum(np.isfinite(self.objectives)))
+            lines += [
+                "",
+                f"{len(self.objectives)} starts: {works} end feasible, "
+                f"{100.0 * self.reached:.0f} % of all at the best objective",
+            ]
+        if self.status == "infeasible":
+            lines += ["", "no design was found within the limits that keeps all constraints"]
+        if self.status != "optimal":
+            lines += ["", f"stopped: {self.message}"]
+        return "\n".join(lines)
+
+    def _unknowns(self) -> list[str]:
+        u = self.problem.evaluation.unknowns
+        rows = [("number", "before", "found", "change", "unit", "")]
+        for i, name in enumerate(u.names):
+            factor, unit = _TRADE.get(u.units[i], (1.0, u.units[i]))
+            old, new = factor * self.before[name], factor * self.values[name]
+            end = ""
+            if name in self.multipliers:
+                each = self.multipliers[name] / factor
+                end = f"at its limit, multiplier {each:.3g}{f' per {unit}' if unit else ''}"
+            elif self.idle[i]:
+                end = "nothing depends on it"
+            rows.append((name, f"{old:.6g}", f"{new:.6g}", f"{new - old:+.4g}", unit, end))
+        return _table(rows)
+
+    def _bounded(self) -> list[str]:
+        names, _, lower, upper = self.problem.bounds()
+        rows = [("constraint", "value", "from", "to", "")]
+        for i, name in enumerate(names):
+            short = max(lower[i] - self.constraints[name], self.constraints[name] - upper[i])
+            end = ""
+            if self.status == "infeasible" and short > 0.0:
+                end = f"VIOLATED by {short:.3g}"
+            elif self.optimality.active[i]:
+                end = f"binds, multiplier {self.multipliers[name]:.3g}"
+            rows.append(
+                (name, f"{self.constraints[name]:.6g}", f"{lower[i]:.6g}", f"{upper[i]:.6g}", end)
+            )
+        return _table(rows)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+
+
+def optimum_of(
+    problem: Problem, courses: list[Course], tolerance: float, feasible: float, **about: Any
+) -> Optimum:
+    """The best of the courses of all starts.
+
+    Raises:
+        ValueError: none of the starts works.
+    """
+    scaled = _common(problem, courses)
+    if scaled is None:
+        raise ValueError(f"none of {len(courses)} start(s) works: {_why(problem, courses[0].best)}")
+    ranked = [_judged(scaled, c, feasible) for c in courses]
+    best = min(range(len(courses)), key=lambda i: ranked[i][:2])
+    course = courses[best]
+    assert course.start is not None
+    state = optimality(_at_end(scaled, course), course.best)
+    status = "feasible"
+    if state.violation > feasible:
+        status = "infeasible"
+    elif state.residual <= tolerance:
+        status = "optimal"
+    unknowns, point = problem.evaluation.unknowns, course.best
+    names, places, _, _ = problem.bounds()
+    found = unknowns.numbers(point.x)
+    pushed = {n: m for n, m in zip(unknowns.names, state.at_limits, strict=True) if m != 0.0}
+    bound = dict(zip(names, state.multipliers, strict=True))
+    return Optimum(
+        status=status,
+        mechanism=unknowns.model(point.x),
+        values=dict(zip(unknowns.names, found.tolist(), strict=True)),
+        before=dict(zip(unknowns.names, unknowns.start.tolist(), strict=True)),
+        objective=problem.objective(point)[0],
+        constraints=dict(zip(names, point.row[places].tolist(), strict=True)),
+        multipliers={n: float(m) for n, m in (bound | pushed).items()},
+        kkt=state.residual,
+        history=np.array(course.history),
+        designs=unknowns.numbers(np.stack([c.best.x for c in courses])),
+        objectives=np.array([r[2] for r in ranked]),
+        message=course.message,
+        idle=np.all(point.jacobian == 0.0, axis=0) & np.all(course.start.jacobian == 0.0, axis=0),
+        problem=problem,
+        optimality=state,
+        **about,
+    )
+
+
+def _why(problem: Problem, point: Point) -> str:
+    """What is not finite at a design, and the usual cure."""
+    names = problem.evaluation.unknowns.names
+    for goal, part in problem.evaluation.layout.items():
+        if not np.all(np.isfinite(point.row[part])):
+            found = f"{goal!r} is not finite at the model as it is"
+            if problem.evaluation.scatter is not None:
+                found += ", or at one of the samples of its scatter"
+            return found + (
+                f"{_failure(problem)}. If its loops cannot close there, give closing= (see "
+                "jaxmbd.closure_margin) or another start; else look at the function"
+            )
+        wrong = ~np.all(np.isfinite(point.jacobian[part]), axis=0)
+        if np.any(wrong):
+            return (
+                f"{goal!r} is finite at the model as it is, its derivative with respect to "
+                f"{[n for n, x in zip(names, wrong, strict=True) if x]} is not: a root or norm of "
+                "zero, or a dead centre; jaxmbd.check_gradient looks closer"
+            )
+    return "all numbers are finite at the model as it is, but not where the search went"
+
+
+def _common(problem: Problem, courses: list[Course]) -> Scaled | None:
+    """Scales by which all courses are judged: those of the first start that works."""
+    start = next((c.start for c in courses if c.start is not None), None)
+    return None if start is None else Scaled.about(problem, start)
+
+
+def _at_end(scaled: Scaled, course: Course) -> Scaled:
+    """The common scales, with those of constraints where the course ended if they are smaller."""
+    return scaled.stricter(Scaled.about(scaled.problem, course.best))
+
+
+def _failure(problem: Problem) -> str:
+    """Where an experiment fails, and which joint stays open."""
+    evaluation = problem.evaluation
+    if not isinstance(evaluation.observe, Experiment):
+        return ""
+    model = evaluation.unknowns.model(np.zeros(len(evaluation.unknowns)))
+    seen = evaluation.observe(model)
+    if int(seen["status"]) == Status.OK:
+        return ""
+    names = evaluation.observe.declare(model).outputs["open_joint"].flags
+    place = int(seen["open_joint"])
+    joint = f", '{names[place]}' stays open" if 0 <= place < len(names) else ""
+    axis = f" at {float(seen['failed_at']):.4g}" if evaluation.observe.has_axis else ""
+    return f": {type(evaluation.observe).__name__} fails{axis}{joint}"
+
+
+def _judged(scaled: Scaled, course: Course, feasible: float) -> tuple[int, float, float]:
+    """Rank of a course, its merit, and its objective if it is feasible."""
+    if course.start is None or not course.best.works:
+        return 2, 0.0, np.nan
+    violation = _at_end(scaled, course).violation(course.best)
+    objective = scaled.problem.objective(course.best)[0]
+    if violation > feasible:
+        return 1, violation, np.nan
+    return 0, objective, objective

@@ -1,0 +1,257 @@
+"""SciPy's optimisers for many starts in step: SLSQP, trust-constr, bounded least squares.
+
+An optimiser never sees a design that fails as NaN: its objective is far above the last one that
+works there, so that line searches and trust regions shrink back, and its derivatives are the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import NonlinearConstraint, OptimizeResult, least_squares
+from scipy.optimize import minimize as scipy_minimize
+from scipy.sparse.linalg import LinearOperator
+
+from jaxmbd.design.course import Ask, Course
+from jaxmbd.design.optimality import optimality
+from jaxmbd.design.problem import Point, Problem, Scaled
+
+_RESTARTS = 6
+_NOTHING, _PATIENCE = 1e-10, 25
+"""A relative gain that counts as none, and how many iterations without a gain end a search."""
+_STAYS = 1e-4
+"""A change of x between two searches that counts as none."""
+
+
+class _Ended(Exception):
+    """Ends an algorithm of SciPy from within."""
+
+
+class _Run:
+    """One start: asks for designs, remembers the last that works and the best."""
+
+    def __init__(self, problem: Problem, first: Point, ask: Ask, feasible: float):
+        self.problem, self.ask, self.feasible = problem, ask, feasible
+        self.scaled = self.judged = Scaled.about(problem, first)
+        self.last = self.best = self.first = first
+        self.evaluations, self.since = 1, 0
+        self.history = [self._state(first)]
+
+    def rescale(self) -> None:
+        """Search on with the scales of the best design."""
+        self.scaled = Scaled.about(self.problem, self.best)
+        self.judged = self.judged.stricter(self.scaled)
+
+    def _state(self, point: Point) -> tuple[float, float]:
+        return self.problem.objective(point)[0], self.judged.violation(point)
+
+    def at(self, x: np.ndarray) -> Point | None:
+        """The design at x; None where it fails."""
+        low, high = self.problem.limits
+        x = np.clip(x, low, high)
+        if np.array_equal(x, self.last.x):
+            return self.last
+        self.evaluations += 1
+        point = Point(x.copy(), *self.ask(("design", x.copy())))
+        if not point.works:
+            return None
+        self.last = point
+        if self._rank(point) < self._rank(self.best):
+            gain = self._rank(self.best)[1] - self._rank(point)[1]
+            small = abs(gain) <= _NOTHING * abs(self._rank(point)[1])
+            self.since = self.since if small else 0
+            self.best = point
+        return point
+
+    def _rank(self, point: Point) -> tuple[float, float]:
+        objective, violation = self._state(point)
+        return (0.0, objective) if violation <= self.feasible else (violation, 0.0)
+
+    def value(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        point = self.at(x)
+        if point is not None:
+            return self.scaled.value(point)
+        value, slope = self.scaled.value(self.last)
+        return value + 10.0 * (1.0 + abs(value)), slope
+
+    def rows(self, kind: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return getattr(self.scaled, kind)(self.at(x) or self.last)
+
+    def record(self, x: np.ndarray, *_: Any) -> None:
+        self.history.append(self._state(self.at(x) or self.last))
+        self.since += 1
+
+    def stop_at(self, tolerance: float) -> None:
+        """End the search at a KKT point, or if nothing was gained for long.
+
+        Raises:
+            _Ended: says why.
+        """
+        if optimality(self.scaled, self.best).residual <= tolerance:
+            raise _Ended("a point that satisfies the first-order conditions")
+        if self.since >= _PATIENCE:
+            raise _Ended(f"nothing gained in {_PATIENCE} iterations")
+
+    def course(self, message: str) -> Course:
+        return Course(self.best, self.history, self.evaluations, message, self.first)
+
+
+def slsqp(
+    problem: Problem, first: Point, ask: Ask, *, steps: int, tolerance: float, feasible: float
+) -> Course:
+    """Sequential least squares programming (Kraft 1988), begun anew until a KKT point is met.
+
+    SLSQP stops where its approximate Hessian predicts no progress; from there it is begun anew,
+    with a unit Hessian and the scales of that place, as long as that helps.
+    """
+    run, message, left = _Run(problem, first, ask, feasible), "", steps
+    for _ in range(_RESTARTS):
+        if left <= 0:
+            break
+        before, place = optimality(run.judged, run.best).residual, run.best
+        run.rescale()
+        iterations, message = _searched(run, left, tolerance)
+        left -= iterations
+        after = optimality(run.judged, run.best).residual
+        stays = np.max(np.abs(run.best.x - place.x)) < _STAYS
+        if stays and (after <= tolerance or after >= before or iterations <= 2):
+            break
+    return run.course(message)
+
+
+def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
+    """One search from the best design: its iterations, and why it ended."""
+    low, high = run.problem.limits
+    begun, run.since = len(run.history), 0
+
+    def recorded(x: np.ndarray) -> None:
+        run.record(x)
+        run.stop_at(tolerance)
+
+    try:
+        found = scipy_minimize(
+            run.value,
+            run.best.x,
+            jac=True,
+            method="SLSQP",
+            bounds=list(zip(low, high, strict=True)),
+            constraints=_constraints(run),
+            callback=recorded,
+            options={"maxiter": steps, "ftol": 1e-15},
+        )
+    except _Ended as end:
+        return len(run.history) - begun, str(end)
+    return int(found.nit), str(found.message)
+
+
+def _constraints(run: _Run) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": kind,
+            "fun": lambda x, name=name: run.rows(name, x)[0],
+            "jac": lambda x, name=name: run.rows(name, x)[1],
+        }
+        for kind, name in (("eq", "equalities"), ("ineq", "inequalities"))
+        if len(getattr(run.scaled, name)(run.first)[0])
+    ]
+
+
+def trust_constr(
+    problem: Problem, first: Point, ask: Ask, *, steps: int, tolerance: float, feasible: float
+) -> Course:
+    """Trust region with exact Hessian-vector products (SciPy's trust-constr)."""
+    run = _Run(problem, first, ask, feasible)
+    scaled, n = run.scaled, len(first.x)
+    weight = np.zeros(len(first.row))
+
+    def product(weights: np.ndarray, x: np.ndarray) -> Any:
+        point = run.at(x) or run.last
+
+        def times(v: np.ndarray) -> np.ndarray:
+            return run.ask(("curvature", point.x, np.ravel(v).astype(float), weights))
+
+        return LinearOperator((n, n), matvec=times, dtype=float)  # type: ignore[call-arg]
+
+    def of_objective(x: np.ndarray) -> Any:
+        weights = problem.curvature(run.at(x) or run.last)[0]
+        return product(weights / scaled.objective_scale, x)
+
+    def of_constraints(x: np.ndarray, v: np.ndarray) -> Any:
+        weights = weight.copy()
+        weights[scaled.places] = v / scaled.scales
+        return product(weights, x)
+
+    def bounded(x: np.ndarray) -> np.ndarray:
+        return (run.at(x) or run.last).row[scaled.places] / scaled.scales
+
+    def slopes(x: np.ndarray) -> np.ndarray:
+        return (run.at(x) or run.last).jacobian[scaled.places] / scaled.scales[:, None]
+
+    limits = scaled.lower / scaled.scales, scaled.upper / scaled.scales
+    constraints = []
+    if len(scaled.places):
+        made = NonlinearConstraint(bounded, *limits, jac=slopes, hess=of_constraints)  # type: ignore[arg-type]
+        constraints.append(made)
+    low, high = problem.limits
+    found: OptimizeResult = scipy_minimize(
+        run.value,
+        first.x,
+        jac=True,
+        hess=of_objective,
+        method="trust-constr",
+        bounds=list(zip(low, high, strict=True)),
+        constraints=constraints,
+        callback=run.record,
+        options={
+            "maxiter": steps,
+            "gtol": tolerance,
+            "xtol": 1e-14,
+            "barrier_tol": tolerance,
+            "initial_tr_radius": 0.3,
+        },
+    )
+    return run.course(str(found.message))
+
+
+def bounded_least_squares(
+    problem: Problem, first: Point, ask: Ask, *, steps: int, tolerance: float, feasible: float
+) -> Course:
+    """Trust-region reflective least squares within limits (SciPy's least_squares)."""
+    run = _Run(problem, first, ask, feasible)
+    part = problem.residual
+
+    def residuals(x: np.ndarray) -> np.ndarray:
+        point = run.at(x)
+        if point is not None:
+            return point.row[part]
+        return run.last.row[part] + 10.0 * (1.0 + np.abs(run.last.row[part]))
+
+    def slopes(x: np.ndarray) -> np.ndarray:
+        run.record(x)
+        run.stop_at(1e-4 * tolerance)
+        return (run.at(x) or run.last).jacobian[part]
+
+    try:
+        found = least_squares(
+            residuals,
+            first.x,
+            jac=slopes,  # type: ignore[arg-type]
+            bounds=problem.limits,
+            method="trf",
+            x_scale=1.0,
+            max_nfev=steps,
+            gtol=1e-15,
+            xtol=1e-15,
+            ftol=1e-15,
+        )
+    except _Ended as end:
+        return run.course(str(end))
+    return run.course(str(found.message))
+
+
+METHODS = {
+    "slsqp": slsqp,
+    "trust-constr": trust_constr,
+    "least-squares": bounded_least_squares,
+}

@@ -1,0 +1,223 @@
+"""The unknowns of a design: which numbers of a model may move, as one scaled vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxmbd.design.ranges import Between, Together, Within, scale_of
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.variables import Parametrization, Variable, set_variables, variables
+
+Vary = Mapping[str, Within | Between | Together]
+"""Path, pattern or name to its range."""
+
+
+class _Share(NamedTuple):
+    """What a part of the vector does to one number: added times `factor`."""
+
+    path: str
+    part: slice
+    factor: float
+
+
+class Unknowns:
+    """The numbers that may move, as a vector x (n,), zero at the start, ±1 at the limits.
+
+    ``value = start + scale · x``, in SI units. What a model becomes is a pure function of x.
+
+    Attributes:
+        names: paths of the n numbers, with components.
+        start, lower, upper, scale: (n,) in SI units.
+        units: SI units.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.design import Unknowns, Within
+        >>> ends = Unknowns.of(mbd.zoo.multi_link(), {"points/tierod_*/z": Within("5 mm")})
+        >>> ends.names
+        ('points/tierod_inboard/z', 'points/tierod_outboard/z')
+        >>> ends.model([1.0, 0.0]).points["tierod_inboard"]
+        array([-0.257,  0.32 , -0.111])
+    """
+
+    def __init__(
+        self,
+        base: Any,
+        entries: list[tuple[str, str, np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+        shares: list[_Share],
+        values: Mapping[str, Any],
+    ):
+        self.base = base
+        self.names = tuple(name for name, *_ in entries)
+        self.units = tuple(unit for _, unit, *_ in entries)
+        columns = [np.array([e[k] for e in entries], np.float64) for k in range(2, 6)]
+        self.start, self.lower, self.upper, self.scale = columns
+        self._shares, self._values = tuple(shares), dict(values)
+
+    @classmethod
+    def of(cls, model: Any, vary: Vary) -> Unknowns:
+        """The unknowns of a model.
+
+        Args:
+            model: a `Mechanism`, a `Parametrization`, or None: then `vary` names the unknowns.
+            vary: path, name or pattern to `Within`, `Between` or `Together`.
+
+        Raises:
+            ValueError: lists unknown paths with near misses, numbers that are varied twice, and
+                ranges that do not fit.
+        """
+        if not vary:
+            raise ValueError("vary is empty; name at least one number that may move")
+        if not (model is None or isinstance(model, (Mechanism, Parametrization))):
+            raise ValueError(f"the model must be a Mechanism, a Parametrization or None: {model!r}")
+        find = _finder(model, vary)
+        parts = _Parts(model is None)
+        problems: list[str] = []
+        for key, chosen in vary.items():
+            try:
+                parts.add(key, chosen, find)
+            except ValueError as error:
+                problems.append(str(error))
+        problems += parts.twice()
+        if problems:
+            raise ValueError("vary:\n" + "\n".join(f"  - {text}" for text in problems))
+        return cls(model, parts.entries, parts.shares, parts.values)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limit of x (n,)."""
+        return (self.lower - self.start) / self.scale, (self.upper - self.start) / self.scale
+
+    def numbers(self, x: Any) -> np.ndarray:
+        """The n numbers in SI units of a vector x (…, n)."""
+        return self.start + self.scale * np.asarray(x, np.float64)
+
+    def vector(self, numbers: Any) -> np.ndarray:
+        """The vector x (…, n) of the n numbers in SI units."""
+        return (np.asarray(numbers, np.float64) - self.start) / self.scale
+
+    def values(self, x: Any) -> dict[str, Array]:
+        """Path to number or array, in SI units, of x (n,), which may be traced."""
+        array: Any = jnp if isinstance(x, Tracer) else np
+        moved = array.asarray(x) * array.asarray(self.scale)
+        found = {path: array.asarray(value) for path, value in self._values.items()}
+        for path, part, factor in self._shares:
+            shape = np.shape(found[path])
+            shift = factor * moved[part]
+            found[path] = found[path] + (shift[0] if shift.size == 1 else shift.reshape(shape))
+        return found
+
+    def model(self, x: Any) -> Any:
+        """The model of a vector x (n,): a `Mechanism`, or a dictionary if there is none."""
+        values = self.values(x)
+        if self.base is None:
+            return values
+        if isinstance(self.base, Mechanism):
+            return set_variables(self.base, values)
+        return self.base(values)
+
+    def describe(self) -> dict[str, Any]:
+        """JSON values that determine which numbers move, and how far."""
+        names = ("start", "lower", "upper", "scale")
+        return {"names": list(self.names)} | {n: getattr(self, n).tolist() for n in names}
+
+
+def _finder(model: Any, vary: Vary) -> Callable[[str], Mapping[str, Variable]]:
+    if isinstance(model, Mechanism):
+        return partial(variables, model)
+    if isinstance(model, Parametrization):
+        return model.find
+    return lambda name: {name: Variable(name, getattr(vary[name], "start", None))}
+
+
+class _Parts:
+    """The vector's entries, collected."""
+
+    def __init__(self, bare: bool):
+        self.bare = bare
+        self.entries: list[Any] = []
+        self.shares: list[_Share] = []
+        self.values: dict[str, Any] = {}
+
+    def add(self, key: str, chosen: Any, find: Callable[[str], Mapping[str, Variable]]) -> None:
+        if isinstance(chosen, Together):
+            self._add_together(key, chosen, find)
+        elif isinstance(chosen, (Within, Between)):
+            for path, variable in find(key).items():
+                self._add_own(path, chosen, variable, find)
+        else:
+            raise ValueError(
+                f"{key!r}: {chosen!r} is no range; give Within(width), Between(lower, upper) or "
+                "Together(paths, range)"
+            )
+
+    def _add_own(
+        self,
+        path: str,
+        chosen: Within | Between,
+        variable: Variable,
+        find: Callable[[str], Mapping[str, Variable]],
+    ) -> None:
+        """A number, or all components of one; an array without components as a whole."""
+        parts = [find(f"{path}/{c}")[f"{path}/{c}"] for c in variable.components]
+        value = np.array([x.value for x in parts]) if parts else variable.value
+        start, lower, upper = chosen.limits(value, variable.unit, path)
+        scale = scale_of(chosen, lower, upper, path, variable.unit)
+        want = np.shape(start) if value is None else np.shape(value)
+        if any(np.shape(x) not in ((), want) for x in (start, lower, upper, scale)):
+            raise ValueError(f"{path!r} has shape {want}, its range {np.shape(lower)}")
+        rows = [np.broadcast_to(x, want).ravel() for x in (start, lower, upper, scale)]
+        first = len(self.entries)
+        for i, numbers in enumerate(zip(*rows, strict=True)):
+            one = parts[i] if parts else variable
+            name = f"{path}/{i}" if want and not parts else one.path
+            self.entries.append((name, one.unit, *map(float, numbers)))
+            if parts:
+                self.shares.append(_Share(one.path, slice(first + i, first + i + 1), 1.0))
+                self.values[one.path] = rows[0][i]
+        if not parts:
+            self.shares.append(_Share(path, slice(first, len(self.entries)), 1.0))
+            self.values[path] = rows[0].reshape(want)
+
+    def _add_together(
+        self, key: str, chosen: Together, find: Callable[[str], Mapping[str, Variable]]
+    ) -> None:
+        if self.bare:
+            raise ValueError(f"{key!r}: Together needs a model whose numbers it moves")
+        every = [(v, x, f) for p, f in chosen.factors.items() for v, x in find(p).items()]
+        units = {x.unit for _, x, _ in every}
+        if len(units) != 1:
+            raise ValueError(f"{key!r}: numbers with the units {sorted(units)} cannot move alike")
+        unit = units.pop()
+        if vectors := [p for p, x, _ in every if np.ndim(x.value)]:
+            raise ValueError(f"{key!r}: {vectors} are no single numbers; name components, as …/z")
+        start, lower, upper = chosen.range.limits(0.0, unit, key)
+        if np.ndim(start) or np.ndim(lower):
+            raise ValueError(f"{key!r}: the range of a displacement is one number")
+        scale = scale_of(chosen.range, lower, upper, key, unit)
+        part = slice(len(self.entries), len(self.entries) + 1)
+        self.entries.append((key, unit, *map(float, (start, lower, upper, scale))))
+        for path, variable, factor in every:
+            self.shares.append(_Share(path, part, factor))
+            self.values[path] = np.asarray(variable.value, np.float64) + factor * float(start)
+
+    def twice(self) -> list[str]:
+        """Numbers that are varied more than once."""
+        paths = [share.path for share in self.shares]
+        found = [p for p in dict.fromkeys(paths) if paths.count(p) > 1]
+        found += [p for p in dict.fromkeys(paths) for q in dict.fromkeys(paths) if _inside(p, q)]
+        return [f"{p!r} is varied twice" for p in found]
+
+
+def _inside(path: str, whole: str) -> bool:
+    return path.startswith(whole + "/")
