@@ -1,0 +1,215 @@
+"""An axle from one corner: the other side is its mirror image."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.model import AntiRollBar, Body, Mechanism, TorsionBar, mirror
+from jaxmbd.model.markers import MarkedPoints, used_points
+from jaxmbd.model.numbers import GROUND, ComRef, PointRef, changed, is_concrete
+from jaxmbd.model.reflection import Reflection
+from jaxmbd.model.renamed import renamed
+from jaxmbd.numerics.near_names import meant
+from jaxmbd.suspension.corner import Corner
+
+SIDES = ("left", "right")
+
+
+def axle(
+    corner: Mechanism,
+    shared: Sequence[str] = (),
+    *,
+    anti_roll_bar: AntiRollBar | TorsionBar | None = None,
+    bar_name: str = "anti_roll_bar",
+) -> Mechanism:
+    """Both wheels of an axle from the mechanism of one: the other is its image in the plane xz.
+
+    Names get the prefix ``left_`` or ``right_``. Bodies that both sides have in common, a rack or a
+    chassis, are named in `shared`: they, the joints between them and the ground, what acts on them
+    alone, and points that nothing else uses keep their names. Their masses are those of the whole,
+    their centres of mass and inertias the symmetric part of those drawn. The image of a joint has
+    the same coordinates (`jaxmbd.mirror` tells the exceptions). ``jaxmbd.mirrored(axle)`` are the
+    variables of an axle that stays symmetric.
+
+    Args:
+        corner: one side, x forward, y left, z up. It is the left one if its points lie at y > 0
+            on average, or where they are traced.
+        shared: names of the bodies that both sides have in common.
+        anti_roll_bar: a bar between the two sides, in the corner's names: of an `AntiRollBar` the
+            first body and point are those of the left side, the second those of the right; a
+            `TorsionBar` may be given one joint twice, and is free of load in equal travel.
+        bar_name: name of the bar.
+
+    Raises:
+        ValueError: `shared` names no body, a coupling joins a side to what is shared, or the corner
+            has no mirror image (`jaxmbd.mirror`).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd import suspension
+        >>> car = suspension.axle(mbd.zoo.five_link_kinematic(), shared=["rack"])
+        >>> car.structure.bodies
+        ('rack', 'left_upright', 'right_upright')
+        >>> [float(car.points[f"{side}_axle_outboard"][1]) for side in ("left", "right")]
+        [0.875, -0.875]
+    """
+    s = corner.structure
+    if unknown := [n for n in shared if n not in s.bodies]:
+        raise ValueError(
+            f"shared={list(shared)}: there is no body {unknown[0]!r}{meant(unknown[0], s.bodies)}; "
+            f"bodies are {list(s.bodies)}"
+        )
+    reflection, common = Reflection(1), _Common(corner, shared)
+    first, second = SIDES if _is_left(corner) else SIDES[::-1]
+    halves = {first: corner, second: mirror(corner, "y")}
+    parts: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
+    for kind in _KINDS:
+        for name in common.names[kind]:
+            part = getattr(corner, kind)[name]
+            if isinstance(part, Body):
+                part = _symmetric(part, reflection)
+            parts[kind][name] = common.renamed(part, first) if kind != "points" else part
+    for side in SIDES:
+        for kind in _KINDS:
+            for name in [n for n in _order(corner)[kind] if n not in common.names[kind]]:
+                part = getattr(halves[side], kind)[name]
+                new = common.renamed(part, side) if kind != "points" else part
+                parts[kind][f"{side}_{name}"] = new
+    if anti_roll_bar is not None:
+        parts["forces"][bar_name] = common.across(anti_roll_bar)
+    cut = None
+    if s.cut is not None:
+        cut = dict.fromkeys(common.joint(n, side) for side in SIDES for n in s.cut)
+    points = MarkedPoints(parts.pop("points"), image=True)
+    return Mechanism(
+        **parts, points=points, gravity=corner.gravity, cut=None if cut is None else tuple(cut)
+    )
+
+
+_KINDS = ("bodies", "joints", "forces", "drives", "couplings", "points")
+
+
+def _order(mech: Mechanism) -> dict[str, tuple[str, ...]]:
+    s = mech.structure
+    return {
+        "bodies": s.bodies,
+        "joints": tuple(e.name for e in s.joints),
+        "forces": s.forces,
+        "drives": tuple(d[0] for d in s.drives),
+        "couplings": tuple(c[0] for c in s.couplings),
+        "points": s.points,
+    }
+
+
+def _is_left(corner: Mechanism) -> bool:
+    known = [np.asarray(x)[1] for x in corner.points.values() if is_concrete(x)]
+    return not known or float(np.mean(known)) >= 0.0
+
+
+def _symmetric(body: Body, reflection: Reflection) -> Body:
+    """A body with the symmetric part of its centre of mass and inertia."""
+    com = body.com
+    if not isinstance(com, (PointRef, ComRef)):
+        com = 0.5 * (com + reflection.polar(com))
+    return Body(body.mass, com, 0.5 * (body.inertia + reflection.tensor(body.inertia)))
+
+
+class _Common:
+    """What the two sides have in common, and the names of all else on either side."""
+
+    def __init__(self, corner: Mechanism, shared: Iterable[str]):
+        order, s = _order(corner), corner.structure
+        bodies = {GROUND, *shared}
+        names = {"bodies": [n for n in order["bodies"] if n in bodies]}
+        names["joints"] = [e.name for e in s.joints if {e.a, e.b} <= bodies]
+        joints = set(names["joints"])
+        names["forces"] = [
+            n
+            for n in order["forces"]
+            if {*corner.forces[n].bodies} <= bodies and {*corner.forces[n].joints} <= joints
+        ]
+        names["drives"] = [
+            n
+            for n, joint, _ in s.drives
+            if (joint in joints if joint else getattr(corner.drives[n], "body", "") in bodies)
+        ]
+        names["couplings"] = [n for n, terms in s.couplings if {j for j, _ in terms} <= joints]
+        for name, terms in s.couplings:
+            if name not in names["couplings"] and {j for j, _ in terms} & joints:
+                raise ValueError(
+                    f"coupling '{name}' joins one side to a shared joint, which moves the other "
+                    "way in the mirror; take it out and add one for each side to the axle"
+                )
+        kinds = ("bodies", "joints", "forces", "drives")
+        own = used_points(
+            [getattr(corner, k)[n] for k in kinds for n in order[k] if n not in names[k]]
+        )
+        ours = used_points([getattr(corner, k)[n] for k in kinds for n in names[k]])
+        names["points"] = [n for n in order["points"] if n in ours and n not in own]
+        self.names: Mapping[str, list[str]] = names
+        self.order = order
+
+    def joint(self, name: str, side: str) -> str:
+        """The name of a joint on one side."""
+        return name if name in self.names["joints"] else f"{side}_{name}"
+
+    def renamed(self, part: Any, side: str) -> Any:
+        """A part that refers to what is on its side."""
+        own = {
+            kind: {n: f"{side}_{n}" for n in self.order[kind] if n not in self.names[kind]}
+            for kind in ("bodies", "joints", "points")
+        }
+        # A part refers to bodies or to joints; one name for both cannot be meant for one only.
+        return renamed(part, own["joints"] | own["bodies"], own["points"])
+
+    def across(self, bar: AntiRollBar | TorsionBar) -> Any:
+        """A bar with its first end on the left and its second end on the right."""
+        left, right = (self.renamed(bar, side) for side in SIDES)
+        ends = ("joint_b",) if isinstance(bar, TorsionBar) else ("b", "at_b")
+        return changed(left, **{end: getattr(right, end) for end in ends})
+
+
+def axle_corners(car: Mechanism, corner: Corner) -> tuple[Corner, Corner]:
+    """The roles of the left and the right wheel of an axle, from those of the corner it is made of.
+
+    Args:
+        car: the axle, from `axle`.
+        corner: the roles in the corner's names.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd import suspension
+        >>> car = suspension.axle(mbd.zoo.five_link_kinematic(), shared=["rack"])
+        >>> roles = suspension.axle_corners(car, suspension.zoo_corner("five_link_kinematic"))
+        >>> roles[1].upright, roles[1].steering, roles[1].side
+        ('right_upright', 'rack', 'right')
+    """
+    s = car.structure
+    known = {*s.bodies, *s.forces, *s.points, GROUND, *(e.name for e in s.joints)}
+
+    def named(x: Any, side: str) -> Any:
+        if isinstance(x, str):
+            return x if x in known else f"{side}_{x}"
+        if isinstance(x, tuple):
+            return tuple(named(y, side) for y in x)
+        return x
+
+    def on(side: str) -> Corner:
+        changes: dict[str, Any] = {
+            field: named(getattr(corner, field), side)
+            for field in (
+                *("upright", "wheel_centre", "spindle", "steering", "kingpin", "upper_arm"),
+                *("lower_arm", "strut", "spring", "chassis", "hold"),
+            )
+        }
+        numbers = isinstance(corner.spindle, tuple) and len(corner.spindle) == 3
+        if numbers and side != corner.side:
+            x, y, z = corner.spindle
+            changes["spindle"] = (x, -y, z)
+        return dataclasses.replace(corner, side=side, **changes)
+
+    return on("left"), on("right")

@@ -1,0 +1,263 @@
+"""Compliance of an axle: how its wheels move under small loads on them.
+
+Signs are those of ISO 8855: x forward, y left, z up, of forces, moments and displacements alike.
+
+What is held, and what is not:
+
+* Loads act on the upright: the wheel is locked to it, so the wheel's free spin plays no part. A
+  brake torque is carried by the upright ("outboard") or the chassis ("inboard").
+* Ride height is not held: springs carry a change of load, and vertical compliance is that of the
+  springs too. Hold it by ``known={PointCoordinate(upright, wheel_centre, "z"): height}``.
+* The rack is not held unless by `known`: with a spring on it, or held.
+* Tyres deform only if the model has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxmbd.analysis import Status, equilibrium, flexibility
+from jaxmbd.analysis.known import Known
+from jaxmbd.kinematics import point_position, poses
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.spatial.rotations import cross, skew, unit
+from jaxmbd.suspension.corner import Corner
+
+LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
+"""Of one newton or newton metre each; their directions are told in `Compliance.coefficients`."""
+RESPONSES = ("steer", "toe", "camber", "windup", "x", "y", "z", "patch_x", "patch_y", "patch_z")
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+class Compliance(eqx.Module):
+    """The compliance of one wheel or of an axle at an equilibrium; see `compliance`.
+
+    Attributes:
+        matrix: C (6 n, 6 n) of n wheels: for each three rotations [rad] of the upright and three
+            displacements [m] of its wheel centre, per three moments [N·m] and three forces [N] on
+            it there, world axes.
+        centre: wheel centres (n, 3) [m].
+        spin: unit vectors (n, 3) along the wheels' axes, outwards.
+        patch: lowest points (n, 3) of the wheels' middle planes [m]: contact patches.
+        q: coordinates (nq,) of the equilibrium.
+        status: a `Status` number; all is NaN unless it is OK.
+        sides: "left" or "right" of each wheel.
+        brakes, drive: "outboard" or "inboard", of each wheel.
+    """
+
+    matrix: Array
+    centre: Array
+    spin: Array
+    patch: Array
+    q: Array
+    status: Array
+    sides: tuple[str, ...] = eqx.field(static=True)
+    brakes: tuple[str, ...] = eqx.field(static=True)
+    drive: tuple[str, ...] = eqx.field(static=True)
+
+    def coefficients(self) -> dict[str, Array]:
+        """Responses (n,) of the wheels per unit load by ``"load/pattern/response"``, in SI units.
+
+        Loads, of 1 N or 1 N·m on each wheel:
+
+        * lateral: +y at the contact patch.
+        * braking: −x at the contact patch; with inboard brakes at the wheel centre, since the
+          brake torque then does not act on the upright.
+        * traction: +x at the wheel centre; with a motor on the upright at the contact patch.
+        * vertical: +z at the wheel centre.
+        * aligning: a moment about +z.
+
+        Patterns: "parallel", both wheels alike; "opposed", the right wheel the opposite; of a
+        single wheel "single".
+
+        Responses: steer angle [rad], positive to the left (about +z) on both sides; toe [rad],
+        positive inwards at the front; camber [rad], positive with the top outwards; windup [rad],
+        rotation of the upright about its wheel's axis, positive about +y, which adds to the caster
+        angle with a reversed sign; x, y, z [m] of the wheel centre, and of the upright's point at
+        the contact patch.
+
+        Example:
+            >>> from jaxmbd.suspension.compliance_matrix import LOADS, RESPONSES
+            >>> len(LOADS), len(RESPONSES)
+            (5, 10)
+        """
+        patterns = {"single": (1.0,)}
+        if len(self.sides) == 2:
+            patterns = {"parallel": (1.0, 1.0), "opposed": (1.0, -1.0)}
+        moved = [_responses(*x) for x in zip(self.spin, self._arms(), self.sides, strict=True)]
+        found = {}
+        for load in LOADS:
+            wrenches = [self._wrench(load, k) for k in range(len(self.sides))]
+            for pattern, signs in patterns.items():
+                both = jnp.concatenate([s * w for s, w in zip(signs, wrenches, strict=True)])
+                twists = (self.matrix @ both).reshape(-1, 6)
+                rows = [m @ twist for m, twist in zip(moved, twists, strict=True)]
+                for i, response in enumerate(RESPONSES):
+                    found[f"{load}/{pattern}/{response}"] = jnp.stack([row[i] for row in rows])
+        return found
+
+    def _arms(self) -> Array:
+        return self.patch - self.centre
+
+    def _wrench(self, load: str, k: int) -> Array:
+        """Moment and force at the wheel centre (6,)."""
+        none, arm = jnp.zeros(3, self.matrix.dtype), self._arms()[k]
+        if load == "aligning":
+            return jnp.concatenate([_UP, none])
+        force = {
+            "lateral": (0.0, 1.0, 0.0),
+            "braking": (-1.0, 0.0, 0.0),
+            "traction": (1.0, 0.0, 0.0),
+            "vertical": (0.0, 0.0, 1.0),
+        }[load]
+        force = jnp.asarray(force, none.dtype)
+        at_patch = (
+            load == "lateral"
+            or (load == "braking" and self.brakes[k] == "outboard")
+            or (load == "traction" and self.drive[k] == "outboard")
+        )
+        return jnp.concatenate([cross(arm, force) if at_patch else none, force])
+
+    def __str__(self) -> str:
+        return _table(self)
+
+
+def _responses(spin: Array, arm: Array, side: str) -> Array:
+    """(10, 6): the `RESPONSES` to the upright's small motion ``[ω; u]``."""
+    sign = 1.0 if side == "left" else -1.0
+    left = sign * spin  # the wheel's axis to the left
+    turned = -skew(left)  # its change per rotation
+    steer = (left[0] * turned[1] - left[1] * turned[0]) / (left[0] ** 2 + left[1] ** 2)
+    out_y, out_z = spin[1] * sign, spin[2]
+    tilt_y, tilt_z = turned[1], sign * turned[2]
+    camber = (out_z * tilt_y - out_y * tilt_z) / (out_y**2 + out_z**2)
+    angles = jnp.stack([steer, -sign * steer, camber, left])
+    eye, none = jnp.eye(3, dtype=spin.dtype), jnp.zeros((3, 3), spin.dtype)
+    return jnp.concatenate(
+        [
+            jnp.concatenate([angles, jnp.zeros((4, 3), spin.dtype)], axis=1),
+            jnp.concatenate([none, eye], axis=1),
+            jnp.concatenate([-skew(arm), eye], axis=1),
+        ]
+    )
+
+
+def compliance(
+    mech: Mechanism,
+    corners: Corner | Sequence[Corner],
+    *,
+    known: Known | None = None,
+    guess: Any = None,
+    t: Any = 0.0,
+    inputs: Any = None,
+    throw: bool = True,
+    backend: str = "auto",
+) -> Compliance:
+    """The compliance matrix of a wheel or an axle about its static equilibrium.
+
+    One linear solution gives all of it, for loads on any wheel, with rigid joints, loops and
+    bushings (`jaxmbd.soften`, `Bushing`) as the mechanism has them. It is symmetric for loads with
+    a potential, and differentiable in every number of the mechanism; one axle, or a batch by
+    `jaxmbd.lanes.vmap`. The module's text tells what is held.
+
+    Args:
+        mech: the mechanism, with the loads that it carries at rest.
+        corners: the roles of one wheel's parts, or of the left and the right wheel's
+            (`axle_corners`).
+        known: coordinates that are held, with the keys of `jaxmbd.equilibrium`: the rack of a
+            steered axle, the height of a wheel.
+        guess: coordinates (nq,) to start from; by default as drawn.
+        t: time [s] at which drives and laws are evaluated.
+        inputs: efforts on joints, ``{joint: value}``.
+        throw: raise an error if there is no equilibrium (outside `jit` and `vmap`).
+        backend: "auto", "lanes" or "xla".
+
+    Raises:
+        ValueError: a corner does not fit the mechanism, or there is no equilibrium.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd import suspension
+        >>> strut = mbd.soften(mbd.zoo.macpherson(wheel_load=4000.0), "rev_lca", (1e4, 5e6))
+        >>> soft = suspension.compliance(strut, suspension.zoo_corner("macpherson"))
+        >>> bool(soft.coefficients()["lateral/single/y"][0] > 1e-7)
+        True
+    """
+    wheels = (corners,) if isinstance(corners, Corner) else tuple(corners)
+    for corner in wheels:
+        corner.check(mech)
+    held = {(name, i): 0.0 for c in wheels for name in c.hold for i in range(mech.joints[name].nv)}
+    known = {**held, **dict(known or {})}
+    options: dict[str, Any] = dict(known=known, t=t, inputs=inputs, backend=backend)
+    rest = equilibrium(mech, guess=guess, throw=throw, **options)
+    places = [corner.placed("upright", corner.wheel_centre) for corner in wheels]
+    ok = rest.status == Status.OK
+    q = jnp.where(ok, rest.q, jnp.nan)
+    matrix = flexibility(mech, q, places, **options)
+    hubs = [_hub(mech, q, corner) for corner in wheels]
+    centre, spin, patch = (jnp.stack(x) for x in zip(*hubs, strict=True))
+    return Compliance(
+        matrix,
+        centre,
+        spin,
+        patch,
+        rest.q,
+        rest.status,
+        tuple(c.side for c in wheels),
+        tuple(c.brakes for c in wheels),
+        tuple(c.drive for c in wheels),
+    )
+
+
+class _Hub(NamedTuple):
+    centre: Array
+    spin: Array
+    patch: Array
+
+
+def _hub(mech: Mechanism, q: Array, corner: Corner) -> _Hub:
+    """Wheel centre, axis outwards, and the lowest point of the wheel's middle plane."""
+    centre = point_position(mech, q, *corner.placed("upright", corner.wheel_centre))
+    if corner.spindle is not None and len(corner.spindle) == 2:
+        ends = [point_position(mech, q, *corner.placed("upright", x)) for x in corner.spindle]
+        spin = unit(ends[1] - ends[0])
+    else:
+        drawn = (0.0, corner.sign, 0.0) if corner.spindle is None else corner.spindle
+        spin = unit(poses(mech, q)[corner.upright].rotation @ jnp.asarray(drawn, q.dtype))
+    down = unit(spin * spin[2] - _UP)
+    return _Hub(centre, spin, centre + corner.tyre_radius * down)
+
+
+_UNITS = {  # response: factor and unit of the table
+    **dict.fromkeys(("steer", "toe", "camber", "windup"), (180.0 / np.pi, "deg")),
+    **dict.fromkeys(("x", "y", "z", "patch_x", "patch_y", "patch_z"), (1e3, "mm")),
+}
+
+
+def _table(c: Compliance) -> str:
+    """The coefficients in the units of the trade, a block for each load and pattern."""
+    if isinstance(c.matrix, Tracer) or c.matrix.ndim != 2:
+        return repr(c)
+    found = {path: np.asarray(x) for path, x in c.coefficients().items()}
+    cases = list(dict.fromkeys(path.rsplit("/", 1)[0] for path in found))
+    head = "".join(f"{f'{load[:5]}. {p[:4]}.':>12}" for load, p in (x.split("/") for x in cases))
+    lines = [f"{'per kN (aligning: per 100 N·m)':36}{head}"]
+    for k, side in enumerate(c.sides):
+        for response in RESPONSES:
+            factor, unit_ = _UNITS[response]
+            cells = [
+                factor
+                * (100.0 if case.startswith("aligning") else 1e3)
+                * found[f"{case}/{response}"][k]
+                for case in cases
+            ]
+            row = "".join(f"{x:12.4f}" for x in cells)
+            lines.append(f"{f'{side} {response} [{unit_}]':36}{row}")
+    return "\n".join(lines)

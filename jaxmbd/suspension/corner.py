@@ -1,0 +1,266 @@
+"""The roles of a suspension corner's parts and points, named once for all its characteristics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND, is_concrete
+from jaxmbd.observe.names import as_point, unknown, unknown_point
+
+Place = Any
+"""A point by name or coordinates, or ``(body, point)`` where it is not on the expected body."""
+
+_LARGEST = 2.0
+"""Radius up to which a wheel is believed to be given in metres [m]."""
+
+
+@dataclass(frozen=True)
+class Corner:
+    """What is what in a mechanism that is, or has, one wheel suspension.
+
+    World axes are those of ISO 8855: x forward, y left, z up; the car's middle plane is y = 0. The
+    wheel does not turn relative to the upright in kinematics. Points are names of the mechanism's
+    points, or drawn coordinates (3,) [m]; ``(body, point)`` names another body than the usual one.
+
+    Attributes:
+        upright: the body that carries the wheel.
+        wheel_centre: point of the upright.
+        tyre_radius: from the wheel centre to the ground contact, in the wheel's middle plane [m].
+        side: "left" (y positive) or "right".
+        spindle: the wheel's axis as drawn: two points (inner, outer) of the upright, or a direction
+            outwards (3,); by default along y.
+        steering: the joint that steers: a rack (`Prismatic`), or a track rod (`Rod`) whose length
+            stands in for one in an instantaneous steering motion; None for an unsteered wheel.
+        kingpin: two points (lower, upper) of the steering axis, by default on the upright; for a
+            strut the upper one is on the chassis, ``("ground", "strut_top")``. None where there is
+            no such line: the steering axis is then the instantaneous one alone.
+        upper_arm, lower_arm: (front, rear, ball) points of an arm's plane, the first two on the
+            chassis, the ball on the upright.
+        strut: two points of a strut's line, the lower on the upright, the upper on the chassis; it
+            takes the place of the upper arm.
+        spring: name of the spring, a force element with a length.
+        chassis: the body that the points of the chassis are on.
+        hold: joints that are held where they are drawn, as that of a chassis on its own springs.
+        axle: "front" or "rear".
+        wheelbase: [m], for anti-dive and its like, Ackermann error and turning circle.
+        cg_height: of the car's centre of mass over the ground [m].
+        brakes: "outboard" (their torque acts on the upright) or "inboard" (on the chassis).
+        drive: "inboard" (by half-shafts) or "outboard" (a motor on the upright).
+        brake_share: of the whole braking force that acts on this axle; by default 0.6 in front and
+            0.4 at the rear.
+        drive_share: of the whole driving force that acts on this axle.
+        held_in_steering: what keeps its place in the motion whose instantaneous axis is the virtual
+            steering axis: "wheel_centre" (its height), "spring" (its length) or "lower_ball" (the
+            height of the lower kingpin point or of the lower arm's ball, and so the arm).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import Corner
+        >>> corner = Corner("upright", "wheel_centre", tyre_radius=0.33)
+        >>> corner.problems(mbd.zoo.double_wishbone())
+        []
+    """
+
+    upright: str
+    wheel_centre: Place
+    tyre_radius: float
+    side: str = "left"
+    spindle: Any = None
+    steering: str | None = None
+    kingpin: tuple[Place, Place] | None = None
+    upper_arm: tuple[Place, Place, Place] | None = None
+    lower_arm: tuple[Place, Place, Place] | None = None
+    strut: tuple[Place, Place] | None = None
+    spring: str | None = None
+    chassis: str = GROUND
+    hold: tuple[str, ...] = ()
+    axle: str = "front"
+    wheelbase: float | None = None
+    cg_height: float | None = None
+    brakes: str = "outboard"
+    drive: str = "inboard"
+    brake_share: float | None = None
+    drive_share: float = 1.0
+    held_in_steering: str = "wheel_centre"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "wheel_centre", _plain(self.wheel_centre))
+        object.__setattr__(self, "tyre_radius", float(self.tyre_radius))
+        object.__setattr__(self, "hold", tuple(self.hold))
+        for name in ("kingpin", "upper_arm", "lower_arm", "strut"):
+            points = getattr(self, name)
+            if points is not None:
+                object.__setattr__(self, name, tuple(_plain(x) for x in points))
+        if self.spindle is not None:
+            spindle = tuple(self.spindle)
+            pair = len(spindle) == 2
+            kept = tuple(map(_plain, spindle)) if pair else tuple(map(float, spindle))
+            object.__setattr__(self, "spindle", kept)
+        if self.brake_share is None:
+            object.__setattr__(self, "brake_share", 0.6 if self.axle == "front" else 0.4)
+
+    @property
+    def sign(self) -> float:
+        """+1 for a left, −1 for a right wheel."""
+        return 1.0 if self.side == "left" else -1.0
+
+    def placed(self, role: str, place: Place) -> tuple[str, Any]:
+        """(body, point) of a point in a role: "upright" or "chassis" says where it usually is."""
+        if isinstance(place, tuple) and isinstance(place[0], str):
+            return place[0], place[1]
+        return (self.upright if role == "upright" else self.chassis), place
+
+    @property
+    def lower_ball(self) -> Place:
+        """The lower point of the steering axis, or the ball of the lower arm; None without both."""
+        if self.kingpin is not None:
+            return self.kingpin[0]
+        return None if self.lower_arm is None else self.lower_arm[2]
+
+    def points(self) -> Iterator[tuple[str, str, Any]]:
+        """(role, body, point) of every point with a role."""
+        yield "wheel_centre", *self.placed("upright", self.wheel_centre)
+        if self.spindle is not None and len(self.spindle) == 2:
+            yield from (("spindle", *self.placed("upright", x)) for x in self.spindle)
+        yield from (("kingpin", *self.placed("upright", x)) for x in self.kingpin or ())
+        for name in ("upper_arm", "lower_arm"):
+            for i, x in enumerate(getattr(self, name) or ()):
+                yield name, *self.placed("upright" if i == 2 else "chassis", x)
+        for i, x in enumerate(self.strut or ()):
+            yield "strut", *self.placed("chassis" if i else "upright", x)
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        """Everything that does not fit the mechanism, each with its remedy.
+
+        What the drawing contradicts, as a wheel on the other side, is found where its numbers are
+        known, not while it is traced.
+        """
+        return self.name_problems(mech) or self._drawn_problems(mech)
+
+    def name_problems(self, mech: Mechanism) -> list[str]:
+        """Roles whose parts and points the mechanism does not have, and contradictory roles."""
+        if mech.structure.planar:
+            return ["the mechanism is planar; a corner has three dimensions"]
+        found = self._own_problems()
+        bodies = (*mech.structure.bodies, GROUND)
+        for role in ("upright", "chassis"):
+            found += [f"{role}: {t}" for t in unknown("body", getattr(self, role), bodies)]
+        for role, body, point in self.points():
+            found += [f"{role}: {t}" for t in unknown_point(mech, body, point)]
+        joints = [e.name for e in mech.structure.joints]
+        for name in self.hold:
+            found += [f"hold: {t}" for t in unknown("joint", name, joints)]
+        if self.steering is not None:
+            found += [f"steering: {t}" for t in unknown("joint", self.steering, joints)]
+            if self.steering in joints:
+                found += self._steering_problems(mech)
+        if self.spring is not None:
+            forces = mech.structure.forces
+            found += [f"spring: {t}" for t in unknown("force element", self.spring, forces)]
+        return list(dict.fromkeys(found))
+
+    def _steering_problems(self, mech: Mechanism) -> list[str]:
+        driven = [d[0] for d in mech.structure.drives if d[1] == self.steering]
+        if driven:
+            return [
+                f"steering: the drive {driven[0]!r} moves joint {self.steering!r}; remove the "
+                "drive, so that the rack can be held and moved here"
+            ]
+        if self.slides(mech) or self.is_rod(mech):
+            return []
+        kind = type(mech.joint(str(self.steering))).__name__
+        return [
+            f"steering: joint {self.steering!r} is a {kind}; name a rack (Prismatic) or a track "
+            "rod (Rod)"
+        ]
+
+    def slides(self, mech: Mechanism) -> bool:
+        """Whether the steering is a rack, a joint with one travel."""
+        return self.steering is not None and mech.joint(self.steering).speeds == ("travel",)
+
+    def is_rod(self, mech: Mechanism) -> bool:
+        """Whether the steering is a track rod, a joint that is one condition."""
+        if self.steering is None:
+            return False
+        joint = mech.joint(self.steering)
+        return not joint.can_be_in_tree and len(joint.rows) == 1
+
+    def _drawn_problems(self, mech: Mechanism) -> list[str]:
+        def drawn(*places: Place) -> list[np.ndarray]:
+            points = [self.placed("upright", x)[1] for x in places]
+            found = [mech.point(x if isinstance(x, str) else np.asarray(x)) for x in points]
+            return [np.asarray(x) for x in found] if all(map(is_concrete, found)) else []
+
+        found = []
+        if (centre := drawn(self.wheel_centre)) and self.sign * centre[0][1] < 0.0:
+            found.append(
+                f"side={self.side!r}: the wheel centre is drawn at y = {centre[0][1]:g} m, and y "
+                f"is positive to the left; give side={'right' if self.sign > 0.0 else 'left'!r}"
+            )
+        elif self.spindle is not None and len(self.spindle) == 2 and (ends := drawn(*self.spindle)):
+            if not self.sign * (ends[1] - ends[0])[1] > 0.0:
+                found.append(
+                    f"spindle={self.spindle}: it points inwards on the {self.side} side; give "
+                    "(inner, outer)"
+                )
+        for name in ("kingpin", "strut"):
+            places = getattr(self, name)
+            if places is not None and (ends := drawn(*places)) and not ends[1][2] > ends[0][2]:
+                found.append(
+                    f"{name}={places}: the upper point is drawn at z = {ends[1][2]:g} m, not "
+                    f"above the lower one at {ends[0][2]:g} m; give (lower, upper)"
+                )
+        return found
+
+    def _own_problems(self) -> list[str]:
+        choices = {
+            "side": ("left", "right"),
+            "axle": ("front", "rear"),
+            "brakes": ("outboard", "inboard"),
+            "drive": ("outboard", "inboard"),
+            "held_in_steering": ("wheel_centre", "spring", "lower_ball"),
+        }
+        found = [
+            f"{name}={getattr(self, name)!r}; give {' or '.join(map(repr, allowed))}"
+            for name, allowed in choices.items()
+            if getattr(self, name) not in allowed
+        ]
+        for name in ("tyre_radius", "wheelbase", "cg_height"):
+            x = getattr(self, name)
+            if x is not None and not x > 0.0:
+                found.append(f"{name}={x!r}; give a positive length [m]")
+        if self.tyre_radius > _LARGEST:
+            found.append(f"tyre_radius={self.tyre_radius!r}: no tyre is as large; give metres")
+        sizes = {"kingpin": 2, "upper_arm": 3, "lower_arm": 3, "strut": 2}
+        found += [
+            f"{name} has {len(points)} points; give {size}"
+            for name, size in sizes.items()
+            if (points := getattr(self, name)) is not None and len(points) != size
+        ]
+        if self.held_in_steering == "spring" and self.spring is None:
+            found.append("held_in_steering='spring': name the spring, spring=")
+        if self.held_in_steering == "lower_ball" and self.lower_ball is None:
+            found.append("held_in_steering='lower_ball': name the kingpin's points or lower_arm=")
+        if self.spindle is not None:
+            if len(self.spindle) not in (2, 3):
+                found.append("spindle: give two points (inner, outer), or a direction (3,)")
+            elif len(self.spindle) == 3 and not self.sign * self.spindle[1] > 0.0:
+                found.append(f"spindle={self.spindle}: it points inwards on the {self.side} side")
+        return found
+
+    def check(self, mech: Mechanism) -> None:
+        """Raise a ValueError with all problems."""
+        if found := self.problems(mech):
+            raise ValueError("Corner:\n" + "\n".join(f"  - {x}" for x in found))
+
+
+def _plain(x: Place) -> Place:
+    """A point, or a body and a point, as plain values that can be compared and hashed."""
+    if not isinstance(x, str) and len(x) == 2:
+        return str(x[0]), as_point(x[1])
+    return as_point(x)

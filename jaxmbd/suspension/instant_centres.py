@@ -1,0 +1,142 @@
+"""Characteristics of the wheel's travel motion: instant axis, instant centres, roll centre.
+
+With ``[ω; v]`` the twist of the upright at the wheel centre m as the wheel rises with the steering
+held, σ = +1 on the left, −1 on the right, and c the contact point.
+
+*Front view* is the transverse vertical plane through the wheel centre, *side view* the longitudinal
+one. The points of the upright in such a plane have velocities within it like those of a plane body
+that turns about the *instant centre*: in front view ``(y, z) = m − (v_z, −v_y) / ω_x``, in side
+view ``(x, z) = m + (v_z, −v_x) / ω_y``. It is at infinity where that component of ω is zero.
+
+The *roll centre* of a symmetric axle in parallel travel lies in the middle plane. By contact-point
+velocity: on the normal to the velocity u of the upright's point at c in front view, so that its
+height over the ground is ``y_c u_y / u_z``. By arm planes: the planes of both arms (of a strut the
+plane normal to it through its upper point) meet the front view plane in two lines, which meet in
+the instant centre; it lies on the line from there through the contact point. The second neglects
+the track rod and the arms' pitch, and is what drawings show.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.spatial.rotations import cross
+from jaxmbd.suspension.registry import Instant, characteristic
+from jaxmbd.suspension.steering_axis import screw_axis
+
+
+def contact_velocity(at: Instant) -> Array:
+    """Velocity u (3,) [1] of the upright's point at the contact, per unit of wheel travel."""
+    w, v = at.state.travel[:3], at.state.travel[3:]
+    return v + cross(w, at.contact - at.state.centre)
+
+
+@characteristic("", "direction of the instant axis (unit vector, upwards)", vector=True)
+def instant_axis_direction(at: Instant) -> Array:
+    """Of the screw axis of the travel motion, ``ω / |ω|``."""
+    return screw_axis(at.state.travel, at.state.centre).direction
+
+
+@characteristic("m", "point of the instant axis nearest the wheel centre [m]", vector=True)
+def instant_axis_point(at: Instant) -> Array:
+    """``m + ω × v / |ω|²``."""
+    return screw_axis(at.state.travel, at.state.centre).point
+
+
+@characteristic("m/rad", "pitch of the instant axis [m/rad], positive: right-handed")
+def instant_axis_pitch(at: Instant) -> Array:
+    """``ω · v / |ω|²``: zero where the upright just turns about its instant axis."""
+    w, v = at.state.travel[:3], at.state.travel[3:]
+    return (w @ v) / (w @ w)
+
+
+@characteristic("m", "front view instant centre [m], distance from the middle plane, outwards")
+def front_centre_y(at: Instant) -> Array:
+    """``σ (m_y − v_z / ω_x)``."""
+    t = at.state.travel
+    return at.corner.sign * (at.state.centre[1] - t[5] / t[0])
+
+
+@characteristic("m", "front view instant centre [m], height over the ground")
+def front_centre_z(at: Instant) -> Array:
+    """``m_z + v_y / ω_x`` over the contact point."""
+    t = at.state.travel
+    return at.state.centre[2] + t[4] / t[0] - at.contact[2]
+
+
+@characteristic("m", "front view swing arm [m], contact to instant centre, positive: inwards")
+def front_swing_arm(at: Instant) -> Array:
+    """``σ (c_y − y)`` of the front view instant centre."""
+    return at.corner.sign * at.contact[1] - front_centre_y(at)
+
+
+@characteristic("m", "side view instant centre [m], behind the contact point, rearwards")
+def side_centre_x(at: Instant) -> Array:
+    """``c_x − (m_x + v_z / ω_y)``."""
+    t = at.state.travel
+    return at.contact[0] - (at.state.centre[0] + t[5] / t[1])
+
+
+@characteristic("m", "side view instant centre [m], height over the ground")
+def side_centre_z(at: Instant) -> Array:
+    """``m_z − v_x / ω_y`` over the contact point."""
+    t = at.state.travel
+    return at.state.centre[2] - t[3] / t[1] - at.contact[2]
+
+
+@characteristic(
+    "m", "side view swing arm [m], contact to instant centre, positive: towards the other axle"
+)
+def side_swing_arm(at: Instant) -> Array:
+    """`side_centre_x` of a front wheel, its negative of a rear one."""
+    x = side_centre_x(at)
+    return x if at.corner.axle == "front" else -x
+
+
+@characteristic("m", "roll centre height [m] over the ground, by contact-point velocity")
+def roll_centre_height(at: Instant) -> Array:
+    """``y_c u_y / u_z``, of a symmetric axle in parallel travel with the rack locked."""
+    u = contact_velocity(at)
+    return at.contact[1] * u[1] / u[2]
+
+
+@characteristic(
+    "m",
+    "roll centre height [m] over the ground, by arm planes in front view",
+    needs=("lower_arm", "upper_arm|strut"),
+)
+def roll_centre_height_arms(at: Instant) -> Array:
+    """The planes' lines ``p y + q z = b`` meet in (Y, Z, W), homogeneous: also where parallel.
+
+    The line from there through the contact point reaches the middle plane at the height
+    ``−y_c (Z − W z_c) / (Y − W y_c)`` over it.
+    """
+    c, x = at.contact, at.state.centre[0]
+    (p, q, b), (r, s, d) = _plane_line(_lower_plane(at), x), _plane_line(_upper_plane(at), x)
+    w, y, z = p * s - q * r, b * s - d * q, p * d - r * b
+    return -c[1] * (z - w * c[2]) / (y - w * c[1])
+
+
+def _lower_plane(at: Instant) -> tuple[Array, Array]:
+    return _arm_plane(at.state.lower_arm)
+
+
+def _upper_plane(at: Instant) -> tuple[Array, Array]:
+    """A point and the normal: of the upper arm, or of the strut at its upper point."""
+    strut = at.state.strut
+    if strut is None:
+        return _arm_plane(at.state.upper_arm)
+    return strut[1], strut[1] - strut[0]
+
+
+def _arm_plane(arm: Array | None) -> tuple[Array, Array]:
+    assert arm is not None
+    return arm[2], cross(arm[0] - arm[2], arm[1] - arm[2])
+
+
+def _plane_line(plane: tuple[Array, Array], x: Array) -> tuple[Array, Array, Array]:
+    """The plane at x: ``n_y y + n_z z = b``, scaled."""
+    point, normal = plane
+    n = normal / jnp.sqrt(normal @ normal)
+    return n[1], n[2], n @ point - n[0] * x

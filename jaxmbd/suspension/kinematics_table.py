@@ -1,0 +1,187 @@
+"""All kinematic characteristics of a corner over its travel or its steering, by one call."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jaxmbd.analysis import Status
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.names import unknown
+from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.sweep import Sweep
+from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.corner_sweep import kinematics_sweep, listed, of_mechanism
+from jaxmbd.suspension.display import meaning, number, plain_table, shown
+from jaxmbd.suspension.zoo_corners import find_corner
+from jaxmbd.variables import Parametrization
+
+_PRINTED = 5
+
+
+@dataclass(frozen=True)
+class Kinematics:
+    """Characteristics over wheel travel or steering; printed as a table, written as CSV.
+
+    Attributes:
+        axis: "travel" or "steer".
+        x: wheel travels, or travels of the rack (n,) [m].
+        columns: characteristic to values (n,) in SI units; derivatives are ``<name>_gradient``.
+        about: characteristic to its `Output`: unit and text with sign.
+        title: what it is of.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import kinematics
+        >>> table = kinematics(mbd.zoo.multi_link(), observe=["toe"], travel=[-0.01, 0.0, 0.01])
+        >>> round(float(table["toe_gradient"][1]), 6), table.about["toe_gradient"].unit
+        (0.039914, 'rad/m')
+    """
+
+    axis: str
+    x: np.ndarray
+    columns: dict[str, np.ndarray]
+    about: dict[str, Output] = field(repr=False)
+    title: str = ""
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def at(self, x: float) -> dict[str, float]:
+        """All scalar values at a place of the axis, linearly interpolated.
+
+        Raises:
+            ValueError: the place is outside the range of the table.
+        """
+        low, high = float(np.min(self.x)), float(np.max(self.x))
+        slack = 1e-9 * max(abs(low), abs(high))
+        if not low - slack <= x <= high + slack:
+            raise ValueError(
+                f"{self.axis} {1e3 * x:+g} mm is outside the table, which goes from "
+                f"{1e3 * low:+g} to {1e3 * high:+g} mm (x is in metres)"
+            )
+        order = np.argsort(self.x)
+        scalars = {n: y for n, y in self.columns.items() if y.ndim == 1}
+        return {n: float(np.interp(x, self.x[order], y[order])) for n, y in scalars.items()}
+
+    def shown(self, name: str) -> tuple[np.ndarray, str]:
+        """Values in the unit in which they are printed, and that unit."""
+        unit, factor = shown(self.about[name].unit)
+        return factor * self.columns[name], unit
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write all columns with their printed units as heading, one row for each place."""
+        head, series = [f"{self.axis} [mm]"], [1e3 * self.x]
+        for name in self.columns:
+            values, unit = self.shown(name)
+            parts = values[:, None] if values.ndim == 1 else values
+            ends = [""] if values.ndim == 1 else ["_x", "_y", "_z"]
+            head += [f"{name}{end} [{unit}]" for end in ends]
+            series += list(parts.T)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(head)
+            writer.writerows([[repr(float(y)) for y in row] for row in np.stack(series, axis=1)])
+
+    def table(self, columns: Iterable[str] | None = None, places: int | None = _PRINTED) -> str:
+        """The table that is printed, whole or in part.
+
+        Args:
+            columns: names of the columns, by default all but vectors; one line each.
+            places: how many places of the axis, evenly chosen; None for all.
+
+        Raises:
+            ValueError: a name is unknown.
+        """
+        scalars = [n for n, y in self.columns.items() if y.ndim == 1]
+        names = scalars if columns is None else listed(columns)
+        if problems := [t for n in names for t in unknown("column", n, self.columns)]:
+            raise ValueError("; ".join(problems))
+        n = len(self.x)
+        count = n if places is None else min(max(places, 2), n)
+        chosen = sorted({round(k * (n - 1) / max(count - 1, 1)) for k in range(count)})
+        head = [self.axis, *(f"{1e3 * self.x[k]:+g}" for k in chosen), "mm", ""]
+        rows = []
+        for name in names:
+            values, unit = self.shown(name)
+            text = meaning(name, self.about[name].text)
+            parts = {"": values} if values.ndim == 1 else dict(zip("xyz", values.T, strict=True))
+            for end, y in parts.items():
+                label = f"{name}_{end}" if end else name
+                rows.append([label, *(number(y[k]) for k in chosen), unit, text])
+        rest = ""
+        if len(chosen) < n:
+            rest = f"\n{len(chosen)} of {n} places are shown; "
+            rest += ".table(places=None) and .to_csv(path) have all"
+        return (self.title + "\n" if self.title else "") + plain_table(head, rows) + rest
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def kinematics(
+    model: Mechanism | Parametrization,
+    corner: Corner | None = None,
+    *,
+    travel: float | Sequence[float] | None = None,
+    steer: float | Sequence[float] = 0.0,
+    observe: str | Iterable[str] | None = None,
+    gradients: str | Iterable[str] | None = None,
+) -> Kinematics:
+    """Kinematic characteristics of a corner with their exact derivatives, over travel or steering.
+
+    One kernel assembles every position from the last, solves both motions of the corner there
+    (`jaxmbd.suspension.motions`) and evaluates all characteristics and derivatives.
+
+    Args:
+        model: the mechanism, or a parametrisation (`mirrored`, one's own), whose nominal one is it.
+        corner: the roles of its parts; by default those of a corner of the zoo with its names.
+        travel: of the wheel centre upwards, from where it is drawn [m]; by default `TRAVEL`, or 0
+            where `steer` has several values.
+        steer: travel of the rack along its axis, from where it is drawn [m]; a list instead of that
+            of `travel` for a steering sweep.
+        observe: name or names of characteristics; by default all that the corner has.
+        gradients: names of those whose derivatives along the axis are wanted; by default those of
+            `GRADIENTS` that are observed.
+
+    Raises:
+        ValueError: roles or names do not fit, or a position cannot be reached (the message says
+            which joint stays open and where).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import kinematics
+        >>> bump = kinematics(mbd.zoo.multi_link(), observe=["toe"], travel=[-0.01, 0.0, 0.01])
+        >>> toe, unit = bump.shown("toe")
+        >>> round(float(toe[2]), 3), unit
+        (0.023, 'deg')
+    """
+    mech = model if isinstance(model, Mechanism) else model({})
+    corner = find_corner(mech) if corner is None else corner
+    sweep = kinematics_sweep(
+        corner, travel=travel, steer=steer, observe=observe, gradients=gradients
+    )
+    sweep = of_mechanism(sweep, mech)
+    found = {n: np.asarray(x) for n, x in sweep(mech).items()}
+    if int(found["status"]) != Status.OK:
+        _raise(mech, sweep, found)
+    about = sweep.declare(mech).outputs
+    columns = {n: found[n] for n in sweep.observe}
+    return Kinematics(str(sweep.dim), np.asarray(sweep.axis_values(mech).values), columns, about)
+
+
+def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
+    status, where = Status(int(found["status"])), 1e3 * float(found["failed_at"])
+    names = sweep.declare(mech).outputs["open_joint"].flags
+    place = int(found["open_joint"])
+    what = (
+        f"; {names[place]} stays open by {float(found['open_distance']):.3g}" if place >= 0 else ""
+    )
+    raise ValueError(
+        f"the corner does not reach {sweep.dim} {where:+.1f} mm ({status.name.lower()}){what}. "
+        f"Give a smaller range of {sweep.dim}, or check the hardpoints"
+    )

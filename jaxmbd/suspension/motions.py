@@ -1,0 +1,274 @@
+"""A corner at an instant: where its wheel is, and how it can move there, as plain arrays.
+
+The two motions of a corner are solutions of one linear system, the rows of the closed loops with
+those of the held coordinates, ``J v = b``: the *travel* motion raises the wheel centre by one metre
+with the steering held, the *steering* motion moves the rack (or lengthens the track rod) by one
+metre with the wheel centre's height held. Each gives the upright a twist ``[ω; v]`` at the wheel
+centre. Everything instantaneous, as instant centres, roll centre and steering axis, is algebra of
+these two twists, and derivatives along a motion are exact, without differences of neighbouring
+positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, parse_known
+from jaxmbd.analysis.velocity import asked_rows, is_met
+from jaxmbd.dynamics.backend import compiled, host_jit
+from jaxmbd.kinematics import coordinate_rates, motion_state
+from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.consistency import solution
+from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.spatial.rotations import cross, unit
+from jaxmbd.suspension.corner import Corner
+
+
+class Spring(NamedTuple):
+    """The spring of a corner.
+
+    Attributes:
+        length: distance of its ends [m].
+        force: at rest, positive in tension [N].
+        travel: rate of its length in the travel motion [1].
+        steer: rate of its length in the steering motion [1]; None for an unsteered wheel.
+    """
+
+    length: Array
+    force: Array
+    travel: Array
+    steer: Array | None
+
+
+class CornerState(NamedTuple):
+    """A corner at an instant; points and directions in world axes.
+
+    Attributes:
+        centre: wheel centre (3,) [m].
+        spin: unit vector (3,) along the wheel's axis, outwards.
+        drawn_centre, drawn_spin: the same as drawn.
+        travel: twist (6,) of the upright at the wheel centre, in the travel motion.
+        steer: the same in the steering motion; None for an unsteered wheel.
+        held: rates of what is held in steering (`Corner.held_in_steering`), in the travel and in
+            the steering motion (2,); None for an unsteered wheel.
+        kingpin: its points (2, 3), lower and upper; None where the corner has no such line.
+        upper_arm, lower_arm: points (3, 3) of the arms; None likewise.
+        strut: points (2, 3) of the strut's line; None likewise.
+        spring: the spring; None likewise.
+        speeds: of the travel motion (nv,).
+        steering: speeds of the steering motion (nv,); None for an unsteered wheel.
+    """
+
+    centre: Array
+    spin: Array
+    drawn_centre: Array
+    drawn_spin: Array
+    travel: Array
+    steer: Array | None
+    held: Array | None
+    kingpin: Array | None
+    upper_arm: Array | None
+    lower_arm: Array | None
+    strut: Array | None
+    spring: Spring | None
+    speeds: Array
+    steering: Array | None
+
+
+def contact_point(centre: Array, spin: Array, radius: Any) -> Array:
+    """The wheel's ground contact (3,) [m]: the lowest point of its middle plane's circle.
+
+    With s the wheel's axis and z the vertical, it is ``centre + radius · e`` with e the direction
+    of steepest descent in the wheel's plane, ``e = ((z·s) s − z) / |…|``. It is a point of space,
+    not of the wheel; it is smooth unless the wheel lies flat.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.suspension import contact_point
+        >>> contact_point(jnp.zeros(3), jnp.array([0.0, 1.0, 0.0]), 0.3).tolist()
+        [0.0, 0.0, -0.3]
+    """
+    spin = jnp.asarray(spin)
+    down = spin[2] * spin - jnp.asarray([0.0, 0.0, 1.0], spin.dtype)
+    return centre + radius * down / jnp.sqrt(down @ down)
+
+
+def wheel_key(corner: Corner) -> PointCoordinate:
+    """The height of the wheel centre, as a coordinate that is held or moved."""
+    body, point = corner.placed("upright", corner.wheel_centre)
+    return PointCoordinate(body, point, "z")
+
+
+def held_joints(mech: Mechanism, corner: Corner) -> dict[Any, float]:
+    """The joints of `Corner.hold` with the values at which they are held, as drawn."""
+    return {(name, i): 0.0 for name in corner.hold for i in range(mech.joint(name).nv)}
+
+
+def corner_state(mech: Mechanism, corner: Corner, q: Array) -> CornerState:
+    """The corner at assembled coordinates q (nq,).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import corner_state, zoo_corner
+        >>> mech = mbd.zoo.double_wishbone_kinematic()
+        >>> state = corner_state(mech, zoo_corner("double_wishbone_kinematic"), mbd.neutral(mech))
+        >>> round(float(state.travel[5]), 12)  # the wheel centre rises
+        1.0
+    """
+    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((mech, q))):
+        return _state(mech, corner, q)
+    return _compiled(corner, mech, jnp.asarray(q, mech.dtype))
+
+
+@host_jit
+def _compiled(corner: Corner, mech: Mechanism, q: Array) -> CornerState:
+    return compiled("auto", lambda mech, q: _state(mech, corner, q), mech, q)
+
+
+def _state(mech: Mechanism, corner: Corner, q: Array) -> CornerState:
+    m = motion_state(mech, q)
+    speeds, steering = _motions(m, corner)
+
+    def points(places: Any, on: tuple[str, ...]) -> Array | None:
+        if places is None:
+            return None
+        pairs = zip(places, on, strict=True)
+        return jnp.stack([_position(m, corner.placed(role, x)) for x, role in pairs])
+
+    arm = ("chassis", "chassis", "upright")
+    drawn_centre, drawn_spin = drawn_wheel(mech, corner)
+    twists = _twist(m, corner, speeds), None if steering is None else _twist(m, corner, steering)
+    spring = _spring(mech, corner, m.q, speeds, steering)
+    return CornerState(
+        centre=_position(m, corner.placed("upright", corner.wheel_centre)),
+        spin=m.rotation(corner.upright) @ drawn_spin,
+        drawn_centre=drawn_centre,
+        drawn_spin=drawn_spin,
+        travel=twists[0],
+        steer=twists[1],
+        held=_held_rates(m, corner, twists, spring),
+        kingpin=points(corner.kingpin, ("upright", "upright")),
+        upper_arm=points(corner.upper_arm, arm),
+        lower_arm=points(corner.lower_arm, arm),
+        strut=points(corner.strut, ("upright", "chassis")),
+        spring=spring,
+        speeds=speeds,
+        steering=steering,
+    )
+
+
+def state_rates(mech: Mechanism, corner: Corner, q: Array, along: str) -> CornerState:
+    """Derivatives of a `CornerState` along its "travel" or its "steer" motion.
+
+    ``jvp`` of `corner_state` along ``q̇(q, v)`` with v the speeds of that motion.
+    """
+    state = _state(mech, corner, q)
+    speeds = state.speeds if along == "travel" else state.steering
+    if speeds is None:
+        raise ValueError("this corner has no steering; name its rack or track rod: steering=")
+    rates = coordinate_rates(mech, q, speeds)
+    return jax.jvp(lambda x: _state(mech, corner, x), (q,), (rates,))[1]
+
+
+def _position(m: MotionState, place: tuple[str, Any]) -> Array:
+    body, point = place
+    return m.position(body, point if isinstance(point, str) else np.asarray(point))
+
+
+def drawn_wheel(mech: Mechanism, corner: Corner) -> tuple[Array, Array]:
+    """The wheel centre (3,) [m] and the wheel's axis (3,), a unit vector, as drawn."""
+
+    def at(place: Any) -> Array:
+        point = corner.placed("upright", place)[1]
+        return jnp.asarray(mech.point(point if isinstance(point, str) else np.asarray(point)))
+
+    if corner.spindle is None:
+        axis = jnp.asarray([0.0, corner.sign, 0.0], mech.dtype)
+    elif len(corner.spindle) == 2:
+        axis = unit(at(corner.spindle[1]) - at(corner.spindle[0]))
+    else:
+        axis = unit(jnp.asarray(corner.spindle, mech.dtype))
+    return at(corner.wheel_centre), axis
+
+
+def _motions(m: MotionState, corner: Corner) -> tuple[Array, Array | None]:
+    """Speeds (nv,) of the travel and of the steering motion, of least norm where some are idle.
+
+    NaN where no such motion exists: the wheel or the rack cannot move.
+    """
+    held, _ = parse_known(m.mech, held_joints(m.mech, corner), rates=True)
+    keys: tuple[Key, ...] = (wheel_key(corner), *held)
+    rod = corner.is_rod(m.mech)
+    if corner.steering is not None and not rod:
+        parse_known(m.mech, {corner.steering: 0.0})  # refuses a rack that is cut
+        keys = (*keys, JointCoordinate(corner.steering, 0))
+    rows, scale = asked_rows(m, keys)
+    factors = factor_rows(rows, speed_units(m.mech) ** 2)
+    length = mechanism_length(m.mech)
+
+    def solved(row: int) -> Array:
+        target = scale * jnp.asarray(np.eye(rows.shape[0])[row], m.q.dtype)
+        v = factors.solve(target)
+        met = jnp.all(is_met(rows, v, target))
+        terms = [target, length * v, m.q]
+        v = solution(v, rows @ v - target, terms, placed_numbers(m.mech))
+        return jnp.asarray(jnp.where(met, v, jnp.nan))
+
+    travel = solved(m.top.nc)
+    if corner.steering is None:
+        return travel, None
+    place = m.top.layout[corner.steering].rows
+    return travel, solved(place.start if rod and place is not None else rows.shape[0] - 1)
+
+
+def _twist(m: MotionState, corner: Corner, speeds: Array) -> Array:
+    """Twist (6,) ``[ω; v]`` of the upright at the wheel centre."""
+    body, _ = wheel = corner.placed("upright", corner.wheel_centre)
+    rates = m.moves(GROUND, body) * speeds
+    return jnp.concatenate([rates @ m.angular_columns(), rates @ m.columns_at(_position(m, wheel))])
+
+
+def _spring(
+    mech: Mechanism, corner: Corner, q: Array, speeds: Array, steering: Array | None
+) -> Spring | None:
+    if corner.spring is None:
+        return None
+    element = mech.forces[corner.spring]
+    joints = {e.name: mech.joint(e.name) for e in mech.structure.joints}
+
+    def measured(v: Array | None) -> dict[str, Any]:
+        return element.measures(motion_state(mech, q, v), joints)
+
+    still = measured(None)
+    return Spring(
+        length=still["length"].value,
+        force=still["force"].value,
+        travel=measured(speeds)["rate"].value,
+        steer=None if steering is None else measured(steering)["rate"].value,
+    )
+
+
+def _held_rates(
+    m: MotionState, corner: Corner, twists: tuple[Array, Array | None], spring: Spring | None
+) -> Array | None:
+    """Rates of what keeps its place while the wheel is steered about its virtual axis."""
+    travel, steer = twists
+    if steer is None:
+        return None
+    if corner.held_in_steering == "spring":
+        assert spring is not None and spring.steer is not None
+        return jnp.stack([spring.travel, spring.steer])
+    place = corner.wheel_centre if corner.held_in_steering == "wheel_centre" else corner.lower_ball
+    arm = _position(m, corner.placed("upright", place)) - _position(
+        m, corner.placed("upright", corner.wheel_centre)
+    )
+    return jnp.stack([(x[3:] + cross(x[:3], arm))[2] for x in (travel, steer)])

@@ -1,0 +1,254 @@
+"""Which hardpoint moves what: exact derivatives of characteristics by a mechanism's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd import lanes
+from jaxmbd.analysis import Status
+from jaxmbd.dynamics.backend import host_jit
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.names import unknown
+from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.sweep import Sweep
+from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, listed, of_mechanism
+from jaxmbd.suspension.display import number, plain_table, shown
+from jaxmbd.suspension.registry import available
+from jaxmbd.suspension.zoo_corners import find_corner
+from jaxmbd.variables import Parametrization, set_variables, variables
+from jaxmbd.variables.table import Variable
+
+OBSERVED = (
+    "camber",
+    "toe",
+    "caster",
+    "kingpin_inclination",
+    "caster_trail",
+    "scrub_radius",
+    "virtual_caster",
+    "roll_centre_height",
+    "anti_dive",
+    "anti_lift_braking",
+    "anti_squat",
+    "motion_ratio",
+)
+"""Characteristics of the table unless others are asked for, as far as the corner has them."""
+
+_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """Derivatives of characteristics by variables; printed per mm, per degree or per 1 %.
+
+    Attributes:
+        outputs: names of the characteristics.
+        variables: paths of the numbers, components one by one.
+        travel: wheel travels at which they are [m] (n,).
+        values: of the characteristics (n, outputs), SI units.
+        derivatives: (n, outputs, variables), SI units.
+        about: characteristic to its `Output`.
+        units: SI units of the variables.
+        nominal: values of the variables.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import sensitivities
+        >>> corner, points = mbd.zoo.multi_link(), "points/tierod_inboard"
+        >>> moved = sensitivities(corner, vary=points, observe=["toe"])
+        >>> moved.variables[2], round(moved.of("toe_gradient", "points/tierod_inboard/z"), 3)
+        ('points/tierod_inboard/z', 10.321)
+    """
+
+    outputs: tuple[str, ...]
+    variables: tuple[str, ...]
+    travel: np.ndarray
+    values: np.ndarray
+    derivatives: np.ndarray
+    about: dict[str, Output]
+    units: tuple[str, ...]
+    nominal: np.ndarray
+
+    def of(self, output: str, variable: str, travel: int = 0) -> float:
+        """One derivative, in SI units, at a travel by its index."""
+        i, j = self._output(output), place_of("variable", variable, self.variables)
+        return float(self.derivatives[travel, i, j])
+
+    def ranked(self, output: str, travel: int = 0) -> list[tuple[str, float]]:
+        """Variables by the size of their effect on one characteristic, as the table prints it.
+
+        In degrees, millimetres and their like (`about` has the SI unit), per mm, degree or 1 %.
+        """
+        i = self._output(output)
+        row = shown(self.about[output].unit)[1] * self.derivatives[travel, i] * self._steps()
+        order = np.argsort(-np.abs(row))
+        return [(self.variables[j], float(row[j])) for j in order]
+
+    def _output(self, name: str) -> int:
+        return place_of("characteristic", name, self.outputs)
+
+    def _steps(self) -> np.ndarray:
+        """The change of each variable that the printed table is for, in SI units."""
+        sizes = {"m": 1e-3, "rad": np.pi / 180.0}
+        pairs = zip(self.units, self.nominal, strict=True)
+        return np.array([sizes.get(unit, _SHARE * abs(x)) for unit, x in pairs])
+
+    def __str__(self) -> str:
+        per = {"m": "mm", "rad": "deg"}
+        scale = [shown(self.about[n].unit) for n in self.outputs]
+        blocks = []
+        for k, place in enumerate(self.travel):
+            change = self.derivatives[k] * self._steps()
+            rows = [
+                [
+                    path,
+                    *(number(f * change[i, j]) for i, (_, f) in enumerate(scale)),
+                    f"per {per.get(self.units[j], '1 %')}",
+                ]
+                for j, path in enumerate(self.variables)
+                if np.any(change[:, j])
+            ]
+            head = ["", *self.outputs, ""]
+            units = ["", *(unit for unit, _ in scale), ""]
+            title = f"change at travel {1e3 * place:+g} mm"
+            none = [x for j, x in enumerate(self.variables) if not np.any(change[:, j])]
+            rest = f"\nwithout effect: {', '.join(none)}" if none else ""
+            blocks.append(f"{title}\n{plain_table(head, [units, *rows])}{rest}")
+        return "\n\n".join(blocks)
+
+
+def sensitivities(
+    model: Mechanism | Parametrization,
+    corner: Corner | None = None,
+    vary: str | Iterable[str] = "points/*",
+    *,
+    observe: str | Iterable[str] | None = None,
+    gradients: str | Iterable[str] | None = None,
+    travel: float | Sequence[float] = 0.0,
+    steer: float = 0.0,
+) -> Sensitivities:
+    """Exact derivatives of a corner's characteristics by hardpoints and other numbers.
+
+    They are those of the design: where a hardpoint moves in the drawing, all parts are made to fit,
+    so that camber and toe as drawn change with the spindle's points only. One kernel evaluates one
+    directional derivative for each variable, eight at a time.
+
+    Args:
+        model: the mechanism, or a parametrisation (`mirrored`, one's own) whose variables vary.
+        corner: the roles; by default those of a corner of the zoo with its names.
+        vary: path or pattern, or several, of the variables.
+        observe: name or names of characteristics; by default those of `OBSERVED` that it has.
+        gradients: of which the derivative along the travel is wanted as well; by default those of
+            `GRADIENTS` that are observed.
+        travel: at which wheel travels [m].
+        steer: travel of the rack [m].
+
+    Raises:
+        ValueError: a name does not fit, or a position is not reached.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import sensitivities
+        >>> corner, points = mbd.zoo.multi_link(), "points/tierod_inboard"
+        >>> table = sensitivities(corner, vary=points, observe=["toe"])
+        >>> table.ranked("toe_gradient")[0][0]  # the inner end's height moves bump steer most
+        'points/tierod_inboard/z'
+    """
+    mech = model if isinstance(model, Mechanism) else model({})
+    corner = find_corner(mech) if corner is None else corner
+    has = available(corner)
+    names = [n for n in OBSERVED if n in has] if observe is None else listed(observe)
+    slopes = [n for n in GRADIENTS if n in names] if gradients is None else listed(gradients)
+    places = [float(x) for x in np.ravel(travel)]
+    sweep = kinematics_sweep(corner, travel=places, steer=steer, observe=names, gradients=slopes)
+    sweep = of_mechanism(sweep, mech)
+    paths, units, nominal = _unknowns(model, vary)
+    x = jnp.asarray(nominal, mech.dtype)
+    if isinstance(model, Parametrization):
+        values, columns, status = _columns(sweep, model, paths, None, x)
+    else:
+        values, columns, status = _compiled(sweep, set_variables, paths, mech, x)
+    if int(status[0]) != Status.OK:
+        raise ValueError(
+            f"the corner does not reach one of the travels {places} m "
+            f"({Status(int(status[0])).name.lower()}); see `kinematics` for where"
+        )
+    return Sensitivities(
+        tuple(sweep.observe),
+        paths,
+        np.asarray(places),
+        np.asarray(values[0]),
+        np.moveaxis(np.asarray(columns), 0, -1),
+        sweep.declare(mech).outputs,
+        units,
+        nominal,
+    )
+
+
+def place_of(kind: str, name: str, names: Sequence[str]) -> int:
+    """The index of a name in a table; an unknown one is refused with those that there are."""
+    if found := unknown(kind, name, names):
+        raise ValueError(f"{found[0]} in this table")
+    return list(names).index(name)
+
+
+def _columns(
+    sweep: Sweep,
+    build: Callable[..., Mechanism],
+    paths: tuple[str, ...],
+    mech: Mechanism | None,
+    x: Array,
+) -> tuple[Array, Array, Array]:
+    """Values, directional derivatives along each component of x, and status, each with an axis."""
+
+    def column(mech: Any, x: Array, direction: Array) -> tuple[Array, Array, Array]:
+        def outputs(x: Array) -> tuple[Array, Array]:
+            values = dict(zip(paths, x, strict=True))
+            found = sweep(build(values) if mech is None else build(mech, values))
+            return jnp.stack([found[n] for n in sweep.observe], axis=1), found["status"]
+
+        (value, status), (rate, _) = jax.jvp(outputs, (x,), (direction,))
+        return value, rate, status
+
+    return lanes.vmap(column, in_axes=(None, None, 0))(mech, x, jnp.eye(x.shape[0], dtype=x.dtype))
+
+
+_compiled = host_jit(_columns)
+
+
+def _unknowns(
+    model: Mechanism | Parametrization, vary: str | Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
+    """Paths of single numbers, their units and values."""
+    patterns = [vary] if isinstance(vary, str) else list(vary)
+    paths, units, values = [], [], []
+    for pattern in patterns:
+        found = variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
+        for path, what in found.items():
+            for name, unit, x in _parts(what):
+                full = f"{path}/{name}" if name else path
+                if full not in paths:
+                    paths.append(full)
+                    units.append(unit)
+                    values.append(x)
+    return tuple(paths), tuple(units), np.array(values)
+
+
+def _parts(what: Variable) -> list[tuple[str, str, float]]:
+    """(component, unit, value) of each number of a variable; the component of a number is ''."""
+    value = np.asarray(what.value, float)
+    if not what.components:
+        return [("", what.unit, float(value))]
+    if value.shape != (len(what.components),):
+        raise ValueError(f"{what.path} is a matrix; name its components, as {what.path}/xy")
+    units = what.unit.split("; ")
+    units = units * len(what.components) if len(units) == 1 else units
+    return list(zip(what.components, units, value.tolist(), strict=True))
