@@ -1,0 +1,42 @@
+"""Synthesis of linkages: path, function and motion generation, planar and spatial.
+
+A `Problem` is a linkage whose hardpoints may vary, a task (`PathGeneration`, `FunctionGeneration`,
+`MotionGeneration`, with prescribed timing or free) and conditions: lengths of links, the least
+transmission index, a full turn of the input. `synthesize` searches from many starts in step and
+finishes the best; `defects` follows a linkage and says what is wrong with it.
+"""
+
+from jaxmbd.synthesis.defect_report import Defects, defects
+from jaxmbd.synthesis.finishing import finish
+from jaxmbd.synthesis.following import Followed, follow
+from jaxmbd.synthesis.linkages import four_bar, rssr
+from jaxmbd.synthesis.problem import Problem
+from jaxmbd.synthesis.simultaneous import Searched, search_simultaneously
+from jaxmbd.synthesis.starts import Starts, random_starts, walk_all
+from jaxmbd.synthesis.synthesis import Synthesis, synthesize
+from jaxmbd.synthesis.tasks import FunctionGeneration, MotionGeneration, PathGeneration, Task
+from jaxmbd.synthesis.transmission_index import Transmission, transmission
+
+__all__ = [
+    "Defects",
+    "Followed",
+    "FunctionGeneration",
+    "MotionGeneration",
+    "PathGeneration",
+    "Problem",
+    "Searched",
+    "Starts",
+    "Synthesis",
+    "Task",
+    "Transmission",
+    "defects",
+    "finish",
+    "follow",
+    "four_bar",
+    "random_starts",
+    "rssr",
+    "search_simultaneously",
+    "synthesize",
+    "transmission",
+    "walk_all",
+]

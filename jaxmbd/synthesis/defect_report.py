@@ -1,0 +1,147 @@
+"""Defects of a linkage that reaches all positions on paper: order, branch, circuit, Grashof."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd import lanes
+from jaxmbd.analysis.known import is_angle
+from jaxmbd.graph import topology
+from jaxmbd.kinematics import motion_state
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.synthesis.following import Followed, follow
+from jaxmbd.synthesis.tasks import Task
+from jaxmbd.synthesis.transmission_index import input_key
+
+_STRIDE = np.deg2rad(2.0)
+_STRIDES = 240
+
+
+class Defects(NamedTuple):
+    """What is wrong with a linkage, found by following it along its input in steps of 2°.
+
+    Attributes:
+        order: the positions do not follow each other in one direction of the input.
+        circuit: some position cannot be reached from the first by moving the input, without taking
+            the linkage apart.
+        branch: a dead centre lies between the positions (the transmission index changes sign, or
+            vanishes).
+        rotation: the input cannot turn fully; of a planar four-bar, the Grashof condition does not
+            hold, or its input is not the link that can turn. None where the input does not turn.
+        transmission: least magnitude of the transmission index between first and last position.
+        turn_transmission: the same over the full turn; NaN where it cannot turn.
+        error: largest error at a position [m, rad].
+    """
+
+    order: bool
+    circuit: bool
+    branch: bool
+    rotation: bool | None
+    transmission: float
+    turn_transmission: float
+    error: float
+
+    @property
+    def sound(self) -> bool:
+        """Whether it does its task: no defect of order, circuit or branch."""
+        return not (self.order or self.circuit or self.branch)
+
+    def __str__(self) -> str:
+        names = [n for n in ("order", "circuit", "branch") if getattr(self, n)]
+        said = "defects of " + ", ".join(names) if names else "no defect of order, circuit, branch"
+        if self.rotation is not None:
+            said += "; the input cannot turn fully" if self.rotation else "; the input turns fully"
+        return f"{said}; transmission index at least {self.transmission:.3f}"
+
+
+def defects(mech: Mechanism, task: Task, inputs: Any = None) -> Defects:
+    """Find a linkage's defects.
+
+    Args:
+        mech: the linkage, drawn at the first position.
+        task: what it is to do.
+        inputs: the input at each position, from the first (n,) [rad, m]; by default the task's.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.synthesis import PathGeneration, defects, four_bar
+        >>> task = PathGeneration("A", [0, 0.1], body="coupler", point="P", targets=[[1.5, 3]] * 2)
+        >>> defects(four_bar(), task).sound
+        True
+    """
+    given = task.inputs if inputs is None else np.asarray(inputs, np.float64)
+    if given is None:
+        raise ValueError("the task leaves the timing free; give inputs=, as they were found")
+    key = input_key(mech, task.input)
+    turns = is_angle(topology(mech), key)
+    steps = np.diff(given)
+    dense, places = _dense(given, _STRIDE if turns else np.ptp(given) / 100.0)
+    run = _followed(topology(mech), task, len(dense))
+    found, errors = run(mech, dense, np.asarray(task.rows), places)
+    closed = np.asarray(found.closed)
+    index = np.asarray(found.index)
+    least = float(np.min(np.abs(index[closed]), initial=np.inf))
+    rotation, turned = None, np.nan
+    if turns:
+        whole = 2.0 * np.pi * np.sign(steps.sum() or 1.0) * np.arange(_STRIDES + 1) / _STRIDES
+        full = _turned(topology(mech), task.input)(mech, whole)
+        back = np.max(np.abs(_cyclic(full.q[-1] - full.q[0], mech)))
+        rotation = bool(not np.all(full.closed) or not back < 1e-6)
+        turned = float(np.min(np.abs(full.index))) if not rotation else np.nan
+    return Defects(
+        order=bool(np.any(steps <= 0.0) and np.any(steps >= 0.0)) or _beyond(given, turns),
+        circuit=bool(not np.all(closed)),
+        branch=bool(np.any(np.sign(index[closed]) != np.sign(index[0]))),
+        rotation=rotation,
+        transmission=least,
+        turn_transmission=turned,
+        error=float(np.max(np.linalg.norm(np.asarray(errors), axis=1))),
+    )
+
+
+def _beyond(inputs: np.ndarray, turns: bool) -> bool:
+    """Whether an angle goes past where it began."""
+    return bool(turns and np.ptp(inputs) > 2.0 * np.pi * (1.0 + 1e-9))
+
+
+def _dense(inputs: np.ndarray, stride: float) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs that pass through the given ones in strides, a fixed number for each, and where."""
+    longest = np.max(np.abs(np.diff(inputs)), initial=0.0)
+    parts = max(1, int(np.ceil(longest / max(stride, 1e-12))))
+    share = np.arange(1, parts + 1) / parts
+    between = inputs[:-1, None] + np.diff(inputs)[:, None] * share
+    return np.append(inputs[:1], between.ravel()), np.arange(len(inputs)) * parts
+
+
+def _cyclic(change: Any, mech: Mechanism) -> np.ndarray:
+    """A change of coordinates, without whole turns of angles."""
+    kinds = topology(mech).speed_kinds
+    change = np.asarray(change)
+    if len(kinds) != len(change):  # with balls: quaternions
+        return np.minimum(np.abs(change), np.abs(np.abs(change) - 2.0 * np.pi))
+    turns = 2.0 * np.pi * np.round(change / (2.0 * np.pi))
+    return np.where([k == "angle" for k in kinds], change - turns, change)
+
+
+@lru_cache(maxsize=32)
+def _followed(top: Any, task: Task, count: int) -> Any:
+    def run(mech: Mechanism, dense: Array, rows: Array, places: Array) -> tuple[Followed, Array]:
+        found = follow(mech, task.input, dense)
+        q = found.closest[places]
+        errors = [task.error(motion_state(mech, q[i]), rows[i]) for i in range(rows.shape[0])]
+        return found, jnp.stack(errors)
+
+    del top, count
+    return jax.jit(lanes.jit(run))
+
+
+@lru_cache(maxsize=32)
+def _turned(top: Any, joint: Any) -> Any:
+    del top
+    return jax.jit(lanes.jit(lambda mech, inputs: follow(mech, joint, inputs)))

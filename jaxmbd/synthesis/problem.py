@@ -1,0 +1,191 @@
+"""A synthesis problem: a linkage, what may vary in it, its task and what it must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxmbd.analysis.known import closing_rows
+from jaxmbd.design import Unknowns
+from jaxmbd.graph import topology
+from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.synthesis.tasks import Task
+from jaxmbd.synthesis.transmission_index import input_key, transmission
+
+_TURN = 2.0 * np.pi
+
+
+class Station(NamedTuple):
+    """What one position of a linkage amounts to, all in units of the task's size.
+
+    Attributes:
+        error: from what is wanted (m,).
+        closure: errors of closure and of the held input (nc + 1,).
+        index: transmission index.
+    """
+
+    error: Array
+    closure: Array
+    index: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A linkage to be found.
+
+    The mechanism is drawn at the first position; what varies is what `minimize` may vary, best
+    the hardpoints. Its unknowns are the numbers that vary, then, with free timing, the steps of
+    the input from each position to the next: they are positive, so that the order is kept.
+
+    Attributes:
+        model: a `Mechanism` or `Parametrization`.
+        task: what it is to do.
+        vary: path or pattern to `Within`, `Between` or `Together`.
+        lengths: pairs of points to (least, greatest) drawn distance [m].
+        conditions: function of the mechanism to an array (k,) that must not be negative.
+        least_transmission: the transmission index must not fall below it, at any position, with
+            one sign: no dead centre, no change of branch.
+        least_margin: the least distance to a dead centre [m] (`jaxmbd.closure_margin`), kept in the
+            finish; None: only the transmission index is.
+        full_turn: whether the input must be able to turn fully (the Grashof condition of a
+            four-bar); checked at `turn_stations` positions.
+        least_step: least step of a free input [rad, m].
+        span: greatest travel of a free input [rad, m].
+    """
+
+    model: Any
+    task: Task
+    vary: Mapping[str, Any]
+    lengths: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    conditions: Callable[[Mechanism], Array] | None = None
+    least_transmission: float = 0.05
+    least_margin: float | None = None
+    full_turn: bool = False
+    turn_stations: int = 12
+    least_step: float = np.deg2rad(1.0)
+    span: float = _TURN
+
+    def __post_init__(self) -> None:
+        problems = self.task.problems(self.nominal)
+        points = [name for pair in self.lengths for name in pair]
+        problems += [
+            f"lengths: there is no point {name!r}; points are {sorted(self.nominal.points)}"
+            for name in dict.fromkeys(points)
+            if name not in self.nominal.points
+        ]
+        if problems:
+            raise ValueError("the synthesis is not posed:\n" + "\n".join(problems))
+
+    @cached_property
+    def unknowns(self) -> Unknowns:
+        """The numbers that vary."""
+        return Unknowns.of(self.model, self.vary)
+
+    @cached_property
+    def nominal(self) -> Mechanism:
+        """The mechanism as it is given."""
+        if isinstance(self.model, Mechanism):
+            return self.model
+        return self.model({})
+
+    @property
+    def positions(self) -> int:
+        """Number n of wanted positions."""
+        return len(self.task.rows)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the input is prescribed."""
+        return self.task.inputs is not None
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of the unknowns, scaled numbers first."""
+        low, high = self.unknowns.limits
+        if self.timed:
+            return low, high
+        steps = np.ones(self.positions - 1)
+        return np.append(low, self.least_step * steps), np.append(high, self.span * steps)
+
+    @property
+    def extra(self) -> np.ndarray:
+        """Input at the further positions where it must close, (k,)."""
+        if not self.full_turn:
+            return np.zeros(0)
+        return _TURN * np.arange(1, self.turn_stations + 1) / (self.turn_stations + 1)
+
+    def inputs(self, z: Array) -> Array:
+        """Input at all stations (n + k,) of the unknowns z: at the positions, then the others."""
+        if self.timed:
+            return jnp.asarray(np.append(self.task.inputs, self.extra))
+        steps = jnp.cumsum(z[len(self.unknowns) :])
+        ahead = jnp.concatenate([jnp.zeros(1, steps.dtype), self.task.direction * steps])
+        return jnp.concatenate([ahead, jnp.asarray(self.extra)])
+
+    def mechanism(self, z: Any) -> Mechanism:
+        """The mechanism of the unknowns."""
+        return self.unknowns.model(z[: len(self.unknowns)])
+
+    def values(self, z: Any) -> dict[str, float]:
+        """Name to number in SI units, of the numbers that vary."""
+        numbers = self.unknowns.numbers(np.asarray(z)[: len(self.unknowns)])
+        return dict(zip(self.unknowns.names, numbers.tolist(), strict=True))
+
+    def station(self, mech: Mechanism, u: Array, q: Array, row: Array) -> Station:
+        """One position: the input at u, the coordinates q (which need not close)."""
+        m = motion_state(mech, q)
+        key, size = input_key(mech, self.task.input), self.task.size
+        closure, _ = closing_rows(m, (key,), [u])
+        error = self.task.error(m, row) / size
+        return Station(error, closure / self.length, self.index(m))
+
+    def squared_error(self, mech: Mechanism, q: Array) -> Array:
+        """Squared errors at the positions, of coordinates (n, nq), summed."""
+
+        def miss(total: Array, at: Any) -> Any:
+            error = self.task.error(motion_state(mech, at[0]), at[1]) / self.task.size
+            return total + error @ error, None
+
+        rows = jnp.asarray(self.task.rows, mech.dtype)
+        return lax.scan(miss, jnp.zeros((), mech.dtype), (q, rows))[0]
+
+    def index(self, m: MotionState) -> Array:
+        """Transmission index."""
+        key = input_key(m.mech, self.task.input)
+        return transmission(m, key.joint, key.index or 0)
+
+    @cached_property
+    def length(self) -> float:
+        """Unit of closure errors [m]: the task's size if it is a length, else the linkage's."""
+        if self.task.rows.shape[1] > 1:
+            return self.task.size
+        points = np.stack([np.asarray(x) for x in self.nominal.points.values()])
+        return float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
+
+    def margins(self, z: Array) -> Array:
+        """What must not be negative, of the drawing and the timing alone (k,)."""
+        mech = self.mechanism(z)
+        found = []
+        for (a, b), (least, greatest) in self.lengths.items():
+            between = mech.point(a) - mech.point(b)
+            distance = jnp.sqrt(between @ between + 1e-300)
+            found += [(distance - least) / self.length, (greatest - distance) / self.length]
+        if not self.timed:
+            found.append(1.0 - jnp.sum(z[len(self.unknowns) :]) / self.span)
+        parts = [jnp.stack(found)] if found else []
+        if self.conditions is not None:
+            parts.append(jnp.atleast_1d(self.conditions(mech)) / self.length)
+        return jnp.concatenate([*parts, jnp.zeros(0, z.dtype)])
+
+    @property
+    def speeds(self) -> int:
+        """Number nv of the mechanism's speeds."""
+        return topology(self.nominal).nv

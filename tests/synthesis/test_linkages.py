@@ -1,0 +1,145 @@
+"""Transmission index, following and defects of linkages, against closed forms."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd.kinematics import motion_state
+from jaxmbd.synthesis import (
+    FunctionGeneration,
+    MotionGeneration,
+    PathGeneration,
+    Problem,
+    defects,
+    follow,
+    four_bar,
+    rssr,
+    transmission,
+)
+
+TURN = np.linspace(0.0, 2.0 * np.pi, 37)
+PATH = PathGeneration("A", TURN, body="coupler", point="P", targets=np.zeros((37, 2)))
+
+
+def drawn(lengths, angle=0.9, side=1.0):
+    """Hardpoints of a four-bar: ground, crank, coupler, rocker; NaN where it cannot be drawn."""
+    ground, crank, coupler, rocker = lengths
+    b = crank * np.array([np.cos(angle), np.sin(angle)])
+    d = np.array([ground, 0.0])
+    span = np.linalg.norm(d - b)
+    along = (coupler**2 - rocker**2 + span**2) / (2.0 * span)
+    with np.errstate(invalid="ignore"):
+        across = side * np.sqrt(coupler**2 - along**2)
+    u = (d - b) / span
+    c = b + along * u + across * np.array([-u[1], u[0]])
+    return {"A": np.zeros(2), "B": b, "C": c, "D": d, "P": c + 0.5}
+
+
+def test_index_of_a_four_bar_is_the_sine_of_its_transmission_angle():
+    lengths = (4.0, 1.0, 3.0, 2.5)
+    linkage = four_bar(drawn(lengths))
+    found = follow(linkage, "A", TURN)
+    assert np.all(found.closed)
+    for turned, index in zip(TURN, found.index, strict=True):
+        points = drawn(lengths, 0.9 + turned)
+        a, b = points["B"] - points["C"], points["D"] - points["C"]
+        sine = (a[0] * b[1] - a[1] * b[0]) / np.linalg.norm(a) / np.linalg.norm(b)
+        assert abs(index) == pytest.approx(abs(sine), abs=1e-9)
+    assert len(set(np.sign(found.index))) == 1  # one branch
+
+
+@pytest.mark.parametrize("linkage", [mbd.zoo.rssr(), rssr()], ids=["balls", "rod"])
+def test_index_of_an_rssr_is_the_cosine_of_its_pressure_angle(linkage):
+    q = mbd.assemble(linkage, {"crank": 0.7}).q
+    a = mbd.point_position(linkage, q, "crank", "A")
+    b = mbd.point_position(linkage, q, "rocker", "B")
+    across = jnp.cross(linkage.joints["rocker"].axis, b - linkage.point("rocker_pivot"))
+    cosine = (b - a) @ across / jnp.linalg.norm(b - a) / jnp.linalg.norm(across)
+    index = transmission(motion_state(linkage, q), "crank")
+    assert abs(float(index)) == pytest.approx(abs(float(cosine)), abs=1e-12)
+
+
+def test_index_vanishes_at_a_dead_centre():
+    stretched = four_bar({"A": (0, 0), "B": (1, 0), "C": (3, 0), "D": (5, 0), "P": (2, 1)})
+    at = motion_state(stretched, mbd.neutral(stretched))
+    assert abs(float(transmission(at, "A"))) < 1e-12
+    assert abs(float(transmission(at, "D"))) < 1e-12  # as the input is in line too
+
+
+def test_following_is_differentiable():
+    def height(y):
+        linkage = four_bar({"D": jnp.stack([3.0, y])})
+        q = follow(linkage, "A", [0.0, 0.4, 0.8]).q[-1]
+        return mbd.point_position(linkage, q, "coupler", "P")[1]
+
+    f = jax.jit(height)
+    slope, step = float(jax.jit(jax.grad(height))(0.1)), 1e-5
+    assert slope == pytest.approx(float(f(0.1 + step) - f(0.1 - step)) / (2 * step), rel=1e-7)
+
+
+def test_rotation_is_the_grashof_condition():
+    """The crank turns fully if it is the shortest with the longest, or the ground is."""
+    rng, seen = np.random.default_rng(3), {True: 0, False: 0}
+    while min(seen.values()) < 8:
+        lengths = rng.uniform(1.0, 4.0, 4)
+        ground, crank, coupler, rocker = lengths
+        reach = coupler + rocker - (ground + crank), abs(ground - crank) - abs(coupler - rocker)
+        points = drawn(lengths, rng.uniform(0.0, 6.0))
+        if not np.all(np.isfinite(points["C"])) or min(np.abs(reach)) < 0.05:
+            continue
+        turns = reach[0] > 0.0 and reach[1] > 0.0
+        found = defects(four_bar(points), PATH)
+        assert found.rotation is not turns, lengths
+        assert found.circuit is not turns, lengths
+        seen[turns] += 1
+
+
+def test_order_and_branch_are_told():
+    lengths = (3.0, 2.0, 2.2, 2.0)  # the crank only rocks
+    there = {"body": "coupler", "point": "P", "targets": [[0.0, 0.0]] * 3}
+    linkage = four_bar(drawn(lengths, 0.5))
+    task = PathGeneration("A", **there)
+    assert defects(linkage, task, [0.0, 0.2, 0.1]).order
+    assert not defects(linkage, task, [0.0, 0.1, 0.2]).order
+    assert defects(linkage, task, [0.0, 0.1, 3.0]).circuit
+    with pytest.raises(ValueError, match="give inputs="):
+        defects(linkage, task)
+
+
+def test_errors_of_tasks_on_a_known_linkage():
+    linkage = four_bar(drawn((4.0, 1.0, 3.0, 2.5)))
+    q = follow(linkage, "A", [0.0, 0.5]).q
+    m = motion_state(linkage, q[1])
+    point = np.asarray(m.position("coupler", "P"))[:2]
+    turned = np.asarray(m.rotation("coupler"))
+    angle = np.arctan2(turned[1, 0], turned[0, 0])
+    path = PathGeneration("A", body="coupler", point="P", targets=[[0, 0], [1.0, 2.0]])
+    assert path.error(m, path.rows[1]) == pytest.approx(point - [1.0, 2.0])
+    flat = MotionGeneration("A", **vars_of(path), rotations=[0.0, angle + 0.2], arm=2.0)
+    error = np.asarray(flat.error(m, jnp.asarray(flat.rows[1])))
+    assert np.linalg.norm(error[2:]) == pytest.approx(2.0 * 2.0 * np.sin(0.1))
+    spin = np.array([[np.cos(0.2), -np.sin(0.2), 0], [np.sin(0.2), np.cos(0.2), 0], [0, 0, 1]])
+    whole = MotionGeneration("A", **vars_of(path), rotations=[np.eye(3), spin @ turned], arm=2.0)
+    error = np.asarray(whole.error(m, jnp.asarray(whole.rows[1])))
+    assert np.linalg.norm(error[2:]) == pytest.approx(2.0 * 2.0 * np.sin(0.1))
+    rocker = FunctionGeneration("A", [0, 0.5], output="D", values=[1.0, 1.3])
+    q_d = m.coordinates("D")[0]
+    assert float(rocker.error(m, rocker.rows[1])[0]) == pytest.approx(float(q_d) - 0.3)
+
+
+def vars_of(task):
+    return {"body": task.body, "point": task.point, "targets": task.targets}
+
+
+def test_problems_are_told_at_once():
+    linkage = four_bar()
+    task = PathGeneration("E", body="couple", point="Q", targets=[[0, 0], [1, 1]])
+    with pytest.raises(ValueError, match="(?s)'E'.*no body 'couple'.*no point 'Q'.*no point 'X'"):
+        Problem(linkage, task, {"points/*": 1}, lengths={("A", "X"): (0, 1)})
+    with pytest.raises(ValueError, match="2 positions, but inputs of shape"):
+        task = PathGeneration("A", [0, 1, 2], body="coupler", point="P", targets=[[0, 0], [1, 1]])
+        Problem(linkage, task, {"points/*": 1})
+    with pytest.raises(ValueError, match="direction=2"):
+        PathGeneration("A", direction=2)
