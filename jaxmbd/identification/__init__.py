@@ -1,0 +1,26 @@
+"""Identification: masses, stiffnesses, friction, hardpoints from measured series.
+
+`identify` fits the outputs of experiments to data and tells how sure the estimates are;
+`identifiability` tells beforehand what an experiment would determine; `identify_each` fits many
+sets of data at once.
+"""
+
+from jaxmbd.identification.combinations import Ambiguity, Combination
+from jaxmbd.identification.expected_errors import Identifiability, identifiability
+from jaxmbd.identification.identification import identify, identify_each
+from jaxmbd.identification.identified import Identified, Interval
+from jaxmbd.identification.measured import Measured
+from jaxmbd.identification.residual_check import ResidualCheck
+
+__all__ = [
+    "Ambiguity",
+    "Combination",
+    "Identifiability",
+    "Identified",
+    "Interval",
+    "Measured",
+    "ResidualCheck",
+    "identifiability",
+    "identify",
+    "identify_each",
+]

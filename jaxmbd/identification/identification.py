@@ -1,0 +1,223 @@
+"""`identify`: unknown numbers of a mechanism from measured series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.analysis.status import Status
+from jaxmbd.design.lockstep import in_step
+from jaxmbd.identification.fit import Fit, fitted
+from jaxmbd.identification.identified import Identified, data_of, identified
+from jaxmbd.identification.losses import Loss, loss_of
+from jaxmbd.identification.measured import Measured, Record, records
+from jaxmbd.identification.noise import Noise, noise_of
+from jaxmbd.identification.precision import ERRORS
+from jaxmbd.identification.predictor import Prediction, Predictor
+from jaxmbd.identification.unknown_numbers import nominal_mechanism, unknowns_of
+from jaxmbd.observe import REASONS, Experiment
+
+
+class Settings(NamedTuple):
+    """How to identify: the loss, what is assumed of the errors, evaluations, starts, their seed."""
+
+    loss: Loss
+    errors: str
+    max_evaluations: int
+    starts: int
+    seed: int
+
+
+def identify(
+    model: Any,
+    vary: Mapping[str, Any],
+    data: Any,
+    observe: Any = None,
+    *,
+    noise: Mapping[str, Any] | None = None,
+    loss: str = "linear",
+    errors: str = "independent",
+    starts: int = 1,
+    seed: int = 0,
+    max_evaluations: int = 200,
+) -> Identified:
+    """Identify numbers of a mechanism from measured series, with standard errors.
+
+    Maximum likelihood: ``Σ ρ((measured − predicted) / σ)`` is least, by Gauss–Newton steps in a
+    trust region, with exact derivatives and within the ranges.
+
+    Args:
+        model: a `Mechanism` or a `Parametrization`.
+        vary: what is unknown: path or pattern to `design.Within`, `Between` or `Together`. Beside
+            the model's numbers: numbers that an experiment holds, ``start/JOINT``,
+            ``speeds/JOINT`` and ``inputs/JOINT`` of a `Motion`, ``known/JOINT`` of a `Pose` or
+            `Sweep` (after ``NAME/`` of the measurement, if there are several), and errors of the
+            instruments, ``offset/CHANNEL`` and ``gain/CHANNEL``.
+        data: channel to series (a dictionary of arrays, an xarray `Dataset`, a pandas
+            `DataFrame`), or a list of `Measured`, each with an experiment of its own.
+        observe: the experiment whose outputs were measured, unless `data` are `Measured`.
+        noise: channel to standard deviation, SI or text with a unit; a channel that is not named
+            has its noise estimated from the residuals.
+        loss: "linear" for normal errors; "huber" or "cauchy" where there are outliers.
+        errors: what standard errors assume of the residuals: "independent", "sandwich" (of any
+            size) or "autocorrelated" (of any size, correlated along the axis).
+        starts: number of points to start from, the others at random within the ranges; the best
+            fit is kept.
+        seed: of these.
+        max_evaluations: of the model, for each start.
+
+    Raises:
+        ValueError: data that do not fit the experiments; a model that fails at the start.
+
+    Example:
+        >>> import jax, numpy as np, jaxmbd as mbd
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from jaxmbd.design import Within
+        >>> from jaxmbd.observe import HoldingEffort, Sweep
+        >>> weigh = Sweep({"hinge": np.linspace(0.0, 1.0, 5)}, {"torque": HoldingEffort("hinge")})
+        >>> measured = weigh(mbd.zoo.simple_pendulum(mass=1.2))
+        >>> found = mbd.identify(
+        ...     mbd.zoo.simple_pendulum(),
+        ...     {"bodies/bob/mass": Within(0.5)},
+        ...     {"torque": measured["torque"]},
+        ...     weigh,
+        ...     noise={"torque": "0.1 N m"},
+        ... )
+        >>> round(found.values["bodies/bob/mass"], 6), round(found.errors["bodies/bob/mass"], 4)
+        (1.2, 0.0054)
+    """
+    return identify_each(
+        model,
+        vary,
+        [data],
+        observe,
+        noise=noise,
+        loss=loss,
+        errors=errors,
+        starts=starts,
+        seed=seed,
+        max_evaluations=max_evaluations,
+    )[0]
+
+
+def identify_each(
+    model: Any,
+    vary: Mapping[str, Any],
+    datasets: Sequence[Any],
+    observe: Any = None,
+    *,
+    noise: Mapping[str, Any] | None = None,
+    loss: str = "linear",
+    errors: str = "independent",
+    starts: int = 1,
+    seed: int = 0,
+    max_evaluations: int = 200,
+) -> list[Identified]:
+    """`identify` for many sets of data at once, as of a series of specimens.
+
+    All fits run in step: the models that they ask for at a time are one batch.
+
+    Args:
+        model: as of `identify`, like all that follows `datasets`.
+        vary: what is unknown.
+        datasets: what `identify` takes as `data`, each of the same shapes.
+        observe: the experiment.
+        noise: channel to standard deviation.
+        loss: of a residual.
+        errors: what is assumed of them.
+        starts: number of points to start from.
+        seed: of these.
+        max_evaluations: of the model, for each fit.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.identification import identify_each
+        >>> identify_each(mbd.zoo.rssr(), {}, [])
+        []
+    """
+    if not len(datasets):
+        return []
+    if errors not in ERRORS:
+        raise ValueError(f"errors={errors!r}; give one of {list(ERRORS)}")
+    mech = nominal_mechanism(model)
+    every = [records(mech, _measurements(data, observe)) for data in datasets]
+    if len({_shape(known) for known in every}) > 1:
+        raise ValueError("the data sets differ in their channels or in their numbers of samples")
+    settings = Settings(loss_of(loss), errors, max_evaluations, starts, seed)
+    predictor = Predictor(unknowns_of(model, vary, every[0]), mech, every[0])
+    noises = [noise_of(known, noise) for known in every]
+    fits = _fits(predictor, [data_of(known) for known in every], noises, settings)
+    return [
+        identified(predictor, known, fit, its, settings)
+        for known, fit, its in zip(every, fits, noises, strict=True)
+    ]
+
+
+def _measurements(data: Any, observe: Any) -> list[Measured]:
+    if observe is not None:
+        return [Measured(observe, data)]
+    listed = [data] if isinstance(data, Measured) else data
+    if isinstance(listed, Sequence) and listed and all(isinstance(x, Measured) for x in listed):
+        return list(listed)
+    raise ValueError("give observe=, the experiment that was measured, or a list of Measured")
+
+
+def _shape(known: list[Record]) -> Any:
+    return tuple((r.name, tuple((c.name, c.values.shape) for c in r.channels)) for r in known)
+
+
+def _fits(
+    predictor: Predictor, data: list[np.ndarray], noises: list[Noise], settings: Settings
+) -> list[Fit]:
+    """The best fit of each data set, all starts of all of them in step."""
+    points, limits = start_points(predictor, settings), predictor.unknowns.limits
+    jobs = [(i, x) for i in range(len(data)) for x in points]
+
+    def task(job: int, ask: Any) -> Fit:
+        i, x = jobs[job]
+        most = settings.max_evaluations
+        return fitted(ask, x, limits, data[i], noises[i], settings.loss, most)
+
+    def answers(asked: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
+        found = predictor(np.array(asked))
+        return list(zip(found.y, found.jacobian, strict=True))
+
+    found = in_step(task, len(jobs), answers)
+    own = [found[len(points) * i : len(points) * (i + 1)] for i in range(len(data))]
+    return [min(fits, key=lambda fit: fit.likelihood) for fits in own]
+
+
+def start_points(predictor: Predictor, settings: Settings) -> list[np.ndarray]:
+    """The starts at which the model does not fail; the first is that of the ranges.
+
+    Raises:
+        ValueError: the model fails at the first.
+    """
+    n = len(predictor.unknowns)
+    low, high = predictor.unknowns.limits
+    u = np.random.default_rng(settings.seed).uniform(size=(max(settings.starts, 1) - 1, n))
+    points = np.vstack(
+        [np.zeros((1, n)), np.maximum(low, -1.0) * (1 - u) + np.minimum(high, 1) * u]
+    )
+    found = predictor(points)
+    check_start(predictor, found)
+    return [x for x, status in zip(points, found.status, strict=True) if status[0] == Status.OK]
+
+
+def check_start(predictor: Predictor, found: Prediction) -> None:
+    """Raise a ValueError if the model fails at the first of the predicted samples."""
+    status, at = (int(x) for x in found.status[0])
+    if status == Status.OK and np.isfinite(found.y[0]).all():
+        return
+    record = predictor.records[at]
+    where = f" of measurement {record.name!r}" if record.name else ""
+    text = f"the model fails at the start{where}: {Status(status).name.lower().replace('_', ' ')}"
+    if isinstance(record.experiment, Experiment):
+        mech = predictor.unknowns.model(np.zeros(len(predictor.unknowns)))
+        outputs = record.experiment(mech)
+        flags = record.experiment.declare(mech).outputs[REASONS[0]].flags
+        if (place := int(outputs[REASONS[0]])) >= 0:
+            text += f", {flags[place]!r} is open by {float(outputs[REASONS[1]]):.3g}"
+    raise ValueError(f"{text}; give start= in the ranges of vary, where the model works")

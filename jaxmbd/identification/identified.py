@@ -1,0 +1,252 @@
+"""What an identification found: estimates, how sure they are, what the data leave open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.identification.combinations import Ambiguity, ambiguities
+from jaxmbd.identification.fit import Fit
+from jaxmbd.identification.identified_text import identified_text
+from jaxmbd.identification.information import Information
+from jaxmbd.identification.measured import Measured, Record, blank, records
+from jaxmbd.identification.noise import Noise
+from jaxmbd.identification.precision import precision
+from jaxmbd.identification.predictor import Predictor
+from jaxmbd.identification.residual_check import ResidualCheck, places, residual_checks
+from jaxmbd.numerics.extras import optional
+
+AT_LIMIT = 1e-4
+"""An unknown this close to a limit, in its scale, is taken to be there."""
+
+
+class Interval(NamedTuple):
+    """A predicted series with intervals.
+
+    Attributes:
+        places: along the experiment's axis; None without one.
+        value: prediction, in the shape of the data.
+        low, high: confidence interval of the true, noiseless value.
+        lowest, highest: prediction interval of a new measurement; NaN where its noise is unknown.
+    """
+
+    places: np.ndarray | None
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Identified:
+    """Estimates of unknowns from measured series; printed as a table.
+
+    Attributes:
+        predictor: the model of the measurements.
+        records: the measurements.
+        fit: where the search ended.
+        noise: what was known of the noise.
+        information: what the data tell about the scaled unknowns.
+        settings: of `identify`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.identification import Identified
+        >>> issubclass(Identified, object)
+        True
+    """
+
+    predictor: Predictor
+    records: list[Record]
+    fit: Fit
+    noise: Noise
+    information: Information
+    settings: Any
+
+    def __str__(self) -> str:
+        return identified_text(self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Paths of the unknowns (n,)."""
+        return self.predictor.unknowns.names
+
+    @cached_property
+    def estimates(self) -> np.ndarray:
+        """Estimates (n,), SI."""
+        return self.predictor.unknowns.numbers(self.fit.x)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Path to estimate, SI."""
+        return dict(zip(self.names, map(float, self.estimates), strict=True))
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        """Standard errors (n,), SI: infinite where not determined.
+
+        They take no account of limits: with some unknown at a limit those of the others are
+        rather too large than too small.
+        """
+        return self.information.errors() * self.predictor.unknowns.scale
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Path to standard error, SI."""
+        return dict(zip(self.names, map(float, self.standard_errors), strict=True))
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the estimates (n, n), SI, as far as the data determine them."""
+        scale = self.predictor.unknowns.scale
+        return self.information.covariance * np.outer(scale, scale)
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations of the estimates (n, n); NaN where one is not determined."""
+        return self.information.correlation()
+
+    @property
+    def model(self) -> Any:
+        """The `Mechanism` with the estimates."""
+        return self.predictor.unknowns.model(self.fit.x)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the search reached a minimum."""
+        return self.fit.converged
+
+    @property
+    def at_limit(self) -> tuple[str, ...]:
+        """Unknowns at a limit of their range, which may lie beyond it."""
+        low, high = self.predictor.unknowns.limits
+        there = (self.fit.x < low + AT_LIMIT) | (self.fit.x > high - AT_LIMIT)
+        return tuple(n for n, is_there in zip(self.names, there, strict=True) if is_there)
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        """Measured minus predicted over the noise (N,), NaN where missing."""
+        return (data_of(self.records) - self.fit.y) / self.fit.sigma
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Samples that there are, less the combinations of unknowns that they determine."""
+        rank = len(self.names) - self.information.null.shape[1]
+        return int(np.isfinite(self.residuals).sum()) - rank
+
+    @property
+    def noise_levels(self) -> dict[str, float]:
+        """Channel to standard deviation of its noise, root mean square where it varies."""
+        return {
+            name: float(np.sqrt(np.mean(self.fit.sigma[rows] ** 2)))
+            for name, rows in self.noise.groups.items()
+        }
+
+    @cached_property
+    def checks(self) -> tuple[ResidualCheck, ...]:
+        """Size and pattern of the residuals of each series."""
+        return residual_checks(self.records, self.residuals)
+
+    @cached_property
+    def ambiguities(self) -> tuple[Ambiguity, ...]:
+        """Unknowns that the data cannot tell apart, with what they determine of them."""
+        return ambiguities_of(self.predictor, self.fit.x, self.information, self.fit.sigma)
+
+    def quantile(self, level: float) -> float:
+        """How many standard errors an interval reaches: Student's t if noise was estimated.
+
+        Args:
+            level: its probability.
+        """
+        stats = optional("scipy.stats", "campaign", "a confidence interval")
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"{level=}; give a probability between 0 and 1, such as 0.95")
+        p = 0.5 * (1.0 + level)
+        free = max(self.degrees_of_freedom, 1)
+        return float(stats.t.ppf(p, free) if self.noise.estimated else stats.norm.ppf(p))
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Path to confidence interval, SI."""
+        half = self.quantile(level) * self.standard_errors
+        low, high = self.estimates - half, self.estimates + half
+        return {n: (float(a), float(b)) for n, a, b in zip(self.names, low, high, strict=True)}
+
+    def predict(self, experiment: Any = None, *, level: float = 0.95) -> dict[str, Interval]:
+        """Predicted series with intervals, of the measurements or of another experiment.
+
+        Args:
+            experiment: by default those of the data, at the data's places.
+            level: probability of the intervals.
+
+        Returns:
+            channel (or measurement/channel) to its `Interval`.
+        """
+        known, y, jac = self.records, self.fit.y, self.fit.jacobian
+        if experiment is not None:
+            mech, unknowns = self.predictor.mechanism, self.predictor.unknowns
+            known = records(mech, [Measured(experiment, blank(mech, experiment))])
+            y, jac, _ = (x[0] for x in Predictor(unknowns, mech, known)(self.fit.x))
+        # What the data leave open stays where it is: only determined directions are uncertain.
+        sure = np.sqrt(np.maximum(np.sum((jac @ self.information.covariance) * jac, axis=1), 0.0))
+        factor, found = self.quantile(level), {}
+        levels = self.noise_levels
+        channels = [c for record in known for c in record.channels]
+        for name, rows, channel in zip(*places(known), channels, strict=True):
+            shape = channel.values.shape
+            value, half = y[rows].reshape(shape), factor * sure[rows].reshape(shape)
+            noise = self.fit.sigma[rows] if experiment is None else levels.get(channel.name, np.nan)
+            whole = factor * np.hypot(sure[rows], noise).reshape(shape)
+            ends = (value - half, value + half, value - whole, value + whole)
+            found[name] = Interval(channel.places, value, *ends)
+        return found
+
+
+def data_of(known: list[Record]) -> np.ndarray:
+    """All measured series, one after the other (N,)."""
+    return np.concatenate([c.values.ravel() for record in known for c in record.channels])
+
+
+def identified(
+    predictor: Predictor, known: list[Record], fit: Fit, noise: Noise, settings: Any
+) -> Identified:
+    """The result of a fit."""
+    residuals = (data_of(known) - fit.y) / fit.sigma
+    found = precision(
+        fit.jacobian / fit.sigma[:, None],
+        residuals,
+        noise,
+        places(known)[1],
+        settings.loss,
+        settings.errors,
+    )
+    return Identified(predictor, known, fit, noise, found, settings)
+
+
+def ambiguities_of(
+    predictor: Predictor, x: np.ndarray, found: Information, sigma: np.ndarray
+) -> tuple[Ambiguity, ...]:
+    """What information leaves open, in words."""
+    unknowns = predictor.unknowns
+    if not found.null.shape[1]:
+        return ()
+    here = predictor(x).y[0]
+
+    def felt(values: np.ndarray) -> np.ndarray:
+        change = (predictor(unknowns.vector(values)).y - here) / sigma
+        size = np.sqrt(np.nansum(change**2, axis=1))
+        return np.where(np.isfinite(change).any(axis=1), size, np.inf)
+
+    scale = unknowns.scale
+    return ambiguities(
+        scale[:, None] * found.null,
+        unknowns.numbers(x),
+        unknowns.names,
+        unknowns.units,
+        scale,
+        found.covariance * np.outer(scale, scale),
+        felt,
+    )

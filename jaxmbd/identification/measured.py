@@ -1,0 +1,235 @@
+"""Measurements: an experiment, and the series that were measured in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.extras import optional
+from jaxmbd.numerics.near_names import meant
+from jaxmbd.observe import REASONS, Experiment, Output, Together
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """An experiment with what was measured in it.
+
+    Attributes:
+        experiment: what was done, with an output for each measured channel: an `Experiment` of
+            `jaxmbd.observe`, several `Together`, or a function of a `Mechanism` that returns a
+            dictionary of arrays.
+        data: channel to series: a dictionary of arrays, an xarray `Dataset` or a pandas
+            `DataFrame`; missing samples are NaN. Series at other places than the experiment's come
+            with the places under the axis' name (as ``"t"`` of a `Motion`): the experiment's curves
+            are interpolated there by cubic splines.
+        name: prefix of the paths of its held values among several measurements.
+
+    Example:
+        >>> from jaxmbd.identification import Measured
+        >>> from jaxmbd.observe import Coordinate, Pose
+        >>> turned = Pose({"crank": 0.1}, {"rocker": Coordinate("rocker")})
+        >>> Measured(turned, {"rocker": 0.07}, "first").name
+        'first'
+    """
+
+    experiment: Any
+    data: Any
+    name: str = ""
+
+
+class Channel(NamedTuple):
+    """One output of an experiment that was measured.
+
+    Attributes:
+        name: of the output.
+        about: its unit and meaning.
+        shape: of the experiment's output.
+        values: what was measured, of `shape` but for the axis' length; NaN where missing.
+        grid: values of the axis where curves are computed; None where they are those of the data.
+        places: values of the axis where it was measured; None without an axis.
+    """
+
+    name: str
+    about: Output
+    shape: tuple[int, ...]
+    values: np.ndarray
+    grid: np.ndarray | None
+    places: np.ndarray | None
+
+    def resampled(self, y: np.ndarray) -> np.ndarray:
+        """Computed outputs (…, of `shape` flattened) at the places of the data, flattened.
+
+        By cubic splines, which are linear in what they interpolate: derivatives are treated alike.
+        """
+        if self.grid is None or self.places is None:
+            return y
+        curves = y.reshape(*y.shape[:-1], self.shape[0], -1)
+        fine = np.isfinite(curves).all(axis=(-2, -1), keepdims=True)
+        interpolate = optional("scipy.interpolate", "campaign", "identify")
+        order = np.argsort(self.grid)
+        known = np.where(fine, curves, 0.0)[..., order, :]
+        spline = interpolate.CubicSpline(self.grid[order], known, axis=-2)
+        found = np.where(fine, spline(np.clip(self.places, *self.grid[order[[0, -1]]])), np.nan)
+        return found.reshape(*y.shape[:-1], -1)
+
+
+class Record(NamedTuple):
+    """One measurement, checked: a name, the experiment with its channels only, and their data."""
+
+    name: str
+    experiment: Any
+    channels: tuple[Channel, ...]
+
+
+def records(mech: Mechanism, measurements: list[Measured]) -> list[Record]:
+    """The measurements, those of several experiments together one by one.
+
+    Raises:
+        ValueError: a channel that no experiment observes, or data of another shape.
+    """
+    parts: list[Measured] = []
+    for i, one in enumerate(measurements):
+        name = one.name or (str(i) if len(measurements) > 1 else "")
+        parts += _apart(replace(one, name=name))
+    names = [part.name for part in parts]
+    if twice := sorted({n for n in names if names.count(n) > 1}):
+        raise ValueError(f"several measurements are called {twice}; give each a name of its own")
+    return [_record(mech, part) for part in parts]
+
+
+def _apart(one: Measured) -> list[Measured]:
+    """The parts of several experiments together, each with its data."""
+    if not isinstance(one.experiment, Together):
+        return [one]
+    named, parts = one.experiment.named, []
+    every = {key: (x, f"{key}." if named else "") for key, x in one.experiment.experiments.items()}
+    data = series(one.data, {prefix + x.axis for x, prefix in every.values()})
+    left = set(data)
+    for key, (experiment, prefix) in every.items():
+        axis, prefix = prefix + experiment.axis, f"{key}/" if named else ""
+        own = {n: data[prefix + n] for n in experiment.observe if prefix + n in data}
+        if axis in data:
+            own[experiment.axis] = data[axis]
+        left -= {prefix + n for n in own} | {axis}
+        if own.keys() - {experiment.axis}:
+            name = f"{one.name}/{key}" if one.name else key
+            parts.append(Measured(experiment, own, name))
+    if left:
+        raise ValueError(f"no experiment has an output {sorted(left)}")
+    return parts
+
+
+def series(data: Any, axes: Collection[Any]) -> dict[str, Any]:
+    """Series by name, of a dictionary, an xarray `Dataset` or a pandas `DataFrame`.
+
+    Coordinates and indices are taken where they have the name of one of the axes.
+    """
+    if isinstance(data, dict):
+        return dict(data)
+    if hasattr(data, "data_vars"):
+        names = [*(n for n in data.coords if n in axes), *data.data_vars]
+        return {str(n): np.asarray(data[n]) for n in names}
+    if hasattr(data, "columns") and hasattr(data, "index"):
+        index = {data.index.name: np.asarray(data.index)} if data.index.name in axes else {}
+        return index | {str(n): np.asarray(data[n]) for n in data.columns}
+    raise ValueError(
+        f"data is a {type(data).__name__}; give a dictionary of arrays, an xarray Dataset or a "
+        "pandas DataFrame"
+    )
+
+
+def _record(mech: Mechanism, one: Measured) -> Record:
+    where = f"measurement {one.name!r}: " if one.name else ""
+    if not isinstance(one.experiment, Experiment):
+        found = one.experiment(mech)
+        shapes = {n: np.shape(x) for n, x in found.items()}
+        outputs, axis, grid = {n: Output() for n in found}, None, None
+    else:
+        one.experiment.check(mech)
+        outputs, coords = one.experiment.declare(mech)
+        outputs = {n: x for n, x in outputs.items() if n not in ("status", *REASONS)}
+        shapes = {n: tuple(len(coords[d].values) for d in x.dims) for n, x in outputs.items()}
+        axis = one.experiment.axis if one.experiment.has_axis else None
+        grid = np.asarray(coords[axis].values, np.float64) if axis in coords else None
+    given = series(one.data, [axis])
+    data = {n: np.asarray(x, np.float64) for n, x in given.items() if _is_numeric(x)}
+    places = data.pop(axis, None) if axis is not None and axis not in outputs else None
+    if unknown := [n for n in data if n not in outputs]:
+        hint = meant(unknown[0], outputs)
+        raise ValueError(f"{where}no output {unknown[0]!r}{hint}; there are {list(outputs)}")
+    if not data:
+        raise ValueError(f"{where}the data have none of the outputs {list(outputs)}")
+    made = [
+        _channel(f"{where}{n!r}", n, outputs[n], shapes[n], data[n], axis, grid, places)
+        for n in outputs
+        if n in data
+    ]
+    if isinstance(one.experiment, Experiment):
+        kept = {n: x for n, x in one.experiment.observe.items() if n in data}
+        return Record(one.name, replace(one.experiment, observe=kept), tuple(made))  # type: ignore[type-var]
+    return Record(one.name, one.experiment, tuple(made))
+
+
+def blank(mech: Mechanism, experiment: Any) -> dict[str, np.ndarray]:
+    """Zeros as data of all outputs of an experiment."""
+    if not isinstance(experiment, (Experiment, Together)):
+        return {name: np.zeros(np.shape(x)) for name, x in experiment(mech).items()}
+    experiment.check(mech)
+    outputs, coords = experiment.declare(mech)
+    return {
+        name: np.zeros([len(coords[d].values) for d in about.dims])
+        for name, about in outputs.items()
+        if name not in ("status", *REASONS)
+    }
+
+
+def _is_numeric(x: Any) -> bool:
+    return np.issubdtype(np.asarray(x).dtype, np.number)
+
+
+def _channel(
+    what: str,
+    name: str,
+    about: Output,
+    shape: tuple[int, ...],
+    values: np.ndarray,
+    axis: str | None,
+    grid: np.ndarray | None,
+    places: np.ndarray | None,
+) -> Channel:
+    along = axis is not None and about.dims[:1] == (axis,)
+    apart = False
+    if along and grid is not None and places is not None:
+        _check_places(grid, places, what, axis)
+        apart = len(places) != len(grid) or bool(
+            np.any(np.abs(places - grid) > 1e-9 * np.ptp(grid))
+        )
+    count = () if not along else (len(places),) if places is not None else shape[:1]
+    wanted = (*count, *shape[1:]) if along else shape
+    if values.shape != wanted:
+        cure = (
+            f"; give the places of the data as {axis!r}, or an experiment with as many points "
+            "(of a Motion, keep=None keeps every save_every-th step)"
+        )
+        raise ValueError(f"{what}: data of shape {values.shape}, the experiment's are {wanted}"
+                         + (cure if along else ""))  # fmt: skip
+    if not np.isfinite(values).any():
+        raise ValueError(f"{what}: all samples are missing")
+    here = None if not along or grid is None else grid if places is None else places
+    return Channel(name, about, shape, values, grid if apart else None, here)
+
+
+def _check_places(grid: np.ndarray, places: np.ndarray, what: str, axis: Any) -> None:
+    """Raise a ValueError for places that the experiment does not reach."""
+    low, high = grid.min(), grid.max()
+    room = 1e-9 * (high - low)
+    outside = (places < low - room) | (places > high + room)
+    if places.ndim != 1 or not np.isfinite(places).all() or outside.any():
+        raise ValueError(
+            f"{what}: the data's {axis!r} must be numbers from {low:g} to {high:g}, where the "
+            "experiment goes"
+        )
