@@ -135,6 +135,9 @@ def everything():
             first, "hub", 2e5, 100, 0.31, numbers(3), law=drag, belt=numbers(3), free_rolling=True
         ),
     }
+    forces["rotor"] = mbd.Armature("Universal", numbers(2) ** 2)
+    forces["drag"] = mbd.JointDrag("Universal", numbers(2) ** 2, 1 / 7, 1 / 3)
+    forces["servo"] = mbd.Actuator("Cylindrical", 3.0, 1 / 3, numbers(3), 0.1, (-1, 1 / 7), index=1)
     assert {type(f) for f in forces.values()} == set(FORCE_TYPES.values())
     drives = {
         "go": mbd.Drive("Planar", ramp, {"speed": numbers(), "ends": [numbers(2), 1.5]}, index=2),

@@ -1,0 +1,228 @@
+"""Models of others: MJCF and URDF as mechanisms, through MuJoCo's own reader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.graph import Topology, topology
+from jaxmbd.io.imported import Imported, LeftOut, LeftOutTable, State
+from jaxmbd.io.mujoco_bodies import Drawn, bodies_of, drawn_model, joint_kind, joints_of, names_of
+from jaxmbd.io.mujoco_coordinates import MujocoCoordinates, MujocoJoint
+from jaxmbd.io.mujoco_equalities import equalities
+from jaxmbd.io.mujoco_forces import (
+    disabled,
+    floats,
+    limits_of,
+    motors,
+    passive_forces,
+    stops,
+)
+from jaxmbd.io.mujoco_spec import Compiled, Source, compiled, given_inertias, read_spec
+from jaxmbd.io.mujoco_unsaid import unsaid
+from jaxmbd.model.markers import MarkedPoints
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+
+
+def load_mjcf(
+    source: Source,
+    *,
+    strict: bool = False,
+    limit_stiffness: float | None = None,
+    velocity_scale: float = 1e-2,
+) -> Imported:
+    """A MuJoCo model (MJCF) as a mechanism, drawn at the model's reference configuration.
+
+    MuJoCo (the extra ``io``) resolves defaults, includes and inertias from shapes. Bodies without
+    joints become part of what carries them; several joints on a body are one after the other, with
+    massless bodies between. `connect` and `weld` become exact cut joints (assemble the mechanism
+    where they do not hold as drawn), equalities of joints couplings, joint springs, dampers,
+    armatures and friction losses force elements, actuators `Actuator`, gravity compensation a
+    constant force, sites named points. Meshes, shapes and textures are not needed where inertias
+    are given.
+
+    A friction loss is regularised (`JointDrag`), where MuJoCo has a soft constraint that sticks.
+    What a mechanism does not have, contacts first of all, is in the table `Imported.left_out`.
+
+    Args:
+        source: path of the file, or its text.
+        strict: whether to refuse a model of which something is left out.
+        limit_stiffness: of a `JointLimit` at each end of a range [N·m/rad or N/m]; without it
+            ranges are only told (`Imported.limits`).
+        velocity_scale: of the friction losses [rad/s or m/s].
+
+    Raises:
+        ValueError: MuJoCo refuses the model; with `strict`, something is left out.
+        FileNotFoundError: there is no such file.
+        ImportError: MuJoCo is not installed.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> model = mbd.io.load_mjcf('''<mujoco>
+        ...   <worldbody><body name="arm">
+        ...     <joint name="hinge" axis="0 1 0" armature="0.1"/>
+        ...     <geom size="0.02" pos="0.5 0 0" contype="0" conaffinity="0"/>
+        ...   </body></worldbody>
+        ...   <actuator><motor name="motor" joint="hinge" gear="50"/></actuator>
+        ... </mujoco>''')
+        >>> model
+        imported: 1 bodies, 1 joints, 1 actuators, 1 states
+        nothing is left out
+        >>> q = model.states["reference"].q
+        >>> vdot, _ = mbd.forward_dynamics(model.mechanism, q, 0 * q, inputs={"motor": 0.1})
+    """
+    return _imported(compiled(read_spec(source)), strict, limit_stiffness, velocity_scale)
+
+
+def load_urdf(
+    source: Source,
+    *,
+    floating: bool = False,
+    strict: bool = False,
+    limit_stiffness: float | None = None,
+    velocity_scale: float = 1e-2,
+) -> Imported:
+    """A robot described in URDF as a mechanism; mimic joints become couplings.
+
+    As `load_mjcf`, by MuJoCo's reader. Meshes are not needed: a link's inertia is the one that is
+    given, and zero without.
+
+    Args:
+        source: path of the file, or its text.
+        floating: whether the root link floats; else it is fixed to the ground.
+        strict: whether to refuse a model of which something is left out.
+        limit_stiffness: as of `load_mjcf`.
+        velocity_scale: as of `load_mjcf`.
+
+    Raises:
+        ValueError: MuJoCo refuses the model; with `strict`, something is left out.
+        FileNotFoundError: there is no such file.
+        ImportError: MuJoCo is not installed.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> model = mbd.io.load_urdf('''<robot name="arm">
+        ...   <link name="base"/>
+        ...   <link name="arm"><inertial><mass value="1"/><origin xyz="0.5 0 0"/>
+        ...     <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        ...   <joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/>
+        ...     <axis xyz="0 1 0"/></joint>
+        ... </robot>''')
+        >>> list(model.mechanism.joints)
+        ['hinge']
+    """
+    spec = read_spec(source)
+    for geom in list(spec.geoms):
+        spec.delete(geom)
+    for mesh in list(spec.meshes):
+        spec.delete(mesh)
+    spec.compiler.fusestatic = False
+    inertias, left = given_inertias(spec)
+    if floating:
+        root = next(iter(spec.worldbody.bodies))
+        root.add_freejoint(name="root")
+    found = compiled(spec)._replace(inertias=inertias, left_out=left)
+    return _imported(found, strict, limit_stiffness, velocity_scale)
+
+
+def _imported(
+    found: Compiled, strict: bool, stiffness: float | None, velocity_scale: float
+) -> Imported:
+    model, inertias, left = found
+    drawn = drawn_model(model, inertias)
+    closing, limits = equalities(drawn), limits_of(drawn)
+    forces, more = passive_forces(drawn, velocity_scale)
+    actuators, own_names, unmoved = motors(drawn)
+    forces |= actuators | floats(drawn)
+    if stiffness is not None:
+        forces |= stops(limits, stiffness)
+    elif limits:
+        left.append(LeftOut("joint limits", tuple(limits), "told in .limits, no stops"))
+    left += [*closing.left_out, *more, *unmoved, *unsaid(drawn)]
+    table = LeftOutTable(left)
+    if strict and table:
+        raise ValueError(
+            f"strict=True, and a mechanism has no equal for all of this model:\n{table}"
+        )
+    sites = names_of(model, "site", model.nsite)
+    mech = Mechanism(
+        bodies_of(drawn),
+        joints_of(drawn) | closing.joints,
+        forces,
+        points=MarkedPoints(
+            {n: x.copy() for n, x in zip(sites, drawn.data.site_xpos, strict=True)}
+        ),
+        gravity=(0.0, 0.0, 0.0) if disabled(model, "GRAVITY") else model.opt.gravity.copy(),
+        couplings=closing.couplings,
+        cut=tuple(closing.joints) or None,
+    )
+    places = coordinates_of(drawn, mech)
+    return Imported(
+        mechanism=mech,
+        states=_states(drawn, places, own_names),
+        actuators=own_names,
+        bodies=dict(
+            zip(names_of(model, "body", model.nbody, (GROUND,)), drawn.bodies, strict=True)
+        ),
+        sites={n: drawn.bodies[b] for n, b in zip(sites, model.site_bodyid, strict=True)},
+        limits=limits,
+        left_out=table,
+        coordinates=places,
+    )
+
+
+def coordinates_of(drawn: Drawn, mech: Mechanism) -> MujocoCoordinates:
+    """The model's coordinates in those of the mechanism."""
+    top, model = topology(mech), drawn.model
+    found = tuple(_place(drawn, mech, top, j) for j in range(model.njnt))
+    return MujocoCoordinates(found, top.nq, top.nv)
+
+
+def _place(drawn: Drawn, mech: Mechanism, top: Topology, j: int) -> MujocoJoint:
+    model, place = drawn.model, top.layout[drawn.joints[j]]
+    kind, body = joint_kind(model, j), int(model.jnt_bodyid[j])
+    assert place.q is not None and place.v is not None
+    start, size = int(model.jnt_qposadr[j]), {"free": 7, "ball": 4}.get(kind, 1)
+    arm = np.zeros(3)
+    if kind == "free":
+        com = np.asarray(mech.com(drawn.bodies[body]))
+        arm = drawn.frame(body).T @ (com - drawn.data.xpos[body])
+    return MujocoJoint(
+        kind if kind in ("free", "ball") else "scalar",
+        start,
+        int(model.jnt_dofadr[j]),
+        place.q,
+        place.v,
+        drawn.data.xquat[body].copy(),
+        model.qpos0[start : start + size].copy(),
+        arm,
+    )
+
+
+def _states(drawn: Drawn, places: MujocoCoordinates, actuators: dict[str, str]) -> dict[str, State]:
+    model = drawn.model
+    out = {"reference": _state(drawn, places, model.qpos0, np.zeros(model.nv), {}, 0.0)}
+    own = names_of(model, "actuator", model.nu)
+    for k, name in enumerate(names_of(model, "key", model.nkey, tuple(out))):
+        controls = {
+            actuators[n]: float(model.key_ctrl[k, model.actuator_ctrladr[i]])
+            for i, n in enumerate(own)
+            if n in actuators
+        }
+        given = model.key_qpos[k], model.key_qvel[k], controls, float(model.key_time[k])
+        out[name] = _state(drawn, places, *given)
+    return out
+
+
+def _state(
+    drawn: Drawn, places: MujocoCoordinates, qpos: Any, qvel: Any, controls: Any, t: float
+) -> State:
+    qpos = qpos.copy()
+    for j in places.joints:  # as MuJoCo, which normalises the quaternions of keyframes
+        if j.kind != "scalar":
+            turn = slice(j.qpos + 3 * (j.kind == "free"), j.qpos + 4 + 3 * (j.kind == "free"))
+            qpos[turn] /= np.linalg.norm(qpos[turn])
+    q, v = np.asarray(places.q(qpos)), np.asarray(places.v(qpos, qvel))
+    return State(q, v, controls, t)

@@ -1,0 +1,159 @@
+"""Bodies and joints of a compiled MuJoCo model, drawn at its reference configuration.
+
+Bodies that are welded to their parent become part of it, those welded to the world, and those that
+motion capture places, part of the ground. A body with several joints hangs from massless
+ones, one for each joint but the last, in MuJoCo's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.io.mujoco_spec import OwnInertia
+from jaxmbd.model.body import Body
+from jaxmbd.model.joints import Free, Joint, Prismatic, Revolute, Spherical
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.extras import optional
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A compiled model at its reference configuration, with the names that its parts get.
+
+    Attributes:
+        model: MuJoCo's `MjModel`.
+        data: its `MjData`, with the kinematics of the reference configuration.
+        bodies: the mechanism's body of each of the model's, with "ground" for the world's.
+        joints: name of each joint.
+        inertias: those of bodies that have a placeholder in the model, by name.
+    """
+
+    model: Any
+    data: Any
+    bodies: tuple[str, ...]
+    joints: tuple[str, ...]
+    inertias: Mapping[str, OwnInertia]
+
+    def frame(self, body: int) -> np.ndarray:
+        """Drawn orientation (3, 3) of one of the model's bodies."""
+        return self.data.xmat[body].reshape(3, 3)
+
+    def place(self, body: int, local: np.ndarray) -> np.ndarray:
+        """A point (3,) of a body in global coordinates."""
+        return self.data.xpos[body] + self.frame(body) @ local
+
+
+def object_name(model: Any, kind: str, index: int) -> str:
+    """Name of a part; one without a name gets its kind and number."""
+    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    found = mujoco.mj_id2name(model, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index)
+    # The slash separates the parts of a variable's path.
+    return found.replace("/", ".") if found else f"{kind}{index}"
+
+
+def names_of(model: Any, kind: str, count: int, taken: Sequence[str] = ()) -> tuple[str, ...]:
+    """Names of all parts of a kind, made different from each other and from those `taken`."""
+    out: list[str] = []
+    for i in range(count):
+        name = object_name(model, kind, i)
+        while name in out or name in taken:
+            name += f".{kind}"
+        out.append(name)
+    return tuple(out)
+
+
+def drawn_model(model: Any, inertias: Mapping[str, OwnInertia]) -> Drawn:
+    """The model at its reference configuration."""
+    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    data = mujoco.MjData(model)
+    data.qpos[:] = model.qpos0
+    mujoco.mj_kinematics(model, data)
+    own = names_of(model, "body", model.nbody, (GROUND,))
+    weld = model.body_weldid
+    still = {0, *np.flatnonzero(model.body_mocapid >= 0)}
+    bodies = tuple(GROUND if weld[i] in still else own[weld[i]] for i in range(model.nbody))
+    inertias = {name.replace("/", "."): x for name, x in inertias.items()}
+    return Drawn(model, data, bodies, names_of(model, "joint", model.njnt), inertias)
+
+
+def bodies_of(drawn: Drawn) -> dict[str, Body]:
+    """Bodies by name, parents first, with the massless ones between several joints."""
+    model, out = drawn.model, {}
+    for i in range(1, model.nbody):
+        if drawn.bodies[i] == GROUND or model.body_weldid[i] != i:
+            continue
+        first, count = model.body_jntadr[i], model.body_jntnum[i]
+        for j in range(first, first + count - 1):
+            out[_between(drawn, j)] = Body(0.0, drawn.data.xanchor[j].copy(), 0.0)
+        parts = [k for k in range(i, model.nbody) if model.body_weldid[k] == i]
+        out[drawn.bodies[i]] = _together(drawn, parts)
+    return out
+
+
+def _between(drawn: Drawn, joint: int) -> str:
+    """The massless body that follows a joint, if it is not the last of its body."""
+    return f"{drawn.bodies[drawn.model.jnt_bodyid[joint]]}.{drawn.joints[joint]}"
+
+
+def _together(drawn: Drawn, parts: list[int]) -> Body:
+    """One rigid body of several; inertias about their common centre of mass, global axes."""
+    own = [_own_inertia(drawn, k) for k in parts]
+    total = sum(x.mass for x in own)
+    com = drawn.data.xpos[parts[0]].copy()
+    if total > 0.0:
+        com = sum(x.mass * x.com for x in own) / total
+    inertia = np.zeros((3, 3))
+    for x in own:
+        arm = x.com - com
+        inertia += x.inertia + x.mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return Body(total, com, 0.5 * (inertia + inertia.T))
+
+
+def _own_inertia(drawn: Drawn, body: int) -> OwnInertia:
+    """Inertia of one of the model's bodies, global axes as drawn."""
+    model, data = drawn.model, drawn.data
+    given = drawn.inertias.get(object_name(model, "body", body))
+    if given is not None:
+        axes = drawn.frame(body)
+        place = drawn.place(body, given.com)
+        return OwnInertia(given.mass, place, axes @ given.inertia @ axes.T)
+    axes = data.ximat[body].reshape(3, 3)
+    inertia = (axes * model.body_inertia[body]) @ axes.T
+    return OwnInertia(float(model.body_mass[body]), data.xipos[body].copy(), inertia)
+
+
+def joints_of(drawn: Drawn) -> dict[str, Joint]:
+    """Joints by name, each from the body that carries it."""
+    model, out = drawn.model, {}
+    for i in range(1, model.nbody):
+        if drawn.bodies[i] == GROUND or model.body_weldid[i] != i:
+            continue
+        below = drawn.bodies[model.body_parentid[i]]
+        first, count = model.body_jntadr[i], model.body_jntnum[i]
+        for j in range(first, first + count):
+            last = j == first + count - 1
+            body = drawn.bodies[i] if last else _between(drawn, j)
+            out[drawn.joints[j]] = _joint(drawn, j, below, body)
+            below = body
+    return out
+
+
+def joint_kind(model: Any, joint: int) -> str:
+    """One of "free", "ball", "slide" and "hinge"."""
+    return ("free", "ball", "slide", "hinge")[int(model.jnt_type[joint])]
+
+
+def _joint(drawn: Drawn, j: int, below: str, body: str) -> Joint:
+    at, axis = drawn.data.xanchor[j].copy(), drawn.data.xaxis[j].copy()
+    kind = joint_kind(drawn.model, j)
+    if kind == "free":
+        return Free(below, body)
+    if kind == "ball":
+        return Spherical(below, body, at)
+    if kind == "slide":
+        return Prismatic(below, body, at, axis)
+    return Revolute(below, body, at, axis)

@@ -1,0 +1,107 @@
+"""Equalities of a compiled MuJoCo model: exact cut joints and couplings."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jax import Array
+
+from jaxmbd.io.imported import LeftOut
+from jaxmbd.io.mujoco_bodies import Drawn, joint_kind, names_of
+from jaxmbd.io.mujoco_forces import disabled
+from jaxmbd.model.coupling import BaseCoupling, Coupling, Gear
+from jaxmbd.model.forces import register_law
+from jaxmbd.model.joints import Fixed, Joint, Spherical
+from jaxmbd.numerics.extras import optional
+
+
+class Equalities(NamedTuple):
+    """Cut joints and couplings by name, and what is left out."""
+
+    joints: dict[str, Joint]
+    couplings: dict[str, BaseCoupling]
+    left_out: list[LeftOut]
+
+
+@register_law("polynomial_of_a_coordinate")
+def polynomial(q: Array, params: Any) -> Array:
+    """``q₁ − Σ_k params_k q₂ᵏ``; ``q₁ − params₀`` of one coordinate."""
+    total = params[0]
+    if q.shape[0] > 1:
+        for power, coefficient in enumerate(params[1:], start=1):
+            total = total + coefficient * q[1] ** power
+    return q[0] - total
+
+
+def equalities(drawn: Drawn) -> Equalities:
+    """The model's equalities: `connect` as a ball, `weld` as a weld, of joints as couplings."""
+    model, found = drawn.model, Equalities({}, {}, [])
+    if disabled(model, "EQUALITY"):
+        return found
+    kinds = optional("mujoco", "io", "reading MJCF or URDF").mjtEq
+    taken = drawn.joints
+    left: dict[tuple[str, str], list[str]] = {}
+    for i, name in enumerate(names_of(model, "equality", model.neq, taken)):
+        kind, reason = int(model.eq_type[i]), ""
+        if not model.eq_active0[i]:
+            reason = "equalities that are not active"
+        elif kind == kinds.mjEQ_JOINT:
+            reason = _couple(drawn, i, name, found)
+        elif kind in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
+            reason = _close(drawn, i, name, found, weld=kind == kinds.mjEQ_WELD)
+        else:
+            reason = "equalities of tendons, flexes or distances"
+        if reason:
+            left.setdefault((reason, "absent"), []).append(name)
+    rows = [LeftOut(reason, tuple(names), text) for (reason, text), names in left.items()]
+    return found._replace(left_out=rows)
+
+
+def _couple(drawn: Drawn, i: int, name: str, found: Equalities) -> str:
+    """A condition between the coordinates of two joints, or on that of one."""
+    model, coefficients = drawn.model, drawn.model.eq_data[i, :5].copy()
+    joints = [int(model.eq_obj1id[i]), int(model.eq_obj2id[i])]
+    joints = [j for j in joints if j >= 0]
+    if any(joint_kind(model, j) not in ("hinge", "slide") for j in joints):
+        return "equalities of balls or free joints"
+    names = [drawn.joints[j] for j in joints]
+    if len(names) == 2 and not coefficients[2:].any():
+        found.couplings[name] = Gear(names[1], names[0], coefficients[1], coefficients[0])
+    else:
+        last = int(np.max(np.flatnonzero(coefficients), initial=0))
+        found.couplings[name] = Coupling(tuple(names), polynomial, coefficients[: last + 1])
+    return ""
+
+
+def _close(drawn: Drawn, i: int, name: str, found: Equalities, *, weld: bool) -> str:
+    """A ball or a weld; its halves are drawn apart where they do not meet as drawn."""
+    model, data = drawn.model, drawn.data
+    names: list[Any] = []
+    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    ends = [int(model.eq_obj1id[i]), int(model.eq_obj2id[i])]
+    if int(model.eq_objtype[i]) == mujoco.mjtObj.mjOBJ_SITE:
+        points = [data.site_xpos[k].copy() for k in ends]
+        turns = [data.site_xmat[k].reshape(3, 3) for k in ends]
+        owners = [int(model.site_bodyid[k]) for k in ends]
+        sites = names_of(model, "site", model.nsite)
+        names = [sites[k] for k in ends]
+    else:
+        owners, numbers = ends, model.eq_data[i]
+        places = (numbers[3:6], numbers[:3]) if weld else (numbers[:3], numbers[3:6])
+        points = [drawn.place(b, x) for b, x in zip(owners, places, strict=True)]
+        turns = [drawn.frame(b) for b in owners]
+        if weld:
+            relative = np.zeros(9)
+            mujoco.mju_quat2Mat(relative, numbers[6:10])
+            turns[0] = turns[0] @ relative.reshape(3, 3)
+    a, b = (drawn.bodies[k] for k in owners)
+    if a == b:
+        return "equalities within one rigid body"
+    if weld and np.abs(turns[0] - turns[1]).max() > 1e-9:
+        return "welds that turn a body from its drawn orientation"
+    apart = np.abs(points[0] - points[1]).max() > 1e-12 * (1.0 + np.abs(points[0]).max())
+    at, at_b = names or points
+    at_b = at_b if apart else None
+    found.joints[name] = Fixed(a, b, at, at_b=at_b) if weld else Spherical(a, b, at, at_b=at_b)
+    return ""
