@@ -16,12 +16,12 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow lint accuracy papers fails-safely bench scale latency studies workers \
-	survive bench-gpu clean
+	survive design derivatives gradients synthesis identification imports bench-gpu clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) \
-		| awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+		| awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.installed-demo ## run the demonstration
 	$(BIN)/jaxmbd demo $(ARGS)
@@ -61,14 +61,32 @@ scale: $(VENV)/.installed-bench ## measure long chains and a robot against Pinoc
 latency: $(VENV)/.installed-demo ## measure the time to first results, cold and warm; ten minutes
 	$(BIN)/python benchmarks/latency.py --json benchmarks/results/latency.json $(ARGS)
 
+imports: $(VENV)/.installed-bench ## compare imported models with MuJoCo and Pinocchio; ten minutes
+	$(BIN)/python benchmarks/imports.py --json benchmarks/results/imports.json $(ARGS)
+
 studies: $(VENV)/.installed-test ## measure large studies: rate, memory; three minutes
 	$(BIN)/python benchmarks/studies.py --json benchmarks/results/studies.json $(ARGS)
+
+design: $(VENV)/.installed-bench ## flatten bump steer by gradients, differences and an evolution strategy; two minutes
+	$(BIN)/python -W ignore benchmarks/design.py --json benchmarks/results/design.json $(ARGS)
+
+synthesis: $(VENV)/.installed-test ## find linkages for classical paths and a function; four minutes
+	$(BIN)/python -W ignore benchmarks/synthesis.py --json benchmarks/results/synthesis.json $(ARGS)
+
+gradients: $(VENV)/.installed-test ## gradients at dead centres, contacts, springs of no length; a minute
+	$(BIN)/python benchmarks/gradients.py --json benchmarks/results/gradients.json $(ARGS)
+
+derivatives: $(VENV)/.installed-test ## measure the compiling of derivatives of statics and modes; five minutes
+	$(BIN)/python benchmarks/derivatives_compile.py --json benchmarks/results/derivatives_compile.json $(ARGS)
 
 survive: $(VENV)/.installed-test ## kill studies at random moments, damage their stores; twenty minutes
 	$(BIN)/python benchmarks/survive.py --json benchmarks/results/survive.json $(ARGS)
 
 workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
 	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
+
+identification: $(VENV)/.installed-test ## identify from noisy data, two hundred times in each case; a minute
+	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)
 
 # The GPU's driver decides which JAX wheel is installed.
 bench-gpu: $(CREATED) ## measure speed on an NVIDIA GPU, checked against the host; eight minutes

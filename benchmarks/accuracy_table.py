@@ -24,6 +24,7 @@ SETS = {
     "ml_generic_quarter_undamped": "the same, undamped",
     "kin_double_wishbone": "double wishbone, bump and steer sweeps [mm, deg]",
     "kin_macpherson": "MacPherson, bump and steer sweeps [mm, deg]",
+    "kc_lotus_4x4v23": "printed statics of a double wishbone, Lotus SHARK [mm, deg]",
     "iftomm_A01_simple_pendulum": "IFToMM A01, simple pendulum",
     "iftomm_A02_nfourbar": "IFToMM A02, N = 2 and 40, through all singular positions",
     "andrews_squeezer": "IFToMM A03, Andrews' squeezer, with published values",

@@ -11,9 +11,11 @@ from accuracy_cases import (
     kinematics,
     robots,
     slider_crank,
+    static_geometry,
 )
 
 KINDS = (
+    static_geometry,
     closedloop,
     robots,
     kinematics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,29 @@ import numpy as np
 
 import jaxmbd as mbd
 from accuracy_cases.report import RELATIVE, Row, Series, compare, note, read_series, unsupported
-from jaxmbd import zoo
+from jaxmbd import suspension, zoo
+from jaxmbd.observe import Snapshot
 
 MM = 1000.0
 WALK = 0.01  # [m], largest change of travel or rack from one solution to the next
-# Columns of other definitions (steering axis from two poses, differences of solutions).
-LEFT_OUT = ("caster", "kpi", "scrub", "mechanical_trail", "deriv_")
+# Column: our characteristic, factor to mm and deg. The file's scrub radius is the distance of the
+# contact point from the axis at the ground, its mechanical trail is along the wheel's heading, and
+# its virtual axis is that about which the wheel turns while the lower arm stands still.
+DEG = float(np.rad2deg(1.0))
+AXIS = {
+    "caster": ("caster", DEG),
+    "caster_virtual": ("virtual_caster", DEG),
+    "kpi": ("kingpin_inclination", DEG),
+    "kpi_virtual": ("virtual_kingpin_inclination", DEG),
+    "deriv_camber_wrt_hub_z": ("camber_gradient", DEG / MM),
+    "deriv_toe_angle_wrt_hub_z": ("toe_gradient", DEG / MM),
+}
+CONTACT = {
+    "scrub_radius": ("steering_offset", MM),
+    "mechanical_trail": ("wheel_trail", MM),
+    "deriv_half_track_wrt_hub_z": ("half_track_gradient", 1.0),
+}
+UNITS = {"scrub_radius": "mm", "mechanical_trail": "mm", "deriv_half_track_wrt_hub_z": "mm/mm"}
 UPRIGHT = ("axle_inboard", "axle_outboard", "trackrod_outboard", "strut_bottom")
 CHASSIS = ("strut_top",)
 CHECKED = ("axle_inboard", "axle_outboard", "axle_midpoint", "wheel_center")
@@ -70,13 +88,19 @@ def _sweep(case: str, data: dict[str, Any], mech: Any, series: Series) -> list[R
     for column, ours in found.items():
         theirs = series.columns[column]
         match = re.fullmatch(r"(.*)_[xyz]", column)
-        if match or column in ("half_track", "damper_length", "wheel_travel"):
+        named = column in AXIS or column in CONTACT
+        if not named and (match or column in ("half_track", "damper_length", "wheel_travel")):
             points[column] = (ours, theirs)
             continue
         allowed = RELATIVE * float(np.nanmax(np.abs(theirs)))
-        if stated:  # the error in angle of an axle whose ends have this error
+        if stated and column in (
+            "camber",
+            "toe_angle",
+            "steer_angle",
+        ):  # the error in angle of an axle whose ends have this error
             allowed = max(allowed, float(np.rad2deg(2.0 * stated / axle)))
-        rows.append(compare(case, f"{column} [deg]", ours, theirs, allowed=allowed))
+        unit = UNITS.get(column, "deg/mm" if column.startswith("deriv_") else "deg")
+        rows.append(compare(case, f"{column} [{unit}]", ours, theirs, allowed=allowed))
     for name in dict.fromkeys(re.sub("_[xyz]$", "", n) for n in points):
         pairs = [p for n, p in points.items() if re.sub("_[xyz]$", "", n) == name]
         a, b = (np.stack(part) for part in zip(*pairs, strict=True))
@@ -135,9 +159,12 @@ def _quantities(data: dict[str, Any], mech: Any, series: Series) -> dict[str, np
     heights = series.columns["wheel_center_z"] / MM
     racks = (series.columns["trackrod_inboard_y"] - _hardpoint(data, "trackrod_inboard")[1]) / MM
     qs = _walk(mech, centre, heights, racks)
+    chosen = _characteristics(data, mech, centre)
 
     def observe(q: Any) -> dict[str, Any]:
-        return _observed(data, mech, q, centre, outboard)
+        at = Snapshot(mech, q, moving=False)
+        found = {n: factor * what.value(at) for n, (what, factor) in chosen.items()}
+        return found | _observed(data, mech, q, centre, outboard)
 
     values = jax.jit(lambda q: jax.lax.map(observe, q))(jnp.stack(qs))
     columns = {}
@@ -145,11 +172,30 @@ def _quantities(data: dict[str, Any], mech: Any, series: Series) -> dict[str, np
         x = np.asarray(x)
         parts = {f"{name}_{c}": x[:, i] for i, c in enumerate("xyz")} if x.ndim == 2 else {name: x}
         columns |= parts
-    return {n: x for n, x in columns.items() if n in series.columns and not _left_out(n, series)}
+    return {n: x for n, x in columns.items() if n in series.columns and not _empty(n, series)}
 
 
-def _left_out(name: str, series: Series) -> bool:
-    return name.startswith(LEFT_OUT) or bool(np.all(np.isnan(series.columns[name])))
+def _empty(name: str, series: Series) -> bool:
+    return bool(np.all(np.isnan(series.columns[name])))
+
+
+def _characteristics(data: dict[str, Any], mech: Any, centre: Any) -> dict[str, Any]:
+    """Column name to observable and factor, for those that the corner has."""
+    build = builder_of(data["hardpoints"])
+    assert build is not None
+    radius, roles = _radius(data), suspension.zoo_corner(build.__name__)
+    roles = replace(
+        roles,
+        wheel_centre=tuple(centre),
+        tyre_radius=radius or 1.0,
+        side="left" if centre[1] > 0.0 else "right",
+        held_in_steering="wheel_centre" if roles.lower_ball is None else "lower_ball",
+    )
+    columns = AXIS | ({} if radius is None else CONTACT)
+    gradients = [x.removesuffix("_gradient") for x, _ in columns.values() if "_grad" in x]
+    has = suspension.available(roles)
+    known = suspension.characteristics(roles, has, [x for x in gradients if x in has])
+    return {n: (known[x], factor) for n, (x, factor) in columns.items() if x in known}
 
 
 def _walk(mech: Any, centre: Any, heights: np.ndarray, racks: np.ndarray) -> list[Any]:

@@ -14,6 +14,7 @@ QUICK = {
     "closedloop_fourbar_pin",
     "dw_generic_quarter",
     "iftomm_A01_simple_pendulum",
+    "kc_lotus_4x4v23",
     "kin_macpherson",
     "robot_ur5",
 }

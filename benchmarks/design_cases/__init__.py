@@ -1,0 +1,1 @@
+"""The design problem of `benchmarks/design.py`, and those who solve it."""

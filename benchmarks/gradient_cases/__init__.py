@@ -1,0 +1,1 @@
+"""Designs at places where derivatives are delicate, and what is differentiated there."""

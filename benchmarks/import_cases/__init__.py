@@ -1,0 +1,1 @@
+"""Imported models against the engines whose formats they are in."""
