@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxmbd import observe, tolerances, zoo
 from jaxmbd.analysis import (
     Assembly,
+    ClosureMargin,
     DrivenMotion,
     Equilibrium,
     Linearization,
@@ -22,7 +23,10 @@ from jaxmbd.analysis import (
     assemble_acceleration,
     assemble_velocity,
     check_state,
+    closure_margin,
+    dead_centre,
     equilibrium,
+    flexibility,
     linearize,
     mobility,
     project,
@@ -61,7 +65,9 @@ from jaxmbd.kinematics import (
     step_coordinates,
 )
 from jaxmbd.model import (
+    Actuator,
     AntiRollBar,
+    Armature,
     Body,
     BumpStop,
     Bushing,
@@ -74,6 +80,7 @@ from jaxmbd.model import (
     Free,
     Gear,
     Helical,
+    JointDrag,
     JointFriction,
     JointLimit,
     JointTorque,
@@ -102,6 +109,7 @@ from jaxmbd.model import (
     Tyre,
     Universal,
     in_space,
+    mirror,
     register_law,
     register_type,
     soften,
@@ -115,8 +123,10 @@ from jaxmbd.variables import (
 )
 
 if TYPE_CHECKING:
-    from jaxmbd import campaign, sampling
+    from jaxmbd import campaign, design, identification, sampling, suspension, synthesis
     from jaxmbd.campaign import Study
+    from jaxmbd.design import check_gradient, minimize
+    from jaxmbd.identification import identify
 
 __version__ = "0.1.0"
 
@@ -163,6 +173,9 @@ __all__ = [
     "AntiRollBar",
     "TorsionBar",
     "JointFriction",
+    "JointDrag",
+    "Armature",
+    "Actuator",
     "SignedSquare",
     "Table",
     "DamperCurve",
@@ -171,6 +184,7 @@ __all__ = [
     "zoo",
     "soften",
     "in_space",
+    "mirror",
     "register_type",
     "save",
     "load",
@@ -191,6 +205,9 @@ __all__ = [
     "PointCoordinate",
     "Assembly",
     "assemble",
+    "ClosureMargin",
+    "closure_margin",
+    "dead_centre",
     "assemble_velocity",
     "assemble_acceleration",
     "project",
@@ -231,6 +248,7 @@ __all__ = [
     "simulate_driven",
     "Equilibrium",
     "equilibrium",
+    "flexibility",
     "Linearization",
     "Modes",
     "linearize",
@@ -240,10 +258,29 @@ __all__ = [
     "sampling",
     "Study",
     "campaign",
+    # design by gradients
+    "minimize",
+    "identify",
+    "check_gradient",
+    "design",
+    "suspension",
+    "synthesis",
+    "identification",
 ]
 
 # What needs the packages of extras, or is not always needed, is imported on use.
-_ON_USE = {"Study": "jaxmbd.campaign", "campaign": "", "sampling": ""}
+_ON_USE = {
+    "Study": "jaxmbd.campaign",
+    "campaign": "",
+    "sampling": "",
+    "minimize": "jaxmbd.design",
+    "identify": "jaxmbd.identification",
+    "check_gradient": "jaxmbd.design",
+    "design": "",
+    "suspension": "",
+    "synthesis": "",
+    "identification": "",
+}
 
 
 def __getattr__(name: str) -> Any:
