@@ -101,6 +101,7 @@ def rssr_margin(x):
     return jnp.minimum(far - x[0], x[0] - near)
 
 
+@pytest.mark.slow
 def test_a_space_linkage_with_an_idle_spin_through_its_dead_centre():
     """Couplers from too long to short enough, dense about the length that just fits."""
     rocker, angle = 0.1, 0.8

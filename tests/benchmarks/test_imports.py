@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
-import imports
 import mujoco
 import pytest
-from import_cases import against_pinocchio
-from import_cases.models import MJCF, URDF
 
-from jaxmbd.io import load_mjcf, load_urdf
+pytest.importorskip("pinocchio")  # of the extra bench, with which models are compared
+
+import imports  # noqa: E402
+from import_cases import against_pinocchio  # noqa: E402
+from import_cases.models import MJCF, URDF  # noqa: E402
+
+from jaxmbd.io import load_mjcf, load_urdf  # noqa: E402
 
 SWING = """
 <mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0" range="-50 50"/>

@@ -95,7 +95,7 @@ def test_formulations_agree(seed, loops):
             close(wrench, solution.reactions[name], 1e-8)
 
 
-@pytest.mark.parametrize("n", [5, 40])
+@pytest.mark.parametrize("n", [5, pytest.param(40, marks=pytest.mark.slow)])
 def test_the_recursion_in_loops_over_bodies(n):
     """Forty bodies are visited in a loop, of which some have no rotor; values and tangents."""
     mech = chain(n)

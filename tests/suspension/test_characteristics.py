@@ -262,6 +262,7 @@ def test_both_steering_axes_are_one_where_the_arms_stand_still():
             assert np.allclose(table[f"virtual_{name}"], table[name], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_forward_and_reverse_derivatives_agree():
     """The sweep is a pure function of the mechanism."""
     sweep = kinematics_sweep(ROLES, travel=[0.03], observe=["toe"], gradients=[])

@@ -68,6 +68,7 @@ def test_index_vanishes_at_a_dead_centre():
     assert abs(float(transmission(at, "D"))) < 1e-12  # as the input is in line too
 
 
+@pytest.mark.slow
 def test_following_is_differentiable():
     def height(y):
         linkage = four_bar({"D": jnp.stack([3.0, y])})
