@@ -35,9 +35,8 @@ WIDE = 0.35  # [m], limits so wide that many starts cannot close
 STARTS = 64
 
 
-def exact(**options: Any) -> dict[str, Any]:
-    problem = BumpSteer()
-    found = mbd.minimize(
+def minimized(problem: BumpSteer, **options: Any) -> Any:
+    return mbd.minimize(
         problem.objective,
         problem.model,
         problem.vary,
@@ -45,6 +44,11 @@ def exact(**options: Any) -> dict[str, Any]:
         constraints=problem.constraints,
         **options,
     )
+
+
+def exact(**options: Any) -> dict[str, Any]:
+    problem = BumpSteer()
+    found = minimized(problem, **options)
     return {
         "x": problem_vector(problem, found.values),
         "evaluations": found.evaluations,
@@ -126,17 +130,8 @@ def evolution() -> dict[str, Any]:
 
 def wide() -> dict[str, Any]:
     """Many starts within limits so wide that the loop cannot close at all of them."""
-    problem = BumpSteer(WIDE)
-    found = mbd.minimize(
-        problem.objective,
-        problem.model,
-        problem.vary,
-        observe=problem.observe,
-        constraints=problem.constraints,
-        closing=Closing(closing, hold=False),
-        starts=STARTS,
-        seed=3,
-    )
+    far = Closing(closing, hold=False)
+    found = minimized(BumpSteer(WIDE), closing=far, starts=STARTS, seed=3)
     evaluation = found.problem.evaluation
     starts = starting_points(found.problem, STARTS, 3, 0)
     open_ = ~np.all(np.isfinite(evaluation.values(starts)), axis=1)

@@ -88,11 +88,6 @@ class Evaluation:
         parts = self._parts(x, sample).values()
         return jnp.concatenate([jnp.ravel(y).astype(x.dtype) for y in parts])
 
-    def subject(self, x: Any) -> Any:
-        """What the goals are functions of, for one design without scatter."""
-        model = self.unknowns.model(np.asarray(x))
-        return model if self.observe is None else self.observe(model)
-
     @cached_property
     def _columns(self) -> Callable[..., tuple[Array, Array]]:
         """(b, n) designs and (b, k, n) directions to (b, m) goals and (b, k, m) derivatives."""

@@ -120,17 +120,8 @@ def minimize(
         ('optimal', 2.5, 1.0)
     """
     began = time.monotonic()
-    if observe is not None and not callable(observe):
-        raise ValueError(
-            f"observe= must be an experiment, such as Sweep({{…}}, {{…}}), or a function of the "
-            f"mechanism, not {observe!r}"
-        )
-    if constraints is not None and not isinstance(constraints, Mapping):
-        raise ValueError("constraints= is a dictionary: name to AtMost, AtLeast, Equals or InRange")
+    _check_kinds(observe, constraints, method)
     _check(method, starts, steps, store, closing)
-    if isinstance(method, str) and method not in {*METHODS, *LEAST_SQUARES}:
-        known = [*METHODS, LEAST_SQUARES[0]]
-        raise ValueError(f"method={method!r}{meant(method, known)}; known: {known}, or a Descent")
     unknowns = Unknowns.of(model, vary)
     bounds = dict(constraints or {})
     closing = Closing(closing) if callable(closing) else closing
@@ -140,11 +131,10 @@ def minimize(
     options = {"steps": steps, "tolerance": tolerance, "feasible": feasible}
     show = _Progress(progress, problem)
     if isinstance(method, Descent):
-        courses = descend(problem, method, x0, show.steps)
-        computed = sum(c.evaluations for c in courses)
+        courses, computed = descend(problem, method, x0, show.steps), None
     elif method == "levenberg-marquardt":
         courses = levenberg_marquardt(problem, x0, steps=steps, tolerance=tolerance)
-        computed = sum(c.evaluations for c in courses)
+        computed = None
     else:
         kept = Kept(store, _description(problem)) if store is not None else None
         try:
@@ -152,17 +142,32 @@ def minimize(
         finally:
             if kept is not None:
                 kept.close()
+    evaluations = sum(c.evaluations for c in courses)
     return optimum_of(
         problem,
         courses,
         tolerance,
         feasible,
         objective_before=_before(problem),
-        evaluations=sum(c.evaluations for c in courses),
-        computed=computed,
+        evaluations=evaluations,
+        computed=evaluations if computed is None else computed,
         seconds=time.monotonic() - began,
         method=name,
     )
+
+
+def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
+    """Refuse arguments of another kind, or an unknown method."""
+    if observe is not None and not callable(observe):
+        raise ValueError(
+            f"observe= must be an experiment, such as Sweep({{…}}, {{…}}), or a function of the "
+            f"mechanism, not {observe!r}"
+        )
+    if constraints is not None and not isinstance(constraints, Mapping):
+        raise ValueError("constraints= is a dictionary: name to AtMost, AtLeast, Equals or InRange")
+    if isinstance(method, str) and method not in {*METHODS, *LEAST_SQUARES}:
+        known = [*METHODS, LEAST_SQUARES[0]]
+        raise ValueError(f"method={method!r}{meant(method, known)}; known: {known}, or a Descent")
 
 
 def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> None:
@@ -313,9 +318,7 @@ class _Progress:
         self.shown, self.problem, self.last = shown, problem, time.monotonic()
 
     def rounds(self, round_: int, rows: np.ndarray) -> None:
-        part = self.problem.residual
-        values = np.sum(rows[:, part] ** 2, axis=1) if self.problem.least_squares else rows[:, 0]
-        self._print(f"round {round_}: {len(rows)} designs", values)
+        self._print(f"round {round_}: {len(rows)} designs", self.problem.merits(rows))
 
     def steps(self, step: int, histories: list[list[tuple[float, float]]]) -> None:
         self._print(f"step {step}", np.array([h[-1][0] for h in histories]))

@@ -95,6 +95,11 @@ class Problem:
             return float(r @ r), 2.0 * r @ point.jacobian[part]
         return float(point.row[part][0]), point.jacobian[part][0]
 
+    def merits(self, rows: np.ndarray) -> np.ndarray:
+        """The objectives (b,) of rows (b, m)."""
+        part = rows[:, self.residual]
+        return np.sum(part**2, axis=1) if self.least_squares else part[:, 0]
+
     def curvature(self, point: Point) -> tuple[np.ndarray, np.ndarray]:
         """The objective's Hessian as weights of the rows' (m,) and a matrix (n, n) to add."""
         weights, n = np.zeros(len(point.row)), len(point.x)

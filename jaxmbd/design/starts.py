@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.problem import Problem
 
 
-def starting_points(
-    problem: Problem, starts: Any, seed: int, candidates: int, screen: Evaluation | None = None
-) -> np.ndarray:
+def starting_points(problem: Problem, starts: Any, seed: int, candidates: int) -> np.ndarray:
     """Starts (b, n): the model's own, then points of a scrambled Sobol sequence.
 
     Args:
@@ -22,7 +19,6 @@ def starting_points(
         seed: of the sequence.
         candidates: if above `starts`, so many points are evaluated, and the best of them taken:
             those that work, by their violations, then by their objective.
-        screen: what evaluates candidates; by default the problem's own evaluation.
 
     Raises:
         ValueError: a limit is infinite.
@@ -41,15 +37,15 @@ def starting_points(
     points = np.concatenate([own, low + cube * (high - low)])
     if candidates <= starts:
         return points
-    rows = (screen or problem.evaluation).values(points)
-    part = problem.residual
-    merit = np.sum(rows[:, part] ** 2, axis=1) if problem.least_squares else rows[:, part.start]
+    rows = problem.evaluation.values(points)
     works = np.all(np.isfinite(rows), axis=1)
     _, places, lower, upper = problem.bounds()
     short = np.maximum(np.maximum(lower - rows[:, places], rows[:, places] - upper), 0.0)
     sizes = np.std(rows[works][:, places], axis=0) if works.any() else np.ones(len(places))
     violation = np.sum(short / np.where(sizes > 0.0, sizes, 1.0), axis=1)
-    order = np.lexsort((np.where(works, merit, np.inf), np.where(works, violation, np.inf)))
+    order = np.lexsort(
+        (np.where(works, problem.merits(rows), np.inf), np.where(works, violation, np.inf))
+    )
     if starts > 1:  # the model as it is stays
         order = np.concatenate([[0], order[order != 0]])
     return points[np.sort(order[:starts])]
