@@ -18,6 +18,7 @@ from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.trace.content import Key
+from jaxmbd.lanes.trace.jax_versions import with_manual_axes
 
 TRACES = 64
 """Most traces cached per mapped function, for different types and constants; oldest dropped."""
@@ -201,7 +202,7 @@ def _trace(
         typed = True
     if typed:
         whole = NamedSharding(jax.sharding.get_abstract_mesh(), PartitionSpec())
-        given = [a.update(sharding=whole, vma=axes) for a in given]
+        given = [with_manual_axes(a, axes, sharding=whole) for a in given]
         closed = jaxpr(given)
     outer = [k for k, c in enumerate(closed.consts) if isinstance(c, Tracer)]
     consts: list[Any] = []

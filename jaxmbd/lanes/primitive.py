@@ -24,6 +24,7 @@ from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, kernel
 from jaxmbd.lanes.targets import cuda, dispatch, partition
 from jaxmbd.lanes.trace.content import Key
+from jaxmbd.lanes.trace.jax_versions import manual_axes, with_manual_axes
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -58,7 +59,7 @@ def call(
 
 def varying_axes(args: Sequence[Any]) -> frozenset[Any]:
     """The manual mesh axes (of `jax.shard_map`) that any argument varies along."""
-    return frozenset().union(*(jax.typeof(x).vma for x in args))
+    return frozenset().union(*(manual_axes(jax.typeof(x)) for x in args))
 
 
 def varying(args: Sequence[Any]) -> list[Any]:
@@ -66,7 +67,9 @@ def varying(args: Sequence[Any]) -> list[Any]:
     axes = varying_axes(args)
     return (
         [
-            jax.lax.pcast(x, tuple(axes - jax.typeof(x).vma), to="varying")  # identity for no axes
+            jax.lax.pcast(
+                x, tuple(axes - manual_axes(jax.typeof(x))), to="varying"
+            )  # identity for no axes
             for x in args
         ]
         if axes
@@ -82,8 +85,8 @@ def result_type(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bo
         return out
     split = [a.sharding.spec[0] for a, b in placed if b and a.sharding.spec[0] is not None]
     spec = PartitionSpec(split[0] if split else None, *[None] * len(aval.shape))
-    vma = frozenset().union(*(a.vma for a in given))
-    return out.update(sharding=NamedSharding(placed[0][0].sharding.mesh, spec), vma=vma)
+    axes = frozenset().union(*(manual_axes(a) for a in given))
+    return with_manual_axes(out, axes, sharding=NamedSharding(placed[0][0].sharding.mesh, spec))
 
 
 def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
@@ -212,7 +215,9 @@ def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
     size = params["size"]
     # The function was traced with the manual axes of the single-sample types.
     samples = kernel(params["key"], params["batched"], params["pullback"]).in_avals
-    avals = [a.update(vma=s.vma) for a, s in zip(ctx.avals_in, samples, strict=True)]
+    avals = [
+        with_manual_axes(a, manual_axes(s)) for a, s in zip(ctx.avals_in, samples, strict=True)
+    ]
     ctx = ctx.replace(avals_in=avals)
 
     def spread(*xs: Any) -> list[Array]:

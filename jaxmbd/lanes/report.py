@@ -37,6 +37,13 @@ class Explanation:
         scratch: bytes of scratch memory per sample.
         trace_seconds, compile_seconds: time for tracing, and for code generation and LLVM.
         unsupported: why the function falls back to XLA; None if it does not.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> report = lanes.explain(lambda x: jnp.sin(x) + 1.0, jnp.array(0.5))
+        >>> report.kinds, report.unsupported
+        ({'sin': 1, 'add': 1}, None)
     """
 
     equations: int
@@ -80,7 +87,7 @@ def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
 
     Args:
         fn: the function, as it would be passed to `lanes.vmap`.
-        *args: arguments of one sample, arrays or `jax.ShapeDtypeStruct`s.
+        *args: arguments of one sample, arrays or ``jax.ShapeDtypeStruct``.
 
     Returns:
         a report; ``print(lanes.explain(fn, x))`` shows it.

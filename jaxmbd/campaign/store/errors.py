@@ -12,11 +12,33 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class StoreError(OSError):
-    """A store cannot be created, read or written; the text says why and what to do."""
+    """A store cannot be created, read or written; the text says why and what to do.
+
+    Example:
+        >>> from jaxmbd.campaign import StoreError
+        >>> issubclass(StoreError, OSError)
+        True
+    """
 
 
 class StoreDiffers(ValueError):
-    """The store at that path belongs to another study; the text lists the differences."""
+    """The store at that path belongs to another study; the text lists the differences.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> other = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8, seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/s.zarr", progress=False)
+        ...     try:
+        ...         other.run(folder + "/s.zarr")
+        ...     except mbd.campaign.StoreDiffers as error:
+        ...         "study/seed: 0 -> 1" in str(error)
+        True
+    """
 
 
 @contextmanager

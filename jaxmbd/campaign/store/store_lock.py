@@ -17,10 +17,16 @@ from jaxmbd.model.user_warning import warn_user
 
 try:
     import fcntl
-except ImportError:  # not on Windows
+except ImportError:  # Windows locks bytes of a file, not the file
     fcntl = None
+try:
+    import msvcrt
+except ImportError:
+    msvcrt = None
 
 _HELD: set[IO[str]] = set()
+_FAR = 1 << 30
+"""The byte that Windows locks: beyond all that is written, as locked bytes cannot be read."""
 
 
 def lock_file(path: Path) -> Path:
@@ -52,15 +58,19 @@ def lock(path: str | os.PathLike[str]) -> Iterator[str]:
             file.flush()
         yield token
     finally:
-        lock_file(path).unlink(missing_ok=True)  # before it is free: nobody else has it open yet
+        if fcntl is not None:
+            lock_file(path).unlink(missing_ok=True)  # before it is free: nobody has it open yet
         _HELD.discard(file)
         file.close()
+        if fcntl is None:
+            with suppress(OSError):  # Windows removes no file that is open, such as for a new run
+                lock_file(path).unlink(missing_ok=True)
 
 
 def holder(path: Path) -> dict[str, Any]:
     """Who holds, or held until it died, the lock: pid, host, token; empty if nobody."""
     try:
-        return json.loads(lock_file(path).read_text())
+        return json.loads(lock_file(path).read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
 
@@ -70,12 +80,12 @@ def revoke(path: Path) -> None:
     about = holder(path)
     if about.get("pid") == os.getpid():
         with suppress(OSError):
-            lock_file(path).write_text(json.dumps({**about, "token": None}))
+            lock_file(path).write_text(json.dumps({**about, "token": None}), "utf-8")
 
 
 def _locked(path: Path) -> IO[str]:
     while True:
-        file = open(lock_file(path), "a+")
+        file = open(lock_file(path), "a+", encoding="utf-8")
         try:
             _take(file, path)
             same = os.fstat(file.fileno()).st_ino == _inode(lock_file(path))
@@ -95,12 +105,9 @@ def _inode(path: Path) -> int:
 
 
 def _take(file: IO[str], path: Path) -> None:
-    if fcntl is None:
-        warn_user(f"{path} is not locked on this system: run no second process into it")
-        return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _lock_at_once(file)
+    except (BlockingIOError, PermissionError):  # Windows says the latter
         other = holder(path)
         raise StoreError(
             f"{path} is in use: process {other.get('pid', '?')} on {other.get('host', '?')} runs a "
@@ -110,6 +117,19 @@ def _take(file: IO[str], path: Path) -> None:
         warn_user(
             f"{path} cannot be locked on this file system ({error.strerror}): run no second process"
         )
+
+
+def _lock_at_once(file: IO[str]) -> None:
+    """Lock a file for this process.
+
+    Raises:
+        OSError: another process has it, or the file system cannot.
+    """
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    elif msvcrt is not None:
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # pyright: ignore
 
 
 def _close_in_child() -> None:

@@ -20,7 +20,17 @@ NUMPY = {short: np.dtype(name) for name, short in DTYPES.items()}
 
 
 class Unsupported(NotImplementedError):
-    """Lanes cannot compile something in a function; the message names it and where it is."""
+    """Lanes cannot compile something in a function; the message names it and where it is.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> try:
+        ...     lanes.vmap(jnp.sort, strict=True)(jnp.ones((2, 3)))
+        ... except lanes.Unsupported as error:
+        ...     "sort" in str(error)
+        True
+    """
 
 
 _WARNED: set[str] = set()

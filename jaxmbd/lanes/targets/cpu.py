@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,8 +62,7 @@ def _machine(effort: int) -> Any:
 def _new_machine(effort: int) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    words = features.flatten() + (",-prefer-256-bit" if features.get("avx512f") else "")
+    words = _features() + (",-prefer-256-bit" if vector_bits() == 512 else "")
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=words, opt=effort)
 
@@ -70,10 +70,19 @@ def _new_machine(effort: int) -> Any:
 @cache
 def vector_bits() -> int:
     """Bits of the host's widest vectors: 512 (AVX-512), 256 (AVX) or 128 (SSE2, NEON)."""
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f") and features.get("avx512dq"):
+    features = _features().split(",")
+    if "+avx512f" in features and "+avx512dq" in features:
         return 512
-    return 256 if features.get("avx") else 128
+    return 256 if "+avx" in features else 128
+
+
+@cache
+def _features() -> str:
+    """What the processor can do, as LLVM writes it; nothing, where LLVM cannot find it out."""
+    try:
+        return llvm.get_host_cpu_features().flatten()
+    except RuntimeError:
+        return ""
 
 
 @cache
@@ -118,9 +127,8 @@ def host() -> str:
 def _processor() -> str:
     import llvmlite
 
-    features = llvm.get_host_cpu_features().flatten()
     name = llvm.get_host_cpu_name()
-    return f"{name} {llvmlite.__version__} {llvm.llvm_version_info} {features}"
+    return f"{name} {llvmlite.__version__} {llvm.llvm_version_info} {_features()}"
 
 
 def function(ir: str, name: str) -> int:
@@ -194,12 +202,26 @@ def _link(code: bytes) -> Any:
 
 @cache
 def _drive() -> None:
-    """Compile the driver once per process, and register its symbols for linking."""
+    """Compile the driver once per process, and register its symbols for linking.
+
+    Raises:
+        Unsupported: there is none for this system.
+    """
+    _check_system()
     engine = _link(compile_object(cpu_driver.module(abi_minor())))
     _ENGINES.append(engine)
     for name in ("lanes_drive", STOP_WORD):
         llvm.add_symbol(name, engine.get_function_address(name))
     stopping.found(engine.get_function_address(STOP_WORD))
+
+
+def _check_system() -> None:
+    # Where a function is missing that the driver calls, LLVM would end the process.
+    if not sys.platform.startswith(("linux", "darwin")):
+        raise Unsupported(
+            f"for this system ({sys.platform}): kernels need Linux or macOS, of which they use "
+            "aligned_alloc and sched_yield; elsewhere XLA computes the same, more slowly"
+        )
 
 
 def abi_minor() -> int:

@@ -1,7 +1,7 @@
 """Machine code cached on disk, by content hash.
 
-The directory is ``$JAXMBD_LANES_CACHE``, by default ``jaxmbd/lanes`` in the user's cache
-directory; an empty string turns the cache off. It may be deleted or shared between processes;
+The directory is ``$JAXMBD_LANES_CACHE``, by default ``jaxmbd/lanes`` in the user's folder of
+caches; an empty string turns the cache off. It may be deleted or shared between processes;
 unreadable or corrupt files count as missing. It holds about `LIMIT` bytes; least recently used
 files are removed first.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -27,8 +28,17 @@ def directory() -> Path | None:
     named = os.environ.get("JAXMBD_LANES_CACHE")
     if named is not None:
         return Path(named) if named else None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "jaxmbd" / "lanes"
+    return user_caches() / "jaxmbd" / "lanes"
+
+
+def user_caches() -> Path:
+    """The user's folder of caches, where this system has it."""
+    home = Path(os.path.expanduser("~"))
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
 
 
 def read(key: str) -> bytes | None:

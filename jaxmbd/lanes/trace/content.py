@@ -14,11 +14,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import AbstractValue
+from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
 from jax.sharding import AbstractMesh, NamedSharding
 
 from jaxmbd.lanes.trace.derivative_rules import is_guarded, rule_jaxpr
+from jaxmbd.lanes.trace.jax_versions import expanded, manual_axes, scan_counts
 
 _RULED = {
     "custom_jvp_call": ("call_jaxpr",),
@@ -26,8 +27,14 @@ _RULED = {
     "custom_vjp_call_jaxpr": ("fun_jaxpr",),
 }
 """Primitives with derivative rules, and their parameters that determine the value."""
-_OF_VALUE = _RULED | {"jit": ("jaxpr", "name"), "pjit": ("jaxpr", "name")}
-"""These, and primitives whose other parameters only say how and where to run."""
+_OF_VALUE = _RULED | {
+    "jit": ("jaxpr", "name"),
+    "pjit": ("jaxpr", "name"),
+    "scan": ("jaxpr", "length", "reverse"),
+    "call_hi_primitive": (),
+}
+"""These, and primitives whose other parameters only say how and where to run; a scan's counts of
+operands and what composed operations are composed of are added."""
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
@@ -180,7 +187,8 @@ class _Walk:
         return numbers[v]
 
     def type(self, aval: Any) -> str:
-        place = (aval.shape, aval.dtype, aval.weak_type, aval.vma) if hasattr(aval, "vma") else aval
+        array = isinstance(aval, ShapedArray)
+        place = (aval.shape, aval.dtype, aval.weak_type, manual_axes(aval)) if array else aval
         known = self.types.get(place)
         if known is None:
             known = self.types[place] = str(place)
@@ -197,6 +205,10 @@ class _Walk:
                 self.rules.append(x)
         if eqn.primitive.name in _RULED and len(self.rules) > before:
             self.calls.append(eqn)
+        if eqn.primitive.name == "scan":
+            self.words.append(repr(scan_counts(eqn.params)))
+        if eqn.primitive.name == "call_hi_primitive":
+            self.closed(expanded(eqn))
         if _differentiates(eqn) and len(self.rules) > before:
             self.derivative(eqn, before)
 

@@ -58,6 +58,27 @@ def _square(g: Graph, eqn: Any, x: Node) -> Node:
     return g.op("mul", x, x)
 
 
+@scalar_rule("one_minus_square")
+def _one_minus_square(g: Graph, eqn: Any, x: Node) -> Node:
+    """``1 − x²`` as a product, which keeps all digits near ``|x| = 1``."""
+    one = g.const(1, x.dtype)
+    return g.op("mul", g.op("add", one, x), g.op("sub", one, x))
+
+
+@scalar_rule("log2")
+def _log2(g: Graph, eqn: Any, x: Node) -> Node:
+    return g.op("div", g.op("log", x), g.const(np.log(2.0), x.dtype))
+
+
+@scalar_rule("polynomial")
+def _polynomial(g: Graph, eqn: Any, x: Node, *coefficients: Node) -> Node:
+    """Horner's scheme; the coefficients ascend."""
+    *rest, result = coefficients
+    for c in reversed(rest):
+        result = g.op("add", g.op("mul", result, x), c)
+    return result
+
+
 @scalar_rule("rsqrt")
 def _rsqrt(g: Graph, eqn: Any, x: Node) -> Node:
     return g.op("div", g.const(1.0, x.dtype), g.op("sqrt", x))

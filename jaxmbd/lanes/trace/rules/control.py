@@ -10,11 +10,12 @@ import numpy as np
 from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Node, Write
+from jaxmbd.lanes.ir.nodes import Node, Unsupported, Write
 from jaxmbd.lanes.ir.operation import Kind
 from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import Value, bits, constants, empty, scalars, shaped
 from jaxmbd.lanes.trace.elementwise import elementwise
+from jaxmbd.lanes.trace.jax_versions import expanded
 from jaxmbd.lanes.trace.registry import evaluate, evaluate_closed, rule
 
 RARELY = "lanes_rarely"
@@ -38,6 +39,13 @@ def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         if all(_computed(n) for n in g.region.nodes[first:]):
             g.calls[place] = known
     return known
+
+
+@rule("call_hi_primitive")
+def _composed(g: Graph, eqn: Any, *args: Value) -> list[Value]:
+    if any(np.issubdtype(v.aval.dtype, np.floating) for v in eqn.outvars):
+        raise Unsupported("by its parts, as it may have derivatives of its own")
+    return evaluate_closed(g, expanded(eqn), args)
 
 
 def _computed(n: Node) -> bool:

@@ -21,6 +21,7 @@ from jaxmbd.lanes.trace.arrays import (
     short_dtype,
 )
 from jaxmbd.lanes.trace.columns import in_memory
+from jaxmbd.lanes.trace.jax_versions import scan_counts
 from jaxmbd.lanes.trace.registry import evaluate_closed, rule
 
 UNROLLED = 1
@@ -55,8 +56,7 @@ class _Stack:
 
 @rule("scan")
 def _scan(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    p = eqn.params
-    return Scan(g, eqn, args, p["num_consts"], p["num_carry"]).run()
+    return Scan(g, eqn, args, *scan_counts(eqn.params)).run()
 
 
 class Scan:
