@@ -18,7 +18,7 @@ from jaxmbd.dynamics.inertia import references, shifted_columns, world_inertias
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.kinematics.recursion import PerBody, each, inward
-from jaxmbd.model.forces import Actuator, Effort, Load
+from jaxmbd.model.forces import Controlled, Effort, Load
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.ltdl import ltdl_solve
@@ -150,7 +150,7 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
     inputs = dict(inputs or {})
     for name in m.mech.structure.forces:
         element = m.mech.forces[name]
-        if name in inputs and name not in m.mech.joints and isinstance(element, Actuator):
+        if name in inputs and name not in m.mech.joints and isinstance(element, Controlled):
             element = element.controlled(inputs.pop(name))
         for item in element.loads(m):
             if isinstance(item, Effort):
@@ -160,7 +160,7 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
     for name, value in inputs.items():
         if name not in m.mech.joints or not m.mech.joint(name).can_be_in_tree:
             known = [e.name for e in m.mech.structure.joints if e.kind.can_be_in_tree]
-            known += [n for n, f in m.mech.forces.items() if isinstance(f, Actuator)]
+            known += [n for n, f in m.mech.forces.items() if isinstance(f, Controlled)]
             raise ValueError(
                 f"inputs name the joint '{name}', which takes no effort; known: {known}"
             )

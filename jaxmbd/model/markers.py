@@ -57,5 +57,5 @@ def warn_of_unused_points(points: Mapping[str, Any] | None, elements: Any) -> No
     if unused := [name for name in left if name not in used]:
         warn_user(
             f"no element uses the points {unused}, so moving them changes nothing: is a name "
-            f"misspelt? Points in use: {sorted(used)}",
+            f"misspelt, or are they only to be looked at? Points in use: {sorted(used)}",
         )

@@ -44,7 +44,13 @@ class Toward(Part):
 
 
 class FunctionLaw(Part):
-    """A plain JAX function as a law: static, so it is part of the structure, not of the numbers."""
+    """A plain JAX function as a law: static, so it is part of the structure, not of the numbers.
+
+    Example:
+        >>> from jaxmbd.model.forces import FunctionLaw
+        >>> FunctionLaw(lambda x, rate: 2.0 * x)(3.0, 0.0)
+        6.0
+    """
 
     function: Callable[..., Any] = eqx.field(static=True)
 

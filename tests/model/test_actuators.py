@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.observe import element_measures
 
 
 def arm(**forces):
@@ -37,6 +38,42 @@ def test_the_effort_of_a_servo():
     np.testing.assert_allclose(efforts(mech), [0, 0, gear * force], atol=1e-12)
     mech = arm(servo=mbd.Actuator("wrist", gear, gain, bias, index=1))
     np.testing.assert_allclose(efforts(mech, {"servo": u}), [0, 0, gear * force], atol=1e-12)
+
+
+def test_an_actuator_of_several_joints(tmp_path):
+    """A tendon's length is ``Σ gearᵢ qᵢ``, and its force acts on each joint through its gear."""
+    gears, bias, u = np.array([3.0, -2.0]), (0.5, -40.0, -2.0), 0.25
+    tendon = mbd.Actuator(("shoulder", "wrist"), gears, 40.0, bias, u)
+    mech = arm(tendon=tendon)
+    force = 40.0 * u + bias[0] + bias[1] * (gears @ Q[:2]) + bias[2] * (gears @ V[:2])
+    np.testing.assert_allclose(efforts(mech), [*(gears * force), 0.0], atol=1e-12)
+    told = element_measures(mech, Q, V)["tendon"]
+    assert float(told["effort_on_wrist"].value) == pytest.approx(gears[1] * force)
+    assert float(told["power"].value) == pytest.approx(force * (gears @ V[:2]))
+    mbd.save(mech, tmp_path / "arm.json")
+    np.testing.assert_array_equal(efforts(mbd.load(tmp_path / "arm.json")), efforts(mech))
+    assert np.shape(mbd.variables(mech)["forces/tendon/gear"].value) == (2,)
+
+
+def test_a_propeller_turns_with_its_body():
+    """Force and moment are fixed in the body; another body has their reaction."""
+    at, force, moment = (0.4, 0.1, 0.0), np.array([0.0, 3.0, 4.0]), np.array([1.0, 0.5, 0.0])
+    motor = mbd.BodyActuator("arm", at, force, moment, "ground", 2.0, 0.1, force_range=(-1, 1))
+    vdot = {u: mbd.forward_dynamics(arm(motor=motor), Q, V, inputs={"motor": u})[0] for u in (0, 9)}
+    bare, _ = mbd.forward_dynamics(arm(), Q, V)
+    change = mbd.mass_matrix(arm(), Q) @ np.stack([vdot[0] - bare, vdot[9] - bare], axis=1)
+    # About the shoulder's y axis: the body's moment, and z fx − x fz of the force, in its axes.
+    expected = moment[1] + at[2] * force[0] - at[0] * force[2]
+    np.testing.assert_allclose(change, [[0.1 * expected, expected], [0, 0], [0, 0]], atol=1e-12)
+    told = element_measures(arm(motor=motor), Q, V)["motor"]
+    turn = mbd.poses(arm(), Q)["arm"].rotation
+    np.testing.assert_allclose(told["force"].value, turn @ (0.1 * force), atol=1e-12)
+
+
+def test_the_reaction_of_a_motor_between_two_bodies():
+    """A moment along the wrist's axis drives it, and leaves the shoulder alone."""
+    motor = mbd.BodyActuator("tip", (1, 0, 0), moment=(0.7, 0, 0), a="arm", control=1.0)
+    np.testing.assert_allclose(efforts(arm(motor=motor)), [0.0, 0.7, 0.0], atol=1e-12)
 
 
 @pytest.mark.parametrize(("u", "force"), [(0.5, 1.0), (2.0, 2.0), (-9.0, -0.7)])
@@ -77,6 +114,13 @@ def test_drag_opposes_each_speed():
         (mbd.Actuator("wrist", control_range=(1.0, -1.0)), "lower end first"),
         (mbd.Actuator("wrist", bias=(1.0, 2.0)), "bias is of shape"),
         (mbd.Actuator("nowhere"), "nowhere"),
+        (mbd.Actuator(("shoulder", "nowhere"), (1.0, 1.0)), "nowhere"),
+        (mbd.Actuator(("shoulder", "shoulder"), (1.0, 1.0)), "names a joint twice"),
+        (mbd.Actuator(("shoulder", "wrist"), 2.0), "gear is of shape"),
+        (mbd.BodyActuator("nowhere", (0, 0, 0)), "nowhere"),
+        (mbd.BodyActuator("tip", (0, 0, 0), force=(1.0, 2.0)), "force is of shape"),
+        (mbd.BodyActuator("tip", (0, 0, 0), force_range=(2.0, 1.0)), "lower end first"),
+        (mbd.Actuator((), np.zeros(0)), "acts on no joint"),
         (mbd.Actuator("wrist", index=2), "index 2"),
         (mbd.JointDrag("wrist", dry=-0.1), "must not be negative"),
         (mbd.JointDrag("wrist", velocity_scale=0.0), "must be positive"),

@@ -1,10 +1,11 @@
 """Force elements."""
 
-from jaxmbd.model.forces.actuator import Actuator
+from jaxmbd.model.forces.actuator import Actuator, Controlled
 from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
 from jaxmbd.model.forces.armature import Armature
 from jaxmbd.model.forces.base import Effort, ForceElement, FunctionLaw, Load, Motion
+from jaxmbd.model.forces.body_actuator import BodyActuator
 from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.damper_curve import DamperCurve
 from jaxmbd.model.forces.joint_drag import JointDrag
@@ -37,12 +38,15 @@ FORCE_TYPES: dict[str, type[ForceElement]] = {
         JointDrag,
         Armature,
         Actuator,
+        BodyActuator,
     )
 }
+"""The force elements by name, as files name them."""
 
 __all__ = [
     "FORCE_TYPES",
     "LAWS",
+    "Controlled",
     "DamperCurve",
     "Effort",
     "ForceElement",

@@ -1,9 +1,9 @@
-"""Actuator: the effort of a motor, a servo or a cylinder on a joint coordinate, by its control."""
+"""Actuator: the effort of a motor, a servo or a cylinder on joint coordinates, by its control."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,25 +14,79 @@ from jaxmbd.model.forces.measure import Measure, coordinate_units
 from jaxmbd.model.numbers import Units, changed, is_concrete, number, optional_number
 
 
-class Actuator(ForceElement):
+class Controlled(ForceElement):
+    """Base of the force elements that a control moves, which inputs may give.
+
+    Example:
+        >>> from jaxmbd.model.forces import Actuator, Controlled
+        >>> motor = Actuator("hinge", gear=50.0, control_range=(-1.0, 1.0))
+        >>> isinstance(motor, Controlled), float(motor.controlled(3.0).commanded("hinge", float))
+        (True, 1.0)
+    """
+
+    control: eqx.AbstractVar[Any]
+    control_range: eqx.AbstractVar[Any]
+    force_range: eqx.AbstractVar[Any]
+
+    def ranges(self) -> dict[str, Any]:
+        """The ranges that are given, by the names of their fields."""
+        names = ("control_range", "force_range")
+        return {n: x for n in names if (x := getattr(self, n)) is not None}
+
+    def problems(self, joints: dict[str, Any]) -> list[str]:
+        """An empty range."""
+        return [
+            f"{name} is {x.tolist()}; give the lower end first"
+            for name, x in self.ranges().items()
+            if is_concrete(x) and x.shape == (2,) and x[0] > x[1]
+        ]
+
+    def controlled(self, control: Any) -> Self:
+        """The same actuator with another control."""
+        return changed(self, control=control)
+
+    def commanded(self, acts_on: Any, dtype: Any) -> Array:
+        """The control, cut to its range."""
+        u = jnp.asarray(self.control, dtype)
+        if u.ndim:
+            raise ValueError(f"the control of the actuator on '{acts_on}' has shape {u.shape}")
+        if self.control_range is None:
+            return u
+        return jnp.clip(u, self.control_range[0], self.control_range[1])
+
+    def cut(self, force: Array) -> Array:
+        """A force, cut to its range."""
+        if self.force_range is None:
+            return force
+        return jnp.clip(force, self.force_range[0], self.force_range[1])
+
+
+def _joint_names(given: Any) -> str | tuple[str, ...]:
+    return given if isinstance(given, str) else tuple(given)
+
+
+class Actuator(Controlled):
     """A motor behind a gear: ``effort = gear · (gain u + bias₀ + bias₁ x + bias₂ ẋ)``.
 
     ``x = gear · q`` is its own coordinate, u its control. A torque motor has a gain only; a
     position servo ``gain = k``, ``bias = (0, −k, −c)``, a velocity servo ``gain = c``,
     ``bias = (0, 0, −c)``. The control and the force in parentheses are cut to their ranges.
 
+    One that pulls on several joints, by a tendon or a differential, has a gear for each:
+    ``x = Σ gearᵢ qᵢ``, ``effortᵢ = gearᵢ · (…)``.
+
     The control is a number of the mechanism, or is given wherever inputs are, by the actuator's
     name: ``inputs={"motor": u}``, unless a joint has that name too.
 
     Attributes:
-        joint: name of the joint; an angle of a cut joint is taken in (-π, π].
-        gear: ratio of the actuator's coordinate to the joint's.
+        joint: name of the joint, or a tuple of names; an angle of a cut joint is taken in (-π, π].
+        gear: ratio of the actuator's coordinate to the joint's; (n,) of n joints.
         gain: force for each unit of control.
         bias: (3,), constant force, and the force for each unit of x and of ẋ.
         control: u, where no input replaces it.
         control_range: (2,), least and greatest control, or None.
         force_range: (2,), least and greatest force before the gear, or None.
-        index: which coordinate of the joint.
+        index: which coordinate of each joint.
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -44,7 +98,7 @@ class Actuator(ForceElement):
         1.0
     """
 
-    joint: str = eqx.field(static=True)
+    joint: str | tuple[str, ...] = eqx.field(static=True, converter=_joint_names)
     gear: Any = eqx.field(converter=number, default=1.0)
     gain: Any = eqx.field(converter=number, default=1.0)
     bias: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
@@ -57,54 +111,54 @@ class Actuator(ForceElement):
         ("gear", "gain", "bias", "control", "control_range", "force_range"), ""
     )
 
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numbers, the three of the bias, and pairs."""
-        found: dict[str, tuple[tuple[int, ...], ...]] = dict.fromkeys(
-            ("gear", "gain", "control"), ((),)
-        )
-        pairs = {n: ((2,),) for n in self._ranges()}
-        return found | {"bias": ((3,),)} | pairs
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of the joints that it acts on."""
+        return (self.joint,) if isinstance(self.joint, str) else self.joint
 
-    def _ranges(self) -> dict[str, Any]:
-        names = ("control_range", "force_range")
-        return {n: x for n in names if (x := getattr(self, n)) is not None}
+    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """Numbers, a gear for each of several joints, the three of the bias, and pairs."""
+        gear = () if isinstance(self.joint, str) else (len(self.joint),)
+        pairs: dict[str, tuple[tuple[int, ...], ...]] = {n: ((2,),) for n in self.ranges()}
+        return {"gear": (gear,), "gain": ((),), "control": ((),), "bias": ((3,),)} | pairs
 
     def problems(self, joints: dict[str, Any]) -> list[str]:
-        """An empty range."""
-        return [
-            f"{name} is {x.tolist()}; give the lower end first"
-            for name, x in self._ranges().items()
-            if is_concrete(x) and x.shape == (2,) and x[0] > x[1]
-        ]
+        """An empty range, no joint, or one of them twice."""
+        found = super().problems(joints)
+        if not self.joints:
+            found.append("it acts on no joint; name one")
+        if len(set(self.joints)) < len(self.joints):
+            found.append(f"it names a joint twice in {self.joints}; add up its gears")
+        return found
 
-    def controlled(self, control: Any) -> Actuator:
-        """The same actuator with another control."""
-        return changed(self, control=control)
+    def _gears(self) -> list[Any]:
+        if isinstance(self.joint, str):
+            return [self.gear]
+        return [self.gear[i] for i in range(len(self.joint))]
 
-    def _state(self, motion: Motion) -> tuple[Array, Array]:
-        """The force before the gear, and the joint's speeds."""
-        q, v = motion.joint(self.joint)
-        u = jnp.asarray(self.control, v.dtype)
-        if u.ndim:
-            raise ValueError(f"the control of the actuator on '{self.joint}' has shape {u.shape}")
-        if self.control_range is not None:
-            u = jnp.clip(u, self.control_range[0], self.control_range[1])
-        x, rate = self.gear * q[self.index], self.gear * v[self.index]
-        force = self.gain * u + self.bias[0] + self.bias[1] * x + self.bias[2] * rate
-        if self.force_range is not None:
-            force = jnp.clip(force, self.force_range[0], self.force_range[1])
-        return force, v
+    def _force(self, motion: Motion) -> Array:
+        """The force before the gear."""
+        x: Any = 0.0
+        rate: Any = 0.0
+        for gear, name in zip(self._gears(), self.joints, strict=True):
+            q, v = motion.joint(name)
+            x, rate = x + gear * q[self.index], rate + gear * v[self.index]
+        u = self.commanded(self.joint, jnp.result_type(rate))
+        return self.cut(self.gain * u + self.bias[0] + self.bias[1] * x + self.bias[2] * rate)
 
     def loads(self, motion: Motion) -> list[Load | Effort]:
-        force, v = self._state(motion)
-        effort = self.gear * force
-        parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
-        return [Effort(self.joint, jnp.stack(parts))]
+        force, out = self._force(motion), []
+        for gear, name in zip(self._gears(), self.joints, strict=True):
+            effort, size = gear * force, motion.joint(name)[1].shape[0]
+            parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(size)]
+            out.append(Effort(name, jnp.stack(parts)))
+        return out
 
     def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
-        force, v = self._state(motion)
-        effort, unit = self.gear * force, coordinate_units(joints, self.joint, self.index)[2]
-        return {
-            "effort": Measure(effort, unit, "effort, positive along +q"),
-            "power": Measure(effort * v[self.index], "W", "power given to the joint"),
-        }
+        force, found, power = self._force(motion), {}, 0.0
+        for gear, name in zip(self._gears(), self.joints, strict=True):
+            effort, unit = gear * force, coordinate_units(joints, name, self.index)[2]
+            key = "effort" if isinstance(self.joint, str) else f"effort_on_{name}"
+            found[key] = Measure(effort, unit, "effort, positive along +q")
+            power = power + effort * motion.joint(name)[1][self.index]
+        return found | {"power": Measure(jnp.asarray(power), "W", "power given to the joints")}

@@ -29,7 +29,15 @@ __all__ = [
 
 
 class Load(NamedTuple):
-    """A wrench on one body, world axes: `force` [N] at the world `point` [m], `moment` [N·m]."""
+    """A wrench on one body, world axes: `force` [N] at the world `point` [m], `moment` [N·m].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.model.forces import Load
+        >>> weight = Load("bob", jnp.zeros(3), jnp.array([0.0, 0.0, -9.81]), jnp.zeros(3))
+        >>> weight.body
+        'bob'
+    """
 
     body: str
     point: Array
@@ -38,14 +46,31 @@ class Load(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """An effort, the generalised force (nv,) along the speeds of a joint [N·m or N]."""
+    """An effort, the generalised force (nv,) along the speeds of a joint [N·m or N].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.model.forces import Effort
+        >>> Effort("hinge", jnp.array([2.0])).joint
+        'hinge'
+    """
 
     joint: str
     value: Array
 
 
 class Motion(Protocol):
-    """The motion at an instant, as force elements see it."""
+    """The motion at an instant, as force elements see it.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.kinematics import motion_state
+        >>> mech = mbd.zoo.simple_pendulum()
+        >>> motion = motion_state(mech, mbd.neutral(mech))  # what an element's `loads` is given
+        >>> q, v = motion.joint("hinge")
+        >>> q.shape, v.shape
+        ((1,), (1,))
+    """
 
     t: Any
 
@@ -71,7 +96,21 @@ class Motion(Protocol):
 
 
 class ForceElement(Part):
-    """Base of all force elements."""
+    """Base of all force elements.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> from jaxmbd.model.forces import ForceElement, Load
+        >>> class Breeze(ForceElement):
+        ...     '''A force of one newton along x.'''
+        ...     b: str
+        ...     def loads(self, motion):
+        ...         at, _ = motion.point(self.b, (0.0, -1.0, 0.0))
+        ...         return [Load(self.b, at, jnp.array([1.0, 0, 0]), jnp.zeros(3))]
+        >>> mech = mbd.zoo.simple_pendulum().replace(forces={"breeze": Breeze("bob")})
+        >>> mech.structure.forces
+        ('breeze',)
+    """
 
     vectors: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that have three components."""

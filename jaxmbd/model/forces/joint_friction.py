@@ -22,7 +22,7 @@ class JointFriction(RubbingElement):
 
     Let f and m be the reaction's force and moment at the joint point, u the axis and f⊥ the part of
     f perpendicular to it. Two bearings at a distance `length`, with the joint point midway, carry
-    ``N = |½ f⊥ + u × m / length| + |½ f⊥ − u × m / length|``; without `length`, N = |f⊥|.
+    ``N = |½ f⊥ + u × m / length| + |½ f⊥ − u × m / length|``; without `length`, ``N = |f⊥|``.
     With the smooth sign ``s(v) = tanh(v / velocity_scale)`` the effort along the coordinate is
 
     * of a `Revolute` ``−s(v) (coefficient (radius N + thrust_radius |f·u|) + drag) − viscous v``;

@@ -15,6 +15,8 @@ from jaxmbd.model.numbers import Units, is_concrete, number
 from jaxmbd.model.part import Part
 
 LAWS: dict[str, Any] = {}
+"""The laws that `register_law` named, by name."""
+
 T = TypeVar("T")
 
 
@@ -41,7 +43,14 @@ def register_law(name: str) -> Callable[[T], T]:
 
 
 def law_name(value: Any) -> str | None:
-    """The registered name of a law or of its class, or None."""
+    """The registered name of a law or of its class, or None.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.model.forces import law_name
+        >>> law_name(mbd.SignedSquare(1.0)), law_name(lambda x, rate: x)
+        ('signed_square', None)
+    """
     thing = value.function if isinstance(value, FunctionLaw) else type(value)
     return next((name for name, known in LAWS.items() if known is thing), None)
 

@@ -38,5 +38,6 @@ JOINT_TYPES: dict[str, type[Joint]] = {
         PerpendicularAxes,
     )
 }
+"""The joint types by name, as files name them."""
 
 __all__ = ["JOINT_TYPES", "Joint", *JOINT_TYPES]

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.look import Form, Look
 from jaxmbd.model.numbers import GROUND, ComRef, changed, direction, is_concrete, point
 from jaxmbd.spatial.rotations import (
     UnitVector,
@@ -63,6 +64,10 @@ class AxisJoint(Joint):
     def bearing_axis(self) -> Array | None:
         return self.unit_axis()
 
+    def pair_of_looks(self, on_a: Form, on_b: Form) -> tuple[Look, ...]:
+        """Looks along the axis, one on either body."""
+        return Look(on_a, "a", self.unit_axis()), Look(on_b, "b", self.unit_axis_b())
+
     def drawn_turn(self) -> Array | None:
         """Rotation of `b` that aligns its half of the axis with a's; None if they coincide."""
         if self.axis_b is None:
@@ -105,6 +110,9 @@ class AxesCondition(Joint):
     @property
     def point_b(self) -> Any:
         return self.point_a
+
+    def looks(self) -> tuple[Look, ...]:
+        return ()
 
 
 def wrench_columns(moments: list[Array], forces: list[Array]) -> Array:

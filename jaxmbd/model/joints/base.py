@@ -26,22 +26,55 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import equinox as eqx
 import numpy as np
 from jax import Array
 
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import Toward, Units, changed, lifted
 from jaxmbd.model.part import Part
 from jaxmbd.model.reflection import Reflection
+
+Closing = Literal["points", "axes", "bodies", "point on line", "distance"]
+"""What a cut joint holds together: two points, two axes with a point each, two bodies as drawn, a
+point and a line, two points at a distance."""
+
+
+class Elementary(NamedTuple):
+    """One of the motions, one after the other, that a tree joint is made of (`Joint.elementary`).
+
+    Attributes:
+        kind: a "turn" about and a "travel" along `axis` have the coordinate ``factor · q[index]``;
+            a "ball" has the quaternion ``q[index : index + 4]``, a "free" body also the
+            displacement that follows.
+        index: first of its coordinates. Where two motions have the same one, the second follows.
+        axis: (3,), in the axes of `a`.
+        factor: of the coordinate.
+        suffix: of its name after the joint's.
+    """
+
+    kind: Literal["turn", "travel", "ball", "free"]
+    index: int
+    axis: Any = (0.0, 0.0, 0.0)
+    factor: Any = 1.0
+    suffix: str = ""
+
 
 Bearing = Literal["journal", "guide", "sleeve", "ball"]
 """Kind of bearing, for friction: a shaft that turns, slides or does both, or a ball."""
 
 
 class Joint(Part):
-    """Base of all joint types; the module docstring explains its methods."""
+    """Base of all joint types; the module docstring explains its methods.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.model.joints import Joint
+        >>> issubclass(mbd.Helical, Joint), mbd.Helical.rows
+        (True, ('force', 'force', 'force', 'moment', 'moment'))
+    """
 
     a: eqx.AbstractVar[str]
     b: eqx.AbstractVar[str]
@@ -67,6 +100,8 @@ class Joint(Part):
     can spin idly about the line through both points."""
     bearing: ClassVar[Bearing | None] = None
     """The kind of bearing that `JointFriction` uses; None if the joint allows no friction."""
+    closing: ClassVar[Closing | None] = None
+    """What it holds together as a cut joint, if it is something that other programs have too."""
     directions: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that are directions and must not be zero."""
     axial: ClassVar[tuple[str, ...]] = ()
@@ -117,6 +152,10 @@ class Joint(Part):
     def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
         """The numbers that fields stand for where they are None; `drawn` finds a point (3,)."""
         return {}
+
+    def looks(self) -> tuple[Look, ...]:
+        """What its picture is made of; directions are given as components."""
+        return (Look("ball", "b"),)
 
     # In a planar mechanism, whose points and directions have two components.
 
@@ -169,6 +208,14 @@ class Joint(Part):
         ``SᵀE = EᵀE`` gives the power ``τ · v``.
         """
         return self.subspace(q)
+
+    def elementary(self) -> list[Elementary]:
+        """The elementary motions from a to b of which it consists, for formats that have no others.
+
+        Raises:
+            TypeError: it is of no such motions.
+        """
+        raise TypeError(f"a {type(self).__name__} is not made of turns and travels")
 
     def rate(self, q: Array, v: Array) -> Array:
         """q̇ (nq,) for the speeds v (nv,)."""

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.joints.base import Bearing
+from jaxmbd.model.joints.base import Bearing, Elementary
+from jaxmbd.model.joints.look import Look
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
 
@@ -31,6 +32,9 @@ class Cylindrical(AxisJoint):
     coordinates_text: ClassVar[str] = "angle [rad], travel [m]"
     bearing: ClassVar[Bearing | None] = "sleeve"
 
+    def looks(self) -> tuple[Look, ...]:
+        return self.pair_of_looks("sleeve", "shaft")
+
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))
 
@@ -41,6 +45,10 @@ class Cylindrical(AxisJoint):
         axis = self.unit_axis()
         zero = jnp.zeros_like(axis)
         return jnp.stack([axis, zero], axis=1), jnp.stack([zero, axis], axis=1)
+
+    def elementary(self) -> list[Elementary]:
+        axis = self.unit_axis()
+        return [Elementary("turn", 0, axis), Elementary("travel", 1, axis, suffix=".travel")]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         axis = self.unit_axis()

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Closing, Elementary, Joint
 from jaxmbd.model.joints.in_plane import small_angle, unit_vectors
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import point
 from jaxmbd.spatial.rotations import gibbs_vector
 
@@ -39,15 +40,22 @@ class Fixed(Joint):
     speeds: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 3
     coordinates_text: ClassVar[str] = "none"
+    closing: ClassVar[Closing | None] = "bodies"
 
     def in_plane(self) -> Joint | None:
         return FixedInPlane(self.a, self.b, self.at, at_b=self.at_b)
+
+    def looks(self) -> tuple[Look, ...]:
+        return (Look("cube", "a"),)
 
     def rotation(self, q: Array) -> Array | None:
         return None
 
     def subspace(self, q: Array) -> tuple[Array, Array]:
         return jnp.zeros((3, 0), q.dtype), jnp.zeros((3, 0), q.dtype)
+
+    def elementary(self) -> list[Elementary]:
+        return []
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return d[:0]

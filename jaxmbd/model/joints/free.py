@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Elementary, Joint
 from jaxmbd.model.joints.in_plane import X, Z
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.joints.planar import Planar, PlanarInPlane
 from jaxmbd.model.numbers import GROUND, ComRef
 from jaxmbd.spatial.rotations import (
@@ -73,6 +74,9 @@ class Free(Joint):
     def neutral(self) -> np.ndarray:
         return np.array([1.0, 0, 0, 0, 0, 0, 0])
 
+    def looks(self) -> tuple[Look, ...]:
+        return ()
+
     def rotation(self, q: Array) -> Array | None:
         return rotation_matrix(q[:4])
 
@@ -97,6 +101,15 @@ class Free(Joint):
 
     def normalized(self, q: Array) -> Array:
         return jnp.concatenate([normalize_quaternion(q[:4]), q[4:]])
+
+    def elementary(self) -> list[Elementary]:
+        if self.a == GROUND:
+            return [Elementary("free", 0)]
+        travels = [
+            Elementary("travel", 4 + i, np.eye(3)[i], suffix=f".along_{axis}")
+            for i, axis in enumerate("xyz")
+        ]
+        return [*travels, Elementary("ball", 0)]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return jnp.concatenate([quaternion_from_matrix(r), d])

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
+from jaxmbd.model.joints.base import Elementary
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import Units, changed, number
 from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
@@ -42,6 +44,9 @@ class Helical(AxisJoint):
         """A right-handed screw becomes a left-handed one."""
         return changed(super().mirror_image(reflection), pitch=-self.pitch)
 
+    def looks(self) -> tuple[Look, ...]:
+        return self.pair_of_looks("nut", "screw")
+
     def rotation(self, q: Array) -> Array | None:
         return self.turned(axis_rotation(self.unit_axis(), q[0]))
 
@@ -56,6 +61,13 @@ class Helical(AxisJoint):
         """A pure torque: S adds lengths to angles."""
         axis = self.unit_axis()
         return axis[:, None], jnp.zeros_like(axis)[:, None]
+
+    def elementary(self) -> list[Elementary]:
+        axis = self.unit_axis()
+        return [
+            Elementary("turn", 0, axis),
+            Elementary("travel", 0, axis, self.pitch, suffix=".travel"),
+        ]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return angle_about(self.unit_axis(), self.unturned(r))[None]

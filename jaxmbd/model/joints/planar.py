@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Elementary, Joint
 from jaxmbd.model.joints.in_plane import (
     X,
     Z,
@@ -20,6 +20,7 @@ from jaxmbd.model.joints.in_plane import (
     turn_in_plane,
     unit_vectors,
 )
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import changed, direction, is_concrete, point, vector_in_space
 from jaxmbd.spatial.rotations import (
     alignment,
@@ -107,6 +108,9 @@ class Planar(Joint):
         x = unit(x - (n @ x) * n)
         return n, x, cross(n, x)
 
+    def looks(self) -> tuple[Look, ...]:
+        return Look("sheet", "a", self.normal), Look("foot", "b", self.normal)
+
     def rotation(self, q: Array) -> Array | None:
         return axis_rotation(self._basis()[0], q[0])
 
@@ -118,6 +122,11 @@ class Planar(Joint):
         n, x, y = self._basis()
         zero = jnp.zeros_like(n)
         return jnp.stack([n, zero, zero], axis=1), jnp.stack([zero, x, y], axis=1)
+
+    def elementary(self) -> list[Elementary]:
+        n, x, y = self._basis()
+        travels = [Elementary("travel", 1, x, suffix=".x"), Elementary("travel", 2, y, suffix=".y")]
+        return [*travels, Elementary("turn", 0, n)]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         n, x, y = self._basis()

@@ -14,7 +14,15 @@ from jax import Array, lax
 
 from jaxmbd.model.joints.axes import wrench_columns
 from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.numbers import Units, direction, functions_static, number, point
+from jaxmbd.model.joints.look import Look
+from jaxmbd.model.numbers import (
+    Units,
+    direction,
+    functions_static,
+    is_concrete,
+    number,
+    point,
+)
 from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
 
@@ -123,6 +131,11 @@ class _CurveJoint(Joint):
     def mirror_image(self, reflection: Reflection) -> Self:
         raise ValueError("its curve is a function, whose mirror image has to be given")
 
+    def looks(self) -> tuple[Look, ...]:
+        trials = np.linspace(*self.interval, 4 * self.samples)
+        path = jax.vmap(lambda u: jnp.asarray(self.curve(u, self.params)))(jnp.asarray(trials))
+        return Look("curve", "a", detail=path), Look("ball", "b")
+
     def foot(self, x: Array) -> tuple[Array, Array]:
         """The nearest point of the curve to `x`, and the unit tangent there, in a's axes."""
         search = (*self.interval, self.samples)
@@ -213,6 +226,12 @@ class Cam(_CurveJoint):
     directions: ClassVar[tuple[str, ...]] = ("normal",)
     numbers: ClassVar[tuple[str, ...]] = ("radius",)
     units: ClassVar[Units] = {"radius": "m"}
+
+    def looks(self) -> tuple[Look, ...]:
+        path, knife = super().looks()
+        if is_concrete(self.radius) and not self.radius > 0.0:
+            return path, knife
+        return path, Look("roller", "b", self.normal, self.radius)
 
     def _outward(self, x: Array) -> tuple[Array, Array]:
         """Foot point, and the outward normal there, for a point in a's axes."""

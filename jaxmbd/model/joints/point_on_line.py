@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Closing, Joint
 from jaxmbd.model.joints.in_plane import across
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import direction, point, vector_in_space
 from jaxmbd.spatial.rotations import perpendicular_pair, unit
 
@@ -45,9 +46,13 @@ class PointOnLine(Joint):
     nv: ClassVar[int] = 4
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2
     coordinates_text: ClassVar[str] = "none: constraint rows"
+    closing: ClassVar[Closing | None] = "point on line"
     can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("axis",)
     directions_in_plane: ClassVar[tuple[str, ...]] = ("axis",)
+
+    def looks(self) -> tuple[Look, ...]:
+        return Look("rail", "a", self.axis), Look("ball", "b")
 
     def in_plane(self) -> Joint | None:
         return PointOnLineInPlane(self.a, self.b, self.at, self.axis, at_b=self.at_b)

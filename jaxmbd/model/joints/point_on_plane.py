@@ -10,6 +10,7 @@ from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
 from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import direction, point
 from jaxmbd.spatial.rotations import unit
 
@@ -44,6 +45,9 @@ class PointOnPlane(Joint):
     coordinates_text: ClassVar[str] = "none: a constraint row"
     can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("normal",)
+
+    def looks(self) -> tuple[Look, ...]:
+        return Look("sheet", "a", self.normal), Look("ball", "b")
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
         return ((r_a @ unit(jnp.asarray(self.normal))) @ d)[None]

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.joints.base import Bearing, Joint
+from jaxmbd.model.joints.base import Bearing, Elementary, Joint
 from jaxmbd.model.joints.in_plane import across, small_angle, unit_vectors
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import vector_in_space
 from jaxmbd.spatial.rotations import gibbs_vector, unit
 
@@ -41,12 +42,18 @@ class Prismatic(AxisJoint):
     def rotation(self, q: Array) -> Array | None:
         return self.turned(None)
 
+    def looks(self) -> tuple[Look, ...]:
+        return self.pair_of_looks("block", "bar")
+
     def translation(self, q: Array) -> Array | None:
         return q[0] * self.unit_axis()
 
     def subspace(self, q: Array) -> tuple[Array, Array]:
         axis = self.unit_axis()
         return jnp.zeros_like(axis)[:, None], axis[:, None]
+
+    def elementary(self) -> list[Elementary]:
+        return [Elementary("travel", 0, self.unit_axis())]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return (self.unit_axis() @ d)[None]

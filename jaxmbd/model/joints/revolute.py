@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.joints.base import Bearing, Joint
+from jaxmbd.model.joints.base import Bearing, Closing, Elementary, Joint
 from jaxmbd.model.joints.in_plane import Z, angle_in_plane, turn_in_plane, unit_vectors
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import changed, direction
 from jaxmbd.spatial.rotations import angle_about, axis_rotation
 
@@ -35,7 +36,11 @@ class Revolute(AxisJoint):
     axial: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3 + ("moment",) * 2
     coordinates_text: ClassVar[str] = "angle [rad]"
+    closing: ClassVar[Closing | None] = "axes"
     bearing: ClassVar[Bearing | None] = "journal"
+
+    def looks(self) -> tuple[Look, ...]:
+        return self.pair_of_looks("housing", "pin")
 
     def missing(self) -> list[str]:
         return super().missing() + (["axis"] if self.axis is None else [])
@@ -59,6 +64,9 @@ class Revolute(AxisJoint):
     def subspace(self, q: Array) -> tuple[Array, Array]:
         axis = self.unit_axis()
         return axis[:, None], jnp.zeros_like(axis)[:, None]
+
+    def elementary(self) -> list[Elementary]:
+        return [Elementary("turn", 0, self.unit_axis())]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return angle_about(self.unit_axis(), self.unturned(r))[None]

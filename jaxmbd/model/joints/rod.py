@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Closing, Joint
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import PointRef, Units, is_concrete, optional_number, point
 
 
@@ -41,6 +42,7 @@ class Rod(Joint):
     rows: ClassVar[tuple[str, ...]] = ("force",)
     row_texts: ClassVar[tuple[str, ...]] = ("length",)
     coordinates_text: ClassVar[str] = "none: a constraint row"
+    closing: ClassVar[Closing | None] = "distance"
     can_be_in_tree: ClassVar[bool] = False
     ball: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = ("length",)
@@ -66,6 +68,9 @@ class Rod(Joint):
         if self.length is not None and is_concrete(self.length) and not self.length > 0.0:
             return [f"length is {float(self.length):g} m; it must be positive"]
         return []
+
+    def looks(self) -> tuple[Look, ...]:
+        return (Look("rod", "a"),)
 
     def in_plane(self) -> Joint | None:
         return self

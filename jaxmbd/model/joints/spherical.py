@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Bearing, Joint
+from jaxmbd.model.joints.base import Bearing, Closing, Elementary, Joint
 from jaxmbd.model.numbers import point
 from jaxmbd.spatial.rotations import (
     normalize_quaternion,
@@ -51,6 +51,7 @@ class Spherical(Joint):
     speeds: ClassVar[tuple[str, ...]] = ("angle",) * 3
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3
     coordinates_text: ClassVar[str] = "quaternion e0 e1 e2 e3"
+    closing: ClassVar[Closing | None] = "points"
     scalar_coordinates: ClassVar[bool] = False
     ball: ClassVar[bool] = True
     bearing: ClassVar[Bearing | None] = "ball"
@@ -78,6 +79,9 @@ class Spherical(Joint):
 
     def normalized(self, q: Array) -> Array:
         return normalize_quaternion(q)
+
+    def elementary(self) -> list[Elementary]:
+        return [Elementary("ball", 0)]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         return quaternion_from_matrix(r)

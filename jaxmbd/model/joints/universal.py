@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
-from jaxmbd.model.joints.base import Joint
+from jaxmbd.model.joints.base import Elementary, Joint
+from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import changed, direction, point
 from jaxmbd.spatial.rotations import UnitVector, axis_rotation, cross, unit
 
@@ -60,6 +61,9 @@ class Universal(Joint):
         first, second = (UnitVector(x) for x in self._axes())
         return changed(self, axis_a=first, axis_b=second)
 
+    def looks(self) -> tuple[Look, ...]:
+        return Look("cross", "a", self.axis_a), Look("cross", "b", self.axis_b)
+
     def rotation(self, q: Array) -> Array | None:
         a, b = self._axes()
         return axis_rotation(a, q[0]) @ axis_rotation(b, q[1])
@@ -68,6 +72,10 @@ class Universal(Joint):
         a, b = self._axes()
         columns = jnp.stack([a, axis_rotation(a, q[0]) @ b], axis=1)
         return columns, jnp.zeros_like(columns)
+
+    def elementary(self) -> list[Elementary]:
+        a, b = self._axes()
+        return [Elementary("turn", 0, a, suffix=".a"), Elementary("turn", 1, b, suffix=".b")]
 
     def coordinates(self, r: Array, d: Array) -> Array:
         # r b = A(q1) b and rᵀ a = B(-q2) a: each angle from the image of the other axis.
