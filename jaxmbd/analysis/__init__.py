@@ -8,6 +8,7 @@ from jaxmbd.analysis.linearization import linearize
 from jaxmbd.analysis.margin import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.modes import Linearization, Modes
 from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.redundant_rows import Redundancy, RedundantRow, redundancy
 from jaxmbd.analysis.rollout import Solution
 from jaxmbd.analysis.simulation import simulate
 from jaxmbd.analysis.small_loads import flexibility
@@ -25,6 +26,8 @@ __all__ = [
     "Mobility",
     "Modes",
     "PointCoordinate",
+    "Redundancy",
+    "RedundantRow",
     "Solution",
     "StateCheck",
     "Status",
@@ -39,6 +42,7 @@ __all__ = [
     "linearize",
     "mobility",
     "project",
+    "redundancy",
     "simulate",
     "simulate_driven",
 ]

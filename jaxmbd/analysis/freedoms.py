@@ -64,7 +64,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     """
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
-    rows, kept, twists = map(np.asarray, _examined(mech, q))
+    rows, kept, twists = map(np.asarray, examined(mech, q))
     lost = tolerances.agreement(mech.dtype)
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
@@ -80,12 +80,15 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
 
 
 @host_jit
-def _examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
+def examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
+    """Scaled rows (nc, nv), which of them are independent, twists per speed (bodies, 6, nv).
+
+    The twists are zero where no body is held by balls alone, which could spin idly.
+    """
     return compiled("auto", _rows_and_twists, mech, q)
 
 
 def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
-    """Scaled rows (nc, nv), which of them are independent, twists per speed (bodies, 6, nv)."""
     m = motion_state(mech, q)
     rows = scaled_jacobian(m)
     kept = ldlt_rank_revealing(rows @ rows.T)[2] if m.top.nc else jnp.ones(0, bool)

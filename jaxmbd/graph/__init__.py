@@ -1,5 +1,6 @@
-"""Graph of a mechanism: spanning tree, cut joints, coordinate layout."""
+"""Graph of a mechanism: spanning tree, cut joints, loops, coordinate layout."""
 
+from jaxmbd.graph.independent_loops import Loop, loops
 from jaxmbd.graph.layout import Place, Topology, neutral, topology
 
-__all__ = ["Place", "Topology", "neutral", "topology"]
+__all__ = ["Loop", "Place", "Topology", "loops", "neutral", "topology"]

@@ -25,7 +25,13 @@ from jaxmbd.numerics.block_rows import Sparsity
 
 
 class Place(NamedTuple):
-    """Slices of a joint: `q` and `v` of a tree joint, constraint `rows` of a cut one."""
+    """Slices of a joint: `q` and `v` of a tree joint, constraint `rows` of a cut one.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.topology(mbd.zoo.rssr()).layout["crank"].q
+        slice(0, 1, None)
+    """
 
     q: slice | None
     v: slice | None

@@ -108,6 +108,7 @@ def everything():
         "linearize": (linear.A, linear.B, linear.frequencies()),
         "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
         "neutral": mbd.neutral(mech),
+        "redundancy": jnp.int32(mbd.redundancy(mech, a.q).mobility.dof),
         "rssr": mbd.inverse_dynamics(rssr, q, none, mbd.forward_dynamics(rssr, q, none)[0]),
         "simulate": mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02),
         "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
