@@ -37,7 +37,13 @@ Source = dict[str, Any] | str | os.PathLike[str]
 
 
 class UnsupportedConstraint(ValueError):
-    """The file has a joint of an unsupported type, named in the text."""
+    """The file has a joint of an unsupported type, named in the text.
+
+    Example:
+        >>> from jaxmbd.io import UnsupportedConstraint
+        >>> issubclass(UnsupportedConstraint, ValueError)
+        True
+    """
 
 
 def read_gt_mech(source: Source) -> Mechanism:
@@ -54,6 +60,15 @@ def read_gt_mech(source: Source) -> Mechanism:
     Raises:
         UnsupportedConstraint: lists all joints of other types.
         ValueError: lists all other problems of the description.
+
+    Example:
+        >>> from jaxmbd.io import read_gt_mech
+        >>> described = {
+        ...     "bodies": [{"name": "bob", "mass": 1, "com0": [1, 0, 0], "inertia": [0, 1, 1]}],
+        ...     "joints": [{"type": "spherical", "A": "ground", "B": "bob", "point": [0, 0, 0]}],
+        ... }
+        >>> read_gt_mech(described).structure.bodies
+        ('bob',)
     """
     data = _mechanism(source)
     bodies = {b["name"]: _body(b) for b in _named(data, "bodies")}
@@ -69,7 +84,13 @@ def read_gt_mech(source: Source) -> Mechanism:
 
 
 def gt_velocities(source: Source) -> dict[str, np.ndarray]:
-    """Body name to its velocity at t = 0, (6,) ``[ω; v of the COM]``, world axes."""
+    """Body name to its velocity at t = 0, (6,) ``[ω; v of the COM]``, world axes.
+
+    Example:
+        >>> from jaxmbd.io import gt_velocities
+        >>> gt_velocities({"bodies": [{"name": "bob", "w0": [0, 2, 0]}], "joints": []})
+        {'bob': array([0., 2., 0., 0., 0., 0.])}
+    """
     return {
         b["name"]: np.concatenate(
             [

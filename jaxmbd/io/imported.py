@@ -9,11 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.io.mujoco_coordinates import MujocoCoordinates
+from jaxmbd.io.shape import Shape
 from jaxmbd.model.mechanism import Mechanism
 
 
 class LeftOut(NamedTuple):
-    """Something of a model that the mechanism does not have."""
+    """Something of a model that the mechanism does not have.
+
+    Example:
+        >>> from jaxmbd.io import LeftOut
+        >>> LeftOut("contact shapes", ("geom0",), "bodies pass through each other").what
+        'contact shapes'
+    """
 
     what: str
     names: tuple[str, ...]
@@ -21,7 +28,16 @@ class LeftOut(NamedTuple):
 
 
 class LeftOutTable(tuple[LeftOut, ...]):
-    """All that an import left out; printed as a table."""
+    """All that an import left out; printed as a table.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> model = mbd.io.load_mjcf('''<mujoco><worldbody><body name="arm">
+        ...   <joint name="hinge" axis="0 1 0"/><geom size="0.02" pos="0.5 0 0"/>
+        ... </body></worldbody></mujoco>''')
+        >>> print(model.left_out)
+        nothing is left out
+    """
 
     def __str__(self) -> str:
         if not self:
@@ -48,6 +64,14 @@ class State(NamedTuple):
         v: speeds (nv,).
         inputs: controls of the actuators by name.
         t: time [s].
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> model = mbd.io.load_mjcf('''<mujoco><worldbody><body name="arm">
+        ...   <joint name="hinge" axis="0 1 0"/><geom size="0.02" pos="0.5 0 0"/>
+        ... </body></worldbody></mujoco>''')
+        >>> model.states["reference"].q
+        array([0.])
     """
 
     q: np.ndarray
@@ -63,13 +87,22 @@ class Imported:
     Attributes:
         mechanism: drawn where the model is at its reference configuration.
         states: keyframes by name, and "reference", the drawn configuration.
-        actuators: the model's actuators by name, each with the name of its `Actuator` among
+        actuators: the model's actuators by name, each with the name of its force element among
             ``mechanism.forces``, which `inputs=` takes.
         bodies: the model's bodies by name, each with the mechanism's body that it is part of.
         sites: the model's sites by name, each with that body; the points have the sites' names.
         limits: ranges (lower, upper) of coordinates by joint [rad or m].
+        shapes: what is drawn on the bodies, by name; read when it is first asked for.
         left_out: what the mechanism does not have of the model; `print` shows a table.
         coordinates: the model's qpos and qvel to q and v, and back.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> model = mbd.io.load_mjcf('''<mujoco><worldbody><body name="arm">
+        ...   <joint name="hinge" axis="0 1 0"/><geom size="0.02" pos="0.5 0 0"/>
+        ... </body></worldbody></mujoco>''')
+        >>> model.bodies, model.limits
+        ({'world': 'ground', 'arm': 'arm'}, {})
     """
 
     mechanism: Mechanism
@@ -78,6 +111,7 @@ class Imported:
     bodies: Mapping[str, str]
     sites: Mapping[str, str]
     limits: Mapping[str, tuple[float, float]]
+    shapes: Mapping[str, Shape] = field(repr=False)
     left_out: LeftOutTable
     coordinates: MujocoCoordinates = field(repr=False)
 

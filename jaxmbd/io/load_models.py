@@ -8,19 +8,26 @@ import numpy as np
 
 from jaxmbd.graph import Topology, topology
 from jaxmbd.io.imported import Imported, LeftOut, LeftOutTable, State
+from jaxmbd.io.mujoco_actuators import motors
 from jaxmbd.io.mujoco_bodies import Drawn, bodies_of, drawn_model, joint_kind, joints_of, names_of
+from jaxmbd.io.mujoco_compile import Compiled, compiled
 from jaxmbd.io.mujoco_coordinates import MujocoCoordinates, MujocoJoint
 from jaxmbd.io.mujoco_equalities import equalities
 from jaxmbd.io.mujoco_forces import (
+    Forces,
     disabled,
     floats,
     limits_of,
-    motors,
     passive_forces,
     stops,
 )
-from jaxmbd.io.mujoco_spec import Compiled, Source, compiled, given_inertias, read_spec
+from jaxmbd.io.mujoco_shapes import shapes_of
+from jaxmbd.io.mujoco_spec import Source, given_inertias, read_spec
+from jaxmbd.io.mujoco_straight_tendons import springs
+from jaxmbd.io.mujoco_tendons import joint_springs
 from jaxmbd.io.mujoco_unsaid import unsaid
+from jaxmbd.io.unique_names import UniqueNames, joined
+from jaxmbd.io.urdf_spec import read_urdf
 from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
@@ -38,10 +45,12 @@ def load_mjcf(
     MuJoCo (the extra ``io``) resolves defaults, includes and inertias from shapes. Bodies without
     joints become part of what carries them; several joints on a body are one after the other, with
     massless bodies between. `connect` and `weld` become exact cut joints (assemble the mechanism
-    where they do not hold as drawn), equalities of joints couplings, joint springs, dampers,
-    armatures and friction losses force elements, actuators `Actuator`, gravity compensation a
-    constant force, sites named points. Meshes, shapes and textures are not needed where inertias
-    are given.
+    where they do not hold as drawn), equalities of joints and of fixed tendons couplings, joint
+    springs, dampers, armatures and friction losses force elements, actuators of joints and fixed
+    tendons `Actuator`, those of sites and balls `BodyActuator`, gravity compensation a constant
+    force, tendons between two sites springs and dampers, or rods where an equality holds their
+    length, sites named points. Meshes are not needed where inertias are given: what is drawn is
+    read when `Imported.shapes` is asked for.
 
     A friction loss is regularised (`JointDrag`), where MuJoCo has a soft constraint that sticks.
     What a mechanism does not have, contacts first of all, is in the table `Imported.left_out`.
@@ -86,8 +95,8 @@ def load_urdf(
 ) -> Imported:
     """A robot described in URDF as a mechanism; mimic joints become couplings.
 
-    As `load_mjcf`, by MuJoCo's reader. Meshes are not needed: a link's inertia is the one that is
-    given, and zero without.
+    As `load_mjcf`, by MuJoCo's reader. A link's inertia is the one that is given, and zero without;
+    meshes are for pictures alone, and need not be there.
 
     Args:
         source: path of the file, or its text.
@@ -113,31 +122,32 @@ def load_urdf(
         >>> list(model.mechanism.joints)
         ['hinge']
     """
-    spec = read_spec(source)
-    for geom in list(spec.geoms):
-        spec.delete(geom)
-    for mesh in list(spec.meshes):
-        spec.delete(mesh)
+    spec, unseen = read_urdf(source)
     spec.compiler.fusestatic = False
     inertias, left = given_inertias(spec)
     if floating:
         root = next(iter(spec.worldbody.bodies))
         root.add_freejoint(name="root")
-    found = compiled(spec)._replace(inertias=inertias, left_out=left)
+    found = compiled(spec, inertias_from_shapes=False)
+    found = found._replace(inertias=inertias, left_out=[*left, *unseen])
     return _imported(found, strict, limit_stiffness, velocity_scale)
 
 
 def _imported(
     found: Compiled, strict: bool, stiffness: float | None, velocity_scale: float
 ) -> Imported:
-    model, inertias, left = found
-    drawn = drawn_model(model, inertias)
+    model, left = found.model, list(found.left_out)
+    drawn = drawn_model(model, found.inertias)
     closing, limits = equalities(drawn), limits_of(drawn)
-    forces, more = passive_forces(drawn, velocity_scale)
+    passive, more = passive_forces(drawn, velocity_scale)
     actuators, own_names, unmoved = motors(drawn)
-    forces |= actuators | floats(drawn)
+    # MuJoCo's names differ within one kind of part only; actuators, which have inputs, keep theirs.
+    names = UniqueNames([*drawn.joints, *actuators])
+    forces: Forces = names.renamed(passive, "joint") | actuators
+    forces |= names.renamed(joined(springs(drawn), joint_springs(drawn)), "tendon")
+    forces |= names.renamed(floats(drawn), "body")
     if stiffness is not None:
-        forces |= stops(limits, stiffness)
+        forces |= names.renamed(stops(limits, stiffness), "joint")
     elif limits:
         left.append(LeftOut("joint limits", tuple(limits), "told in .limits, no stops"))
     left += [*closing.left_out, *more, *unmoved, *unsaid(drawn)]
@@ -149,7 +159,7 @@ def _imported(
     sites = names_of(model, "site", model.nsite)
     mech = Mechanism(
         bodies_of(drawn),
-        joints_of(drawn) | closing.joints,
+        joined(joints_of(drawn), closing.joints),
         forces,
         points=MarkedPoints(
             {n: x.copy() for n, x in zip(sites, drawn.data.site_xpos, strict=True)}
@@ -168,6 +178,7 @@ def _imported(
         ),
         sites={n: drawn.bodies[b] for n, b in zip(sites, model.site_bodyid, strict=True)},
         limits=limits,
+        shapes=shapes_of(found.drawn, drawn.bodies),
         left_out=table,
         coordinates=places,
     )

@@ -37,8 +37,12 @@ def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
         >>> again.structure == mech.structure
         True
     """
+    replace_file(path, _text(to_dict(mech)))
+
+
+def replace_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file; an old one stays until the new one is complete."""
     path = Path(path)
-    text = _text(to_dict(mech))
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         draft.write_text(text, encoding="utf-8")

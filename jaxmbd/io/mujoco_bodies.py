@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io.mujoco_spec import OwnInertia
+from jaxmbd.io.unique_names import UniqueNames
 from jaxmbd.model.body import Body
 from jaxmbd.model.joints import Free, Joint, Prismatic, Revolute, Spherical
 from jaxmbd.model.numbers import GROUND
@@ -57,13 +58,8 @@ def object_name(model: Any, kind: str, index: int) -> str:
 
 def names_of(model: Any, kind: str, count: int, taken: Sequence[str] = ()) -> tuple[str, ...]:
     """Names of all parts of a kind, made different from each other and from those `taken`."""
-    out: list[str] = []
-    for i in range(count):
-        name = object_name(model, kind, i)
-        while name in out or name in taken:
-            name += f".{kind}"
-        out.append(name)
-    return tuple(out)
+    names = UniqueNames(taken)
+    return tuple(names.unique(object_name(model, kind, i), kind) for i in range(count))
 
 
 def drawn_model(model: Any, inertias: Mapping[str, OwnInertia]) -> Drawn:
@@ -96,7 +92,8 @@ def bodies_of(drawn: Drawn) -> dict[str, Body]:
 
 def _between(drawn: Drawn, joint: int) -> str:
     """The massless body that follows a joint, if it is not the last of its body."""
-    return f"{drawn.bodies[drawn.model.jnt_bodyid[joint]]}.{drawn.joints[joint]}"
+    wanted = f"{drawn.bodies[drawn.model.jnt_bodyid[joint]]}.{drawn.joints[joint]}"
+    return UniqueNames(drawn.bodies).unique(wanted, "between")
 
 
 def _together(drawn: Drawn, parts: list[int]) -> Body:

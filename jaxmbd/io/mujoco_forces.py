@@ -1,4 +1,4 @@
-"""Springs, dampers, friction losses, rotors, motors and stops of a compiled MuJoCo model."""
+"""Springs, dampers, friction losses, rotors and stops of a compiled MuJoCo model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io.imported import LeftOut
-from jaxmbd.io.mujoco_bodies import Drawn, joint_kind, names_of, object_name
+from jaxmbd.io.mujoco_bodies import Drawn, joint_kind, names_of
+from jaxmbd.io.mujoco_transmissions import on_joint
 from jaxmbd.model.forces import (
-    Actuator,
     Armature,
     ForceElement,
     JointDrag,
@@ -17,15 +17,22 @@ from jaxmbd.model.forces import (
     PointForce,
     TorsionSpring,
 )
+from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.extras import optional
 
 Forces = dict[str, ForceElement]
+ENDLESS = 1.5e9
+"""A range of this width [rad or m] is none: URDF demands one of every slide."""
+
+
+CONSTRAINTS = ("EQUALITY", "FRICTIONLOSS", "LIMIT", "CONTACT")
 
 
 def disabled(model: Any, flag: str) -> bool:
     """Whether an option of the model disables a part of its physics, for example "SPRING"."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
-    return bool(model.opt.disableflags & getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
+    flags = optional("mujoco", "io", "reading MJCF or URDF").mjtDisableBit
+    names = (flag, "CONSTRAINT") if flag in CONSTRAINTS else (flag,)
+    return any(bool(model.opt.disableflags & getattr(flags, f"mjDSBL_{n}")) for n in names)
 
 
 def dof_numbers(drawn: Drawn, j: int, numbers: np.ndarray) -> np.ndarray:
@@ -102,87 +109,6 @@ def _damping(model: Any) -> np.ndarray:
     return _geared(model, model.dof_damping, model.actuator_damping)
 
 
-def on_joint(model: Any, actuator: int) -> int | None:
-    """The hinge or slide on which an actuator acts; None if it acts on something else."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
-    kinds = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
-    if int(model.actuator_trntype[actuator]) not in kinds:
-        return None
-    joint = int(model.actuator_trnid[actuator, 0])
-    return joint if joint_kind(model, joint) in ("hinge", "slide") else None
-
-
-def motors(drawn: Drawn) -> tuple[Forces, dict[str, str], list[LeftOut]]:
-    """Actuators by name, the model's names of them, and what is left out of them."""
-    model, out, known = drawn.model, {}, {}
-    found: dict[tuple[str, str], list[str]] = {}
-    if disabled(model, "ACTUATION"):
-        return out, known, []
-    own = names_of(model, "actuator", model.nu)
-    carried = [on_joint(model, i) for i in range(model.nu)]
-    for i, (name, j) in enumerate(zip(own, carried, strict=True)):
-        reason, consequence = _refusal(model, i, j)
-        if reason:
-            found.setdefault((reason, consequence), []).append(name)
-        if j is None or consequence == "absent":
-            continue
-        alone = carried.count(j) == 1
-        if model.jnt_actfrclimited[j] and not alone:
-            found.setdefault(("joint ranges of summed efforts", "ignored"), []).append(name)
-        key = name if name not in drawn.joints else f"{name}.motor"
-        out[key], known[name] = _motor(drawn, i, j, alone), key
-    left = [LeftOut(reason, tuple(x), text) for (reason, text), x in found.items()]
-    return out, known, left
-
-
-def _refusal(model: Any, i: int, joint: int | None) -> tuple[str, str]:
-    """Why an actuator is not as in the model, and what that means; empty if it is."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
-    dyn, gain, bias = mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias
-    if joint is None:
-        return "actuators of tendons, sites, bodies or balls", "absent"
-    affine = int(model.actuator_gaintype[i]) == gain.mjGAIN_AFFINE
-    fixed = int(model.actuator_gaintype[i]) == gain.mjGAIN_FIXED
-    if not (fixed or (affine and not model.actuator_gainprm[i, 1:3].any())):
-        return "actuators whose gain depends on the state", "absent"
-    if int(model.actuator_biastype[i]) not in (bias.mjBIAS_NONE, bias.mjBIAS_AFFINE):
-        return "actuators with a bias of their own", "absent"
-    lags = (dyn.mjDYN_FILTER, dyn.mjDYN_FILTEREXACT, dyn.mjDYN_INTEGRATOR)
-    if int(model.actuator_dyntype[i]) in lags:
-        return "activations of actuators", "the control is the activation"
-    if int(model.actuator_dyntype[i]) != dyn.mjDYN_NONE or model.actuator_plugin[i] >= 0:
-        return "actuators with dynamics of their own", "absent"
-    if model.actuator_dampingpoly[i].any():
-        return "actuators whose damping is not linear", "its linear part alone"
-    return "", ""
-
-
-def _motor(drawn: Drawn, i: int, j: int, alone: bool) -> Actuator:
-    model = drawn.model
-    gear, start = float(model.actuator_gear[i, 0]), model.qpos0[model.jnt_qposadr[j]]
-    bias = model.actuator_biasprm[i, :3].copy() * (model.actuator_biastype[i] != 0)
-    bias[0] += bias[1] * gear * start
-    ends = [np.array([-np.inf, np.inf])]
-    if model.actuator_forcelimited[i]:
-        ends.append(model.actuator_forcerange[i])
-    if alone and model.jnt_actfrclimited[j] and gear:
-        ends.append(np.sort(model.jnt_actfrcrange[j] / gear))
-    force = np.array([max(x[0] for x in ends), min(x[1] for x in ends)])
-    control = None
-    if model.actuator_actnum[i]:
-        control = model.actuator_actrange[i] if model.actuator_actlimited[i] else None
-    elif model.actuator_ctrllimited[i] and not disabled(model, "CLAMPCTRL"):
-        control = model.actuator_ctrlrange[i]
-    return Actuator(
-        drawn.joints[j],
-        gear,
-        float(model.actuator_gainprm[i, 0]),
-        bias,
-        control_range=None if control is None else control.copy(),
-        force_range=force if np.isfinite(force).all() else None,
-    )
-
-
 def limits_of(drawn: Drawn) -> dict[str, tuple[float, float]]:
     """Ranges of the coordinates of hinges and slides, by joint."""
     model, out = drawn.model, {}
@@ -191,7 +117,8 @@ def limits_of(drawn: Drawn) -> dict[str, tuple[float, float]]:
     for j, name in enumerate(drawn.joints):
         if model.jnt_limited[j] and joint_kind(model, j) in ("hinge", "slide"):
             lower, upper = model.jnt_range[j] - model.qpos0[model.jnt_qposadr[j]]
-            out[name] = (float(lower), float(upper))
+            if upper - lower < ENDLESS:
+                out[name] = (float(lower), float(upper))
     return out
 
 
@@ -208,10 +135,10 @@ def floats(drawn: Drawn) -> Forces:
     model, out = drawn.model, {}
     if disabled(model, "GRAVITY"):
         return out
+    names = names_of(model, "body", model.nbody, (GROUND,))
     for i in np.flatnonzero(model.body_gravcomp):
         force = -model.body_gravcomp[i] * model.body_mass[i] * model.opt.gravity
-        if drawn.bodies[i] != "ground" and force.any():
-            name = object_name(model, "body", int(i))
+        if drawn.bodies[i] != GROUND and force.any():
             at = drawn.data.xipos[i].copy()
-            out[f"{name}.gravcomp"] = PointForce(drawn.bodies[i], at, force)
+            out[f"{names[i]}.gravcomp"] = PointForce(drawn.bodies[i], at, force)
     return out

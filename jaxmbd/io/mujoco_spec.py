@@ -1,4 +1,4 @@
-"""Compile a model with MuJoCo, also where the meshes and textures that it names are missing."""
+"""MuJoCo's `MjSpec` of a file or of text, and inertias that MuJoCo refuses."""
 
 from __future__ import annotations
 
@@ -25,37 +25,35 @@ class OwnInertia(NamedTuple):
 NOTHING = OwnInertia(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
-class Compiled(NamedTuple):
-    """A compiled model.
+def text_of(source: Source) -> str | None:
+    """The source, if it is text, which starts with ``<``; None for a path of a file that is there.
 
-    Attributes:
-        model: MuJoCo's `MjModel`, with all defaults resolved and all inertias computed.
-        inertias: those of the bodies, by name, that have a placeholder in the model.
-        left_out: what was dropped to compile it.
+    Raises:
+        FileNotFoundError: there is no such file.
     """
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return source
+    if not Path(source).is_file():
+        raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
+    return None
 
-    model: Any
-    inertias: dict[str, OwnInertia]
-    left_out: list[LeftOut]
 
-
-def read_spec(source: Source) -> Any:
-    """MuJoCo's `MjSpec` of a file, or of text that starts with ``<``.
+def read_spec(source: Source, *, name: str | None = None) -> Any:
+    """MuJoCo's `MjSpec` of a file, or of text, with the name that errors say of it.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is no model, with MuJoCo's own message.
     """
     mujoco = optional("mujoco", "io", "reading MJCF or URDF")
-    text = isinstance(source, str) and source.lstrip().startswith("<")
-    if not text and not Path(source).is_file():
-        raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
+    text = text_of(source)
     try:
-        if text:
-            return mujoco.MjSpec.from_string(source)
-        return mujoco.MjSpec.from_file(os.fspath(source))
+        if text is not None:
+            return mujoco.MjSpec.from_string(text)
+        # Its files are read later, whatever the current folder is then.
+        return mujoco.MjSpec.from_file(os.path.abspath(os.fspath(source)))
     except ValueError as error:
-        name = "this text" if text else os.fspath(source)
+        name = name or ("this text" if text is not None else os.fspath(source))
         raise ValueError(f"MuJoCo cannot read {name}: {error}") from None
 
 
@@ -82,88 +80,13 @@ def given_inertias(spec: Any) -> tuple[dict[str, OwnInertia], list[LeftOut]]:
                 own = (principal * np.maximum(values, 0.0)) @ principal.T
             com = np.where(np.isnan(body.ipos), 0.0, body.ipos)
             found[body.name] = OwnInertia(float(body.mass), com, axes @ own @ axes.T)
-        _placeholder(body)
+        placeholder(body)
     text = "zero in their place"
     return found, [LeftOut("negative inertias", tuple(negative), text)] if negative else []
 
 
-def _placeholder(body: Any) -> None:
+def placeholder(body: Any) -> None:
+    """Give a body of a spec an inertia that MuJoCo takes."""
     body.explicitinertial, body.mass = True, 1.0
     body.ipos, body.inertia = np.zeros(3), np.ones(3)
     body.iquat, body.fullinertia = np.array([1.0, 0, 0, 0]), np.array([np.nan, 0, 0, 0, 0, 0])
-
-
-def compiled(spec: Any) -> Compiled:
-    """Compile a spec; where files are missing, without the shapes and pictures that need them.
-
-    Raises:
-        ValueError: MuJoCo refuses the model, with its own message.
-    """
-    try:
-        return Compiled(spec.copy().compile(), {}, [])
-    except ValueError as error:
-        first = error
-    spec = spec.copy()
-    dropped, bare = _drop_missing(spec)
-    try:
-        model = spec.compile()
-    except ValueError as error:
-        again = "" if str(error) == str(first) else f"; and without the missing files: {error}"
-        raise ValueError(f"MuJoCo cannot compile this model: {first}{again}") from None
-    return Compiled(model, dict.fromkeys(bare, NOTHING), dropped)
-
-
-def _drop_missing(spec: Any) -> tuple[list[LeftOut], list[str]]:
-    """Drop what needs files that are not there; the bodies that lose their inertia by it."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
-    folder = Path(spec.modelfiledir or ".")
-    meshes = {m.name or Path(m.file).stem for m in _missing(spec.meshes, folder, spec.meshdir)}
-    fields = {h.name or Path(h.file).stem for h in _missing(spec.hfields, folder, spec.meshdir)}
-    left = []
-    if meshes | fields:
-        names = tuple(sorted(meshes | fields))
-        left.append(LeftOut("missing files", names, "their shapes are not drawn"))
-    shapes = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_SDF)
-    lost: dict[str, Any] = {}
-    for geom in list(spec.geoms):
-        named = geom.meshname in meshes and bool(geom.meshname)
-        if named or (geom.type == mujoco.mjtGeom.mjGEOM_HFIELD and geom.hfieldname in fields):
-            body = geom.parent
-            if geom.type in shapes and not body.explicitinertial:
-                lost[body.name] = body
-            spec.delete(geom)
-        else:
-            geom.material = ""
-    for skin in list(spec.skins):
-        spec.delete(skin)
-    for site in spec.sites:
-        site.material = ""
-    for tendon in spec.tendons:
-        tendon.material = ""
-    for asset in [*_named(spec.meshes, meshes), *_named(spec.hfields, fields)]:
-        spec.delete(asset)
-    for picture in [*spec.materials, *spec.textures]:
-        spec.delete(picture)
-    # Explicit inertias are what is left to read where shapes were to replace them.
-    if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE:
-        spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
-    bare = [name for name, body in lost.items() if not _has_mass(body)]
-    for name in bare:
-        _placeholder(lost[name])
-    moving = tuple(sorted(name for name in lost if name != "world"))
-    if moving:
-        left.append(LeftOut("inertias", moving, "their shapes are missing: only what is left"))
-    return left, bare
-
-
-def _has_mass(body: Any) -> bool:
-    return any(np.isnan(g.mass) or g.mass > 0.0 for g in body.geoms)
-
-
-def _missing(assets: Any, folder: Path, directory: str) -> list[Any]:
-    files = [(a, Path(a.file)) for a in assets if getattr(a, "file", "")]
-    return [a for a, f in files if not any(p.is_file() for p in (folder / directory / f, f))]
-
-
-def _named(assets: Any, names: set[str]) -> list[Any]:
-    return [a for a in assets if (a.name or Path(a.file).stem) in names]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io.imported import LeftOut
-from jaxmbd.io.mujoco_bodies import Drawn, names_of
+from jaxmbd.io.mujoco_bodies import Drawn, joint_kind, names_of
 from jaxmbd.io.mujoco_forces import disabled
+from jaxmbd.io.mujoco_tendons import tendons_left_out
 
 
 def unsaid(drawn: Drawn) -> list[LeftOut]:
@@ -16,9 +17,11 @@ def unsaid(drawn: Drawn) -> list[LeftOut]:
     model = drawn.model
     rows = [
         _contacts(drawn),
-        LeftOut("tendons", names_of(model, "tendon", model.ntendon), _tendons(model)),
+        *tendons_left_out(drawn),
         LeftOut("flexible bodies", names_of(model, "flex", model.nflex), "absent"),
         LeftOut("plugins", names_of(model, "plugin", model.nplugin), "absent"),
+        LeftOut("ranges of balls", _ball_ranges(drawn), "absent"),
+        LeftOut("sensors", names_of(model, "sensor", model.nsensor), "use jaxmbd.observe"),
         LeftOut("mocap bodies", _mocap(drawn), "they stay where they are drawn"),
         LeftOut("media", _media(model), "no forces of air or water"),
         LeftOut("weights that actuators carry", _compensating(drawn), "carried by a force"),
@@ -29,7 +32,7 @@ def unsaid(drawn: Drawn) -> list[LeftOut]:
 def _contacts(drawn: Drawn) -> LeftOut:
     """Shapes of which some can touch another, as MuJoCo decides it without exclusions."""
     model, text = drawn.model, "bodies pass through each other and the ground"
-    if disabled(model, "CONTACT") or disabled(model, "CONSTRAINT"):
+    if disabled(model, "CONTACT"):
         return LeftOut("contact shapes", (), text)
     kind, affinity = model.geom_contype, model.geom_conaffinity
     meets = (kind[:, None] & affinity[None, :]) | (kind[None, :] & affinity[:, None])
@@ -40,13 +43,12 @@ def _contacts(drawn: Drawn) -> LeftOut:
     return LeftOut("contact shapes", tuple(names[i] for i in np.flatnonzero(touching)), text)
 
 
-def _tendons(model: Any) -> str:
-    acts = model.tendon_stiffness.any() or model.tendon_damping.any()
-    acts = acts or model.tendon_frictionloss.any() or model.tendon_limited.any()
-    acts = acts or model.tendon_armature.any()
-    return (
-        "their springs, ranges and actuators are absent" if acts else "without effect by themselves"
-    )
+def _ball_ranges(drawn: Drawn) -> tuple[str, ...]:
+    model = drawn.model
+    if disabled(model, "LIMIT"):
+        return ()
+    ranged = [j for j in range(model.njnt) if joint_kind(model, j) == "ball"]
+    return tuple(drawn.joints[j] for j in ranged if model.jnt_limited[j])
 
 
 def _mocap(drawn: Drawn) -> tuple[str, ...]:

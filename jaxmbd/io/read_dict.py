@@ -41,6 +41,13 @@ def from_dict(
 
     Raises:
         ValueError: lists all problems, each with the part and the remedy.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.io import from_dict, to_dict
+        >>> mech = mbd.zoo.four_bar()
+        >>> from_dict(to_dict(mech)).structure == mech.structure
+        True
     """
     problems = list(found)
     if not isinstance(data, dict):

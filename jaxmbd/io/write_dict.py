@@ -18,6 +18,7 @@ from jaxmbd.model.part import Part
 from jaxmbd.model.register import is_registered
 
 FORMAT = "jaxmbd-mechanism-1"
+"""The format that files of mechanisms name first."""
 PRECISIONS = ("float64", "float32")
 
 
@@ -36,6 +37,12 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
     Raises:
         ValueError: lists all that cannot be saved (a law or drive whose function has no
             registered name, traced or batched numbers), each with its remedy.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.io import to_dict
+        >>> to_dict(mbd.zoo.simple_pendulum())["joints"][0]["type"]
+        'Revolute'
     """
     found: list[str] = []
     precision = str(np.dtype(mech.dtype))

@@ -137,6 +137,7 @@ def everything():
     }
     forces["rotor"] = mbd.Armature("Universal", numbers(2) ** 2)
     forces["drag"] = mbd.JointDrag("Universal", numbers(2) ** 2, 1 / 7, 1 / 3)
+    forces["propeller"] = mbd.BodyActuator(first, "hub", numbers(3), numbers(3), control=0.3)
     forces["servo"] = mbd.Actuator("Cylindrical", 3.0, 1 / 3, numbers(3), 0.1, (-1, 1 / 7), index=1)
     assert {type(f) for f in forces.values()} == set(FORCE_TYPES.values())
     drives = {

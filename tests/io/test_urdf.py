@@ -58,7 +58,7 @@ def test_mimic_joints_dampers_and_ranges():
     drag = robot.mechanism.forces["hinge.drag"]
     assert (float(drag.viscous), float(drag.dry)) == (0.4, 0.2)
     assert robot.limits == {"hinge": (-1.0, 2.0), "left": (0.0, 0.05)}
-    assert {x.what for x in robot.left_out} == {"joint limits"}
+    assert {x.what for x in robot.left_out} == {"joint limits", "missing files"}
     solved = mbd.assemble(robot.mechanism, {"left": 0.02})
     np.testing.assert_allclose(float(solved.q[-1]), 0.01 - 3 * 0.02, atol=1e-12)
 
@@ -76,7 +76,7 @@ def test_links_that_mujoco_refuses():
     odd = odd.replace('ixz="0.002" iyz="-0.003"', 'ixz="0" iyz="0"')
     with pytest.warns(UserWarning, match="triangle inequality"):
         robot = load_urdf(odd, floating=True)
-    assert {x.what for x in robot.left_out} == {"joint limits"}
+    assert {x.what for x in robot.left_out} == {"joint limits", "missing files"}
     arm = robot.mechanism.bodies
     assert float(arm["base"].mass) == 0.0 and not np.any(arm["base"].inertia)
     assert np.linalg.eigvalsh(arm["left"].inertia)[-1] == pytest.approx(0.4)

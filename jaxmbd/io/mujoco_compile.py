@@ -1,0 +1,245 @@
+"""Compile a model with MuJoCo: its mechanics without the meshes that they do not need.
+
+Meshes take most of the time, and many models name some that are not there. What is drawn is
+compiled apart, when it is asked for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.io.imported import LeftOut
+from jaxmbd.io.mujoco_spec import NOTHING, OwnInertia, placeholder
+from jaxmbd.numerics.extras import optional
+
+READING = "reading MJCF or URDF"
+
+
+class Compiled(NamedTuple):
+    """A compiled model.
+
+    Attributes:
+        model: MuJoCo's `MjModel`, with all defaults resolved and all inertias computed; spheres
+            stand for the meshes that no inertia needs.
+        drawn: the `MjSpec` of which all that is drawn can be compiled, by `compiled_shapes`.
+        inertias: those of the bodies, by name, that have a placeholder in the model.
+        left_out: what was dropped to compile it.
+    """
+
+    model: Any
+    drawn: Any
+    inertias: dict[str, OwnInertia]
+    left_out: list[LeftOut]
+
+
+def compiled(spec: Any, *, inertias_from_shapes: bool = True) -> Compiled:
+    """Compile a spec; where files are missing, without the shapes that need them.
+
+    Args:
+        spec: it is not changed.
+        inertias_from_shapes: whether some may be; else no shape is read.
+
+    Raises:
+        ValueError: MuJoCo refuses the model, with its own message.
+    """
+    spec = spec.copy()
+    dropped, bare = _drop_missing(spec)
+    dropped += _drop_pictures(spec)
+    light = spec.copy()
+    # Ranges of muscles, which take seconds: mechanisms have no muscles.
+    light.compiler.LRopt.mode = optional("mujoco", "io", READING).mjtLRMode.mjLRMODE_NONE
+    if not inertias_from_shapes:
+        for part in [*light.geoms, *light.meshes]:
+            light.delete(part)
+    touching = _drop_meshes(light)
+    try:
+        model = light.compile()
+    except ValueError as error:
+        missing = next((x.names for x in dropped if x.what == "missing files"), ())
+        told = f", without its missing files {', '.join(missing)}" if missing else ""
+        raise ValueError(f"MuJoCo cannot compile this model{told}: {error}") from None
+    if touching is not None and model.ngeom:
+        model.geom_contype, model.geom_conaffinity = touching
+    return Compiled(model, spec, dict.fromkeys(bare, NOTHING), dropped)
+
+
+def compiled_shapes(spec: Any) -> Any:
+    """MuJoCo's model with all that is drawn, of `Compiled.drawn`; a warning names what is not."""
+    try:
+        return _with_shapes(spec.copy())
+    except ValueError:
+        spec = spec.copy()
+        _drop_refused(spec)
+        return _with_shapes(spec)
+
+
+def _with_shapes(spec: Any) -> Any:
+    mujoco = optional("mujoco", "io", READING)
+    spec.compiler.discardvisual = False
+    touching = _touching(spec)
+    for mesh in spec.meshes:
+        # That of a solid is refused where a mesh is open; no inertia is read here.
+        mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+    for geom in spec.geoms:
+        geom.contype = geom.conaffinity = 0  # without a convex hull of each mesh
+    model = spec.compile()
+    model.geom_contype, model.geom_conaffinity = touching
+    return model
+
+
+def _touching(spec: Any) -> np.ndarray:
+    """The flags (2, n) of what touches what."""
+    return np.array([[g.contype, g.conaffinity] for g in spec.geoms], int).reshape(-1, 2).T
+
+
+def _drop_pictures(spec: Any) -> list[LeftOut]:
+    """Drop textures and skins; what of that, and of height fields, is not drawn."""
+    undrawn = {"height fields": spec.hfields, "skins": spec.skins}
+    names = {what: tuple(x.name or Path(x.file).stem for x in y) for what, y in undrawn.items()}
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for picture in [*spec.textures, *spec.skins]:
+        spec.delete(picture)
+    known = {material.name for material in spec.materials}
+    for part in [*spec.geoms, *spec.sites, *spec.tendons]:
+        if part.material not in known:
+            part.material = ""
+    return [LeftOut(what, each, "not drawn") for what, each in names.items() if each]
+
+
+def _drop_meshes(spec: Any) -> np.ndarray | None:
+    """Put spheres for the meshes that no inertia needs; the others get no convex hull.
+
+    Returns:
+        The flags (2, n) of what touches what, which are to be put back; None if nothing was taken.
+    """
+    always = optional("mujoco", "io", READING).mjtInertiaFromGeom
+    needed = spec.compiler.inertiafromgeom == always.mjINERTIAFROMGEOM_TRUE
+    moving = {body.id for body in spec.bodies if _moves(body)}
+    for geom in spec.geoms:
+        body = geom.parent
+        known = body.id not in moving or (body.explicitinertial and not needed)
+        if geom.hfieldname or (geom.meshname and known):
+            _sphere(geom)
+    used = {geom.meshname for geom in spec.geoms if geom.meshname}
+    unused = [m for m in spec.meshes if mesh_name(m) not in used]
+    for asset in [*unused, *spec.hfields]:
+        spec.delete(asset)
+    if not used or spec.compiler.discardvisual:
+        return None
+    touching = _touching(spec)
+    for geom in spec.geoms:
+        if geom.meshname:
+            geom.contype = geom.conaffinity = 0
+    return touching
+
+
+def _moves(body: Any) -> bool:
+    """Whether a body or one that carries it has joints."""
+    while body is not None:
+        if len(body.joints):
+            return True
+        body = body.parent
+    return False
+
+
+def _sphere(geom: Any) -> None:
+    geom.type = optional("mujoco", "io", READING).mjtGeom.mjGEOM_SPHERE
+    geom.meshname = geom.hfieldname = ""
+    geom.size, geom.fromto = [1.0, 0.0, 0.0], np.full(6, np.nan)
+    geom.mass = 0.0
+
+
+def mesh_name(asset: Any) -> str:
+    """The name of a mesh or a height field, by default that of its file."""
+    return asset.name or Path(asset.file).stem
+
+
+def _drop_missing(spec: Any) -> tuple[list[LeftOut], list[str]]:
+    """Drop what needs files that are not there; the bodies that lose their inertia by it."""
+    mujoco = optional("mujoco", "io", READING)
+    folder = Path(spec.modelfiledir or ".")
+    missing = [*_missing(spec.meshes, folder, spec.meshdir)]
+    missing += _missing(spec.hfields, folder, spec.meshdir)
+    if not missing:
+        return [], []
+    names = {mesh_name(asset) for asset in missing}
+    left = [LeftOut("missing files", tuple(sorted(names)), "their shapes are not drawn")]
+    lost: dict[str, Any] = {}
+    for geom in list(spec.geoms):
+        if geom.meshname in names or geom.hfieldname in names:
+            body = geom.parent
+            if geom.meshname and not body.explicitinertial:
+                lost[body.name] = body
+            spec.delete(geom)
+    for asset in missing:
+        spec.delete(asset)
+    # Explicit inertias are what is left to read where shapes were to replace them.
+    if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE:
+        spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
+    bare = [name for name, body in lost.items() if name != "world" and not _has_mass(body)]
+    for name in bare:
+        placeholder(lost[name])
+    moving = tuple(sorted(name for name in lost if name != "world"))
+    if moving:
+        left.append(LeftOut("inertias", moving, "their shapes are missing: only what is left"))
+    return left, bare
+
+
+def _has_mass(body: Any) -> bool:
+    return any((g.density if np.isnan(g.mass) else g.mass) > 0.0 for g in body.geoms)
+
+
+def _missing(assets: Any, folder: Path, directory: str) -> list[Any]:
+    files = [(a, Path(a.file)) for a in assets if getattr(a, "file", "")]
+    return [a for a, f in files if not any(p.is_file() for p in (folder / directory / f, f))]
+
+
+def _drop_refused(spec: Any) -> None:
+    """Drop shapes that MuJoCo refuses: damaged meshes, such with too many faces, or no size."""
+    refused = {}
+    for mesh in list(spec.meshes):
+        if why := _refusal(spec, mesh_name(mesh)):
+            refused[mesh_name(mesh)] = why
+            spec.delete(mesh)
+    for geom in list(spec.geoms):
+        sizes = geom.size[: _SIZES.get(geom.type.name, 0)]
+        if geom.meshname in refused:
+            spec.delete(geom)
+        elif np.any(sizes <= 0.0) and np.isnan(geom.fromto[0]):
+            refused[geom.name or f"a shape of {geom.parent.name}"] = "it has no size"
+            spec.delete(geom)
+    listed = "; ".join(f"{name} ({why})" for name, why in refused.items())
+    text = f"MuJoCo refuses {len(refused)} shapes, which are not drawn: {listed}"
+    warnings.warn(text, stacklevel=5)
+
+
+_SIZES = {
+    "mjGEOM_SPHERE": 1,
+    "mjGEOM_CAPSULE": 2,
+    "mjGEOM_CYLINDER": 2,
+    "mjGEOM_ELLIPSOID": 3,
+    "mjGEOM_BOX": 3,
+}
+
+
+def _refusal(spec: Any, name: str) -> str:
+    """Why MuJoCo refuses a mesh; empty if it does not."""
+    alone = spec.copy()
+    for geom in alone.geoms:
+        geom.contype = geom.conaffinity = 0
+        if geom.meshname != name:
+            _sphere(geom)
+    for mesh in list(alone.meshes):
+        mesh.inertia = optional("mujoco", "io", READING).mjtMeshInertia.mjMESH_INERTIA_SHELL
+        if mesh_name(mesh) != name:
+            alone.delete(mesh)
+    try:
+        alone.compile()
+    except ValueError as error:
+        return str(error).splitlines()[0]
+    return ""
