@@ -1,45 +1,46 @@
 """Public models as mechanisms: MJCF against MuJoCo, URDF against Pinocchio.
 
-    python benchmarks/imports.py [--folder FOLDER ...] [--json PATH]
+    python benchmarks/imports.py [--folder FOLDER ...] [--only PART] [--json PATH]
 
 Each model is imported, and its mass matrix, bias and accelerations are compared at three random
 states (relative to the largest element; M to its diagonal). Models with equalities are closed as
 well, and their accelerations compared with dense equations of MuJoCo's own matrices. Times are
-those of the import, and of the first forward dynamics with nothing compiled.
+those of the import, and of the first forward dynamics, each in a fresh process with empty caches
+after `import jaxmbd`.
 
-The URDF files are those of the package example-robot-data (extra `bench`). The MJCF files are not
-redistributed here: they are looked up in the installed packages of `MJCF`, or in folders where
-those packages were unpacked (`pip install --no-deps --target FOLDER dm_control gymnasium
-gymnasium-robotics robosuite`); what is not found is listed as such. Exits with 1 if an error
-exceeds 1e-9 (1e-8 in closed loops), or times the condition number over 1e5 where that is larger.
+Some models are in `tests/data/models`. The URDF files are those of the package example-robot-data
+(extra `bench`). The other MJCF files are not redistributed here: they are looked up in the
+installed packages of `MJCF`, or in folders where those packages were unpacked (`pip install
+--no-deps --target FOLDER dm_control …`); what is not found is listed as such. Exits with 1 if an
+error exceeds 1e-9 (1e-8 in closed loops), or times the condition number over 1e5 where that is
+larger.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import _script
 
-_script.start(cache=False)
-KERNELS = tempfile.TemporaryDirectory()  # an empty cache, so that first calls compile
-os.environ["JAXMBD_LANES_CACHE"] = KERNELS.name
+_script.start()
 
 import mujoco  # noqa: E402
-import numpy as np  # noqa: E402
 from import_cases import against_mujoco, against_pinocchio  # noqa: E402
 from import_cases.models import MJCF, URDF  # noqa: E402
 
 import jaxmbd as mbd  # noqa: E402
-from jaxmbd.io.mujoco_spec import compiled, read_spec  # noqa: E402
 
 OPEN, CLOSED = 1e-9, 1e-8
+HERE = Path(__file__).resolve().parent
+DATA = HERE.parent / "tests" / "data" / "models"
 
 
 def mjcf_path(name: str, folders: list[Path]) -> Path | None:
@@ -47,7 +48,8 @@ def mjcf_path(name: str, folders: list[Path]) -> Path | None:
     package, _, rest = name.partition("/")
     spec = importlib.util.find_spec(package)
     homes = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
-    homes += [folder / package for folder in folders]
+    homes += [home for folder in folders for home in folder.glob(package)]
+    homes += [home for folder in folders for home in folder.glob(f"*/{package}")]
     return next((home / rest for home in homes if (home / rest).is_file()), None)
 
 
@@ -60,41 +62,44 @@ def urdf_path(name: str) -> Path | None:
     return home if home.is_file() else None
 
 
-def first_call(mech: mbd.Mechanism) -> float:
-    """Seconds of the first forward dynamics, compiling included."""
-    q, v = mbd.neutral(mech), np.zeros(mbd.topology(mech).nv)
-    begun = time.perf_counter()
-    np.asarray(mbd.forward_dynamics(mech, q, v)[0])
-    return time.perf_counter() - begun
+def timed(path: Path, *, floating: bool) -> dict[str, float]:
+    """Seconds of the import and of the first forward dynamics, in a fresh process."""
+    with tempfile.TemporaryDirectory() as empty:
+        caches = {"JAXMBD_LANES_CACHE": empty, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+        given = [str(path), str(int(floating))]
+        done = subprocess.run(
+            [sys.executable, str(HERE / "import_cases" / "first_call.py"), *given],
+            env=os.environ | caches,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+    return json.loads(done.stdout)
 
 
-def about(imported: Any, seconds: float) -> dict[str, Any]:
+def about(imported: Any, path: Path, *, floating: bool = False) -> dict[str, Any]:
     top = mbd.topology(imported.mechanism)
     return {
         "bodies": len(top.bodies),
         "nv": top.nv,
         "rows": top.nc,
         "left out": {x.what: len(x.names) for x in imported.left_out},
-        "import [s]": seconds,
-        "first forward dynamics [s]": first_call(imported.mechanism),
+        **timed(path, floating=floating),
     }
 
 
 def mjcf_case(path: Path) -> dict[str, Any]:
-    begun = time.perf_counter()
     imported = mbd.io.load_mjcf(path)
-    found = about(imported, time.perf_counter() - begun)
-    found["errors"] = against_mujoco.tree_errors(imported, compiled(read_spec(path)).model)
+    found = about(imported, path)
+    found["errors"] = against_mujoco.tree_errors(imported, against_mujoco.model_of(path))
     if mbd.topology(imported.mechanism).nc:
-        model = compiled(read_spec(path)).model
+        model = against_mujoco.model_of(path)
         found["closed"] = against_mujoco.loop_errors(imported, model)
     return found
 
 
 def urdf_case(path: Path, *, floating: bool) -> dict[str, Any]:
-    begun = time.perf_counter()
     imported = mbd.io.load_urdf(path, floating=floating)
-    found = about(imported, time.perf_counter() - begun)
+    found = about(imported, path, floating=floating)
     model = against_pinocchio.model_of(path, floating=floating)
     found["errors"] = against_pinocchio.errors(imported, model, floating=floating)
     return found
@@ -116,7 +121,8 @@ def line(name: str, found: dict[str, Any]) -> str:
     return (
         f"{name:62s} {found['bodies']:3d} bodies  nv {found['nv']:3d}  M {e['mass']:.0e}  "
         f"h {e['bias']:.0e}  v̇ {e['acceleration']:.0e}{loops}  "
-        f"import {found['import [s]']:.2f} s  first {found['first forward dynamics [s]']:.2f} s"
+        f"import {found['import [s]']:.2f} s  first {found['first forward dynamics [s]']:.2f} s  "
+        f"CPU {found['import [CPU s]']:.2f} {found['first forward dynamics [CPU s]']:.2f}"
     )
 
 
@@ -127,8 +133,9 @@ def main() -> int:
     given = options.parse_args()
     warnings.filterwarnings("ignore", message=".*triangle inequality.*")
     cases: list[tuple[str, Path | None, Any]] = [
-        (name, mjcf_path(name, given.folder), mjcf_case) for name in MJCF
+        (f"tests/data/models/{path.name}", path, mjcf_case) for path in sorted(DATA.glob("*.xml"))
     ]
+    cases += [(name, mjcf_path(name, given.folder), mjcf_case) for name in MJCF]
     for name, floating in URDF:
         path = urdf_path(name)
         cases.append((name, path, lambda p, floating=floating: urdf_case(p, floating=floating)))

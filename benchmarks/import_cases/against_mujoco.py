@@ -14,6 +14,8 @@ import numpy as np
 import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.io.mujoco_bodies import names_of
+from jaxmbd.io.mujoco_compile import compiled
+from jaxmbd.io.mujoco_spec import read_spec
 
 # Everything in double precision, and no rows but equalities.
 NO_ROWS = (
@@ -23,14 +25,33 @@ NO_ROWS = (
 )
 
 
+def model_of(path):
+    """MuJoCo's own model of a file; where files are missing, what is left of it without them."""
+    try:
+        return mujoco.MjModel.from_xml_path(str(path))
+    except ValueError:
+        found = compiled(read_spec(path))
+    model = found.model
+    for name, own in found.inertias.items():
+        assert not own.mass
+        model.body_mass[model.body(name).id] = model.body_inertia[model.body(name).id] = 0.0
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
+
+
 def simplified(model, imported):
     """Remove from a compiled model, in place, what the import left out."""
     model.opt.disableflags |= int(NO_ROWS)
     model.opt.density = model.opt.viscosity = 0.0
-    model.tendon_stiffness[:] = model.tendon_damping[:] = model.tendon_armature[:] = 0.0
-    model.tendon_frictionloss[:] = 0.0
-    model.jnt_stiffnesspoly[:] = model.dof_dampingpoly[:] = model.tendon_dampingpoly[:] = 0.0
-    model.actuator_dampingpoly[:] = model.tendon_stiffnesspoly[:] = 0.0
+    model.jnt_stiffnesspoly[:] = model.dof_dampingpoly[:] = 0.0
+    model.tendon_armature[:] = model.tendon_frictionloss[:] = 0.0
+    absent = {x.what: x.names for x in imported.left_out}
+    for i in range(model.ntendon):
+        if model.tendon(i).name in absent.get("springs of tendons", ()):
+            model.tendon_stiffness[i] = model.tendon_stiffnesspoly[i] = 0.0
+        if model.tendon(i).name in absent.get("dampers of tendons", ()):
+            model.tendon_damping[i] = model.tendon_dampingpoly[i] = 0.0
+    model.actuator_dampingpoly[:] = 0.0
     for j in np.flatnonzero(model.jnt_type <= 1):
         model.jnt_stiffness[j] = 0.0
         size = 6 if model.jnt_type[j] == 0 else 3
@@ -68,9 +89,9 @@ def full_mass(model, data):
     return mass
 
 
-def random_state(model, rng, size=0.5):
-    """qpos, qvel, and a control for each actuator."""
-    qpos = model.qpos0.copy()
+def random_state(model, rng, size=0.5, start=None):
+    """qpos near the reference configuration or `start`, qvel, and a control for each actuator."""
+    qpos = np.array(model.qpos0 if start is None else start)
     mujoco.mj_integratePos(model, qpos, size * rng.normal(size=model.nv), 1.0)
     return qpos, rng.normal(size=model.nv), rng.uniform(-0.5, 0.5, model.nu)
 
@@ -141,8 +162,8 @@ def tree_errors(imported, model, *, states=3, seed=0):
     return {key: float(max(e[key] for e in found)) for key in found[0]}
 
 
-def relative(a, b):
-    return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-300))
+def relative(a, b, scale=1e-300):
+    return float(np.abs(a - b).max() / max(np.abs(b).max(), scale))
 
 
 def loop_errors(imported, model, *, seed=0):
@@ -150,11 +171,14 @@ def loop_errors(imported, model, *, seed=0):
 
     At an assembled state without slip MuJoCo's rows have neither stiffness nor damping left, so
     that its reference acceleration is ``−J̇ v`` (from MuJoCo 3.7 on also for `connect`; that of
-    joints is added here).
+    joints and tendons is added here). The state is near the first keyframe, if there is one.
+    Accelerations are relative to the largest of them, or of those without the loops' forces, which
+    are what is left where the loops hold a mechanism almost still.
     """
     mech, names = without_dry_friction(imported.mechanism), simplified(model, imported)
     places, rng = imported.coordinates, np.random.default_rng(seed)
-    qpos, qvel, controls = random_state(model, rng, 0.05)
+    start = model.key_qpos[0] if model.nkey else None
+    qpos, qvel, controls = random_state(model, rng, 0.05, start)
     guess = places.q(qpos)
     closed = mbd.assemble(mech, guess=guess)
     q = closed.q
@@ -173,13 +197,15 @@ def loop_errors(imported, model, *, seed=0):
     mass = full_mass(model, data)
     free = np.linalg.solve(mass, force)
     response = np.linalg.solve(mass, rows.T)
-    wanted = data.efc_aref[: len(rows)] + joint_curvature(model, data)
+    wanted = data.efc_aref[: len(rows)] + polynomial_curvature(model, data)
     push = np.linalg.lstsq(rows @ response, wanted - rows @ free, rcond=1e-10)[0]
-    theirs = accelerations_of(imported, mech, q, places.qvel(q, v), free + response @ push)
+    own = places.qvel(q, v)
+    theirs = accelerations_of(imported, mech, q, own, free + response @ push)
+    scale = np.abs(accelerations_of(imported, mech, q, own, free)).max()
     return {
         "closure": float(np.abs(mbd.constraint_residual(mech, q)).max()),
         "their closure": float(np.abs(data.efc_pos[: len(rows)]).max()),
-        "acceleration": relative(np.asarray(vdot), np.asarray(theirs)),
+        "acceleration": relative(np.asarray(vdot), np.asarray(theirs), scale),
         "rows": len(rows),
     }
 
@@ -196,16 +222,20 @@ def equality_rows(model, data):
     return rows[: data.ne]
 
 
-def joint_curvature(model, data):
-    """``−J̇ v`` of the equalities of joints, ``Σ k (k − 1) c_k x^(k−2) ẋ²``; zero for all others."""
+def polynomial_curvature(model, data):
+    """``−J̇ v`` of equalities of joints and tendons, ``Σ k (k − 1) c_k x^(k−2) ẋ²``; else zero."""
     out = np.zeros(data.ne)
     for row, i in enumerate(data.efc_id[: data.ne]):
-        j = model.eq_obj2id[i]
-        if model.eq_type[i] == mujoco.mjtEq.mjEQ_JOINT and j >= 0:
-            x = data.qpos[model.jnt_qposadr[j]] - model.qpos0[model.jnt_qposadr[j]]
-            second = np.polynomial.polynomial.polyder(model.eq_data[i, :5], 2)
-            rate = data.qvel[model.jnt_dofadr[j]]
-            out[row] = np.polynomial.polynomial.polyval(x, second) * rate**2
+        other, kind = model.eq_obj2id[i], int(model.eq_type[i])
+        if other < 0 or kind not in (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_TENDON):
+            continue
+        if kind == mujoco.mjtEq.mjEQ_JOINT:
+            place = model.jnt_qposadr[other]
+            x, rate = data.qpos[place] - model.qpos0[place], data.qvel[model.jnt_dofadr[other]]
+        else:
+            x, rate = data.ten_length[other] - model.tendon_length0[other], data.ten_velocity[other]
+        second = np.polynomial.polynomial.polyder(model.eq_data[i, :5], 2)
+        out[row] = np.polynomial.polynomial.polyval(x, second) * rate**2
     return out
 
 
