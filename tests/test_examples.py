@@ -1,4 +1,4 @@
-"""Every example runs, says what it should, and draws; the README's code runs as it stands."""
+"""Every example runs, says what it should, and draws; so does the code of README and tutorial."""
 
 import json
 import os
@@ -8,8 +8,10 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from documentation import DOCS, program
 from repository import ROOT
 
+TUTORIAL = DOCS / "tutorials" / "build_your_own.md"
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
 # What each example must print: its own check of itself.
@@ -27,6 +29,7 @@ PRINTS = {
     "circuit, branch; the input turns fully",
     "11_identify_from_measurements": r"only .* is determined; [^#]*at most [0-2]\.\d standard",
     "12_compliance_steer": r"7292\.\d N/mm in front, 7265\.\d N/mm behind; off by \de-1[4-9]",
+    "13_show_a_motion": r"13 of 13 motions are ok[^#]*28\.5 mm as published[^#]*253\.549 mm long",
 }
 
 # The first starts processes of its own; the others compile much.
@@ -91,11 +94,14 @@ def run(scripts, folder):
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """(folder, {script: (what it printed, its error)}) of the examples and of the README's code."""
+    """(folder, {script: (what it printed, its error)}) of examples, README, first tutorial."""
     folder = tmp_path_factory.mktemp("examples")
     (folder / "readme.py").write_text("\n".join(readme_blocks()), "utf-8")
-    examples = [p for p in EXAMPLES if p.stem not in SLOW] * bool(find_spec("matplotlib"))
-    scripts = [[folder / "readme.py"], *([path, folder / path.stem] for path in examples)]
+    scripts = [[folder / "readme.py"]]
+    if find_spec("matplotlib"):
+        (folder / "tutorial.py").write_text(program(TUTORIAL), "utf-8")
+        quick = [p for p in EXAMPLES if p.stem not in SLOW]
+        scripts += [[folder / "tutorial.py"], *([path, folder / path.stem] for path in quick)]
     return folder, run(scripts, folder)
 
 
@@ -142,16 +148,22 @@ def test_the_quickstart_is_ten_lines():
 
 
 def test_the_readme_runs(printed):
-    """All blocks in order, as one program: later ones use the names of earlier ones."""
     folder, found = printed
     text, error = found[str(folder / "readme.py")]
     assert not error, text + error
-    blocks = readme_blocks()
-    assert len(blocks) >= 5
-    said = re.findall(r"^ *#> (.+)$", "\n".join(blocks), re.MULTILINE)
-    assert len(said) >= 8
+    said = re.findall(r"^ *#> (.+)$", "\n".join(readme_blocks()), re.MULTILINE)
+    assert said
     for line in said:
         assert line in text, f"the README says {line!r}; it prints\n{text}"
+
+
+def test_the_first_tutorial_runs(printed):
+    """All its cells in order, as one program, which checks what the text says of its results."""
+    pytest.importorskip("matplotlib")
+    folder, found = printed
+    text, error = found[str(folder / "tutorial.py")]
+    assert not error, text + error
+    assert "'pushrod' is open by" in text and "rocker at 19.95 deg" in text
 
 
 def test_the_readme_links_exist():

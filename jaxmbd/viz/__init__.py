@@ -1,7 +1,38 @@
-"""Figures of results, with matplotlib."""
+"""Pictures of mechanisms that move, an explorer of designs, and figures of results."""
 
+from jaxmbd.viz.animated_page import Page, animation, show
+from jaxmbd.viz.explorer.exploration import Exploration
+from jaxmbd.viz.explorer.opened import Explorer, explore
 from jaxmbd.viz.fan import curve_fan, histogram
+from jaxmbd.viz.force_glyphs import Wheel
 from jaxmbd.viz.kinematics_curves import kinematics_figure
+from jaxmbd.viz.moving_picture import movie, picture
+from jaxmbd.viz.scene import Scene
+from jaxmbd.viz.serving import viser_server
 from jaxmbd.viz.suspension_corner import corner_figure
+from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
+from jaxmbd.viz.viser_scene import ViserScene, set_stage
+from jaxmbd.viz.wheels_of_corners import corner_wheel
 
-__all__ = ["corner_figure", "curve_fan", "histogram", "kinematics_figure"]
+__all__ = [
+    "Exploration",
+    "Explorer",
+    "Page",
+    "Scene",
+    "ViserScene",
+    "Wheel",
+    "animation",
+    "corner_figure",
+    "corner_wheel",
+    "curve_fan",
+    "explore",
+    "histogram",
+    "kinematics_figure",
+    "movie",
+    "picture",
+    "redundancy_figure",
+    "set_stage",
+    "show",
+    "topology_figure",
+    "viser_server",
+]

@@ -18,6 +18,16 @@ def curve_fan(ax: Any, x: Any, curves: Any, nominal: Any, worst: int | None = No
         curves: one per sample (samples, n); rows with NaN are omitted.
         nominal: nominal curve (n,).
         worst: index of a sample to highlight.
+
+    Example:
+        >>> import numpy as np
+        >>> from matplotlib.figure import Figure
+        >>> from jaxmbd.viz import curve_fan
+        >>> ax = Figure().subplots()
+        >>> curves = np.random.default_rng(0).normal(size=(50, 2))
+        >>> curve_fan(ax, [0.0, 1.0], curves, [0.0, 0.0], worst=3)
+        >>> len(ax.lines)
+        2
     """
     curves = np.asarray(curves)
     good = curves[np.all(np.isfinite(curves), axis=1)]
@@ -40,6 +50,15 @@ def histogram(ax: Any, values: Any, nominal: float, worst: float) -> None:
         values: (samples,); NaN is omitted.
         nominal: nominal value.
         worst: worst value.
+
+    Example:
+        >>> import numpy as np
+        >>> from matplotlib.figure import Figure
+        >>> from jaxmbd.viz import histogram
+        >>> ax = Figure().subplots()
+        >>> histogram(ax, np.arange(50.0), nominal=25.0, worst=49.0)
+        >>> len(ax.patches) > 1
+        True
     """
     values = np.asarray(values)
     values = values[np.isfinite(values)]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.numerics.extras import optional
 from jaxmbd.suspension import Kinematics
 from jaxmbd.viz.fan import LINE, WORST, tidy
+from jaxmbd.viz.own_figure import DPI, own_figure
 
 _COLOURS = (LINE, WORST, "#4c9f70", "#e0a030", "#7a5195", "#5f6b76")
 _TRAVEL = (
@@ -56,16 +56,19 @@ def kinematics_figure(
     Raises:
         ImportError: matplotlib is not installed.
         ValueError: tables of different axes, or without one of the columns.
-    """
-    optional("matplotlib", "viz", "a figure")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz import kinematics_figure
+        >>> table = mbd.suspension.kinematics(mbd.zoo.multi_link(), observe=["toe", "camber"])
+        >>> len(kinematics_figure(table, ["toe", "camber"]).axes)
+        2
+    """
     named = {"": tables} if isinstance(tables, Kinematics) else dict(tables)
     names = _columns(named, columns)
     down = -(-len(names) // _ACROSS)
-    figure = Figure(figsize=(3.3 * min(len(names), _ACROSS), 3.4 * down), layout="constrained")
-    FigureCanvasAgg(figure)  # independent of pyplot: no window, no global state
+    width = 3.3 * min(len(names), _ACROSS)
+    figure = own_figure(width, 3.4 * down, layout="constrained")
     grid = np.ravel(figure.subplots(down, min(len(names), _ACROSS), squeeze=False))
     for ax, name in zip(grid, names, strict=False):
         _panel(ax, named, name)
@@ -74,7 +77,7 @@ def kinematics_figure(
     if any(named):
         grid[0].legend(fontsize=8, frameon=False)
     if path is not None:
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=DPI)
     return figure
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.campaign import shown
-from jaxmbd.numerics.extras import optional
 from jaxmbd.viz.fan import curve_fan, histogram
+from jaxmbd.viz.own_figure import DPI, own_figure
 
 _FANS = (
     ("toe", "toe_rest", "travel", "toe, in positive"),
@@ -41,13 +41,17 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
 
     Raises:
         ImportError: matplotlib is not installed.
-    """
-    optional("matplotlib", "viz", "a figure")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13.0, 5.6))
-    FigureCanvasAgg(figure)  # independent of pyplot: no window, no global state
+    Example:
+        >>> import tempfile
+        >>> from jaxmbd.campaign import corner_study
+        >>> from jaxmbd.viz import corner_figure
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = corner_study(8, scatter="design").run(folder + "/s.zarr", progress=False)
+        ...     len(corner_figure(results).axes) > 3
+        True
+    """
+    figure = own_figure(13.0, 5.6)
     grid = figure.subplots(2, len(_FANS), height_ratios=(1.7, 1.0), gridspec_kw=_PLACES)
     for ax, fan in zip(grid[0], _FANS, strict=True):
         _fan(ax, results, *fan)
@@ -58,7 +62,7 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
     title = f"{results.attrs['title']}: {np.sum(status == Status.OK)} of {status.size} samples"
     figure.suptitle(title, fontsize=11, fontweight="bold")
     if path is not None:
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=DPI)
     return figure
 
 

@@ -9,6 +9,8 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+SOFTWARE_3D = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+"""Arguments for pictures in three dimensions without a graphics card."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -85,10 +87,15 @@ class Tab:
 
 
 @asynccontextmanager
-async def page(path, width=1240, height=900):
-    """A tab with a local file, loaded; nothing on the network can be reached from it."""
+async def page(path, width=1240, height=900, arguments=()):
+    """A tab with a local file or the page of a server of this machine, loaded.
+
+    Nothing else on the network can be reached from it.
+    """
     from tornado.websocket import websocket_connect
 
+    served = str(path).startswith(("http://127.0.0.1:", "about:"))
+    address = str(path) if served else Path(path).resolve().as_uri()
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [
@@ -100,7 +107,8 @@ async def page(path, width=1240, height=900):
                 f"--user-data-dir={folder}",
                 f"--window-size={width},{height}",
                 "--remote-debugging-port=0",
-                "--host-resolver-rules=MAP * ~NOTFOUND",
+                "--host-resolver-rules=MAP * ~NOTFOUND" + ", EXCLUDE 127.0.0.1" * served,
+                *arguments,
                 "about:blank",
             ],
             stderr=subprocess.DEVNULL,
@@ -109,7 +117,7 @@ async def page(path, width=1240, height=900):
             tab = Tab(await websocket_connect(await _address(Path(folder)), max_message_size=2**28))
             for domain in ("Runtime", "Log", "Page"):
                 await tab.do(f"{domain}.enable")
-            await tab.do("Page.navigate", url=Path(path).resolve().as_uri())
+            await tab.do("Page.navigate", url=address)
             await tab.until("document.readyState === 'complete'")
             yield tab
             tab.socket.close()

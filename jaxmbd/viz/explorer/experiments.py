@@ -1,0 +1,195 @@
+"""What is observed of a mechanism while nobody has said so: the curves of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.graph import topology
+from jaxmbd.kinematics.scales import mechanism_length
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe import Coordinate, Experiment, HoldingEffort, Motion, Sweep
+from jaxmbd.observe.names import unknown
+from jaxmbd.suspension import Corner, available, find_corner, kinematics_sweep
+
+CURVES = (
+    "toe",
+    "camber",
+    "half_track_change",
+    "caster",
+    "roll_centre_height",
+    "motion_ratio",
+    "wheel_rate",
+    "anti_dive",
+)
+"""Characteristics of a corner that are shown unless others are asked for."""
+
+POINTS = 41
+"""Places of the axis unless others are asked for."""
+
+_MOST = 6
+_TRAVEL = 0.06
+_MOVES = 1e-6
+_STEP = 1e-3
+
+
+def undriven(mech: Mechanism) -> Mechanism:
+    """The mechanism without its drives where that makes it a corner with names of the zoo.
+
+    A driven rack could not be held.
+    """
+    if not mech.structure.drives:
+        return mech
+    free = mech.replace(drives=dict.fromkeys(mech.drives))
+    return free if _corner(free) is not None else mech
+
+
+def usual_experiment(
+    mech: Mechanism,
+    over: str | None = None,
+    limits: tuple[float, float] | None = None,
+    observe: Sequence[str] | None = None,
+    stops: Mapping[str, tuple[float, float]] | None = None,
+) -> Experiment:
+    """The sweep that is shown unless another is asked for.
+
+    Of a corner with names of the zoo the wheel travel; of any other mechanism its first joint that
+    can be moved, a full turn or its own length, with the coordinates of the other joints.
+
+    Args:
+        mech: the mechanism.
+        over: the joint that is moved, or "travel".
+        limits: from where to where [rad or m]; by default as far as the loops close.
+        observe: names of characteristics of the corner, or of joints.
+        stops: joint to the range that its own stops leave it [rad or m], beyond which it is not
+            moved unless `limits` says so.
+
+    Raises:
+        ValueError: a name is unknown, or no joint can be moved.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz.explorer.experiments import usual_experiment
+        >>> usual_experiment(mbd.zoo.four_bar()).axis
+        'A'
+    """
+    corner = _corner(mech) if over in (None, "travel") else None
+    if corner is None:
+        return _joint_sweep(mech, over, limits, observe, stops or {})
+    names = [n for n in CURVES if n in available(corner)][:_MOST]
+    low, high = limits or (-_TRAVEL, _TRAVEL)
+    sweep = kinematics_sweep(
+        corner, travel=_places(low, high), observe=observe or names, gradients=()
+    )
+    sweep.check(mech)
+    if limits is not None:
+        return sweep
+    reached = _reached(mech, sweep)
+    [key] = sweep.over
+    return sweep if reached is None else replace(sweep, over={key: _places(*reached)})
+
+
+def usual_motion(mech: Mechanism, time: float, observe: Sequence[str] | None = None) -> Motion:
+    """The motion from the drawn configuration, at rest, with the coordinates of joints over time.
+
+    Args:
+        mech: the mechanism.
+        time: how long [s].
+        observe: names of joints; by default the first ones.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    every = _coordinates(mech)
+    names = _named(list(every), observe) if observe else list(every)[:_MOST]
+    return Motion(time, min(_STEP, 0.1 * time), {n: Coordinate(*every[n]) for n in names})
+
+
+def _places(low: float, high: float) -> list[float]:
+    """Places of the axis, zero among them where it lies between."""
+    return np.linspace(low, high, POINTS).round(12).tolist()
+
+
+def _corner(mech: Mechanism) -> Corner | None:
+    try:
+        return find_corner(mech)
+    except ValueError:
+        return None
+
+
+def _coordinates(mech: Mechanism) -> dict[str, tuple[str, int]]:
+    """Labels of the joint coordinates that are numbers, each with its joint and index."""
+    names = [n for n in topology(mech).tree if mech.joint(n).scalar_coordinates]
+    every = [(n, i) for n in names for i in range(mech.joint(n).nq)]
+    return {n if mech.joint(n).nq == 1 else f"{n}[{i}]": (n, i) for n, i in every}
+
+
+def _named(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    if problems := [t for n in names for t in unknown("joint coordinate", n, known)]:
+        raise ValueError("; ".join(problems))
+    return list(names)
+
+
+def _joint_sweep(
+    mech: Mechanism,
+    over: str | None,
+    limits: tuple[float, float] | None,
+    observe: Sequence[str] | None,
+    stops: Mapping[str, tuple[float, float]],
+) -> Sweep:
+    """A sweep of a joint, by default of the first that can be moved."""
+    every = _coordinates(mech)
+    for label in _named(list(every), [over]) if over else every:
+        joint, index = every[label]
+        key: Any = joint if label == joint else (joint, index)
+        others = {n: Coordinate(*x) for n, x in every.items() if n != label}
+        effort = {f"effort of {label}": HoldingEffort(key)}
+        far = _far(mech, joint, index)
+        low, high = limits or stops.get(label, (-far, far))
+        trial = Sweep({key: _places(low, high)}, others or effort)
+        reached = None if trial.problems(mech) else _reached(mech, trial)
+        if reached is None or reached[1] - reached[0] < _MOVES * far:
+            if over:
+                trial.check(mech)
+                raise ValueError(
+                    f"explore: joint {over!r} cannot be moved from {low:g} to {high:g}"
+                )
+            continue
+        curves = trial.trajectory(mech).curves
+        moved = [n for n, y in curves.items() if n in others and np.ptp(y[np.isfinite(y)]) > _MOVES]
+        if observe:
+            found: Any = {n: others[n] for n in _named(list(others), observe)}
+        else:
+            found = {n: others[n] for n in moved[:_MOST]} or effort
+        return Sweep({key: _places(*(limits or reached))}, found)
+    raise ValueError(
+        "explore: no joint of this mechanism can be moved; give experiment=, for example "
+        "jaxmbd.observe.Motion(t1, dt, observe={…})"
+    )
+
+
+def _far(mech: Mechanism, joint: str, index: int) -> float:
+    """Half a turn, or the mechanism's length."""
+    top = topology(mech)
+    place = top.layout[joint].v
+    assert place is not None
+    if top.speed_kinds[place.start + index] == "angle":
+        return float(np.pi)
+    return float(mechanism_length(mech))
+
+
+def _reached(mech: Mechanism, sweep: Sweep) -> tuple[float, float] | None:
+    """The range about zero in which the sweep closes; None if it does not even there."""
+    course = sweep.trajectory(mech)
+    x, good = course.x, np.all(np.isfinite(course.q), axis=1)
+    low = high = int(np.argmin(np.abs(x)))
+    if not good[low]:
+        return None
+    while low > 0 and good[low - 1]:
+        low -= 1
+    while high < len(x) - 1 and good[high + 1]:
+        high += 1
+    return float(x[low]), float(x[high])

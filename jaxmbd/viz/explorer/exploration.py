@@ -1,0 +1,340 @@
+"""A design at hand: its numbers, their history, kept variants, and what becomes of it. No page."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.design import Unknowns
+from jaxmbd.io import Imported, save
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.near_names import meant
+from jaxmbd.observe import Experiment
+from jaxmbd.suspension.display import number, plain_table, shown
+from jaxmbd.variables import Parametrization
+from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
+from jaxmbd.viz.explorer.goals import GOALS, gradient
+from jaxmbd.viz.explorer.live_curves import LiveCurves, Response
+from jaxmbd.viz.explorer.ranges import Vary, ranges
+
+_SAME = 1e-12
+_HALVINGS = 10
+
+
+class Variant(NamedTuple):
+    """A design that was kept for comparison.
+
+    Attributes:
+        name: what it is called.
+        x: its numbers (k,), scaled as `Unknowns` has them.
+        curves: (m, n) in SI units.
+    """
+
+    name: str
+    x: np.ndarray
+    curves: np.ndarray
+
+
+class Change(NamedTuple):
+    """A number that is not as it was: its path, before and after in SI units, and that unit."""
+
+    path: str
+    before: float
+    after: float
+    unit: str
+
+
+class Exploration:
+    """A design that is changed step by step, with its curves and which way they improve.
+
+    `jaxmbd.viz.explore` shows it as a page; from the prompt it works without one.
+
+    Args:
+        live: numbers to curves; see `of`.
+        drives: of the mechanism that was given, where the curves are of it without them.
+
+    Attributes:
+        live: the same.
+        x: the numbers at hand (k,), zero as given, ±1 at their limits.
+        curve: name of the curve that is to become better.
+        goal: which way, one of `GOALS`.
+        variants: what was kept.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz import Exploration
+        >>> bump = Exploration.of(mbd.zoo.multi_link(), vary="points/tierod_*")
+        >>> bump.set("points/tierod_inboard/z", -0.115)
+        >>> [change.path for change in bump.changes()], bump.undo(), bump.changes()
+        (['points/tierod_inboard/z'], True, [])
+    """
+
+    def __init__(self, live: LiveCurves, drives: Mapping[str, Any] | None = None):
+        self.live = live
+        self._drives = dict(drives or {})
+        self.x = np.zeros(len(live.unknowns))
+        self.curve = next(iter(live.about))
+        self.goal = next(iter(GOALS))
+        self.variants: list[Variant] = []
+        self._past: list[np.ndarray] = []
+        self._future: list[np.ndarray] = []
+        self._asked: dict[str, tuple[np.ndarray, Any]] = {}
+
+    @classmethod
+    def of(
+        cls,
+        model: Mechanism | Parametrization | Imported,
+        experiment: Experiment | None = None,
+        vary: Vary = None,
+    ) -> Exploration:
+        """The exploration of a model, as it is given.
+
+        A corner whose drives would hold what the experiment moves is observed without them; they
+        are in what is exported.
+
+        Args:
+            model: a mechanism, a parametrisation of one, or an imported model.
+            experiment: what is observed, over an axis; by default wheel travel of a corner with
+                names of the zoo, or else the first joint that can be moved.
+            vary: paths or patterns of the numbers that may move, or path to a range of
+                `jaxmbd.design`; by default all points, masses and numbers of force elements.
+
+        Raises:
+            ValueError: a pattern fits nothing, or the experiment does not fit the model.
+        """
+        stops = model.limits if isinstance(model, Imported) else None
+        if isinstance(model, Imported):
+            model = model.mechanism
+        drives: Mapping[str, Any] = {}
+        if isinstance(model, Mechanism) and model.structure.drives:
+            free = undriven(model)
+            if experiment is None or (experiment.problems(model) and not experiment.problems(free)):
+                drives = {} if free is model else model.drives
+                model = free
+        if experiment is None:
+            mech = model if isinstance(model, Mechanism) else model({})
+            experiment = usual_experiment(mech, stops=stops)
+        return cls(LiveCurves(Unknowns.of(model, ranges(model, vary)), experiment), drives)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Paths of the numbers that may move."""
+        return self.live.unknowns.names
+
+    def index(self, path: str) -> int:
+        """The place of a number.
+
+        Raises:
+            ValueError: no number that may move has this path.
+        """
+        if path not in self.names:
+            raise ValueError(f"{path!r} is no number that may move{meant(path, self.names)}")
+        return self.names.index(path)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers at hand (k,) in SI units."""
+        return self.live.unknowns.numbers(self.x)
+
+    def set(self, path: str, value: float, *, remember: bool = True) -> None:
+        """Set one number, in its SI unit, within its limits.
+
+        Args:
+            path: of the number.
+            value: in its SI unit.
+            remember: whether `undo` comes back to what was before; not while a slider is dragged.
+        """
+        k, x = self.index(path), self.x.copy()
+        one = self.live.unknowns
+        lower, upper = one.limits
+        x[k] = np.clip((value - one.start[k]) / one.scale[k], lower[k], upper[k])
+        self.move(x, remember=remember)
+
+    def move(self, x: np.ndarray, *, remember: bool = True) -> None:
+        """Go to other numbers x (k,), which are kept within their limits."""
+        x = np.clip(x, *self.live.unknowns.limits)
+        if np.max(np.abs(x - self.x), initial=0.0) <= _SAME:
+            return
+        if remember:
+            self._past.append(self.x)
+            self._future.clear()
+        self.x = x
+
+    def undo(self) -> bool:
+        """Go back to the numbers before the last change; False if there are none."""
+        return self._exchange(self._past, self._future)
+
+    def redo(self) -> bool:
+        """Take back an `undo`; False if there is none."""
+        return self._exchange(self._future, self._past)
+
+    def _exchange(self, source: list[np.ndarray], target: list[np.ndarray]) -> bool:
+        if not source:
+            return False
+        target.append(self.x)
+        self.x = source.pop()
+        return True
+
+    def reset(self) -> None:
+        """All numbers as they were given."""
+        self.move(np.zeros_like(self.x))
+
+    def _remembered(self, what: str, compute: Any) -> Any:
+        known = self._asked.get(what)
+        if known is None or not np.array_equal(known[0], self.x):
+            x = self.x
+            known = self._asked[what] = (x, compute(x))
+        return known[1]
+
+    @property
+    def response(self) -> Response:
+        """The curves and coordinates of the design at hand."""
+        return self._remembered("response", self.live)
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """Derivatives (m, n, k) of the curves by the numbers x."""
+        return self._remembered("slopes", self.live.slopes)
+
+    @cached_property
+    def given(self) -> Response:
+        """The curves of the design as it was given."""
+        return self.live(np.zeros_like(self.x))
+
+    def improvement(self) -> tuple[float, np.ndarray]:
+        """The goal's value of the chosen curve and its gradient (k,) by x; it is to fall."""
+        return self._measured(self.response, self.slopes)
+
+    def _measured(
+        self, response: Response, slopes: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
+        """The goal's value of a response, and its gradient if there are slopes."""
+        row = list(self.live.about).index(self.curve)
+        other = self.variants[-1].curves[row] if self.variants else self.given.curves[row]
+        y = response.curves[row]
+        by = np.zeros((len(y), 0)) if slopes is None else slopes[row]
+        return gradient(GOALS[self.goal], self.live.x, y, by, other)
+
+    def choose(self, curve: str | None = None, goal: str | None = None) -> None:
+        """Choose the curve that is to become better, and which way.
+
+        Raises:
+            ValueError: there is no such curve or goal.
+        """
+        for name, known in ((curve, self.live.about), (goal, GOALS)):
+            if name is not None and name not in known:
+                raise ValueError(f"there is no {name!r}{meant(name, known)}; choose {list(known)}")
+        self.curve, self.goal = curve or self.curve, goal or self.goal
+
+    def improve(self, paths: Iterable[str] | None = None, step: float = 0.1) -> bool:
+        """Go downhill along the gradient: the longest of some steps by which the goal falls.
+
+        A goal could fall because the places where it is worst are not reached any more; such a
+        step is none.
+
+        Args:
+            paths: of the numbers that move; by default all.
+            step: the longest step, of the number that moves farthest, in halves of its range.
+
+        Returns:
+            whether there was such a step.
+        """
+        value, slope = self.improvement()
+        reached = self.response.reached
+        one = self.live.unknowns
+        free = np.isin(self.names, list(self.names if paths is None else paths))
+        lower, upper = one.limits
+        free &= np.where(slope > 0.0, self.x > lower + _SAME, self.x < upper - _SAME)
+        way = np.where(free, -slope, 0.0)
+        largest = np.max(np.abs(way), initial=0.0)
+        for shorter in 0.5 ** np.arange(_HALVINGS) if largest > 0.0 else ():
+            x = np.clip(self.x + shorter * step * way / largest, lower, upper)
+            found = self.live(x)
+            if np.all(found.reached[reached]) and self._measured(found)[0] < value:
+                self.move(x)
+                return True
+        return False
+
+    def arrows(self) -> dict[str, np.ndarray]:
+        """Point to the direction (3,) in which the chosen curve improves.
+
+        Its length is how much the goal falls for each metre; points without effect are left out. In
+        a planar mechanism the third component is zero.
+        """
+        slope = -self.improvement()[1] / self.live.unknowns.scale
+        found: dict[str, np.ndarray] = {}
+        for name, value in zip(self.names, slope, strict=True):
+            kind, _, rest = name.partition("/")
+            point, _, axis = rest.rpartition("/")
+            if kind == "points" and axis in ("x", "y", "z") and value != 0.0:
+                found.setdefault(point, np.zeros(3))["xyz".index(axis)] = value
+        return found
+
+    def keep(self, name: str = "") -> Variant:
+        """Keep the design at hand for comparison."""
+        name = name or f"variant {len(self.variants) + 1}"
+        self.variants.append(Variant(name, self.x, self.response.curves))
+        return self.variants[-1]
+
+    def changes(self) -> list[Change]:
+        """The numbers that are not as they were given."""
+        one = self.live.unknowns
+        moved = np.flatnonzero(np.abs(self.x) > _SAME)
+        rows = zip(self.names, one.start, self.numbers, one.units, strict=True)
+        every = [Change(n, float(a), float(b), u) for n, a, b, u in rows]
+        return [every[k] for k in moved]
+
+    def table(self) -> str:
+        """The changes as a table, in millimetres, degrees, N/mm."""
+        rows = []
+        for path, before, after, si in self.changes():
+            unit, factor = shown(si)
+            values = (factor * before, factor * after, factor * (after - before))
+            rows.append([path, *map(number, values), unit])
+        return plain_table(["number", "before", "after", "change", ""], rows)
+
+    def mechanism(self) -> Mechanism:
+        """The mechanism at hand, with the drives of the one that was given.
+
+        Raises:
+            ValueError: it is none, for example because two points of a link coincide.
+        """
+        mech = self.observed()
+        return mech.replace(drives=self._drives) if self._drives else mech
+
+    def observed(self) -> Mechanism:
+        """The mechanism at hand as the curves are of it, whose coordinates are `response.q`.
+
+        Raises:
+            ValueError: it is none.
+        """
+        return self.live.unknowns.model(self.x)
+
+    def export(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Write the mechanism as JSON, and its changes beside it as CSV.
+
+        Args:
+            path: of the JSON file, to which ``.json`` is added if it is not there; the table has
+                the same name with ``_changes.csv``.
+
+        Returns:
+            the files.
+        """
+        path = Path(path)
+        if path.suffix.lower() != ".json":
+            path = path.with_name(f"{path.name}.json")
+        save(self.mechanism(), path)
+        table = path.with_name(f"{path.stem}_changes.csv")
+        with open(table, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["number", "unit", "before", "after", "change"])
+            for x in self.changes():
+                numbers = (x.before, x.after, x.after - x.before)
+                writer.writerow([x.path, x.unit, *(repr(float(y)) for y in numbers)])
+        return [path, table]

@@ -1,0 +1,111 @@
+"""Arrows of reactions and forces along a course."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmbd import lanes
+from jaxmbd.analysis.inputs import efforts_at, parse_inputs
+from jaxmbd.dynamics import forward_dynamics, joint_reactions
+from jaxmbd.graph import topology
+from jaxmbd.kinematics.motion import motion_state
+from jaxmbd.model import Mechanism
+from jaxmbd.model.forces import Load
+from jaxmbd.model.forces.base import RubbingElement
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.observe.names import unknown
+from jaxmbd.viz.course import Track
+
+GROUPS = ("reactions", "forces")
+
+
+def chosen_arrows(mech: Mechanism, names: Iterable[str] | str | None) -> tuple[str, ...]:
+    """The joints and force elements of which arrows are drawn.
+
+    Args:
+        mech: the mechanism.
+        names: of joints and force elements; "reactions" and "forces" are all of them.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    names = (names,) if isinstance(names, str) else tuple(names or ())
+    joints = [n for n in mech.joints if "force" in mech.joint(n).rows]
+    forces = [n for n, f in mech.forces.items() if not isinstance(f, RubbingElement)]
+    for name in names:
+        if problems := unknown("joint or force element", name, (*GROUPS, *joints, *forces)):
+            raise ValueError(problems[0])
+    found: list[str] = []
+    for name in names:
+        found += {"reactions": joints, "forces": forces}.get(name, [name])
+    return tuple(dict.fromkeys(found))
+
+
+def arrows_along(
+    mech: Mechanism, track: Track, names: tuple[str, ...], inputs: Any = None
+) -> np.ndarray:
+    """Feet (m, 3) [m] and forces (m, 3) [N] of arrows, (frames, m, 2, 3).
+
+    A joint's arrow is the force of its reaction on b; a force element has one for each force on a
+    body, none for those on the ground. Accelerations and multipliers that the track lacks are
+    computed.
+
+    Args:
+        mech: the mechanism.
+        track: its motion at the frames; without speeds it is taken at rest.
+        names: of joints and force elements (`chosen_arrows`).
+        inputs: efforts on joints during the motion, as of `simulate`.
+
+    Example:
+        >>> import numpy as np, jaxmbd as mbd
+        >>> from jaxmbd.viz.course import Track
+        >>> from jaxmbd.viz.force_arrows import arrows_along
+        >>> mech = mbd.zoo.simple_pendulum()
+        >>> hanging = Track(np.full((1, 1), np.pi / 2))
+        >>> arrows_along(mech, hanging, ("hinge",))[0, 0, 1].round(6).tolist()
+        [0.0, 9.81, 0.0]
+    """
+    rows = len(track.q)
+    v = np.zeros((rows, topology(mech).nv)) if track.v is None else track.v
+    t = np.zeros(rows) if track.t is None else track.t
+    known: Any = (track.vdot, track.lam, track.tau)
+    known = None if any(x is None for x in known) else known
+    given = parse_inputs(mech, inputs)
+
+    def instant(mech: Mechanism, q: Any, v: Any, t: Any, known: Any) -> Any:
+        if known is None:
+            efforts = efforts_at(given, t, q, v)
+            vdot, lam = forward_dynamics(mech, q, v, t, efforts)
+        else:
+            vdot, lam, tau = known
+            efforts = _by_joint(mech, tau)
+        return _arrows(mech, names, (q, v, vdot, lam, t), efforts)
+
+    along = lanes.vmap(instant, in_axes=(None, 0, 0, 0, 0))
+    return np.asarray(along(mech, track.q, v, t, known))
+
+
+def _by_joint(mech: Mechanism, tau: Any) -> dict[str, Any]:
+    layout = topology(mech).layout
+    return {n: tau[layout[n].v] for n in topology(mech).tree if layout[n].v}
+
+
+def _arrows(mech: Mechanism, names: tuple[str, ...], state: Any, efforts: Any) -> Any:
+    q, v, vdot, lam, t = state
+    m, found = motion_state(mech, q, v, t), []
+    reactions = {}
+    if any(n in mech.joints for n in names):
+        reactions = joint_reactions(mech, q, v, vdot, lam, t, efforts)
+    for name in names:
+        if name in mech.joints:
+            joint = mech.joint(name)
+            found.append((m.position(joint.b, joint.point_b), reactions[name][3:]))
+            continue
+        for load in mech.forces[name].loads(m):
+            if isinstance(load, Load) and load.body != GROUND:
+                found.append((load.point, load.force))
+    return jnp.stack([jnp.stack(x) for x in found]) if found else jnp.zeros((0, 2, 3))

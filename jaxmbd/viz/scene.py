@@ -1,0 +1,262 @@
+"""`Scene`: what is drawn of a mechanism, with concrete numbers; it knows of no renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmbd.io import Imported
+from jaxmbd.kinematics import Pose
+from jaxmbd.model import Mechanism, in_space
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.viz.force_glyphs import Wheel, ends, force_solids, pieces, wheel_solids
+from jaxmbd.viz.joint_glyphs import drawn_joints, joint_glyph
+from jaxmbd.viz.link_shapes import attachments, link_shape
+from jaxmbd.viz.shape_meshes import floor_height, shape_mesh
+from jaxmbd.viz.solids import Mesh, frame_along
+
+Colour = tuple[float, float, float, float]
+
+BODIES: tuple[Colour, ...] = (
+    (0.25, 0.42, 0.60, 1.0),
+    (0.38, 0.60, 0.45, 1.0),
+    (0.24, 0.56, 0.60, 1.0),
+    (0.47, 0.44, 0.66, 1.0),
+    (0.80, 0.64, 0.28, 1.0),
+    (0.56, 0.60, 0.30, 1.0),
+    (0.62, 0.45, 0.36, 1.0),
+    (0.66, 0.48, 0.60, 1.0),
+)
+HOUSING: Colour = (0.36, 0.40, 0.45, 1.0)
+PIN: Colour = (0.74, 0.77, 0.81, 1.0)
+FRAME: Colour = (0.20, 0.22, 0.25, 1.0)
+"""Colours of bodies in turn, of the halves of joints, and of what stands on the ground."""
+
+
+class Solid(NamedTuple):
+    """Something that moves with a body; its mesh is in global coordinates as drawn."""
+
+    name: str
+    body: str
+    mesh: Mesh
+    colour: Colour
+
+
+class Span(NamedTuple):
+    """Something between points of two bodies (drawn coordinates (3,) [m]).
+
+    Its mesh stands along z; `fit` says how it is put between the points (`Piece`).
+    """
+
+    name: str
+    a: str
+    at_a: np.ndarray
+    b: str
+    at_b: np.ndarray
+    mesh: Mesh
+    colour: Colour
+    fit: str
+
+
+class Placement(NamedTuple):
+    """Where a mesh is: x becomes ``rotation (x · (1, 1, stretch)) + position``."""
+
+    rotation: np.ndarray
+    position: np.ndarray
+    stretch: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is drawn of a mechanism: links, joints, springs, dampers, wheels, imported shapes.
+
+    Attributes:
+        mech: the mechanism.
+        solids: parts that move with a body.
+        spans: parts between two bodies.
+        centre: middle of it as drawn (3,) [m].
+        half: half lengths of what encloses it (3,) [m].
+        glyph: radius of a ball joint in the picture [m].
+        up: unit vector against gravity (3,).
+        floor: height of the ground along `up` [m].
+        grounded: whether that is a plane of an imported model.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz import Scene
+        >>> scene = Scene.of(mbd.zoo.double_wishbone())
+        >>> [span.name for span in scene.spans][:2]
+        ['tierod', 'spring']
+    """
+
+    mech: Mechanism
+    solids: tuple[Solid, ...]
+    spans: tuple[Span, ...]
+    centre: np.ndarray
+    half: np.ndarray
+    glyph: float
+    up: np.ndarray
+    floor: float
+    grounded: bool = False
+
+    @staticmethod
+    def of(
+        model: Mechanism | Imported, *, wheels: Iterable[Wheel] = (), glyph: float | None = None
+    ) -> Scene:
+        """The scene of a mechanism, or of an imported model with its shapes.
+
+        Args:
+            model: the mechanism, with concrete numbers.
+            wheels: wheels to be drawn beside those of tyres (see `corner_wheel`).
+            glyph: radius of a ball joint in the picture [m]; by default in proportion to the
+                mechanism.
+
+        Raises:
+            ValueError: a wheel is on a body that is not there.
+        """
+        mech = model.mechanism if isinstance(model, Imported) else model
+        shapes = model.shapes if isinstance(model, Imported) else {}
+        drawn = in_space(mech) if mech.structure.planar else mech
+        wheels = tuple(wheels)
+        if missing := [w.body for w in wheels if w.body not in mech.structure.bodies]:
+            raise ValueError(f"wheels on {missing}; the bodies are {list(mech.structure.bodies)}")
+        points = attachments(drawn)
+        s = glyph or _glyph_size(drawn, points)
+        dressed = _dressed(drawn, shapes)
+        solids = [*_shapes(shapes), *_links(drawn, points, s, dressed)]
+        solids += [x for x in (*_joints(drawn, s), *_forces(drawn, s)) if x.body not in dressed]
+        for wheel in wheels:
+            solids += [Solid("wheel", *rest) for rest in wheel_solids(wheel)]
+        every = np.concatenate([*(x.mesh.vertices for x in solids), *points.values()])
+        low, high = every.min(axis=0), every.max(axis=0)
+        up = _upwards(drawn)
+        floor = floor_height(shapes.values(), up)
+        below = 0.0 if wheels else 0.05 * float(np.linalg.norm(high - low))
+        lowest = float(np.min(every @ up)) - below
+        return Scene(
+            mech,
+            tuple(solids),
+            tuple(_spans(drawn, s)),
+            0.5 * (low + high),
+            0.5 * (high - low),
+            s,
+            up,
+            lowest if floor is None else floor,
+            floor is not None,
+        )
+
+    @property
+    def size(self) -> float:
+        """Diagonal of what encloses it [m]."""
+        return 2.0 * float(np.linalg.norm(self.half))
+
+    def ghost(self) -> Scene:
+        """The same scene with what moves alone, and nothing that one looks through, as tyres."""
+        solids = (x for x in self.solids if x.body != GROUND and x.colour[3] >= 1.0)
+        return replace(self, solids=tuple(solids))
+
+    def reaching(self, points: np.ndarray) -> Scene:
+        """The same scene on a stage that encloses further points (n, 3) [m].
+
+        Points that fly away from it farther than thrice its size do not make all else small.
+        """
+        reach = 1.5 * self.size
+        near = np.clip(points, self.centre - reach, self.centre + reach)
+        low = np.minimum(near.min(axis=0), self.centre - self.half)
+        high = np.maximum(near.max(axis=0), self.centre + self.half)
+        floor = self.floor if self.grounded else min(self.floor, float(np.min(near @ self.up)))
+        return replace(self, centre=0.5 * (low + high), half=0.5 * (high - low), floor=floor)
+
+    def solid_placement(self, body: str, poses: Mapping[str, Pose]) -> Placement:
+        """Where the solids of a body are at some poses of all bodies."""
+        if body == GROUND:
+            return Placement(np.eye(3), np.zeros(3))
+        r, x = np.asarray(poses[body].rotation), np.asarray(poses[body].position)
+        return Placement(r, x - r @ np.asarray(self.mech.com(body)))
+
+    def span_placement(self, span: Span, poses: Mapping[str, Pose]) -> Placement:
+        """Where a span is at some poses of all bodies."""
+        a, b = (
+            where.rotation @ at + where.position
+            for where, at in (
+                (self.solid_placement(span.a, poses), span.at_a),
+                (self.solid_placement(span.b, poses), span.at_b),
+            )
+        )
+        drawn = float(np.linalg.norm(span.at_b - span.at_a))
+        length = float(np.linalg.norm(b - a))
+        start, end = (b, a) if span.fit == "from b" else (a, b)
+        frame = frame_along(end - start) if length > 1e-9 * drawn else np.eye(3)
+        return Placement(frame, start, length / drawn if span.fit == "stretched" else 1.0)
+
+
+def _dressed(mech: Mechanism, shapes: Mapping[str, Any]) -> set[str]:
+    """Bodies of which the shapes are all that is drawn: those of a model that has shapes."""
+    found = {shape.body for shape in shapes.values() if shape.kind != "plane"}
+    return found | {b for b in mech.structure.bodies if found and not mech.bodies[b].mass > 0.0}
+
+
+def _upwards(mech: Mechanism) -> np.ndarray:
+    """Unit vector against gravity."""
+    gravity = np.asarray(mech.field())
+    return -gravity / np.linalg.norm(gravity) if np.any(gravity) else np.eye(3)[2]
+
+
+def _glyph_size(mech: Mechanism, points: Mapping[str, np.ndarray]) -> float:
+    """Radius of a ball joint: in proportion to the mechanism, but small where joints are dense."""
+    every = np.concatenate([*points.values(), *([mech.com(b)] for b in mech.structure.bodies)])
+    every = np.unique(np.round(every, 9), axis=0)
+    size = float(np.linalg.norm(np.ptp(every, axis=0)))
+    if len(every) < 2 or size == 0.0:
+        return 0.05
+    distance = np.linalg.norm(every[:, None] - every, axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    near = float(np.median(distance.min(axis=1)))
+    return float(np.clip(0.16 * near, 0.005 * size, 0.018 * size))
+
+
+def _shapes(shapes: Mapping[str, Any]) -> Iterable[Solid]:
+    for name, shape in shapes.items():
+        if (mesh := shape_mesh(shape)) is not None:
+            yield Solid(name, shape.body, mesh, tuple(shape.colour))  # type: ignore[arg-type]
+
+
+def _links(
+    mech: Mechanism, points: Mapping[str, np.ndarray], s: float, dressed: set[str]
+) -> Iterable[Solid]:
+    for k, body in enumerate(mech.structure.bodies):
+        if body in dressed:
+            continue
+        mesh = link_shape(mech, body, points[body], 0.5 * s)
+        if len(mesh.faces):
+            yield Solid(body, body, mesh, BODIES[k % len(BODIES)])
+
+
+def _joints(mech: Mechanism, s: float) -> Iterable[Solid]:
+    for name, joint in drawn_joints(mech).items():
+        for on, mesh in joint_glyph(mech, joint, s):
+            body = joint.a if on == "a" else joint.b
+            colour = FRAME if body == GROUND else HOUSING if on == "a" else PIN
+            yield Solid(name, body, mesh, colour)
+
+
+def _forces(mech: Mechanism, s: float) -> Iterable[Solid]:
+    for name, force in mech.forces.items():
+        for body, mesh, colour in force_solids(mech, force, s):
+            yield Solid(name, body, mesh, colour)
+
+
+def _spans(mech: Mechanism, s: float) -> Iterable[Span]:
+    for name, element in (mech.joints | mech.forces).items():
+        if (found := ends(element)) is None:
+            continue
+        a, at_a, b, at_b = found
+        x_a, x_b = np.asarray(mech.point(at_a)), np.asarray(mech.point(at_b))
+        if not np.any(x_b - x_a):
+            continue
+        for k, piece in enumerate(pieces(element, float(np.linalg.norm(x_b - x_a)), s)):
+            label = name if k == 0 else f"{name} {k + 1}"
+            yield Span(label, a, x_a, b, x_b, piece.mesh, piece.colour, piece.fit)

@@ -1,0 +1,168 @@
+"""A `Scene` in a viser server: put there once, then moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmbd.kinematics import Pose
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics.extras import optional
+from jaxmbd.viz.course import poses_along
+from jaxmbd.viz.scene import Colour, Scene, Solid, Span
+from jaxmbd.viz.solids import Mesh, frame_along
+from jaxmbd.viz.stage import FIELD, below, cell_size, eye
+
+
+class ViserScene:
+    """The nodes of a scene in viser, one frame for each body, so that moving it sends little.
+
+    Args:
+        api: `viser.ViserServer.scene`.
+        scene: what is drawn.
+        name: node that all others are below.
+        colour: in place of all colours, with its opacity, for a `Scene.ghost`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz import Scene, ViserScene, viser_server
+        >>> mech = mbd.zoo.rssr()
+        >>> with viser_server() as server:
+        ...     shown = ViserScene(server.scene, Scene.of(mech))
+        ...     shown.update(mbd.assemble(mech, {"crank": 0.5}).q)
+    """
+
+    def __init__(
+        self, api: Any, scene: Scene, name: str = "/mechanism", colour: Colour | None = None
+    ):
+        self._api, self._name, self._colour = api, name, colour
+        self._frames: dict[str, Any] = {}
+        self._spans: list[Any] = []
+        self._nodes: list[Any] = []
+        self._parts: list[Solid | Span] = []
+        self.redraw(scene)
+
+    def redraw(self, scene: Scene) -> None:
+        """Put another scene in the place of the one that is there, as drawn.
+
+        Where it has the same parts, as a mechanism whose points have moved, only what looks
+        otherwise is sent.
+        """
+        parts = [*scene.solids, *scene.spans]
+        if not self._changed(parts):
+            self.remove()
+            for body in (GROUND, *scene.mech.structure.bodies):
+                self._frames[body] = self._api.add_frame(self._path("body", body), show_axes=False)
+            for k, solid in enumerate(scene.solids):
+                path = self._path("body", solid.body, f"{solid.name} ({k})")
+                self._nodes.append(self._mesh(path, solid.mesh, solid.colour))
+            for k, span in enumerate(scene.spans):
+                path = self._path("between", f"{span.name} ({k})")
+                self._spans.append(self._mesh(path, span.mesh, span.colour))
+        self.scene, self._parts = scene, parts
+        eye: Any = np.eye(3)
+        self.place({body: Pose(eye, scene.mech.com(body)) for body in scene.mech.bodies})
+
+    def _changed(self, parts: list[Solid | Span]) -> bool:
+        """Give the nodes that are there other meshes; False if these are other parts."""
+        if list(map(_looks, parts)) != list(map(_looks, self._parts)):
+            return False
+        nodes = (*self._nodes, *self._spans)
+        for node, old, new in zip(nodes, self._parts, parts, strict=True):
+            for field in ("vertices", "faces"):
+                mesh = getattr(new.mesh, field)
+                if not np.array_equal(mesh, getattr(old.mesh, field)):
+                    setattr(node, field, mesh)
+        return True
+
+    def remove(self) -> None:
+        """Take all its nodes out of the server."""
+        for node in (*self._nodes, *self._spans, *self._frames.values()):
+            node.remove()
+        self._nodes, self._spans, self._parts, self._frames = [], [], [], {}
+
+    def update(self, q: Any) -> None:
+        """Move it to coordinates q (nq,); it is hidden where they are not finite."""
+        if finite := bool(np.all(np.isfinite(q))):
+            where = poses_along(self.scene.mech, np.asarray(q)[None])
+            self.place(
+                {body: Pose(*(np.asarray(x)[0] for x in pose)) for body, pose in where.items()}
+            )
+        self.visible = finite
+
+    def place(self, where: Mapping[str, Pose]) -> None:
+        """Move it to poses of its bodies."""
+        so3 = optional("viser", "viz", "a picture that moves").transforms.SO3
+        for body, frame in self._frames.items():
+            put = self.scene.solid_placement(body, where)
+            frame.position, frame.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
+        for span, node in zip(self.scene.spans, self._spans, strict=True):
+            put = self.scene.span_placement(span, where)
+            node.position, node.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
+            if span.fit == "stretched":
+                node.scale = (1.0, 1.0, put.stretch)
+
+    @property
+    def visible(self) -> bool:
+        """Whether it is shown."""
+        return self._frames[GROUND].visible
+
+    @visible.setter
+    def visible(self, shown: bool) -> None:
+        for node in (*self._frames.values(), *self._spans):
+            node.visible = shown
+
+    def _path(self, *parts: str) -> str:
+        return "/".join([self._name, *(part.replace("/", "|") for part in parts)])
+
+    def _mesh(self, path: str, mesh: Mesh, colour: Colour) -> Any:
+        red, green, blue, opacity = self._colour or colour
+        return self._api.add_mesh_simple(
+            path,
+            mesh.vertices,
+            mesh.faces,
+            color=tuple(x**1.4 for x in (red, green, blue)),  # its light is bright
+            opacity=None if opacity >= 1.0 else opacity,
+            cast_shadow=opacity >= 1.0,
+            receive_shadow=False,
+        )
+
+
+def _looks(part: Solid | Span) -> tuple[Any, ...]:
+    """What a part is, without its mesh."""
+    bodies = (part.body,) if isinstance(part, Solid) else (part.a, part.b, part.fit)
+    return part.name, part.colour, len(part.mesh.vertices), *bodies
+
+
+def set_stage(server: Any, scene: Scene) -> None:
+    """Put the ground, the light and the camera of a scene into a viser server.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz import Scene, set_stage, viser_server
+        >>> with viser_server() as server:
+        ...     set_stage(server, Scene.of(mbd.zoo.rssr()))
+    """
+    api, up = server.scene, scene.up
+    api.set_up_direction(tuple(up))
+    cell = cell_size(scene)
+    frame = frame_along(up)
+    so3 = optional("viser", "viz", "a picture that moves").transforms.SO3
+    api.add_grid(
+        "/ground",
+        width=40.0 * cell,
+        height=40.0 * cell,
+        cell_size=cell,
+        section_size=5.0 * cell,
+        cell_color=(222, 226, 230),
+        section_color=(190, 197, 204),
+        fade_distance=6.0 * scene.size,
+        shadow_opacity=0.2,
+        position=below(scene),
+        wxyz=so3.from_matrix(frame).wxyz,
+    )
+    camera = server.initial_camera
+    camera.position, camera.look_at, camera.up = eye(scene), tuple(scene.centre), tuple(up)
+    camera.fov, camera.near, camera.far = FIELD, 0.01 * scene.size, 100.0 * scene.size
