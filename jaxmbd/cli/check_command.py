@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.model_files import load_model
+from jaxmbd.cli.model_files import NAMES, load_model
 from jaxmbd.cli.says import FINDINGS, FINE, Says, add_command
 
 
@@ -20,10 +20,13 @@ def add(commands: Any) -> None:
         "Check a mechanism: its topology and mobility, redundant constraints, whether its loops\n"
         "close and which joint stays open, how well conditioned it is, and what is nearest to\n"
         "trouble. The exit status is 3 if it does not close or cannot be trusted.",
-        "jaxmbd check corner.json\njaxmbd check zoo:bricard --variables",
+        "jaxmbd check corner.json --variables\njaxmbd check zoo:bricard --figure redundant.png",
     )
-    parser.add_argument("model", help="a JSON file written by jaxmbd.io.save, or zoo:NAME")
+    parser.add_argument("model", help=NAMES)
     parser.add_argument("--variables", action="store_true", help="list all numbers by path, too")
+    parser.add_argument(
+        "--figure", metavar="FILE", help="draw its topology with what is redundant: png, svg, pdf"
+    )
 
 
 def _run(options: argparse.Namespace, says: Says) -> int:
@@ -48,5 +51,11 @@ def _run(options: argparse.Namespace, says: Says) -> int:
         says.text("", variables(mech))
         table = {p: {"value": x.value, "unit": x.unit} for p, x in variables(mech).items()}
         found["variables"] = table
+    if options.figure:
+        from jaxmbd.viz import redundancy_figure
+
+        redundancy_figure(mech, found["configuration"], options.figure)
+        says.text(f"{options.figure}: its topology, and what is redundant")
+        found["figure"] = options.figure
     says.result(found | {"warnings": warned})
     return FINE if found["sound"] else FINDINGS

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.analysis import Mobility, Status, assemble, check_state, mobility
+from jaxmbd.analysis import Mobility, Status, assemble, check_state, mobility, redundancy
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.scales import mechanism_length, scaled_jacobian, speed_units
@@ -46,19 +46,21 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         "redundant": drawn.redundant,
         "closes": status == Status.OK,
         "status": status.name.lower(),
+        "configuration": neutral(mech),
     }
     if status != Status.OK:
         trouble.append(_open(whole, mech, failed, status))
         facts["closes"] = "no"
     else:
         q = whole.trajectory(mech).q[0]
+        numbers["configuration"] = q
         trouble += _at_closed(mech, q, drawn.dof, facts, numbers)
     if drawn.redundant:
-        rows = ", ".join(drawn.redundant)
         trouble.append(
-            f"redundant constraint rows ({rows}): reactions are not unique, and small errors of "
-            "the parts jam it; use joints that leave more freedom there"
+            f"redundant constraint rows ({', '.join(drawn.redundant)}): reactions are not unique, "
+            "and small errors of the parts jam it; use joints that leave more freedom there"
         )
+        trouble += [str(row) for row in redundancy(mech).rows]
     if drawn.idle:
         facts["idle"] = f"the spin of {', '.join(drawn.idle)} moves nothing else"
     sound = status == Status.OK and numbers.get("state", "ok") == "ok"

@@ -11,12 +11,15 @@ from importlib import metadata
 from jaxmbd.cli import (
     bench_command,
     check_command,
+    convert_command,
     demo_command,
+    explore_command,
     info_command,
     report_command,
     resume_command,
     run_command,
     verify_command,
+    view_command,
 )
 from jaxmbd.cli.says import EXIT_STATUSES, INTERRUPTED, WRONG, Says
 from jaxmbd.lanes.collector import collector_paused
@@ -28,6 +31,9 @@ COMMANDS = (
     report_command,
     check_command,
     info_command,
+    view_command,
+    explore_command,
+    convert_command,
     bench_command,
     demo_command,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.model_files import load_model
+from jaxmbd.cli.model_files import NAMES, load_model
 from jaxmbd.cli.says import FINE, Says, add_command
 
 
@@ -21,16 +21,25 @@ def add(commands: Any) -> None:
         "about this installation, a mechanism, or a study's store",
         "Without a name: versions, devices and caches. With a mechanism: its numbers, topology\n"
         "and mobility. With a store: what it holds, how far it is, where it comes from.",
-        "jaxmbd info\njaxmbd info zoo:rssr\njaxmbd info corner.json\njaxmbd info study.zarr",
+        "jaxmbd info\njaxmbd info zoo:rssr\njaxmbd info corner.json --figure corner.png\n"
+        "jaxmbd info study.zarr",
     )
-    parser.add_argument("name", nargs="?", help="a JSON file, zoo:NAME, or a study's store")
+    parser.add_argument("name", nargs="?", help=f"{NAMES}; or a study's store")
+    parser.add_argument(
+        "--figure", metavar="FILE", help="draw a mechanism's topology: png, svg, pdf"
+    )
 
 
 def _run(options: argparse.Namespace, says: Says) -> int:
     set_up_jax()
+    is_mechanism = options.name is not None and not Path(options.name).is_dir()
+    if options.figure and not is_mechanism:
+        raise ValueError("--figure is of a mechanism: name a JSON file or zoo:NAME")
     if options.name is None:
         return _installation(says)
-    return (_store if Path(options.name).is_dir() else _mechanism)(options.name, says)
+    if not is_mechanism:
+        return _store(options.name, says)
+    return _mechanism(options.name, options.figure, says)
 
 
 def _installation(says: Says) -> int:
@@ -56,7 +65,7 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _mechanism(name: str, says: Says) -> int:
+def _mechanism(name: str, figure: str | None, says: Says) -> int:
     from jaxmbd.analysis import mobility
     from jaxmbd.graph import topology
 
@@ -65,6 +74,11 @@ def _mechanism(name: str, says: Says) -> int:
     for text in warned:
         says.text(f"warning: {text}")
     says.text(mech, top, free, sep="\n\n")
+    if figure:
+        from jaxmbd.viz import topology_figure
+
+        topology_figure(mech, figure)
+        says.text(f"\n{figure}: its topology")
     says.result(
         {
             "bodies": list(top.bodies),
@@ -76,6 +90,7 @@ def _mechanism(name: str, says: Says) -> int:
             "nc": top.nc,
             "mobility": free._asdict(),
             "warnings": warned,
+            **({"figure": figure} if figure else {}),
         }
     )
     return FINE

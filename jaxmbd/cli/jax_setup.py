@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
+
+from jaxmbd.lanes.targets.disk import user_caches
 
 
 def set_up_jax() -> None:
@@ -13,7 +13,7 @@ def set_up_jax() -> None:
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
+        jax.config.update("jax_compilation_cache_dir", str(user_caches() / "jaxmbd" / "jax"))
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "XLA_FLAGS" not in os.environ:
         try:
             jax.config.update("jax_num_cpu_devices", min(cores(), 16))
@@ -26,14 +26,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def cache_folder() -> Path:
-    """The cache directory of this platform."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "jaxmbd" / "jax"

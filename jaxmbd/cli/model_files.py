@@ -1,4 +1,4 @@
-"""Mechanisms that a command names: a JSON file, or ``zoo:NAME``."""
+"""Mechanisms that a command names: a file (JSON, MJCF, URDF), or ``zoo:NAME``."""
 
 from __future__ import annotations
 
@@ -6,31 +6,63 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+NAMES = "a file (.json of jaxmbd.io.save, .xml of MuJoCo, .urdf), or zoo:NAME"
+
 
 def load_model(name: str) -> tuple[Any, list[str]]:
-    """The mechanism, and what was warned of while it was built.
+    """The mechanism, and what was warned of while it was built, or left out of it.
 
     Raises:
         ValueError: there is no such mechanism, or it is wrong.
         OSError: the file cannot be read.
     """
+    model, told = open_model(name)
+    return getattr(model, "mechanism", model), told
+
+
+def open_model(name: str) -> tuple[Any, list[str]]:
+    """The mechanism, or what an import gives of a robot's file, and what is to be told of it.
+
+    Raises:
+        ValueError: there is no such mechanism, or it is wrong.
+        OSError: the file cannot be read.
+    """
+    if not name.startswith("zoo:") and not Path(name).is_file():
+        raise FileNotFoundError(f"there is no file {name!r}; give {NAMES}")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = _from_zoo(name.removeprefix("zoo:")) if name.startswith("zoo:") else _read(name)
+    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    return model, told + [
+        f"left out: {len(row.names)} {row.what} ({_listed(row.names)}): {row.consequence}"
+        for row in getattr(model, "left_out", ())
+    ]
+
+
+def _read(name: str) -> Any:
+    from jaxmbd.io import load, load_mjcf, load_urdf
+
+    suffix = Path(name).suffix.lower()
+    if suffix == ".urdf":
+        return load_urdf(name)
+    return load_mjcf(name) if suffix in (".xml", ".mjcf") else load(name)
+
+
+def _from_zoo(kind: str) -> Any:
     from jaxmbd import zoo
-    from jaxmbd.io import load
     from jaxmbd.model import Mechanism
     from jaxmbd.observe.names import unknown
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if not name.startswith("zoo:"):
-            mech = load(Path(name))
-        else:
-            kind = name.removeprefix("zoo:")
-            if problems := unknown("mechanism in the zoo", kind, zoo.__all__):
-                raise ValueError(problems[0])
-            try:
-                mech = getattr(zoo, kind)()
-            except TypeError:  # it is a function with arguments, of angles
-                mech = None
-            if not isinstance(mech, Mechanism):
-                raise ValueError(f"zoo.{kind} is no mechanism")
-    return mech, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    if problems := unknown("mechanism in the zoo", kind, zoo.__all__):
+        raise ValueError(problems[0])
+    try:
+        mech = getattr(zoo, kind)()
+    except TypeError:  # it is a function with arguments, of angles
+        mech = None
+    if not isinstance(mech, Mechanism):
+        raise ValueError(f"zoo.{kind} is no mechanism")
+    return mech
+
+
+def _listed(names: tuple[str, ...], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

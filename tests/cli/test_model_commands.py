@@ -1,7 +1,9 @@
 """Commands about mechanisms and this installation."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import jaxmbd as mbd
@@ -80,3 +82,51 @@ def test_help_teaches(capsys):
 def test_check_of_a_study_says_what_checks_it(capsys):
     status, found = said(capsys, "check", "study.toml")
     assert status == 1 and "`jaxmbd run` finds what is wrong with a study" in found["error"]
+
+
+def explored(monkeypatch, *words):
+    """What `jaxmbd explore` would open: the arguments of `explore`, and the exploration."""
+    pytest.importorskip("viser")
+    import jaxmbd.viz
+    from jaxmbd.viz import Exploration
+
+    seen = {}
+
+    def explore(model, experiment, vary, **options):
+        seen.update(options, design=Exploration.of(model, experiment, vary))
+        return SimpleNamespace(url="http://127.0.0.1:1", wait=lambda: None)
+
+    monkeypatch.setattr(jaxmbd.viz, "explore", explore)
+    status = main(["explore", *words, "--no-browser", "--json"])
+    return status, seen
+
+
+def test_explore_takes_what_is_moved_and_observed(monkeypatch, capsys):
+    words = ["zoo:four_bar", "--over", "A", "--range", "-40 deg", "80 deg", "--observe", "D"]
+    status, seen = explored(monkeypatch, *words, "--vary", "points/B/x", "points/D/*")
+    design = seen["design"]
+    assert status == 0 and json.loads(capsys.readouterr().out)["url"] == "http://127.0.0.1:1"
+    assert list(design.live.about) == ["D"] and seen["title"] == "four_bar"
+    assert np.rad2deg(design.live.x[[0, -1]]) == pytest.approx([-40.0, 80.0])
+    assert design.names == ("points/B/x", "points/D/x", "points/D/y", "points/D/z")
+    assert not seen["browser"] and seen["host"] == "127.0.0.1"
+
+
+def test_explore_of_a_simulation(monkeypatch):
+    _, seen = explored(monkeypatch, "zoo:simple_pendulum", "--time", "0.1", "--vary", "*mass")
+    assert seen["design"].live.axis == "t" and list(seen["design"].live.about) == ["hinge"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["zoo:four_bar", "--over", "Q"], "no joint coordinate 'Q'"),
+        (["zoo:four_bar", "--over", "A", "--observe", "E"], "no joint coordinate 'E'"),
+        (["zoo:four_bar", "--over", "A", "--range", "1 deg", "0 deg"], "is not below"),
+        (["zoo:four_bar", "--over", "A", "--time", "1"], "leave --over and --range out"),
+        (["zoo:multi_link", "--observe", "cambre"], "did you mean 'camber'"),
+    ],
+)
+def test_explore_names_what_is_wrong(monkeypatch, capsys, words, text):
+    status, _ = explored(monkeypatch, *words)
+    assert status == 1 and text in json.loads(capsys.readouterr().out)["error"]
