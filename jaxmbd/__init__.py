@@ -16,6 +16,7 @@ from jaxmbd.analysis import (
     Mobility,
     Modes,
     PointCoordinate,
+    Redundancy,
     Solution,
     StateCheck,
     Status,
@@ -30,6 +31,7 @@ from jaxmbd.analysis import (
     linearize,
     mobility,
     project,
+    redundancy,
     simulate,
     simulate_driven,
 )
@@ -69,6 +71,7 @@ from jaxmbd.model import (
     AntiRollBar,
     Armature,
     Body,
+    BodyActuator,
     BumpStop,
     Bushing,
     Cam,
@@ -176,6 +179,7 @@ __all__ = [
     "JointDrag",
     "Armature",
     "Actuator",
+    "BodyActuator",
     "SignedSquare",
     "Table",
     "DamperCurve",
@@ -201,6 +205,8 @@ __all__ = [
     "neutral",
     "Mobility",
     "mobility",
+    "Redundancy",
+    "redundancy",
     # assemble: positions, speeds and accelerations that close the loops
     "PointCoordinate",
     "Assembly",
@@ -266,6 +272,8 @@ __all__ = [
     "suspension",
     "synthesis",
     "identification",
+    # pictures
+    "viz",
 ]
 
 # What needs the packages of extras, or is not always needed, is imported on use.
@@ -280,6 +288,7 @@ _ON_USE = {
     "suspension": "",
     "synthesis": "",
     "identification": "",
+    "viz": "",
 }
 
 

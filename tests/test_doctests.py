@@ -9,9 +9,11 @@ import pkgutil
 import warnings
 
 import pytest
+from documentation import public_packages
 
 import jaxmbd as mbd
 
+PACKAGES = public_packages()
 MODULES = [
     m.name
     for m in pkgutil.walk_packages(mbd.__path__, "jaxmbd.")
@@ -27,10 +29,16 @@ def test_examples_run(name):
     assert result.failed == 0
 
 
-def test_every_public_name_has_an_example():
-    public = [n for n in mbd.__all__ if not inspect.ismodule(getattr(mbd, n))]
-    without = [n for n in public if ">>>" not in (getattr(mbd, n).__doc__ or "")]
-    without += [
-        f"zoo.{n}" for n in mbd.zoo.__all__ if ">>>" not in (getattr(mbd.zoo, n).__doc__ or "")
-    ]
-    assert not without
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_public_name_has_an_example(name):
+    """A function or class in `__all__`; data have a text after their assignment instead."""
+    package = importlib.import_module(name)
+    public = {n: getattr(package, n) for n in package.__all__}
+    callables = {n: x for n, x in public.items() if callable(x) and not inspect.ismodule(x)}
+    assert not [n for n, x in callables.items() if ">>>" not in (x.__doc__ or "")]
+
+
+def test_the_documentation_has_all_packages():
+    """Those directly below `jaxmbd`, and further ones; commands have a page of their own."""
+    below = [m.name for m in pkgutil.iter_modules(mbd.__path__, "jaxmbd.") if m.ispkg]
+    assert set(below) - set(PACKAGES) == {"jaxmbd.cli", "jaxmbd.numerics"}

@@ -22,5 +22,11 @@ def test_types_are_for_users_too():
 def test_extras_are_those_that_the_code_asks_for():
     sources = [path.read_text("utf-8") for path in (ROOT / "jaxmbd").rglob("*.py")]
     asked = {x for s in sources for x in re.findall(r'optional\("\w+", "(\w+)"', s)}
-    tools = {"cuda", "test", "bench", "dev"}  # of the machine, and of those who work on jaxmbd
+    tools = {
+        "cuda",
+        "test",
+        "bench",
+        "dev",
+        "docs",
+    }  # of the machine, and of those who work on jaxmbd
     assert asked == PROJECT["optional-dependencies"].keys() - tools

@@ -27,6 +27,18 @@ class Rerun(NamedTuple):
         trajectory: its `jaxmbd.observe.Trajectory`: every observable over the experiment's whole
             axis, also where the study keeps one number of it. Of `Together` with names it is a
             dictionary by their names; None where the study observes by a function.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/s.zarr", progress=False)
+        ...     again = study.rerun(folder + "/s.zarr", 3)
+        ...     bool(again.outputs["y"] == again.stored["y"])
+        True
     """
 
     sample: int

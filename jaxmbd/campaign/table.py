@@ -80,6 +80,17 @@ def spread_table(results: Any) -> str:
 
     Args:
         results: the `xarray.Dataset` of a study.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/s.zarr", progress=False)
+        ...     print(mbd.campaign.spread_table(results).splitlines()[0])
+        output  unit  nominal   mean    std    min    max  farthest  sample
     """
     lines = [_line(x) for x in spreads(results)]
     widths = [max(len(row[i]) for row in [_HEAD, *lines]) for i in range(len(_HEAD))]
@@ -119,6 +130,16 @@ def status_line(results: Any) -> str:
 
     Args:
         results: the `xarray.Dataset` of a study.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(mbd.campaign.status_line(study.run(folder + "/s.zarr", progress=False)))
+        8 of 8 samples ok
     """
     status = np.asarray(results["status"])
     text = f"{np.sum(status == Status.OK)} of {len(status)} samples ok"

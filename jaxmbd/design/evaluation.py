@@ -39,6 +39,14 @@ class Evaluation:
         shapes: goal to its shape.
         samples: path to deviations of the scatter (s, …).
         factors: paths whose deviations are factors.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.design import Between, Evaluation, Unknowns
+        >>> unknowns = Unknowns.of(None, {"a": Between(0.0, 3.0, start=1.0)})
+        >>> goals = Evaluation(unknowns, {"square": lambda x: x["a"] ** 2})
+        >>> goals.values(unknowns.vector([3.0])[None])
+        array([[9.]])
     """
 
     def __init__(

@@ -28,6 +28,11 @@ class Bounded:
         lower, upper: in SI units; equal for an equality, infinite where there is no bound.
         over: with scatter, what is taken of the samples; by default their mean, which half of them
             may exceed.
+
+    Example:
+        >>> from jaxmbd.design import AtMost, Bounded
+        >>> isinstance(AtMost("track", 0.015), Bounded), AtMost("track", 0.015).upper
+        (True, array(0.015))
     """
 
     what: What

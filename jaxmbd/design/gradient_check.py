@@ -34,6 +34,12 @@ class GradientCheck(NamedTuple):
         differences: those by differences, with their errors, see `Differences`.
         verdicts: for each variable "agree", which one is wrong, or why nothing can be said.
         notes: what concerns all of them.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import jaxmbd as mbd
+        >>> mbd.check_gradient(jnp.sin, jnp.array(0.5)).verdicts
+        ('agree',)
     """
 
     names: tuple[str, ...]

@@ -14,7 +14,14 @@ from jax import Array
 
 
 class Measure(ABC):
-    """A number of the samples of a quantity."""
+    """A number of the samples of a quantity.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.design import Mean, Measure
+        >>> isinstance(Mean(), Measure)
+        True
+    """
 
     @abstractmethod
     def of(self, samples: Array) -> Array:

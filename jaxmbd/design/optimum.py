@@ -41,6 +41,14 @@ class Optimum:
         seconds: wall time.
         method, message: the algorithm, and why it stopped.
         idle: which unknowns change neither objective nor constraints (n,).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.design import Between
+        >>> vary = {"a": Between(0.0, 3.0, start=1.0)}
+        >>> found = mbd.minimize(lambda x: (x["a"] - 2.0) ** 2, None, vary)
+        >>> found.status, round(found.values["a"], 6)
+        ('optimal', 2.0)
     """
 
     status: str

@@ -34,7 +34,20 @@ from jaxmbd.numerics.array_types import AnyArray
 
 
 class AbsoluteSolution(NamedTuple):
-    """Accelerations and joint forces of a mechanism at an instant, world axes."""
+    """Accelerations and joint forces of a mechanism at an instant, world axes.
+
+    Example:
+        >>> import numpy as np
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.formulations import absolute_accelerations
+        >>> mech = mbd.Mechanism(
+        ...     {"bob": mbd.Body(1.0, (1, 0, 0))},
+        ...     {"hinge": mbd.Revolute("ground", "bob", (0, 0, 0), (0, 1, 0))},
+        ... )
+        >>> state = {"bob": (np.eye(3), np.array([1.0, 0, 0]), np.zeros(3), np.zeros(3))}
+        >>> absolute_accelerations(mech, state).reactions["hinge"].shape
+        (6,)
+    """
 
     accelerations: dict[str, Float[Array, "6"]]
     """Body to [angular; linear of the COM] [rad/s², m/s²]; least where not unique."""

@@ -50,6 +50,17 @@ class Ambiguity(NamedTuple):
         names: paths of the unknowns.
         determined: combinations that the data determine, in general to first order only.
         open: independent combinations about which they say nothing.
+
+    Example:
+        >>> import numpy as np, jaxmbd as mbd
+        >>> from jaxmbd.design import Within
+        >>> from jaxmbd.identification import identifiability
+        >>> from jaxmbd.observe import HoldingEffort, Sweep
+        >>> weigh = Sweep({"hinge": np.linspace(0.0, 1.0, 5)}, {"torque": HoldingEffort("hinge")})
+        >>> pair = {"bodies/bob/mass": Within(0.5), "gravity/y": Within(1.0)}
+        >>> told = identifiability(mbd.zoo.simple_pendulum(), pair, weigh, {"torque": 0.1})
+        >>> told.ambiguities[0].names
+        ('bodies/bob/mass', 'gravity/y')
     """
 
     names: tuple[str, ...]

@@ -31,6 +31,13 @@ class Interval(NamedTuple):
         value: prediction, in the shape of the data.
         low, high: confidence interval of the true, noiseless value.
         lowest, highest: prediction interval of a new measurement; NaN where its noise is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.identification import Interval
+        >>> band = Interval(None, *(np.array([x]) for x in (1.0, 0.9, 1.1, 0.7, 1.3)))
+        >>> band.low, band.highest
+        (array([0.9]), array([1.3]))
     """
 
     places: np.ndarray | None

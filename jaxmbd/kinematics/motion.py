@@ -53,6 +53,13 @@ class MotionState:
 
     Attributes:
         inertias: inertia (3, 3) of each body in world axes, once `dynamics.inertia` has made them.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.kinematics import MotionState, motion_state
+        >>> mech = mbd.zoo.simple_pendulum()
+        >>> isinstance(motion_state(mech, mbd.neutral(mech)), MotionState)
+        True
     """
 
     def __init__(
@@ -206,7 +213,15 @@ def _wrenches(joint: Joint, at: Any, rates: Any) -> tuple[Array, Array]:
 
 
 def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0) -> MotionState:
-    """Propagate positions and velocities once; all other kinematics are derived from the result."""
+    """Propagate positions and velocities once; all other kinematics are derived from the result.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.kinematics import motion_state
+        >>> mech = mbd.zoo.simple_pendulum()
+        >>> motion_state(mech, mbd.neutral(mech)).rotation("bob").shape
+        (3, 3)
+    """
     top = topology(mech)
     q = jnp.asarray(q, mech.dtype)
     v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v, mech.dtype)
@@ -346,7 +361,17 @@ def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
 
 
 def coordinate_change(mech: Mechanism, start: Array, q: Array) -> Array:
-    """The `change` (nv,) with which `step_coordinates` takes `start` to q (nq,)."""
+    """The `change` (nv,) with which `step_coordinates` takes `start` to q (nq,).
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> from jaxmbd.kinematics import coordinate_change
+        >>> mech = mbd.zoo.rssr()
+        >>> q, step = jnp.array(mbd.neutral(mech)), jnp.full(mbd.topology(mech).nv, 0.1)
+        >>> moved = mbd.step_coordinates(mech, q, step)
+        >>> bool(jnp.allclose(coordinate_change(mech, q, moved), step))
+        True
+    """
     top = topology(mech)
     parts = [jnp.zeros(0, q.dtype)]
     for name in top.tree:

@@ -69,6 +69,14 @@ class Trajectory(NamedTuple):
         q, v: coordinates (n, nq) and speeds (n, nv); NaN where they failed.
         curves: each output's observable over the whole axis, by the output's name.
         status: a `Status` number.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Coordinate, Sweep
+        >>> turn = Sweep({"crank": [0.0, 0.1, 0.2]}, {"rocker": Coordinate("rocker")})
+        >>> course = turn.trajectory(mbd.zoo.rssr())
+        >>> course.axis, course.curves["rocker"].shape
+        ('crank', (3,))
     """
 
     axis: str
@@ -85,6 +93,13 @@ class Experiment:
     Their results are the outputs named in `observe`, NaN where the sample fails, with `status` (a
     `Status` number) and why it failed: `open_joint` (index into the flags of its declaration, −1 if
     none), `open_distance` [m or rad] and `failed_at`, the value of the axis.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Coordinate, Experiment, Pose
+        >>> drawn = Pose({}, {"crank": Coordinate("crank")})
+        >>> isinstance(drawn, Experiment), float(drawn(mbd.zoo.rssr())["crank"])
+        (True, 0.0)
     """
 
     observe: Mapping[str, Any]

@@ -20,6 +20,12 @@ class Observable:
 
     Observables add, subtract, are multiplied by numbers and have absolute values; along the axis of
     an experiment they are reduced by `max`, `min`, `last` and so on (`jaxmbd.observe.reductions`).
+
+    Example:
+        >>> from jaxmbd.observe import Observable, Toe
+        >>> toe = Toe("upright")
+        >>> isinstance(toe, Observable), toe.span() == toe.span()
+        (True, True)
     """
 
     def value(self, at: Snapshot) -> Array:

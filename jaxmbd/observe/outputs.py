@@ -53,7 +53,16 @@ XYZ = Axis(("x", "y", "z"), "", "component, world axes")
 
 
 class Declaration(NamedTuple):
-    """What an experiment yields for a mechanism: `outputs` and the `coords` of their dimensions."""
+    """What an experiment yields for a mechanism: `outputs` and the `coords` of their dimensions.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Sweep, Toe
+        >>> height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+        >>> bump = Sweep({height: [0.0, 0.05]}, {"toe": Toe("upright")})
+        >>> bump.declare(mbd.zoo.multi_link()).outputs["toe"].unit
+        'rad'
+    """
 
     outputs: dict[str, Output]
     coords: dict[str, Axis]

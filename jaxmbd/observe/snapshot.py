@@ -36,6 +36,14 @@ class Snapshot:
         keys, values: held coordinates, at rest.
         moving: whether it is in motion.
         multipliers: λ (nc,) and the efforts that hold the held coordinates (nk,), where known.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Snapshot
+        >>> mech = mbd.zoo.simple_pendulum()
+        >>> at = Snapshot(mech, mbd.neutral(mech))
+        >>> at.vdot.shape
+        (1,)
     """
 
     def __init__(

@@ -58,6 +58,18 @@ def write_report(
         FileExistsError: there is such a file, and `overwrite` is not set.
         ImportError: altair, vl-convert-python or xarray is not installed.
         ValueError: all samples failed, or a limit is of no output.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> from jaxmbd.report import write_report
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/s.zarr", progress=False)
+        ...     write_report(results, folder + "/s.html").name
+        's.html'
     """
     target = Path(path)
     if target.exists() and not overwrite:

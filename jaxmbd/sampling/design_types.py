@@ -22,6 +22,11 @@ class Design(ABC):
 
     Samples are addressable: rows `start` to `stop` are the same numbers to the last bit however
     the rows of a study are divided among calls, machines and days.
+
+    Example:
+        >>> from jaxmbd.sampling import Design, MonteCarlo, Sobol
+        >>> isinstance(MonteCarlo(), Design), isinstance(Sobol(), Design)
+        (True, True)
     """
 
     kind: ClassVar[str] = ""
@@ -47,7 +52,13 @@ class Design(ABC):
 
 
 class UnitDesign(Design):
-    """A design in the unit cube, which the distributions of the inputs then stretch."""
+    """A design in the unit cube, which the distributions of the inputs then stretch.
+
+    Example:
+        >>> from jaxmbd.sampling import Grid, LatinHypercube, UnitDesign
+        >>> issubclass(LatinHypercube, UnitDesign), issubclass(Grid, UnitDesign)
+        (True, True)
+    """
 
     @abstractmethod
     def unit_samples(
@@ -57,7 +68,13 @@ class UnitDesign(Design):
 
 
 class TableDesign(Design):
-    """A design that says the values of inputs; those that it does not name keep the nominal one."""
+    """A design that says the values of inputs; those that it does not name keep the nominal one.
+
+    Example:
+        >>> from jaxmbd.sampling import Given, TableDesign
+        >>> issubclass(Given, TableDesign)
+        True
+    """
 
     @abstractmethod
     def names(self) -> list[str]:

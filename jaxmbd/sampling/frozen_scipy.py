@@ -101,6 +101,12 @@ def as_distribution(given: Any) -> Distribution:
 
     Raises:
         TypeError: it is neither.
+
+    Example:
+        >>> import scipy.stats
+        >>> from jaxmbd.sampling import as_distribution
+        >>> type(as_distribution(scipy.stats.norm(0.0, 0.1))).__name__
+        'FromSciPy'
     """
     if isinstance(given, Distribution):
         return given

@@ -16,6 +16,11 @@ class Space(NamedTuple):
     Attributes:
         columns: name of each number: of a scalar input, or of a component as `components` has it.
         owners: name of the input that it belongs to.
+
+    Example:
+        >>> from jaxmbd.sampling import MonteCarlo, Normal, Sampler
+        >>> Sampler({"p": ([0.0, 1.0], Normal(0.1))}, MonteCarlo(), count=8).space.columns
+        ('p/0', 'p/1')
     """
 
     columns: tuple[str, ...]

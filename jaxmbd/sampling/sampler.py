@@ -97,7 +97,7 @@ class Sampler:
         return list(self._problems)
 
     def draw(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Samples `start` to `stop` of the inputs that vary, arrays (stop − start, *shape)."""
+        """Samples `start` to `stop` of the inputs that vary, arrays ``(stop − start, *shape)``."""
         if self._problems:
             raise ValueError("the samples cannot be drawn:\n  " + "\n  ".join(self._problems))
         if not 0 <= start <= stop <= self.count:

@@ -32,6 +32,13 @@ class Distribution(ABC):
 
     Subclasses are frozen data classes. Their constructors raise `ValueError` with all that is wrong
     with their parameters; `problems` tells what is wrong for one nominal value.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling import Distribution, Uniform
+        >>> scatter = Uniform(0.5)
+        >>> scatter.quantile(np.array([0.25, 0.75]), nominal=np.array(2.0))
+        array([1.75, 2.25])
     """
 
     kind: ClassVar[str] = ""
@@ -54,10 +61,10 @@ class Distribution(ABC):
 
     @abstractmethod
     def quantile(self, u: np.ndarray, nominal: np.ndarray) -> np.ndarray:
-        """Values (n, *shape) of an input whose nominal value has that shape.
+        """Values ``(n, *shape)`` of an input whose nominal value has that shape.
 
         Args:
-            u: probabilities in (0, 1), shape (n, *unit_shape(shape)).
+            u: probabilities in (0, 1), shape ``(n, *unit_shape(shape))``.
             nominal: the nominal value.
         """
 

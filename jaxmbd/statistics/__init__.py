@@ -20,7 +20,7 @@ from jaxmbd.statistics.process_capability import (
     proportion_interval,
     worst,
 )
-from jaxmbd.statistics.samples import columns, counted, varying
+from jaxmbd.statistics.samples import counted, varying
 from jaxmbd.statistics.sensitivity import Sensitivity, sensitivities
 from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 from jaxmbd.statistics.study_results import (
@@ -45,7 +45,6 @@ __all__ = [
     "Worst",
     "allocate",
     "capability",
-    "columns",
     "convergence_of_mean",
     "convergence_of_quantile",
     "correlation_table",

@@ -25,6 +25,12 @@ class Limit(NamedTuple):
         sensitivity: of the output.
         low, high: limits; infinite where there is none.
         mean: its mean, if a study knows it better than the nominal value.
+
+    Example:
+        >>> from jaxmbd.statistics import Limit, sensitivities
+        >>> found = sensitivities(lambda x: {"y": 3.0 * x["a"]}, {"a": 1.0}, {"a": 0.1})
+        >>> Limit(found["y"], low=2.5, high=3.5).high
+        3.5
     """
 
     sensitivity: Sensitivity
@@ -40,6 +46,13 @@ class Allocation(NamedTuple):
         factors: by name of the input, what its scatter is multiplied with; 1 is to leave it.
         cost: what that costs.
         before, after: yield of each limit, to first order and of normal outputs.
+
+    Example:
+        >>> from jaxmbd.statistics import Limit, allocate, sensitivities
+        >>> found = sensitivities(lambda x: {"y": x["a"]}, {"a": 0.0}, {"a": 0.1})
+        >>> wanted = allocate([Limit(found["y"], low=-0.1, high=0.1)], wanted=0.95)
+        >>> {name: round(factor, 2) for name, factor in wanted.factors.items()}
+        {'a': 0.51}
     """
 
     factors: dict[str, float]

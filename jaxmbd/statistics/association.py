@@ -19,6 +19,12 @@ class Association(NamedTuple):
         values: correlation coefficients.
         noise: coefficients smaller than this may be chance (3/√n).
         count: number of samples that count.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import correlations
+        >>> correlations({"a": np.arange(100.0)}, -np.arange(100.0)).values
+        array([-1.])
     """
 
     names: tuple[str, ...]

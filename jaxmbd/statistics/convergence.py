@@ -17,6 +17,12 @@ class Convergence(NamedTuple):
         counts: the numbers n of samples that count (k,).
         estimate: from the first n (k,).
         low, high: confidence interval (k,); infinite where n is too small for one.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import convergence_of_mean
+        >>> int(convergence_of_mean(np.arange(100.0)).counts[-1])
+        100
     """
 
     counts: np.ndarray

@@ -23,6 +23,12 @@ class Envelope(NamedTuple):
         low, high: smallest and largest value.
         levels: probabilities of the quantiles (k,).
         quantiles: (k, …).
+
+    Example:
+        >>> from jaxmbd.statistics import envelope
+        >>> found = envelope([[0.0, 1.0], [2.0, 5.0]])
+        >>> found.low, found.high
+        (array([0., 1.]), array([2., 5.]))
     """
 
     count: int

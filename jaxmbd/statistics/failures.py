@@ -19,6 +19,13 @@ class Separation(NamedTuple):
         larger: probability that it is larger in a failed sample than in one that passed.
         chance: probability of such a difference by chance.
         failed, passed: median among each.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import failure_map
+        >>> x = np.arange(100.0)
+        >>> failure_map({"x": x}, ok=x < 90)[0].larger
+        1.0
     """
 
     name: str

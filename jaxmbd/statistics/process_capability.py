@@ -17,6 +17,11 @@ class Worst(NamedTuple):
         farthest: sample farthest from the nominal value; -1 without one.
         critical: sample nearest to, or farthest beyond, a limit; -1 without limits.
         margin: its distance from that limit, negative beyond it; NaN without limits.
+
+    Example:
+        >>> from jaxmbd.statistics import worst
+        >>> worst([1.0, 5.0, -3.0]).largest
+        1
     """
 
     largest: int
@@ -76,6 +81,11 @@ class Capability(NamedTuple):
         fraction: `passed` over `count`, the yield.
         least, most: its confidence interval.
         fraction_of_all: `passed` over all samples, failed ones being bad parts.
+
+    Example:
+        >>> from jaxmbd.statistics import capability
+        >>> capability([1.0, 2.0, 3.0, 9.0], low=0.0, high=5.0).passed
+        3
     """
 
     count: int

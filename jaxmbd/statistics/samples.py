@@ -40,5 +40,12 @@ def columns(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def varying(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """`columns` without those that have the same value in all samples."""
+    """`columns` without those that have the same value in all samples.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.statistics import varying
+        >>> list(varying({"p": np.array([[0.0, 1.0], [0.0, 2.0]]), "k": np.ones(2)}))
+        ['p/1']
+    """
     return {n: x for n, x in columns(inputs).items() if len(x) and np.any(x != x[0])}

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd import lanes
+from jaxmbd.model.user_warning import warn_user
 from jaxmbd.sampling import components
 
 
@@ -22,6 +23,13 @@ class Sensitivity(NamedTuple):
         nominal: value of the output (…).
         gradient: derivative with respect to each number (…, d).
         std: standard deviations of the numbers (d,).
+
+    Example:
+        >>> from jaxmbd.statistics import sensitivities
+        >>> std = {"a": 0.1, "b": 0.1}
+        >>> found = sensitivities(lambda x: {"y": 3.0 * x["a"] + x["b"]}, {"a": 1.0, "b": 0.0}, std)
+        >>> found["y"].gradient, found["y"].shares.round(2)
+        (array([3., 1.]), array([0.9, 0.1]))
     """
 
     names: tuple[str, ...]
@@ -42,10 +50,21 @@ class Sensitivity(NamedTuple):
 
     @property
     def shares(self) -> np.ndarray:
-        """Share of each number in the variance (…, d); zeros where nothing scatters."""
+        """Share of each number in the variance (…, d); zeros where nothing scatters.
+
+        NaN where one of the derivatives does not exist: what it adds to the variance is unknown.
+        """
         variance = np.sum(self.parts**2, axis=-1, keepdims=True)
+        variance = np.where(np.isfinite(variance), variance, np.nan)
         none = np.zeros_like(self.parts)
-        return np.divide(self.parts**2, variance, out=none, where=variance > 0.0)
+        return np.divide(self.parts**2, variance, out=none, where=variance != 0.0)
+
+    @property
+    def without_derivative(self) -> tuple[str, ...]:
+        """Names of the numbers by which a finite value of the output has no derivative."""
+        finite = np.isfinite(self.nominal)[..., None]
+        absent = (~np.isfinite(self.gradient) & finite).reshape(-1, len(self.names))
+        return tuple(name for name, none in zip(self.names, absent.T, strict=True) if none.any())
 
 
 def sensitivities(
@@ -94,7 +113,21 @@ def sensitivities(
     for name, values_ in outputs.items():
         gradient = np.moveaxis(np.asarray(tangents[name]), 0, -1)
         found[name] = Sensitivity(names, owners, np.asarray(values_)[0], gradient, deviations)
+    _tell_of_absent(found)
     return found
+
+
+def _tell_of_absent(found: Mapping[str, Sensitivity]) -> None:
+    absent = dict.fromkeys(n for x in found.values() for n in x.without_derivative)
+    if absent:
+        outputs = ", ".join(name for name, x in found.items() if x.without_derivative)
+        rest = f" and {len(absent) - 4} more" if len(absent) > 4 else ""
+        warn_user(
+            f"no derivative of {outputs} by {', '.join([*absent][:4])}{rest}: their shares are "
+            "NaN. Usually a loop cannot close once a part is displaced in that direction, as that "
+            "of parallel hinges out of its plane: redundancy(mech) names its rows. Hold these "
+            "numbers, or give the loop a joint that lets them differ (a ball, a universal joint)"
+        )
 
 
 def _directions(

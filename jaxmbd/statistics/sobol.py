@@ -25,6 +25,15 @@ class SobolIndices(NamedTuple):
         second_error: half width of its confidence interval.
         base: number of base samples that count.
         left_out: number of those left out because one of their rows failed.
+
+    Example:
+        >>> from jaxmbd.sampling import Saltelli, Sampler, Uniform
+        >>> from jaxmbd.statistics import sobol_indices
+        >>> sampler = Sampler({"x": (0.0, Uniform(1.0)), "y": (0.0, Uniform(1.0))}, Saltelli(64))
+        >>> output = sampler.draw(0, sampler.count)["x"]
+        >>> found = sobol_indices(sampler.design, sampler.space, output)
+        >>> found.names, found.base
+        (('x', 'y'), 64)
     """
 
     names: tuple[str, ...]

@@ -37,12 +37,27 @@ def succeeded(dataset: Any) -> np.ndarray:
 
 
 def input_values(dataset: Any) -> dict[str, np.ndarray]:
-    """All inputs that were varied, name to values (n, …)."""
+    """All inputs that were varied, name to values (n, …).
+
+    Example:
+        >>> import xarray
+        >>> from jaxmbd.statistics import input_values
+        >>> dataset = xarray.Dataset({"rate": ("sample", [1.0, 2.0], {"role": "input"})})
+        >>> input_values(dataset)
+        {'rate': array([1., 2.])}
+    """
     return {path: np.asarray(dataset[n]) for path, n in _with_role(dataset, "input").items()}
 
 
 def output_names(dataset: Any) -> list[str]:
-    """Names of the outputs, in the order of the dataset."""
+    """Names of the outputs, in the order of the dataset.
+
+    Example:
+        >>> import xarray
+        >>> from jaxmbd.statistics import output_names
+        >>> output_names(xarray.Dataset({"toe": ("sample", [1.0, 2.0], {"role": "output"})}))
+        ['toe']
+    """
     return list(_with_role(dataset, "output"))
 
 
@@ -79,7 +94,18 @@ def output_values(
 def nominal_value(
     dataset: Any, name: str, *, at: Mapping[str, Any] | None = None, reduce: str | None = None
 ) -> float:
-    """The nominal value of what `output_values` returns."""
+    """The nominal value of what `output_values` returns.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.statistics.nominal_value(study.run(folder + "/s.zarr", progress=False), "y")
+        1.0
+    """
     nominal = _variable(dataset, name, ("nominal",)).expand_dims("sample")
     return float(_number(nominal, name, at, reduce)[0])
 
@@ -96,6 +122,17 @@ def sobol_of(
 
     Raises:
         ValueError: the study has another design.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Saltelli, Uniform
+        >>> from jaxmbd.statistics import sobol_of
+        >>> inputs = {name: Input(Uniform(1.0), nominal=0.0) for name in "xy"}
+        >>> study = mbd.Study(lambda s: {"z": 2 * s["x"]}, inputs, design=Saltelli(64))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sobol_of(study.run(folder + "/s.zarr", progress=False), "z").total.round(2)
+        array([1., 0.])
     """
     said = dataset.attrs["study"]
     if said["design"]["design"] != Saltelli.kind:

@@ -14,7 +14,7 @@ from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
 from jaxmbd.suspension.kinematics_table import Kinematics, kinematics
-from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, state_rates
+from jaxmbd.suspension.motions import CornerState, contact_point, corner_state
 from jaxmbd.suspension.observables import Characteristic, characteristics, instant
 from jaxmbd.suspension.registry import (
     CHARACTERISTICS,
@@ -55,7 +55,6 @@ __all__ = [
     "kinematics",
     "kinematics_sweep",
     "sensitivities",
-    "state_rates",
     "steering",
     "steering_curves",
     "texts",

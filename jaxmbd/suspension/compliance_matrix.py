@@ -50,6 +50,13 @@ class Compliance(eqx.Module):
         status: a `Status` number; all is NaN unless it is OK.
         sides: "left" or "right" of each wheel.
         brakes, drive: "outboard" or "inboard", of each wheel.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd import suspension
+        >>> strut = mbd.soften(mbd.zoo.macpherson(wheel_load=4000.0), "rev_lca", (1e4, 5e6))
+        >>> suspension.compliance(strut, suspension.zoo_corner("macpherson")).matrix.shape
+        (6, 6)
     """
 
     matrix: Array

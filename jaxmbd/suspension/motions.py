@@ -66,6 +66,14 @@ class CornerState(NamedTuple):
         spring: the spring; None likewise.
         speeds: of the travel motion (nv,).
         steering: speeds of the steering motion (nv,); None for an unsteered wheel.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import corner_state, zoo_corner
+        >>> mech = mbd.zoo.double_wishbone_kinematic()
+        >>> state = corner_state(mech, zoo_corner("double_wishbone_kinematic"), mbd.neutral(mech))
+        >>> state.kingpin.shape
+        (2, 3)
     """
 
     centre: Array

@@ -27,7 +27,17 @@ _known: WeakKeyDictionary[Snapshot, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def instant(at: Snapshot, corner: Corner) -> Instant:
-    """A corner as its characteristics see it, in a snapshot."""
+    """A corner as its characteristics see it, in a snapshot.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Snapshot
+        >>> from jaxmbd.suspension import CHARACTERISTICS, instant, zoo_corner
+        >>> mech = mbd.zoo.double_wishbone_kinematic()
+        >>> at = instant(Snapshot(mech, mbd.neutral(mech)), zoo_corner("double_wishbone_kinematic"))
+        >>> abs(float(CHARACTERISTICS["half_track_change"].fn(at))) < 1e-12
+        True
+    """
     found = _known.setdefault(at, {})
 
     def state() -> CornerState:

@@ -25,6 +25,15 @@ class Instant:
         corner: the roles.
         state: points, directions and twists.
         rates: function of "travel" or "steer" that gives the state's derivatives along that motion.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Snapshot
+        >>> from jaxmbd.suspension import instant, zoo_corner
+        >>> mech = mbd.zoo.double_wishbone_kinematic()
+        >>> at = instant(Snapshot(mech, mbd.neutral(mech)), zoo_corner("double_wishbone_kinematic"))
+        >>> at.state.centre.shape
+        (3,)
     """
 
     def __init__(
@@ -63,6 +72,11 @@ class Definition(NamedTuple):
         axle: "front" or "rear" if it exists for that axle only.
         vector: whether it has three components.
         second: whether it is made of second derivatives, so that it has no gradient here.
+
+    Example:
+        >>> from jaxmbd.suspension import CHARACTERISTICS
+        >>> CHARACTERISTICS["camber"].unit
+        'rad'
     """
 
     name: str
@@ -90,7 +104,16 @@ CHARACTERISTICS: dict[str, Definition] = {}
 
 
 def characteristic(unit: str, text: str, **options: Any) -> Callable[[Any], Any]:
-    """Register a function of an `Instant` under its own name."""
+    """Register a function of an `Instant` under its own name.
+
+    Example:
+        >>> from jaxmbd.suspension import CHARACTERISTICS, characteristic
+        >>> @characteristic("m", "height of the wheel centre [m]")
+        ... def wheel_height(at):
+        ...     return at.state.centre[2]
+        >>> CHARACTERISTICS.pop("wheel_height").unit  # and out again
+        'm'
+    """
 
     def registered(fn: Callable[[Instant], Array]) -> Callable[[Instant], Array]:
         name = fn.__name__

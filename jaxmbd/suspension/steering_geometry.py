@@ -66,6 +66,12 @@ class Steering(Kinematics):
     """Steering of an axle over the travel of its rack; printed as a table, written as CSV.
 
     Attributes: those of `Kinematics`; the columns are those of `ABOUT`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import Steering, steering
+        >>> isinstance(steering(mbd.zoo.double_wishbone_kinematic(), steer=[0.0, 0.03]), Steering)
+        True
     """
 
 

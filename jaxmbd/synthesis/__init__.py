@@ -11,8 +11,6 @@ from jaxmbd.synthesis.finishing import finish
 from jaxmbd.synthesis.following import Followed, follow
 from jaxmbd.synthesis.linkages import four_bar, rssr
 from jaxmbd.synthesis.problem import Problem
-from jaxmbd.synthesis.simultaneous import Searched, search_simultaneously
-from jaxmbd.synthesis.starts import Starts, random_starts, walk_all
 from jaxmbd.synthesis.synthesis import Synthesis, synthesize
 from jaxmbd.synthesis.tasks import FunctionGeneration, MotionGeneration, PathGeneration, Task
 from jaxmbd.synthesis.transmission_index import Transmission, transmission
@@ -24,8 +22,6 @@ __all__ = [
     "MotionGeneration",
     "PathGeneration",
     "Problem",
-    "Searched",
-    "Starts",
     "Synthesis",
     "Task",
     "Transmission",
@@ -33,10 +29,7 @@ __all__ = [
     "finish",
     "follow",
     "four_bar",
-    "random_starts",
     "rssr",
-    "search_simultaneously",
     "synthesize",
     "transmission",
-    "walk_all",
 ]

@@ -37,6 +37,13 @@ class Defects(NamedTuple):
         transmission: least magnitude of the transmission index between first and last position.
         turn_transmission: the same over the full turn; NaN where it cannot turn.
         error: largest error at a position [m, rad].
+
+    Example:
+        >>> from jaxmbd.synthesis import PathGeneration, defects, four_bar
+        >>> task = PathGeneration("A", [0, 0.1], body="coupler", point="P", targets=[[1.5, 3]] * 2)
+        >>> found = defects(four_bar(), task)
+        >>> found.order, found.circuit, found.branch
+        (False, False, False)
     """
 
     order: bool

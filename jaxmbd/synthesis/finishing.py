@@ -31,6 +31,16 @@ def finish(problem: Problem, z: Any, **options: Any) -> Optimum:
     Returns:
         `Optimum` over the unknowns "design" (scaled numbers, see `Problem.unknowns`) and, with free
         timing, "steps" [rad, m]; its objective is in units of the task's size squared.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.design import Within
+        >>> from jaxmbd.synthesis import FunctionGeneration, Problem, finish, four_bar
+        >>> crank = np.linspace(0.0, 0.2, 3)
+        >>> task = FunctionGeneration("A", crank, output="D", values=0.9 * crank)
+        >>> found = finish(Problem(four_bar(), task, {"points/C/*": Within(0.5)}), None)
+        >>> found.status
+        'optimal'
     """
     constraints: dict[str, Bounded] = {"transmission": AtLeast("transmission", 0.0)}
     if z is not None:

@@ -23,6 +23,12 @@ class Followed(NamedTuple):
         closest: coordinates (n, nq); there, the nearest to closed that was found.
         closed: whether the loops close (n,).
         index: transmission index at `closest` (n,).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.synthesis import follow
+        >>> follow(mbd.zoo.rssr(), "crank", [0.0, 0.5, 1.0]).index.shape
+        (3,)
     """
 
     q: Array

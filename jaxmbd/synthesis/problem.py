@@ -59,6 +59,14 @@ class Problem:
             four-bar); checked at `turn_stations` positions.
         least_step: least step of a free input [rad, m].
         span: greatest travel of a free input [rad, m].
+
+    Example:
+        >>> from jaxmbd.design import Within
+        >>> from jaxmbd.synthesis import PathGeneration, Problem, four_bar
+        >>> path = [[1.0, 3.0], [1.4, 3.1], [1.8, 3.1]]
+        >>> task = PathGeneration("A", body="coupler", point="P", targets=path)
+        >>> Problem(four_bar(), task, {"points/*": Within(2.0)}).full_turn
+        False
     """
 
     model: Any

@@ -41,6 +41,12 @@ class Synthesis:
         candidates: unknowns that each start ended with (s, nz).
         seconds: wall time of the search from all starts, and of the finish.
         optimum: of the finish.
+
+    Example:
+        >>> from dataclasses import fields
+        >>> from jaxmbd.synthesis import Synthesis
+        >>> [field.name for field in fields(Synthesis)][:3]
+        ['mechanism', 'values', 'inputs']
     """
 
     mechanism: Any

@@ -23,6 +23,11 @@ class Task:
         inputs: its coordinate at each position, from the first, (n,) [rad, m]; None: free timing,
             then it only has to grow from position to position (fall, with `direction` −1).
         direction: in which direction a free input moves.
+
+    Example:
+        >>> from jaxmbd.synthesis import PathGeneration, Task
+        >>> issubclass(PathGeneration, Task)
+        True
     """
 
     input: Any

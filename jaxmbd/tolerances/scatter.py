@@ -258,11 +258,15 @@ def _carried(bracket: str, halves: Iterable[str], points: Mapping[str, str]) -> 
 
 
 def _no_such(names: Iterable[str], known: Iterable[str], what: str) -> str:
-    known, texts = list(known), []
-    for name in names:
+    names, known, texts = list(names), list(known), []
+    for name in names[:3]:
+        whole = name.rpartition("/")[0]
         near = list(dict.fromkeys([*difflib.get_close_matches(name, known), *known]))
-        texts.append(f"there is no {what} {name!r}; known: {near[:8]}")
-    return "; ".join(texts)
+        cure = f"known: {near[:8]}"
+        if whole in known:
+            cure = f"give all components of {whole!r} at once, as three spreads (sx, sy, sz)"
+        texts.append(f"there is no {what} {name!r}; {cure}")
+    return "; ".join(texts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _offset(mech: Mechanism, path: str, point: str, text: str) -> Variable:

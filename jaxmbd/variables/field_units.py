@@ -34,7 +34,8 @@ def field_units(
         return _along(tuple(spec), size)
     acting = part if owner is None else owner
     kinds = acting.kinds(joints) if hasattr(acting, "kinds") else ()
-    speeds = joints[acting.joint].speeds if hasattr(acting, "joint") else ()
+    single = getattr(acting, "joint", None)
+    speeds = joints[single].speeds if isinstance(single, str) else ()
     if size > 1 and len(speeds) == size:
         return tuple(resolved(spec, (kind,)) for kind in speeds)
     return (resolved(spec, kinds),)

@@ -29,6 +29,12 @@ class Variable(NamedTuple):
         components: names of its components, each of which has the path ``path/name``.
         implied: whether it is not given but follows from other numbers until it is set, as a
             rod's length from the drawing.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> table = mbd.variables(mbd.zoo.multi_link())
+        >>> table["points/tierod_inboard"].unit, table["points/tierod_inboard"].components
+        ('m', ('x', 'y', 'z'))
     """
 
     path: str

@@ -192,3 +192,13 @@ def test_what_cannot_be_allocated_is_said(limit, options, says):
 def test_what_need_not_be_tightened_is_left():
     found = allocate([Limit(sensitivity([1.0, 0.1]), -9.0, 9.0)], 0.99)
     assert (found.cost, found.factors) == (0.0, {"x0": 1.0, "x1": 1.0})
+
+
+def test_without_a_derivative_shares_are_nan_and_inputs_are_named():
+    def root(x):  # no derivative by b at 0, where it has a value
+        return {"y": x["a"] + jnp.sqrt(x["b"])}
+
+    with pytest.warns(UserWarning, match="no derivative of y by .*b:"):
+        found = sensitivities(root, {"a": 1.0, "b": 0.0}, {"a": 0.1, "b": 0.1})["y"]
+    assert "b" in found.without_derivative
+    assert np.isnan(found.shares).all()

@@ -281,7 +281,7 @@ def test_a_front_axle_has_no_anti_squat_but_anti_dive():
 
 
 def test_the_page_on_definitions_has_them_all():
-    page = (ROOT / "docs" / "suspension.md").read_text("utf-8")
+    page = (ROOT / "docs" / "howto" / "suspension_kinematics.md").read_text("utf-8")
     own = {n: x for n, x in texts().items() if not n.startswith("virtual_")}
     missing = [n for n, text in own.items() if f"| `{n}` | {text} |" not in page]
     assert len(own) > 30 and not missing

@@ -14,12 +14,12 @@ from jaxmbd.synthesis import (
     Problem,
     follow,
     four_bar,
-    random_starts,
     rssr,
-    search_simultaneously,
     synthesize,
 )
 from jaxmbd.synthesis.finishing import outputs_of, unknowns_of
+from jaxmbd.synthesis.simultaneous import search_simultaneously
+from jaxmbd.synthesis.starts import random_starts
 
 LINE = np.array([[1.0, 3.0], [1.4, 3.3], [1.8, 3.2], [2.2, 3.3], [2.6, 3.0], [3.0, 3.2]])
 POINTS = {f"points/{name}": Within(2.0) for name in "ABCDP"}

@@ -18,7 +18,13 @@ Progress = Callable[[ChunkReport], None]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a run; the text says what is stored and how to go on."""
+    """Ctrl-C stopped a run; the text says what is stored and how to go on.
+
+    Example:
+        >>> from jaxmbd.campaign import Interrupted
+        >>> issubclass(Interrupted, KeyboardInterrupt)
+        True
+    """
 
 
 def run_chunks(
