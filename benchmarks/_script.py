@@ -14,6 +14,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
+MEASURED = HERE.parent / "docs" / "measured"  # pages with tables of committed results
 sys.path += [str(HERE), str(HERE.parent)]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -38,11 +39,11 @@ def parser(text: str | None, *, plots: bool = False) -> argparse.ArgumentParser:
     return made
 
 
-def with_table(readme: str, begin: str, end: str, table: list[str]) -> str:
-    """The README's text with what stands between two lines replaced."""
-    if begin not in readme:
-        raise SystemExit(f"{README.name} has no line {begin}")
-    before, rest = readme.split(begin)
+def with_table(page: str, begin: str, end: str, table: list[str]) -> str:
+    """A page's text with what stands between two lines replaced."""
+    if begin not in page:
+        raise SystemExit(f"the page has no line {begin}")
+    before, rest = page.split(begin)
     after = rest.split(end)[1] if end in rest else rest
     return before + begin + "\n" + "\n".join(table) + "\n" + end + after
 

@@ -1,4 +1,4 @@
-"""Write the README's accuracy table from a result file of `accuracy.py --json`.
+"""Write the accuracy table from a result file of `accuracy.py --json`.
 
     python benchmarks/accuracy_table.py
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import HERE, README, with_table
+from _script import HERE, MEASURED, with_table
 
 RESULTS = HERE / "results" / "accuracy.json"
+PAGE = MEASURED / "accuracy.md"
 BEGIN, END = "<!-- accuracy table -->", "<!-- end of accuracy table -->"
 
 SETS = {
@@ -58,10 +59,10 @@ def lines(results: dict[str, Any]) -> list[str]:
     return out
 
 
-def filled(readme: str, results: dict[str, Any]) -> str:
-    """The README's text with its table replaced."""
-    return with_table(readme, BEGIN, END, lines(results))
+def filled(page: str, results: dict[str, Any]) -> str:
+    """The page's text with its table replaced."""
+    return with_table(page, BEGIN, END, lines(results))
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(), json.loads(RESULTS.read_text())))
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), json.loads(RESULTS.read_text())), "utf-8")

@@ -1,4 +1,4 @@
-"""Write the README's figures of design from the result files of its benchmarks.
+"""Write the figures of design from the result files of its benchmarks.
 
 python benchmarks/design_table.py
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import HERE, README, with_table
+from _script import HERE, MEASURED, with_table
 
 RESULTS = HERE / "results"
+PAGE = MEASURED / "design.md"
 NAMES = ("design", "synthesis", "identification", "gradients")
 BEGIN, END = "<!-- design table -->", "<!-- end of design table -->"
 
@@ -94,11 +95,11 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def filled(readme: str, found: dict[str, Any]) -> str:
-    """The README's text with the figures of these results."""
-    return with_table(readme, BEGIN, END, lines(found))
+def filled(page: str, found: dict[str, Any]) -> str:
+    """The page's text with the figures of these results."""
+    return with_table(page, BEGIN, END, lines(found))
 
 
 if __name__ == "__main__":
-    text = README.read_text(encoding="utf-8")
-    README.write_text(filled(text, results()), encoding="utf-8")
+    text = PAGE.read_text("utf-8")
+    PAGE.write_text(filled(text, results()), "utf-8")

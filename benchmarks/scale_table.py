@@ -1,4 +1,4 @@
-"""Write the README's table of chains from a result file of `scale.py --json`.
+"""Write the table of chains from a result file of `scale.py --json`.
 
 python benchmarks/scale_table.py
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import HERE, README, with_table
+from _script import HERE, MEASURED, with_table
 from scale import COLUMNS
 
 RESULTS = HERE / "results" / "scale.json"
+PAGE = MEASURED / "speed.md"
 BEGIN, END = "<!-- scale table -->", "<!-- end of scale table -->"
 
 
@@ -43,10 +44,10 @@ def lines(results: dict[str, Any]) -> list[str]:
     ]
 
 
-def filled(readme: str, results: dict[str, Any]) -> str:
-    """The README's text with its table replaced."""
-    return with_table(readme, BEGIN, END, lines(results))
+def filled(page: str, results: dict[str, Any]) -> str:
+    """The page's text with its table replaced."""
+    return with_table(page, BEGIN, END, lines(results))
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(), json.loads(RESULTS.read_text())))
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), json.loads(RESULTS.read_text())), "utf-8")

@@ -1,4 +1,4 @@
-"""Write the README's figures of studies from the result files of `studies`, `workers`, `survive`.
+"""Write the figures of studies from the result files of `studies`, `workers`, `survive`.
 
 python benchmarks/studies_table.py
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import HERE, README, with_table
+from _script import HERE, MEASURED, with_table
 
 RESULTS = HERE / "results"
+PAGE = MEASURED / "studies.md"
 NAMES = ("studies", "workers", "survive")
 BEGIN, END = "<!-- studies table -->", "<!-- end of studies table -->"
 
@@ -73,10 +74,10 @@ def lines(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def filled(readme: str, found: dict[str, Any]) -> str:
-    """The README's text with its table replaced."""
-    return with_table(readme, BEGIN, END, lines(found))
+def filled(page: str, found: dict[str, Any]) -> str:
+    """The page's text with its table replaced."""
+    return with_table(page, BEGIN, END, lines(found))
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(), results()))
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), results()), "utf-8")

@@ -1,4 +1,4 @@
-"""Write the README's table of speeds from a result file of `throughput.py --json`.
+"""Write the table of speeds from a result file of `throughput.py --json`.
 
     python benchmarks/throughput_table.py
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import BATCH, HERE, README, with_table
+from _script import BATCH, HERE, MEASURED, with_table
 
 RESULTS = HERE / "results" / "throughput.json"
+PAGE = MEASURED / "speed.md"
 BEGIN, END = "<!-- throughput table -->", "<!-- end of throughput table -->"
 
 TITLES = {
@@ -121,10 +122,10 @@ def lines(results: dict[str, Any]) -> list[str]:
     ]
 
 
-def filled(readme: str, results: dict[str, Any]) -> str:
-    """The README's text with its table replaced."""
-    return with_table(readme, BEGIN, END, lines(results))
+def filled(page: str, results: dict[str, Any]) -> str:
+    """The page's text with its table replaced."""
+    return with_table(page, BEGIN, END, lines(results))
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text(), json.loads(RESULTS.read_text())))
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), json.loads(RESULTS.read_text())), "utf-8")

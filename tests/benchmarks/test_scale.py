@@ -1,13 +1,9 @@
 """The benchmark of long chains: its parts, on small sizes."""
 
-import json
-
 import jax
 import numpy as np
 import pytest
 import scale
-import scale_table
-from _script import README
 from scale_cases import cassie, child, conventions
 from scale_cases.systems import chain, scattered
 from throughput_cases import peer_pinocchio
@@ -70,8 +66,3 @@ def test_cassie_stands_assembled():
     assert np.max(np.abs(mbd.constraint_residual(mech, q))) < 1e-12
     found = mbd.mobility(mech, q)
     assert (found.dof, found.rank, len(found.redundant)) == (22, 10, 2)
-
-
-def test_the_readme_has_the_committed_result():
-    text = README.read_text()
-    assert scale_table.filled(text, json.loads(scale_table.RESULTS.read_text())) == text
