@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
-INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev bench)
+INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev bench docs)
 
 # Compiled programs are kept between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow lint accuracy papers fails-safely bench scale latency studies workers \
-	survive design derivatives gradients synthesis identification imports bench-gpu clean
+	survive design derivatives gradients synthesis identification imports bench-gpu docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -36,6 +36,12 @@ lint: $(VENV)/.installed-dev ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: $(VENV)/.installed-docs ## build the documentation into build/docs; every warning is an error
+	$(BIN)/python -m sphinx -b html -W -n --keep-going $(ARGS) docs build/docs
+
+release-check: ## build wheel and sdist, install them into clean environments; ten minutes
+	$(PYTHON) .ci/release $(ARGS)
 
 accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data
 	$(BIN)/python benchmarks/accuracy.py $(sort $(wildcard tests/data/groundtruth/*.json)) $(ARGS)
@@ -63,6 +69,9 @@ latency: $(VENV)/.installed-demo ## measure the time to first results, cold and 
 
 imports: $(VENV)/.installed-bench ## compare imported models with MuJoCo and Pinocchio; ten minutes
 	$(BIN)/python benchmarks/imports.py --json benchmarks/results/imports.json $(ARGS)
+
+explorer: $(VENV)/.installed-test ## measure the explorer, from a slider to the curve; three minutes
+	$(BIN)/python benchmarks/explorer.py --json benchmarks/results/explorer.json $(ARGS)
 
 studies: $(VENV)/.installed-test ## measure large studies: rate, memory; three minutes
 	$(BIN)/python benchmarks/studies.py --json benchmarks/results/studies.json $(ARGS)
