@@ -6,6 +6,8 @@ length it is a rod.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from jaxmbd.io.mujoco_bodies import Drawn, names_of
 from jaxmbd.io.mujoco_forces import disabled
 from jaxmbd.model.forces import SpringDamper
@@ -25,18 +27,33 @@ def _ends(drawn: Drawn, tendon: int) -> tuple[str, str, str, str] | None:
     return None if a == b else (a, b, names[sites[0]], names[sites[1]])
 
 
+class LinearSpring(NamedTuple):
+    """Spring and damper of a tendon: ``stiffness (length − rest) + damping rate``."""
+
+    stiffness: float
+    damping: float
+    rest: float
+
+
+def linear_spring(model: Any, tendon: int) -> LinearSpring | None:
+    """What a tendon does by itself; None if that is nothing, not linear, or slack between."""
+    stiffness = 0.0 if disabled(model, "SPRING") else float(model.tendon_stiffness[tendon])
+    damping = 0.0 if disabled(model, "DAMPER") else float(model.tendon_damping[tendon])
+    shortest, longest = model.tendon_lengthspring[tendon]
+    slack = stiffness and shortest != longest
+    curved = model.tendon_stiffnesspoly[tendon].any() or model.tendon_dampingpoly[tendon].any()
+    if slack or curved or not (stiffness or damping):
+        return None
+    return LinearSpring(stiffness, damping, shortest)
+
+
 def springs(drawn: Drawn) -> dict[str, SpringDamper]:
     """Springs and dampers of straight tendons, by name, which are linear and never slack."""
     model, out = drawn.model, {}
     for i, name in enumerate(names_of(model, "tendon", model.ntendon, drawn.joints)):
-        stiffness = 0.0 if disabled(model, "SPRING") else float(model.tendon_stiffness[i])
-        damping = 0.0 if disabled(model, "DAMPER") else float(model.tendon_damping[i])
-        shortest, longest = model.tendon_lengthspring[i]
-        slack = stiffness and shortest != longest
-        curved = model.tendon_stiffnesspoly[i].any() or model.tendon_dampingpoly[i].any()
-        ends = None if slack or curved else _ends(drawn, i)
-        if ends is not None and (stiffness or damping):
-            out[name] = SpringDamper(*ends, stiffness, damping, shortest)
+        spring, ends = linear_spring(model, i), _ends(drawn, i)
+        if spring is not None and ends is not None:
+            out[name] = SpringDamper(*ends, *spring)
     return out
 
 

@@ -10,8 +10,7 @@ from jax import Array
 
 from jaxmbd.io.imported import LeftOut
 from jaxmbd.io.mujoco_bodies import Drawn, names_of
-from jaxmbd.io.mujoco_forces import disabled
-from jaxmbd.io.mujoco_straight_tendons import springs
+from jaxmbd.io.mujoco_straight_tendons import linear_spring, springs
 from jaxmbd.io.mujoco_transmissions import NO_TENDON, fixed_tendon
 from jaxmbd.model.coupling import Coupling
 from jaxmbd.model.forces import TorsionBar, TorsionSpring, register_law
@@ -56,21 +55,16 @@ def joint_springs(drawn: Drawn) -> dict[str, TorsionSpring | TorsionBar]:
     """
     model, out = drawn.model, {}
     for i, name in enumerate(names_of(model, "tendon", model.ntendon, drawn.joints)):
-        stiffness = 0.0 if disabled(model, "SPRING") else float(model.tendon_stiffness[i])
-        damping = 0.0 if disabled(model, "DAMPER") else float(model.tendon_damping[i])
-        shortest, longest = model.tendon_lengthspring[i]
-        slack = stiffness and shortest != longest
-        curved = model.tendon_stiffnesspoly[i].any() or model.tendon_dampingpoly[i].any()
-        tendon = fixed_tendon(model, i)
-        if tendon is None or slack or curved or not (stiffness or damping):
+        spring, tendon = linear_spring(model, i), fixed_tendon(model, i)
+        if spring is None or tendon is None:
             continue
         joints, numbers = tendon
         if len(joints) > 2 or not numbers.all():
             continue
         drawn_length = numbers @ model.qpos0[model.jnt_qposadr[list(joints)]]
         names, first = [drawn.joints[j] for j in joints], numbers[0]
-        rest = (shortest - drawn_length) / first
-        along = stiffness * first**2, damping * first**2
+        rest = (spring.rest - drawn_length) / first
+        along = spring.stiffness * first**2, spring.damping * first**2
         if len(names) == 1:
             out[name] = TorsionSpring(names[0], *along, rest)
         else:
