@@ -122,6 +122,7 @@ def test_explore_of_a_simulation(monkeypatch):
     [
         (["zoo:four_bar", "--over", "Q"], "no joint coordinate 'Q'"),
         (["zoo:four_bar", "--over", "A", "--observe", "E"], "no joint coordinate 'E'"),
+        (["zoo:four_bar", "--over", "C"], "C: cut, to open a loop"),
         (["zoo:four_bar", "--over", "A", "--range", "1 deg", "0 deg"], "is not below"),
         (["zoo:four_bar", "--over", "A", "--time", "1"], "leave --over and --range out"),
         (["zoo:multi_link", "--observe", "cambre"], "did you mean 'camber'"),

@@ -104,7 +104,7 @@ def usual_motion(mech: Mechanism, time: float, observe: Sequence[str] | None = N
         ValueError: a name is unknown.
     """
     every = _coordinates(mech)
-    names = _named(list(every), observe) if observe else list(every)[:_MOST]
+    names = _named(mech, list(every), observe) if observe else list(every)[:_MOST]
     return Motion(time, min(_STEP, 0.1 * time), {n: Coordinate(*every[n]) for n in names})
 
 
@@ -127,8 +127,14 @@ def _coordinates(mech: Mechanism) -> dict[str, tuple[str, int]]:
     return {n if mech.joint(n).nq == 1 else f"{n}[{i}]": (n, i) for n, i in every}
 
 
-def _named(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    if problems := [t for n in names for t in unknown("joint coordinate", n, known)]:
+def _named(mech: Mechanism, known: Sequence[str], names: Sequence[str]) -> list[str]:
+    problems = [t for n in names for t in unknown("joint coordinate", n, known)]
+    if cut := [n for n in names if n in topology(mech).cut]:
+        problems = [
+            f"{', '.join(cut)}: cut, to open a loop, so without a coordinate that can be moved or "
+            "shown; describe the mechanism with cut=(…), another joint of the loop"
+        ]
+    if problems:
         raise ValueError("; ".join(problems))
     return list(names)
 
@@ -142,7 +148,7 @@ def _joint_sweep(
 ) -> Sweep:
     """A sweep of a joint, by default of the first that can be moved."""
     every = _coordinates(mech)
-    for label in _named(list(every), [over]) if over else every:
+    for label in _named(mech, list(every), [over]) if over else every:
         joint, index = every[label]
         key: Any = joint if label == joint else (joint, index)
         others = {n: Coordinate(*x) for n, x in every.items() if n != label}
@@ -161,7 +167,7 @@ def _joint_sweep(
         curves = trial.trajectory(mech).curves
         moved = [n for n, y in curves.items() if n in others and np.ptp(y[np.isfinite(y)]) > _MOVES]
         if observe:
-            found: Any = {n: others[n] for n in _named(list(others), observe)}
+            found: Any = {n: others[n] for n in _named(mech, list(others), observe)}
         else:
             found = {n: others[n] for n in moved[:_MOST]} or effort
         return Sweep({key: _places(*(limits or reached))}, found)
