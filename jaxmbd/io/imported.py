@@ -11,6 +11,7 @@ import numpy as np
 from jaxmbd.io.mujoco_coordinates import MujocoCoordinates
 from jaxmbd.io.shape import Shape
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.near_names import listed
 
 
 class LeftOut(NamedTuple):
@@ -42,18 +43,13 @@ class LeftOutTable(tuple[LeftOut, ...]):
     def __str__(self) -> str:
         if not self:
             return "nothing is left out"
-        rows = [(f"{len(x.names)} {x.what}", _listed(x.names), x.consequence) for x in self]
+        rows = [(f"{len(x.names)} {x.what}", listed(x.names), x.consequence) for x in self]
         rows = [("left out", "names", "what that means"), *rows]
         widths = [max(len(row[k]) for row in rows) for k in range(2)]
         lines = (f"{a:{widths[0]}s}  {b:{widths[1]}s}  {c}" for a, b, c in rows)
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
-
-
-def _listed(names: tuple[str, ...], most: int = 3) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 class State(NamedTuple):

@@ -1,9 +1,9 @@
-"""Hints at the name that was perhaps meant, for messages about unknown ones."""
+"""Names in messages: which one was perhaps meant, and the first of many."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -16,3 +16,9 @@ def meant(name: Any, known: Iterable[str]) -> str:
     """A hint at the known name closest to `name`, or nothing."""
     close = closest(name, known)
     return "" if close is None else f" (did you mean {close!r}?)"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first of many names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

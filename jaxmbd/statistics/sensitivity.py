@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmbd import lanes
 from jaxmbd.model.user_warning import warn_user
+from jaxmbd.numerics.near_names import listed
 from jaxmbd.sampling import components
 
 
@@ -121,9 +122,8 @@ def _tell_of_absent(found: Mapping[str, Sensitivity]) -> None:
     absent = dict.fromkeys(n for x in found.values() for n in x.without_derivative)
     if absent:
         outputs = ", ".join(name for name, x in found.items() if x.without_derivative)
-        rest = f" and {len(absent) - 4} more" if len(absent) > 4 else ""
         warn_user(
-            f"no derivative of {outputs} by {', '.join([*absent][:4])}{rest}: their shares are "
+            f"no derivative of {outputs} by {listed([*absent], 4)}: their shares are "
             "NaN. Usually a loop cannot close once a part is displaced in that direction, as that "
             "of parallel hinges out of its plane: redundancy(mech) names its rows. Hold these "
             "numbers, or give the loop a joint that lets them differ (a ball, a universal joint)"
