@@ -17,6 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
+from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jax_versions import with_manual_axes
 
@@ -90,7 +91,10 @@ def vmap(
         to = _spread(out_axes, jax.tree_util.tree_unflatten(out_tree, out_avals))
         if None in to:
             _check_shared(to, kernel(key, given_flags).shared)
-        out = [y[0] if a is None else jnp.moveaxis(y, 0, a) for y, a in zip(out, to, strict=True)]
+        out = [
+            y if a == 0 else y[0] if a is None else jnp.moveaxis(y, 0, a)
+            for y, a in zip(out, to, strict=True)
+        ]
         return jax.tree_util.tree_unflatten(out_tree, out)
 
     return batched
@@ -190,7 +194,7 @@ def _trace(
 
     def jaxpr(types: Sequence[Any]) -> Any:
         with tracing():
-            return jax.make_jaxpr(flat)(*types)
+            return on_own_stack(lambda: jax.make_jaxpr(flat)(*types))
 
     given = [a for k, a in enumerate(avals) if k not in baked]
     try:

@@ -19,7 +19,7 @@ from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph
-from jaxmbd.lanes.targets import cpu, cpu_driver, cuda, recall
+from jaxmbd.lanes.targets import cpu, cpu_driver, cpu_sum, cuda, recall
 from jaxmbd.lanes.trace import build, registry
 from jaxmbd.lanes.trace.content import Key
 
@@ -60,7 +60,9 @@ class Kernel:
         """
         try:
             if self.pullback is None:
-                g = build.value_graph(self.closed, self.batched)
+                # One sample varies: uniform values would be kept for all the vectors to come.
+                varies = (True,) * len(self.batched) if self.single else self.batched
+                g = build.value_graph(self.closed, varies)
             else:
                 g = pullback_graph(self.closed, self.batched, *self.pullback)
         except Unsupported as error:
@@ -80,6 +82,11 @@ class Kernel:
         return [all(n.uniform for n in rows.get(k, ())) for k in range(len(self.out_avals))]
 
     @property
+    def single(self) -> bool:
+        """Whether it computes the value of one sample."""
+        return self.pullback is None and not any(self.batched)
+
+    @cached_property
     def in_avals(self) -> list[Any]:
         """Types of the single-sample arguments, cotangents included."""
         extra = []
@@ -88,7 +95,7 @@ class Kernel:
             extra = [a for a, g in zip(self.closed.out_avals, given, strict=True) if g]
         return [*self.closed.in_avals, *extra]
 
-    @property
+    @cached_property
     def out_avals(self) -> list[Any]:
         """Types of the single-sample results."""
         if self.pullback is None:
@@ -96,13 +103,15 @@ class Kernel:
         wanted = self.pullback[0]
         return [a for a, w in zip(self.closed.in_avals, wanted, strict=True) if w]
 
-    @property
+    @cached_property
     def in_batched(self) -> tuple[bool, ...]:
         """Which arguments have a batch axis; cotangents always do."""
         return self.batched + (True,) * (len(self.in_avals) - len(self.batched))
 
     def lanes(self) -> int:
         """Samples in a vector of the host: lanes of the graph's floats (f64 if it has any)."""
+        if self.single:
+            return 1
         widest = 32
         for n in live_nodes(self.graph):
             if n.dtype == "f64":
@@ -112,7 +121,7 @@ class Kernel:
 
     def emitter(self, width: int, *, gpu: bool = False) -> Emitter:
         """A fresh emitter of the kernel's LLVM IR."""
-        registers = 0 if gpu or width == 1 else cpu.vector_registers()
+        registers = 0 if gpu else cpu.vector_registers()
         return Emitter(
             self.graph,
             width,
@@ -122,9 +131,27 @@ class Kernel:
             gpu=gpu,
         )
 
-    def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
-        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""
-        return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
+    @cached_property
+    def totals(self) -> list[bool]:
+        """Which results of a pullback belong to an argument without a batch axis."""
+        wanted = self.pullback[0] if self.pullback else ()
+        return [not b for b, w in zip(self.batched, wanted, strict=False) if w]
+
+    def compile_cpu(
+        self, threads: int = 0, width: int = 0, *, summed: bool = False
+    ) -> cpu.Compiled:
+        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given.
+
+        If `summed`, the results in `totals` are summed over the batch, and a result more is scratch
+        of `scratch` bytes.
+        """
+        place = ("cpu", threads, width, summed)
+        return self._code(place, lambda: self._compile_cpu(threads, width, summed))
+
+    def scratch(self, size: int) -> int:
+        """Bytes of scratch for a batch of which results are summed."""
+        pairs = zip(self.out_avals, self.totals, strict=True)
+        return cpu_sum.scratch(size, [_row_bytes(a) for a, t in pairs if t])
 
     def compile_cuda(self) -> cuda.Compiled:
         """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
@@ -148,13 +175,15 @@ class Kernel:
         if graph is not None:
             graph.clear()
 
-    def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
+    def _compile_cpu(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
+        if summed:
+            cpu_sum.drive()
         if not (self.lasting and registry.own()):
-            return self._fresh(threads, width)
-        name = (self.content.hex(), self.batched, self.pullback, threads, width)
-        return recall.recalled(name, lambda: self._fresh(threads, width))
+            return self._fresh(threads, width, summed)
+        name = (self.content.hex(), self.batched, self.pullback, threads, width, summed)
+        return recall.recalled(name, lambda: self._fresh(threads, width, summed))
 
-    def _fresh(self, threads: int, width: int) -> cpu.Compiled:
+    def _fresh(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
         width = width or self.lanes()
         e = self.emitter(width)
         ir = on_own_stack(e.module)
@@ -166,7 +195,11 @@ class Kernel:
         ]
         outs = [_row_bytes(a) for a in self.out_avals]
         table = cpu_driver.table(width, scratch, grain, threads, rows, outs)
-        return cpu.target(ir, table, e.flops)
+        if not summed:
+            return cpu.target(ir, cpu_driver.handler(table), e.flops)
+        pairs = zip(self.out_avals, self.totals, strict=True)
+        columns = [int(np.prod(a.shape)) if t else 0 for a, t in pairs]
+        return cpu.target(ir, cpu_sum.handler(table, columns), e.flops)
 
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)

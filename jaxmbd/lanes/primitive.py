@@ -77,16 +77,28 @@ def varying(args: Sequence[Any]) -> list[Any]:
     )
 
 
-def result_type(aval: Any, size: int, given: Sequence[Any], batched: Sequence[bool]) -> Any:
-    """The type of a result, with the arguments' varying axes and sharding of the batch."""
-    out = ShapedArray((size, *aval.shape), aval.dtype, weak_type=aval.weak_type)
+def result_types(
+    samples: Sequence[Any], size: int, given: Sequence[Any], batched: Sequence[bool]
+) -> list[Any]:
+    """The types of results, with the arguments' varying axes and sharding of the batch."""
+    kinds = {(a.shape, a.dtype, a.weak_type) for a in samples}  # few, where results are many
+    made = {x: ShapedArray((size, *x[0]), x[1], weak_type=x[2]) for x in kinds}
+    outs = [made[a.shape, a.dtype, a.weak_type] for a in samples]
     placed = [(a, b) for a, b in zip(given, batched, strict=True) if not a.sharding.mesh.empty]
     if not placed:
-        return out
+        return outs
     split = [a.sharding.spec[0] for a, b in placed if b and a.sharding.spec[0] is not None]
-    spec = PartitionSpec(split[0] if split else None, *[None] * len(aval.shape))
     axes = frozenset().union(*(manual_axes(a) for a in given))
-    return with_manual_axes(out, axes, sharding=NamedSharding(placed[0][0].sharding.mesh, spec))
+    mesh = placed[0][0].sharding.mesh
+
+    def sharding(aval: Any) -> NamedSharding:
+        others = [None] * len(aval.shape)
+        return NamedSharding(mesh, PartitionSpec(split[0] if split else None, *others))
+
+    return [
+        with_manual_axes(out, axes, sharding=sharding(a))
+        for out, a in zip(outs, samples, strict=True)
+    ]
 
 
 def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
@@ -125,27 +137,32 @@ def single(key: Key, pullback: Any) -> Any:
 
 @call_p.def_impl
 def _impl(*args: Any, **params: Any) -> Any:
-    with jit_enabled():  # a kernel is one operation, like JAX's own
-        return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
+    return run(call_p, args, params)
+
+
+def run(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
+    """A primitive outside `jax.jit`: a kernel is one operation, like JAX's own."""
+    with jit_enabled():
+        return _jitted(primitive, tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
 
 
 @lru_cache(EAGER)
-def _jitted(params: Any) -> Any:
-    return jax.jit(lambda *args: call_p.bind(*args, **dict(params)))
+def _jitted(primitive: Any, params: Any) -> Any:
+    return jax.jit(lambda *args: primitive.bind(*args, **dict(params)))
 
 
 @call_p.def_abstract_eval
 def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_: Any) -> Any:
     k = kernel(key, batched, pullback)
-    return [result_type(a, size, avals, k.in_batched) for a in k.out_avals]
+    return result_types(k.out_avals, size, avals, k.in_batched)
 
 
 def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    return _lower(ctx, args, params, _cpu_rule)
+    return lower(ctx, args, params, _cpu_rule, _lower_plain)
 
 
 def _lower_cuda(ctx: Any, *args: Any, **params: Any) -> Any:
-    return _lower(ctx, args, params, _cuda_rule)
+    return lower(ctx, args, params, _cuda_rule, _lower_plain)
 
 
 def _cpu_rule(k: Kernel, params: Any) -> Any:
@@ -157,11 +174,13 @@ def _cuda_rule(k: Kernel, _: Any) -> Any:
     return partition.lowering(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
 
 
-def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Any], Any]) -> Any:
-    """Lower to a compiled kernel, or to plain JAX if there is none."""
+def lower(
+    ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Any], Any], plain: Any
+) -> Any:
+    """Lower to a compiled kernel, or by the rule `plain` if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
     if params["size"] == 0 or not k.out_avals:
-        return _lower_plain(ctx, *args, **params)
+        return plain(ctx, *args, **params)
     try:
         if ctx.module_context.lowering_parameters.for_export:
             raise Unsupported(
@@ -180,7 +199,7 @@ def _lower(ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Any], A
     if params["options"].strict:
         raise reason
     warn_once(str(reason), "jax.vmap")
-    return _lower_plain(ctx, *args, **params)
+    return plain(ctx, *args, **params)
 
 
 def _defect(error: Exception) -> Unsupported:
@@ -233,7 +252,7 @@ mlir.register_lowering(call_p, _lower_cpu, platform="cpu")
 mlir.register_lowering(call_p, _lower_cuda, platform="cuda")
 
 
-def _batch(args: Any, dims: Any, **params: Any) -> Any:
+def batch(args: Any, dims: Any, **params: Any) -> Any:
     """Batching: the new axis is merged with the call's own batch axis."""
     count = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     size = params["size"]
@@ -260,4 +279,4 @@ def joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> Any
     return x.reshape(count * size, *x.shape[2:])
 
 
-batching.primitive_batchers[call_p] = _batch
+batching.primitive_batchers[call_p] = batch

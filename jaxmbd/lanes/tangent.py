@@ -19,7 +19,8 @@ from jax.interpreters import ad, batching, mlir
 
 from jaxmbd.lanes.collector import collector_paused
 from jaxmbd.lanes.kernel import kernel
-from jaxmbd.lanes.primitive import call_p, joined, result_type, single, varying
+from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
+from jaxmbd.lanes.summed_pullback import pullback
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.loop_names import with_loop_names
 
@@ -115,7 +116,7 @@ def _tangent_impl(*args: Any, **params: Any) -> Any:
 def _tangent_abstract(*avals: Any, key: Key, size: int, pullback: Any, **params: Any) -> Any:
     flags = tangent_flags(params["batched"], params["moving"])
     outs = kernel(key, params["batched"][: len(key.closed.in_avals)], pullback).out_avals
-    return [result_type(a, size, avals, flags) for a in outs if _floating(a)]
+    return result_types([a for a in outs if _floating(a)], size, avals, flags)
 
 
 mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True))
@@ -130,9 +131,7 @@ def _tangent_transpose(cotangents: Any, *args: Any, moving: Any, **params: Any) 
     seeds = [c for c, g in zip(cotangents, given, strict=True) if g]
     rule = _pull if params["pullback"] is None else _pull_again
     grads = rule(primals, seeds, given, moving, params)
-    flags = [b for b, m in zip(params["batched"], moving, strict=True) if m]
-    back = [x if b else jax.lax.reduce_sum(x, (0,)) for x, b in zip(grads, flags, strict=True)]
-    return [None] * len(primals) + back
+    return [None] * len(primals) + grads
 
 
 def _pull(primals: Any, seeds: Any, given: Sequence[bool], moving: Any, params: Any) -> Any:
@@ -140,7 +139,7 @@ def _pull(primals: Any, seeds: Any, given: Sequence[bool], moving: Any, params: 
     floats = iter(given)
     outs = params["key"].closed.out_avals
     flags = tuple(next(floats) if _floating(a) else False for a in outs)
-    return call_p.bind(*varying([*primals, *seeds]), **dict(params, pullback=(moving, flags)))
+    return pullback([*primals, *seeds], dict(params, pullback=(moving, flags)))
 
 
 def _pull_again(primals: Any, w: Any, given: Sequence[bool], moving: Any, params: Any) -> Any:
@@ -154,9 +153,8 @@ def _pull_again(primals: Any, w: Any, given: Sequence[bool], moving: Any, params
     grads: list[Any] = []
     if any(moving[:count]):
         floats = [s for s, a in zip(seeded, key.closed.out_avals, strict=True) if _floating(a)]
-        pullback = ((*moving[:count], *[False] * len(w)), tuple(floats))
-        args = varying([*primals[:count], *w, *primals[count:]])
-        grads += call_p.bind(*args, **dict(params, pullback=pullback))
+        flags = ((*moving[:count], *[False] * len(w)), tuple(floats))
+        grads += pullback([*primals[:count], *w, *primals[count:]], dict(params, pullback=flags))
     if any(moving[count:]):
         args = varying([*primals[:count], *w])
         rates = iter(call_p.bind(*args, **dict(params, pullback=None)))

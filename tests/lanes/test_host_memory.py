@@ -5,7 +5,6 @@ from ctypes import CFUNCTYPE, c_int32, c_int64, c_size_t, c_void_p
 
 import jax
 import jax.numpy as jnp
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from gpu_emulation import frame
@@ -89,17 +88,15 @@ class Host:
             CFUNCTYPE(None, c_void_p, c_void_p, c_int64, c_int64, c_void_p)(self.kernel),
         ]
         addresses = [ctypes.cast(f, c_void_p).value for f in kept]
-        for name, address in zip(("test_allocate", "test_free"), addresses, strict=False):
-            llvm.add_symbol(name, address)
+        symbols = dict(zip(("test_allocate", "test_free"), addresses, strict=False))
         text = cpu_driver.module(cpu.abi_minor())
         text = text.replace("@aligned_alloc(", "@test_allocate(").replace("@free(", "@test_free(")
-        engine = cpu._link(cpu.compile_object(text))
+        (address,) = cpu.link(cpu.compile_object(text), ["lanes_drive"], symbols)
         numbers = cpu_driver.table(WIDTH, scratch, 2, 0, [24], [24])
         table = (c_int64 * len(numbers))(*numbers)
         x, y = np.arange(3.0 * batch).reshape(batch, 3), np.zeros((batch, 3))
         at = frame(self, [(x, x.shape)], [(y, y.shape)], kept)
         call = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p)
-        address = engine.get_function_address("lanes_drive")
         return call(address)(at, addresses[2], ctypes.addressof(table)), x, y
 
 

@@ -53,6 +53,13 @@ def test_an_exported_program_has_no_kernels():
     assert "lanes_" not in made.mlir_module()
     assert "custom_call" not in made.mlir_module()
     np.testing.assert_allclose(made.call(X), np.sin(X) * X, rtol=1e-14)
+
+    def total(x):  # its derivative is a sum over the batch
+        return lanes.vmap(lambda x, y: jnp.sin(x) * y, in_axes=(None, 0))(x, X).sum()
+
+    made = export.export(jax.jit(jax.grad(total)))(0.3)
+    assert "custom_call" not in made.mlir_module()
+    np.testing.assert_allclose(made.call(0.3), np.cos(0.3) * X.sum(), rtol=1e-14)
     with pytest.raises(lanes.Unsupported, match="export"):
         export.export(jax.jit(lanes.vmap(jnp.cos, strict=True)))(X)
 

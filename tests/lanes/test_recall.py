@@ -21,10 +21,14 @@ import jax, numpy as np, jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
 from jaxmbd import lanes
 from jaxmbd.lanes.kernel import CODES
+from jaxmbd.lanes.targets import cpu
 from jaxmbd.lanes.trace import build, registry
 
 def graph(*_):
     raise SystemExit("a graph is built")
+
+def code(*_):
+    raise SystemExit("LLVM compiles")
 
 def call():
     run = jax.jit(lanes.vmap(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: jnp.sin(table @ y), x)))
@@ -33,6 +37,7 @@ def call():
 table = jnp.arange(9.0).reshape(3, 3)
 if "--no-graph" in sys.argv:
     build.value_graph = graph
+    cpu.compile_object = code
 call()
 if "--rule" in sys.argv:
     registry.RULES["of_a_user"] = graph
@@ -47,7 +52,7 @@ def run(cache, *arguments):
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
-def test_a_second_process_builds_no_graph(tmp_path):
+def test_a_second_process_builds_no_graph_and_compiles_nothing(tmp_path):
     """But it does if a user has registered a rule, or the machine code is gone."""
     first = run(tmp_path)
     assert first.returncode == 0, first.stderr

@@ -184,3 +184,21 @@ def test_aliases_of_what_all_samples_share() -> None:
     x = np.linspace(-1.0, 1.0, 1280).reshape(8, 160)
     for found, reference in zip(gradient(lanes.vmap), gradient(jax.vmap), strict=True):
         np.testing.assert_allclose(found, reference, rtol=1e-12, atol=1e-14)
+
+
+def test_one_sample_is_computed_by_scalar_code_with_planned_spills() -> None:
+    def fn(x, y):
+        for _ in range(3):
+            x = jnp.outer(x, y) @ jnp.sin(y) + jnp.where(x > y, x / (2.0 + y), y)
+        return x
+
+    x, y = np.linspace(-1.0, 1.0, 12), np.linspace(0.3, 0.9, 12)
+    single = Kernel(jax.make_jaxpr(fn)(x, y), (False, False))
+    assert single.lanes() == 1
+    lines = single.emitter(1).kernel().splitlines()
+    assert not any("<" in line for line in lines)
+    assert sum("load volatile" in line for line in lines) > 100
+    found = lanes.jit(fn, strict=True)(x, y)
+    np.testing.assert_allclose(found, fn(x, y), rtol=1e-12)
+    many = lanes.vmap(fn, in_axes=(0, None), strict=True)(np.stack([x, y]), y)
+    np.testing.assert_allclose(found, many[0], rtol=1e-12)

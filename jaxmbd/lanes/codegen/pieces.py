@@ -119,7 +119,10 @@ class Piece:
         least = LOOP if region is not None and region.depth > 1 else STRAIGHT
         count = len(self.values)
         inside = [[a for a in needs if a < count] for needs in self.args]
-        order = self._gathered(arrange(inside, kept, free[:count], least))
+        if w.width == 1:  # a few cheap spills are not worth the time to arrange a single sample
+            order = range(count)
+        else:
+            order = self._gathered(arrange(inside, kept, free[:count], least))
         slots = {count + k: w.asleep[n] for k, n in enumerate(self.given)}
         kept += [True] * len(self.given)
         plan = Plan(order, args, kept, extra, self.room, slots)
@@ -143,7 +146,9 @@ class Piece:
 
     def _free(self, n: Node) -> bool:
         """Whether a value is not counted here: its register is left to LLVM."""
-        return n.uniform or n.dtype not in WORDS or n in self.w.uses.inverted
+        if n.dtype not in WORDS or n in self.w.uses.inverted:
+            return True
+        return n.uniform or (self.w.width == 1 and n.dtype[0] != "f")
 
     def _gathered(self, order: Sequence[int]) -> list[int]:
         """The order with values that are computed together made adjacent."""

@@ -201,7 +201,8 @@ def store_row(w: Writer, buffer: Buffer, start: str, nodes: Sequence[Node]) -> N
     if width == 1 or buffer.size == 1:
         for k, column in enumerate(columns):
             address = row_address(w, buffer, 0, _plus(w, start, k))
-            w.text.line(f"store {ty} {column}, ptr {address}, align {align}")
+            word = "store" if w.gpu else "store volatile"
+            w.text.line(f"{word} {ty} {column}, ptr {address}, align {align}")
     elif n < width and n == buffer.size:
         _store_packed(w, buffer, columns)
     elif n < width:

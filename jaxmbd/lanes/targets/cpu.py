@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import itertools
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,9 @@ from jaxmbd.lanes.targets import cpu_driver, disk, stopping
 _LOCK = threading.RLock()
 # Machine code is never freed: XLA cannot unregister a target, and its programs hold the address
 # without telling when the last of them is deleted. Equal code is one target.
-_ENGINES: list[Any] = []
+_LIBRARIES: list[Any] = []
+_SYMBOLS: dict[str, int] = {}  # addresses of what kernels call
+_numbers = itertools.count()
 _TARGETS: dict[str, Compiled] = {}
 
 effort = 1
@@ -92,10 +95,10 @@ def vector_registers() -> int:
     return 32 if arm or vector_bits() == 512 else 16
 
 
-def target(ir: str, table: list[int], flops: int) -> Compiled:
-    """The FFI target of a kernel, compiled if it is new."""
-    text = ir + cpu_driver.handler(table)
-    name = f"lanes_{hashlib.sha256((text + host()).encode()).hexdigest()[:32]}"
+def target(ir: str, handler: str, flops: int) -> Compiled:
+    """The FFI target of a kernel and its handler, compiled if it is new."""
+    text = ir + handler
+    name = f"lanes_{_key(text)}"
     found = _target(name, flops, lambda: _load(name, text, "handler"))
     assert found
     return found
@@ -134,34 +137,46 @@ def _processor() -> str:
 def function(ir: str, name: str) -> int:
     """The address of a function of a module, to be called by `ctypes`."""
     with _LOCK:
-        key = hashlib.sha256((ir + host()).encode()).hexdigest()[:32]
-        return _load(key, ir, name)[0]
+        return _load(_key(ir), ir, name)[0]
+
+
+def _key(ir: str) -> str:
+    return hashlib.sha256((ir + host()).encode()).hexdigest()[:32]
 
 
 def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
-    found = _read(key, name)
-    if found:
-        return found
-    code = compile_object(ir)
-    engine = _link(code)
-    disk.write(key, code)
-    return _address(engine, name), False
+    _drive()
+    (address,), cached = _built(key, ir, [name], _SYMBOLS)
+    return address, cached
 
 
 def _read(key: str, name: str) -> tuple[int, bool] | None:
     """The address of a function whose object file is on disk, if it is there and links."""
     _drive()
+    found = _kept(key, [name], _SYMBOLS)
+    return None if found is None else (found[0], True)
+
+
+def _built(
+    key: str, ir: str, names: Sequence[str], symbols: Mapping[str, int]
+) -> tuple[list[int], bool]:
+    """Addresses of functions of a module, and whether its object file was on disk."""
+    found = _kept(key, names, symbols)
+    if found is not None:
+        return found, True
+    code = compile_object(ir)
+    found = link(code, names, symbols)
+    disk.write(key, code)
+    return found, False
+
+
+def _kept(key: str, names: Sequence[str], symbols: Mapping[str, int]) -> list[int] | None:
+    """The same from an object file on disk; None if it is not there or does not link."""
     code = disk.read(key)
-    if code is None:
-        return None
-    with suppress(Unsupported):  # the cached object does not link
-        return _address(_link(code), name), True
+    if code is not None:
+        with suppress(Unsupported):
+            return link(code, names, symbols)
     return None
-
-
-def _address(engine: Any, name: str) -> int:
-    _ENGINES.append(engine)
-    return engine.get_function_address(name)
 
 
 def compile_object(ir: str) -> bytes:
@@ -184,39 +199,52 @@ def optimise(module: Any, target_machine: Any) -> None:
     passes.run(module, builder)
 
 
-def _link(code: bytes) -> Any:
-    """An MCJIT engine with the code of an object file.
+def link(code: bytes, names: Sequence[str], symbols: Mapping[str, int] = _SYMBOLS) -> list[int]:
+    """Addresses of functions of an object file, whose code then lives as long as the process.
+
+    Args:
+        code: the object file.
+        names: of the functions.
+        symbols: addresses of what they call, besides what is in the process.
 
     Raises:
         Unsupported: the code cannot be linked in this process.
     """
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for word, address in symbols.items():
+        library.import_symbol(word, address)
+    for name in names:
+        library.export_symbol(name)
     try:
-        # The engine takes ownership of its target machine.
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine(effort))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
+        found = library.link(_linker(), f"lanes_{next(_numbers)}")
     except RuntimeError as error:
         raise Unsupported(f"for this host: LLVM cannot link the code ({error})") from None
-    return engine
+    _LIBRARIES.append(found)
+    return [found[name] for name in names]
+
+
+@cache
+def _linker() -> Any:
+    """The linker of all code: one of its own for each kernel would take tens of kB."""
+    return llvm.create_lljit_compiler(_new_machine(effort), use_jit_link=True, suppress_errors=True)
 
 
 @cache
 def _drive() -> None:
-    """Compile the driver once per process, and register its symbols for linking.
+    """Load the driver once per process, and register its symbols for linking.
 
     Raises:
         Unsupported: there is none for this system.
     """
     _check_system()
-    engine = _link(compile_object(cpu_driver.module(abi_minor())))
-    _ENGINES.append(engine)
-    for name in ("lanes_drive", STOP_WORD):
-        llvm.add_symbol(name, engine.get_function_address(name))
-    stopping.found(engine.get_function_address(STOP_WORD))
+    ir, names = cpu_driver.module(abi_minor()), ("lanes_drive", STOP_WORD)
+    found, _ = _built(_key(ir), ir, names, {})
+    _SYMBOLS.update(zip(names, found, strict=True))
+    stopping.found(_SYMBOLS[STOP_WORD])
 
 
 def _check_system() -> None:
-    # Where a function is missing that the driver calls, LLVM would end the process.
+    # Else LLVM would say no more than that it cannot link the driver.
     if not sys.platform.startswith(("linux", "darwin")):
         raise Unsupported(
             f"for this system ({sys.platform}): kernels need Linux or macOS, of which they use "
@@ -232,6 +260,13 @@ def abi_minor() -> int:
     except OSError:
         found = None
     return int(found.group(1)) if found else 1
+
+
+def offer(name: str, ir: str) -> None:
+    """Let code that is linked from now on call a function of a module, compiled if it is new."""
+    with _LOCK:
+        if name not in _SYMBOLS:
+            _SYMBOLS[name] = _load(_key(ir), ir, name)[0]
 
 
 def capsule(address: int) -> Any:

@@ -148,7 +148,9 @@ class _Walk:
         self.words: list[str] = []
         self.rules: list[Any] = []
         self.seen: dict[int, int] = {}
-        self.types: dict[Any, str] = {}
+        self.types: dict[int, str] = {}
+        self.texts: dict[Any, str] = {}
+        self.kept: list[Any] = []
         self.lasting = True
         self.calls: list[Any] = []
         self.others = False
@@ -187,11 +189,12 @@ class _Walk:
         return numbers[v]
 
     def type(self, aval: Any) -> str:
-        array = isinstance(aval, ShapedArray)
-        place = (aval.shape, aval.dtype, aval.weak_type, manual_axes(aval)) if array else aval
-        known = self.types.get(place)
+        known = self.types.get(id(aval))
         if known is None:
-            known = self.types[place] = str(place)
+            array = isinstance(aval, ShapedArray)
+            place = (aval.shape, aval.dtype, aval.weak_type, manual_axes(aval)) if array else aval
+            known = self.types[id(aval)] = self.texts.setdefault(place, str(place))
+            self.kept.append(aval)  # so that its id is not reused
         return known
 
     def params(self, eqn: Any) -> None:
@@ -266,4 +269,4 @@ def _differentiates(eqn: Any) -> bool:
     """Whether the value of an equation depends on the derivative rules of the function it calls."""
     if eqn.primitive.name == "lanes":
         return eqn.params["pullback"] is not None
-    return eqn.primitive.name == "lanes_tangent"
+    return eqn.primitive.name in ("lanes_tangent", "lanes_summed_pullback")
