@@ -4,132 +4,143 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jaxmbd import observe, tolerances, zoo
-from jaxmbd.analysis import (
-    Assembly,
-    ClosureMargin,
-    DrivenMotion,
-    Equilibrium,
-    Linearization,
-    Mobility,
-    Modes,
-    PointCoordinate,
-    Redundancy,
-    Solution,
-    StateCheck,
-    Status,
-    assemble,
-    assemble_acceleration,
-    assemble_velocity,
-    check_state,
-    closure_margin,
-    dead_centre,
-    equilibrium,
-    flexibility,
-    linearize,
-    mobility,
-    project,
-    redundancy,
-    simulate,
-    simulate_driven,
-)
-from jaxmbd.dynamics import (
-    DeNOC,
-    EdgeForces,
-    bias,
-    denoc,
-    denoc_equations,
-    edge_forces,
-    forward_dynamics,
-    friction_efforts,
-    inverse_dynamics,
-    joint_reactions,
-    kinetic_energy,
-    mass_matrix,
-    potential_energy,
-)
-from jaxmbd.graph import Topology, neutral, topology
-from jaxmbd.io import load, save
-from jaxmbd.kinematics import (
-    Pose,
-    body_accelerations,
-    body_velocities,
-    constraint_jacobian,
-    constraint_residual,
-    coordinate_rates,
-    gamma,
-    joint_coordinates,
-    point_position,
-    point_velocity,
-    poses,
-    step_coordinates,
-)
-from jaxmbd.model import (
-    Actuator,
-    AntiRollBar,
-    Armature,
-    Body,
-    BodyActuator,
-    BumpStop,
-    Bushing,
-    Cam,
-    Coupling,
-    Cylindrical,
-    DamperCurve,
-    Drive,
-    Fixed,
-    Free,
-    Gear,
-    Helical,
-    JointDrag,
-    JointFriction,
-    JointLimit,
-    JointTorque,
-    Mechanism,
-    PacejkaTyre,
-    ParallelAxes,
-    PerpendicularAxes,
-    Planar,
-    PointDrive,
-    PointForce,
-    PointOnCurve,
-    PointOnLine,
-    PointOnPlane,
-    Prismatic,
-    RackAndPinion,
-    Revolute,
-    Rod,
-    SignedSquare,
-    SoftJoint,
-    Spherical,
-    SpringDamper,
-    Table,
-    Torque,
-    TorsionBar,
-    TorsionSpring,
-    Tyre,
-    Universal,
-    in_space,
-    mirror,
-    register_law,
-    register_type,
-    soften,
-)
-from jaxmbd.variables import (
-    Parametrization,
-    get_variables,
-    mirrored,
-    set_variables,
-    variables,
-)
+from jaxmbd.numerics.on_use import on_use
 
 if TYPE_CHECKING:
-    from jaxmbd import campaign, design, identification, sampling, suspension, synthesis
+    from jaxmbd import (
+        campaign,
+        design,
+        identification,
+        observe,
+        sampling,
+        suspension,
+        synthesis,
+        tolerances,
+        viz,
+        zoo,
+    )
+    from jaxmbd.analysis import (
+        Assembly,
+        ClosureMargin,
+        DrivenMotion,
+        Equilibrium,
+        Linearization,
+        Mobility,
+        Modes,
+        PointCoordinate,
+        Redundancy,
+        Solution,
+        StateCheck,
+        Status,
+        assemble,
+        assemble_acceleration,
+        assemble_velocity,
+        check_state,
+        closure_margin,
+        dead_centre,
+        equilibrium,
+        flexibility,
+        linearize,
+        mobility,
+        project,
+        redundancy,
+        simulate,
+        simulate_driven,
+    )
     from jaxmbd.campaign import Study
     from jaxmbd.design import check_gradient, minimize
+    from jaxmbd.dynamics import (
+        DeNOC,
+        EdgeForces,
+        bias,
+        denoc,
+        denoc_equations,
+        edge_forces,
+        forward_dynamics,
+        friction_efforts,
+        inverse_dynamics,
+        joint_reactions,
+        kinetic_energy,
+        mass_matrix,
+        potential_energy,
+    )
+    from jaxmbd.graph import Topology, neutral, topology
     from jaxmbd.identification import identify
+    from jaxmbd.io import load, save
+    from jaxmbd.kinematics import (
+        Pose,
+        body_accelerations,
+        body_velocities,
+        constraint_jacobian,
+        constraint_residual,
+        coordinate_rates,
+        gamma,
+        joint_coordinates,
+        point_position,
+        point_velocity,
+        poses,
+        step_coordinates,
+    )
+    from jaxmbd.model import (
+        Actuator,
+        AntiRollBar,
+        Armature,
+        Body,
+        BodyActuator,
+        BumpStop,
+        Bushing,
+        Cam,
+        Coupling,
+        Cylindrical,
+        DamperCurve,
+        Drive,
+        Fixed,
+        Free,
+        Gear,
+        Helical,
+        JointDrag,
+        JointFriction,
+        JointLimit,
+        JointTorque,
+        Mechanism,
+        PacejkaTyre,
+        ParallelAxes,
+        PerpendicularAxes,
+        Planar,
+        PointDrive,
+        PointForce,
+        PointOnCurve,
+        PointOnLine,
+        PointOnPlane,
+        Prismatic,
+        RackAndPinion,
+        Revolute,
+        Rod,
+        SignedSquare,
+        SoftJoint,
+        Spherical,
+        SpringDamper,
+        Table,
+        Torque,
+        TorsionBar,
+        TorsionSpring,
+        Tyre,
+        Universal,
+        in_space,
+        mirror,
+        register_law,
+        register_type,
+        soften,
+    )
+    from jaxmbd.variables import (
+        Parametrization,
+        get_variables,
+        mirrored,
+        set_variables,
+        variables,
+    )
 
 __version__ = "0.1.0"
 
@@ -276,28 +287,43 @@ __all__ = [
     "viz",
 ]
 
-# What needs the packages of extras, or is not always needed, is imported on use.
-_ON_USE = {
-    "Study": "jaxmbd.campaign",
-    "campaign": "",
-    "sampling": "",
-    "minimize": "jaxmbd.design",
-    "identify": "jaxmbd.identification",
-    "check_gradient": "jaxmbd.design",
-    "design": "",
-    "suspension": "",
-    "synthesis": "",
-    "identification": "",
-    "viz": "",
-}
+# A package becomes an attribute when it is imported first: now, so that later only the function of
+# its name does.
+import_module("jaxmbd.variables")
+globals().pop("variables", None)  # it is gone where this module is reloaded
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    package = import_module(_ON_USE[name] or f"{__name__}.{name}")
-    return getattr(package, name) if _ON_USE[name] else package
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_USE})
+__getattr__, __dir__ = on_use(
+    __name__,
+    {
+        "analysis": (
+            "Assembly ClosureMargin DrivenMotion Equilibrium Linearization Mobility Modes "
+            "PointCoordinate Redundancy Solution StateCheck Status assemble assemble_acceleration "
+            "assemble_velocity check_state closure_margin dead_centre equilibrium flexibility "
+            "linearize mobility project redundancy simulate simulate_driven"
+        ),
+        "dynamics": (
+            "DeNOC EdgeForces bias denoc denoc_equations edge_forces forward_dynamics "
+            "friction_efforts inverse_dynamics joint_reactions kinetic_energy mass_matrix "
+            "potential_energy"
+        ),
+        "graph": "Topology neutral topology",
+        "io": "load save",
+        "kinematics": (
+            "Pose body_accelerations body_velocities constraint_jacobian constraint_residual "
+            "coordinate_rates gamma joint_coordinates point_position point_velocity poses "
+            "step_coordinates"
+        ),
+        "model": (
+            "Actuator AntiRollBar Armature Body BodyActuator BumpStop Bushing Cam Coupling "
+            "Cylindrical DamperCurve Drive Fixed Free Gear Helical JointDrag JointFriction "
+            "JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes PerpendicularAxes Planar "
+            "PointDrive PointForce PointOnCurve PointOnLine PointOnPlane Prismatic RackAndPinion "
+            "Revolute Rod SignedSquare SoftJoint Spherical SpringDamper Table Torque TorsionBar "
+            "TorsionSpring Tyre Universal in_space mirror register_law register_type soften"
+        ),
+        "variables": "Parametrization get_variables mirrored set_variables variables",
+        "campaign": "Study",
+        "design": "check_gradient minimize",
+        "identification": "identify",
+    },
+)

@@ -9,12 +9,17 @@ each kept durably as soon as it is there: a run that is killed is continued by t
 - `suspension_corner` is the demonstration's study.
 """
 
-from jaxmbd.campaign.inputs import Input
-from jaxmbd.campaign.runner import Interrupted
-from jaxmbd.campaign.store import StoreDiffers, StoreError
-from jaxmbd.campaign.study import Rerun, Study
-from jaxmbd.campaign.suspension_corner import corner_study
-from jaxmbd.campaign.table import shown, spread_table, status_line
+from typing import TYPE_CHECKING
+
+from jaxmbd.numerics.on_use import on_use
+
+if TYPE_CHECKING:
+    from jaxmbd.campaign.inputs import Input
+    from jaxmbd.campaign.runner import Interrupted
+    from jaxmbd.campaign.store import StoreDiffers, StoreError
+    from jaxmbd.campaign.study import Rerun, Study
+    from jaxmbd.campaign.suspension_corner import corner_study
+    from jaxmbd.campaign.table import shown, spread_table, status_line
 
 __all__ = [
     "Input",
@@ -28,3 +33,15 @@ __all__ = [
     "spread_table",
     "status_line",
 ]
+
+__getattr__, __dir__ = on_use(
+    __name__,
+    {
+        "inputs": "Input",
+        "runner": "Interrupted",
+        "store": "StoreDiffers StoreError",
+        "study": "Rerun Study",
+        "suspension_corner": "corner_study",
+        "table": "shown spread_table status_line",
+    },
+)

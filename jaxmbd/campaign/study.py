@@ -29,6 +29,7 @@ from jaxmbd.campaign.program import Program
 from jaxmbd.campaign.rerun import Rerun, rerun
 from jaxmbd.campaign.store import Layout
 from jaxmbd.model.user_warning import warn_user
+from jaxmbd.numerics.import_aside import import_aside
 from jaxmbd.observe import Axis, Output
 from jaxmbd.sampling import MonteCarlo, Sampler
 from jaxmbd.statistics import Sensitivity, sensitivities
@@ -190,6 +191,7 @@ class Study:
         outputs = self._settled
         nominal = self.nominal
         warn_of_odd_draws(self.inputs, self.draw(0, min(self.samples, _LOOKED_AT)))
+        import_aside("xarray", "pint")  # results are read with them
         rows = self.evaluate({name: nominal[name][None] for name in self.sampler.sampled})
         found = {name: rows[name][0] for name in outputs}
         judge(found, self.outputs)

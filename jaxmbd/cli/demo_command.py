@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +39,29 @@ def count(text: str) -> int:
 
 
 def _run(options: argparse.Namespace, says: Says) -> int:
-    set_up_jax()
-    from jaxmbd.campaign import corner_study, spread_table, status_line
-    from jaxmbd.numerics.extras import optional
-    from jaxmbd.viz import corner_figure
-
-    optional("matplotlib", "demo", "the demonstration")
     samples = options.samples or (200 if options.quick else 2000)
     says.text(
         f"{samples} samples of a published multi-link suspension corner. Each joint of each part "
         "is\nmade with an error of its own (0.3 mm, one standard deviation), spring rate and "
         "damping\nscatter too: curves over the wheel's travel, and 0.5 s of motion after a release."
     )
+    set_up_jax()
+    from jaxmbd.campaign import corner_study, spread_table, status_line
+    from jaxmbd.numerics.extras import optional
+    from jaxmbd.numerics.import_aside import import_aside
+    from jaxmbd.viz import corner_figure
+
+    optional("matplotlib", "demo", "the demonstration")
     options.out.mkdir(parents=True, exist_ok=True)
     store = options.out / f"corner_{samples}_seed{options.seed}.zarr"
     if store.exists():
         says.text(f"{store} is there already: what it has is not computed again")
     begun = time.perf_counter()
-    with ThreadPoolExecutor(1) as aside:
-        aside.submit(import_module, "matplotlib.figure")  # while LLVM compiles
-        progress = not says.as_json and sys.stderr.isatty()
-        results = corner_study(samples, options.seed).run(store, progress=progress).load()
+    study = corner_study(samples, options.seed)
+    _ = study.program.outputs  # traced before other threads want the interpreter
+    import_aside("matplotlib.backends.backend_agg", "matplotlib.figure")
+    progress = not says.as_json and sys.stderr.isatty()
+    results = study.run(store, progress=progress).load()
     took = time.perf_counter() - begun
     says.text(f"\n{status_line(results)}; {took:.0f} s\n", spread_table(results))
     picture = options.out / "suspension_corner.png"

@@ -6,7 +6,9 @@ import argparse
 import gc
 import json
 import sys
-from importlib import metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from jaxmbd.cli import (
     bench_command,
@@ -22,7 +24,6 @@ from jaxmbd.cli import (
     view_command,
 )
 from jaxmbd.cli.says import EXIT_STATUSES, INTERRUPTED, WRONG, Says
-from jaxmbd.lanes.collector import collector_paused
 
 COMMANDS = (
     run_command,
@@ -37,6 +38,10 @@ COMMANDS = (
     bench_command,
     demo_command,
 )
+
+
+_ALLOCATIONS = 100_000
+"""Objects made, less those freed, before the collector looks for garbage among the new ones."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     says = Says(options.json)
     try:
-        with collector_paused():  # a command ends before there is anything to collect
+        with _collecting_seldom():
             return options.run(options, says)
     except KeyboardInterrupt as stop:
         return _ended(says, str(stop) or "stopped by Ctrl-C", INTERRUPTED)
@@ -64,6 +69,17 @@ def main(arguments: list[str] | None = None) -> int:
         return WRONG
     except (ImportError, OSError, ValueError, RuntimeError) as error:
         return _ended(says, str(error), WRONG)
+
+
+@contextmanager
+def _collecting_seldom() -> Iterator[None]:
+    """Fewer collections of garbage: what imports and tracing make is all kept."""
+    before = gc.get_threshold()
+    gc.set_threshold(_ALLOCATIONS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _ended(says: Says, text: str, status: int) -> int:
@@ -97,15 +113,25 @@ def _parser() -> argparse.ArgumentParser:
         "  jaxmbd COMMAND --help           all about a command\n\n" + EXIT_STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"jaxmbd {version()}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and end")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for module in COMMANDS:
         module.add(commands)
     return parser
 
 
+class _Version(argparse.Action):
+    """Looks for the version only where it is asked for: that takes longer than all other help."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print(f"jaxmbd {version()}")
+        parser.exit()
+
+
 def version() -> str:
     """The installed version."""
+    from importlib import metadata
+
     try:
         return metadata.version("jaxmbd")
     except metadata.PackageNotFoundError:

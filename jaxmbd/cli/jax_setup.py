@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from jaxmbd.lanes.targets.disk import user_caches
-
 
 def set_up_jax() -> None:
     """Double precision, compiled programs kept between runs, one device for each core."""
@@ -13,6 +11,8 @@ def set_up_jax() -> None:
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        from jaxmbd.lanes.targets.disk import user_caches
+
         jax.config.update("jax_compilation_cache_dir", str(user_caches() / "jaxmbd" / "jax"))
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "XLA_FLAGS" not in os.environ:
         try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import numpy as np
 
 FINE, WRONG, FINDINGS, INTERRUPTED = 0, 1, 3, 130
 """Exit statuses: all well; an error that the user can fix; done, but something was found that needs
@@ -52,9 +51,9 @@ def plain(x: Any) -> Any:
     if isinstance(x, (bool, str)) or x is None:
         return x
     if hasattr(x, "tolist"):
-        return plain(np.asarray(x).tolist())
+        return plain(x.tolist())
     if isinstance(x, float):
-        return x if np.isfinite(x) else None
+        return x if math.isfinite(x) else None
     return x if isinstance(x, int) else str(x)
 
 

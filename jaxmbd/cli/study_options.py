@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxmbd.cli.jax_setup import set_up_jax
 from jaxmbd.cli.says import FINE, Says
 
@@ -95,6 +93,8 @@ def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -
 
 def summary(results: Any) -> dict[str, Any]:
     """Samples, failures by kind, and the spread of each output, of a study's dataset."""
+    import numpy as np
+
     from jaxmbd.analysis import Status
     from jaxmbd.campaign.table import spreads
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from jaxmbd.design.problem import Problem
 
@@ -31,6 +30,8 @@ def starting_points(problem: Problem, starts: Any, seed: int, candidates: int) -
         return own
     if not np.all(np.isfinite(high - low)):
         raise ValueError("starts= needs two finite limits of every number; give Between or Within")
+    from scipy.stats import qmc
+
     count = max(starts, candidates) - 1
     sequence = qmc.Sobol(len(low), rng=np.random.default_rng(seed))
     cube = sequence.random_base2(int(np.ceil(np.log2(max(count, 1)))))[:count]

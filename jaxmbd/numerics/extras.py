@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -20,7 +21,21 @@ def optional(module: str, extra: str, purpose: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        name = module.partition(".")[0]
-        raise ImportError(
-            f"{purpose} needs {name}, which is not installed: pip install 'jaxmbd[{extra}]'"
-        ) from error
+        raise _missing(module, extra, purpose) from error
+
+
+def require(package: str, extra: str, purpose: str) -> None:
+    """Check that a package of an extra is installed, without importing it.
+
+    Raises:
+        ImportError: as `optional`.
+    """
+    if find_spec(package) is None:
+        raise _missing(package, extra, purpose)
+
+
+def _missing(module: str, extra: str, purpose: str) -> ImportError:
+    name = module.partition(".")[0]
+    return ImportError(
+        f"{purpose} needs {name}, which is not installed: pip install 'jaxmbd[{extra}]'"
+    )

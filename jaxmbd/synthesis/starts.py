@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.stats import qmc
 
 from jaxmbd import lanes
 from jaxmbd.model.mechanism import Mechanism
@@ -68,6 +67,8 @@ def random_starts(problem: Problem, count: int, *, seed: int = 0, of: int = 8) -
     """
     low, high = problem.limits
     total = count * of
+    from scipy.stats import qmc
+
     sampler = qmc.Sobol(len(low) + 1, rng=np.random.default_rng(seed))
     drawn = sampler.random(2 ** int(np.ceil(np.log2(total))))[:total]
     n = len(problem.unknowns)

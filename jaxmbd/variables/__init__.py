@@ -1,10 +1,15 @@
 """Numbers of a mechanism by path: listed, read, set, with units; parametrisations of mechanisms."""
 
-from jaxmbd.variables.mirror import mirrored
-from jaxmbd.variables.parametrization import Parametrization
-from jaxmbd.variables.setting import get_variables, set_variables
-from jaxmbd.variables.table import Variable, Variables, variables
-from jaxmbd.variables.units import in_si
+from typing import TYPE_CHECKING
+
+from jaxmbd.numerics.on_use import on_use
+
+if TYPE_CHECKING:
+    from jaxmbd.variables.mirror import mirrored
+    from jaxmbd.variables.parametrization import Parametrization
+    from jaxmbd.variables.setting import get_variables, set_variables
+    from jaxmbd.variables.table import Variable, Variables, variables
+    from jaxmbd.variables.units import in_si
 
 __all__ = [
     "Parametrization",
@@ -16,3 +21,14 @@ __all__ = [
     "set_variables",
     "variables",
 ]
+
+__getattr__, __dir__ = on_use(
+    __name__,
+    {
+        "mirror": "mirrored",
+        "parametrization": "Parametrization",
+        "setting": "get_variables set_variables",
+        "table": "Variable Variables variables",
+        "units": "in_si",
+    },
+)

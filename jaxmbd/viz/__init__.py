@@ -1,18 +1,23 @@
 """Pictures of mechanisms that move, an explorer of designs, and figures of results."""
 
-from jaxmbd.viz.animated_page import Page, animation, show
-from jaxmbd.viz.explorer.exploration import Exploration
-from jaxmbd.viz.explorer.opened import Explorer, explore
-from jaxmbd.viz.fan import curve_fan, histogram
-from jaxmbd.viz.force_glyphs import Wheel
-from jaxmbd.viz.kinematics_curves import kinematics_figure
-from jaxmbd.viz.moving_picture import movie, picture
-from jaxmbd.viz.scene import Scene
-from jaxmbd.viz.serving import viser_server
-from jaxmbd.viz.suspension_corner import corner_figure
-from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
-from jaxmbd.viz.viser_scene import ViserScene, set_stage
-from jaxmbd.viz.wheels_of_corners import corner_wheel
+from typing import TYPE_CHECKING
+
+from jaxmbd.numerics.on_use import on_use
+
+if TYPE_CHECKING:
+    from jaxmbd.viz.animated_page import Page, animation, show
+    from jaxmbd.viz.explorer.exploration import Exploration
+    from jaxmbd.viz.explorer.opened import Explorer, explore
+    from jaxmbd.viz.fan import curve_fan, histogram
+    from jaxmbd.viz.force_glyphs import Wheel
+    from jaxmbd.viz.kinematics_curves import kinematics_figure
+    from jaxmbd.viz.moving_picture import movie, picture
+    from jaxmbd.viz.scene import Scene
+    from jaxmbd.viz.serving import viser_server
+    from jaxmbd.viz.suspension_corner import corner_figure
+    from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
+    from jaxmbd.viz.viser_scene import ViserScene, set_stage
+    from jaxmbd.viz.wheels_of_corners import corner_wheel
 
 __all__ = [
     "Exploration",
@@ -36,3 +41,22 @@ __all__ = [
     "topology_figure",
     "viser_server",
 ]
+
+__getattr__, __dir__ = on_use(
+    __name__,
+    {
+        "animated_page": "Page animation show",
+        "explorer.exploration": "Exploration",
+        "explorer.opened": "Explorer explore",
+        "fan": "curve_fan histogram",
+        "force_glyphs": "Wheel",
+        "kinematics_curves": "kinematics_figure",
+        "moving_picture": "movie picture",
+        "scene": "Scene",
+        "serving": "viser_server",
+        "suspension_corner": "corner_figure",
+        "topology_diagram": "redundancy_figure topology_figure",
+        "viser_scene": "ViserScene set_stage",
+        "wheels_of_corners": "corner_wheel",
+    },
+)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+AT_ONCE = 16
+"""Files that are written at once: a disk makes many durable in the time that one takes."""
 
 
 def store_path(path: str | os.PathLike[str]) -> Path:
@@ -95,15 +99,19 @@ def place_folder(path: Path, files: dict[str, bytes], drafts: Path) -> None:
     """
     drafts.mkdir(exist_ok=True)
     new = drafts / f"{uuid.uuid4().hex}.new"
+
+    def put(name: str) -> None:
+        with open(new / name, "xb") as file:
+            file.write(files[name])
+            file.flush()
+            os.fsync(file.fileno())
+
     try:
-        for name, data in files.items():
-            (new / name).parent.mkdir(parents=True, exist_ok=True)
-            with open(new / name, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        for folder, _, _ in os.walk(new, topdown=False):
-            sync_folder(Path(folder))
+        for folder in {(new / name).parent for name in files}:
+            folder.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(put, files))
+            list(pool.map(lambda walked: sync_folder(Path(walked[0])), os.walk(new)))
         os.rename(new, path)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray
 import zarr
 
 from jaxmbd.campaign.store.encoding import checksum, encoded
 from jaxmbd.campaign.store.errors import StoreError, explained
 from jaxmbd.campaign.store.files import (
+    AT_ONCE,
     place_folder,
     store_path,
     sync_file,
@@ -28,7 +28,9 @@ from jaxmbd.campaign.store.files import (
 from jaxmbd.campaign.store.head import FORMAT, MARK, ROOT, head
 from jaxmbd.campaign.store.layout import SAMPLE, Field, Fixed, Layout
 
-_WRITERS = 4
+if TYPE_CHECKING:
+    import xarray
+
 _STAGED = ".staged"
 
 
@@ -168,7 +170,7 @@ class StudyStore:
 
         files = self.files(k)
         with explained(self.path, f"write chunk {k}"):
-            with ThreadPoolExecutor(_WRITERS) as pool:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
                 checksums = dict(zip(files, pool.map(put, files), strict=True))
             if noted:
                 note = json.dumps(checksums).encode()
@@ -184,7 +186,7 @@ class StudyStore:
         """
         files, drafts = self.files(k), work_folder(self.path)
         with explained(self.path, f"write chunk {k}"):
-            with ThreadPoolExecutor(_WRITERS) as pool:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
                 list(pool.map(lambda file: sync_file(self.path / file), files.values()))
                 list(pool.map(lambda name: sync_folder(self.path / name), files))
             mark = self.path / self.mark(k)
@@ -269,6 +271,8 @@ class StudyStore:
         Args:
             **options: for `xarray.open_zarr`, as ``chunks={}`` for dask arrays.
         """
+        import xarray
+
         return xarray.open_zarr(self.path, **{"chunks": None, **options})
 
     def _checked(self, k: int, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
