@@ -19,6 +19,7 @@ from jax import Array, lax
 from jaxmbd.analysis.known import (
     Key,
     Known,
+    closing_residual,
     closing_rows,
     held_name,
     is_angle,
@@ -175,7 +176,7 @@ def walk(
 ) -> Walk:
     """Move the held coordinates to `values`, along ``path(s, start)``, 0 ≤ s ≤ 1, or linearly."""
     length = mechanism_length(mech)
-    start = known_values(motion_state(mech, guess, t=t), keys)
+    start = known_values(motion_state(mech, guess, t=t), keys) if keys else []
     stages = _stages(mech, keys, start, values, length)
     coarse, fine = 1e-4 * length, tolerances.rounding(guess.dtype, 4) * length
 
@@ -198,7 +199,8 @@ def walk(
         turn = jnp.max(jnp.abs(change) / speed_units(mech), initial=0.0)
         trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
         before = jnp.max(jnp.abs(residual), initial=0.0)
-        after = jnp.max(jnp.abs(_rows(keys, mech, goal, t, trial)[0]), initial=0.0)
+        opened = closing_residual(motion_state(mech, trial, t=t), keys, goal)
+        after = jnp.max(jnp.abs(opened), initial=0.0)
         better = (after < before) | (before == 0.0)
         q = jnp.where(better, trial, w.q)
         error = jnp.where(better, after, before)

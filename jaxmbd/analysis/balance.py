@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.analysis.known import Key, closing_rows
+from jaxmbd.analysis.known import Key, Known, closing_rows, parse_known
 from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.motion import MotionState
@@ -34,6 +34,28 @@ class Problem(NamedTuple):
     """Values of the held coordinates."""
     t: Any
     inputs: Inputs
+
+
+def problem(
+    mech: Mechanism, known: Known | None, t: Any, inputs: Any
+) -> tuple[tuple[Key, ...], Problem]:
+    """The held coordinates, and the problem with arrays for all numbers.
+
+    Args:
+        mech: the mechanism.
+        known: held coordinates, with the keys of `assemble`.
+        t: time [s].
+        inputs: efforts on joints, ``{joint: value}`` or a function of t that returns it.
+
+    Raises:
+        ValueError: `known` names an unknown part.
+    """
+    keys, values = parse_known(mech, known)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    t = jnp.asarray(t, mech.dtype)
+    given: Any = inputs(t) if callable(inputs) else inputs or {}
+    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
+    return keys, Problem(mech, values, t, efforts)
 
 
 class Balance(NamedTuple):
@@ -104,19 +126,6 @@ def held_force(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) 
     return force * speed_units(p.mech) + rows.T @ multipliers
 
 
-def stiffness(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -> Array:
-    """``K = −∂(f + rowsᵀ λ)/∂x`` (nv, nv) [N·m] with λ fixed.
-
-    At balance it is the Hessian of ``V − λᵀ φ``, symmetric where the loads have a potential V.
-    """
-    units = speed_units(p.mech)
-
-    def moved(x: Array) -> Array:
-        return -held_force(keys, p, step_coordinates(p.mech, q, x * units), multipliers)
-
-    return jacobian(moved, jnp.zeros(units.shape, q.dtype))
-
-
 class Tangent(NamedTuple):
     """``A = P K P + s (1 − P) + μ s 1``, factored: K on the null space of the rows, s elsewhere."""
 
@@ -128,31 +137,45 @@ class Tangent(NamedTuple):
     """Whether some motion that the rows allow has next to no stiffness."""
 
 
-def stiffness_size(k: Array, scale: Array) -> Array:
-    """The stiffness s [N·m] that scales the other terms of A, never zero."""
-    size = jnp.maximum(jnp.max(jnp.abs(k), initial=0.0), 1e-3 * scale)
-    return jax.lax.stop_gradient(jnp.where(size > 0.0, size, 1.0))
+class Stiffness(NamedTuple):
+    """The tangent stiffness at a balance.
 
-
-def projected(k: Array, at: Balance) -> Array:
-    """``P K P``."""
-    if not at.rows.shape[0]:
-        return k
-    return product(product(at.project, k), at.project)
-
-
-def factor_tangent(inner: Array, at: Balance, size: Array, damping: Any) -> Tangent:
-    """Factor A by ``L U`` without pivoting: all pivots are positive if every motion is stiff.
-
-    Args:
+    Attributes:
+        k: K (nv, nv) [N·m].
+        size: s [N·m], which scales the other terms of A, never zero.
         inner: ``P K P``.
-        at: with P.
-        size: s.
-        damping: μ.
+        outer: ``1 − P``.
     """
-    eye = jnp.eye(inner.shape[0], dtype=inner.dtype)
-    a = inner + size * (eye - at.project) + damping * size * eye
-    lower, upper = unpivoted_lu(a)
-    pivots = jnp.diagonal(upper)
-    soft = jnp.any(pivots < 1e2 * damping * size)
-    return Tangent(lower, upper, jnp.all(pivots > 0.0), soft)
+
+    k: Array
+    size: Array
+    inner: Array
+    outer: Array
+
+    def factored(self, damping: Any) -> Tangent:
+        """A for a damping μ, by ``L U`` without pivoting: stable if all pivots are positive."""
+        eye = jnp.eye(self.k.shape[0], dtype=self.k.dtype)
+        a = self.inner + self.size * self.outer + damping * self.size * eye
+        lower, upper = unpivoted_lu(a)
+        pivots = jnp.diagonal(upper)
+        soft = jnp.any(pivots < 1e2 * damping * self.size)
+        return Tangent(lower, upper, jnp.all(pivots > 0.0), soft)
+
+
+def stiffness(
+    keys: tuple[Key, ...], p: Problem, q: Array, at: Balance, multipliers: Array
+) -> Stiffness:
+    """``K = −∂(f + rowsᵀ λ)/∂x`` with λ fixed.
+
+    At balance it is the Hessian of ``V − λᵀ φ``, symmetric where the loads have a potential V.
+    """
+    units = speed_units(p.mech)
+
+    def moved(x: Array) -> Array:
+        return -held_force(keys, p, step_coordinates(p.mech, q, x * units), multipliers)
+
+    k = jacobian(moved, jnp.zeros(units.shape, q.dtype))
+    size = jnp.maximum(jnp.max(jnp.abs(k), initial=0.0), 1e-3 * at.scale)
+    size = jax.lax.stop_gradient(jnp.where(size > 0.0, size, 1.0))
+    inner = product(product(at.project, k), at.project) if at.rows.shape[0] else k
+    return Stiffness(k, size, inner, jnp.eye(len(units), dtype=k.dtype) - at.project)

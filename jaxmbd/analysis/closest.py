@@ -104,6 +104,8 @@ def _worst_is_angle(top: Any, name: str, scaled: Array) -> Array:
     """Whether the row of a joint that is open widest is an angle."""
     rows = top.layout[name].rows
     kinds = np.array([kind == "moment" for kind in top.row_kinds[rows]])
+    if np.all(kinds == kinds[0]):
+        return jnp.asarray(kinds[0])
     return jnp.asarray(kinds)[jnp.argmax(scaled[rows])]
 
 

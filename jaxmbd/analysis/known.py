@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.graph import Topology, topology
-from jaxmbd.kinematics.closure import closure_residual
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian
+from jaxmbd.kinematics.scales import mechanism_length, row_scale
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 
@@ -47,6 +47,12 @@ Key = PointCoordinate | JointCoordinate
 Known = Mapping[Any, Any]
 
 
+def _array(value: Any, dtype: Any) -> Array:
+    """A value as an array; of a plain number NumPy makes one, JAX would compile a program."""
+    known = np.asarray(value, dtype) if isinstance(value, (int, float)) else value
+    return jnp.asarray(known, dtype)
+
+
 def parse_known(
     mech: Mechanism, known: Known | None, rates: bool = False
 ) -> tuple[tuple[Key, ...], list[Any]]:
@@ -63,12 +69,12 @@ def parse_known(
         if isinstance(key, PointCoordinate):
             _check_point(mech, key)
             keys.append(key)
-            values.append(jnp.asarray(value, mech.dtype))
+            values.append(_array(value, mech.dtype))
             continue
         joint, index = key if isinstance(key, tuple) else (key, None)
         _check_joint(mech, top, joint, index)
         kind = mech.joint(joint)
-        value = jnp.asarray(value, mech.dtype)
+        value = _array(value, mech.dtype)
         if not kind.scalar_coordinates and not rates:
             if value.shape != (kind.nq,):
                 raise ValueError(
@@ -150,8 +156,15 @@ def known_values(m: MotionState, keys: tuple[Key, ...]) -> list[Array]:
 def closing_rows(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -> tuple[Array, Array]:
     """Scaled residual (n,) and Jacobian (n, nv) of closure and held coordinates, in metres."""
     held, held_rows = known_rows(m, keys, values, mechanism_length(m.mech))
-    residual = jnp.concatenate([row_scale(m) * closure_residual(m), held])
-    return residual, jnp.concatenate([scaled_jacobian(m), held_rows])
+    scale = row_scale(m)
+    residual = jnp.concatenate([scale * closure_residual(m), held])
+    return residual, jnp.concatenate([scale[:, None] * closure_jacobian(m), held_rows])
+
+
+def closing_residual(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -> Array:
+    """The residual of `closing_rows`."""
+    held = known_rows(m, keys, values, mechanism_length(m.mech))[0] if keys else m.q[:0]
+    return jnp.concatenate([row_scale(m) * closure_residual(m), held])
 
 
 def known_rows(

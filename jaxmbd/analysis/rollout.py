@@ -104,8 +104,8 @@ def rollout(
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     start, dt = numbers.t0, numbers.dt
     q0 = normalise(mech, q0, v0)
-    bad = initial_status(mech, q0, v0, start)
-    weights = norms(motion_state(mech, q0, v0, start))
+    m0 = motion_state(mech, q0, v0, start)
+    bad, weights = initial_status(m0), norms(m0)
     q0, v0 = (jnp.where(bad == Status.OK, x, jnp.nan) for x in (q0, v0))
     watch = first_watch(mech, weights, dt)
 

@@ -26,16 +26,14 @@ from jax import Array, lax
 from jaxmbd.analysis.balance import (
     Balance,
     Problem,
-    Tangent,
+    Stiffness,
     balance,
-    factor_tangent,
     held_force,
-    projected,
+    problem,
     rows_of,
     stiffness,
-    stiffness_size,
 )
-from jaxmbd.analysis.known import Key, Known, parse_known
+from jaxmbd.analysis.known import Key, Known
 from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state, step_coordinates
@@ -95,14 +93,10 @@ def flexibility(
         >>> round(float(mbd.flexibility(scales, q, [("pan", "guide.at")])[5, 5]), 12)
         0.002
     """
-    keys, values = parse_known(mech, known)
+    keys, p = problem(mech, known, t, inputs)
     q = jnp.asarray(q, mech.dtype)
     check_shape("q", q, topology(mech).nq)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    given: Any = inputs(t) if callable(inputs) else inputs or {}
-    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
     named = tuple((body, _hashable(point)) for body, point in places)
-    p = Problem(mech, values, jnp.asarray(t, mech.dtype), efforts)
     return _jitted(backend, keys, named, p, q)
 
 
@@ -134,8 +128,8 @@ def twist_rows(places: Places, p: Problem, q: Array) -> Array:
 class _Solver:
     """Solutions for wrenches, and of the transposed equations."""
 
-    def __init__(self, at: Balance, k: Array, factors: Tangent):
-        self.at, self.k, self.factors = at, k, factors
+    def __init__(self, at: Balance, stiff: Stiffness):
+        self.at, self.k, self.factors = at, stiff.k, stiff.factored(_DAMPING)
 
     def __call__(self, b: Array, *, transposed: bool = False) -> tuple[Array, Array]:
         """Y and Λ (one row for each row of B)."""
@@ -164,9 +158,7 @@ class _Solver:
 
 def _solver(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -> _Solver:
     at: Balance = balance(keys, p, q)
-    k = stiffness(keys, p, q, multipliers)
-    size = stiffness_size(k, at.scale)
-    return _Solver(at, k, factor_tangent(projected(k, at), at, size, _DAMPING))
+    return _Solver(at, stiffness(keys, p, q, at, multipliers))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))

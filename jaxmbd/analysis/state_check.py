@@ -88,7 +88,8 @@ def _check(backend: str, *args: Any) -> StateCheck:
 
 
 def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
-    status, m = initial_status(mech, q, v, t), motion_state(mech, q, v, t)
+    m = motion_state(mech, q, v, t)
+    status = initial_status(m)
     force, rhs = applied_efforts(m, None)
     vdot, lam, system = solve_motion(m, force, rhs, None)
     kept, allowed = conditioning(system), tolerances.carrying(q.dtype)

@@ -22,16 +22,15 @@ from jaxmbd.analysis.assembly import assemble, assembled_coordinates
 from jaxmbd.analysis.balance import (
     Balance,
     Problem,
+    Stiffness,
     Tangent,
     balance,
-    factor_tangent,
     held_force,
-    projected,
+    problem,
     rows_of,
     stiffness,
-    stiffness_size,
 )
-from jaxmbd.analysis.known import Key, Known, held_name, is_angle, parse_known
+from jaxmbd.analysis.known import Key, Known, held_name, is_angle
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.backend import compiled
@@ -129,14 +128,9 @@ def equilibrium(
         >>> round(float(mbd.equilibrium(hanging).q[0]), 12)
         -0.02
     """
-    keys, values = parse_known(mech, known)
+    keys, p = problem(mech, known, t, inputs)
     guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
     check_shape("guess", guess, topology(mech).nq)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    t = jnp.asarray(t, mech.dtype)
-    given: Any = inputs(t) if callable(inputs) else inputs or {}
-    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
-    p = Problem(mech, values, t, efforts)
     found = Equilibrium(*_jitted(backend, keys, p, guess))
     if throw and visible(found.status) and int(found.status) != Status.OK:
         _raise(keys, p, guess, known, Status(int(found.status)))
@@ -229,23 +223,21 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
 
     def step(s: _Search) -> _Search:
         at: Balance = balance(keys, p, s.q)
-        k = stiffness(keys, p, s.q, at.multipliers)
-        size = stiffness_size(k, at.scale)
-        enough = _enough(size, at.scale)
-        inner = projected(k, at)
-        plain = factor_tangent(inner, at, size, _LEAST_DAMPING)
+        stiff = stiffness(keys, p, s.q, at, at.multipliers)
+        enough = _enough(stiff.size, at.scale)
+        plain = stiff.factored(_LEAST_DAMPING)
         least = jnp.where(plain.definite, s.damping, jnp.maximum(s.damping, 1e-4))
         damping = lax.while_loop(
-            lambda x: ~factor_tangent(inner, at, size, x).definite & (x < 1e4),
+            lambda x: ~stiff.factored(x).definite & (x < 1e4),
             lambda x: 4.0 * x,
             least,
         )
-        a = factor_tangent(inner, at, size, damping)
+        a = stiff.factored(damping)
         before = _largest(at)
         # An unstable equilibrium has no force to leave it: perturb it in an arbitrary direction.
         resting = (before <= enough) & ~plain.definite
         nudge = 1e-2 * (at.project @ _off_balance(units.shape[0], s.q.dtype))
-        change = _limited(_newton_step(a, at, damping * size))
+        change = _limited(_newton_step(a, at, damping * stiff.size))
         change = jnp.where(resting, nudge, change)
         trial, opened = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
         beyond: Balance = balance(keys, p, trial)
@@ -319,34 +311,33 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
         return residual, held_force(keys, p, q, at.multipliers)
 
     _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
-    k = stiffness(keys, safe, q, at.multipliers)
-    size = stiffness_size(k, at.scale)
-    a = factor_tangent(projected(k, at), at, size, _LEAST_DAMPING)
+    stiff = stiffness(keys, safe, q, at, at.multipliers)
     onto = -least_change(safe.mech, at.rows / units, opened) / units
     terms = [opened, mechanism_length(safe.mech) * onto]
     given = [placed_numbers(dot.mech), dot.values, dot.t]
     onto = tested(onto, at.rows @ onto + opened, terms, given)
-    wanted = at.project @ (pushed - k @ onto)
-    along = _refined(a, k, at.project, wanted, _LEAST_DAMPING * size)
+    wanted = at.project @ (pushed - stiff.k @ onto)
+    along = _refined(stiff, at.project, wanted)
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
 
 
-def _refined(a: Tangent, k: Array, project: Array, wanted: Array, added: Array) -> Array:
+def _refined(stiff: Stiffness, project: Array, wanted: Array) -> Array:
     """``(P K P)⁻¹ P b`` (nv,), with nothing along motions that have no stiffness.
 
     There A has only what was `added`, and rounding of b would be divided by that. With f the part
     ``μ s / (k + μ s)`` of A that was added along a motion of stiffness k, n refinements leave the
     error ``fⁿ``, and ``(μ s A⁻¹)ⁿ`` has ``fⁿ`` of the motion, but all of one without stiffness.
     """
+    a, added = stiff.factored(_LEAST_DAMPING), _LEAST_DAMPING * stiff.size
 
     def solve(b: Array) -> Array:
         return project @ lu_solve(a.lower, a.upper, b)
 
     x = jnp.zeros_like(wanted)
     for _ in range(_REFINEMENTS):
-        x = x + solve(wanted - project @ (k @ x))
+        x = x + solve(wanted - project @ (stiff.k @ x))
     idle = x
     for _ in range(_REFINEMENTS):
         idle = added * solve(idle)

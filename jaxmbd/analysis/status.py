@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from jaxmbd.dynamics.kkt import determinate, kkt_system
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import MotionState, constraint_residual, motion_state
+from jaxmbd.kinematics import MotionState, constraint_residual
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
 from jaxmbd.kinematics.scales import mechanism_length, row_scale
 from jaxmbd.model.finite import finite_numbers
@@ -73,16 +73,15 @@ def closure_slip(m: MotionState) -> Array:
     return jnp.max(jnp.abs(row_scale(m) * slip), initial=0.0)
 
 
-def initial_status(mech: Mechanism, q0: Array, v0: Array, t0: Array) -> Array:
+def initial_status(m: MotionState) -> Array:
     """`Status` of an initial state: whether finite, on the constraints, and determinate."""
-    m = motion_state(mech, q0, v0, t0)
-    length = mechanism_length(mech)
-    tolerance = closing_tolerance(q0.dtype, length)
+    length = mechanism_length(m.mech)
+    tolerance = closing_tolerance(m.q.dtype, length)
     opened = closure_error(m)
-    speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(v0), initial=0.0) / length + 1.0 / length)
+    speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(m.v), initial=0.0) / length + 1.0 / length)
     closed = (opened < tolerance) & (closure_slip(m) < speed)
-    finite = jnp.all(jnp.isfinite(q0)) & jnp.all(jnp.isfinite(v0)) & jnp.isfinite(opened)
-    finite = finite & finite_numbers(mech)
+    finite = jnp.all(jnp.isfinite(m.q)) & jnp.all(jnp.isfinite(m.v)) & jnp.isfinite(opened)
+    finite = finite & finite_numbers(m.mech)
     status = jnp.where(determinate(kkt_system(m)), Status.OK, Status.SINGULAR)
     status = jnp.where(closed, status, Status.NOT_ASSEMBLED)
     return jnp.where(finite, status, Status.NON_FINITE)

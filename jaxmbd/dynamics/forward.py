@@ -96,7 +96,7 @@ def _accelerations(
     m = motion_state(mech, q, v, t)
     force, rhs = applied_efforts(m, inputs)
     vdot, lam, system = solve_motion(m, force, rhs, inputs)
-    lam = least_norm(system, lam)
+    lam = least_norm(system, lam, m.top.row_groups)
     if not check:
         return vdot, lam
     fine = finite_numbers(mech)

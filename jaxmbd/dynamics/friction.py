@@ -71,7 +71,7 @@ def solve_motion(
     forces = jnp.concatenate([force[:, None], columns], axis=1)
     rights = jnp.concatenate([rhs[:, None], jnp.zeros((rhs.shape[0], columns.shape[1]))], axis=1)
     vdot, lam = solve_kkt(system, forces, rights.astype(forces.dtype))
-    lam = jnp.stack([least_norm(system, x) for x in lam.T], axis=1)
+    lam = jnp.stack([least_norm(system, x, m.top.row_groups) for x in lam.T], axis=1)
     f = balanced_friction(m, inputs, vdot, lam)
     return vdot[:, 0] + vdot[:, 1:] @ f, lam[:, 0] + lam[:, 1:] @ f, system
 

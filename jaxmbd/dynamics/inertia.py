@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jaxmbd.dynamics.armatures import armature_diagonal
 from jaxmbd.kinematics.joint_parts import by_joint
@@ -21,6 +21,7 @@ from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Columns
 from jaxmbd.kinematics.recursion import PerBody, each, outward
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.small_arrays import identity, inner, outer, trace, where
 from jaxmbd.numerics.traced_once import nothing, traced_once
 from jaxmbd.numerics.triangular import symmetric
 from jaxmbd.spatial.rotations import cross
@@ -107,8 +108,8 @@ def composite_inertias(m: MotionState, inertias: Sequence[Array]) -> list[Compos
 def _about(point: Array, mass: Array, com: Array, inertia: Array) -> CompositeInertia:
     """The inertia of one body about a point."""
     r = com - point
-    second = symmetric(jnp.outer(mass * r, r))
-    shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
+    second = symmetric(outer(mass * r, r))
+    shift = trace(second) * identity(3, r.dtype) - second
     return CompositeInertia(mass, mass * r, inertia + shift)
 
 
@@ -122,10 +123,14 @@ def joint_space_inertia(m: MotionState) -> Array:
     return inertia_blocks(m, (range(m.top.nv),))[0]
 
 
-@partial(traced_once, static=("parts",), runs=nothing)
 def inertia_blocks(m: MotionState, parts: tuple[range, ...]) -> tuple[Array, ...]:
     """The diagonal blocks of M for consecutive parts of the speeds, trees from the ground."""
-    composite = composite_inertias(m, world_inertias(m))
+    return _blocks(m, world_inertias(m), parts)
+
+
+@partial(traced_once, static=("parts",), runs=nothing)
+def _blocks(m: MotionState, inertias: PerBody, parts: tuple[range, ...]) -> tuple[Array, ...]:
+    composite = composite_inertias(m, inertias)
     linear, angular = columns_at_references(m), m.angular_columns()
     columns = zip(*(by_joint(m.top, m.pos.runs, x) for x in (angular, linear)), strict=True)
     momenta = [_momenta(c, *wu) for c, wu in zip(composite, columns, strict=True)]
@@ -139,9 +144,11 @@ def inertia_blocks(m: MotionState, parts: tuple[range, ...]) -> tuple[Array, ...
         while place.start >= parts[k].stop and place.stop > place.start:
             k += 1
         part = slice(parts[k].start, place.stop)
-        block = spin[place] @ angular[part].T + momentum[place] @ linear[part].T
-        block = jnp.where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
-        rows[k].append(jnp.pad(block, ((0, 0), (0, parts[k].stop - part.stop))))
+        turned = inner(spin[place], angular[part])
+        block = lax.add(turned, inner(momentum[place], linear[part]))
+        block = where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
+        none = np.zeros((block.shape[0], parts[k].stop - part.stop), block.dtype)
+        rows[k].append(lax.concatenate([block, none], 1))
     blocks = tuple(symmetric(jnp.concatenate(x).T) for x in rows)
     if rotors is None:
         return blocks

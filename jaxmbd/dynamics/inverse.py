@@ -115,7 +115,7 @@ def _efforts(
 
     def carried(force: Array) -> Array:
         _, reaction = solve_kkt(system, force[:, None], zero[:, None])
-        return -least_norm(system, reaction[:, 0])
+        return -least_norm(system, reaction[:, 0], m.top.row_groups)
 
     required = less_friction(m, vdot, inputs, required, carried)
     lam = carried(required)

@@ -7,6 +7,7 @@ with neither inertia nor constraint is indeterminate.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +28,7 @@ from jaxmbd.kinematics.scales import row_scale, scaled_blocks, scaled_jacobian
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows
 from jaxmbd.numerics.consistency import solution
+from jaxmbd.numerics.rank_revealing import RankRevealed
 
 
 class System(NamedTuple):
@@ -139,8 +141,20 @@ def rows_met(system: System, x: Array, rhs: Array, size: Array) -> Array:
     return jnp.all(jnp.abs(miss) <= tolerances.carrying(x.dtype) * size)
 
 
-def least_norm(system: System, multipliers: Array) -> Array:
-    """λ (nc,) of least norm (moments divided by the mechanism's length) with the same ``Jᵀ λ``."""
-    if multipliers.shape[0] < 2:
+def least_norm(
+    system: System, multipliers: Array, groups: Sequence[Sequence[int]] | None = None
+) -> Array:
+    """λ (nc,) of least norm (moments divided by the mechanism's length) with the same ``Jᵀ λ``.
+
+    Args:
+        system: the matrices.
+        multipliers: λ of the same rows, zero in those that are skipped as redundant.
+        groups: `Topology.row_groups`; by default all rows are one group.
+    """
+    n = multipliers.shape[0]
+    if n < 2 or (groups is not None and len(groups) == n):
         return multipliers
-    return system.scale * _factors(system).schur.minimum_norm(multipliers / system.scale)
+    schur, scaled = _factors(system).schur, multipliers / system.scale
+    if isinstance(schur, RankRevealed):
+        return system.scale * schur.minimum_norm(scaled, groups)
+    return system.scale * schur.minimum_norm(scaled)

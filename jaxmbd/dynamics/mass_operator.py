@@ -19,6 +19,7 @@ from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.block_rows import BlockRows, Columns, Rows
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.numerics.small_arrays import diagonal, trace
 
 
 class BlockInertia(eqx.Module):
@@ -38,7 +39,7 @@ class BlockInertia(eqx.Module):
 
     def diagonal(self) -> Array:
         """The diagonal (nv,) of M."""
-        return jnp.concatenate([jnp.asarray(jnp.diagonal(b)) for b in self.blocks])
+        return jnp.concatenate([diagonal(b) for b in self.blocks])
 
     def array(self) -> Array:
         """M (nv, nv)."""
@@ -110,7 +111,7 @@ def factor_mass(mass: MassOperator) -> tuple[Factor, Array, Array]:
         found = [factor_mass(block) for block in mass.blocks]
         factors, pivots, sound = zip(*found, strict=True)
         return BlockFactor(factors, mass.parts), jnp.concatenate(pivots), jnp.concatenate(sound)
-    floor = tolerances.rounding(mass.dtype, 64) * jnp.asarray(jnp.diagonal(mass))
+    floor = tolerances.rounding(mass.dtype, 64) * diagonal(mass)
     lower, pivots, sound = ltdl(mass, floor)
     return DenseFactor(lower), pivots, sound
 
@@ -132,14 +133,14 @@ def mass_diagonal(mass: MassOperator) -> Array:
     """The diagonal (nv,) of M."""
     if isinstance(mass, TreeInertia | BlockInertia):
         return mass.diagonal()
-    return jnp.asarray(jnp.diagonal(mass))
+    return diagonal(mass)
 
 
 def mass_size(mass: MassOperator) -> Array:
     """The trace of M, or a scale of it."""
     if isinstance(mass, TreeInertia):
         return mass.scale()
-    return jnp.sum(mass.diagonal()) if isinstance(mass, BlockInertia) else jnp.trace(mass)
+    return jnp.sum(mass.diagonal()) if isinstance(mass, BlockInertia) else trace(mass)
 
 
 def mass_array(mass: MassOperator) -> Array:

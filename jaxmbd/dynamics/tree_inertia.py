@@ -23,6 +23,7 @@ from jaxmbd.kinematics.joint_parts import by_joint
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.propagation import Columns
 from jaxmbd.kinematics.recursion import Known, PerBody, each, inward, outward
+from jaxmbd.numerics.small_arrays import outer, trace
 from jaxmbd.numerics.traced_once import nothing, traced_once
 from jaxmbd.numerics.triangular import symmetric
 from jaxmbd.spatial.rotations import cross, skew
@@ -134,9 +135,13 @@ def moved_inertia(shift: Array | None, inertia: Array) -> Array:
     return inertia if shift is None else symmetric(shift @ inertia @ shift.T)
 
 
-@partial(traced_once, runs=nothing)
 def tree_inertia(m: MotionState) -> TreeInertia:
     """M at a configuration."""
+    return _from(m, world_inertias(m))
+
+
+@partial(traced_once, runs=nothing)
+def _from(m: MotionState, inertias: PerBody) -> TreeInertia:
     runs = m.pos.runs
     masses = [jnp.asarray(m.mech.bodies[body].mass) for body in m.top.bodies]
     found = outward(
@@ -146,7 +151,7 @@ def tree_inertia(m: MotionState) -> TreeInertia:
         m.pos.joint,
         m.pos.com,
         PerBody.of(runs, masses),
-        world_inertias(m),
+        inertias,
         PerBody.of(runs, [Known(own) for own in m.top.elimination.own_points]),
         carried=lambda x: x[0],
     )
@@ -181,9 +186,9 @@ def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array]
     """Inertia (6, 6) and size (6,) about a point, of a body whose COM is at `arm`."""
     moment, eye = mass * arm, jnp.asarray(np.eye(3), arm.dtype)
     square = moment @ arm
-    rotary = inertia + square * eye - symmetric(jnp.outer(moment, arm))
+    rotary = inertia + square * eye - symmetric(outer(moment, arm))
     across = skew(moment)
-    second = 0.5 * jnp.trace(inertia) + square
+    second = 0.5 * trace(inertia) + square
     size = jnp.concatenate([jnp.broadcast_to(x, (3,)) for x in (second, mass)])
     return _blocks(rotary, across, -across, mass * eye), size
 

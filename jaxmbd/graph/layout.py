@@ -56,6 +56,8 @@ class Topology:
         cdof: cumulative degree of freedom of each body (see `spanning_tree`).
         row_names, row_kinds: of each constraint row; kinds are "force" or "moment".
         row_speeds: for each constraint row the indices in v of the speeds that it can depend on.
+        row_groups: the constraint rows, those together that depend on common speeds; no row of one
+            group is a combination of rows of others.
         subtree_rows: for each body the constraint rows that depend on its speeds or on those of a
             descendant.
         speed_names, speed_kinds: of each speed; kinds are "travel" or "angle".
@@ -85,6 +87,7 @@ class Topology:
     row_names: tuple[str, ...]
     row_kinds: tuple[str, ...]
     row_speeds: tuple[tuple[int, ...], ...]
+    row_groups: tuple[tuple[int, ...], ...]
     subtree_rows: tuple[tuple[int, ...], ...]
     speed_names: tuple[str, ...]
     speed_kinds: tuple[str, ...]
@@ -191,6 +194,7 @@ def _topology(structure: Structure) -> Topology:
         row_names=row_names,
         row_kinds=row_kinds,
         row_speeds=row_speeds,
+        row_groups=_row_groups(row_speeds),
         subtree_rows=rows,
         speed_names=tuple(
             e.name if e.kind.nv == 1 else f"{e.name}[{i}]" for e in edges for i in range(e.kind.nv)
@@ -200,6 +204,16 @@ def _topology(structure: Structure) -> Topology:
         loop_blocks=loop_blocks(parent, speeds, row_speeds, held),
         runs=runs,
     )
+
+
+def _row_groups(row_speeds: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    groups: list[tuple[set[int], list[int]]] = []
+    for row, speeds in enumerate(row_speeds):
+        near = [g for g in groups if not g[0].isdisjoint(speeds)]
+        groups = [g for g in groups if g not in near]
+        speeds_of_all = set(speeds).union(*(g[0] for g in near))
+        groups.append((speeds_of_all, [*(r for g in near for r in g[1]), row]))
+    return tuple(sorted(tuple(sorted(rows)) for _, rows in groups))
 
 
 def _subtree_rows(

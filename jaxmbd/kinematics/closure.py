@@ -125,9 +125,13 @@ def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     return jnp.concatenate(parts)
 
 
-@partial(traced_once, runs=lambda m: m.mech.drives)
 def closure_velocity(m: MotionState) -> Array:
     """The right-hand side of ``J v = b`` (nc,): the prescribed rates for drives, else zero."""
+    return _prescribed(m) if m.top.drives else jnp.zeros(m.top.nc, m.q.dtype)
+
+
+@partial(traced_once, runs=lambda m: m.mech.drives)
+def _prescribed(m: MotionState) -> Array:
     rates = [
         m.mech.drives[name].value(jnp.asarray(m.t, m.q.dtype))[1][None] for name in m.top.drives
     ]

@@ -70,10 +70,10 @@ class MotionState:
         t: Any,
         pos: Positions,
         vel: Velocities,
-        inertias: PerBody | None = None,
     ):
         self.mech, self.q, self.v, self.t = mech, q, v, t
-        self.pos, self.vel, self.inertias = pos, vel, inertias
+        self.pos, self.vel = pos, vel
+        self.inertias: PerBody | None = None
         self.top = topology(mech)
         self._offsets: dict[str, tuple[Array, Array, Array]] = {}
         self._wrenches: dict[str, tuple[Array, Array]] = {}
@@ -81,7 +81,7 @@ class MotionState:
 
     def tree_flatten(self) -> tuple[Any, None]:
         """Its numbers; what else is derived from them on demand is not passed on."""
-        return (self.mech, self.q, self.v, self.t, self.pos, self.vel, self.inertias), None
+        return (self.mech, self.q, self.v, self.t, self.pos, self.vel), None
 
     @classmethod
     def tree_unflatten(cls, _: None, children: Any) -> MotionState:
@@ -227,6 +227,7 @@ def motion_state(mech: Mechanism, q: Array, v: Array | None = None, t: Any = 0.0
     v = jnp.zeros(top.nv, q.dtype) if v is None else jnp.asarray(v, mech.dtype)
     check_shape("q", q, top.nq)
     check_shape("v", v, top.nv)
+    t = t if isinstance(t, Array) else np.asarray(t, q.dtype)
     return MotionState(mech, q, v, t, *_propagated(mech, q, v))
 
 

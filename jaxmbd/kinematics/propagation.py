@@ -18,6 +18,7 @@ from jaxmbd.kinematics.joint_parts import body_runs, by_joint, nameless
 from jaxmbd.kinematics.recursion import Known, PerBody, Runs, outward
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.small_arrays import identity, outer
 from jaxmbd.numerics.traced_once import is_foreign, traced_once
 from jaxmbd.spatial.rotations import cross, skew
 
@@ -221,7 +222,7 @@ def _twist(
 @traced_once
 def slope(alpha: Array, w: Array) -> Array:
     """``α̃ + ω̃ω̃`` (3, 3): maps an arm in a body to the relative acceleration of its ends."""
-    return skew(alpha) + jnp.outer(w, w) - (w @ w) * jnp.eye(3, dtype=w.dtype)
+    return skew(alpha) + outer(w, w) - (w @ w) * identity(3, w.dtype)
 
 
 def propagate_accelerations(

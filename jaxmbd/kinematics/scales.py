@@ -18,6 +18,7 @@ from jaxmbd.kinematics.closure import closure_blocks, closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.block_rows import BlockRows
+from jaxmbd.numerics.row_sum import row_sum
 from jaxmbd.numerics.traced_once import nothing, traced_once
 
 
@@ -29,8 +30,8 @@ def mechanism_length(mech: Mechanism) -> Array:
     """
     points = [mech.point(name) for name in mech.structure.points]
     points += [mech.com(body) for body in mech.structure.bodies]
-    stack = jnp.stack(points)
-    square = jnp.mean(jnp.sum((stack - jnp.mean(stack, axis=0)) ** 2, axis=1))
+    mean = row_sum(points) / len(points)
+    square = row_sum(points, lambda x: jnp.sum((x - mean) ** 2)) / len(points)
     return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 1.0)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.row_sum import MANY, row_sum
 
 
 def has_literal_zeros(mech: Mechanism) -> bool:
@@ -39,14 +40,21 @@ def finite_numbers(mech: Mechanism) -> Array:
     other numbers are checked by a sum of products of pairs, which takes one fused operation for
     two numbers. Nothing is differentiated.
     """
-    exact = _numbers((mech.bodies, mech.joints, mech.points, mech.gravity), mech)
+    points = jax.tree_util.tree_leaves(mech.points)
+    many = points if len(points) >= MANY else []
+    rest = {} if many else mech.points
+    exact = _numbers((mech.bodies, mech.joints, rest, mech.gravity), mech)
     half = -(-exact.size // 2)
     fine = jnp.isfinite(exact[:half] @ exact[exact.size - half :])
+    if many:
+        given = [jax.lax.stop_gradient(jnp.asarray(x, mech.dtype)) for x in many]
+        fine = fine & jnp.isfinite(row_sum(given, lambda x: x @ x))
     return fine & ~jnp.any(jnp.isnan(_numbers((mech.forces, mech.drives, mech.couplings), mech)))
 
 
 def _numbers(tree: object, mech: Mechanism) -> Array:
     """The floating numbers of a tree, one after another."""
     arrays = (x for x in jax.tree_util.tree_leaves(tree) if hasattr(x, "dtype"))
-    floats = [jnp.ravel(x) for x in arrays if jnp.issubdtype(x.dtype, jnp.floating)]
-    return jax.lax.stop_gradient(jnp.concatenate([jnp.zeros(0, mech.dtype), *floats]))
+    floats = [x for x in arrays if jnp.issubdtype(x.dtype, jnp.floating)]
+    flat = [x if x.ndim == 1 else lax.reshape(x, (x.size,)) for x in floats]
+    return lax.stop_gradient(jnp.concatenate([jnp.zeros(0, mech.dtype), *flat]))

@@ -208,7 +208,8 @@ class Mechanism(Part):
             ref = PointRef(ref)
         if isinstance(ref, ComRef):
             return self.com(ref.body)
-        x = jnp.asarray(self.points[ref.name] if isinstance(ref, PointRef) else ref)
+        x = self.points[ref.name] if isinstance(ref, PointRef) else ref
+        x = x if isinstance(x, Array) else jnp.asarray(x)
         return vector_in_space(x) if self.structure.planar else x
 
     def joint(self, name: str) -> Joint:

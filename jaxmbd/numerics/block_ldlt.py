@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.numerics.rank_revealing import eliminate_columns, independence
+from jaxmbd.numerics.small_arrays import diagonal, where
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_solve
 
@@ -97,7 +98,7 @@ class BlockRankRevealed(eqx.Module):
     def solve(self, b: Array) -> Array:
         """The basic solution of ``A x = b`` (n, m): zero in redundant rows."""
         y = self._lower_solve(b)
-        y = jnp.where(self.kept[:, None], y / self.pivots[:, None], 0.0)
+        y = where(self.kept[:, None], y / self.pivots[:, None], 0.0)
         return self._lower_transpose_solve(y)
 
     def _lower_solve(self, b: Array) -> Array:
@@ -197,8 +198,8 @@ def block_ldlt(
         tolerance: a squared sine, as for `rank_revealing.ldlt_rank_revealing`.
     """
     n = range(len(pattern.sizes))
-    diagonal = jnp.concatenate([jnp.asarray(jnp.diagonal(a[k, k])) for k in n])
-    real, floor = independence(diagonal, squares, tolerance)
+    lengths = jnp.concatenate([diagonal(a[k, k]) for k in n])
+    real, floor = independence(lengths, squares, tolerance)
     reals, floors = ([y[:, 0] for y in pattern.split(x[:, None])] for x in (real, floor))
     a, panels, pivots, kept = dict(a), [], [], []
     for k in n:

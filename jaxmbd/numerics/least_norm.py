@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics.small_arrays import inner, trace
 
 
 class FactoredRows(NamedTuple):
@@ -49,8 +51,8 @@ def factor_rows(rows: Array, weight: Array | None = None, damping: Any = None) -
     """
     if rows.shape[0] == 0:
         return FactoredRows(rows, weight, None)
-    gram = (rows if weight is None else rows * weight) @ rows.T
+    gram = inner(rows if weight is None else rows * weight, rows)
     if damping is not None:
-        size = jnp.trace(gram) / gram.shape[0]
-        gram = gram + damping * size * jnp.eye(gram.shape[0], dtype=gram.dtype)
+        size = trace(gram) / gram.shape[0]
+        gram = gram + damping * size * np.eye(gram.shape[0], dtype=gram.dtype)
     return FactoredRows(rows, weight, ldlt_rank_revealing(gram))

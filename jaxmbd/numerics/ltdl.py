@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float
 
+from jaxmbd.numerics.small_arrays import outer, same_type, spread, where
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import unit_lower_solve
 
@@ -33,25 +33,28 @@ def ltdl(
     rows, pivots, sound = [], [], []
     for k in range(n - 1, -1, -1):
         row, pivot = h[k, :k], h[k, k:]
-        above = jnp.abs(pivot) > (0.0 if floor is None else floor[k : k + 1])
-        d = jnp.where(above, pivot, 1.0)
-        factor = row / d
-        h = h[:k, :k] - jnp.outer(factor, row)
-        rows.append(jnp.concatenate([factor, unit[k, k:]]))
+        least = spread(0.0, (1,), h.dtype) if floor is None else floor[k : k + 1]
+        above = lax.gt(lax.abs(pivot), least)
+        d = where(above, pivot, 1.0)
+        factor = lax.div(row, spread(d, row.shape, h.dtype))
+        h = lax.sub(h[:k, :k], outer(factor, row))
+        rows.append(lax.concatenate([factor, unit[k, k:]], 0))
         pivots.append(d)
         sound.append(above)
-    return jnp.stack(rows[::-1]), jnp.concatenate(pivots[::-1]), jnp.concatenate(sound[::-1])
+    lower = lax.reshape(lax.concatenate(rows[::-1], 0), (n, n))
+    return lower, lax.concatenate(pivots[::-1], 0), lax.concatenate(sound[::-1], 0)
 
 
 @traced_once
 def ltdl_backward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
     """Solve ``Lᵀ y = b`` for the factor of `ltdl`."""
+    lower, b = same_type(lower, b)
     out = []
     for k in range(lower.shape[0] - 1, -1, -1):
         row = b[k:]
         out.append(row)
-        b = b[:k] - lower[k, :k, None] * row
-    return jnp.concatenate(out[::-1])
+        b = lax.sub(b[:k], outer(lower[k, :k], row[0]))
+    return lax.concatenate(out[::-1], 0)
 
 
 @traced_once

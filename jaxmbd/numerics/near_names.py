@@ -7,9 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
+def near(name: Any, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names that are similar to `name`, the most similar first."""
+    return difflib.get_close_matches(str(name), list(known), n=most)
+
+
 def closest(name: Any, known: Iterable[str]) -> str | None:
     """The known name most similar to `name`, if any is similar."""
-    return next(iter(difflib.get_close_matches(str(name), list(known), n=1)), None)
+    return next(iter(near(name, known, 1)), None)
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
@@ -18,7 +23,7 @@ def meant(name: Any, known: Iterable[str]) -> str:
     return "" if close is None else f" (did you mean {close!r}?)"
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
     """The first of many names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return between.join(names[:most]) + more

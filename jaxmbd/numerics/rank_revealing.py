@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from jaxmbd.numerics.ltdl import ltdl_solve
+from jaxmbd.numerics.small_arrays import diagonal, outer, same_type, spread, where
 from jaxmbd.numerics.tolerances import faintness, redundancy
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_solve
@@ -33,9 +35,28 @@ class RankRevealed(NamedTuple):
         """The basic solution of ``A x = b`` (`ldlt_solve`)."""
         return ldlt_solve(*self, b)
 
-    def minimum_norm(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The solution of least norm, from the basic one (`minimum_norm`)."""
-        return minimum_norm(self.lower, self.kept, x)
+    def minimum_norm(
+        self, x: Float[Array, " n"], groups: Sequence[Sequence[int]] | None = None
+    ) -> Float[Array, " n"]:
+        """The solution of least norm, from the basic one (`minimum_norm`).
+
+        Args:
+            x: the basic solution.
+            groups: rows such that none is a combination of rows of other groups; by default they
+                are one group. Vectors of the null space have entries in one group only, and in a
+                group of one row the basic solution is that of least norm.
+        """
+        groups = [range(x.shape[0])] if groups is None else groups
+        if len(groups) == 1:
+            return minimum_norm(self.lower, self.kept, x)
+        parts = []
+        for rows in map(np.asarray, groups):
+            part = x[rows]
+            if len(rows) > 1:
+                part = minimum_norm(self.lower[rows][:, rows], self.kept[rows], part)
+            parts.append(part)
+        order = np.argsort(np.concatenate([np.asarray(rows) for rows in groups]))
+        return jnp.concatenate(parts)[order]
 
 
 @partial(traced_once, static=("tolerance",))
@@ -60,28 +81,28 @@ def ldlt_rank_revealing(
             which is not suitable if `a` is a Gram matrix with very unequal weights.
     """
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
-    diagonal = jnp.asarray(jnp.diagonal(a))
+    lengths = diagonal(a)
     # Entries of a are products of two rows, so these are squared lengths.
-    squares = diagonal if squares is None else squares
-    real, floor = independence(diagonal, squares, tolerance)
+    squares = lengths if squares is None else squares
+    real, floor = independence(lengths, squares, tolerance)
     return RankRevealed(*eliminate_columns(a, floor, real)[:3])
 
 
 def independence(
-    diagonal: Float[Array, " n"], squares: Float[Array, " n"] | None, tolerance: float
+    lengths: Float[Array, " n"], squares: Float[Array, " n"] | None, tolerance: float
 ) -> tuple[Bool[Array, " n"], Float[Array, " n"]]:
     """Which rows are no rounding error, and the pivot that each must exceed.
 
     Args:
-        diagonal: of the Gram matrix.
+        lengths: the diagonal of the Gram matrix.
         squares: squared lengths of the rows; by default none is rounding error.
         tolerance: a squared sine.
     """
     if squares is None:
-        real = jnp.asarray(np.ones(diagonal.shape, bool))
+        real = jnp.asarray(np.ones(lengths.shape, bool))
     else:
-        real = squares > faintness(diagonal.dtype) * jnp.max(squares)
-    return real, tolerance * diagonal
+        real = squares > faintness(lengths.dtype) * jnp.max(squares)
+    return real, tolerance * lengths
 
 
 @traced_once
@@ -95,18 +116,21 @@ def eliminate_columns(
         floor: what the pivots must exceed.
         real: whether a row is no rounding error.
     """
+    a, floor = same_type(a, floor)
     unit = np.eye(a.shape[0], dtype=a.dtype)
     columns, pivots, kept = [], [], []
     for k in range(floor.shape[0]):
         pivot, below = a[:1, 0], a[1:, 0]
-        keep = real[k : k + 1] & (pivot > floor[k : k + 1])
-        d = jnp.where(keep, pivot, 1.0)
-        column = jnp.where(keep & real[k + 1 :], below, 0.0) / d
-        a = a[1:, 1:] - jnp.outer(column, below)
-        columns.append(jnp.concatenate([unit[k, : k + 1], column]))
+        keep = lax.bitwise_and(real[k : k + 1], lax.gt(pivot, floor[k : k + 1]))
+        d = where(keep, pivot, 1.0)
+        chosen = lax.bitwise_and(spread(keep, below.shape, bool), real[k + 1 :])
+        column = lax.div(where(chosen, below, 0.0), spread(d, below.shape, a.dtype))
+        a = lax.sub(a[1:, 1:], outer(column, below))
+        columns.append(lax.concatenate([unit[k, : k + 1], column], 0))
         pivots.append(d)
         kept.append(keep)
-    return jnp.stack(columns, axis=1), jnp.concatenate(pivots), jnp.concatenate(kept), a
+    lower = lax.reshape(lax.concatenate(columns, 0), (len(columns), unit.shape[0])).T
+    return lower, lax.concatenate(pivots, 0), lax.concatenate(kept, 0), a
 
 
 @traced_once
@@ -120,8 +144,9 @@ def ldlt_solve(
 
     Their columns of `L` are zero, so nothing follows from what stands in these rows.
     """
+    lower, pivots, b = same_type(lower, pivots, b)
     y = unit_lower_solve(lower, b)
-    y = jnp.where(kept[:, None], y / pivots[:, None], 0.0)
+    y = where(kept[:, None], lax.div(y, spread(pivots[:, None], y.shape, y.dtype)), 0.0)
     return unit_lower_transpose_solve(lower, y)
 
 

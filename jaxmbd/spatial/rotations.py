@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.array_types import AnyArray
+from jaxmbd.numerics.small_arrays import identity, outer
 from jaxmbd.numerics.traced_once import traced_once
 
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
@@ -71,15 +72,15 @@ def unit(a: Float[AnyArray, "3"] | UnitVector) -> Float[Array, "3"]:
 def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
     """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
     s, c = jnp.sin(angle), jnp.cos(angle)
-    eye = jnp.eye(3, dtype=axis.dtype)
-    return c * eye + skew(s * axis) + (1.0 - c) * jnp.outer(axis, axis)
+    eye = identity(3, axis.dtype)
+    return c * eye + skew(s * axis) + (1.0 - c) * outer(axis, axis)
 
 
 @traced_once
 def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The rotation of least angle from unit vector `a` to `b`; singular only at ``b = -a``."""
     k = skew(cross(a, b))
-    return jnp.eye(3, dtype=k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
+    return identity(3, k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
 
 
 @traced_once
@@ -115,9 +116,9 @@ def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     Parameters that are not of unit length are normalised: 2 is replaced by ``2/(e0² + e·e)``.
     """
     e0, e = p[0], p[1:]
-    eye = jnp.eye(3, dtype=p.dtype)
+    eye = identity(3, p.dtype)
     two = 2.0 / (e0 * e0 + jnp.sum(e * e))
-    return (two * e0 * e0 - 1.0) * eye + two * (jnp.outer(e, e) + e0 * skew(e))
+    return (two * e0 * e0 - 1.0) * eye + two * (outer(e, e) + e0 * skew(e))
 
 
 @traced_once

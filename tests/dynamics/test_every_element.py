@@ -81,7 +81,7 @@ def test_power_changes_the_kinetic_energy(case):
     seed, (_, q, v, inputs, rates), vdot, lam, rubbing, _ = case
     mech = equipped_mechanism(seed, friction=False).mech
 
-    @jax.jit
+    @lanes.jit
     def powers(q, v, vdot, lam):
         m = motion_state(mech, q, v)
         loads, efforts = applied_loads(m, inputs)

@@ -1,11 +1,13 @@
 """Independent loops: closed walks, as many as cut joints."""
 
+import numpy as np
 import pytest
 from random_mechanisms import random_mechanism
 
 import jaxmbd as mbd
 from jaxmbd.graph import loops
 
+LEG = (("A", 0.0, 0.0), ("B", 0.0, 1.0), ("C", 2.0, 1.5), ("D", 2.0, 0.0))
 ZOO = ("four_bar", "rssr", "multi_link", "macpherson", "delta_robot", "bricard", "agile_wrist")
 
 
@@ -34,3 +36,25 @@ def test_rows_depend_on_the_speeds_of_their_loop_only(mech):
         speeds = {k for j in loop.joints for k in range(*top.layout[j].v.indices(top.nv))}
         rows = top.layout[loop.cut].rows
         assert all(set(top.row_speeds[k]) == speeds for k in range(rows.start, rows.stop))
+
+
+@pytest.mark.parametrize("mech", MECHANISMS)
+def test_rows_of_different_groups_have_no_speed_in_common(mech):
+    top = mbd.topology(mech)
+    assert sorted(k for group in top.row_groups for k in group) == list(range(top.nc))
+    moved = [{v for k in group for v in top.row_speeds[k]} for group in top.row_groups]
+    assert sum(map(len, moved)) == len(set().union(*moved))
+
+
+def test_loops_without_common_joints_are_groups_of_their_own():
+    legs = 3
+    points = {f"{n}{k}": [x, 3.0 * k, z] for k in range(legs) for n, x, z in LEG}
+    body = mbd.Body(1.0, [0.5, 0.0, 1.0], 0.1 * np.eye(3))
+    bodies = {f"{n}{k}": body for k in range(legs) for n in ("crank", "coupler", "rocker")}
+    joints = {}
+    for k in range(legs):
+        chain = ("ground", f"crank{k}", f"coupler{k}", f"rocker{k}", "ground")
+        for n, a, b in zip("ABCD", chain, chain[1:], strict=False):
+            joints[f"{n}{k}"] = mbd.Revolute(a, b, f"{n}{k}", [0.0, 1.0, 0.0])
+    top = mbd.topology(mbd.Mechanism(bodies, joints, points=points))
+    assert top.row_groups == tuple(tuple(range(5 * k, 5 * k + 5)) for k in range(legs))

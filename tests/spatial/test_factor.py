@@ -156,6 +156,24 @@ def test_least_norm_solution_is_the_pseudo_inverses(n, rank):
         np.testing.assert_allclose(least, expected, atol=1e-7 * size)
 
 
+def test_least_norm_by_groups_of_rows_without_common_columns():
+    """Rows of three independent systems, interleaved; the metric makes the Gram matrix full."""
+    rng = np.random.default_rng(5)
+    groups, start = [(0, 3, 4, 7), (1,), (2, 5, 6)], 0
+    rows, metric = np.zeros((8, 14)), rng.normal(size=(14, 14))
+    for group, rank in zip(groups, (2, 1, 2), strict=True):
+        part = rank_deficient(rng, len(group), rank)
+        rows[list(group), start : start + part.shape[1]] = part
+        start += part.shape[1]
+    a = rows @ metric @ metric.T @ rows.T
+    factors = ldlt_rank_revealing(jnp.asarray(a), TOLERANCE)
+    x = ldlt_solve(*factors, jnp.asarray(a @ rng.normal(size=8))[:, None])[:, 0]
+    assert np.sum(~np.asarray(factors.kept)) == 3
+    expected = np.linalg.pinv(a, rcond=1e-10) @ (a @ x)
+    for found in (factors.minimum_norm(x, groups), factors.minimum_norm(x)):
+        np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(x).max())
+
+
 @pytest.mark.parametrize("rank", [5, 3])
 def test_derivatives_of_a_solution_are_those_of_finite_differences(rank):
     """Along a path of matrices of one rank, with a right side in their range."""

@@ -16,8 +16,10 @@ from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
 from jaxmbd.model.forces.laws import law_energy
 from jaxmbd.model.forces.measure import Measure, coordinate_units
 from jaxmbd.model.numbers import Units, number, optional_number, point
+from jaxmbd.numerics.traced_once import traced_once
 
 
+@traced_once
 def distance(d: Array) -> tuple[Array, Array]:
     """Length [m] of a vector (3,) and its unit direction, which is zero if the length is zero.
 
