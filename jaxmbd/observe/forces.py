@@ -14,6 +14,7 @@ from jaxmbd.analysis.known import Key, PointCoordinate, held_name, is_angle, par
 from jaxmbd.analysis.status import closure_error
 from jaxmbd.dynamics.forward import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
+from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.recent import Recent
 from jaxmbd.model.forces import Measure
 from jaxmbd.model.mechanism import Mechanism
@@ -30,7 +31,8 @@ def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:
     def found(mech: Mechanism) -> dict[str, Measure]:
         return Snapshot(mech, jnp.asarray(neutral(mech), mech.dtype)).measures(element)
 
-    return _tables.get((id(mech), element), lambda: (mech, jax.eval_shape(found, mech)))[1]
+    with tracing():  # the context of kernels, which then need not trace the same again
+        return _tables.get((id(mech), element), lambda: (mech, jax.eval_shape(found, mech)))[1]
 
 
 _tables = Recent(16)

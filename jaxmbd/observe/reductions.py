@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.observe.outputs import Output
 
 
@@ -20,6 +21,7 @@ def _trapezoid(x: Array, y: Array) -> Array:
     return jnp.sum(0.5 * steps * (y[1:] + y[:-1]), axis=0) / (x[-1] - x[0])
 
 
+@traced_once
 def _interval(x: Array, place: Any) -> tuple[Any, Any]:
     """The interval of x (increasing or not) that contains a place, and the share of it."""
     forward = jnp.where(x[-1] >= x[0], 1.0, -1.0)

@@ -25,6 +25,7 @@ from jaxmbd.observe.experiment import (
 from jaxmbd.observe.outputs import Axis
 from jaxmbd.observe.pose import place
 from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.observe.unheld import warn_of_unheld
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Sweep(Experiment):
     """Curves over coordinates that move step by step, as wheel travel in a kinematic test.
 
     Each configuration is found from the last, the first from that in which the moved coordinates
-    are as drawn. Velocities are zero; forces and reactions are the static ones.
+    are as drawn. Velocities are zero; forces and reactions are the static ones. A freedom that
+    nothing holds stays where the search leaves it; calling the sweep with a mechanism warns of it.
 
     Attributes:
         over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], or a
@@ -92,7 +94,7 @@ class Sweep(Experiment):
         return np.arange(len(next(iter(self.over.values()))))
 
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
-        return targets(mech, self._at_start())[0]
+        return parse_known(mech, self._at_start())[0]
 
     def _at_start(self) -> dict[Any, Any]:
         """The held coordinates with those that move as drawn."""
@@ -103,6 +105,12 @@ class Sweep(Experiment):
         if both := [str(key) for key in self.over if key in self.known]:
             found.append(f"{both} are moved and held at once; leave them out of known")
         return found
+
+    def __call__(self, mech: Mechanism) -> dict[str, Array]:
+        """All outputs for one mechanism; warns of freedoms that nothing holds."""
+        if not self.settle:
+            warn_of_unheld(mech, self.keys(mech))
+        return super().__call__(mech)
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         keys, drawn = targets(mech, self._at_start())

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.experiment import called
 from jaxmbd.observe.names import unknown
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.sweep import Sweep
@@ -166,7 +167,7 @@ def kinematics(
         corner, travel=travel, steer=steer, observe=observe, gradients=gradients
     )
     sweep = of_mechanism(sweep, mech)
-    found = {n: np.asarray(x) for n, x in sweep(mech).items()}
+    found = {n: np.asarray(x) for n, x in called(sweep, mech).items()}
     if int(found["status"]) != Status.OK:
         _raise(mech, sweep, found)
     about = sweep.declare(mech).outputs

@@ -32,6 +32,7 @@ from jax import Array
 from jaxmbd.analysis import Status
 from jaxmbd.dynamics.backend import host_jit
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.observe.experiment import called
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.sweep import Sweep
 from jaxmbd.suspension.corner import Corner
@@ -99,13 +100,13 @@ def steering_curves(
     count = len(steer)
     if other is None:
         both = [*steer, *(-x for x in steer)]
-        found = _sweep(mech, corner, both, travel)(mech)
+        found = called(_sweep(mech, corner, both, travel), mech)
         angle, contact = found["steer_angle"], found["contact"]
         mirror = np.array([1.0, -1.0, 1.0])
         here = angle[:count], contact[:count]
         there = -angle[count:], contact[count:] * mirror.astype(mech.dtype)
     else:
-        found = _axle_sweep(mech, corner, other, steer, travel)(mech)
+        found = called(_axle_sweep(mech, corner, other, steer, travel), mech)
         here = found["steer_angle"], found["contact"]
         there = found["other_steer_angle"], found["other_contact"]
     left, right = (here, there) if corner.side == "left" else (there, here)

@@ -12,14 +12,13 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.analysis.known import Key
-from jaxmbd.analysis.velocity import asked_rows
 from jaxmbd.dynamics.backend import compiled, host_jit
-from jaxmbd.graph import neutral, topology
+from jaxmbd.graph import neutral
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics import tolerances
+from jaxmbd.observe.unheld import counted, held_rows, point_moves
 from jaxmbd.suspension.corner import Corner
 
 
@@ -41,30 +40,7 @@ def unheld(mech: Mechanism, corner: Corner, keys: tuple[Key, ...]) -> tuple[int,
         (1, ['rack'])
     """
     rows, moves = (np.asarray(x) for x in _compiled(corner, keys, mech))
-    lost = tolerances.agreement(mech.dtype)
-    layout, unit = topology(mech).layout, np.eye(rows.shape[1])
-
-    def count(rows: np.ndarray) -> int:
-        _, sizes, vh = np.linalg.svd(rows)
-        free = vh[int(np.sum(sizes > lost * max(sizes[0], 1e-300))) :]
-        if not len(free):
-            return 0
-        seen = np.linalg.svd(moves @ free.T, compute_uv=False)
-        return int(np.sum(seen > lost * np.abs(moves).max()))
-
-    left = first = count(rows)
-    names: list[str] = []
-    for name in _likely(mech, corner):
-        place = layout[name].v
-        if not left:
-            break
-        if place is None:
-            continue
-        more = np.concatenate([rows, np.abs(rows).max() * unit[place]])
-        if (now := count(more)) < left:
-            rows, left = more, now
-            names.append(name)
-    return first, names
+    return counted(mech, rows, moves, _likely(mech, corner))
 
 
 @host_jit
@@ -79,11 +55,10 @@ def _rows(corner: Corner, keys: tuple[Key, ...], mech: Mechanism) -> tuple[Array
     moves = []
     for body, point in dict.fromkeys((body, point) for _, body, point in corner.points()):
         x = m.position(body, point if isinstance(point, str) else np.asarray(point))
-        moves.append((m.moves(GROUND, body)[:, None] * m.columns_at(x)).T)
+        moves.append(point_moves(m, body, x))
     for body in (corner.upright, *(() if corner.chassis == GROUND else (corner.chassis,))):
-        moves.append(length * (m.moves(GROUND, body)[:, None] * m.angular_columns()).T)
-    rows, _ = asked_rows(m, keys)
-    return rows * units, jnp.concatenate(moves) * units
+        moves.append(length * (m.moves(GROUND, body)[:, None] * m.angular_columns()).T * units)
+    return held_rows(m, keys), jnp.concatenate(moves)
 
 
 def _likely(mech: Mechanism, corner: Corner) -> list[str]:

@@ -1,6 +1,7 @@
 """Experiments against single calls and closed forms; failures with their reason."""
 
 import pickle
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ from jaxmbd.observe import (
     Sweep,
     Together,
 )
+from jaxmbd.observe.unheld import warn_of_unheld
 
 TURN = tuple(np.linspace(-1.0, 2.0, 7).tolist())
 ROCKER = Coordinate("rocker")
@@ -308,3 +310,26 @@ def test_experiments_are_values():
     assert again.describe() == SWEEP.describe()
     other = Sweep({"crank": TURN}, {"rocker": -ROCKER})
     assert other != SWEEP and other.describe() != SWEEP.describe()
+
+
+@pytest.mark.parametrize(
+    ("known", "settle", "warned"),
+    [({}, False, 1), ({"rack": 0.0}, False, 0), ({}, True, 0)],
+)
+def test_a_rack_that_nobody_holds_is_warned_of(known, settle, warned):
+    """Not the spin of a coupler between two balls, nor what comes to rest by itself."""
+    height = mbd.PointCoordinate("upright", "axle_outboard", "z")
+    toe = {"toe": observe.Toe("upright")}
+    sweep = Sweep({height: (0.0, 0.01)}, toe, known=known, settle=settle)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sweep(mbd.zoo.double_wishbone_kinematic())
+        Sweep({"crank": (0.0, 0.1)}, {"rocker": ROCKER})(mbd.zoo.rssr())
+    told = [str(w.message) for w in caught if "not held" in str(w.message)]
+    assert len(told) == warned and all("hold 'rack' by known=" in text for text in told)
+
+
+def test_of_a_body_that_is_free_but_for_rods_a_point_is_to_be_held():
+    """Its joint takes seven numbers, which nobody knows."""
+    with pytest.warns(UserWarning, match="hold 'rack', a PointCoordinate of 'upright' by known="):
+        warn_of_unheld(mbd.zoo.five_link_kinematic(), ())

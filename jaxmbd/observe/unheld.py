@@ -1,0 +1,138 @@
+"""Freedoms that nobody holds: a mechanism stays anywhere along them while it is swept.
+
+Of the motions in which the closed loops and the held coordinates stay as they are, those count that
+move what is looked at. The spin of a rod between two balls does not, nor that of a wheel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from jaxmbd.analysis.known import Key, closing_rows, known_values
+from jaxmbd.dynamics.backend import compiled, host_jit
+from jaxmbd.graph import neutral, topology
+from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.scales import speed_units
+from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.numbers import GROUND
+from jaxmbd.model.user_warning import warn_user
+from jaxmbd.numerics import tolerances
+
+
+def counted(
+    mech: Mechanism, rows: np.ndarray, moves: np.ndarray, likely: Iterable[str]
+) -> tuple[int, list[str]]:
+    """How many freedoms are not held, and joints that would hold them.
+
+    Args:
+        mech: the mechanism.
+        rows: of all that is held (n, nv), in metres.
+        moves: what the speeds move of what is looked at (k, nv), likewise.
+        likely: names of joints, in the order in which they are likely to be meant.
+    """
+    lost = tolerances.agreement(mech.dtype)
+    layout, unit = topology(mech).layout, np.eye(rows.shape[1])
+
+    def count(rows: np.ndarray) -> int:
+        _, sizes, vh = np.linalg.svd(rows)
+        free = vh[int(np.sum(sizes > lost * max(np.max(sizes, initial=0.0), 1e-300))) :]
+        if not len(free):
+            return 0
+        seen = np.linalg.svd(moves @ free.T, compute_uv=False)
+        return int(np.sum(seen > lost * np.abs(moves).max()))
+
+    left = first = count(rows)
+    names: list[str] = []
+    for name in likely:
+        place = layout[name].v
+        if not left:
+            break
+        if place is None:
+            continue
+        more = np.concatenate([rows, np.abs(rows).max(initial=1.0) * unit[place]])
+        if (now := count(more)) < left:
+            rows, left = more, now
+            names.append(name)
+    return first, names
+
+
+def held_rows(m: MotionState, keys: tuple[Key, ...]) -> Array:
+    """Rows (n, nv) of loops and held coordinates by scaled speeds, in metres."""
+    return closing_rows(m, keys, known_values(m, keys))[1] * speed_units(m.mech)
+
+
+def point_moves(m: MotionState, body: str, place: Array) -> Array:
+    """What the scaled speeds move of a point (3,) of a body (3, nv), in metres."""
+    moves = m.moves(GROUND, body)[:, None] * m.columns_at(place)
+    return jnp.asarray(moves.T * speed_units(m.mech))
+
+
+def unheld_joints(mech: Mechanism, keys: tuple[Key, ...]) -> tuple[int, list[str]]:
+    """How many freedoms, as drawn, neither the keys nor loops hold, and joints that would.
+
+    None are found while tracing, or in a mechanism that has as many rows as speeds.
+    """
+    top = topology(mech)
+    traced = any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech))
+    if traced or top.nv - top.nc <= len(keys):
+        return 0, []
+    rows, moves = map(np.asarray, _compiled(keys, mech))
+    return counted(mech, rows, moves, _likely(mech))
+
+
+def warn_of_unheld(mech: Mechanism, keys: tuple[Key, ...]) -> None:
+    """Warn of freedoms that neither the keys nor loops hold (`unheld_joints`)."""
+    count, names = unheld_joints(mech, keys)
+    if count:
+        what, them = ("freedom is", "it is") if count == 1 else ("freedoms are", "they are")
+        warn_user(
+            f"{count} {what} not held: {them} where the search leaves the mechanism; hold "
+            f"{', '.join(_held_by(mech, name) for name in names)} by known=, or give settle=True"
+        )
+
+
+def _held_by(mech: Mechanism, name: str) -> str:
+    """What would hold a freedom of a joint: of a quaternion joint all numbers hold too much."""
+    joint = mech.joint(name)
+    body = joint.a if joint.b == GROUND else joint.b
+    return repr(name) if joint.scalar_coordinates else f"a PointCoordinate of {body!r}"
+
+
+def _likely(mech: Mechanism) -> list[str]:
+    """Joints in the order in which they are likely to be meant: racks and cranks first."""
+
+    def order(name: str) -> tuple[int, bool, bool]:
+        joint = mech.joint(name)
+        return joint.nv, GROUND not in (joint.a, joint.b), joint.speeds != ("travel",)
+
+    return sorted(topology(mech).tree, key=order)
+
+
+@host_jit
+def _compiled(keys: tuple[Key, ...], mech: Mechanism) -> tuple[Array, Array]:
+    return compiled("auto", lambda mech: _rows(keys, mech), mech)
+
+
+def _rows(keys: tuple[Key, ...], mech: Mechanism) -> tuple[Array, Array]:
+    """Rows of all that is held, and what the speeds move of the joints' points.
+
+    Of a body with one joint also its centre of mass.
+    """
+    m = motion_state(mech, jnp.asarray(neutral(mech), mech.dtype))
+    points: dict[str, list[Array]] = {body: [] for body in mech.structure.bodies}
+    for joint in mech.joints.values():
+        for body, ref in ((joint.a, joint.point_a), (joint.b, joint.point_b)):
+            if body != GROUND:
+                points[body].append(m.position(body, ref))
+    for body, places in points.items():
+        if len(places) < 2:
+            places.append(m.pos.com[m.top.index(body)])
+    moves = [point_moves(m, body, x) for body, places in points.items() for x in places]
+    return held_rows(m, keys), jnp.concatenate(moves)
