@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from jaxmbd.design.curvatures import Curvatures
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.kept import Kept, question
 from jaxmbd.design.problem import Problem
@@ -85,8 +87,12 @@ class Answers:
             assert self.margin is not None
             return self.margin.jacobians(*arrays)
         if kind == "hessian":
-            return (self.problem.evaluation.hessians(*arrays),)
-        return (self.problem.evaluation.curvatures(*arrays),)
+            return (self._curvatures.hessians(*arrays),)
+        return (self._curvatures.products(*arrays),)
+
+    @cached_property
+    def _curvatures(self) -> Curvatures:
+        return Curvatures(self.problem.evaluation)
 
     def _unpacked(self, kind: str, stored: bytes) -> tuple[np.ndarray, ...]:
         x = np.frombuffer(stored)

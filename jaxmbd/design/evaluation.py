@@ -91,8 +91,8 @@ class Evaluation:
         found = {name: value_of(what, subject, name) for name, what in self.goals.items()}
         return found | {name: value_of(what, model, name) for name, what in self.of_model.items()}
 
-    def _row(self, x: Any, sample: Mapping[str, Any]) -> Array:
-        """One design's goals (m,) at one sample."""
+    def row(self, x: Any, sample: Mapping[str, Any]) -> Array:
+        """One design's goals (m,) at one sample, while tracing."""
         parts = self._parts(x, sample).values()
         return jnp.concatenate([jnp.ravel(y).astype(x.dtype) for y in parts])
 
@@ -101,7 +101,7 @@ class Evaluation:
         """(b, n) designs and (b, k, n) directions to (b, m) goals and (b, k, m) derivatives."""
 
         def column(x: Array, d: Array, sample: Any) -> tuple[Array, Array]:
-            return jax.jvp(lambda y: self._row(y, sample), (x,), (d,))
+            return jax.jvp(lambda y: self.row(y, sample), (x,), (d,))
 
         batched = lanes.vmap(column)
 
@@ -156,7 +156,7 @@ class Evaluation:
 
     def residuals(self) -> Callable[[Any], Array]:
         """A traceable function of one x (n,) to its row (m,), compiled as one kernel."""
-        return lanes.jit(lambda x: self._row(x, {}))
+        return lanes.jit(lambda x: self.row(x, {}))
 
     def gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A single goal (b,) and its gradient (b, n) in reverse mode, for many unknowns."""
@@ -165,8 +165,8 @@ class Evaluation:
 
     @cached_property
     def _reverse(self) -> Callable[..., tuple[Array, Array]]:
-        rows = lanes.vmap(lambda x, sample: self._row(x, sample)[0], in_axes=(None, 0))
-        alone = lanes.vmap(jax.value_and_grad(lambda x: self._row(x, {})[0]))
+        rows = lanes.vmap(lambda x, sample: self.row(x, sample)[0], in_axes=(None, 0))
+        alone = lanes.vmap(jax.value_and_grad(lambda x: self.row(x, {})[0]))
 
         def one(x: Array, samples: Any) -> Array:
             return self._measured(rows(x, samples)[None, :, None])[0, 0]
@@ -177,45 +177,6 @@ class Evaluation:
             return jax.lax.map(lambda y: jax.value_and_grad(one)(y, samples), x)
 
         return jax.jit(gradients)
-
-    def curvatures(self, x: np.ndarray, direction: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Hessian-vector products ``Σ wᵢ Fᵢ''(x) v`` (b, n) of designs (b, n), v (b, n), w (b, m).
-
-        Raises:
-            ValueError: there is scatter; second derivatives of its measures are not provided.
-        """
-        if self.scatter is not None:
-            raise ValueError(
-                "second derivatives of measures over scatter are not provided; choose "
-                'method="slsqp", which needs first ones only'
-            )
-        found = self._second(np.asarray(x), np.asarray(direction), np.asarray(weights))
-        return np.asarray(lanes.finished(found), np.float64)
-
-    def hessians(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Hessians ``Σ wᵢ Fᵢ''(x)`` (b, n, n) of designs (b, n), w (b, m)."""
-        b, n = x.shape
-        every = [np.repeat(y, n, axis=0) for y in (x, weights)]
-        products = self.curvatures(every[0], np.tile(np.eye(n), (b, 1)), every[1])
-        return products.reshape(b, n, n)
-
-    @cached_property
-    def _second(self) -> Callable[..., Array]:
-        def product(x: Array, d: Array, v: Array, w: Array) -> Array:
-            def slope(y: Array) -> Array:
-                return jax.jvp(lambda z: w @ self._row(z, {}), (y,), (v,))[1]
-
-            return jax.jvp(slope, (x,), (d,))[1]
-
-        batched = lanes.vmap(product)
-
-        def products(x: Array, v: Array, w: Array) -> Array:
-            b, n = x.shape
-            spread = [jnp.repeat(y, n, axis=0) for y in (x, v, w)]
-            ways = jnp.tile(jnp.eye(n, dtype=x.dtype), (b, 1))
-            return batched(spread[0], ways, *spread[1:]).reshape(b, n)
-
-        return jax.jit(products)
 
     @cached_property
     def digest(self) -> str | None:

@@ -25,6 +25,7 @@ from jaxmbd.design.newton import finished
 from jaxmbd.design.optimum import Optimum, optimum_of
 from jaxmbd.design.problem import OBJECTIVE, Point, Problem, Scaled
 from jaxmbd.design.restoration import Closing, restored
+from jaxmbd.design.saddle import FEW
 from jaxmbd.design.scatter import Scatter
 from jaxmbd.design.scipy_methods import METHODS
 from jaxmbd.design.starts import starting_points
@@ -32,8 +33,6 @@ from jaxmbd.design.unknowns import Unknowns, Vary
 from jaxmbd.numerics.near_names import meant
 
 LEAST_SQUARES = ("levenberg-marquardt", "least-squares")
-_FEW = 60
-"""Most unknowns for which Hessians are computed."""
 _ASIDE, _STAYED = 0.05, 1e-6
 """Steps off a start at which the search stayed, and what counts as staying."""
 _IN_STEP = 256
@@ -98,7 +97,7 @@ def minimize(
 
     An "optimal" result is a point that satisfies the first-order conditions: a local minimum as a
     rule. A search that stays at its start looks whether designs beside it are better; one that ends
-    in a saddle of a symmetrical design does not: give `starts`.
+    in a saddle, as those of symmetrical designs do, has the status "saddle": give `starts`.
 
     Returns:
         `Optimum`; ``print(found)`` reports what changed, what binds, how optimal it is.
@@ -282,7 +281,7 @@ def _in_step(
         if np.max(np.abs(course.best.x - point.x)) < _STAYED:
             beside = _off_a_saddle(problem, course, ask, options["feasible"])
             course = course if beside is None else solver(beside, ask)
-        if problem.evaluation.scatter is not None or len(point.x) > _FEW:
+        if problem.evaluation.scatter is not None or len(point.x) > FEW:
             return course
         scaled = Scaled.about(problem, point).stricter(Scaled.about(problem, course.best))
         tolerance = options["tolerance"]
@@ -298,7 +297,7 @@ def _in_step(
 def _off_a_saddle(problem: Problem, course: Course, ask: Ask, feasible: float) -> Point | None:
     """A better design beside a start at which the search stayed: that was a maximum or saddle."""
     point = course.best
-    if len(point.x) > _FEW:
+    if len(point.x) > FEW:
         return None
     scaled = Scaled.about(problem, point)
     here = problem.objective(point)[0]

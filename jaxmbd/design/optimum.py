@@ -11,6 +11,7 @@ from jaxmbd.analysis.status import Status
 from jaxmbd.design.course import Course
 from jaxmbd.design.optimality import Optimality, optimality
 from jaxmbd.design.problem import Point, Problem, Scaled
+from jaxmbd.design.saddle import falling_direction, told
 from jaxmbd.observe.experiment import Experiment
 
 _SAME = 1e-6
@@ -23,8 +24,9 @@ class Optimum:
     """The best design that `minimize` found; printed as a report.
 
     Attributes:
-        status: "optimal" (a KKT point), "feasible" (all constraints hold, not optimal to the
-            tolerance), or "infeasible".
+        status: "optimal" (a KKT point), "saddle" (one beside which designs are better: looked for
+            with at most 60 unknowns and no scatter), "feasible" (all constraints hold, not optimal
+            to the tolerance), or "infeasible".
         mechanism: the model with its best numbers (a dictionary where there is no model).
         values, before: name to number in SI units, found and at the start.
         objective, objective_before: its values; NaN where the model as it is does not work.
@@ -151,12 +153,15 @@ def optimum_of(
     best = min(range(len(courses)), key=lambda i: ranked[i][:2])
     course = courses[best]
     assert course.start is not None
-    state = optimality(_at_end(scaled, course), course.best)
-    status = "feasible"
+    at_end = _at_end(scaled, course)
+    state = optimality(at_end, course.best)
+    status, message = "feasible", course.message
     if state.violation > feasible:
         status = "infeasible"
     elif state.residual <= tolerance:
-        status = "optimal"
+        way = falling_direction(at_end, course.best, state)
+        status = "optimal" if way is None else "saddle"
+        message = message if way is None else told(at_end, way)
     unknowns, point = problem.evaluation.unknowns, course.best
     names, places, _, _ = problem.bounds()
     found = unknowns.numbers(point.x)
@@ -174,7 +179,7 @@ def optimum_of(
         history=np.array(course.history),
         designs=unknowns.numbers(np.stack([c.best.x for c in courses])),
         objectives=np.array([r[2] for r in ranked]),
-        message=course.message,
+        message=message,
         idle=np.all(point.jacobian == 0.0, axis=0) & np.all(course.start.jacobian == 0.0, axis=0),
         problem=problem,
         optimality=state,

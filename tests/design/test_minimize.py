@@ -38,6 +38,41 @@ HS71 = {
 }
 
 
+@pytest.mark.parametrize("method", ["slsqp", "levenberg-marquardt"])
+def test_a_saddle_on_the_way_is_called_one(method):
+    """Of a design that is symmetrical in b, begun on its axis; beside it the minima are found."""
+
+    def residuals(x):
+        return jnp.stack([x["a"] - 0.5, x["b"] ** 2 - 1.0])
+
+    def squares(x):
+        return jnp.sum(residuals(x) ** 2)
+
+    goal = squares if method == "slsqp" else residuals
+    for start, status in ((0.0, "saddle"), (0.1, "optimal")):
+        vary = {"a": Between(-2.0, 2.0, start=-1.5), "b": Between(-2.0, 2.0, start=start)}
+        found = mbd.minimize(goal, None, vary, method=method)
+        assert found.status == status and found.values["a"] == pytest.approx(0.5, abs=1e-6)
+    assert abs(found.values["b"]) == pytest.approx(1.0)
+    report = str(
+        mbd.minimize(goal, None, vary | {"b": Between(-2.0, 2.0, start=0.0)}, method=method)
+    )
+    assert "at a saddle; the objective falls with b" in report
+
+
+def test_what_constraints_forbid_is_no_saddle():
+    """The objective falls along b, where the constraint holds it; without it, it is a saddle."""
+    vary = {"a": Between(-2.0, 2.0, start=1.0), "b": Between(-2.0, 2.0, start=0.0)}
+
+    def goal(x):
+        return x["a"] ** 2 - x["b"] ** 2
+
+    held = {"held": Equals(lambda x: x["b"] + x["a"] ** 2, 0.0)}
+    assert mbd.minimize(goal, None, vary, constraints=held).status == "optimal"
+    aside = {"aside": AtMost(lambda x: x["a"] + x["b"], 3.0)}
+    assert mbd.minimize(goal, None, vary, constraints=aside).status == "saddle"
+
+
 @pytest.mark.parametrize("method", ["slsqp", "trust-constr"])
 def test_a_published_problem_with_constraints(method):
     found = mbd.minimize(cost, None, LIMITS, constraints=HS71, method=method)
