@@ -8,24 +8,26 @@ tendon of constant length between two sites.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmbd.io.export_couplings import (
+    HIGHEST,
+    JointPolynomial,
+    elementary_joint,
+    joint_polynomial,
+    screws,
+)
 from jaxmbd.io.export_sites import Sites
 from jaxmbd.io.export_tree import WrittenTree
 from jaxmbd.io.imported import LeftOut
-from jaxmbd.io.mujoco_equalities import polynomial
 from jaxmbd.io.mujoco_tendons import polynomial as polynomial_of_a_tendon
 from jaxmbd.io.unique_names import UniqueNames
 from jaxmbd.kinematics.scales import mechanism_length
-from jaxmbd.model.coupling import BaseCoupling, Coupling, Gear, RackAndPinion
+from jaxmbd.model.coupling import BaseCoupling, Coupling
 from jaxmbd.model.joints.base import Closing
-
-HIGHEST = 4
-"""Degree of the polynomials in equalities of joints."""
 
 
 class Equality(NamedTuple):
@@ -58,7 +60,8 @@ class WrittenLoops:
             if close is None or not close(self, name, joint):
                 kind = type(joint).__name__
                 self._leave_out(f"cut joints of type {kind}", "their loops stay open", name)
-        self._screws()
+        for screw in screws(tree):
+            self._polynomial(screw)
         for name, _ in tree.mech.structure.couplings:
             if not self._couple(name, tree.mech.couplings[name]):
                 self._leave_out("couplings by a function of one's own", "absent", name)
@@ -76,43 +79,24 @@ class WrittenLoops:
         """Two sites that stay together."""
         self.equalities.append(Equality("connect", name, {"site1": first, "site2": second}))
 
-    def _screws(self) -> None:
-        """The travel of each screw follows its turn."""
-        for name in self.tree.top.tree:
-            steps = self.tree.steps(name)
-            for first, second in itertools.combinations(steps, 2):
-                if first.index == second.index:
-                    ratio = second.factor / first.factor
-                    self._polynomial(f"{name}.pitch", second.name, first.name, [0.0, ratio])
-
-    def _polynomial(self, name: str, first: str, second: str | None, numbers: Any) -> None:
-        joints = {"joint1": first} | ({"joint2": second} if second else {})
-        self.equalities.append(Equality("joint", name, joints | {"polycoef": _five(numbers)}))
+    def _polynomial(self, item: JointPolynomial) -> None:
+        joints = {"joint1": item.first} | ({"joint2": item.second} if item.second else {})
+        found = joints | {"polycoef": _five(item.numbers)}
+        self.equalities.append(Equality("joint", item.name, found))
 
     def _couple(self, name: str, coupling: BaseCoupling) -> bool:
         """Write a coupling whose condition is a polynomial of coordinates or their combinations."""
         if isinstance(coupling, Coupling) and coupling.function is polynomial_of_a_tendon:
             return self._couple_tendons(name, coupling)
-        terms = coupling.terms
-        if isinstance(coupling, Gear):
-            terms, numbers = terms[::-1], [coupling.offset, coupling.ratio]
-        elif isinstance(coupling, RackAndPinion):
-            terms, numbers = terms[::-1], [coupling.offset, coupling.radius]
-        elif isinstance(coupling, Coupling) and _is_polynomial(coupling):
-            numbers = np.asarray(coupling.params)
-        else:
+        if (item := joint_polynomial(self.tree, name, coupling)) is None:
             return False
-        steps = [_scalar(self.tree, joint, index) for joint, index in terms]
-        first, second = (*steps, None)[:2]
-        if first is None or None in steps or len(numbers) > HIGHEST + 1:
-            return False
-        self._polynomial(name, first, second, numbers)
+        self._polynomial(item)
         return True
 
     def _couple_tendons(self, name: str, coupling: Coupling) -> bool:
         """Two linear combinations of coordinates, of which one is a polynomial of the other."""
         ratios, numbers = (np.asarray(coupling.params[k]) for k in ("ratios", "polynomial"))
-        steps = [_scalar(self.tree, joint, index) for joint, index in coupling.terms]
+        steps = [elementary_joint(self.tree, joint, index) for joint, index in coupling.terms]
         if None in steps or len(numbers) > HIGHEST + 1:
             return False
         found: dict[str, Any] = {"polycoef": _five(numbers)}
@@ -130,15 +114,6 @@ def _five(numbers: Any) -> np.ndarray:
     """Coefficients of a polynomial, as many as MuJoCo has."""
     numbers = np.asarray(numbers, float)
     return np.concatenate([numbers, np.zeros(HIGHEST + 1 - len(numbers))])
-
-
-def _is_polynomial(coupling: Coupling) -> bool:
-    return coupling.function is polynomial and len(coupling.terms) <= 2
-
-
-def _scalar(tree: WrittenTree, joint: str, index: int) -> str | None:
-    names = [s.name for s in tree.steps(joint) if s.index == index and s.kind in ("hinge", "slide")]
-    return names[0] if names else None
 
 
 def _ball(out: WrittenLoops, name: str, joint: Any) -> bool:

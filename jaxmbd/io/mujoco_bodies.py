@@ -30,6 +30,7 @@ class Drawn:
         data: its `MjData`, with the kinematics of the reference configuration.
         bodies: the mechanism's body of each of the model's, with "ground" for the world's.
         joints: name of each joint.
+        between: name of the massless body that follows each joint but the last of a body.
         inertias: those of bodies that have a placeholder in the model, by name.
     """
 
@@ -37,6 +38,7 @@ class Drawn:
     data: Any
     bodies: tuple[str, ...]
     joints: tuple[str, ...]
+    between: Mapping[int, str]
     inertias: Mapping[str, OwnInertia]
 
     def frame(self, body: int) -> np.ndarray:
@@ -73,7 +75,18 @@ def drawn_model(model: Any, inertias: Mapping[str, OwnInertia]) -> Drawn:
     still = {0, *np.flatnonzero(model.body_mocapid >= 0)}
     bodies = tuple(GROUND if weld[i] in still else own[weld[i]] for i in range(model.nbody))
     inertias = {name.replace("/", "."): x for name, x in inertias.items()}
-    return Drawn(model, data, bodies, names_of(model, "joint", model.njnt), inertias)
+    joints = names_of(model, "joint", model.njnt)
+    return Drawn(model, data, bodies, joints, _between(model, bodies, joints), inertias)
+
+
+def _between(model: Any, bodies: Sequence[str], joints: Sequence[str]) -> dict[int, str]:
+    """Names of the massless bodies, different from each other and from all others."""
+    names, found = UniqueNames(bodies), {}
+    for i in range(1, model.nbody):
+        first, count = model.body_jntadr[i], model.body_jntnum[i]
+        for j in range(first, first + count - 1):
+            found[j] = names.unique(f"{bodies[i]}.{joints[j]}", "between")
+    return found
 
 
 def bodies_of(drawn: Drawn) -> dict[str, Body]:
@@ -84,16 +97,10 @@ def bodies_of(drawn: Drawn) -> dict[str, Body]:
             continue
         first, count = model.body_jntadr[i], model.body_jntnum[i]
         for j in range(first, first + count - 1):
-            out[_between(drawn, j)] = Body(0.0, drawn.data.xanchor[j].copy(), 0.0)
+            out[drawn.between[j]] = Body(0.0, drawn.data.xanchor[j].copy(), 0.0)
         parts = [k for k in range(i, model.nbody) if model.body_weldid[k] == i]
         out[drawn.bodies[i]] = _together(drawn, parts)
     return out
-
-
-def _between(drawn: Drawn, joint: int) -> str:
-    """The massless body that follows a joint, if it is not the last of its body."""
-    wanted = f"{drawn.bodies[drawn.model.jnt_bodyid[joint]]}.{drawn.joints[joint]}"
-    return UniqueNames(drawn.bodies).unique(wanted, "between")
 
 
 def _together(drawn: Drawn, parts: list[int]) -> Body:
@@ -133,7 +140,7 @@ def joints_of(drawn: Drawn) -> dict[str, Joint]:
         first, count = model.body_jntadr[i], model.body_jntnum[i]
         for j in range(first, first + count):
             last = j == first + count - 1
-            body = drawn.bodies[i] if last else _between(drawn, j)
+            body = drawn.bodies[i] if last else drawn.between[j]
             out[drawn.joints[j]] = _joint(drawn, j, below, body)
             below = body
     return out

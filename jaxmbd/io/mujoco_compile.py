@@ -47,7 +47,9 @@ def compiled(spec: Any, *, inertias_from_shapes: bool = True) -> Compiled:
         ValueError: MuJoCo refuses the model, with its own message.
     """
     spec = spec.copy()
-    dropped, bare = _drop_missing(spec)
+    missing = _missing(spec)
+    files = tuple(sorted({mesh_name(asset) for asset in missing}))
+    dropped, bare = _drop_missing(spec, missing, files) if missing else ([], [])
     dropped += _drop_pictures(spec)
     light = spec.copy()
     # Ranges of muscles, which take seconds: mechanisms have no muscles.
@@ -59,8 +61,7 @@ def compiled(spec: Any, *, inertias_from_shapes: bool = True) -> Compiled:
     try:
         model = light.compile()
     except ValueError as error:
-        missing = next((x.names for x in dropped if x.what == "missing files"), ())
-        told = f", without its missing files {', '.join(missing)}" if missing else ""
+        told = f", without its missing files {', '.join(files)}" if files else ""
         raise ValueError(f"MuJoCo cannot compile this model{told}: {error}") from None
     if touching is not None and model.ngeom:
         model.geom_contype, model.geom_conaffinity = touching
@@ -159,16 +160,12 @@ def mesh_name(asset: Any) -> str:
     return asset.name or Path(asset.file).stem
 
 
-def _drop_missing(spec: Any) -> tuple[list[LeftOut], list[str]]:
+def _drop_missing(
+    spec: Any, missing: list[Any], names: tuple[str, ...]
+) -> tuple[list[LeftOut], list[str]]:
     """Drop what needs files that are not there; the bodies that lose their inertia by it."""
     mujoco = optional("mujoco", "io", READING)
-    folder = Path(spec.modelfiledir or ".")
-    missing = [*_missing(spec.meshes, folder, spec.meshdir)]
-    missing += _missing(spec.hfields, folder, spec.meshdir)
-    if not missing:
-        return [], []
-    names = {mesh_name(asset) for asset in missing}
-    left = [LeftOut("missing files", tuple(sorted(names)), "their shapes are not drawn")]
+    left = [LeftOut("missing files", names, "their shapes are not drawn")]
     lost: dict[str, Any] = {}
     for geom in list(spec.geoms):
         if geom.meshname in names or geom.hfieldname in names:
@@ -194,9 +191,11 @@ def _has_mass(body: Any) -> bool:
     return any((g.density if np.isnan(g.mass) else g.mass) > 0.0 for g in body.geoms)
 
 
-def _missing(assets: Any, folder: Path, directory: str) -> list[Any]:
-    files = [(a, Path(a.file)) for a in assets if getattr(a, "file", "")]
-    return [a for a, f in files if not any(p.is_file() for p in (folder / directory / f, f))]
+def _missing(spec: Any) -> list[Any]:
+    """Meshes and height fields whose files are not there."""
+    folder = Path(spec.modelfiledir or ".") / spec.meshdir
+    files = [(a, Path(a.file)) for a in [*spec.meshes, *spec.hfields] if getattr(a, "file", "")]
+    return [a for a, f in files if not any(p.is_file() for p in (folder / f, f))]
 
 
 def _drop_refused(spec: Any) -> None:

@@ -42,23 +42,29 @@ def dof_numbers(drawn: Drawn, j: int, numbers: np.ndarray) -> np.ndarray:
     return numbers[start : start + size]
 
 
+_OWN_OF_FREE = "free joints' own damping or inertia", "absent"
+_BALL_SPRINGS = "springs of balls and free joints", "absent"
+_CURVED = "springs and dampers that are not linear", "their linear part alone"
+"""What is left out, and what that means."""
+
+
 def passive_forces(drawn: Drawn, velocity_scale: float) -> tuple[Forces, list[LeftOut]]:
     """Springs, dampers, friction losses and rotors of the joints, by name."""
-    model, out, left = drawn.model, {}, []
+    model, out = drawn.model, {}
     stiffness = np.where(disabled(model, "SPRING"), 0.0, model.jnt_stiffness)
     damping = np.where(disabled(model, "DAMPER"), 0.0, _damping(model))
     loss = np.where(disabled(model, "FRICTIONLOSS"), 0.0, model.dof_frictionloss)
     inertia = _inertia(model)
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for j, name in enumerate(drawn.joints):
         k, kind = float(stiffness[j]), joint_kind(model, j)
         viscous, dry, rotor = (dof_numbers(drawn, j, x) for x in (damping, loss, inertia))
         if kind == "free" and not _frame_at_com(drawn, j):
             if viscous.any() or dry.any() or rotor.any():
-                found.setdefault("free joints' own damping or inertia", []).append(name)
+                found.setdefault(_OWN_OF_FREE, []).append(name)
             viscous = dry = rotor = np.zeros(0)
         if kind in ("free", "ball") and k:
-            found.setdefault("springs of balls and free joints", []).append(name)
+            found.setdefault(_BALL_SPRINGS, []).append(name)
         elif k:
             rest = model.qpos_spring[model.jnt_qposadr[j]] - model.qpos0[model.jnt_qposadr[j]]
             out[f"{name}.spring"] = TorsionSpring(name, k, float(viscous[0]), rest)
@@ -68,9 +74,8 @@ def passive_forces(drawn: Drawn, velocity_scale: float) -> tuple[Forces, list[Le
         if rotor.any():
             out[f"{name}.rotor"] = Armature(name, _one(rotor))
         if np.any(model.jnt_stiffnesspoly[j]) or dof_numbers(drawn, j, _poly(model)).any():
-            found.setdefault("springs and dampers that are not linear", []).append(name)
-    left = [LeftOut(what, tuple(x), "their linear part alone") for what, x in found.items()]
-    return out, [x if "linear" in x.what else x._replace(consequence="absent") for x in left]
+            found.setdefault(_CURVED, []).append(name)
+    return out, [LeftOut(what, tuple(x), text) for (what, text), x in found.items()]
 
 
 def _poly(model: Any) -> np.ndarray:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.io.export_coordinates import written_coordinates
+from jaxmbd.io.export_couplings import JointPolynomial, joint_polynomial, screws
 from jaxmbd.io.export_forces import FAR, WrittenForces
-from jaxmbd.io.export_loops import WrittenLoops
 from jaxmbd.io.export_sites import Sites
 from jaxmbd.io.export_steps import Step
 from jaxmbd.io.export_tree import WrittenBody, WrittenTree, written_tree
@@ -18,6 +18,7 @@ from jaxmbd.io.export_xml import Element, add, xml_text
 from jaxmbd.io.exported import Exported
 from jaxmbd.io.imported import LeftOut, LeftOutTable
 from jaxmbd.io.mechanism_file import replace_file
+from jaxmbd.io.unique_names import UniqueNames
 from jaxmbd.model.forces import Armature, TorsionSpring
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
@@ -65,12 +66,10 @@ def save_urdf(mech: Mechanism, path: str | os.PathLike[str], *, strict: bool = F
         ('A.x', 'A.y', 'A.z')
     """
     tree = written_tree(mech)
-    sites = Sites(tree)
-    loops = WrittenLoops(tree, sites)
-    forces = WrittenForces(tree, sites, loops.names)
+    forces = WrittenForces(tree, Sites(tree), UniqueNames(tree.mech.structure.forces))
     sites = Sites(tree)
     sites.all_points()
-    mimics, couplings = _mimics(loops)
+    mimics, couplings = _mimics(tree)
     table = LeftOutTable([*_of_loops(tree, couplings), *_of_forces(tree, forces)])
     if strict and table:
         raise ValueError(f"strict=True, and URDF has no equal for all of this mechanism:\n{table}")
@@ -101,21 +100,22 @@ def _names(step: Step) -> list[str]:
     return [f"{step.name}.{x}" for x in "xyz"] if step.kind == "ball" else [step.name]
 
 
-def _mimics(loops: WrittenLoops) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _mimics(tree: WrittenTree) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Mimic elements by joint, and the couplings that are none."""
-    found, others = {}, []
-    for item in loops.equalities:
-        x = item.attributes
-        if item.tag == "joint":
-            linear = "joint2" in x and not np.any(x["polycoef"][2:])
-            if linear and x["joint1"] not in found:
-                numbers = {"multiplier": x["polycoef"][1], "offset": x["polycoef"][0]}
-                found[x["joint1"]] = {"joint": x["joint2"], **numbers}
-            else:
-                others.append(item.name)
-    coupled = [name for name, _ in loops.tree.mech.structure.couplings]
-    written = {item.name for item in loops.equalities if item.tag == "joint"} - set(others)
-    return found, [name for name in coupled if name not in written]
+    found: dict[str, dict[str, Any]] = {}
+
+    def mimics(item: JointPolynomial | None) -> bool:
+        if item is None or item.second is None or item.first in found or np.any(item.numbers[2:]):
+            return False
+        offset, multiplier = (*item.numbers, 0.0, 0.0)[:2]
+        found[item.first] = {"joint": item.second, "multiplier": multiplier, "offset": offset}
+        return True
+
+    for screw in screws(tree):
+        mimics(screw)
+    couplings = tree.mech.couplings
+    names = [name for name, _ in tree.mech.structure.couplings]
+    return found, [n for n in names if not mimics(joint_polynomial(tree, n, couplings[n]))]
 
 
 def _of_loops(tree: WrittenTree, couplings: list[str]) -> list[LeftOut]:

@@ -412,3 +412,15 @@ def test_a_body_that_is_called_as_one_between_two_joints():
       <geom size="0.1" pos="0.2 0 0" contype="0" conaffinity="0"/></body></body>
       </worldbody></mujoco>"""
     assert list(load_mjcf(text).mechanism.bodies) == ["a.j.between", "a", "a.j"]
+
+
+def test_two_bodies_between_joints_that_would_be_called_alike():
+    """Joint b.c of body a, and joint c of body a.b."""
+    text = """<mujoco><worldbody>
+      <body name="a"><joint name="b.c"/><joint name="d" axis="1 0 0"/><geom size="0.1"/></body>
+      <body name="a.b" pos="1 0 0"><joint name="c"/><joint name="e" axis="1 0 0"/>
+        <geom size="0.1"/></body>
+    </worldbody></mujoco>"""
+    mech = load_mjcf(text).mechanism
+    assert list(mech.bodies) == ["a.b.c", "a", "a.b.c.between", "a.b"]
+    assert (mech.joint("d").a, mech.joint("e").a) == ("a.b.c", "a.b.c.between")
