@@ -25,6 +25,7 @@ def add(commands: Any) -> None:
         "exported. Ctrl-C ends it.",
         "jaxmbd explore zoo:multi_link\n"
         "jaxmbd explore zoo:four_bar --over A --range '-40 deg' '80 deg'\n"
+        "jaxmbd explore zoo:rssr --observe rocker coupler:B\n"
         "jaxmbd explore corner.json --observe toe camber --vary 'points/tierod_*'\n"
         "jaxmbd explore zoo:double_pendulum --time 2",
     )
@@ -48,7 +49,7 @@ def add(commands: Any) -> None:
         "--observe",
         nargs="+",
         metavar="NAME",
-        help="the curves: characteristics of a corner, or joints",
+        help="the curves: characteristics of a corner, joints, or points of bodies as BODY:POINT",
     )
     parser.add_argument(
         "--vary",
@@ -67,7 +68,9 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace, says: Says) -> int:
     set_up_jax()
+    from jaxmbd.observe import Sweep
     from jaxmbd.viz import explore
+    from jaxmbd.viz.explorer.experiments import held_text
 
     model, warned = open_model(options.model)
     for text in warned:
@@ -83,6 +86,9 @@ def _run(options: argparse.Namespace, says: Says) -> int:
         port=options.port,
         browser=not options.no_browser,
     )
+    live = explorer.design.live
+    if isinstance(live.experiment, Sweep):
+        says.text(held_text(explorer.design.observed(), live.experiment))
     says.text(f"{name} at {explorer.url}; Ctrl-C ends it")
     says.result({"model": name, "url": explorer.url})
     explorer.wait()

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from jaxmbd.numerics.near_names import listed
+
 NAMES = "a file (.json of jaxmbd.io.save, .xml of MuJoCo, .urdf), or zoo:NAME"
 
 
@@ -34,7 +36,7 @@ def open_model(name: str) -> tuple[Any, list[str]]:
         model = _from_zoo(name.removeprefix("zoo:")) if name.startswith("zoo:") else _read(name)
     told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
     return model, told + [
-        f"left out: {len(row.names)} {row.what} ({_listed(row.names)}): {row.consequence}"
+        f"left out: {len(row.names)} {row.what} ({listed(row.names)}): {row.consequence}"
         for row in getattr(model, "left_out", ())
     ]
 
@@ -62,7 +64,3 @@ def _from_zoo(kind: str) -> Any:
     if not isinstance(mech, Mechanism):
         raise ValueError(f"zoo.{kind} is no mechanism")
     return mech
-
-
-def _listed(names: tuple[str, ...], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, Any, list[Any]]:
     """The model, its motion, and the wheel of a corner."""
     from jaxmbd.model import Mechanism
-    from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
+    from jaxmbd.viz.explorer.experiments import held_text, undriven, usual_experiment
 
     own = isinstance(model, Mechanism)
     start = _start(model, options.state)
@@ -123,6 +123,7 @@ def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, A
                 raise
             says.text(f"{error}: shown as it is assembled")
         else:
+            says.text(held_text(mech, experiment))
             return model, experiment.trajectory(mech), _wheels(model)
     return model, start, _wheels(model)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import os
-import sys
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -16,7 +15,7 @@ from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
 from jaxmbd.viz.cast import ARROW, TRACE, WORST, Actor, Cast, cast_of
 from jaxmbd.viz.scene import Colour
-from jaxmbd.viz.serving import viser_server
+from jaxmbd.viz.serving import in_notebook, viser_server
 from jaxmbd.viz.solids import arrow, frame_along
 from jaxmbd.viz.viser_scene import ViserScene, set_stage
 
@@ -41,6 +40,7 @@ class Page:
 
     def __init__(self, text: str):
         self.html = text
+        self.path: Path | None = None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it as one file."""
@@ -143,15 +143,9 @@ def show(model: Mechanism | Imported, solution: Any = None, **options: Any) -> P
         Page of 0.9 MB; .save(path) writes it, .open() shows it
     """
     shown = page(model, solution, **options)
-    if not _in_notebook():
+    if not in_notebook():
         shown.open()
     return shown
-
-
-def _in_notebook() -> bool:
-    """Whether a value at the end of a cell shows itself."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(shell).__name__ in ("ZMQInteractiveShell", "Shell")
 
 
 def _recorded(server: Any, cast: Cast, title: str | None) -> str:

@@ -13,7 +13,7 @@ from jaxmbd.model import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.observe.names import unknown_point
 from jaxmbd.viz.course import Course, samples, tracks
-from jaxmbd.viz.force_arrows import arrows_along, chosen_arrows
+from jaxmbd.viz.force_arrows import arrow_scale, arrows_along, chosen_arrows
 from jaxmbd.viz.force_glyphs import Wheel
 from jaxmbd.viz.scene import Colour, Scene
 from jaxmbd.viz.solids import bounding_corners
@@ -46,14 +46,12 @@ class Cast(NamedTuple):
         actors: the sample that is drawn in full, then its ghosts.
         stage: the first one's scene, with a middle, a size and a ground for the whole course.
         arrows: of the first actor (frames, m, 2, 3), feet [m] and vectors [m].
-        newtons: of the longest arrow [N].
         notes: what the picture shows, for its caption.
     """
 
     actors: tuple[Actor, ...]
     stage: Scene
     arrows: np.ndarray
-    newtons: float
     notes: tuple[str, ...]
 
     @property
@@ -92,7 +90,7 @@ def cast_of(
         if len(given[k].q):
             drawn = model if k == full and isinstance(model, Imported) else mechs[k]
             scene, course = (
-                Scene.of(drawn, wheels=wheels),
+                Scene.of(drawn, wheels=wheels, marked=traces),
                 Course.of(mechs[k], given[k], speed, rate),
             )
             colour = None if k == full else WORST if k == worst else GHOST
@@ -102,13 +100,18 @@ def cast_of(
         raise ValueError(f"sample {full} failed from the start; choose another with full=")
     names = chosen_arrows(mech, arrows)
     fields = arrows_along(mechs[full], actors[0].course.track, names, inputs)
-    newtons = float(np.linalg.norm(fields[..., 1, :], axis=-1).max(initial=0.0))
-    if newtons < _NOTHING * _weight(mechs[full]):  # as of all that falls freely
-        newtons = 0.0
-    scale = _LONGEST_ARROW * actors[0].scene.size / newtons if newtons else 0.0
-    fields = fields * [[1.0], [scale]]
-    notes = _notes(actors, given, full, worst, names, newtons, speed)
-    return Cast(tuple(actors), _stage(actors, fields), fields, newtons, notes)
+    fields, legend = _drawn_arrows(fields, mechs[full], actors[0].scene.size)
+    notes = _notes(actors, given, full, worst, legend if names else "", speed)
+    return Cast(tuple(actors), _stage(actors, fields), fields, notes)
+
+
+def _drawn_arrows(fields: np.ndarray, mech: Mechanism, size: float) -> tuple[np.ndarray, str]:
+    """Arrows (frames, m, 2, 3) with lengths [m] in place of forces [N], and their legend."""
+    feet, forces = fields[..., 0, :], fields[..., 1, :]
+    there = np.linalg.norm(forces, axis=-1) >= _NOTHING * _weight(mech)  # else it falls freely
+    forces = np.where(there[..., None], forces, 0.0)
+    factors, legend = arrow_scale(forces, _LONGEST_ARROW * size)
+    return np.stack([feet, factors[..., None] * forces], axis=-2), legend
 
 
 def _weight(mech: Mechanism) -> float:
@@ -176,8 +179,7 @@ def _notes(
     given: Sequence[Any],
     full: int,
     worst: int | None,
-    names: tuple[str, ...],
-    newtons: float,
+    legend: str,
     speed: float,
 ) -> tuple[str, ...]:
     notes = []
@@ -188,12 +190,8 @@ def _notes(
         notes.append(f"worst sample in red: {worst}")
     if failed := sum(len(track.q) == 0 for track in given):
         notes.append(f"{failed} samples failed from the start and are not shown")
-    if names:
-        notes.append(f"longest arrow: {_newtons(newtons)}" if newtons else "no forces")
+    if legend:
+        notes.append(legend)
     if speed != 1.0 and actors[0].course.track.t is not None:
         notes.append(f"{1.0 / speed:g} times slower" if speed < 1.0 else f"{speed:g} times faster")
     return tuple(notes)
-
-
-def _newtons(x: float) -> str:
-    return f"{x / 1e3:.3g} kN" if x >= 1e3 else f"{x:.3g} N"

@@ -21,6 +21,8 @@ from jaxmbd.observe.names import unknown
 from jaxmbd.viz.course import Track
 
 GROUPS = ("reactions", "forces")
+_READABLE = 0.1
+"""Arrows that are usually shorter than this share of the longest could not be read."""
 
 
 def chosen_arrows(mech: Mechanism, names: Iterable[str] | str | None) -> tuple[str, ...]:
@@ -87,6 +89,45 @@ def arrows_along(
 
     along = lanes.vmap(instant, in_axes=(None, 0, 0, 0, 0))
     return np.asarray(along(mech, track.q, v, t, known))
+
+
+def arrow_scale(forces: np.ndarray, longest: float) -> tuple[np.ndarray, str]:
+    """Factors that make arrows of forces, and the legend that tells their scale.
+
+    Lengths are in proportion to the forces, unless some of these are usually below a tenth of the
+    greatest: then to their square roots, so that a hundredth is still a tenth as long.
+
+    Args:
+        forces: (frames, m, 3) [N], zero where there is nothing to draw.
+        longest: length of the greatest force's arrow [m].
+
+    Returns:
+        Factors (frames, m) [m/N] of the forces, and the legend.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.viz.force_arrows import arrow_scale
+        >>> forces = np.array([[[4e3, 0, 0], [0, 40.0, 0]]])
+        >>> factors, legend = arrow_scale(forces, longest=0.2)
+        >>> (factors[..., None] * forces).max(axis=-1).round(6).tolist()
+        [[0.2, 0.02]]
+        >>> legend
+        'longest arrow: 4 kN, half as long: 1 kN (lengths grow as the square root)'
+    """
+    sizes = np.linalg.norm(forces, axis=-1)
+    greatest = float(sizes.max(initial=0.0))
+    if greatest == 0.0:
+        return sizes, "no forces"
+    usual = [float(np.median(x[x > 0.0])) for x in sizes.T if np.any(x)]
+    if min(usual) >= _READABLE * greatest:
+        return np.full(sizes.shape, longest / greatest), f"longest arrow: {_newtons(greatest)}"
+    factors = longest / np.sqrt(greatest * np.where(sizes > 0.0, sizes, greatest))
+    half = f"half as long: {_newtons(0.25 * greatest)} (lengths grow as the square root)"
+    return factors, f"longest arrow: {_newtons(greatest)}, {half}"
+
+
+def _newtons(x: float) -> str:
+    return f"{x / 1e3:.3g} kN" if x >= 1e3 else f"{x:.3g} N"
 
 
 def _by_joint(mech: Mechanism, tau: Any) -> dict[str, Any]:

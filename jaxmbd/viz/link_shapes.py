@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from jaxmbd.model.mechanism import Mechanism
@@ -47,13 +49,25 @@ def _distinct(points: list[np.ndarray]) -> np.ndarray:
     return np.reshape(kept, (-1, 3))
 
 
-def link_shape(mech: Mechanism, body: str, points: np.ndarray, radius: float) -> Mesh:
+def link_shape(
+    mech: Mechanism,
+    body: str,
+    points: np.ndarray,
+    radius: float,
+    marked: Sequence[np.ndarray] = (),
+) -> Mesh:
     """A body as drawn: bars of `radius` [m] between its hardpoints, or a plate through them.
 
     A body with one hardpoint is a bar to its centre of mass, one with none the box of the same
-    inertia.
+    inertia. Further points (3,) that are `marked` are hardpoints of a body that has two, otherwise
+    ends of bars.
     """
     com = np.asarray(mech.com(body))
+    if len(marked) and len(points) < 2:
+        near = [min([com, *points], key=lambda y, x=x: np.linalg.norm(x - y)) for x in marked]
+        far = [(a, b) for a, b in zip(near, marked, strict=True) if np.linalg.norm(b - a) > radius]
+        return joined([link_shape(mech, body, points, radius), *(tube(*x, radius) for x in far)])
+    points = _distinct([*points, *marked])
     if len(points) == 0:
         return inertia_box(mech, body, 3.0 * radius)
     if len(points) == 1:

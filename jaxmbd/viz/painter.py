@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxmbd.numerics.extras import optional
 from jaxmbd.viz.cast import ARROW, TRACE, Actor, Cast
+from jaxmbd.viz.own_figure import own_figure
 from jaxmbd.viz.scene import Colour, Placement, Scene
 from jaxmbd.viz.solids import Mesh, arrow, bounding_corners
 from jaxmbd.viz.stage import eye, grid_lines
@@ -53,13 +54,10 @@ class Painter:
 
     def __init__(self, cast: Cast, title: str | None = None, size: tuple[float, float] = (8, 4.5)):
         optional("matplotlib", "viz", "a picture")
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.collections import LineCollection, PolyCollection
-        from matplotlib.figure import Figure
 
         self.cast, self.camera = cast, Camera.on(cast.stage)
-        self.figure = Figure(figsize=size)
-        FigureCanvasAgg(self.figure)  # independent of pyplot: no window, no global state
+        self.figure = own_figure(*size)
         self._ax = ax = self.figure.add_axes((0, 0, 1, 1))
         ax.set_axis_off()
         ax.set_aspect("equal")
@@ -104,6 +102,8 @@ class Painter:
             for k in np.unique(steps):
                 for mesh, _ in _placed(actor, int(k)):
                     found.append(self.camera.seen(bounding_corners(mesh))[0])
+        tips = self.cast.arrows.sum(axis=-2).reshape(-1, 3)
+        found.append(self.camera.seen(tips)[0])
         every = np.concatenate(found)
         middle, span = 0.5 * (every.min(axis=0) + every.max(axis=0)), np.ptp(every, axis=0)
         half = 0.56 * max(span[0] / aspect, span[1])

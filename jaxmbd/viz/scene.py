@@ -104,13 +104,19 @@ class Scene:
 
     @staticmethod
     def of(
-        model: Mechanism | Imported, *, wheels: Iterable[Wheel] = (), glyph: float | None = None
+        model: Mechanism | Imported,
+        *,
+        wheels: Iterable[Wheel] = (),
+        marked: Iterable[tuple[str, Any]] = (),
+        glyph: float | None = None,
     ) -> Scene:
         """The scene of a mechanism, or of an imported model with its shapes.
 
         Args:
             model: the mechanism, with concrete numbers.
             wheels: wheels to be drawn beside those of tyres (see `corner_wheel`).
+            marked: pairs (body, point) of points that the picture of a body without shapes of its
+                own reaches as it does its hardpoints.
             glyph: radius of a ball joint in the picture [m]; by default in proportion to the
                 mechanism.
 
@@ -126,7 +132,8 @@ class Scene:
         points = attachments(drawn)
         s = glyph or _glyph_size(drawn, points)
         dressed = _dressed(drawn, shapes)
-        solids = [*_shapes(shapes), *_links(drawn, points, s, dressed)]
+        reached = [(body, np.asarray(mech.point(point))) for body, point in marked]
+        solids = [*_shapes(shapes), *_links(drawn, points, s, dressed, reached)]
         solids += [x for x in (*_joints(drawn, s), *_forces(drawn, s)) if x.body not in dressed]
         for wheel in wheels:
             solids += [Solid("wheel", *rest) for rest in wheel_solids(wheel)]
@@ -225,12 +232,17 @@ def _shapes(shapes: Mapping[str, Any]) -> Iterable[Solid]:
 
 
 def _links(
-    mech: Mechanism, points: Mapping[str, np.ndarray], s: float, dressed: set[str]
+    mech: Mechanism,
+    points: Mapping[str, np.ndarray],
+    s: float,
+    dressed: set[str],
+    marked: list[tuple[str, np.ndarray]],
 ) -> Iterable[Solid]:
     for k, body in enumerate(mech.structure.bodies):
         if body in dressed:
             continue
-        mesh = link_shape(mech, body, points[body], 0.5 * s)
+        further = [x for on, x in marked if on == body]
+        mesh = link_shape(mech, body, points[body], 0.5 * s, further)
         if len(mesh.faces):
             yield Solid(body, body, mesh, BODIES[k % len(BODIES)])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from io import StringIO
+from contextlib import contextmanager
 from typing import Any
 
 from jaxmbd.numerics.extras import optional
@@ -31,10 +31,27 @@ def viser_server(
         '127.0.0.1'
     """
     viser = optional("viser", "viz", purpose)
-    with redirect_stdout(StringIO()):
+    with _silent():
         server = viser.ViserServer(host=host, port=port, verbose=False)
     try:
         yield server
     finally:
-        with redirect_stdout(StringIO()):
+        with _silent():
             server.stop()
+
+
+def in_notebook() -> bool:
+    """Whether a value at the end of a cell shows itself."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ in ("ZMQInteractiveShell", "Shell")
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without viser's own messages, which it prints by rich, in notebooks as rich text."""
+    console = optional("rich", "viz", "a viser server").get_console()
+    before, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = before

@@ -25,7 +25,9 @@ _HISTOGRAMS = {
     "travel_end": "wheel travel at the end",
 }
 _PLACES = dict(left=0.04, right=0.995, bottom=0.08, top=0.905, wspace=0.24, hspace=0.33)
-"""Margins; those that matplotlib can find itself cost it a third of the figure's time."""
+_ABOVE = dict(y=1.0)
+"""Places of the axes and of titles above them; those that matplotlib can find itself cost it half
+of the figure's time."""
 _AXES = {"travel": ("wheel travel", "mm", 1e3), "t": ("time", "s", 1.0)}
 
 
@@ -53,6 +55,8 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
     """
     figure = own_figure(13.0, 5.6)
     grid = figure.subplots(2, len(_FANS), height_ratios=(1.7, 1.0), gridspec_kw=_PLACES)
+    for ax in grid.flat:
+        ax.locator_params(nbins=6)
     for ax, fan in zip(grid[0], _FANS, strict=True):
         _fan(ax, results, *fan)
     grid[0][2].legend(fontsize=8, frameon=False, loc="lower left")
@@ -73,7 +77,7 @@ def _fan(ax: Any, results: Any, name: str, scalar: str, axis: str, title: str) -
     x = x_factor * np.asarray(results[axis])
     curve_fan(ax, x, factor * curves, factor * nominal, _farthest(results, scalar))
     ax.set_xlabel(f"{text} [{x_unit}]", fontsize=9)
-    ax.set_title(f"{title} [{unit}]", fontsize=10)
+    ax.set_title(f"{title} [{unit}]", fontsize=10, **_ABOVE)
 
 
 def _histogram(ax: Any, results: Any, name: str) -> None:
@@ -84,7 +88,7 @@ def _histogram(ax: Any, results: Any, name: str) -> None:
     histogram(ax, values, factor * float(results[f"nominal.{name}"]), worst)
     ax.set_xlabel(f"{_HISTOGRAMS[name]} [{unit}]", fontsize=9)
     std = np.nanstd(values, ddof=1) if far is not None else np.nan
-    ax.set_title(f"std {std:.3g} {unit}, farthest sample {far}", fontsize=8)
+    ax.set_title(f"std {std:.3g} {unit}, farthest sample {far}", fontsize=8, **_ABOVE)
 
 
 def _farthest(results: Any, name: str) -> int | None:

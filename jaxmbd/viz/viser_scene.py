@@ -15,6 +15,9 @@ from jaxmbd.viz.scene import Colour, Scene, Solid, Span
 from jaxmbd.viz.solids import Mesh, frame_along
 from jaxmbd.viz.stage import FIELD, below, cell_size, eye
 
+_PALE = 0.25
+"""Opacity of what cannot be, by its own."""
+
 
 class ViserScene:
     """The nodes of a scene in viser, one frame for each body, so that moving it sends little.
@@ -42,6 +45,7 @@ class ViserScene:
         self._spans: list[Any] = []
         self._nodes: list[Any] = []
         self._parts: list[Solid | Span] = []
+        self._pale = False
         self.redraw(scene)
 
     def redraw(self, scene: Scene) -> None:
@@ -69,8 +73,7 @@ class ViserScene:
         """Give the nodes that are there other meshes; False if these are other parts."""
         if list(map(_looks, parts)) != list(map(_looks, self._parts)):
             return False
-        nodes = (*self._nodes, *self._spans)
-        for node, old, new in zip(nodes, self._parts, parts, strict=True):
+        for node, old, new in zip(self.nodes, self._parts, parts, strict=True):
             for field in ("vertices", "faces"):
                 mesh = getattr(new.mesh, field)
                 if not np.array_equal(mesh, getattr(old.mesh, field)):
@@ -79,9 +82,10 @@ class ViserScene:
 
     def remove(self) -> None:
         """Take all its nodes out of the server."""
-        for node in (*self._nodes, *self._spans, *self._frames.values()):
+        for node in (*self.nodes, *self._frames.values()):
             node.remove()
         self._nodes, self._spans, self._parts, self._frames = [], [], [], {}
+        self._pale = False
 
     def update(self, q: Any) -> None:
         """Move it to coordinates q (nq,); it is hidden where they are not finite."""
@@ -103,6 +107,26 @@ class ViserScene:
             node.position, node.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
             if span.fit == "stretched":
                 node.scale = (1.0, 1.0, put.stretch)
+
+    @property
+    def nodes(self) -> tuple[Any, ...]:
+        """Its meshes in viser."""
+        return (*self._nodes, *self._spans)
+
+    @property
+    def pale(self) -> bool:
+        """Whether it is shown pale, as what cannot be."""
+        return self._pale
+
+    @pale.setter
+    def pale(self, pale: bool) -> None:
+        if pale == self._pale:
+            return
+        for part, node in zip(self._parts, self.nodes, strict=True):
+            own = (self._colour or part.colour)[3]
+            opacity = _PALE * own if pale else own
+            node.opacity = None if opacity >= 1.0 else opacity
+        self._pale = pale
 
     @property
     def visible(self) -> bool:

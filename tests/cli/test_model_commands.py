@@ -84,7 +84,7 @@ def test_check_of_a_study_says_what_checks_it(capsys):
     assert status == 1 and "`jaxmbd run` finds what is wrong with a study" in found["error"]
 
 
-def explored(monkeypatch, *words):
+def explored(monkeypatch, *words, told=False):
     """What `jaxmbd explore` would open: the arguments of `explore`, and the exploration."""
     pytest.importorskip("viser")
     import jaxmbd.viz
@@ -94,10 +94,10 @@ def explored(monkeypatch, *words):
 
     def explore(model, experiment, vary, **options):
         seen.update(options, design=Exploration.of(model, experiment, vary))
-        return SimpleNamespace(url="http://127.0.0.1:1", wait=lambda: None)
+        return SimpleNamespace(url="http://127.0.0.1:1", wait=lambda: None, design=seen["design"])
 
     monkeypatch.setattr(jaxmbd.viz, "explore", explore)
-    status = main(["explore", *words, "--no-browser", "--json"])
+    status = main(["explore", *words, "--no-browser", *([] if told else ["--json"])])
     return status, seen
 
 
@@ -110,6 +110,27 @@ def test_explore_takes_what_is_moved_and_observed(monkeypatch, capsys):
     assert np.rad2deg(design.live.x[[0, -1]]) == pytest.approx([-40.0, 80.0])
     assert design.names == ("points/B/x", "points/D/x", "points/D/y", "points/D/z")
     assert not seen["browser"] and seen["host"] == "127.0.0.1"
+
+
+def test_explore_observes_points_of_bodies(monkeypatch):
+    """As `view --trace` names them, beside joints and characteristics."""
+    words = ["zoo:four_bar", "--over", "A", "--vary", "points/B/x", "--observe"]
+    _, seen = explored(monkeypatch, *words, "D", "coupler:B")
+    design = seen["design"]
+    assert list(design.live.about) == ["D", "coupler:B/x", "coupler:B/y", "coupler:B/z"]
+    x, z = design.response.curves[[1, 3]]
+    np.testing.assert_allclose(np.hypot(x, z), 0.3, atol=1e-9)  # the crank's end
+    words = ["zoo:multi_link", "--vary", "points/tierod_inboard/z", "--observe"]
+    _, seen = explored(monkeypatch, *words, "upright:wheel_centre", "toe")
+    design = seen["design"]
+    height = design.response.curves[list(design.live.about).index("upright:wheel_centre/z")]
+    np.testing.assert_allclose(height - height[20], design.live.x, atol=1e-9)
+
+
+def test_explore_tells_what_is_held(monkeypatch, capsys):
+    words = ["zoo:double_wishbone_kinematic", "--observe", "toe", "--vary", "points/track*"]
+    explored(monkeypatch, *words, told=True)
+    assert "moves z of axle_outboard on 'upright'; holds 'rack'" in capsys.readouterr().out
 
 
 def test_explore_of_a_simulation(monkeypatch):
@@ -126,6 +147,7 @@ def test_explore_of_a_simulation(monkeypatch):
         (["zoo:four_bar", "--over", "A", "--range", "1 deg", "0 deg"], "is not below"),
         (["zoo:four_bar", "--over", "A", "--time", "1"], "leave --over and --range out"),
         (["zoo:multi_link", "--observe", "cambre"], "did you mean 'camber'"),
+        (["zoo:four_bar", "--observe", "coupler:Q"], "there is no point 'Q'"),
     ],
 )
 def test_explore_names_what_is_wrong(monkeypatch, capsys, words, text):

@@ -26,6 +26,11 @@ def test_a_page_of_what_the_first_joint_can_do(tmp_path, capsys):
     assert "exists; choose another --out" in capsys.readouterr().err
 
 
+def test_what_is_held_is_told(tmp_path, capsys):
+    assert main(["view", "zoo:four_bar", "--over", "A", "--out", str(tmp_path / "bars.png")]) == 0
+    assert "moves 'A'; holds nothing else" in capsys.readouterr().out
+
+
 def test_without_a_file_the_browser_opens(monkeypatch, capsys):
     pytest.importorskip("viser")
     opened = []

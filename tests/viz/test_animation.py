@@ -42,7 +42,7 @@ def test_the_file_needs_no_network(file):
     assert not re.search(r"<(script|link|img|iframe)[^>]*\s(src|href)=[\"']?(https?:)?//", head)
 
 
-def test_show_in_a_notebook_and_at_the_prompt(rssr, monkeypatch):
+def test_show_in_a_notebook_and_at_the_prompt(rssr, monkeypatch, capsys):
     pytest.importorskip("viser")
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -50,9 +50,15 @@ def test_show_in_a_notebook_and_at_the_prompt(rssr, monkeypatch):
     assert len(opened) == 1 and opened[0].startswith("file://")
     assert shown._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html')
     assert repr(shown).startswith("Page of 0.")
-    monkeypatch.setattr(animated_page, "_in_notebook", lambda: True)
-    show(rssr[0])
-    assert len(opened) == 1
+    monkeypatch.setattr(animated_page, "in_notebook", lambda: True)
+    still = show(rssr[0])
+    assert len(opened) == 1 and repr(still).startswith("Page of 0.")
+    assert capsys.readouterr().out == ""  # of the viewer
+
+
+def test_a_picture_shows_itself_in_a_notebook(rssr):
+    """Whether or not pyplot was imported, as its last value."""
+    assert picture(rssr[0])._repr_png_().startswith(b"\x89PNG")
 
 
 def test_a_film_has_all_frames(rssr, tmp_path):

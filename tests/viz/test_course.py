@@ -7,7 +7,8 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd.viz.cast import GHOST, WORST, cast_of
 from jaxmbd.viz.course import Course, Track, tracks
-from jaxmbd.viz.force_arrows import arrows_along, chosen_arrows
+from jaxmbd.viz.force_arrows import arrow_scale, arrows_along, chosen_arrows
+from jaxmbd.viz.painter import Painter
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +79,14 @@ def test_traces_and_arrows_are_on_the_stage(pendulum, swing):
     cast = cast_of(pendulum, swing, traces=[("bob", far)], arrows="hinge")
     [path] = cast.actors[0].traces
     assert np.linalg.norm(path, axis=1).min() > 1.05
-    for x in (path, cast.arrows[:, 0].sum(axis=1)):
+    tips = cast.arrows[:, 0].sum(axis=1)
+    for x in (path, tips):
         assert np.all(np.abs(x - cast.stage.centre) <= cast.stage.half + 1e-12)
+    pytest.importorskip("matplotlib")
+    painter = Painter(cast)
+    seen, [ax] = painter.camera.seen(tips)[0], painter.figure.axes
+    for x, (low, high) in zip(seen.T, (ax.get_xlim(), ax.get_ylim()), strict=True):
+        assert low < x.min() and x.max() < high
 
 
 def test_one_pose_and_none(pendulum):
@@ -150,10 +157,26 @@ def test_arrows_of_a_spring_pull_at_its_end():
     np.testing.assert_allclose(foot, [-1.0, 0.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(force, [0.0, -10.0, 0.0], atol=1e-12)
     cast = cast_of(mech, [0.0], arrows="forces")
-    assert cast.newtons == pytest.approx(10.0) and "longest arrow: 10 N" in cast.notes
+    assert "longest arrow: 10 N" in cast.notes
     assert chosen_arrows(mech, ["spring", "reactions"]) == ("spring", "hinge")
     with pytest.raises(ValueError, match="'sprung'"):
         chosen_arrows(mech, "sprung")
+
+
+def test_small_forces_have_arrows_too():
+    """Lengths go with the forces, or with their square roots where small ones could not be seen."""
+    close = np.array([[[0.0, 0.0, 50.0], [100.0, 0.0, 0.0]]])
+    factors, legend = arrow_scale(close, longest=0.3)
+    np.testing.assert_allclose(factors, 0.3 / 100.0)
+    assert legend == "longest arrow: 100 N"
+    apart = np.array([[[0.0, 0.0, 1.0], [100.0, 0.0, 0.0]], [[0.0, 0.0, 0.0], [25.0, 0.0, 0.0]]])
+    factors, legend = arrow_scale(apart, longest=0.3)
+    drawn = np.linalg.norm(factors[..., None] * apart, axis=-1)
+    np.testing.assert_allclose(drawn, [[0.03, 0.3], [0.0, 0.15]])
+    assert "half as long: 25 N" in legend
+    blow = np.array([[[1e5, 0.0, 0.0]], *[[[10.0, 0.0, 0.0]]] * 20])
+    assert "square root" in arrow_scale(blow, 0.3)[1]
+    assert arrow_scale(np.zeros((4, 2, 3)), 0.3)[1] == "no forces"
 
 
 def test_the_stage_has_room_for_the_course(pendulum, swing):

@@ -11,7 +11,7 @@ from jaxmbd.design import Between, Unknowns, Within
 from jaxmbd.observe import Coordinate, Motion, Pose, Position, Sweep
 from jaxmbd.suspension import kinematics
 from jaxmbd.viz import Exploration
-from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
+from jaxmbd.viz.explorer.experiments import held_text, undriven, usual_experiment
 from jaxmbd.viz.explorer.goals import GOALS, gradient
 from jaxmbd.viz.explorer.live_curves import LiveCurves
 from jaxmbd.viz.explorer.ranges import ranges
@@ -139,6 +139,18 @@ def test_a_kept_variant_is_a_goal(bump):
     np.testing.assert_array_equal(bump.variants[0].curves, kept.curves)
 
 
+def test_kept_variants_are_restored(bump):
+    bump.set(INBOARD, -0.110)
+    kept = bump.keep("stiff")
+    bump.reset()
+    bump.restore("stiff")
+    np.testing.assert_array_equal(bump.x, kept.x)
+    np.testing.assert_array_equal(bump.response.curves, kept.curves)
+    assert bump.undo() and bump.changes() == []
+    with pytest.raises(ValueError, match="no 'stif' was kept .did you mean 'stiff'"):
+        bump.restore("stif")
+
+
 def test_exported_designs_are_loaded_again(bump, tmp_path):
     bump.set(INBOARD, -0.1125)
     model, table = bump.export(tmp_path / "flat.json")
@@ -255,6 +267,12 @@ def test_usual_sweeps():
     crank = usual_experiment(mbd.zoo.four_bar())
     values = np.asarray(next(iter(crank.over.values())))
     assert values[0] == pytest.approx(-np.pi) and values[-1] == pytest.approx(np.pi)
+
+
+def test_what_nothing_holds_is_told():
+    double = mbd.zoo.double_pendulum()
+    text = held_text(double, Sweep({"hinge_1": [0.0, 0.1]}, {"second": Coordinate("hinge_2")}))
+    assert text == "moves 'hinge_1'; holds nothing else; nothing holds 'hinge_2'"
 
 
 def test_a_range_that_does_not_close_is_left_out():

@@ -112,6 +112,23 @@ def test_kept_variants_stay_in_the_charts(explorer):
     np.testing.assert_allclose(now, given, atol=1e-12)
 
 
+def test_kept_variants_have_buttons_that_restore_them(explorer):
+    page_ = explorer.page
+    for z in (-110.0, -112.0):
+        page_.sliders.handle(INBOARD).value = z
+        page_.act(explorer.design.keep)
+    page_.act(explorer.design.reset)
+    assert page_.shown()
+    assert [b.label for _, b in page_.restoring] == ["Restore variant 1", "Restore variant 2"]
+    page_.restoring[0][1].value = True  # pressed
+    assert page_.shown() and page_.sliders.handle(INBOARD).value == pytest.approx(-110.0)
+    now, kept = drawn(explorer)[-2], drawn(explorer)[2]
+    np.testing.assert_array_equal(now, kept)
+    explorer.design.variants.clear()
+    page_.act(explorer.design.reset)
+    assert page_.shown() and page_.restoring == []
+
+
 def test_the_place_that_is_shown_follows_its_slider(explorer):
     explorer.page.where.value = 30.0
     assert explorer.page.shown()
@@ -134,7 +151,7 @@ def test_exports_are_sent_to_the_browser_that_asked(explorer, tmp_path):
 
 def test_what_does_not_close_or_is_no_mechanism_is_told():
     """The page says so, shows the rest, and goes on."""
-    sweep = Sweep({"crank": np.linspace(-1.0, 1.0, 21)}, {"rocker": Coordinate("rocker")})
+    sweep = Sweep({"crank": np.linspace(0.3, 1.5, 21)}, {"rocker": Coordinate("rocker")})
     vary = {"points/*": Between(-9.0, 9.0, scale=1.0), "bodies/*/mass": Between(-9.0, 9.0)}
     explorer = explore(mbd.zoo.rssr(), sweep, vary, browser=False, port=8200)
     design, shown_page = explorer.design, explorer.page
@@ -149,8 +166,14 @@ def test_what_does_not_close_or_is_no_mechanism_is_told():
         reached = design.response.reached
         assert 0 < reached.sum() < 21 and reached[shown_page.place]
         assert (np.isfinite(drawn(explorer, "rocker")[-2]) == reached).all()
+        picture = shown_page.picture
+        assert not picture.note.visible and None in {n.opacity for n in picture.view.nodes}
+        shown_page.slide(name, start + 8.5)
+        assert shown_page.shown() and not design.response.reached.any()
+        assert picture.note.visible and None not in {n.opacity for n in picture.view.nodes}
         shown_page.act(design.reset)
         assert shown_page.shown() and shown_page.trouble == ""
+        assert not picture.note.visible and None in {n.opacity for n in picture.view.nodes}
         mass = next(n for n in design.names if n.endswith("/mass"))
         shown_page.slide(mass, -1.0)
         assert shown_page.shown() and "mass" in shown_page.trouble
@@ -164,8 +187,13 @@ def test_what_does_not_close_or_is_no_mechanism_is_told():
         explorer.close()
 
 
-def test_planar_mechanisms_have_a_page():
-    explorer = explore(mbd.zoo.five_bar(), vary="points/*", browser=False, port=8210)
+def test_planar_mechanisms_have_a_page(monkeypatch):
+    """In a notebook, whose cell shows it, no other window opens."""
+    windows = []
+    monkeypatch.setattr("webbrowser.open", windows.append)
+    monkeypatch.setattr("jaxmbd.viz.explorer.opened.in_notebook", lambda: True)
+    explorer = explore(mbd.zoo.five_bar(), vary="points/*", port=8210)
+    assert windows == [] and explorer.url in explorer._repr_html_()
     try:
         path = explorer.page.sliders.paths[0]
         explorer.page.slide(path, explorer.design.numbers[explorer.design.index(path)] + 1e-3)

@@ -140,6 +140,25 @@ def test_a_body_without_hardpoints_is_a_box_of_its_inertia():
     assert [x.name for x in Scene.of(mech).solids] == ["box"]
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "point"),
+    [("rssr", "coupler", (0.1, 0.3, 0.4)), ("simple_pendulum", "bob", (-1.5, 0.3, 0.0))],
+)
+def test_a_body_is_drawn_to_a_traced_point(zoo, name, body, point):
+    """Also where it has but one hardpoint: then its bar to its centre of mass stays."""
+    mech = zoo[name]
+    plain, traced = (
+        next(x.mesh.vertices for x in Scene.of(mech, marked=marked).solids if x.name == body)
+        for marked in ([], [(body, point)])
+    )
+    near = 2.0 * Scene.of(mech).glyph
+    for x in (point, *attachments(mech)[body]):
+        assert np.linalg.norm(traced - np.asarray(x), axis=1).min() < near
+    assert np.linalg.norm(plain - np.asarray(point), axis=1).min() > near
+    if len(attachments(mech)[body]) == 1:
+        np.testing.assert_array_equal(traced[: len(plain)], plain)
+
+
 def test_joints_and_forces_of_every_kind_have_looks():
     ends = dict(at_a=(0, 0, 1.0), at_b=(0.4, 0, 0))
     mech = mbd.Mechanism(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from jaxmbd.analysis.known import Key, PointCoordinate, held_name, parse_known
 from jaxmbd.graph import topology
 from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe import Coordinate, Experiment, HoldingEffort, Motion, Sweep
-from jaxmbd.observe.names import unknown
-from jaxmbd.suspension import Corner, available, find_corner, kinematics_sweep
+from jaxmbd.observe import Coordinate, HoldingEffort, Motion, Position, Sweep
+from jaxmbd.observe.names import unknown, unknown_point
+from jaxmbd.observe.unheld import unheld_joints
+from jaxmbd.suspension import CHARACTERISTICS, Corner, available, find_corner, kinematics_sweep
 
 CURVES = (
     "toe",
@@ -53,7 +55,7 @@ def usual_experiment(
     limits: tuple[float, float] | None = None,
     observe: Sequence[str] | None = None,
     stops: Mapping[str, tuple[float, float]] | None = None,
-) -> Experiment:
+) -> Sweep:
     """The sweep that is shown unless another is asked for.
 
     Of a corner with names of the zoo the wheel travel; of any other mechanism its first joint that
@@ -63,7 +65,8 @@ def usual_experiment(
         mech: the mechanism.
         over: the joint that is moved, or "travel".
         limits: from where to where [rad or m]; by default as far as the loops close.
-        observe: names of characteristics of the corner, or of joints.
+        observe: names of characteristics of the corner, or of joints, or points of bodies as
+            ``body:point``.
         stops: joint to the range that its own stops leave it [rad or m], beyond which it is not
             moved unless `limits` says so.
 
@@ -79,11 +82,16 @@ def usual_experiment(
     corner = _corner(mech) if over in (None, "travel") else None
     if corner is None:
         return _joint_sweep(mech, over, limits, observe, stops or {})
-    names = [n for n in CURVES if n in available(corner)][:_MOST]
+    names = observe or [n for n in CURVES if n in available(corner)][:_MOST]
     low, high = limits or (-_TRAVEL, _TRAVEL)
+    points = _points(mech, CHARACTERISTICS, names)
     sweep = kinematics_sweep(
-        corner, travel=_places(low, high), observe=observe or names, gradients=()
+        corner,
+        travel=_places(low, high),
+        observe=[n for n in names if n not in points],
+        gradients=(),
     )
+    sweep = replace(sweep, observe=dict(sweep.observe) | points)
     sweep.check(mech)
     if limits is not None:
         return sweep
@@ -92,20 +100,46 @@ def usual_experiment(
     return sweep if reached is None else replace(sweep, over={key: _places(*reached)})
 
 
+def held_text(mech: Mechanism, sweep: Sweep) -> str:
+    """Which coordinates a sweep moves, which it holds, and what nothing holds.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz.explorer.experiments import held_text, usual_experiment
+        >>> mech = mbd.zoo.double_wishbone_kinematic()
+        >>> held_text(mech, usual_experiment(mech))
+        "moves z of axle_outboard on 'upright'; holds 'rack'"
+    """
+    moved = parse_known(mech, dict.fromkeys(sweep.over, 0.0))[0]
+    held = [_name(mech, key) for key in sweep.keys(mech) if key not in moved]
+    held += [f"what the drive {name!r} moves" for name in mech.drives]
+    names = ", ".join(_name(mech, key) for key in moved)
+    count, loose = (0, []) if sweep.settle else unheld_joints(mech, sweep.keys(mech))
+    free = f"; nothing holds {', '.join(map(repr, loose))}" if count else ""
+    return f"moves {names}; holds {', '.join(held) or 'nothing else'}{free}"
+
+
+def _name(mech: Mechanism, key: Key) -> str:
+    if isinstance(key, PointCoordinate) or mech.joint(key.joint).nq > 1:
+        return held_name(key)
+    return repr(key.joint)
+
+
 def usual_motion(mech: Mechanism, time: float, observe: Sequence[str] | None = None) -> Motion:
     """The motion from the drawn configuration, at rest, with the coordinates of joints over time.
 
     Args:
         mech: the mechanism.
         time: how long [s].
-        observe: names of joints; by default the first ones.
+        observe: names of joints, or points of bodies as ``body:point``; by default the first
+            joints.
 
     Raises:
         ValueError: a name is unknown.
     """
-    every = _coordinates(mech)
-    names = _named(mech, list(every), observe) if observe else list(every)[:_MOST]
-    return Motion(time, min(_STEP, 0.1 * time), {n: Coordinate(*every[n]) for n in names})
+    every = {n: Coordinate(*x) for n, x in _coordinates(mech).items()}
+    found = _observed(mech, every, observe or list(every)[:_MOST])
+    return Motion(time, min(_STEP, 0.1 * time), found)
 
 
 def _places(low: float, high: float) -> list[float]:
@@ -139,6 +173,25 @@ def _named(mech: Mechanism, known: Sequence[str], names: Sequence[str]) -> list[
     return list(names)
 
 
+def _points(mech: Mechanism, known: Iterable[str], names: Sequence[str]) -> dict[str, Any]:
+    """Positions of those of some names that are points of bodies, ``body:point``."""
+    found = {}
+    for name in names:
+        body, colon, point = name.partition(":")
+        if colon and name not in known:
+            if problems := unknown_point(mech, body, point):
+                raise ValueError("; ".join(problems))
+            found[name] = Position(body, point)
+    return found
+
+
+def _observed(mech: Mechanism, every: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Coordinates of joints by their labels, and positions of points."""
+    points = _points(mech, every, names)
+    joints = _named(mech, list(every), [n for n in names if n not in points])
+    return {n: every[n] for n in joints} | points
+
+
 def _joint_sweep(
     mech: Mechanism,
     over: str | None,
@@ -166,10 +219,8 @@ def _joint_sweep(
             continue
         curves = trial.trajectory(mech).curves
         moved = [n for n, y in curves.items() if n in others and np.ptp(y[np.isfinite(y)]) > _MOVES]
-        if observe:
-            found: Any = {n: others[n] for n in _named(mech, list(others), observe)}
-        else:
-            found = {n: others[n] for n in moved[:_MOST]} or effort
+        usual = {n: others[n] for n in moved[:_MOST]} or effort
+        found = _observed(mech, others, observe) if observe else usual
         return Sweep({key: _places(*(limits or reached))}, found)
     raise ValueError(
         "explore: no joint of this mechanism can be moved; give experiment=, for example "

@@ -282,6 +282,17 @@ class Exploration:
         self.variants.append(Variant(name, self.x, self.response.curves))
         return self.variants[-1]
 
+    def restore(self, name: str) -> None:
+        """Go to the numbers of a kept variant; of several with this name, the latest.
+
+        Raises:
+            ValueError: no variant of this name was kept.
+        """
+        found = {v.name: v.x for v in self.variants}
+        if name not in found:
+            raise ValueError(f"no {name!r} was kept{meant(name, found)}; kept are {list(found)}")
+        self.move(found[name])
+
     def changes(self) -> list[Change]:
         """The numbers that are not as they were given."""
         one = self.live.unknowns

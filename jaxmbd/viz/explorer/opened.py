@@ -12,13 +12,13 @@ from typing import Any
 from jaxmbd.io import Imported
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.extras import optional
-from jaxmbd.observe import Experiment
+from jaxmbd.observe import Experiment, Position
 from jaxmbd.suspension import CornerSweep
 from jaxmbd.viz.explorer.exploration import Exploration
 from jaxmbd.viz.explorer.page import Page
 from jaxmbd.viz.explorer.ranges import Vary
 from jaxmbd.viz.scene import Scene
-from jaxmbd.viz.serving import viser_server
+from jaxmbd.viz.serving import in_notebook, viser_server
 from jaxmbd.viz.wheels_of_corners import corner_wheel
 
 
@@ -64,12 +64,16 @@ class Explorer:
 def _scene(
     imported: Imported | None, design: Exploration, mech: Mechanism, glyph: float | None = None
 ) -> Scene:
-    """What is drawn of a design: an imported model's shapes, the wheel of a corner."""
+    """What is drawn of a design: an imported model's shapes, the wheel of a corner.
+
+    Bodies reach the points whose positions are observed.
+    """
     sweep = design.live.experiment
+    marked = [(x.body, x.point) for x in sweep.observed() if isinstance(x, Position)]
     corner = sweep.corner if isinstance(sweep, CornerSweep) else None
     wheels = [corner_wheel(mech, corner)] if corner else []
     model = replace(imported, mechanism=mech) if imported else mech
-    return Scene.of(model, wheels=wheels, glyph=glyph)
+    return Scene.of(model, wheels=wheels, marked=marked, glyph=glyph)
 
 
 def explore(
@@ -80,7 +84,7 @@ def explore(
     title: str = "",
     host: str = "127.0.0.1",
     port: int = 8080,
-    browser: bool = True,
+    browser: bool | None = None,
 ) -> Explorer:
     """Open a page with sliders on a mechanism's numbers, live curves and the picture.
 
@@ -97,7 +101,8 @@ def explore(
         title: what it is called.
         host: address that the page is served at.
         port: of the page; the next free one is taken.
-        browser: whether to open the page in a browser.
+        browser: whether to open the page in a browser; by default unless in a notebook, whose cell
+            shows it.
 
     Returns:
         a handle: ``.design`` is the design on the page, ``.close()`` ends it, and ``.wait()`` keeps
@@ -121,6 +126,6 @@ def explore(
     scene = partial(_scene, imported, design)
     page = Page(server, design, title or "jaxmbd explorer", scene, title or "design")
     url = f"http://{host}:{server.get_port()}"
-    if browser:
+    if not in_notebook() if browser is None else browser:
         webbrowser.open(url)
     return Explorer(page, url, serving)

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmbd.suspension.display import shown
 from jaxmbd.viz.explorer.charts import Charts
-from jaxmbd.viz.explorer.exploration import Exploration
+from jaxmbd.viz.explorer.exploration import Exploration, Variant
 from jaxmbd.viz.explorer.goals import GOALS
 from jaxmbd.viz.explorer.picture import Picture
 from jaxmbd.viz.explorer.sliders import Sliders
@@ -46,6 +46,7 @@ class Page:
         busy: seconds from a change of the design until its curves were sent, latest last.
         place: index of the place of the axis that is shown.
         trouble: what is wrong with the design at hand; empty if nothing is.
+        restoring: kept variants, each with the button that restores it.
     """
 
     def __init__(
@@ -101,12 +102,13 @@ class Page:
             follow = gui.add_button("Follow the arrows", hint="moves the numbers below")
             follow.on_click(lambda _: self.act(self.improve))
         self.sliders = Sliders(gui, design, self.slide)
-        with gui.add_folder("Design"):
+        with gui.add_folder("Design") as self._folder:
             steps = gui.add_button_group("history", ("undo", "redo", "reset"))
             steps.on_click(lambda _: self.act(getattr(design, steps.value)))
             gui.add_button("Keep for comparison").on_click(lambda _: self.act(design.keep))
             gui.add_button("Export the design").on_click(self.export)
             self._changes = gui.add_markdown("")
+        self.restoring: list[tuple[Variant, Any]] = []
         self.curve.on_update(lambda _: self.act(lambda: design.choose(curve=self.curve.value)))
         self.goal.on_update(lambda _: self.act(lambda: design.choose(goal=self.goal.value)))
         self.sliders.search.on_update(lambda _: self.act(lambda: None))
@@ -242,6 +244,22 @@ class Page:
         self._aim.content = goal_text(self.design)
         self._legend.content = legend(self.design)
         self._changes.content = changes_table(self.design)
+        self._offer_variants()
+
+    def _offer_variants(self) -> None:
+        """A button for each kept variant."""
+        kept = self.design.variants
+        if [id(v) for v, _ in self.restoring] == list(map(id, kept)):
+            return
+        for _, button in self.restoring:
+            button.remove()
+        with self._folder:
+            self.restoring = [(v, self._restore_button(v)) for v in kept]
+
+    def _restore_button(self, variant: Variant) -> Any:
+        button = self.server.gui.add_button(f"Restore {variant.name}")
+        button.on_click(lambda _: self.act(lambda: self.design.move(variant.x)))
+        return button
 
     def _tell(self, trouble: str) -> None:
         self.trouble = trouble

@@ -30,6 +30,10 @@ class Picture:
         design: what is explored.
         scene: of a mechanism, what is drawn of it.
         clicked: called with the name of a hardpoint.
+
+    Attributes:
+        view: the mechanism in the picture.
+        note: text above it that says that it does not close.
     """
 
     def __init__(
@@ -46,25 +50,33 @@ class Picture:
         camera = server.initial_camera  # from farther away, because panels take room
         camera.position = first.centre + _AWAY * (np.asarray(camera.position) - first.centre)
         self._glyph, self._x = first.glyph, design.x
-        self._view, self._space = ViserScene(server.scene, first), _in_space(mech)
+        self.view, self._space = ViserScene(server.scene, first), _in_space(mech)
+        self.note = server.scene.add_label(
+            "/note",
+            "closes nowhere: shown as drawn",
+            position=first.centre + 0.35 * first.size * first.up,
+            anchor="bottom-center",
+            visible=False,
+        )
         moved = {x.rpartition("/")[0].partition("/")[2] for x in design.names}
         bodies = {name: body for name, body in point_bodies(mech).items() if name in moved}
         self._points = Hardpoints(server.scene, bodies, first.size, _BALL * first.glyph, clicked)
 
     def update(self, place: int) -> None:
-        """Show the design at hand at a place of the axis, or as drawn if it does not close there.
+        """Show the design at hand at a place of the axis, or pale, as drawn, if it does not close.
 
         Raises:
             ValueError: it is no mechanism, for example because two points of a link coincide.
         """
         self._redraw()
-        mech = self._view.scene.mech
+        mech = self.view.scene.mech
         q = self._design.response.q[place]
-        q = q if np.all(np.isfinite(q)) else np.asarray(neutral(mech))
+        self.view.pale = self.note.visible = not np.all(np.isfinite(q))
+        q = np.asarray(neutral(mech)) if self.view.pale else q
         where = _poses(mech, q)
-        self._view.place(where)
+        self.view.place(where)
         drawn = {name: np.asarray(self._space.point(name)) for name in self._points.names}
-        placed = self._view.scene.solid_placement
+        placed = self.view.scene.solid_placement
         self._points.place(drawn, lambda body: placed(body, where), self._design.arrows())
 
     def _redraw(self) -> None:
@@ -74,7 +86,7 @@ class Picture:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of implausible numbers, at every move
             mech = self._design.observed()
-            self._view.redraw(self._scene(mech, glyph=self._glyph))
+            self.view.redraw(self._scene(mech, glyph=self._glyph))
         self._x, self._space = self._design.x, _in_space(mech)
 
 
