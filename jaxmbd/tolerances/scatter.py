@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,6 +13,7 @@ import numpy as np
 
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import number
+from jaxmbd.numerics.near_names import listed, near
 from jaxmbd.tolerances.halves import Element, Half, elements_of, moved_halves, tilt_axes
 from jaxmbd.variables import Parametrization, Variable, Variables, in_si, set_variables
 from jaxmbd.variables.leaves import drawn_point
@@ -258,15 +258,17 @@ def _carried(bracket: str, halves: Iterable[str], points: Mapping[str, str]) -> 
 
 
 def _no_such(names: Iterable[str], known: Iterable[str], what: str) -> str:
-    names, known, texts = list(names), list(known), []
-    for name in names[:3]:
+    known = list(known)
+
+    def told(name: str) -> str:
         whole = name.rpartition("/")[0]
-        near = list(dict.fromkeys([*difflib.get_close_matches(name, known), *known]))
-        cure = f"known: {near[:8]}"
+        first = dict.fromkeys([*near(name, known), *known])
+        cure = f"known: {listed([repr(x) for x in first], 8)}"
         if whole in known:
             cure = f"give all components of {whole!r} at once, as three spreads (sx, sy, sz)"
-        texts.append(f"there is no {what} {name!r}; {cure}")
-    return "; ".join(texts) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
+        return f"there is no {what} {name!r}; {cure}"
+
+    return listed([told(name) for name in names], between="; ")
 
 
 def _offset(mech: Mechanism, path: str, point: str, text: str) -> Variable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, changed, is_concrete, number
 from jaxmbd.model.plausibility import warn_of_implausible
+from jaxmbd.numerics.near_names import near
 from jaxmbd.variables.components import with_components
 from jaxmbd.variables.leaves import KINDS, Number, numbers_of, order_of, replaced_leaves
 from jaxmbd.variables.units import in_si
@@ -182,13 +182,13 @@ def _unknown(mech: Mechanism, path: str) -> str:
         return reason
     numbers = numbers_of(mech, implied=True)
     known = [x.path for x in numbers]
-    near = difflib.get_close_matches(path, known, n=3, cutoff=0.6)
-    near += [x for x in known if x.endswith("/" + path.rpartition("/")[2]) and x not in near][:2]
+    meant = near(path, known)
+    meant += [x for x in known if x.endswith("/" + path.rpartition("/")[2]) and x not in meant][:2]
     for x in numbers:
         if path.startswith(x.path + "/") and x.components:
             return f"there is no {path!r}: components of {x.path!r} are {list(x.components)}"
-    meant = f"; did you mean {' or '.join(map(repr, near[:4]))}?" if near else ""
-    return f"there is no variable {path!r}{meant}"
+    hint = f"; did you mean {' or '.join(map(repr, meant[:4]))}?" if meant else ""
+    return f"there is no variable {path!r}{hint}"
 
 
 def _reference(mech: Mechanism, path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from jaxmbd.model.markers import used_points
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import is_concrete
+from jaxmbd.numerics.near_names import listed, near
 from jaxmbd.variables.leaves import Number, numbers_of, order_of
 from jaxmbd.variables.setting import Address
 
@@ -209,14 +209,10 @@ def _users(mech: Mechanism) -> dict[str, list[str]]:
 
 def _near(missing: list[str], paths: list[str]) -> str:
     """The paths that were perhaps meant, or else some that there are."""
-    close = [n for m in missing for n in get_close_matches(m.replace(".", "/"), paths, n=3)]
+    close = [n for m in missing for n in near(m.replace(".", "/"), paths)]
     if close:
         return f"did you mean {' or '.join(map(repr, dict.fromkeys(close)))}?"
-    return f"there are {_some(paths)}"
-
-
-def _some(paths: list[str]) -> str:
-    return ", ".join(paths[:8]) + (f" and {len(paths) - 8} more" if len(paths) > 8 else "")
+    return f"there are {listed(paths, 8)}"
 
 
 def _printed(entries: list[Variable]) -> str:
