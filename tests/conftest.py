@@ -23,9 +23,11 @@ from comparisons import Comparisons, compared  # noqa: E402, F401
 runtime_shapes.check()
 
 from jaxmbd.lanes.ir import verifier  # noqa: E402
+from jaxmbd.lanes.own_stack import on_own_stack  # noqa: E402
 from jaxmbd.lanes.targets import cpu  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
+USUAL_EFFORT = cpu.effort
 verifier.enabled = True
 # Tracing makes millions of objects that live on: the default collects every 700 of them.
 gc.set_threshold(100_000, 20, 20)
@@ -66,10 +68,17 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """As usual, but on a stack where no depth of calls is slow."""
+    runner = item.config.pluginmanager.getplugin("runner")
+    return on_own_stack(lambda: runner.pytest_runtest_protocol(item, nextitem))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """LLVM generates code as for users where that is what is tested, else as fast as it can."""
     usual = item.path.parent.name == "lanes" or item.path.name == "test_default_optimisation.py"
-    cpu.effort = 2 if usual else 0
+    cpu.effort = USUAL_EFFORT if usual else 0
 
 
 def resident() -> float:

@@ -32,22 +32,27 @@ PRINTS = {
     "13_show_a_motion": r"13 of 13 motions are ok[^#]*28\.5 mm as published[^#]*253\.549 mm long",
 }
 
-# The first starts processes of its own; the others compile much.
+# The first starts processes of its own, the last draws much; the others compile much.
 SLOW = (
     "06_beyond_one_process",
     "09_derivatives_one_can_trust",
     "10_synthesise_a_path",
     "11_identify_from_measurements",
     "12_compliance_steer",
+    "13_show_a_motion",
 )
 
 
 TOGETHER = """
-import contextlib, io, json, runpy, sys, traceback
+import contextlib, gc, io, json, runpy, sys, traceback
+import small_programs
+small_programs.prepare()  # this, the collector and the effort as in the other tests
+gc.set_threshold(100_000, 20, 20)
 import jax
+from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.targets import cpu
 
-cpu.effort = 0  # as in the other tests
+cpu.effort = 0
 found = {}
 for script, *arguments in json.loads(sys.argv[1]):
     said = io.StringIO()
@@ -55,7 +60,7 @@ for script, *arguments in json.loads(sys.argv[1]):
     sys.argv = [script, *arguments]
     with contextlib.redirect_stdout(said):
         try:
-            runpy.run_path(script, run_name="__main__")
+            on_own_stack(lambda: runpy.run_path(script, run_name="__main__"))
             error = ""
         except BaseException:
             error = traceback.format_exc()
@@ -69,7 +74,7 @@ def run(scripts, folder):
 
     Importing JAX takes longer than most of them, so they share a process.
     """
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    paths = [str(ROOT), str(ROOT / "tests" / "helpers"), os.environ.get("PYTHONPATH", "")]
     env = os.environ | {
         "PYTHONPATH": os.pathsep.join(p for p in paths if p),
         "MPLBACKEND": "Agg",
