@@ -15,7 +15,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmbd import lanes
-from jaxmbd.lanes.own_stack import on_own_stack
 
 
 class Program:
@@ -42,8 +41,7 @@ class Program:
     @cached_property
     def _traced(self) -> Any:
         rows = {n: np.stack([x] * self.devices) for n, x in self._example.items()}
-        on_device = jax.device_put(rows, self.sharding)
-        return on_own_stack(lambda: self._batched.trace(on_device))
+        return self._batched.trace(jax.device_put(rows, self.sharding))
 
     @property
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
