@@ -170,7 +170,7 @@ def shift_kernels(size: int) -> None:
     compiled = cpu.compile_object
 
     def moved(ir: str) -> bytes:
-        head, begins, rest = ir.partition("define void @kernel(")
+        head, begins, rest = ir.partition("define void @")  # a kernel or a part
         arguments, opens, body = rest.partition("{\n")
         if begins:
             ir = f"{head}{begins}{arguments}prefix [{size} x i8] zeroinitializer {opens}{body}"

@@ -14,9 +14,10 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxmbd.lanes import primitive
+from jaxmbd.lanes import known_traces, primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
+from jaxmbd.lanes.known_traces import Traced
 from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jax_versions import with_manual_axes
@@ -33,6 +34,7 @@ def vmap(
     static: Sequence[int] = (),
     strict: bool = False,
     threads: int | None = None,
+    identity: Callable[[], str | None] | None = None,
 ) -> Callable[..., Any]:
     """Map a function over a batch, like `jax.vmap`, by one compiled kernel.
 
@@ -49,6 +51,10 @@ def vmap(
         static: positions of arguments whose concrete leaves without a batch axis become constants.
         strict: raise if the function cannot be compiled, instead of a warning and `jax.vmap`.
         threads: number of cores to use at most; by default all.
+        identity: called before `fn` is traced; returns a text that tells what `fn` computes, the
+            same in all processes, or None. With it a process that finds on disk what it needs of
+            another's trace does not trace. Two functions that differ must have different texts.
+            What `fn` does besides when it is traced, such as to print, is not done then.
 
     Raises:
         ValueError: batch sizes differ, or nothing has a batch axis.
@@ -80,10 +86,10 @@ def vmap(
         place = (tree, flags, avals, varies, _names(baked))
         known = traced.get(place)
         if known is None:
-            known, lasting = _trace(fn, tree, avals, baked, varies)
-            if lasting:
+            known = _known(identity, fn, tree, avals, baked, varies)
+            if known.lasting:
                 _keep(traced, place, known)
-        key, consts, out_tree, out_avals = known
+        key, consts, out_tree, out_avals, _ = known
         given = [x for k, x in enumerate(moved) if k not in baked]
         given_flags = [b for k, b in enumerate(flags) if k not in baked]
         given_flags = [False] * len(consts) + given_flags
@@ -130,10 +136,10 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         place = (tree, avals, varies)
         known = traced.get(place)
         if known is None:
-            known, lasting = _trace(fn, tree, avals, {}, varies)
-            if lasting:
+            known = _trace(fn, tree, avals, {}, varies)
+            if known.lasting:
                 _keep(traced, place, known)
-        key, consts, out_tree, _ = known
+        key, consts, out_tree, _, _ = known
         flags = [False] * (len(consts) + len(leaves))
         out = primitive.call(key, [*consts, *leaves], flags, 1, options)
         return jax.tree_util.tree_unflatten(out_tree, [jnp.squeeze(y, 0) for y in out])
@@ -144,7 +150,8 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
 def _arrays(leaves: Sequence[Any]) -> list[Any]:
     """Arguments as arrays; warns if JAX will convert float64 to float32."""
     arrays = [x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves]
-    if any(x.dtype == np.float64 != jax.typeof(x).dtype for x in arrays):
+    double = jnp.result_type(float) == np.float64
+    if not double and any(x.dtype == np.float64 != jax.typeof(x).dtype for x in arrays):
         warnings.warn(
             "lanes: an argument is float64, but JAX runs in 32 bits and cuts it to float32. Switch "
             "on double precision before anything else, jax.config.update('jax_enable_x64', True), "
@@ -162,11 +169,11 @@ def _keep(traced: dict[Any, Any], place: Any, known: Any) -> None:
 
 def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:
     """The types of one sample's arguments; Python numbers stay weakly typed."""
-    types = (jax.typeof(x) for x in leaves)
-    return tuple(
-        jax.ShapeDtypeStruct(t.shape[1:] if b else t.shape, t.dtype, weak_type=t.weak_type)
-        for t, b in zip(types, batched, strict=True)
-    )
+    types = [jax.typeof(x) for x in leaves]
+    shapes = (t.shape[1:] if b else t.shape for t, b in zip(types, batched, strict=True))
+    kinds = [(s, t.dtype, t.weak_type) for s, t in zip(shapes, types, strict=True)]
+    made = {x: jax.ShapeDtypeStruct(*x[:2], weak_type=x[2]) for x in set(kinds)}  # few, of many
+    return tuple(made[x] for x in kinds)
 
 
 def _check_shared(axes: Sequence[int | None], shared: Sequence[bool]) -> None:
@@ -174,9 +181,24 @@ def _check_shared(axes: Sequence[int | None], shared: Sequence[bool]) -> None:
         raise ValueError("lanes.vmap: out_axes is None for a result that varies with the batch")
 
 
-def _trace(
-    fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozenset[Any]
-) -> tuple[Any, bool]:
+def _known(
+    identity: Callable[[], str | None] | None,
+    fn: Any,
+    tree: Any,
+    avals: Any,
+    baked: dict[int, Any],
+    axes: frozenset[Any],
+) -> Traced:
+    """The traced function, from disk if it has an `identity` there."""
+
+    def trace() -> Traced:
+        return _trace(fn, tree, avals, baked, axes)
+
+    text = None if identity is None or axes else identity()
+    return trace() if text is None else known_traces.known(text, tree, avals, baked, trace)
+
+
+def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozenset[Any]) -> Traced:
     """The single-sample jaxpr; traced arrays that `fn` closes over become leading arguments.
 
     The function is traced without the manual mesh `axes` that its arguments vary along, unless an
@@ -213,7 +235,7 @@ def _trace(
     if outer:
         consts = [closed.consts[k] for k in outer]
         closed = _hoisted(closed, outer)
-    return (Key(closed), consts, shapes[-1], list(closed.out_avals)), not outer
+    return Traced(Key(closed), consts, shapes[-1], list(closed.out_avals), not outer)
 
 
 def _hoisted(closed: Any, outer: list[int]) -> Any:

@@ -21,7 +21,7 @@ from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cpu_sum, cuda, recall
 from jaxmbd.lanes.trace import build, registry
-from jaxmbd.lanes.trace.content import Key
+from jaxmbd.lanes.trace.content import Function, Key
 
 CODES = Recent(4096)
 """FFI targets by the content of the function, so that an equal function needs no new graph.
@@ -35,7 +35,7 @@ class Kernel:
     """One compiled function over a batch.
 
     Attributes:
-        closed: the single-sample function.
+        function: of one sample; may be given as a closed jaxpr.
         batched: which arguments have a batch axis.
         pullback: None for the value; (wanted, given) for the VJP: which arguments' cotangents it
             returns, and for which results it takes a cotangent as an additional argument.
@@ -43,12 +43,15 @@ class Kernel:
         lasting: whether the digest is the same in other processes.
     """
 
-    closed: Any
+    function: Any
     batched: tuple[bool, ...]
     pullback: tuple[tuple[bool, ...], tuple[bool, ...]] | None = None
     content: Any = None
     lasting: bool = False
     _codes: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.function = Function.of(self.function)
 
     @cached_property
     @collector_paused()
@@ -62,9 +65,9 @@ class Kernel:
             if self.pullback is None:
                 # One sample varies: uniform values would be kept for all the vectors to come.
                 varies = (True,) * len(self.batched) if self.single else self.batched
-                g = build.value_graph(self.closed, varies)
+                g = build.value_graph(self.function.closed, varies)
             else:
-                g = pullback_graph(self.closed, self.batched, *self.pullback)
+                g = pullback_graph(self.function.closed, self.batched, *self.pullback)
         except Unsupported as error:
             text = str(error)
             start_of_text = "lanes cannot compile "
@@ -92,16 +95,16 @@ class Kernel:
         extra = []
         if self.pullback is not None:
             given = self.pullback[1]
-            extra = [a for a, g in zip(self.closed.out_avals, given, strict=True) if g]
-        return [*self.closed.in_avals, *extra]
+            extra = [a for a, g in zip(self.function.out_avals, given, strict=True) if g]
+        return [*self.function.in_avals, *extra]
 
     @cached_property
     def out_avals(self) -> list[Any]:
         """Types of the single-sample results."""
         if self.pullback is None:
-            return list(self.closed.out_avals)
+            return list(self.function.out_avals)
         wanted = self.pullback[0]
-        return [a for a, w in zip(self.closed.in_avals, wanted, strict=True) if w]
+        return [a for a, w in zip(self.function.in_avals, wanted, strict=True) if w]
 
     @cached_property
     def in_batched(self) -> tuple[bool, ...]:
@@ -119,7 +122,9 @@ class Kernel:
                 break
         return cpu.vector_bits() // widest
 
-    def emitter(self, width: int, *, gpu: bool = False) -> Emitter:
+    def emitter(
+        self, width: int, *, gpu: bool = False, send: Callable[[str], None] | None = None
+    ) -> Emitter:
         """A fresh emitter of the kernel's LLVM IR."""
         registers = 0 if gpu else cpu.vector_registers()
         return Emitter(
@@ -129,6 +134,7 @@ class Kernel:
             len(self.out_avals),
             registers=registers,
             gpu=gpu,
+            send=send,
         )
 
     @cached_property
@@ -142,16 +148,10 @@ class Kernel:
     ) -> cpu.Compiled:
         """Machine code for the host, as an FFI target; `width` is `lanes()` unless given.
 
-        If `summed`, the results in `totals` are summed over the batch, and a result more is scratch
-        of `scratch` bytes.
+        If `summed`, the results in `totals` are summed over the batch.
         """
         place = ("cpu", threads, width, summed)
         return self._code(place, lambda: self._compile_cpu(threads, width, summed))
-
-    def scratch(self, size: int) -> int:
-        """Bytes of scratch for a batch of which results are summed."""
-        pairs = zip(self.out_avals, self.totals, strict=True)
-        return cpu_sum.scratch(size, [_row_bytes(a) for a, t in pairs if t])
 
     def compile_cuda(self) -> cuda.Compiled:
         """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
@@ -184,8 +184,11 @@ class Kernel:
         return recall.recalled(name, lambda: self._fresh(threads, width, summed))
 
     def _fresh(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
-        width = width or self.lanes()
-        e = self.emitter(width)
+        with cpu.Parts() as parts:
+            return self._written(threads, width or self.lanes(), summed, parts)
+
+    def _written(self, threads: int, width: int, summed: bool, parts: cpu.Parts) -> cpu.Compiled:
+        e = self.emitter(width, send=parts.add)
         ir = on_own_stack(e.module)
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
@@ -196,10 +199,10 @@ class Kernel:
         outs = [_row_bytes(a) for a in self.out_avals]
         table = cpu_driver.table(width, scratch, grain, threads, rows, outs)
         if not summed:
-            return cpu.target(ir, cpu_driver.handler(table), e.flops)
+            return cpu.target(ir, cpu_driver.handler(table), e.flops, parts)
         pairs = zip(self.out_avals, self.totals, strict=True)
         columns = [int(np.prod(a.shape)) if t else 0 for a, t in pairs]
-        return cpu.target(ir, cpu_sum.handler(table, columns), e.flops)
+        return cpu.target(ir, cpu_sum.handler(table, columns), e.flops, parts)
 
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)
@@ -223,6 +226,6 @@ def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
     if pullback is not None and content.rules:
         found = content.of_rules()
         if found is None:
-            return Kernel(key.closed, batched, pullback)
+            return Kernel(key.function, batched, pullback)
         rules = found
-    return Kernel(key.closed, batched, pullback, content.value + rules, content.lasting)
+    return Kernel(key.function, batched, pullback, content.value + rules, content.lasting)

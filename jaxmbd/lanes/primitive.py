@@ -59,6 +59,8 @@ def call(
 
 def varying_axes(args: Sequence[Any]) -> frozenset[Any]:
     """The manual mesh axes (of `jax.shard_map`) that any argument varies along."""
+    if jax.sharding.get_abstract_mesh().empty:
+        return frozenset()
     return frozenset().union(*(manual_axes(jax.typeof(x)) for x in args))
 
 
@@ -116,7 +118,7 @@ def single(key: Key, pullback: Any) -> Any:
     if pullback is None:
         return key
     wanted, given = pullback
-    count = len(key.closed.in_avals)
+    count = len(key.function.in_avals)
 
     def back(*args: Any) -> list[Array]:
         primals, cotangents = args[:count], iter(args[count:])
@@ -247,9 +249,9 @@ def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
     return mlir.lower_fun(spread, multiple_results=True)(ctx, *args)
 
 
-mlir.register_lowering(call_p, _lower_plain)
-mlir.register_lowering(call_p, _lower_cpu, platform="cpu")
-mlir.register_lowering(call_p, _lower_cuda, platform="cuda")
+mlir.register_lowering(call_p, _lower_plain, cacheable=False)
+mlir.register_lowering(call_p, _lower_cpu, platform="cpu", cacheable=False)
+mlir.register_lowering(call_p, _lower_cuda, platform="cuda", cacheable=False)
 
 
 def batch(args: Any, dims: Any, **params: Any) -> Any:

@@ -25,7 +25,7 @@ _building: set[int] = set()
 
 def _flatten_with_keys(part: Any) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
     children, static = part._flat
-    return [(GetAttrKey(n), x) for n, x in zip(part._children, children, strict=True)], static
+    return list(zip(part._keys, children, strict=True)), static
 
 
 def _unflatten(cls: Any, static: tuple[Any, ...], children: Iterable[Any]) -> Any:
@@ -48,6 +48,7 @@ class PartMeta(abc.ABCMeta):
     """
 
     _children: tuple[str, ...]
+    _keys: tuple[Any, ...]
     _static: tuple[str, ...]
     _abstract: set[str]
     _converters: dict[str, Any]
@@ -66,6 +67,7 @@ class PartMeta(abc.ABCMeta):
         static = tuple(f.name for f in fields if f.metadata.get("static"))
         children = tuple(f.name for f in fields if not f.metadata.get("static"))
         cls._children, cls._static = children, static
+        cls._keys = tuple(map(GetAttrKey, children))
         cls._converters = {f.name: c for f in fields if (c := f.metadata.get("converter"))}
         if cls._writes_init:  # what is given need not have the type of what is stored
             cls.__init__.__annotations__.update(dict.fromkeys(cls._converters, Any))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 
-_OURS = ("jaxmbd", "equinox", "jaxtyping", "contextlib")
+from jaxmbd.lanes.known_traces import keep_no_trace
+
+_OURS = ("jax", "equinox", "contextlib", "functools")  # jaxmbd, jaxtyping and what JAX traces, too
 
 
 def warn_user(text: str) -> None:
@@ -13,4 +15,5 @@ def warn_user(text: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame, level = frame.f_back, level + 1
+    keep_no_trace()  # each process is to be warned
     warnings.warn(text, stacklevel=level)

@@ -28,7 +28,7 @@ ZOO += [
         "double_pendulum",
     )
 ]
-FAST = (27, 40)  # small ones with a loop, closed by a ball and by a rod
+FAST = (40,)  # a small one with a loop closed by a rod; that of "rssr" is closed by a ball
 REST = [seed for seed in range(100) if seed not in FAST]
 WORST = 1e-8
 """However badly conditioned a mechanism is, the compilers agree to this."""
@@ -138,7 +138,7 @@ def test_a_batch_is_one_kernel_wherever_vmap_stands():
     run = lambda v: mbd.forward_dynamics(mech, q, v)[0]  # noqa: E731
     text = str(jax.make_jaxpr(jax.vmap(run))(motions))
     assert text.count("= lanes[") == 1 and "size=9" in text
-    np.testing.assert_allclose(jax.vmap(run)(motions), lanes.vmap(run)(motions), atol=1e-13)
+    np.testing.assert_allclose(jax.vmap(run)(motions), lanes.vmap(run)(motions), rtol=0, atol=1e-13)
 
 
 def test_the_backend_is_checked():

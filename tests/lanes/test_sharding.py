@@ -8,7 +8,7 @@ import pytest
 from repository import ROOT
 
 CHECKS = (
-    "grad of shard_map", "grad inside shard_map", "mechanisms", "jit keeps shards",
+    "grad of shard_map", "grad inside shard_map", "mechanisms", "long sums", "jit keeps shards",
     "explicit shards",
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxmbd as mbd
 from jaxmbd import lanes
+from jaxmbd.numerics import row_sum
 
 jax.config.update("jax_enable_x64", True)
 AUTO = jax.make_mesh((2,), ("b",), axis_types=(AxisType.Auto,))
@@ -86,6 +87,27 @@ def mechanisms_under_shard_map():
     done("mechanisms")
 
 
+def long_sums_under_shard_map():
+    """Sums that are loops, over rows that vary from device to device and over rows that do not."""
+    row_sum.MANY = 8  # so that a loop needs no hundreds of rows
+    weights = jnp.cos(jnp.arange(8.0))
+
+    def of_rows(scale, x):
+        return row_sum.row_sum(list(scale * weights * x))
+
+    def of_terms(scale, x):
+        return row_sum.row_sum(list(scale * weights), lambda row: row * x)
+
+    expected = float(jnp.sum(weights) * jnp.sum(X))
+    for mapped in (lanes.vmap, jax.vmap):
+        for fn in (of_rows, of_terms):
+            sums = mapped(fn, (None, 0))
+            over = over_shards(lambda s, x, sums=sums: sums(s, x).sum())
+            value, slope = jax.jit(jax.value_and_grad(over))(1.0, X)
+            np.testing.assert_allclose([value, slope], expected, rtol=1e-12, err_msg=fn.__name__)
+    done("long sums")
+
+
 def batches_stay_sharded():
     fn = jax.jit(lambda s, x: lanes.vmap(lambda s, x: (jnp.sin(s * x), x.sum()), (None, 0))(s, x))
     many = jnp.linspace(0.1, 0.8, 32).reshape(8, 4)
@@ -119,5 +141,6 @@ def explicit_shards_stay():
 if __name__ == "__main__":
     gradients_under_shard_map()
     mechanisms_under_shard_map()
+    long_sums_under_shard_map()
     batches_stay_sharded()
     explicit_shards_stay()

@@ -11,9 +11,17 @@ def cpu_header(w: Writer, inputs: int, outputs: int) -> str:
     t = w.text
     for kind, count in (("in", inputs), ("out", outputs)):
         for k in range(count):
-            t.line(f"%{kind}.p{k} = getelementptr ptr, ptr %{kind}s, i64 {k}")
-            t.line(f"%{kind}{k} = load ptr, ptr %{kind}.p{k}")
+            for line in pointer(kind, k):
+                t.line(line)
     return "ptr noalias %ins, ptr noalias %outs, i64 %first, i64 %last, ptr noalias %scratch"
+
+
+def pointer(kind: str, k: int) -> list[str]:
+    """Lines that load the pointer to argument ("in") or result ("out") k."""
+    return [
+        f"%{kind}.p{k} = getelementptr ptr, ptr %{kind}s, i64 {k}",
+        f"%{kind}{k} = load ptr, ptr %{kind}.p{k}",
+    ]
 
 
 def gpu_header(w: Writer, inputs: int, outputs: int) -> str:

@@ -79,7 +79,7 @@ def _load_lanes(w: Writer, buffer: Buffer, index: Node, place: str, scalar: str)
 
 def _origin(w: Writer, buffer: Buffer) -> str:
     if buffer.kind == "input":
-        return f"%in{buffer.position}"
+        return w.pointer(buffer)
     return w.tables.setdefault(buffer, f"@table{len(w.tables)}")
 
 

@@ -49,7 +49,7 @@ def _argument(w: Writer, n: Node) -> str:
     """The pointer to the argument that a node is an element of."""
     buffer, t = n.data[0], w.text
     if buffer.kind == "input":
-        return f"%in{buffer.position}"
+        return w.pointer(buffer)
     key = (buffer, n.args[0], n.region)
     if key not in w.arguments:
         place, positions = w.operand(n.args[0], False), buffer.values.values
@@ -120,7 +120,7 @@ def _gather_lanes(
 def row_address(w: Writer, buffer: Buffer, lane: int, element: str, pointer: str = "") -> str:
     """Address of an element of a lane's sample."""
     t = w.text
-    pointer = pointer or f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
+    pointer = pointer or w.pointer(buffer)
     if w.gpu:
         column = t.let(f"mul i64 {element}, %count") if element != "0" else "0"
         place = t.let(f"add i64 {column}, %sample") if element != "0" else "%sample"

@@ -36,6 +36,9 @@ class Scheduler:
         reach: the nodes that a goal was last found to need; a goal is a node, or for all users of
             a value the value's complement.
         far: schedule length below which a node is known to need too many nodes for one step.
+        waiting: number of operands of each node not yet scheduled.
+        needed: bit set of what each node needs, itself included; undone: of all not yet scheduled.
+        looked: schedule length at which a value's best step was last found; −1 once it may differ.
     """
 
     def __init__(
@@ -59,12 +62,21 @@ class Scheduler:
         self.scores: dict[int, float] = {}
         self.reach: dict[int, list[int]] = {}
         self.far = [0] * n
+        self.waiting = [len(needs) for needs in args]
+        self.looked = [-1] * n
+        self.needed: list[int] = []
+        for node, needs in enumerate(args):
+            bits = 1 << node
+            for a in needs:
+                bits |= self.needed[a]
+            self.needed.append(bits)
+        self.undone = (1 << n) - 1
 
     def run(self) -> list[int]:
         """The schedule of all nodes."""
         for start in range(len(self.args)):
             while not self.done[start]:
-                self._compute(self._choose() or self._needs([start], len(self.args)))
+                self._compute(self._choose() or self._needs([start]))
         return self.order
 
     def _choose(self) -> list[int]:
@@ -72,36 +84,42 @@ class Scheduler:
         if not self.at_hand:
             return []
         seen: set[int] = set()
-        score = self.scores.__getitem__
+        score, now = self.scores.__getitem__, len(self.order)
         while True:
             value = max(self.at_hand, key=score)
             if value in seen:
                 return self.best[value] if score(value) >= self.least else []
             seen.add(value)
-            self._look(value)
+            if self.looked[value] != now:
+                self._look(value)
 
     def _look(self, value: int) -> None:
         """Find the best step that computes one of a value's users, or all of them.
 
         The search stops at the first goal that needs more than `REACH` nodes.
         """
-        users = [u for u in self.users[value] if not self.done[u]]
-        now = len(self.order)
-        goals = [(u, [u]) for u in users[:CHOICES]]
-        if 1 < len(users) and all(self.far[u] <= now for u in users):
-            goals.append((~value, users))
+        done, far, now = self.done, self.far, len(self.order)
+        users = [u for u in self.users[value] if not done[u]]
         best, highest = [], -math.inf
-        for name, goal in goals:
-            if self.far[goal[0]] > now:
+        for u in users[:CHOICES]:
+            if far[u] > now:
                 continue
-            step = self._missing(name, goal)
+            step = self._missing(u, (u,)) if self.waiting[u] else [u]
             if not step:
-                if len(goal) == 1:
-                    self.far[goal[0]] = now + REACH // 2
+                far[u] = now + REACH // 2
+                for a in self.args[u]:  # another look would pass over this user
+                    self.looked[a] = -1
                 break
             score = self._score(step)
             if score > highest:
                 best, highest = step, score
+        else:
+            self.looked[value] = now
+            if len(users) > 1 and all(far[u] <= now for u in users):
+                step = self._missing(~value, users)
+                score = self._score(step) if step else -math.inf
+                if score > highest:
+                    best, highest = step, score
         self.best[value], self.scores[value] = best, highest
 
     def _missing(self, name: int, goal: Sequence[int]) -> list[int]:
@@ -111,7 +129,11 @@ class Scheduler:
         """
         known = self.reach.get(name)
         if known is None:
-            found = self._needs(goal, REACH)
+            bits = 0
+            for x in goal:
+                bits |= self.needed[x]
+            few = (bits & self.undone).bit_count() <= REACH
+            found = self._needs(goal) if few else []
         else:
             done = self.done
             found = [x for x in known if not done[x]]
@@ -119,9 +141,9 @@ class Scheduler:
             self.reach[name] = found
         return found
 
-    def _needs(self, goal: Sequence[int], most: int) -> list[int]:
-        """The nodes still to be computed for a goal, in order; empty if there are over `most`."""
-        done, args, out = self.done, self.args, []
+    def _needs(self, goal: Sequence[int]) -> list[int]:
+        """The nodes still to be computed for a goal, in order."""
+        done, args, waiting, out = self.done, self.args, self.waiting, []
         seen: set[int] = set()
         stack = list(goal)
         while stack:
@@ -130,26 +152,31 @@ class Scheduler:
                 out.append(~x)
             elif x not in seen:
                 seen.add(x)
-                if len(seen) > most:
-                    return []
-                missing = [a for a in args[x] if not done[a]]
-                if missing:
+                if waiting[x]:
                     stack.append(~x)
-                    stack += missing
+                    stack += [a for a in args[x] if not done[a]]
                 else:
                     out.append(x)
         return out
 
     def _score(self, step: list[int]) -> float:
         """Live ranges of values at hand that end, less those that start and outlast the step."""
+        args, left, free, at_hand = self.args, self.left, self.free, self.at_hand
+        score = -DELAY * len(step)
+        if len(step) == 1:
+            (x,) = step
+            if left[x] and not free[x]:
+                score -= 1.0
+            for a in args[x]:
+                if left[a] == 1 and a in at_hand:
+                    score += 1.0
+            return score
         reads: dict[int, int] = {}
         for x in step:
-            for a in self.args[x]:
-                reads[a] = reads.get(a, 0) + 1
-        left, at_hand = self.left, self.at_hand
-        score = -DELAY * len(step)
+            for a in args[x]:
+                reads[a] = reads[a] + 1 if a in reads else 1
         for x in step:
-            if left[x] > reads.pop(x, 0) and not self.free[x]:
+            if left[x] > reads.pop(x, 0) and not free[x]:
                 score -= 1.0
         for a, count in reads.items():
             if left[a] == count and a in at_hand:
@@ -157,21 +184,25 @@ class Scheduler:
         return score
 
     def _compute(self, step: list[int]) -> None:
+        at_hand, left, free, waiting = self.at_hand, self.left, self.free, self.waiting
         touched: dict[int, None] = {}
         for x in step:
             self.done[x] = True
             self.order.append(x)
+            self.undone ^= 1 << x
+            for u in self.users[x]:
+                waiting[u] -= 1
+            for a in self.args[x]:
+                left[a] -= 1
             for a in (*self.args[x], x):
-                if a != x:
-                    self.left[a] -= 1
-                self.at_hand.pop(a, None)
-                if self.left[a] and not self.free[a]:
-                    self.at_hand[a] = None
-                    touched[a] = None
-        for old in list(self.at_hand)[: max(0, len(self.at_hand) - AT_HAND)]:
-            del self.at_hand[old]
+                at_hand.pop(a, None)
+                if left[a] and not free[a]:
+                    at_hand[a] = touched[a] = None
+        if len(at_hand) > AT_HAND:
+            for old in list(at_hand)[: len(at_hand) - AT_HAND]:
+                del at_hand[old]
         for a in touched:
-            if a in self.at_hand:
+            if a in at_hand:
                 self._look(a)
 
 

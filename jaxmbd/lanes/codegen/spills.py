@@ -6,7 +6,7 @@ have a copy in memory already: a store costs as much as two products, a load nex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 SOON = 12
@@ -31,6 +31,7 @@ class Plan:
         steps: the plan.
         slot: the stack slots of spilled live-out values, which stay there.
         slots: number of stack slots used; stores: number of spills.
+        flushed: for each cut, the spills (value, slot) that precede it.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Plan:
         extra: Sequence[int],
         room: int,
         slot: dict[int, int] | None = None,
+        cuts: Collection[int] = (),
     ):
         """Plan a schedule.
 
@@ -52,13 +54,19 @@ class Plan:
             room: number of registers.
             slot: slots of values that have been computed before; these are live-out. By default
                 there are none.
+            cuts: steps before which all registers are emptied.
         """
         self.args, self.extra, self.room = args, extra, room
         self.uses = self._positions(order, kept)
         self.registers: set[int] = set()
         self.slot, self.slots, self.stores = dict(slot or {}), 0, 0
         self.unused: list[int] = []
-        self.steps = [self._step(i, x) for i, x in enumerate(order)]
+        self.flushed: dict[int, list[tuple[int, int]]] = {}
+        self.steps: list[Step] = []
+        for i, x in enumerate(order):
+            if i in cuts:
+                self.flushed[i] = self._flush()
+            self.steps.append(self._step(i, x))
 
     def _positions(self, order: Sequence[int], kept: Sequence[bool]) -> list[list[int]]:
         """Positions of each value's uses, in descending order."""
@@ -99,6 +107,16 @@ class Plan:
             if out not in self.slot:
                 stores.append((out, self._new_slot()))
                 self.slot[out] = stores[-1][1]
+        self.stores += len(stores)
+        return stores
+
+    def _flush(self) -> list[tuple[int, int]]:
+        stores = []
+        for a in sorted(self.registers):
+            if a not in self.slot:
+                self.slot[a] = self._new_slot()
+                stores.append((a, self.slot[a]))
+        self.registers.clear()
         self.stores += len(stores)
         return stores
 

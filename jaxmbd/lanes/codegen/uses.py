@@ -9,7 +9,7 @@ from functools import cached_property
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Loop, Node
 from jaxmbd.lanes.ir.operation import Call
-from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads, root
+from jaxmbd.lanes.ir.table import ALIASES, OPERATIONS, WRITERS, reads, root
 
 Pair = tuple[str, Node]
 """The name of a function that computes two others together ("sincos"), and its operand."""
@@ -111,10 +111,15 @@ def may_invert(n: Node) -> bool:
     return not any(a.op == "convert" and a.args[0].dtype[0] != "f" for a in n.args)
 
 
-def readers_of(nodes: Iterable[Node]) -> Counter[Node]:
-    """Number of uses of each node by some nodes, loops excepted."""
-    found: Counter[Node] = Counter()
+def readers_of(nodes: Iterable[Node], found: Counter[Node] | None = None) -> Counter[Node]:
+    """Number of uses of each node by some nodes, loops excepted, added to those found before."""
+    found = Counter() if found is None else found
     for n in nodes:
-        if n.op != "loop":
-            found.update({root(a) for a in reads(n)})
+        if n.op == "loop":
+            continue
+        args = n.args if n.op not in ALIASES else n.args[:1]
+        for a in args if len(args) < 2 else {root(a) for a in args}:
+            while a.op in ALIASES:
+                a = a.args[0]
+            found[a] += 1
     return found

@@ -69,9 +69,10 @@ class Node:
         uniform: whether it has the same value in all samples.
         deps: bit set of the differentiated inputs that it depends on.
         number: serial number in order of creation.
+        constant: whether it is a literal, with its value in `data`.
     """
 
-    __slots__ = ("args", "data", "deps", "dtype", "number", "op", "region", "uniform")
+    __slots__ = ("args", "constant", "data", "deps", "dtype", "number", "op", "region", "uniform")
     _numbers = count()
 
     def __init__(
@@ -86,12 +87,8 @@ class Node:
     ):
         self.op, self.args, self.dtype, self.region = op, args, dtype, region
         self.uniform, self.deps, self.data = uniform, deps, data
+        self.constant = op == "const"
         self.number = next(Node._numbers)
-
-    @property
-    def constant(self) -> bool:
-        """Whether it is a literal, with its value in `data`."""
-        return self.op == "const"
 
     def __repr__(self) -> str:
         return f"{self.op}:{self.dtype}" + (f"={self.data}" if self.constant else "")

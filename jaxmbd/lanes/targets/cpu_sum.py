@@ -65,8 +65,9 @@ exhausted:
 }
 """
 
-# The kernel writes to the last result, which is scratch, what is to be summed: the driver gets a
-# call frame with other results.
+# The kernel writes what is to be summed to scratch behind a copy of the call frame, in which the
+# driver finds other results. Were scratch a result of XLA's, the call's results would not be the
+# program's as they are, but twice as many operations.
 _DRIVE = """
 declare ptr @lanes_drive(ptr, ptr, ptr)
 define ptr @lanes_drive_summed(ptr %frame, ptr %kernel, ptr %table, ptr %summed) {
@@ -84,14 +85,23 @@ CALL_FRAME
   %dims.p = getelementptr i8, ptr %batched, i64 40
   %dims = load ptr, ptr %dims.p
   %batch = load i64, ptr %dims
-  %scratch.p = getelementptr ptr, ptr %rets, i64 %outs
-  %scratch.b = load ptr, ptr %scratch.p
-  %scratch.m = getelementptr i8, ptr %scratch.b, i64 24
-  %scratch = load ptr, ptr %scratch.m
   %frame.bytes = load i64, ptr %frame
   %lists.bytes = mul i64 %outs, 56
-  %bytes = add i64 %frame.bytes, %lists.bytes
-  %copy = call ptr @malloc(i64 %bytes)
+  %head.bytes = add i64 %frame.bytes, %lists.bytes
+  %head.up = add i64 %head.bytes, LESS_ONE
+  %head = and i64 %head.up, MASK
+  br label %measure
+measure:
+  %m = phi i64 [0, %run], [%m.next, %measured]
+  %bytes = phi i64 [%head, %run], [%bytes.next, %measured]
+  %m.more = icmp slt i64 %m, %outs
+  br i1 %m.more, label %measured, label %allocate
+measured:
+  %bytes.next = call i64 @lanes_end(i64 %bytes, i64 %m, i64 %batch, ptr %row.list, ptr %summed)
+  %m.next = add i64 %m, 1
+  br label %measure
+allocate:
+  %copy = call ptr @aligned_alloc(i64 ALIGNMENT, i64 %bytes)
   %none = icmp eq ptr %copy, null
   br i1 %none, label %exhausted, label %begin
 begin:
@@ -103,7 +113,7 @@ begin:
   br label %results
 results:
   %k = phi i64 [0, %begin], [%k.next, %placed]
-  %offset = phi i64 [0, %begin], [%offset.next, %placed]
+  %offset = phi i64 [%head, %begin], [%offset.next, %placed]
   %more = icmp slt i64 %k, %outs
   br i1 %more, label %result, label %drive
 result:
@@ -118,20 +128,14 @@ result:
   %flagged = icmp ne i64 %flag, 0
   br i1 %flagged, label %move, label %placed
 move:
-  %place = getelementptr i8, ptr %scratch, i64 %offset
+  %place = getelementptr i8, ptr %copy, i64 %offset
   %memory.p = getelementptr i8, ptr %buffer, i64 24
   store ptr %place, ptr %memory.p
   %shape.p = getelementptr i8, ptr %buffer, i64 40
   store ptr %dims, ptr %shape.p
-  %row.p = getelementptr i64, ptr %row.list, i64 %k
-  %row = load i64, ptr %row.p
-  %size = mul i64 %batch, %row
-  %up = add i64 %size, LESS_ONE
-  %even = and i64 %up, MASK
-  %end = add i64 %offset, %even
   br label %placed
 placed:
-  %offset.next = phi i64 [%offset, %result], [%end, %move]
+  %offset.next = call i64 @lanes_end(i64 %offset, i64 %k, i64 %batch, ptr %row.list, ptr %summed)
   %k.next = add i64 %k, 1
   br label %results
 drive:
@@ -167,6 +171,23 @@ exhausted:
 done:
   call void @free(ptr %copy)
   ret ptr %error
+}
+"""
+
+# The end of a result's scratch, which starts at an offset; it has none if it is not summed.
+_DRIVE += """
+define internal i64 @lanes_end(i64 %offset, i64 %k, i64 %batch, ptr %rows, ptr %summed) {
+  %flag.p = getelementptr i64, ptr %summed, i64 %k
+  %flag = load i64, ptr %flag.p
+  %flagged = icmp ne i64 %flag, 0
+  %row.p = getelementptr i64, ptr %rows, i64 %k
+  %row = load i64, ptr %row.p
+  %size = mul i64 %batch, %row
+  %up = add i64 %size, LESS_ONE
+  %even = and i64 %up, MASK
+  %own = select i1 %flagged, i64 %even, i64 0
+  %end = add i64 %offset, %own
+  ret i64 %end
 }
 """
 
@@ -281,6 +302,7 @@ end:
 _DECLARATIONS = """
 @lanes_no_memory = private constant [40 x i8] c"lanes: the host has no memory for a sum\\00"
 declare ptr @malloc(i64)
+declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare ptr @memcpy(ptr, ptr, i64)
 """
@@ -298,6 +320,7 @@ def module(main: str) -> str:
         WINDOW_LESS_ONE=WINDOW - 1,
         WINDOW=WINDOW,
         LESS_ONE=cpu_driver.ALIGNMENT - 1,
+        ALIGNMENT=cpu_driver.ALIGNMENT,
         MASK=-cpu_driver.ALIGNMENT,
         EXHAUSTED=ffi.EXHAUSTED,
     )
@@ -342,8 +365,3 @@ define ptr @handler(ptr %frame) {{
   %r = call ptr @lanes_drive_summed(ptr %frame, ptr @kernel, ptr @table, ptr @summed)
   ret ptr %r
 }}"""
-
-
-def scratch(batch: int, rows: Sequence[int]) -> int:
-    """Bytes of scratch for results with rows of so many bytes that are summed over the batch."""
-    return sum(cpu_driver.aligned(batch * row) for row in rows)

@@ -1,9 +1,9 @@
-"""Machine code cached on disk, by content hash.
+"""Machine code and what belongs to it, cached on disk by content hash.
 
 The directory is ``$JAXMBD_LANES_CACHE``, by default ``jaxmbd/lanes`` in the user's folder of
 caches; an empty string turns the cache off. It may be deleted or shared between processes;
-unreadable or corrupt files count as missing. It holds about `LIMIT` bytes; least recently used
-files are removed first.
+unreadable, corrupt and renamed files count as missing. It holds about `LIMIT` bytes; least recently
+used files are removed first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 LIMIT = 1 << 30
 """Most bytes in the directory; if there are more, it is trimmed to two thirds of that."""
-_MAGIC = b"jaxmbd-lanes-1\n"
+_MAGIC = b"jaxmbd-lanes-2\n"
 _WRITES = 64
 _written = itertools.count()  # the directory is measured at the first write and every 64th
 
@@ -52,8 +52,7 @@ def read(key: str) -> bytes | None:
         return None
     head = len(_MAGIC) + 32
     digest, code = data[len(_MAGIC) : head], data[head:]
-    whole = data.startswith(_MAGIC) and hashlib.sha256(code).digest() == digest
-    if not whole:
+    if not data.startswith(_MAGIC) or digest != _digest(key, code):
         return None
     with suppress(OSError):
         os.utime(folder / key)
@@ -72,12 +71,26 @@ def write(key: str, code: bytes) -> None:
         return
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(code).digest() + code)
+            file.write(_MAGIC + _digest(key, code) + code)
         os.replace(name, folder / key)
     except OSError:
         Path(name).unlink(missing_ok=True)
     if next(_written) % _WRITES == 0:
         trim(folder, LIMIT)
+
+
+def remove(key: str) -> None:
+    """Remove the entry of a key, if there is one."""
+    folder = directory()
+    if folder is not None:
+        with suppress(OSError):
+            (folder / key).unlink()
+
+
+def _digest(key: str, code: bytes) -> bytes:
+    state = hashlib.sha256(key.encode() + b"\n")
+    state.update(code)
+    return state.digest()
 
 
 def trim(folder: Path, limit: int) -> None:

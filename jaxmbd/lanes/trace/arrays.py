@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ SMALL = 1024
 """Arrays with more elements stay in memory and are accessed one leading index at a time."""
 
 
+@cache
 def short_dtype(dtype: Any) -> str:
     """The graph's name of a dtype.
 

@@ -104,8 +104,35 @@ class Content:
         )
 
 
+class Function:
+    """A closed jaxpr, its types and its content."""
+
+    def __init__(self, closed: Any):
+        self.closed = closed
+
+    @classmethod
+    def of(cls, closed: Any) -> Function:
+        """A function, also of a closed jaxpr."""
+        return closed if isinstance(closed, cls) else cls(closed)
+
+    @property
+    def in_avals(self) -> list[Any]:
+        """Types of the arguments."""
+        return self.closed.in_avals
+
+    @property
+    def out_avals(self) -> list[Any]:
+        """Types of the results."""
+        return self.closed.out_avals
+
+    @cached_property
+    def content(self) -> Content:
+        """The jaxpr's content, computed once."""
+        return Content(self.closed)
+
+
 class Key:
-    """A closed jaxpr, compared by content, as a dictionary key and a parameter of primitives.
+    """A function, compared by content, as a dictionary key and a parameter of primitives.
 
     Derivatives and kernels made from it are stored in it, so they live as long as some JAX program
     or traced function refers to it. It is callable because JAX's caches hold weak references only
@@ -113,8 +140,18 @@ class Key:
     """
 
     def __init__(self, closed: Any):
-        self.closed = closed
+        self.function = Function.of(closed)
         self._made: dict[Any, Any] = {}
+
+    @property
+    def closed(self) -> Any:
+        """The closed jaxpr."""
+        return self.function.closed
+
+    @property
+    def content(self) -> Content:
+        """The jaxpr's content."""
+        return self.function.content
 
     def __call__(self, *args: Any) -> list[Any]:
         """The function itself."""
@@ -126,11 +163,6 @@ class Key:
             self._made[name] = make()
         return self._made[name]
 
-    @cached_property
-    def content(self) -> Content:
-        """The jaxpr's content, computed once."""
-        return Content(self.closed)
-
     def __hash__(self) -> int:
         return hash(self.content)
 
@@ -138,7 +170,7 @@ class Key:
         return self is other or (isinstance(other, Key) and self.content == other.content)
 
     def __repr__(self) -> str:
-        return f"<{len(self.closed.eqns)} equations>"
+        return f"<function {self.content.value.hex()}>"
 
 
 class _Walk:

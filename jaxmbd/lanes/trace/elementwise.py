@@ -16,6 +16,8 @@ from jaxmbd.lanes.trace.columns import in_memory
 def elementwise(g: Graph, fn: Callable[..., Node], *args: Value, dtype: str | None = None) -> Value:
     """Apply a function of nodes to scalars and arrays of one shape, except for axes of length 1."""
     ufunc = _quiet(np.frompyfunc(fn, len(args), 1))
+    if all(isinstance(a, np.ndarray) and a.shape == args[0].shape for a in args):
+        return np.asarray(ufunc(*args), object)
     shape = np.broadcast_shapes(*(a.shape for a in args))
     args = tuple(scalars(g, a) if shape and a.shape[:1] == (1,) != shape[:1] else a for a in args)
     long = [a for a in args if isinstance(a, Stacked)]

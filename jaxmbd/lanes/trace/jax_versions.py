@@ -1,12 +1,15 @@
-"""What JAX says in other words since version 0.11: of types, scans and composed operations."""
+"""What JAX says in other words since version 0.11: types, scans, traces, rules, and the like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.core
+import jax.extend.core
+from jax._src.interpreters import ad  # no public API for the linearization of a primitive
 
 
 def manual_axes(aval: Any) -> frozenset[Any]:
@@ -44,3 +47,29 @@ def _expanded(prim: Any, *avals: Any) -> Any:
         )
 
     return jax.make_jaxpr(flat)(*avals)
+
+
+def trace_state() -> Any:
+    """The function that JAX traces now, if any; equal as long as it is the same."""
+    found = getattr(jax.extend.core, "get_opaque_trace_state", None)
+    return jax.core.get_opaque_trace_state() if found is None else found()
+
+
+def register_linearization(primitive: Any, rule: Callable[..., Any]) -> None:
+    """Let JAX linearize a primitive by a rule, where it knows such rules; else it uses the JVP.
+
+    Args:
+        primitive: one with several results.
+        rule: (which arguments have a tangent, arguments, parameters) → results, which of them have
+            a tangent, and the map from all tangents to theirs; missing ones are symbolic zeros.
+    """
+    rules = getattr(ad, "primitive_linearizations", None)
+    if rules is None:
+        return
+    kept = ((),) if jax.__version_info__ < (0, 11) else ((), None)  # residuals
+
+    def linearize(_: bool, moving: Any, *args: Any, **params: Any) -> Any:
+        out, moved, linear = rule(moving, args, params)
+        return out, moved, *kept, lambda *given: linear(*given[len(kept) :])
+
+    rules[primitive] = linearize

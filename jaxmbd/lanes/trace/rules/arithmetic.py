@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def plain(op: str) -> Callable[..., Value]:
 
     def apply(g: Graph, eqn: Any, *args: Value) -> Value:
         dtype = result_dtype(eqn)
-        return elementwise(g, lambda *x: g.op(op, *x, dtype=dtype), *args, dtype=dtype)
+        return elementwise(g, partial(g.op, op, dtype=dtype), *args, dtype=dtype)
 
     return apply
 
