@@ -24,13 +24,15 @@ UNUSUAL = "io design suspension synthesis identification report viz.explorer viz
 DEMONSTRATION = """
 import tempfile, jax
 jax.config.update("jax_enable_x64", True)
-from jaxmbd.campaign import Input, corner_study, spread_table
+from jaxmbd.campaign import Input, corner_study, spread_table, status_line
+from jaxmbd.campaign.run import run_study
 from jaxmbd.viz import corner_figure, curve_fan
 corner_study(8)
 x = Input(jaxmbd.sampling.Normal(1.0), nominal=0.0)
 study = jaxmbd.Study(lambda s: {"y": s["x"] ** 2}, {"x": x}, samples=8)
 with tempfile.TemporaryDirectory() as folder:
-    spread_table(study.run(folder + "/study.zarr", progress=False))
+    results = run_study(study, folder + "/study.zarr", progress=False).arrays()
+    spread_table(results), status_line(results)
 """
 
 
@@ -117,7 +119,11 @@ def test_what_must_be_there_is_asked_for_before_a_name_is_imported():
         ("jaxmbd.Mechanism", f"{HEAVY} scipy pandas xarray zarr pint matplotlib jaxmbd.analysis"),
         ("jaxmbd.forward_dynamics", f"{HEAVY} scipy pandas xarray zarr pint matplotlib"),
         ("jaxmbd.minimize, jaxmbd.synthesis.Problem", "scipy.stats"),
-        (DEMONSTRATION, " ".join([HEAVY, *(f"jaxmbd.{name}" for name in UNUSUAL.split())])),
+        (
+            DEMONSTRATION,
+            f"{HEAVY} scipy pandas xarray zarr pint "
+            + " ".join(f"jaxmbd.{name}" for name in UNUSUAL.split()),
+        ),
     ],
     ids=["nothing", "help", "description", "dynamics", "design", "demonstration"],
 )

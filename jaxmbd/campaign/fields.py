@@ -42,17 +42,21 @@ def taken_twice(names: Iterable[str]) -> list[str]:
 
 
 def chunk_rows(count: int, bytes_each: int) -> int:
-    """Samples in a chunk: a power of two, so many that a chunk fits in memory with room to spare.
+    """Samples in a chunk: so many that a chunk fits in memory with room to spare.
+
+    All chunks are equal if the number of samples has a divisor that suits, since a program is
+    compiled for each number of samples; else they are of a power of two, and the last one shorter.
 
     Example:
         >>> from jaxmbd.campaign.fields import chunk_rows
-        >>> chunk_rows(100_000, bytes_each=400), chunk_rows(100_000, bytes_each=40_000)
-        (8192, 2048)
+        >>> chunk_rows(2000, bytes_each=400), chunk_rows(100_003, bytes_each=40_000)
+        (500, 2048)
     """
     low, high = CHUNK_ROWS
     low = min(low, max(1, MOST_BYTES // max(bytes_each, 1)))
     most = min(high, CHUNK_BYTES // max(bytes_each, 1), max(count // PARTS, low))
-    return max(low, 1 << max(int(most), 1).bit_length() - 1)
+    most = max(low, 1 << max(int(most), 1).bit_length() - 1)
+    return next((n for n in range(min(most, count), most // 2, -1) if count % n == 0), most)
 
 
 def settled_outputs(

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,15 @@ PACKAGES = ("jaxmbd", "jax", "jaxlib", "numpy", "zarr", "xarray")
 
 def versions() -> dict[str, str]:
     """Versions of the packages that results depend on; "" where one is not installed."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = ""
-    return found
+    return {name: _version(name) for name in PACKAGES}
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def provenance() -> dict[str, Any]:
@@ -53,18 +56,15 @@ def _commit() -> str:
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""
+    asked = "status --porcelain=v2 --branch --no-ahead-behind -- jaxmbd".split()
+    run = ["git", "-C", str(root), *asked]
     try:
-        head = _git(root, "rev-parse", "HEAD")
-        return head + ("+" if _git(root, "status", "--porcelain", "--", "jaxmbd") else "")
+        said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-
-
-def _git(root: Path, *words: str) -> str:
-    run = ["git", "-C", str(root), *words]
-    return subprocess.run(
-        run, capture_output=True, text=True, check=True, timeout=10
-    ).stdout.strip()
+    changed = [line for line in said.splitlines() if not line.startswith("#")]
+    commit = said.partition("# branch.oid ")[2].partition("\n")[0]
+    return commit + ("+" if changed else "")
 
 
 def plain(x: Any) -> Any:

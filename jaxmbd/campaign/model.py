@@ -43,6 +43,7 @@ class Model:
         self.observe: Any = observe
         self.outputs: dict[str, Output] = {}
         self.coords: dict[str, Axis] = {}
+        self._declared: Mechanism | None = None
 
     def declare(self, nominal: Sample, found: list[str]) -> None:
         """Ask the experiment for its outputs; its problems are added to `found`."""
@@ -54,6 +55,13 @@ class Model:
         found += problems
         if not problems:
             self.outputs, self.coords = declare(mech)
+            self._declared = mech
+
+    def warn(self) -> None:
+        """Warn of what the experiment tells of the nominal mechanism."""
+        warn = getattr(self.observe, "warn", None)
+        if warn is not None and self._declared is not None:
+            warn(self._declared)
 
     @property
     def find(self) -> Callable[[str], Mapping[str, Variable]] | None:

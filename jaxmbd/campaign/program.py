@@ -1,13 +1,14 @@
 """A function of one sample as a compiled program over chunks of samples, on all cores or devices.
 
-The program is traced once; the number of samples does not matter. Each sample is computed by
+The program is traced once, and not at all if another process has traced it and it is certain to be
+the same (`known_program`); the number of samples does not matter. Each sample is computed by
 itself, so that its result does not depend on the chunk that it is in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmbd import lanes
+from jaxmbd.campaign.known_program import identity
 
 
 class Program:
@@ -29,7 +31,8 @@ class Program:
         devices = jax.devices()
         self.devices = len(devices)
         self.sharding = NamedSharding(Mesh(np.array(devices), ("sample",)), PartitionSpec("sample"))
-        fn = lanes.vmap(function)
+        self.function = function
+        fn = lanes.vmap(function, identity=partial(identity, function))
         spec = self.sharding.spec
         if self.devices > 1:
             fn = jax.shard_map(

@@ -76,7 +76,7 @@ def rerun(study: Evaluates, store: str | Path, sample: int) -> Rerun:
         raise ValueError(f"there is no sample {sample} in {store}: it has 0 to {count - 1}")
     if not opened.done()[sample // chunk]:
         raise ValueError(f"sample {sample} is not computed yet in {store}: resume the study first")
-    stored = opened.dataset().isel(sample=sample)
+    stored = {name: x[sample % chunk] for name, x in opened.read(sample // chunk).items()}
     inputs = {name: np.asarray(stored[array_name(name)]) for name in study.sampler.sampled}
     rows = study.evaluate({name: x[None] for name, x in inputs.items()})
     outputs = {name: x[0] for name, x in rows.items()}

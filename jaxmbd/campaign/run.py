@@ -33,8 +33,10 @@ class Runs(Work, Protocol):
         ...
 
 
-def run_study(study: Runs, path: str | Path, *, executor: Any, progress: Any) -> Any:
-    """`Study.run`."""
+def run_study(
+    study: Runs, path: str | Path, *, executor: Any = None, progress: Any = True
+) -> StudyStore:
+    """`Study.run`; the results are the `dataset` of the store that it returns, or its `arrays`."""
     if executor is not None and (
         not hasattr(executor, "submit") or hasattr(executor, "get_executor")
     ):
@@ -49,7 +51,7 @@ def run_study(study: Runs, path: str | Path, *, executor: Any, progress: Any) ->
         before = study.samples - _samples(store, todo)
         with _shown(progress, study.title or "samples", study.samples, before) as told:
             run_chunks(opened, study, chunks=todo, executor=executor, progress=told)
-    return store.dataset()
+    return store
 
 
 def verify_study(study: Runs, path: str | Path, *, progress: Any) -> list[Damage]:

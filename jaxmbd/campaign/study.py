@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,8 @@ class Study:
             (``points/p/z``), or `jaxmbd.sampling.Covariance`; or a list of such. They are of the
             signed values: of a negative preload a stronger one is a smaller value.
         title: what is studied.
-        chunk: samples computed and stored at a time; by default chosen by memory. A power of two
-            suits.
+        chunk: samples computed and stored at a time; by default chosen by memory, and so that all
+            chunks are equal where that is possible.
 
     Raises:
         ValueError: lists all problems of the description.
@@ -148,9 +148,7 @@ class Study:
             )
         nominal, drawn = self.nominal, self.sampler.sampled
         fixed = {name: x for name, x in nominal.items() if name not in drawn}
-        return Program(
-            lambda sample: self.model({**fixed, **sample}), {n: nominal[n] for n in drawn}
-        )
+        return Program(partial(_evaluated, self.model, fixed), {n: nominal[n] for n in drawn})
 
     @cached_property
     def _settled(self) -> dict[str, Output]:
@@ -191,7 +189,6 @@ class Study:
         outputs = self._settled
         nominal = self.nominal
         warn_of_odd_draws(self.inputs, self.draw(0, min(self.samples, _LOOKED_AT)))
-        import_aside("xarray", "pint")  # results are read with them
         rows = self.evaluate({name: nominal[name][None] for name in self.sampler.sampled})
         found = {name: rows[name][0] for name in outputs}
         judge(found, self.outputs)
@@ -255,9 +252,9 @@ class Study:
     def run(self, store: str | Path, *, executor: Any = None, progress: Any = True) -> Any:
         """Compute all samples that the store does not have yet.
 
-        The nominal sample is judged first. A run that is killed, or stopped by Ctrl-C, is continued
-        by the same call; nothing is computed twice but the chunk that was in work, and the store
-        ends with the same bytes.
+        Freedoms of a sweep that nothing holds are warned of, and the nominal sample is judged
+        first. A run that is killed, or stopped by Ctrl-C, is continued by the same call; nothing is
+        computed twice but the chunk that was in work, and the store ends with the same bytes.
 
         Args:
             store: folder of the store (``"corner.zarr"``).
@@ -281,7 +278,10 @@ class Study:
         """
         from jaxmbd.campaign.run import run_study
 
-        return run_study(self, store, executor=executor, progress=progress)
+        _ = self._settled  # traced before other threads want the interpreter
+        self.model.warn()
+        import_aside("xarray", "zarr", "pint")
+        return run_study(self, store, executor=executor, progress=progress).dataset()
 
     def verify(self, store: str | Path, *, progress: Any = True) -> list[Any]:
         """Check every file of a store, and mend what is damaged.
@@ -297,3 +297,7 @@ class Study:
     def rerun(self, store: str | Path, sample: int) -> Rerun:
         """Evaluate one sample of a store again, by itself, with its trajectory."""
         return rerun(self, store, sample)
+
+
+def _evaluated(model: Model, fixed: Mapping[str, Any], sample: Mapping[str, Any]) -> Any:
+    return model({**fixed, **sample})

@@ -59,7 +59,7 @@ def spreads(results: Any) -> list[Spread]:
     """The spread of each output that is one number per sample.
 
     Args:
-        results: the `xarray.Dataset` of a study.
+        results: the `xarray.Dataset` of a study, or its store's arrays.
     """
     good = np.flatnonzero(np.asarray(results["status"]) == Status.OK)
     found = []
@@ -79,7 +79,7 @@ def spread_table(results: Any) -> str:
     "farthest" is the value farthest from the nominal one, "sample" the number of its sample.
 
     Args:
-        results: the `xarray.Dataset` of a study.
+        results: the `xarray.Dataset` of a study, or its store's arrays.
 
     Example:
         >>> import tempfile, jaxmbd as mbd
@@ -129,7 +129,7 @@ def status_line(results: Any) -> str:
     """The number of samples that succeeded, and the failures by status and reason.
 
     Args:
-        results: the `xarray.Dataset` of a study.
+        results: the `xarray.Dataset` of a study, or its store's arrays.
 
     Example:
         >>> import tempfile, jaxmbd as mbd

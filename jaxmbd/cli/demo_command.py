@@ -47,6 +47,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
     )
     set_up_jax()
     from jaxmbd.campaign import corner_study, spread_table, status_line
+    from jaxmbd.campaign.run import run_study
     from jaxmbd.numerics.extras import optional
     from jaxmbd.numerics.import_aside import import_aside
     from jaxmbd.viz import corner_figure
@@ -61,7 +62,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
     _ = study.program.outputs  # traced before other threads want the interpreter
     import_aside("matplotlib.backends.backend_agg", "matplotlib.figure")
     progress = not says.as_json and sys.stderr.isatty()
-    results = study.run(store, progress=progress).load()
+    results = run_study(study, store, progress=progress).arrays()
     took = time.perf_counter() - begun
     says.text(f"\n{status_line(results)}; {took:.0f} s\n", spread_table(results))
     picture = options.out / "suspension_corner.png"

@@ -6,8 +6,6 @@ import argparse
 import gc
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from jaxmbd.cli import (
@@ -40,8 +38,9 @@ COMMANDS = (
 )
 
 
-_ALLOCATIONS = 100_000
-"""Objects made, less those freed, before the collector looks for garbage among the new ones."""
+_ALLOCATIONS = 500_000
+"""Objects made, less those freed, before the collector looks for garbage among the new ones: more
+than a short command makes, and some fifty megabytes of a long one."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,8 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     says = Says(options.json)
     try:
-        with _collecting_seldom():
-            return options.run(options, says)
+        return options.run(options, says)
     except KeyboardInterrupt as stop:
         return _ended(says, str(stop) or "stopped by Ctrl-C", INTERRUPTED)
     except BrokenPipeError:
@@ -69,17 +67,6 @@ def main(arguments: list[str] | None = None) -> int:
         return WRONG
     except (ImportError, OSError, ValueError, RuntimeError) as error:
         return _ended(says, str(error), WRONG)
-
-
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Fewer collections of garbage: what imports and tracing make is all kept."""
-    before = gc.get_threshold()
-    gc.set_threshold(_ALLOCATIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _ended(says: Says, text: str, status: int) -> int:
@@ -92,9 +79,11 @@ def _ended(says: Says, text: str, status: int) -> int:
 def command() -> None:
     """Run one command and end the process with its exit status.
 
-    What exists by then is exempt from the garbage collector, which else looks through all of JAX's
-    and matplotlib's objects a last time: a tenth of a short command's time.
+    Garbage is looked for seldom, since what imports and tracing make is all kept. What exists at
+    the end is exempt: else the collector looks through all of JAX's and matplotlib's objects a
+    last time, for a tenth of a short command's time.
     """
+    gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])
     status = main()
     gc.freeze()
     sys.exit(status)

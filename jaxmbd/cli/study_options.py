@@ -72,11 +72,14 @@ def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
 
 def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -> int:
     """Run a study into its store, and say what came out."""
+    from jaxmbd.campaign.run import run_study
+
     shown = not (options.quiet or says.as_json) and sys.stderr.isatty()
     begun = time.perf_counter()
+    study.model.warn()
     try:
         with executor_of(options, says) as executor:
-            results = study.run(store, executor=executor, progress=shown)
+            results = run_study(study, store, executor=executor, progress=shown).arrays()
     except KeyboardInterrupt as stop:
         out = "" if options.out is None else f" --out {options.out}"
         how = f"go on with: jaxmbd resume {options.study}{out}"
@@ -92,7 +95,7 @@ def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -
 
 
 def summary(results: Any) -> dict[str, Any]:
-    """Samples, failures by kind, and the spread of each output, of a study's dataset."""
+    """Samples, failures by kind, and the spread of each output, of a study's results."""
     import numpy as np
 
     from jaxmbd.analysis import Status

@@ -205,8 +205,11 @@ def _problem(
             "'objective', 'closing' and those of unknowns"
         )
     if (problems := getattr(observe, "problems", None)) and unknowns.base is not None:
-        if found := problems(unknowns.model(np.zeros(len(unknowns)))):
+        start = unknowns.model(np.zeros(len(unknowns)))
+        if found := problems(start):
             raise ValueError("observe:\n" + "\n".join(f"  - {text}" for text in found))
+        if (warn := getattr(observe, "warn", None)) is not None:
+            warn(start)
     if scatter is None and (over is not None or any(b.over is not None for b in bounds.values())):
         raise ValueError("over= is taken of the samples of a scatter; give scatter= too")
     least_squares = method in LEAST_SQUARES

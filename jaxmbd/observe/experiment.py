@@ -132,6 +132,9 @@ class Experiment:
         """Mistakes that are not in `observe`."""
         return []
 
+    def warn(self, mech: Mechanism) -> None:
+        """Warn of what is hardly meant, though it can be computed; by default of nothing."""
+
     def __call__(self, mech: Mechanism) -> dict[str, Array]:
         """All outputs for one mechanism; failures are data, also outside `jit`."""
         return called(self, mech)

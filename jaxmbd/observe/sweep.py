@@ -108,9 +108,13 @@ class Sweep(Experiment):
 
     def __call__(self, mech: Mechanism) -> dict[str, Array]:
         """All outputs for one mechanism; warns of freedoms that nothing holds."""
+        self.warn(mech)
+        return super().__call__(mech)
+
+    def warn(self, mech: Mechanism) -> None:
+        """Warn of freedoms that nothing holds, unless they come to rest by themselves."""
         if not self.settle:
             warn_of_unheld(mech, self.keys(mech))
-        return super().__call__(mech)
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         keys, drawn = targets(mech, self._at_start())

@@ -44,7 +44,8 @@ class Together:
         return f"{experiment}.{name}" if self.named else name
 
     def __call__(self, mech: Mechanism) -> dict[str, Array]:
-        """All outputs, NaN where any experiment fails."""
+        """All outputs, NaN where any experiment fails; warns of what the experiments warn of."""
+        self.warn(mech)
         return called(self, mech)
 
     def computed(self, mech: Mechanism) -> dict[str, Array]:
@@ -65,6 +66,11 @@ class Together:
             found |= {self._renamed(key, n): x for n, x in outputs.items() if n not in hidden}
         found = {n: jnp.where(status == Status.OK, x, jnp.nan) for n, x in found.items()}
         return {**found, "status": status, **dict(zip(REASONS, reasons, strict=True))}
+
+    def warn(self, mech: Mechanism) -> None:
+        """What the experiments warn of."""
+        for experiment in self.experiments.values():
+            experiment.warn(mech)
 
     def declare(self, mech: Mechanism) -> Declaration:
         """Outputs and coordinates of all experiments."""

@@ -17,13 +17,20 @@ from jax.core import Tracer
 from jaxmbd.analysis.known import Key, closing_rows, known_values
 from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.model.user_warning import warn_user
 from jaxmbd.numerics import tolerances
+
+_STEP = 1e-2
+"""Length of the step beside the drawn configuration, relative to the mechanism's speeds."""
+_CLOSING = 4
+"""The step, and as many of Newton's, less one, that close the loops there."""
+_DEPENDENT = 1e-3
+"""Of rows that depend on others the part that is left while loops are open by `_STEP` squared."""
 
 
 def counted(
@@ -77,14 +84,36 @@ def point_moves(m: MotionState, body: str, place: Array) -> Array:
 def unheld_joints(mech: Mechanism, keys: tuple[Key, ...]) -> tuple[int, list[str]]:
     """How many freedoms, as drawn, neither the keys nor loops hold, and joints that would.
 
-    None are found while tracing, or in a mechanism that has as many rows as speeds.
+    None are found while tracing. Where there are rows enough to hold everything, some depend on
+    others; what is free then as drawn must be so beside it too, since it may be a dead centre.
     """
     top = topology(mech)
     traced = any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech))
-    if traced or top.nv - top.nc <= len(keys):
+    enough = top.nv - top.nc <= len(keys)
+    if traced or (enough and not top.nc):
         return 0, []
     rows, moves = map(np.asarray, _compiled(keys, mech))
+    found = counted(mech, rows, moves, _likely(mech))
+    if not (enough and found[0]):
+        return found
+    rows, moves = _beside(mech, keys, rows, moves)
     return counted(mech, rows, moves, _likely(mech))
+
+
+def _beside(
+    mech: Mechanism, keys: tuple[Key, ...], rows: np.ndarray, moves: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same rows after a small step along the freedom that moves most, with loops closed."""
+    _, sizes, vh = np.linalg.svd(rows)
+    lost = tolerances.agreement(mech.dtype) * max(np.max(sizes, initial=0.0), 1e-300)
+    free = vh[int(np.sum(sizes > lost)) :]
+    along = np.linalg.svd(moves @ free.T)[2]
+    step, q = _STEP * (along[0] @ free), jnp.asarray(neutral(mech), mech.dtype)
+    for _ in range(_CLOSING):
+        q, residual, *looked = map(np.asarray, _stepped(keys, mech, q, jnp.asarray(step, q.dtype)))
+        step = -np.linalg.pinv(looked[0], rcond=_DEPENDENT) @ residual
+    rows, moves = looked
+    return rows, moves
 
 
 def warn_of_unheld(mech: Mechanism, keys: tuple[Key, ...]) -> None:
@@ -116,16 +145,32 @@ def _likely(mech: Mechanism) -> list[str]:
 
 
 @host_jit
+def _stepped(keys: tuple[Key, ...], mech: Mechanism, q: Array, step: Array) -> tuple[Array, ...]:
+    """After a step of the scaled speeds: coordinates, what is to be closed or held, `_rows`."""
+
+    def look(mech: Mechanism, q: Array, step: Array) -> tuple[Array, ...]:
+        drawn = motion_state(mech, jnp.asarray(neutral(mech), mech.dtype))
+        q = step_coordinates(mech, q, speed_units(mech) * step)
+        m = motion_state(mech, q)
+        return q, closing_rows(m, keys, known_values(drawn, keys))[0], *_rows(keys, m)
+
+    return compiled("auto", look, mech, q, step)
+
+
+@host_jit
 def _compiled(keys: tuple[Key, ...], mech: Mechanism) -> tuple[Array, Array]:
-    return compiled("auto", lambda mech: _rows(keys, mech), mech)
+    def look(mech: Mechanism) -> tuple[Array, Array]:
+        return _rows(keys, motion_state(mech, jnp.asarray(neutral(mech), mech.dtype)))
+
+    return compiled("auto", look, mech)
 
 
-def _rows(keys: tuple[Key, ...], mech: Mechanism) -> tuple[Array, Array]:
+def _rows(keys: tuple[Key, ...], m: MotionState) -> tuple[Array, Array]:
     """Rows of all that is held, and what the speeds move of the joints' points.
 
     Of a body with one joint also its centre of mass.
     """
-    m = motion_state(mech, jnp.asarray(neutral(mech), mech.dtype))
+    mech = m.mech
     points: dict[str, list[Array]] = {body: [] for body in mech.structure.bodies}
     for joint in mech.joints.values():
         for body, ref in ((joint.a, joint.point_a), (joint.b, joint.point_b)):

@@ -11,7 +11,9 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxmbd.analysis.known import Key
+from jaxmbd.graph import topology
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.user_warning import warn_user
 from jaxmbd.observe.experiment import Curves, Experiment
 from jaxmbd.observe.sweep import Sweep
 from jaxmbd.suspension.corner import Corner
@@ -77,6 +79,13 @@ class CornerSweep(Sweep):
                 "moved by a value; describe the corner with a rack (Prismatic)"
             )
         return found or self.on(mech).own_problems(mech)
+
+    def warn(self, mech: Mechanism) -> None:
+        """Warn of freedoms of the wheel that nothing holds."""
+        top = topology(mech)
+        if not self.settle and top.nv - top.nc > len(keys := self.keys(mech)):
+            if text := _not_held(mech, self.corner, keys):
+                warn_user(text)
 
     @property
     def _moved(self) -> bool:
@@ -161,14 +170,17 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     sweep.check(mech)
     whole = sweep.on(mech)
     if not any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
-        count, names = unheld(mech, sweep.corner, whole.keys(mech))
-        if count:
-            what, it = ("freedom is", "it") if count == 1 else ("freedoms are", "them")
-            raise ValueError(
-                f"{count} {what} not held: {', '.join(names)}; name {it} in steering= or hold= of "
-                "the Corner"
-            )
+        if text := _not_held(mech, sweep.corner, whole.keys(mech)):
+            raise ValueError(text)
     return whole
+
+
+def _not_held(mech: Mechanism, corner: Any, keys: tuple[Key, ...]) -> str:
+    """Which freedoms of a corner's wheel are not held, and the cure; empty if all are."""
+    count, names = unheld(mech, corner, keys)
+    what, it = ("freedom is", "it") if count == 1 else ("freedoms are", "them")
+    told = f"{count} {what} not held: {', '.join(names)}"
+    return f"{told}; name {it} in steering= or hold= of the Corner" if count else ""
 
 
 def listed(names: str | Iterable[str]) -> list[str]:

@@ -26,8 +26,11 @@ _HISTOGRAMS = {
 }
 _PLACES = dict(left=0.04, right=0.995, bottom=0.08, top=0.905, wspace=0.24, hspace=0.33)
 _ABOVE = dict(y=1.0)
-"""Places of the axes and of titles above them; those that matplotlib can find itself cost it half
-of the figure's time."""
+_BELOW_FAN, _BELOW_HISTOGRAM, _BESIDE = (0.5, -0.106), (0.5, -0.18), (-0.141, 0.5)
+"""Places of the axes, of titles above them and of labels; those that matplotlib can find itself
+cost it half of the figure's time."""
+_TICKS = (5, 4)
+"""Intervals of an axis at most, of fans and of histograms; each tick takes a millisecond."""
 _AXES = {"travel": ("wheel travel", "mm", 1e3), "t": ("time", "s", 1.0)}
 
 
@@ -35,7 +38,7 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
     """Curves over wheel travel and over time as fans, with a histogram below each.
 
     Args:
-        results: the dataset of `jaxmbd.campaign.corner_study`.
+        results: the dataset of `jaxmbd.campaign.corner_study`, or its store's arrays.
         path: file to write, if any; its extension sets the format.
 
     Returns:
@@ -55,8 +58,9 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
     """
     figure = own_figure(13.0, 5.6)
     grid = figure.subplots(2, len(_FANS), height_ratios=(1.7, 1.0), gridspec_kw=_PLACES)
-    for ax in grid.flat:
-        ax.locator_params(nbins=6)
+    for row, intervals in zip(grid, _TICKS, strict=True):
+        for ax in row:
+            ax.locator_params(nbins=intervals)
     for ax, fan in zip(grid[0], _FANS, strict=True):
         _fan(ax, results, *fan)
     grid[0][2].legend(fontsize=8, frameon=False, loc="lower left")
@@ -77,6 +81,7 @@ def _fan(ax: Any, results: Any, name: str, scalar: str, axis: str, title: str) -
     x = x_factor * np.asarray(results[axis])
     curve_fan(ax, x, factor * curves, factor * nominal, _farthest(results, scalar))
     ax.set_xlabel(f"{text} [{x_unit}]", fontsize=9)
+    ax.xaxis.set_label_coords(*_BELOW_FAN)
     ax.set_title(f"{title} [{unit}]", fontsize=10, **_ABOVE)
 
 
@@ -87,6 +92,8 @@ def _histogram(ax: Any, results: Any, name: str) -> None:
     worst = values[far] if far is not None else np.nan
     histogram(ax, values, factor * float(results[f"nominal.{name}"]), worst)
     ax.set_xlabel(f"{_HISTOGRAMS[name]} [{unit}]", fontsize=9)
+    ax.xaxis.set_label_coords(*_BELOW_HISTOGRAM)
+    ax.yaxis.set_label_coords(*_BESIDE)
     std = np.nanstd(values, ddof=1) if far is not None else np.nan
     ax.set_title(f"std {std:.3g} {unit}, farthest sample {far}", fontsize=8, **_ABOVE)
 

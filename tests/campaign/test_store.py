@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
+from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from jaxmbd.campaign.runner import Interrupted, differences, run_chunks, session
 from jaxmbd.campaign.store import (
@@ -23,6 +24,7 @@ from jaxmbd.campaign.store import (
     restore_head,
     verify,
 )
+from jaxmbd.campaign.store.head import ABOUT_MARKS, FORMAT
 
 ATTRIBUTES = {"title": "waves", "study": {"seed": 3, "inputs": {"a": {"sigma": 0.5}}}}
 
@@ -176,6 +178,109 @@ def test_files_are_those_that_zarr_would_write(tmp_path, whole):
     for k in range(5):
         root["commits/checksum"][k] = list(store.checksums(k).values())
     assert files(tmp_path / "z.zarr") == files(whole)
+
+
+KINDS = "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split()
+
+
+def of_all_kinds():
+    """A layout with each type of numbers, on samples and without, texts, and odd names."""
+    fields = {
+        f"{kind} {len(dims)}": Field(
+            (2, 3)[: len(dims)], kind, dims, {"units": "µm", "n": [1, 2.5]}
+        )
+        for kind in KINDS
+        for dims in [(), ("p",), ("p", "q")]
+    }
+    fixed = {f"fixed {kind}": (("q",), np.array([1, 0, 1], kind), {}) for kind in KINDS}
+    fixed |= {
+        "p": (("p",), ["Lenker", "Länge"], {"ä": None}),
+        "text": ((), "", {}),
+        "Zz": ((), np.nan, {}),
+        "é": ((), np.arange(3)[::2][1], {}),
+        "none": (("none",), np.zeros(0), {}),
+        "no_text": (("no_text",), np.zeros(0, "U3"), {}),
+    }
+    return Layout(23, 5, fields, fixed)
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata:UserWarning")
+def test_the_description_is_that_of_zarr(tmp_path):
+    layout = of_all_kinds()
+    ours = StudyStore.create(tmp_path / "ours.zarr", layout, ATTRIBUTES).path
+    root = zarr.create_group(tmp_path / "z.zarr", attributes={"format": FORMAT, **ATTRIBUTES})
+    codecs = {False: [ZstdCodec(level=1), Crc32cCodec()], True: [Crc32cCodec()]}
+
+    def add(name, shape, chunk, dtype, fill, dims, attributes):
+        return root.create_array(
+            name,
+            shape=shape,
+            chunks=tuple(max(1, n) for n in chunk),
+            dtype=dtype,
+            fill_value=fill,
+            compressors=codecs[np.dtype(dtype).kind in "fu"],
+            chunk_key_encoding={"name": "default", "separator": "."},
+            dimension_names=dims,
+            attributes=attributes,
+            config={"write_empty_chunks": True},
+        )
+
+    for name, f in layout.fields.items():
+        shape, chunk = (23, *f.shape), (5, *f.shape)
+        add(name, shape, chunk, f.dtype, f.fill, ("sample", *f.dims), f.attributes)
+    for name, x in layout.fixed.items():
+        fill = "" if x.values.dtype.kind == "T" else 0
+        shape, dtype = x.values.shape, x.values.dtype
+        add(name, shape, shape, dtype, fill, x.dims, x.attributes)[...] = x.values
+    root.create_group("commits")
+    marks, noted = "commits/checksum", json.loads((ours / ABOUT_MARKS).read_bytes())["attributes"]
+    shape = (5, len(layout.fields))
+    add(marks, shape, (1, shape[1]), "uint64", 0, ("chunk", "field"), noted)
+    zarr.consolidate_metadata(tmp_path / "z.zarr")
+    expected, found = files(tmp_path / "z.zarr"), files(ours)
+    assert found.keys() == expected.keys()
+    for name, data in expected.items():
+        if name.endswith("zarr.json"):
+            assert json.loads(found[name]) == json.loads(data), name
+            assert list(json.loads(found[name])) == list(json.loads(data))
+        else:
+            assert found[name] == data, name
+
+
+def test_a_description_is_read_as_it_was_given(tmp_path):
+    given = of_all_kinds()
+    store = StudyStore.create(tmp_path / "s.zarr", given, ATTRIBUTES)
+    assert store.layout.fields == given.fields and store.layout.fixed.keys() == given.fixed.keys()
+    for name, x in given.fixed.items():
+        found = store.layout.fixed[name]
+        assert (found.dims, found.attributes) == (x.dims, x.attributes)
+        assert found.values.dtype == x.values.dtype
+        np.testing.assert_array_equal(found.values, x.values)
+
+
+def test_numbers_are_stored_in_one_order_of_bytes(tmp_path):
+    given = Layout(1, 1, {"a": Field()}, {"x": (("t",), np.array([1.5, -2.0], ">f8"), {})})
+    found = StudyStore.create(tmp_path / "s.zarr", given, {}).dataset()
+    np.testing.assert_array_equal(found["x"], [1.5, -2.0])
+
+
+def test_arrays_are_those_of_the_dataset(whole, tmp_path):
+    path = tmp_path / "half.zarr"
+    run(path, chunks=[0, 3])
+    for store in (StudyStore.open(whole), StudyStore.open(path)):
+        arrays, dataset = store.arrays(), store.dataset()
+        assert set(arrays) == {*dataset.data_vars, *dataset.coords}
+        assert set(arrays.data_vars) == set(dataset.data_vars) and arrays.attrs == ATTRIBUTES
+        for name, x in arrays.items():
+            assert (x.dims, x.attrs) == (dataset[name].dims, dataset[name].attrs)
+            np.testing.assert_array_equal(x, dataset[name])
+            assert np.asarray(x).dtype == dataset[name].dtype
+        assert float(arrays["nominal.a"]) == 1.5
+    truncate(path / "a/c.3")
+    damaged = StudyStore.open(path).arrays()
+    assert np.isnan(damaged["wave"]).sum() > 0
+    with pytest.raises(StoreError, match="'a' of chunk 3 .* is damaged"):
+        np.asarray(damaged["a"])
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])

@@ -12,7 +12,7 @@ import jaxmbd as mbd
 from jaxmbd.campaign import Input, StoreDiffers, Study, spread_table, status_line
 from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
 from jaxmbd.campaign.store import StudyStore
-from jaxmbd.observe import Axis, Coordinate, Output, Pose, Sweep
+from jaxmbd.observe import Axis, Coordinate, Output, Pose, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
 
@@ -240,6 +240,19 @@ def test_a_nominal_that_fails_stops_the_study(tmp_path):
     assert not (tmp_path / "none.zarr").exists()
 
 
+@pytest.mark.parametrize("known", [{}, {"hinge_2": 0.0}])
+def test_freedoms_that_nobody_holds_are_told_once(known, tmp_path):
+    turn = Sweep({"hinge_1": (0.0, 0.1)}, {"x": Coordinate("hinge_2")}, known=known)
+    inputs = {"bodies/bob_2/mass": Normal(1e-3)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k, observed in enumerate((turn, Together({"turn": turn}))):
+            study = Study(mbd.zoo.double_pendulum(), inputs, observe=observed, samples=3)
+            study.run(tmp_path / f"{k}.zarr", progress=False)
+    told = [str(w.message) for w in caught if "not held" in str(w.message)]
+    assert len(told) == (0 if known else 2) and all("hold 'hinge_2' by" in text for text in told)
+
+
 def test_failed_samples_say_which_joint_stays_open(tmp_path):
     turn = Sweep({"crank": np.linspace(0.0, 3.0, 16)}, {"rocker": Coordinate("rocker")})
     study = Study(mbd.zoo.rssr(), {"points/*": Normal(15e-3)}, observe=turn, samples=64)
@@ -282,3 +295,12 @@ def test_chunks_of_large_samples_fit_in_memory():
     for bytes_each in (100, 100_000, 8_000_000, 10**10):
         rows = chunk_rows(100_000, bytes_each)
         assert rows == 1 or rows * bytes_each <= MOST_BYTES
+
+
+def test_chunks_are_equal_where_the_count_allows():
+    for count in (1, 200, 514, 2000, 6006, 20_000, 100_000, 1_000_000):
+        assert count % min(chunk_rows(count, 400), count) == 0
+    for count in (2003, 100_003):  # primes
+        rows = chunk_rows(count, 400)
+        assert rows == 1 << rows.bit_length() - 1 and 1 < -(-count // rows) <= 16
+    assert chunk_rows(2000, 400) == 500 and chunk_rows(520, 400) == 260

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from jaxmbd.campaign.store.errors import StoreDiffers, StoreError
 from jaxmbd.campaign.store.layout import SAMPLE, Field, Fixed, Layout
 from jaxmbd.campaign.store.store_lock import holder, lock, revoke
-from jaxmbd.numerics.extras import optional, require
+from jaxmbd.numerics.extras import require
 from jaxmbd.numerics.on_use import on_use
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ __all__ = [
 
 
 def _ask() -> None:
-    optional("zarr", "campaign", "a study's store")
-    require("xarray", "campaign", "a study's store")  # it takes long to import, and is used last
+    for package in ("zarr", "xarray"):  # they take long to import, and are used last
+        require(package, "campaign", "a study's store")
 
 
 __getattr__, __dir__ = on_use(

@@ -8,13 +8,13 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
-from jaxmbd.campaign.store.encoding import checksum, encoded
+from jaxmbd.campaign.store.encoding import checksum, decoded, encoded, filled_up
 from jaxmbd.campaign.store.errors import StoreError, explained
 from jaxmbd.campaign.store.files import (
     AT_ONCE,
@@ -25,8 +25,9 @@ from jaxmbd.campaign.store.files import (
     work_folder,
     write_file,
 )
-from jaxmbd.campaign.store.head import FORMAT, MARK, ROOT, head
-from jaxmbd.campaign.store.layout import SAMPLE, Field, Fixed, Layout
+from jaxmbd.campaign.store.head import FORMAT, MARK, ROOT, head, key, read_head
+from jaxmbd.campaign.store.layout import SAMPLE, Layout
+from jaxmbd.campaign.store.stored_arrays import StoredArray, StoredArrays
 
 if TYPE_CHECKING:
     import xarray
@@ -40,9 +41,8 @@ class StudyStore:
     A chunk of samples is one file for each array. When all of them are on disk, their checksums
     follow as a row of the array ``commits/checksum``: only then does the chunk count as done. Files
     are written once, by one writer, and never read to be written. Nothing in the folder depends on
-    when or in which order chunks were written. Zarr makes the description and reads; the files of
-    chunks are written here, because its own store does not flush them to disk. Use `create` or
-    `open`.
+    when or in which order chunks were written. Any Zarr reads it; zarr-python's own store does not
+    flush files to disk. Use `create` or `open`.
 
     Attributes:
         path: the folder.
@@ -50,12 +50,10 @@ class StudyStore:
         attributes: of the group, as given to `create`.
     """
 
-    def __init__(self, path: Path, layout: Layout, attributes: dict[str, Any], root: Any) -> None:
+    def __init__(self, path: Path, layout: Layout, attributes: dict[str, Any]) -> None:
         self.path = path
         self.layout = layout
         self.attributes = attributes
-        self._arrays = {name: root[name] for name in layout.fields}
-        self._marks = root[MARK]
 
     @classmethod
     def create(
@@ -91,17 +89,15 @@ class StudyStore:
         path = store_path(path)
         _check_is_store(path)
         try:
-            root = zarr.open_group(path, mode="r")
-            attributes = dict(root.attrs)
-            layout = _layout(root)
-        except Exception as error:  # whatever zarr makes of damaged files
+            layout, attributes = read_head(path)
+        except Exception as error:  # whatever the decoders make of damaged files
             raise StoreError(
                 f"the description of {path} is damaged: {error!r}. Samples are untouched; verify "
                 "it with its study to restore the description"
             ) from error
         if (found := attributes.pop("format", None)) != FORMAT:
             raise StoreError(f"{path} is no study's store of the form {FORMAT!r}, but {found!r}")
-        return cls(path, layout, attributes, root)
+        return cls(path, layout, attributes)
 
     @property
     def chunks(self) -> int:
@@ -114,11 +110,12 @@ class StudyStore:
 
     def files(self, k: int) -> dict[str, str]:
         """Field to the relative path of its file for chunk `k`."""
-        return {name: _key(name, k, 1 + len(f.shape)) for name, f in self.layout.fields.items()}
+        fields = self.layout.fields.items()
+        return {name: key(name, k, *[0] * len(f.shape)) for name, f in fields}
 
     def mark(self, k: int) -> str:
         """The relative path of the file with the checksums of chunk `k`."""
-        return _key(MARK, k, 2)
+        return key(MARK, k, 0)
 
     def done(self) -> np.ndarray:
         """Which chunks are stored (chunks,), judged by the names of files."""
@@ -126,7 +123,7 @@ class StudyStore:
         found = np.ones(self.chunks, bool)
         for name, ndim in names.items():
             there = set(os.listdir(self.path / name)) if (self.path / name).is_dir() else set()
-            files = (_key("", k, ndim).lstrip("/") for k in range(self.chunks))
+            files = (key("", k, *[0] * (ndim - 1)).lstrip("/") for k in range(self.chunks))
             found &= np.fromiter((file in there for file in files), bool, self.chunks)
         return found
 
@@ -164,7 +161,8 @@ class StudyStore:
         drafts = work_folder(self.path)
 
         def put(name: str) -> int:
-            file = encoded(arrays[name], self.layout.chunk, self.layout.fields[name].fill)
+            fill = self.layout.fields[name].fill
+            file = encoded(filled_up(arrays[name], self.layout.chunk, fill))
             write_file(self.path / files[name], drafts, *file, durable=False)
             return file.checksum
 
@@ -191,7 +189,7 @@ class StudyStore:
                 list(pool.map(lambda name: sync_folder(self.path / name), files))
             mark = self.path / self.mark(k)
             row = np.array([[checksums[name] for name in files]], np.uint64)
-            write_file(mark, drafts, *encoded(row, 1, 0))
+            write_file(mark, drafts, *encoded(row))
             sync_folder(mark.parent)
             (drafts / f"{k}{_STAGED}").unlink(missing_ok=True)
 
@@ -229,16 +227,7 @@ class StudyStore:
         start, stop = self.rows(k)
         if missing := [file for file in self.files(k).values() if not (self.path / file).exists()]:
             raise StoreError(f"chunk {k} of {self.path} is not stored: there is no {missing[0]}")
-        found = {}
-        for name, array in self._arrays.items():
-            try:
-                found[name] = np.asarray(array[start:stop])
-            except Exception as error:  # whatever the decoders make of damaged files
-                raise StoreError(
-                    f"'{name}' of chunk {k} of {self.path} is damaged: {error}. Verify the store "
-                    "with its study to compute it again"
-                ) from error
-        return found
+        return {name: self._chunk(name, k) for name in self.layout.fields}
 
     def checksums(self, k: int) -> dict[str, int]:
         """Field to checksum of its file for chunk `k`, as noted when it was stored.
@@ -246,7 +235,9 @@ class StudyStore:
         Raises:
             Exception: of any kind, if the note is damaged.
         """
-        return dict(zip(self.layout.fields, self._marks[k].tolist(), strict=True))
+        fields = self.layout.fields
+        row = decoded((self.path / self.mark(k)).read_bytes(), (1, len(fields)), "uint64")
+        return dict(zip(fields, row[0].tolist(), strict=True))
 
     def discard(self, k: int) -> None:
         """Forget a chunk, so that it counts as missing."""
@@ -265,6 +256,17 @@ class StudyStore:
         with suppress(OSError):
             folder.rmdir()
 
+    def arrays(self) -> StoredArrays:
+        """All arrays, read when they are used; samples that are not stored have their fill."""
+        done = np.flatnonzero(self.done()).tolist()
+        arrays = {
+            name: StoredArray((SAMPLE, *f.dims), f.attributes, partial(self._samples, name, done))
+            for name, f in self.layout.fields.items()
+        }
+        for name, x in self.layout.fixed.items():
+            arrays[name] = StoredArray(x.dims, x.attributes, partial(np.asarray, x.values))
+        return StoredArrays(arrays, self.attributes)
+
     def dataset(self, **options: Any) -> xarray.Dataset:
         """All arrays with their coordinates; values are read when they are used.
 
@@ -274,6 +276,27 @@ class StudyStore:
         import xarray
 
         return xarray.open_zarr(self.path, **{"chunks": None, **options})
+
+    def _samples(self, name: str, chunks: list[int]) -> np.ndarray:
+        """All samples of an array, of which some chunks are stored."""
+        f = self.layout.fields[name]
+        found = np.full((self.layout.count, *f.shape), f.fill, f.dtype)
+        for k in chunks:
+            found[slice(*self.rows(k))] = self._chunk(name, k)
+        return found
+
+    def _chunk(self, name: str, k: int) -> np.ndarray:
+        """The samples of a chunk of one array."""
+        f, (start, stop) = self.layout.fields[name], self.rows(k)
+        file = self.path / key(name, k, *[0] * len(f.shape))
+        try:
+            rows = decoded(file.read_bytes(), (self.layout.chunk, *f.shape), f.dtype)
+        except Exception as error:  # whatever the decoders make of damaged files
+            raise StoreError(
+                f"'{name}' of chunk {k} of {self.path} is damaged: {error}. Verify the store "
+                "with its study to compute it again"
+            ) from error
+        return rows[: stop - start]
 
     def _checked(self, k: int, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         start, stop = self.rows(k)
@@ -294,10 +317,6 @@ class StudyStore:
         return found
 
 
-def _key(name: str, k: int, ndim: int) -> str:
-    return f"{name}/c." + ".".join([str(k), *["0"] * (ndim - 1)])
-
-
 def _check_is_store(path: Path) -> None:
     if not path.exists():
         raise FileNotFoundError(f"there is no store at {path}")
@@ -311,18 +330,3 @@ def _check_is_store(path: Path) -> None:
         return  # damaged, or of another kind: opening will tell
     if known is None:
         raise StoreError(f"{path} is a Zarr group, but not a study's store; it was not touched")
-
-
-def _layout(root: Any) -> Layout:
-    """The layout of an open store, as it was given to `head`."""
-    names = root[MARK].attrs["fields"]
-    fields, fixed = {}, {}
-    for name, array in root.arrays():
-        dims = tuple(array.metadata.dimension_names or ())
-        about = dict(array.attrs)
-        if dims[:1] == (SAMPLE,):
-            fields[name] = Field(array.shape[1:], str(array.dtype), dims[1:], about)
-        else:
-            fixed[name] = Fixed(dims, np.asarray(array[...]), about)
-    first = root[names[0]]
-    return Layout(first.shape[0], first.chunks[0], {name: fields[name] for name in names}, fixed)
