@@ -46,10 +46,12 @@ class CompositeInertia(NamedTuple):
 
 def world_inertias(m: MotionState) -> PerBody:
     """Inertia (3, 3) [kg m²] of each body about its COM, world axes: ``R I Rᵀ``."""
-    if m.inertias is None:
+
+    def made() -> PerBody:
         drawn = [m.mech.inertia(body) for body in m.top.bodies]
-        m.inertias = each(_turned, m.pos.rotation, PerBody.of(m.pos.runs, drawn))
-    return m.inertias
+        return each(_turned, m.pos.rotation, PerBody.of(m.pos.runs, drawn))
+
+    return m.kept.get("inertias", made)
 
 
 @traced_once

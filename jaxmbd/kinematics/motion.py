@@ -26,6 +26,7 @@ from jaxmbd.model.joints import Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics.block_rows import merged, taken
+from jaxmbd.numerics.kept_values import KeptValues
 from jaxmbd.numerics.ltdl import ltdl_solve
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross, skew
@@ -52,7 +53,7 @@ class MotionState:
     A pytree, so that functions of it are traced once (`jaxmbd.numerics.traced_once`).
 
     Attributes:
-        inertias: inertia (3, 3) of each body in world axes, once `dynamics.inertia` has made them.
+        kept: what is derived from its numbers on demand.
 
     Example:
         >>> import jaxmbd as mbd
@@ -73,11 +74,7 @@ class MotionState:
     ):
         self.mech, self.q, self.v, self.t = mech, q, v, t
         self.pos, self.vel = pos, vel
-        self.inertias: PerBody | None = None
-        self.top = topology(mech)
-        self._offsets: dict[str, tuple[Array, Array, Array]] = {}
-        self._wrenches: dict[str, tuple[Array, Array]] = {}
-        self._columns: tuple[Array, Array, Array] | None = None
+        self.top, self.kept = topology(mech), KeptValues()
 
     def tree_flatten(self) -> tuple[Any, None]:
         """Its numbers; what else is derived from them on demand is not passed on."""
@@ -131,9 +128,8 @@ class MotionState:
         return _some(self._all_columns()[0], speeds)
 
     def _all_columns(self) -> tuple[Array, Array, Array]:
-        if self._columns is None:
-            self._columns = self.pos.angular, self.pos.slide, self.pos.column_point
-        return self._columns
+        pos = self.pos
+        return self.kept.get("columns", lambda: (pos.angular, pos.slide, pos.column_point))
 
     def drawn(self, at: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point."""
@@ -141,22 +137,26 @@ class MotionState:
 
     def offset(self, name: str) -> tuple[Array, Array, Array]:
         """Rotations of a joint's bodies a, b, and the vector from a's point to b's, world axes."""
-        if name not in self._offsets:
+
+        def made() -> tuple[Array, Array, Array]:
             joint = self.mech.joint(name)
             d = self.position(joint.b, joint.point_b) - self.position(joint.a, joint.point_a)
-            self._offsets[name] = self.rotation(joint.a), self.rotation(joint.b), d
-        return self._offsets[name]
+            return self.rotation(joint.a), self.rotation(joint.b), d
+
+        return self.kept.get(("offset", name), made)
 
     def wrenches(self, name: str) -> tuple[Array, Array]:
         """Constraint wrenches W (6, rows) of a cut joint at b's point, world axes, and Ẇ."""
-        if name not in self._wrenches:
+
+        def made() -> tuple[Array, Array]:
             joint, (r_a, r_b, d) = self.mech.joint(name), self.offset(name)
             slide = self.relative_twist(name)[1]
             d_rate = slide + cross(self.angular_velocity(joint.a), d)
             spins = (skew(self.angular_velocity(body)) for body in (joint.a, joint.b))
             rates = tuple(s @ r for s, r in zip(spins, (r_a, r_b), strict=True))
-            self._wrenches[name] = _wrenches(nameless(joint), (r_a, r_b, d), (*rates, d_rate))
-        return self._wrenches[name]
+            return _wrenches(nameless(joint), (r_a, r_b, d), (*rates, d_rate))
+
+        return self.kept.get(("wrenches", name), made)
 
     def moves(self, a: str, b: str) -> np.ndarray:
         """(nv,): +1 for speeds that move b but not a, -1 for a but not b, else 0."""
