@@ -6,7 +6,7 @@ from argparse import Namespace
 import fails_safely
 import numpy as np
 import pytest
-from fails_cases import descriptions, numbers
+from fails_cases import descriptions, motions, numbers, structures
 
 import jaxmbd as mbd
 
@@ -66,6 +66,38 @@ def test_the_judge_follows_travels_far_longer_than_the_drawing():
     assert not fails_safely.judge.wrong(
         fails_safely.judge.errors(batch, q[None], v[None], vdot[None])[0]
     )
+
+
+@pytest.fixture(scope="module")
+def judged_vibration():
+    """Faults of `motions.STEPS` steps of a mass on a spring from where it rests, of a length."""
+    mech = mbd.Mechanism(
+        {"mass": mbd.Body(1.0, (0.1, 0, 0), np.eye(3))},
+        {"slide": mbd.Prismatic("ground", "mass", (0, 0, 0), (1, 0, 0))},
+        {"spring": mbd.TorsionSpring("slide", 4.0, free_angle=-0.1)},
+        gravity=(0, 0, 0),
+    )
+    drawn = structures.Structure(mech, conservative=True, rubbing=False, text="")
+    start = mech, np.zeros(1), np.zeros(1)
+
+    def judged(dt):
+        end = fails_safely.jax.tree_util.tree_map(np.asarray, motions.run(*start, dt))
+        end["finer"] = np.asarray(motions.finer(*start, dt))
+        return bool(end["ok"]), motions._run_faults(drawn, end, 0.01)
+
+    return judged
+
+
+def test_half_a_vibration_is_right_though_both_ends_are_at_rest(judged_vibration):
+    ok, faults = judged_vibration(np.pi / 2.0 / motions.STEPS)
+    assert ok and not faults
+
+
+def test_the_judge_sees_steps_that_are_too_long(judged_vibration, monkeypatch):
+    monkeypatch.setattr(motions, "ACCURACY", 1.0)
+    ok, faults = judged_vibration(0.6)
+    assert ok
+    assert [f.split()[0] for f in faults] == ["energy", "speeds"]
 
 
 def test_numbers_are_moved_by_one_rounding():
