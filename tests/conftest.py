@@ -49,10 +49,12 @@ COSTS = pytest.StashKey[dict[str, str]]()
 
 
 DEAREST = (
-    "dynamics/test_identities.py",
+    "test_doctests.py",
     "test_examples.py",
-    "lanes/test_engine.py",
-    "lanes/test_programs.py",
+    "dynamics/test_identities.py",
+    "dynamics/test_chains_of_loops.py",
+    "formulations/test_particles.py",
+    "dynamics/test_runs.py",
 )
 """Files that take longest; they start first, so that no worker waits for another at the end."""
 
@@ -93,16 +95,24 @@ def resident() -> float:
 def pytest_runtest_teardown(item, nextitem):
     """Compiled programs that no test shares any more go, before a worker fills the machine.
 
-    Within a file tests share what they compile, so there it takes more for them to go. What stays
-    grows to 1.4 GiB, as kernels are kept: a lower limit than that clears after each file, and what
-    all tests share is then traced anew so often that the suite takes twice as long.
+    Within a file tests share what they compile, so there it takes more for them to go. Each time
+    costs three seconds and new traces of what all tests share. What stays grows to 1.4 GiB, as
+    kernels are kept: a limit near that clears after each file, and the suite takes twice as long.
     """
     together = nextitem is not None and nextitem.path == item.path
-    if resident() > (1.85 if together else 1.6):
+    if resident() > (1.95 if together else 1.75):
         jax.clear_caches()
         gc.collect()
         if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps freed memory otherwise
             libc.malloc_trim(0)
+
+
+@pytest.fixture
+def few_objects():
+    """Python's collector, and its list of all objects, leave out what there was before."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def cost() -> str:

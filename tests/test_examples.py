@@ -35,6 +35,7 @@ PRINTS = {
 # The first starts processes of its own, the last draws much; the others compile much.
 SLOW = (
     "06_beyond_one_process",
+    "08_suspension_kinematics",
     "09_derivatives_one_can_trust",
     "10_synthesise_a_path",
     "11_identify_from_measurements",

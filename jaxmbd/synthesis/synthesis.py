@@ -127,7 +127,7 @@ def synthesize(
         >>> from jaxmbd.synthesis import PathGeneration, Problem, four_bar, synthesize
         >>> path = [[1.0, 3.0], [1.4, 3.1], [1.8, 3.1], [2.2, 3.0]]
         >>> task = PathGeneration("A", body="coupler", point="P", targets=path)
-        >>> found = synthesize(Problem(four_bar(), task, {"points/*": Within(2.0)}), starts=16)
+        >>> found = synthesize(Problem(four_bar(), task, {"points/*": Within(2.0)}), starts=4)
         >>> found.root_mean_square < 1e-6, found.defects.sound
         (True, True)
     """

@@ -131,7 +131,7 @@ def test_the_margin_is_positive_where_a_wheel_can_be_held():
     np.testing.assert_array_equal(found.margin > 0.0, assembled == Status.OK)
     assert np.all(found.status == Status.OK) and (found.margin < 0.0).sum() > 3
     beyond = found.margin[-2:]
-    np.testing.assert_allclose(np.diff(beyond) / np.diff(travels[-2:]), -0.8, atol=0.2)
+    np.testing.assert_allclose(np.diff(beyond) / np.diff(travels[-2:]), -0.8, rtol=0, atol=0.2)
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from repository import REFERENCES
 
 QUICK = {
     "closedloop_fourbar_pin",
-    "dw_generic_quarter",
     "iftomm_A01_simple_pendulum",
     "kc_lotus_4x4v23",
     "kin_macpherson",

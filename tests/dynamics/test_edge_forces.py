@@ -34,15 +34,17 @@ def test_they_are_the_whole_wrench(kind):
     edges = mbd.edge_forces(mech, q, reactions, "rail", LENGTH, OFFSET)
     axis = np.array([1.0, 0.5, 0.2]) / np.linalg.norm([1.0, 0.5, 0.2])
     x = mbd.point_position(mech, q, "drawer", "rail.at")
-    np.testing.assert_allclose(edges.points[0] - edges.points[1], LENGTH * axis, atol=1e-15)
-    np.testing.assert_allclose(jnp.mean(edges.points, axis=0), x + OFFSET * axis, atol=1e-15)
-    np.testing.assert_allclose(edges.forces @ axis, 0.0, atol=1e-13)
+    np.testing.assert_allclose(edges.points[0] - edges.points[1], LENGTH * axis, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        jnp.mean(edges.points, axis=0), x + OFFSET * axis, rtol=0, atol=1e-15
+    )
+    np.testing.assert_allclose(edges.forces @ axis, 0.0, rtol=0, atol=1e-13)
     moment = sum(np.cross(p - x, f) for p, f in zip(edges.points, edges.forces, strict=True))
     whole = [
         *(moment + edges.torque * axis),
         *(jnp.sum(edges.forces, axis=0) + edges.thrust * axis),
     ]
-    np.testing.assert_allclose(whole, reactions["rail"], atol=1e-12)
+    np.testing.assert_allclose(whole, reactions["rail"], rtol=0, atol=1e-12)
     if kind is not mbd.Revolute:
         assert abs(edges.thrust) < 1e-13  # nothing holds a slider along its guide
     if kind is not mbd.Prismatic:
@@ -61,8 +63,8 @@ def test_slider_in_its_guide():
     q, reactions = solved(mech)
     front, back = np.asarray(mbd.edge_forces(mech, q, reactions, "guide", 0.2).forces)
     # Half the weight each, and a couple ± push · height / length.
-    np.testing.assert_allclose(front, [0, 0, 10.0 + push * height / 0.2], atol=1e-12)
-    np.testing.assert_allclose(back, [0, 0, 10.0 - push * height / 0.2], atol=1e-12)
+    np.testing.assert_allclose(front, [0, 0, 10.0 + push * height / 0.2], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(back, [0, 0, 10.0 - push * height / 0.2], rtol=0, atol=1e-12)
 
 
 def test_either_body_may_be_the_slider():
@@ -73,8 +75,8 @@ def test_either_body_may_be_the_slider():
     other = mbd.joint_reactions(backward, -q, jnp.array([-0.7]), vdot, lam)
     one = mbd.edge_forces(forward, q, reactions, "rail", LENGTH, OFFSET)
     two = mbd.edge_forces(backward, -q, other, "rail", LENGTH, OFFSET, slider="drawer")
-    np.testing.assert_allclose(one.points, two.points, atol=1e-14)
-    np.testing.assert_allclose(one.forces, -two.forces, atol=1e-12)
+    np.testing.assert_allclose(one.points, two.points, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(one.forces, -two.forces, rtol=0, atol=1e-12)
 
 
 def test_transforms():

@@ -113,7 +113,7 @@ def agree(found, expected):
     for name, reference in expected.items():
         for a, b in zip(jax.tree.leaves(found[name]), jax.tree.leaves(reference), strict=True):
             size = np.max(np.abs(b), initial=1.0)
-            np.testing.assert_allclose(a / size, b / size, atol=CLOSE, err_msg=name)
+            np.testing.assert_allclose(a / size, b / size, rtol=0, atol=CLOSE, err_msg=name)
 
 
 KINDS = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from random_mechanisms import random_body, random_mechanism
@@ -84,7 +85,7 @@ def equipped_mechanism(seed: int, *, friction: bool = True) -> Equipped:
         FREQUENCY * 0.2,
     )
     q = np.asarray(mbd.neutral(mech))
-    jacobian, v = np.asarray(mbd.constraint_jacobian(mech, q)), rng.normal(size=top.nv)
+    jacobian, v = np.asarray(jax.jit(mbd.constraint_jacobian)(mech, q)), rng.normal(size=top.nv)
     v = v + np.linalg.lstsq(jacobian, rates - jacobian @ v, rcond=1e-9)[0]
     cut = [n for n in top.cut if mech.joints[n].can_be_in_tree and mech.joints[n].nv]
     inputs = {n: rng.normal(size=mech.joints[n].nv) for n in ("elbow", "float", *cut)}

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
@@ -48,20 +47,23 @@ def round_trip(mech, save, load, path, *, seed=0, spread=0.3):
     def speeds(q, v):
         return theirs.v(own.qpos(q), own.qvel(q, v))
 
-    rates = mbd.coordinate_rates(m, q, v)
-    slip = jax.jvp(lambda q: speeds(q, v), (jnp.asarray(q),), (rates,))[1]
-    turn = np.asarray(jax.jacfwd(lambda v: speeds(q, v))(jnp.asarray(v)))
-    there = theirs.q(own.qpos(q))
+    @jax.jit
+    def across(q, v, rates):
+        slip = jax.jvp(lambda q: speeds(q, v), (q,), (rates,))[1]
+        back = own.q(own.qpos(q)), own.v(own.qpos(q), own.qvel(q, v))
+        return theirs.q(own.qpos(q)), speeds(q, v), slip, jax.jacfwd(speeds, 1)(q, v), back
+
+    there, w, slip, turn, back = across(q, v, mbd.coordinate_rates(m, q, v))
     mass = np.asarray(mbd.mass_matrix(n, there))
-    bias = mbd.bias(n, there, speeds(q, v)) + mass @ slip
+    bias = mbd.bias(n, there, w) + mass @ slip
     found, wanted = moved(n, there), moved(m, q)
     kept = [b for b in m.structure.bodies if read.bodies.get(b) == b]
     errors = {
         "mass": relative(turn.T @ mass @ turn, mbd.mass_matrix(m, q)),
         "bias": relative(turn.T @ bias, mbd.bias(m, q, v)),
         "poses": max((gap(found[b], wanted[b]) for b in kept), default=0.0),
-        "coordinates": gap(own.q(own.qpos(q)), q),
-        "speeds": gap(own.v(own.qpos(q), own.qvel(q, v)), v),
+        "coordinates": gap(back[0], q),
+        "speeds": gap(back[1], v),
         "closure": 0.0,
     }
     if top.nc:

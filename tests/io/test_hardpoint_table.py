@@ -56,7 +56,7 @@ def test_a_table_in_another_frame_with_other_names(files):
     }
     assert list(points) == list(wanted)
     for name, x in wanted.items():
-        np.testing.assert_allclose(points[name], x, atol=1e-15)
+        np.testing.assert_allclose(points[name], x, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
@@ -72,7 +72,7 @@ def test_there_and_back(files, tmp_path, suffix):
     again = read_hardpoints(path, mapping, side="left", points=points)
     assert list(again) == list(points)
     for name, x in points.items():
-        np.testing.assert_allclose(again[name], x, atol=1e-12)
+        np.testing.assert_allclose(again[name], x, rtol=0, atol=1e-12)
     if suffix == "csv":
         names = [line.split(",")[0] for line in path.read_text().splitlines()]
         assert names == ["Hardpoint", "wheel_L", "TR IB L", "mount_L"]
@@ -87,7 +87,9 @@ def test_names_are_of_the_side_that_is_chosen(tmp_path, given):
     for side, sign in (("left", 1.0), ("right", -1.0)):
         read = read_hardpoints(path, mapping, side=side)
         assert list(read) == ["tierod_inboard", "wheel"]
-        np.testing.assert_allclose(read["tierod_inboard"], (1e-3, sign * 2e-3, 3e-3), atol=1e-15)
+        np.testing.assert_allclose(
+            read["tierod_inboard"], (1e-3, sign * 2e-3, 3e-3), rtol=0, atol=1e-15
+        )
         write_hardpoints(back, read, mapping, side=side)
         rows = [line.split(",")[0] for line in back.read_text().splitlines()[1:]]
         assert rows == [f"TR_IB_{side[0].upper()}", f"wheel_{side[0].upper()}"]
@@ -134,7 +136,7 @@ def test_a_corner_is_rebuilt_from_its_table(tmp_path):
     assert moved.structure == corner.structure
     for name, before in corner.points.items():
         change = (0, 0, 5e-3) if name == "wheel_centre" else (0, 0, 0)
-        np.testing.assert_allclose(moved.points[name] - before, change, atol=1e-12)
+        np.testing.assert_allclose(moved.points[name] - before, change, rtol=0, atol=1e-12)
 
 
 def test_a_workbook_is_read_by_its_sheet(tmp_path):
@@ -146,7 +148,7 @@ def test_a_workbook_is_read_by_its_sheet(tmp_path):
         sheet.append(row)
     book.save(tmp_path / "points.xlsx")
     points = read_hardpoints(tmp_path / "points.xlsx", {"sheet": "Front"})
-    np.testing.assert_allclose(points["A"], (1e-3, 2.5e-3, 3.5e-3), atol=1e-18)
+    np.testing.assert_allclose(points["A"], (1e-3, 2.5e-3, 3.5e-3), rtol=0, atol=1e-18)
     with pytest.raises(ValueError, match=r"no sheet 'Frnt' \(did you mean 'Front'\?\)"):
         read_hardpoints(tmp_path / "points.xlsx", {"sheet": "Frnt"})
     with pytest.raises(ValueError, match="no row of titles"):

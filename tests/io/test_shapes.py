@@ -73,8 +73,8 @@ def test_shapes_move_with_their_bodies(model):
             )
         if shape.kind == "mesh":  # MuJoCo has its own origin and axes in a mesh
             at, turn = at + turn @ wedge_centre(theirs), turn @ wedge_axes(theirs)
-        np.testing.assert_allclose(at, data.geom(name).xpos, atol=1e-12)
-        np.testing.assert_allclose(turn, data.geom(name).xmat.reshape(3, 3), atol=1e-12)
+        np.testing.assert_allclose(at, data.geom(name).xpos, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(turn, data.geom(name).xmat.reshape(3, 3), rtol=0, atol=1e-12)
 
 
 def wedge_centre(theirs):
@@ -98,10 +98,12 @@ def test_meshes_are_where_they_are_drawn(model):
     plate = data.body("plate")
     given = plate.xpos + given @ plate.xmat.reshape(3, 3).T
     wedge = model.shapes["wedge"]
-    np.testing.assert_allclose(wedge.vertices, np.vstack([np.zeros(3), np.eye(3)]), atol=1e-6)
-    np.testing.assert_allclose(wedge.size, 0.5 * np.ones(3), atol=1e-6)
+    np.testing.assert_allclose(
+        wedge.vertices, np.vstack([np.zeros(3), np.eye(3)]), rtol=0, atol=1e-6
+    )
+    np.testing.assert_allclose(wedge.size, 0.5 * np.ones(3), rtol=0, atol=1e-6)
     found = wedge.position + wedge.vertices @ wedge.rotation.T
-    np.testing.assert_allclose(found, given, atol=1e-6)
+    np.testing.assert_allclose(found, given, rtol=0, atol=1e-6)
     a, b, c = found[wedge.faces[0]]
     assert np.cross(b - a, c - a) @ (found.mean(axis=0) - a) < 0.0
 

@@ -35,9 +35,11 @@ def test_the_effort_of_a_servo():
     gear, gain, bias, u = 3.0, 40.0, (0.5, -40.0, -2.0), 0.25
     mech = arm(servo=mbd.Actuator("wrist", gear, gain, bias, u, index=1))
     force = gain * u + bias[0] + bias[1] * gear * Q[2] + bias[2] * gear * V[2]
-    np.testing.assert_allclose(efforts(mech), [0, 0, gear * force], atol=1e-12)
+    np.testing.assert_allclose(efforts(mech), [0, 0, gear * force], rtol=0, atol=1e-12)
     mech = arm(servo=mbd.Actuator("wrist", gear, gain, bias, index=1))
-    np.testing.assert_allclose(efforts(mech, {"servo": u}), [0, 0, gear * force], atol=1e-12)
+    np.testing.assert_allclose(
+        efforts(mech, {"servo": u}), [0, 0, gear * force], rtol=0, atol=1e-12
+    )
 
 
 def test_an_actuator_of_several_joints(tmp_path):
@@ -46,7 +48,7 @@ def test_an_actuator_of_several_joints(tmp_path):
     tendon = mbd.Actuator(("shoulder", "wrist"), gears, 40.0, bias, u)
     mech = arm(tendon=tendon)
     force = 40.0 * u + bias[0] + bias[1] * (gears @ Q[:2]) + bias[2] * (gears @ V[:2])
-    np.testing.assert_allclose(efforts(mech), [*(gears * force), 0.0], atol=1e-12)
+    np.testing.assert_allclose(efforts(mech), [*(gears * force), 0.0], rtol=0, atol=1e-12)
     told = element_measures(mech, Q, V)["tendon"]
     assert float(told["effort_on_wrist"].value) == pytest.approx(gears[1] * force)
     assert float(told["power"].value) == pytest.approx(force * (gears @ V[:2]))
@@ -64,48 +66,50 @@ def test_a_propeller_turns_with_its_body():
     change = mbd.mass_matrix(arm(), Q) @ np.stack([vdot[0] - bare, vdot[9] - bare], axis=1)
     # About the shoulder's y axis: the body's moment, and z fx − x fz of the force, in its axes.
     expected = moment[1] + at[2] * force[0] - at[0] * force[2]
-    np.testing.assert_allclose(change, [[0.1 * expected, expected], [0, 0], [0, 0]], atol=1e-12)
+    np.testing.assert_allclose(
+        change, [[0.1 * expected, expected], [0, 0], [0, 0]], rtol=0, atol=1e-12
+    )
     told = element_measures(arm(motor=motor), Q, V)["motor"]
     turn = mbd.poses(arm(), Q)["arm"].rotation
-    np.testing.assert_allclose(told["force"].value, turn @ (0.1 * force), atol=1e-12)
+    np.testing.assert_allclose(told["force"].value, turn @ (0.1 * force), rtol=0, atol=1e-12)
 
 
 def test_the_reaction_of_a_motor_between_two_bodies():
     """A moment along the wrist's axis drives it, and leaves the shoulder alone."""
     motor = mbd.BodyActuator("tip", (1, 0, 0), moment=(0.7, 0, 0), a="arm", control=1.0)
-    np.testing.assert_allclose(efforts(arm(motor=motor)), [0.0, 0.7, 0.0], atol=1e-12)
+    np.testing.assert_allclose(efforts(arm(motor=motor)), [0.0, 0.7, 0.0], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("u", "force"), [(0.5, 1.0), (2.0, 2.0), (-9.0, -0.7)])
 def test_ranges(u, force):
     motor = mbd.Actuator("shoulder", 5.0, 2.0, control_range=(-3, 1), force_range=(-0.7, 4.0))
     mech = arm(motor=motor)
-    np.testing.assert_allclose(efforts(mech, {"motor": u}), [5.0 * force, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(efforts(mech, {"motor": u}), [5.0 * force, 0, 0], rtol=0, atol=1e-12)
 
 
 def test_controls_reach_everything_that_takes_inputs():
     mech, inputs = arm(motor=mbd.Actuator("shoulder", 5.0)), {"motor": 0.3, "wrist": (0.1, 0.2)}
     vdot, lam = mbd.forward_dynamics(mech, Q, V, inputs=inputs)
     tau, _ = mbd.inverse_dynamics(mech, Q, V, vdot, inputs=inputs)
-    np.testing.assert_allclose(tau, 0, atol=1e-12)
+    np.testing.assert_allclose(tau, 0, rtol=0, atol=1e-12)
     run = mbd.simulate(mech, Q, V, t1=0.1, dt=0.01, inputs=lambda t: {"motor": 0.3 + 0 * t})
     constant = mech.replace(forces={"motor": mbd.Actuator("shoulder", 5.0, control=0.3)})
     same = mbd.simulate(constant, Q, V, t1=0.1, dt=0.01)
-    np.testing.assert_allclose(run.q[-1], same.q[-1], atol=1e-12)
+    np.testing.assert_allclose(run.q[-1], same.q[-1], rtol=0, atol=1e-12)
     slope = jax.grad(lambda u: mbd.forward_dynamics(mech, Q, V, inputs={"motor": u})[0][0])(0.3)
     assert float(slope) == pytest.approx(5.0 * np.linalg.inv(mbd.mass_matrix(mech, Q))[0, 0])
 
 
 def test_a_joint_goes_before_an_actuator_of_its_name():
     mech = arm(shoulder=mbd.Actuator("shoulder", 5.0))
-    np.testing.assert_allclose(efforts(mech, {"shoulder": 0.3}), [0.3, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(efforts(mech, {"shoulder": 0.3}), [0.3, 0, 0], rtol=0, atol=1e-12)
 
 
 def test_drag_opposes_each_speed():
     drag = mbd.JointDrag("wrist", dry=(0.3, 0.6), viscous=2.0, velocity_scale=0.1)
     expected = -np.array([0.0, 0.3, 0.6]) * np.tanh(V / 0.1) - [0.0, 2.0, 2.0] * V
-    np.testing.assert_allclose(efforts(arm(drag=drag)), expected, atol=1e-12)
-    np.testing.assert_allclose(efforts(arm(drag=drag), v=jnp.zeros(3)), 0, atol=1e-15)
+    np.testing.assert_allclose(efforts(arm(drag=drag)), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(efforts(arm(drag=drag), v=jnp.zeros(3)), 0, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(

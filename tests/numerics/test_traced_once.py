@@ -87,7 +87,7 @@ def test_calls_with_equal_operands_are_one_in_a_kernel():
     assert graph(lambda x: once(x) + once(2.0 * x)) > 2 * single
 
 
-def test_traces_of_few_structures_are_kept():
+def test_traces_of_few_structures_are_kept(few_objects):
     """JAX keeps the traces of a function as long as it lives, for every type of arguments."""
     once = traced_once(lambda x: jnp.sin(x["one"]))
     traces = []

@@ -40,7 +40,7 @@ def test_rotation_is_the_product_of_three_turns(kind):
         expected = np.eye(3)
         for axis, angle in zip(axes, angles, strict=True):
             expected = expected @ axis_rotation(jnp.asarray(axis), angle)
-        np.testing.assert_allclose(rotation(angles), expected, atol=1e-15)
+        np.testing.assert_allclose(rotation(angles), expected, rtol=0, atol=1e-15)
 
 
 @both
@@ -49,12 +49,12 @@ def test_angles_give_their_rotation_back_everywhere(kind):
     angles, _ = samples(kind)
     found = jax.vmap(lambda a: read(rotation(a)))(angles)
     np.testing.assert_allclose(
-        jax.vmap(rotation)(found.values), jax.vmap(rotation)(angles), atol=3e-15
+        jax.vmap(rotation)(found.values), jax.vmap(rotation)(angles), rtol=0, atol=3e-15
     )
     apart = np.abs(np.sin(SECOND))
     np.testing.assert_array_equal(found.singular, apart < 1e-8)
     regular = apart > 1e-3
-    np.testing.assert_allclose(found.values[regular], angles[regular], atol=1e-11)
+    np.testing.assert_allclose(found.values[regular], angles[regular], rtol=0, atol=1e-11)
 
 
 @both
@@ -65,11 +65,11 @@ def test_velocity_is_the_derivative_of_the_rotation(kind):
         r, change = jax.jvp(rotation, (angles,), (rates,))
         turn = np.asarray(r.T @ change)
         omega = velocity(angles, rates)
-        np.testing.assert_allclose([turn[2, 1], turn[0, 2], turn[1, 0]], omega, atol=1e-14)
-        np.testing.assert_allclose(turn, -turn.T, atol=1e-14)
+        np.testing.assert_allclose([turn[2, 1], turn[0, 2], turn[1, 0]], omega, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(turn, -turn.T, rtol=0, atol=1e-14)
         h = 1e-6
         difference = (rotation(angles + h * rates) - rotation(angles - h * rates)) / (2 * h)
-        np.testing.assert_allclose(r.T @ difference, turn, atol=1e-8)
+        np.testing.assert_allclose(r.T @ difference, turn, rtol=0, atol=1e-8)
 
 
 @both
@@ -81,10 +81,12 @@ def test_rates_invert_the_velocity(kind, compared):
         matrix = jax.jacfwd(lambda r, a=angles: velocity(a, r))(jnp.zeros(3))
         if compared("rates of regular angles", not found.singular, 0.3):
             size = 1.0 + np.linalg.norm(found.values)
-            np.testing.assert_allclose(velocity(angles, found.values), omega, atol=1e-14 * size)
+            np.testing.assert_allclose(
+                velocity(angles, found.values), omega, rtol=0, atol=1e-14 * size
+            )
         else:
             expected = np.linalg.pinv(matrix, rcond=1e-7) @ omega
-            np.testing.assert_allclose(found.values, expected, atol=1e-7)
+            np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-7)
 
 
 @both
@@ -105,7 +107,7 @@ def test_derivatives_are_finite_where_they_are_singular(kind):
     at = angles[SECOND.index(0.0)]
     slopes = jax.jacfwd(lambda a: read(rotation(a)).values)(at)
     slopes_back = jax.jacrev(lambda a: read(rotation(a)).values)(at)
-    np.testing.assert_allclose(slopes, slopes_back, atol=1e-12)
+    np.testing.assert_allclose(slopes, slopes_back, rtol=0, atol=1e-12)
     assert np.all(np.isfinite(slopes))
     assert np.all(np.isfinite(jax.jacrev(lambda a: rates_of(a, omega[0]).values)(at)))
 
@@ -130,15 +132,18 @@ def test_lecture_text_formulas():
     s = np.sin(0.7)
     printed = [a[2, 2], -a[1, 2] / s, a[0, 2] / s, a[2, 1] / s, a[2, 0] / s]
     expected = [np.cos(0.7), np.cos(0.3), np.sin(0.3), np.cos(-1.1), np.sin(-1.1)]
-    np.testing.assert_allclose(printed, expected, atol=1e-15)
+    np.testing.assert_allclose(printed, expected, rtol=0, atol=1e-15)
     a, c = np.asarray(bryant_rotation(angles)), np.cos(0.7)
     printed = [a[0, 2], -a[1, 2] / c, a[2, 2] / c, -a[0, 1] / c, a[0, 0] / c]
     expected = [np.sin(0.7), np.sin(0.3), np.cos(0.3), np.sin(-1.1), np.cos(-1.1)]
-    np.testing.assert_allclose(printed, expected, atol=1e-15)
+    np.testing.assert_allclose(printed, expected, rtol=0, atol=1e-15)
     both_turns = 0.3 - 1.1
     c, s = np.cos(both_turns), np.sin(both_turns)
     np.testing.assert_allclose(
-        euler_rotation(jnp.array([0.3, 0.0, -1.1])), [[c, -s, 0], [s, c, 0], [0, 0, 1]], atol=1e-15
+        euler_rotation(jnp.array([0.3, 0.0, -1.1])),
+        [[c, -s, 0], [s, c, 0], [0, 0, 1]],
+        rtol=0,
+        atol=1e-15,
     )
 
 
@@ -150,5 +155,5 @@ def test_float32_and_lanes():
     assert one.values.dtype == jnp.float32 and not bool(one.singular)
     found = lanes.vmap(lambda a: euler_angles(euler_rotation(a)))(angles)
     expected = jax.vmap(lambda a: euler_angles(euler_rotation(a)))(angles)
-    np.testing.assert_allclose(found.values, expected.values, atol=1e-14)
+    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(found.singular, [False, True])

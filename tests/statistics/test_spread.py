@@ -43,7 +43,7 @@ def test_curves_have_their_quantiles_point_by_point():
     expected = np.array([0.0, 5.0, 1.0]) + np.outer(stats.norm.ppf([0.05, 0.95]), [1.0, 2.0, 0.0])
     # Standard error of a quantile: √(p(1 − p)/n) / density.
     error = 3.0 * np.sqrt(0.05 * 0.95 / 4000) / stats.norm.pdf(stats.norm.ppf(0.05))
-    np.testing.assert_allclose(found.quantiles, expected, atol=2.0 * error)
+    np.testing.assert_allclose(found.quantiles, expected, rtol=0, atol=2.0 * error)
 
 
 def test_confidence_intervals_have_their_confidence():
@@ -106,7 +106,7 @@ def test_correlations_find_what_drives():
     y[::7] = np.nan
     found = correlations({**drawn, "fixed": np.ones(n)}, y, ranks=False)
     assert found.names[:2] == ("k", "p/y") and "fixed" not in found.names
-    np.testing.assert_allclose(found.values[:2], [-4 / 5, 3 / 5], atol=found.noise)
+    np.testing.assert_allclose(found.values[:2], [-4 / 5, 3 / 5], rtol=0, atol=found.noise)
     assert np.all(np.abs(found.values[2:]) < found.noise)
     assert found.count == np.isfinite(y).sum()
     ranks = correlations(drawn, np.exp(3.0 * drawn["k"]))

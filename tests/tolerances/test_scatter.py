@@ -55,7 +55,7 @@ def test_a_steering_linkage_by_hand(path, value, expected):
     ]
     angle, status = turn(build({path: np.array(value)}))
     assert status == 0
-    np.testing.assert_allclose(angle, expected, atol=2e-6)  # second order: (δ/arm)²
+    np.testing.assert_allclose(angle, expected, rtol=0, atol=2e-6)  # second order: (δ/arm)²
 
 
 def test_shared_hardpoints_turn_nothing():
@@ -98,7 +98,7 @@ def test_one_half_of_the_published_corner():
         "offsets/lateral_ball": 1e-3 * np.ones(3),
         "offsets/lateral_inboard": np.ones(3) * 1e-3,
     }
-    np.testing.assert_allclose(attitude(design(moved))[0], 0.0, atol=1e-12)
+    np.testing.assert_allclose(attitude(design(moved))[0], 0.0, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("build", [mbd.zoo.multi_link, mbd.zoo.rsrrp])
@@ -121,10 +121,12 @@ def test_a_shift_of_all_holes_of_a_part_only_moves_the_part():
     before, after = mbd.poses(corner, mbd.neutral(corner)), mbd.poses(mech, found.q)
     assert found.status == 0
     for body in ("upper_arm", "lateral", "trailing", "upright"):
-        np.testing.assert_allclose(after[body].rotation, np.eye(3), atol=1e-10)
+        np.testing.assert_allclose(after[body].rotation, np.eye(3), rtol=0, atol=1e-10)
     moved = mbd.point_position(mech, found.q, "upright", "wheel_centre")
-    np.testing.assert_allclose(moved, corner.points["wheel_centre"] - e, atol=1e-10)
-    np.testing.assert_allclose(after["lateral"].position, before["lateral"].position, atol=1e-10)
+    np.testing.assert_allclose(moved, corner.points["wheel_centre"] - e, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        after["lateral"].position, before["lateral"].position, rtol=0, atol=1e-10
+    )
 
 
 def test_an_axis_tilts_about_the_axes_that_are_named():
@@ -134,7 +136,7 @@ def test_an_axis_tilts_about_the_axes_that_are_named():
     mech = build({"tilts/rev_spindle@upright": (0.01, 0.02)})
     q = mbd.neutral(mech)
     spin = mbd.poses(mech, q)["spindle"].rotation @ np.array([0.0, 1.0, 0.0])
-    np.testing.assert_allclose(spin / spin[1], [-0.02, 1.0, 0.01], atol=1e-12)
+    np.testing.assert_allclose(spin / spin[1], [-0.02, 1.0, 0.01], rtol=0, atol=1e-12)
 
 
 def test_springs_keep_their_length_and_designs_move_on():

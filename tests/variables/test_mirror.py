@@ -31,13 +31,13 @@ def assert_symmetric(mech):
         for name, x in mech.points.items():
             if name.startswith(side):
                 image = mech.points[other + name.removeprefix(side)]
-                np.testing.assert_allclose(image, x * FLIP, atol=1e-12)
+                np.testing.assert_allclose(image, x * FLIP, rtol=0, atol=1e-12)
         for name, body in mech.bodies.items():
             if name.startswith(side):
                 image = mech.bodies[other + name.removeprefix(side)]
-                np.testing.assert_allclose(image.com, body.com * FLIP, atol=1e-12)
+                np.testing.assert_allclose(image.com, body.com * FLIP, rtol=0, atol=1e-12)
                 turned = body.inertia * (FLIP[:, None] * FLIP)
-                np.testing.assert_allclose(image.inertia, turned, atol=1e-12)
+                np.testing.assert_allclose(image.inertia, turned, rtol=0, atol=1e-12)
                 assert image.mass == body.mass
 
 
@@ -65,7 +65,7 @@ def test_every_value_moves_both_sides(axle):
     np.testing.assert_allclose(lengths, 0.4, rtol=1e-12)
     # A spindle's direction keeps its sense: what turns it forward on the left does so on the right.
     left, right = (moved.forces[f"{s}_tyre"].axis for s in ("left", "right"))
-    np.testing.assert_allclose(right, left * -FLIP, atol=1e-12)
+    np.testing.assert_allclose(right, left * -FLIP, rtol=0, atol=1e-12)
 
 
 def test_pairs_by_position_and_what_has_no_pair():
