@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu
 
 TIGHT = 100 * float(np.finfo(np.float32).eps)
@@ -210,3 +211,18 @@ def test_runs(found):
 if __name__ == "__main__":
     cpu.effort = 0  # as in the other tests
     save(sys.argv[1])
+
+
+def test_derivatives_fill_vectors_of_single_precision():
+    """One number of double precision in a kernel would halve the samples of its vectors."""
+    mech = mbd.zoo.multi_link().astype(jnp.float32)
+    q, v = mbd.neutral(mech), jnp.zeros(mbd.topology(mech).nv, jnp.float32)
+
+    def slope(mech, q, v):
+        return jax.grad(lambda m: jnp.sum(mbd.forward_dynamics(m, q, v)[0]))(mech)
+
+    leaves, tree = jax.tree_util.tree_flatten((mech, q, v))
+    closed = jax.make_jaxpr(lambda *x: jax.tree_util.tree_leaves(slope(*tree.unflatten(x))))(
+        *leaves
+    )
+    assert Kernel(closed, (True,) * len(leaves)).lanes() == cpu.vector_bits() // 32

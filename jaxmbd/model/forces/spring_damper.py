@@ -55,9 +55,12 @@ def _directed_jvp(primals: Any, tangents: Any) -> Any:
     turned = d_tension * n + tension * across / jnp.where(apart, length, 1.0)
     jumps = ~apart & (tension != 0.0)
     limit = flagged(
-        slope * d_dot, jnp.where(apart, 0.0, jnp.reshape(d_tension, (1,))), jnp.zeros(1), 1.0
+        slope * d_dot,
+        jnp.where(apart, 0.0, jnp.reshape(d_tension, (1,))),
+        jnp.zeros(1, d.dtype),
+        1.0,
     )
-    limit = limit * jnp.where(jumps, jnp.nan, 1.0)
+    limit = limit * jnp.where(jumps, jnp.asarray(jnp.nan, d.dtype), 1.0)
     return tension * n, jnp.where(apart, turned, limit)
 
 
