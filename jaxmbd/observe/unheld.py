@@ -48,8 +48,7 @@ def counted(
     layout, unit = topology(mech).layout, np.eye(rows.shape[1])
 
     def count(rows: np.ndarray) -> int:
-        _, sizes, vh = np.linalg.svd(rows)
-        free = vh[int(np.sum(sizes > lost * max(np.max(sizes, initial=0.0), 1e-300))) :]
+        free = _free(rows, lost)
         if not len(free):
             return 0
         seen = np.linalg.svd(moves @ free.T, compute_uv=False)
@@ -68,6 +67,12 @@ def counted(
             rows, left = more, now
             names.append(name)
     return first, names
+
+
+def _free(rows: np.ndarray, lost: float) -> np.ndarray:
+    """An orthonormal basis (k, nv) of the speeds that rows do not hold, but for a part `lost`."""
+    _, sizes, vh = np.linalg.svd(rows)
+    return vh[int(np.sum(sizes > lost * max(np.max(sizes, initial=0.0), 1e-300))) :]
 
 
 def held_rows(m: MotionState, keys: tuple[Key, ...]) -> Array:
@@ -104,9 +109,7 @@ def _beside(
     mech: Mechanism, keys: tuple[Key, ...], rows: np.ndarray, moves: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same rows after a small step along the freedom that moves most, with loops closed."""
-    _, sizes, vh = np.linalg.svd(rows)
-    lost = tolerances.agreement(mech.dtype) * max(np.max(sizes, initial=0.0), 1e-300)
-    free = vh[int(np.sum(sizes > lost)) :]
+    free = _free(rows, tolerances.agreement(mech.dtype))
     along = np.linalg.svd(moves @ free.T)[2]
     step, q = _STEP * (along[0] @ free), jnp.asarray(neutral(mech), mech.dtype)
     for _ in range(_CLOSING):
