@@ -74,7 +74,11 @@ def thin_one(data: dict[str, Any], source: Path, target: Path) -> dict[str, Any]
         data["cases"] = {n: c for n, c in data["cases"].items() if n in CASES}
         for case in data["cases"].values():
             thin_series(source / case["series"], target / case["series"], 25, until=3.0)
-    if "states" in data:
+    if any("joint_acceleration" in s for s in data.get("states", ())):  # all, without the bodies'
+        data["states"] = [
+            {k: x for k, x in s.items() if not k.startswith("body_")} for s in data["states"]
+        ]
+    elif "states" in data:
         data["states"] = data["states"][:STATES]
     named = data.get("series") or []
     for name in [named] if isinstance(named, str) else named:
@@ -102,6 +106,8 @@ def main(arguments: list[str] | None = None) -> int:
         data["copied_from"] = f"{path.name}, thinned by make_test_data.py"
         text = json.dumps(data, indent=None if "states" in data else 1)
         (given.target / path.name).write_text(text + "\n", encoding="utf-8")
+    for path in given.source.glob("*.LICENCE"):
+        (given.target / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     for name in ALONE:
         thin_series(given.source / f"{name}.csv", given.target / f"{name}.csv", 4)
     size = sum(p.stat().st_size for p in given.target.rglob("*") if p.is_file())

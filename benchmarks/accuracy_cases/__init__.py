@@ -12,6 +12,7 @@ from accuracy_cases import (
     robots,
     slider_crank,
     static_geometry,
+    usd_robot,
 )
 
 KINDS = (
@@ -25,5 +26,6 @@ KINDS = (
     car_axis,
     andrews,
     hardpoints,
+    usd_robot,
     gt_mech,
 )

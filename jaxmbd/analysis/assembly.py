@@ -37,6 +37,7 @@ from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import nan_where, tested
+from jaxmbd.numerics.least_norm import factor_rows
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -66,7 +67,18 @@ class Assembly(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """State of `walk`: `stage` counts the continuation steps towards the target."""
+    """State of `walk`.
+
+    Attributes:
+        q: coordinates (nq,).
+        stage: counts the continuation steps towards the target.
+        inner: Newton steps since the last of these.
+        damping: of the next Newton step.
+        error: largest error of closure and held coordinates [m]; at the end, if only what redundant
+            rows contradict each other by is left, the rest.
+        iterations: Newton steps taken.
+        contradiction: largest error that no motion removes [m].
+    """
 
     q: Array
     stage: Array
@@ -74,6 +86,7 @@ class Walk(NamedTuple):
     damping: Array
     error: Array
     iterations: Array
+    contradiction: Array
 
 
 def assemble(
@@ -83,6 +96,7 @@ def assemble(
     *,
     t: Any = 0.0,
     throw: bool = True,
+    contradiction: float = tolerances.CONTRADICTION,
     backend: str = "auto",
 ) -> Assembly:
     """Close the loops of a mechanism.
@@ -97,6 +111,10 @@ def assemble(
     redundant rows contradict each other (a pin of a planar linkage, out of the plane) prevents
     closure: a forward derivative in that direction is NaN; a gradient is exact along the others.
 
+    Redundant rows of a drawing with the digits of a file contradict each other by rounding. Within
+    `contradiction` the loops are closed in the sense of least squares (of the rows in metres,
+    moment rows times the mechanism's length), which `mobility` and `check_state` report.
+
     Args:
         mech: the mechanism.
         known: held coordinates: ``{joint: value}``, ``{(joint, i): value}`` or
@@ -104,6 +122,8 @@ def assemble(
         guess: coordinates (nq,) to start from.
         t: time [s] at which drives are evaluated.
         throw: raise an error if the mechanism does not assemble (outside `jit` and `vmap`).
+        contradiction: largest closure error that redundant rows may keep, in lengths of the
+            mechanism (RMS distance of its points from their mean).
         backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
 
     Raises:
@@ -122,16 +142,23 @@ def assemble(
     check_shape("guess", guess, topology(mech).nq)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     t = jnp.asarray(t, mech.dtype)
-    q, residual, status, iterations = _jitted(backend, keys, mech, values, t, guess)
+    bound = float(contradiction)
+    q, residual, status, iterations = _jitted(backend, keys, bound, mech, values, t, guess)
     if throw and visible(status) and int(status) != Status.OK:
-        _raise(mech, keys, values, t, guess, Status(int(status)))
+        _raise(mech, keys, bound, values, t, guess, Status(int(status)))
     return Assembly(q, residual, status, iterations)
 
 
 def _raise(
-    mech: Mechanism, keys: tuple[Key, ...], values: list[Any], t: Any, guess: Array, status: Status
+    mech: Mechanism,
+    keys: tuple[Key, ...],
+    bound: float,
+    values: list[Any],
+    t: Any,
+    guess: Array,
+    status: Status,
 ) -> None:
-    closest = _search(keys, mech, values, jnp.asarray(t, mech.dtype), guess)
+    closest = _search(keys, bound, mech, values, jnp.asarray(t, mech.dtype), guess)
     held = f" while {len(keys)} coordinates are held" if keys else ""
     now = known_values(motion_state(mech, closest.q, t=t), keys)
     missed = [
@@ -159,11 +186,11 @@ def _rows(
     return closing_rows(motion_state(mech, q, t=t), keys, values)
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def _search(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
+    keys: tuple[Key, ...], bound: float, mech: Mechanism, values: list[Any], t: Any, guess: Array
 ) -> Walk:
-    return walk(keys, mech, values, t, guess)
+    return walk(keys, mech, values, t, guess, contradiction=bound)
 
 
 def walk(
@@ -173,9 +200,16 @@ def walk(
     t: Any,
     guess: Array,
     path: Callable[[Array, list[Array]], list[Array]] | None = None,
+    contradiction: float = tolerances.CONTRADICTION,
 ) -> Walk:
-    """Move the held coordinates to `values`, along ``path(s, start)``, 0 ≤ s ≤ 1, or linearly."""
+    """Move the held coordinates to `values`, along ``path(s, start)``, 0 ≤ s ≤ 1, or linearly.
+
+    Errors that redundant rows contradict each other by, up to `contradiction` lengths of the
+    mechanism, are left: the change is that of least squares.
+    """
     length = mechanism_length(mech)
+    bound = contradiction * length
+    closed = closing_tolerance(guess.dtype, length)
     start = known_values(motion_state(mech, guess, t=t), keys) if keys else []
     stages = _stages(mech, keys, start, values, length)
     coarse, fine = 1e-4 * length, tolerances.rounding(guess.dtype, 4) * length
@@ -195,27 +229,36 @@ def walk(
     def step(w: Walk) -> Walk:
         goal = targets(w.stage)
         residual, rows = _rows(keys, mech, goal, t, w.q)
-        change = -least_change(mech, rows, residual, w.damping)
+        factors = factor_rows(rows, speed_units(mech) ** 2, w.damping)
+        removable = factors.consistent(residual)
+        change = -factors.solve(removable)
         turn = jnp.max(jnp.abs(change) / speed_units(mech), initial=0.0)
         trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
         before = jnp.max(jnp.abs(residual), initial=0.0)
         opened = closing_residual(motion_state(mech, trial, t=t), keys, goal)
         after = jnp.max(jnp.abs(opened), initial=0.0)
-        better = (after < before) | (before == 0.0)
+        left = jnp.max(jnp.abs(residual - removable), initial=0.0)
+        contradicted = (left > 0.1 * before) & (before < bound)
+        better = (after < before) | (before == 0.0) | (contradicted & (after < 2.0 * before))
         q = jnp.where(better, trial, w.q)
         error = jnp.where(better, after, before)
         damping = jnp.where(better, w.damping * 0.1, jnp.maximum(10.0 * w.damping, 1e-6))
         damping = jnp.where(damping < 1e-8, 0.0, damping)
         last = w.stage >= stages
         arrived = ~last & (error < coarse)
-        stuck = last & ((error <= fine) | (~better & (before < closing_tolerance(q.dtype, length))))
+        stuck = last & ((error <= fine) | (~better & (before < closed)))
+        removed = jnp.max(jnp.abs(removable), initial=0.0)
+        settled = last & contradicted & (removed < 1e-3 * closed)
+        error, left = jnp.where(settled, removed, error), jnp.where(settled, left, 0.0)
+        stuck = stuck | settled
         inner = jnp.where(arrived, 0, jnp.where(stuck, _INNER, w.inner + 1))
         stage = w.stage + arrived.astype(w.stage.dtype)
-        return Walk(q, stage, inner, damping, error, w.iterations + 1)
+        return Walk(q, stage, inner, damping, error, w.iterations + 1, left)
 
     zero = jnp.zeros((), jnp.int32)
     too_far = jnp.where(stages > _MAX_STAGES, _INNER, zero)
-    first = Walk(guess, zero, too_far, jnp.zeros((), guess.dtype), length, zero)
+    none = jnp.zeros((), guess.dtype)
+    first = Walk(guess, zero, too_far, none, length, zero, none)
     done = lax.while_loop(going, step, first)
     reached = done.stage >= stages
     return done._replace(error=jnp.where(reached, done.error, jnp.maximum(done.error, length)))
@@ -236,12 +279,23 @@ def _stages(
     return jnp.minimum(jnp.ceil(count), _MAX_STAGES + 1).astype(jnp.int32)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
 def assembled_coordinates(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
+    keys: tuple[Key, ...],
+    mech: Mechanism,
+    values: list[Any],
+    t: Any,
+    guess: Array,
+    contradiction: float = tolerances.CONTRADICTION,
 ) -> tuple[Array, Array, Array, Array]:
     """q, closure error, status and steps of an `Assembly`, with the derivatives of the solution."""
-    return outcome(mech, _search(keys, mech, values, t, guess))
+    return _assembled(keys, contradiction, mech, values, t, guess)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _assembled(
+    keys: tuple[Key, ...], bound: float, mech: Mechanism, values: list[Any], t: Any, guess: Array
+) -> tuple[Array, Array, Array, Array]:
+    return outcome(mech, _search(keys, bound, mech, values, t, guess))
 
 
 def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
@@ -252,12 +306,12 @@ def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
     status = jnp.where(closed, Status.OK, Status.NOT_ASSEMBLED)
     status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)
     q = jnp.asarray(jnp.where(status == Status.OK, done.q, jnp.nan))
-    return q, done.error, status, done.iterations
+    return q, jnp.maximum(done.error, done.contradiction), status, done.iterations
 
 
-@assembled_coordinates.defjvp
-def _assemble_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
-    out = assembled_coordinates(keys, *primals)
+@_assembled.defjvp
+def _assemble_jvp(keys: tuple[Key, ...], bound: float, primals: Any, tangents: Any) -> Any:
+    out = _assembled(keys, bound, *primals)
     return out, implicit_tangent(keys, out, primals[:3], tangents[:3])
 
 
@@ -301,6 +355,6 @@ def _at_dead_centre(mech: Mechanism, rows: Array, residual: Array) -> Array:
     return mechanism_length(mech) * (x @ x) > tolerances.nearness(rows.dtype) * left
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, partial(assembled_coordinates, keys), *args)
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _jitted(backend: str, keys: tuple[Key, ...], bound: float, *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, partial(_assembled, keys, bound), *args)

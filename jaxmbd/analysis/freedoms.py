@@ -12,8 +12,9 @@ from jax import Array
 from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.propagation import propagate_velocities
-from jaxmbd.kinematics.scales import scaled_jacobian
+from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
@@ -28,6 +29,8 @@ class Mobility(NamedTuple):
         rank: rank of the constraint Jacobian J.
         idle: bodies that can spin without moving any other body (a link between two balls).
         redundant: names of the rows that depend linearly on the rows before them.
+        contradiction: largest closure error that no motion removes [m; moment rows times the
+            mechanism's length], because redundant rows contradict each other.
 
     Example:
         >>> import jaxmbd as mbd
@@ -41,6 +44,7 @@ class Mobility(NamedTuple):
     rank: int
     idle: tuple[str, ...]
     redundant: tuple[str, ...]
+    contradiction: float = 0.0
 
     def __str__(self) -> str:
         lines = [f"Kutzbach {self.kutzbach}, degrees of freedom {self.dof} (rank {self.rank})"]
@@ -48,6 +52,8 @@ class Mobility(NamedTuple):
             lines.append(f"idle: the spin of {', '.join(self.idle)}")
         if self.redundant:
             lines.append(f"redundant rows: {', '.join(self.redundant)}")
+        if self.contradiction > 0.0:
+            lines.append(f"they contradict each other by {self.contradiction:.2g} m")
         return "\n".join(lines)
 
 
@@ -64,7 +70,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     """
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
-    rows, kept, twists = map(np.asarray, examined(mech, q))
+    rows, kept, twists, errors = map(np.asarray, examined(mech, q))
     lost = tolerances.agreement(mech.dtype)
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
@@ -76,21 +82,39 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
         rank = int(np.sum(sizes > lost * max(sizes[0], 1e-300)))
         null = vh[rank:].T
         redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
-    return Mobility(freedom, top.nv - rank, rank, _idle(mech, twists @ null), redundant)
+    left = _contradiction(mech, rows, kept, errors) if redundant else 0.0
+    return Mobility(freedom, top.nv - rank, rank, _idle(mech, twists @ null), redundant, left)
+
+
+def _contradiction(
+    mech: Mechanism, rows: np.ndarray, kept: np.ndarray, errors: np.ndarray
+) -> float:
+    """Largest part [m] of the closure errors outside the range of the rows.
+
+    Zero where that is rounding, or of second order in how far the loops are open.
+    """
+    # The range is that of the rows as sums of the kept ones.
+    sums = np.linalg.lstsq(rows[kept].T, rows.T)[0].T
+    removable = sums @ np.linalg.lstsq(sums, errors)[0]
+    opened, left = np.max(np.abs(removable)), np.max(np.abs(errors - removable))
+    length = float(mechanism_length(mech))
+    least = tolerances.closing(mech.dtype) * length + 1e1 * opened**2 / length
+    return float(left) if left > least else 0.0
 
 
 @host_jit
 def examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
-    """Scaled rows (nc, nv), which of them are independent, twists per speed (bodies, 6, nv).
+    """Scaled rows (nc, nv), which are independent, twists per speed (bodies, 6, nv), errors (nc,).
 
-    The twists are zero where no body is held by balls alone, which could spin idly.
+    The errors are those of closure, scaled as the rows. The twists are zero where no body is held
+    by balls alone, which could spin idly.
     """
     return compiled("auto", _rows_and_twists, mech, q)
 
 
 def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     m = motion_state(mech, q)
-    rows = scaled_jacobian(m)
+    rows, errors = scaled_jacobian(m), row_scale(m) * closure_residual(m)
     kept = ldlt_rank_revealing(rows @ rows.T)[2] if m.top.nc else jnp.ones(0, bool)
 
     def twists(v: Array) -> Array:
@@ -98,8 +122,9 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
         return jnp.stack([*map(jnp.concatenate, zip(found.angular, found.linear, strict=True))])
 
     if not _between_balls(mech):
-        return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype)
-    return rows, kept, jax.vmap(twists, in_axes=1, out_axes=2)(jnp.eye(m.top.nv, dtype=q.dtype))
+        return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors
+    spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.eye(m.top.nv, dtype=q.dtype))
+    return rows, kept, spins, errors
 
 
 def _between_balls(mech: Mechanism) -> list[int]:

@@ -14,7 +14,7 @@ from jaxmbd.analysis.adaptive import adaptive_interval
 from jaxmbd.analysis.inputs import efforts_at
 from jaxmbd.analysis.integrators import INTEGRATORS, Step, normalise
 from jaxmbd.analysis.projection import project
-from jaxmbd.analysis.status import Status, closure_error, initial_status
+from jaxmbd.analysis.status import DRIFT, Status, closure, closure_error, initial_status
 from jaxmbd.analysis.watch import (
     Watch,
     after_step,
@@ -105,9 +105,10 @@ def rollout(
     start, dt = numbers.t0, numbers.dt
     q0 = normalise(mech, q0, v0)
     m0 = motion_state(mech, q0, v0, start)
-    bad, weights = initial_status(m0), norms(m0)
+    errors = closure(m0)
+    bad, weights = initial_status(m0, errors, DRIFT), norms(m0)
     q0, v0 = (jnp.where(bad == Status.OK, x, jnp.nan) for x in (q0, v0))
-    watch = first_watch(mech, weights, dt)
+    watch = first_watch(mech, weights, dt, errors.contradiction)
 
     def at(k: Array) -> Array:
         return start + dt * k.astype(start.dtype)

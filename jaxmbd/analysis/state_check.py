@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from jaxmbd.analysis.status import Status, closure_error, closure_slip, initial_status
+from jaxmbd.analysis.status import Status, closure, closure_error, closure_slip, initial_status
 from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.dynamics.forward import applied_efforts
@@ -40,6 +40,8 @@ class StateCheck(NamedTuple):
             is about ``ε / conditioning``.
         residual: largest closure error [m; moment rows times the mechanism's length].
         slip: largest violation of the velocity constraints [m/s; likewise].
+        contradiction: the part of `residual` that no motion removes, because redundant rows
+            contradict each other [m]; zero where the loops are closed to rounding.
 
     Example:
         >>> import jaxmbd as mbd
@@ -52,6 +54,7 @@ class StateCheck(NamedTuple):
     conditioning: Array
     residual: Array
     slip: Array
+    contradiction: Array
 
 
 def check_state(
@@ -89,7 +92,8 @@ def _check(backend: str, *args: Any) -> StateCheck:
 
 def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
     m = motion_state(mech, q, v, t)
-    status = initial_status(m)
+    errors = closure(m)
+    status = initial_status(m, errors)
     force, rhs = applied_efforts(m, None)
     vdot, lam, system = solve_motion(m, force, rhs, None)
     kept, allowed = conditioning(system), tolerances.carrying(q.dtype)
@@ -111,7 +115,7 @@ def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
     found = jnp.where(fine, Status.OK, Status.INACCURATE)
     found = jnp.where(jnp.all(jnp.isfinite(vdot)), found, Status.NON_FINITE)
     status = jnp.where(status == Status.OK, found, status).astype(jnp.int32)
-    return StateCheck(status, kept, closure_error(m), closure_slip(m))
+    return StateCheck(status, kept, closure_error(m), closure_slip(m), errors.contradiction)
 
 
 def _required(m: MotionState, vdot: Array) -> Array:

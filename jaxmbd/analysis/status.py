@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.dynamics.kkt import determinate, kkt_system
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
-from jaxmbd.kinematics.scales import mechanism_length, row_scale
+from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
+from jaxmbd.lanes import rarely
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.least_norm import factor_rows
 
 
 class Status(IntEnum):
@@ -73,13 +75,69 @@ def closure_slip(m: MotionState) -> Array:
     return jnp.max(jnp.abs(row_scale(m) * slip), initial=0.0)
 
 
-def initial_status(m: MotionState) -> Array:
-    """`Status` of an initial state: whether finite, on the constraints, and determinate."""
+class Closure(NamedTuple):
+    """Errors of the constraints, apart from what redundant rows contradict each other by.
+
+    Attributes:
+        opened: largest closure error [m] that a motion can remove.
+        slip: the same of the velocity constraints [m/s].
+        contradiction: largest closure error that no motion removes [m].
+        slip_contradiction: the same of the velocity constraints [m/s].
+    """
+
+    opened: Array
+    slip: Array
+    contradiction: Array
+    slip_contradiction: Array
+
+
+def closure(m: MotionState) -> Closure:
+    """`Closure` of a state; on the constraints without looking for redundant rows."""
+    scale, rows = row_scale(m), closure_jacobian(m)
+    errors = jnp.stack([scale * closure_residual(m), scale * (rows @ m.v - closure_velocity(m))])
+    rows = scale[:, None] * rows * speed_units(m.mech)
+    rows, errors = lax.stop_gradient((rows, errors))
+    most = jnp.max(jnp.abs(errors), axis=1, initial=0.0)
+    closed = most[0] < closing_tolerance(m.q.dtype, mechanism_length(m.mech))
+    none = jnp.zeros_like(most)
+    if m.top.nc < 2:
+        return Closure(*most, *none)
+    opened, left = rarely(~closed, _parted, (most, none), rows, errors)
+    return Closure(*opened, *left)
+
+
+def _parted(rows: Array, errors: Array) -> tuple[Array, Array]:
+    factors = factor_rows(rows)
+    removable = jnp.stack([factors.consistent(x) for x in errors])
+    left = errors - removable
+    return jnp.max(jnp.abs(removable), axis=1), jnp.max(jnp.abs(left), axis=1)
+
+
+DRIFT = 1e3
+"""Largest closure error in a run, in multiples of `closing_tolerance`. The last projection of a
+step leaves the square of what the step itself opened the loops by."""
+
+
+def initial_status(m: MotionState, errors: Closure | None = None, drift: float = 1.0) -> Array:
+    """`Status` of an initial state: whether finite, on the constraints, and determinate.
+
+    Redundant rows may contradict each other by `tolerances.CONTRADICTION`.
+
+    Args:
+        m: the state.
+        errors: its `closure`.
+        drift: how far it may be off the constraints, in multiples of `closing_tolerance`; `DRIFT`
+            where the state may be the end of a run.
+    """
+    errors = closure(m) if errors is None else errors
+    opened, slip, left, left_slip = errors
     length = mechanism_length(m.mech)
-    tolerance = closing_tolerance(m.q.dtype, length)
-    opened = closure_error(m)
+    tolerance = drift * closing_tolerance(m.q.dtype, length)
+    bound = tolerances.CONTRADICTION
+    size = jnp.max(jnp.abs(m.v) / speed_units(m.mech), initial=0.0)
     speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(m.v), initial=0.0) / length + 1.0 / length)
-    closed = (opened < tolerance) & (closure_slip(m) < speed)
+    closed = (opened < tolerance) & (slip < speed)
+    closed = closed & (left <= bound * length) & (left_slip <= 1e1 * bound * length * size)
     finite = jnp.all(jnp.isfinite(m.q)) & jnp.all(jnp.isfinite(m.v)) & jnp.isfinite(opened)
     finite = finite & finite_numbers(m.mech)
     status = jnp.where(determinate(kkt_system(m)), Status.OK, Status.SINGULAR)

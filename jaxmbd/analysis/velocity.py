@@ -187,11 +187,18 @@ def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> tuple[Array, Array]:
     return jnp.concatenate([scaled_jacobian(m), held]), scale
 
 
-def is_met(rows: Array, x: Array, target: Array) -> Array:
-    """(n,): whether ``rows x = target``, to the precision that is left at a singular position."""
+def is_met(rows: Array, x: Array, target: Array, kept: Array | None = None) -> Array:
+    """(n,): whether ``rows x = target``, to the precision that is left at a singular position.
+
+    Rows that are not `kept`, because they are redundant, may contradict the others by
+    `tolerances.CONTRADICTION`.
+    """
     largest = [jnp.max(jnp.abs(y), initial=0.0) for y in (target, rows, x)]
     size = largest[0] + largest[1] * largest[2]
-    return jnp.abs(rows @ x - target) <= tolerances.agreement(x.dtype) * size
+    within = tolerances.agreement(x.dtype)
+    if kept is not None:
+        within = jnp.where(kept, within, max(within, 1e1 * tolerances.CONTRADICTION))
+    return jnp.abs(rows @ x - target) <= within * size
 
 
 def _meet(
@@ -204,7 +211,9 @@ def _meet(
     if rows.shape[0] == 0:
         return guess, jnp.ones(0, bool)
     target = scale * jnp.concatenate([target, *(x[None] for x in values)])
-    x = guess + least_change(m.mech, rows, target - rows @ guess)
+    factors = factor_rows(rows, speed_units(m.mech) ** 2)
+    x = guess + factors.solve(target - rows @ guess)
     length = mechanism_length(m.mech)
     x = solution(x, rows @ x - target, [target, length * x, m.q], placed_numbers(m.mech))
-    return x, is_met(rows, x, target)
+    assert factors.gram is not None
+    return x, is_met(rows, x, target, factors.gram.kept)

@@ -21,7 +21,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.analysis.status import Status, closing_tolerance, closure_error, closure_slip
+from jaxmbd.analysis.status import (
+    DRIFT,
+    Status,
+    closing_tolerance,
+    closure_error,
+    closure_slip,
+)
 from jaxmbd.dynamics.mass_operator import mass_diagonal, mass_operator
 from jaxmbd.kinematics import MotionState
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
@@ -38,6 +44,7 @@ class Watch(NamedTuple):
         inaccurate: time since which the errors are too large [s]; infinite if they are not.
         diverged: time at which the run left the constraints or became infinite or NaN [s];
             infinite before.
+        contradiction: closure error at the start [m] that no motion removes.
     """
 
     speed: Array
@@ -45,6 +52,7 @@ class Watch(NamedTuple):
     fastest: Array
     inaccurate: Array
     diverged: Array
+    contradiction: Array
 
 
 def norms(m: MotionState) -> Array:
@@ -54,7 +62,7 @@ def norms(m: MotionState) -> Array:
     )
 
 
-def first_watch(mech: Mechanism, weights: Array, h: Array) -> Watch:
+def first_watch(mech: Mechanism, weights: Array, h: Array, contradiction: Array) -> Watch:
     """The state before the first step.
 
     The speeds start at 1e-12 of a unit per step: those of a mechanism at rest in equilibrium are
@@ -63,7 +71,8 @@ def first_watch(mech: Mechanism, weights: Array, h: Array) -> Watch:
     resolved = tolerances.integration(mech.dtype).atol * speed_units(mech) / h
     never = jnp.full((), jnp.inf, mech.dtype)
     speed = weights @ lax.stop_gradient(resolved**2)
-    return Watch(speed, jnp.zeros(2, mech.dtype), speed[1], never, never)
+    none = jnp.zeros(2, mech.dtype)
+    return Watch(speed, none, speed[1], never, never, contradiction)
 
 
 def sizes(weights: Array, v: Array, error: Array) -> tuple[Array, Array]:
@@ -80,16 +89,19 @@ def after_step(watch: Watch, found: tuple[Array, Array], accuracy: Array, t: Arr
     speed, error = watch.speed + speed, watch.error + error
     fine = jnp.all(error <= accuracy**2 * speed)
     inaccurate = jnp.where(fine, jnp.inf, jnp.minimum(watch.inaccurate, t))
-    return Watch(speed, error, fastest, inaccurate, _first(watch.diverged, finite, t))
+    diverged = _first(watch.diverged, finite, t)
+    return Watch(speed, error, fastest, inaccurate, diverged, watch.contradiction)
 
 
 def at_saved_time(watch: Watch, m: MotionState, t: Array) -> tuple[Watch, Array]:
     """Check a projected state against the constraints; also its closure error [m].
 
-    The limits are a thousand times the closing tolerance for positions, and the same multiple of
-    the largest speeds for speeds.
+    The limits are `DRIFT` times the closing tolerance for positions, and the same multiple of
+    the largest speeds for speeds. What redundant rows contradict each other by at the start may
+    change along the motion.
     """
-    limit = 1e3 * closing_tolerance(m.q.dtype, mechanism_length(m.mech))
+    limit = DRIFT * closing_tolerance(m.q.dtype, mechanism_length(m.mech))
+    limit = limit + 1e2 * watch.contradiction
     drift, slip = lax.stop_gradient((closure_error(m), closure_slip(m)))
     on = (drift < limit) & (slip <= limit * jnp.sqrt(watch.fastest))
     return watch._replace(diverged=_first(watch.diverged, on, t)), drift

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jaxmbd.dynamics.kkt_factors import Factors, factor_kkt, firmness, solve_factored
 from jaxmbd.dynamics.mass_operator import (
@@ -23,12 +22,18 @@ from jaxmbd.dynamics.mass_operator import (
     mass_operator,
     mass_size,
 )
+from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import row_scale, scaled_blocks, scaled_jacobian
+from jaxmbd.kinematics.scales import (
+    mechanism_length,
+    row_scale,
+    scaled_blocks,
+    scaled_jacobian,
+)
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows
-from jaxmbd.numerics.consistency import solution
-from jaxmbd.numerics.rank_revealing import RankRevealed
+from jaxmbd.numerics.consistency import believed, solution
+from jaxmbd.numerics.rank_revealing import Doubt, RankRevealed
 
 
 class System(NamedTuple):
@@ -38,22 +43,41 @@ class System(NamedTuple):
         mass: M (nv, nv), an array or an operator.
         jacobian: scaled J (nc, nv), an array or its blocks.
         scale: (nc,), the factors applied to the rows.
+        doubt: how far the state is off the constraints, where rows may be redundant.
     """
 
     mass: MassOperator
     jacobian: Rows
     scale: Array
+    doubt: Doubt = Doubt()
 
 
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
     mass = mass_operator(m, recursive=recursive)
     rows = scaled_jacobian(m) if m.top.loop_blocks is None else scaled_blocks(m)
-    return System(mass, rows, row_scale(m))
+    return System(mass, rows, row_scale(m), _doubt(m))
+
+
+def _doubt(m: MotionState) -> Doubt:
+    """How far the loops are open, as an error of the rows.
+
+    On the constraints it is rounding, and redundant rows are found by their pivots. At a stage of a
+    Runge-Kutta step or an iterate of a projection the loops are open by φ, rows are turned by about
+    φ over the mechanism's length, and redundant rows would contradict the others by as much.
+    """
+    rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
+    if len(m.top.row_groups) == m.top.nc or not rows:
+        return Doubt()
+    phi = row_scale(m) * closure_residual(m)
+    opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / mechanism_length(m.mech)
+    turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
+    return Doubt(lax.stop_gradient(turned))
 
 
 def _factors(system: System) -> Factors:
-    return factor_kkt(system.mass, system.jacobian, mass_size(system.mass))
+    size = mass_size(system.mass)
+    return factor_kkt(system.mass, system.jacobian, size, system.doubt)
 
 
 def conditioning(system: System) -> Array:
@@ -111,8 +135,8 @@ def solve_kkt(
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
-    constant = jax.lax.stop_gradient((mass, jacobian))
-    k = factor_kkt(*constant, None if metric else mass_size(constant[0]))
+    constant = lax.stop_gradient((mass, jacobian))
+    k = factor_kkt(*constant, None if metric else mass_size(constant[0]), system.doubt)
     rhs = system.scale[:, None] * rhs
 
     def product(z: Array) -> Array:
@@ -123,15 +147,16 @@ def solve_kkt(
         return solve_factored(k, b[:nv], b[nv:], metric=metric)
 
     b = jnp.concatenate([force, rhs])
-    z = jax.lax.custom_linear_solve(product, b, solve, symmetric=True)
+    z = lax.custom_linear_solve(product, b, solve, symmetric=True)
     if test and nc:
-        x, still = z[:nv], jax.lax.stop_gradient(z[:nv])
-        size = jax.lax.stop_gradient(largest(jacobian))
+        x, still = z[:nv], lax.stop_gradient(z[:nv])
+        size = lax.stop_gradient(largest(jacobian))
         terms = [rhs, jacobian @ still, size * x]
         # Where the rows leave no freedom x is the rounding error of forces that cancel.
         mass = jnp.max(mass_diagonal(constant[0]), initial=0.0)
         cancels = size * (constant[1].T @ z[nv:]) / jnp.where(mass > 0.0, mass, 1.0)
-        z = solution(z.reshape(-1), jacobian @ x - rhs, terms, [cancels]).reshape(z.shape)
+        miss = believed(jacobian @ x - rhs, system.doubt.error)
+        z = solution(z.reshape(-1), miss, terms, [cancels]).reshape(z.shape)
     return z[:nv], -system.scale[:, None] * z[nv:]
 
 

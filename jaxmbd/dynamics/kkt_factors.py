@@ -32,7 +32,7 @@ from jaxmbd.lanes import rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.block_ldlt import BlockRankRevealed, block_ldlt
 from jaxmbd.numerics.block_rows import BlockColumns, Columns, Rows, squared_rows
-from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing
+from jaxmbd.numerics.rank_revealing import Doubt, RankRevealed, ldlt_rank_revealing
 from jaxmbd.numerics.traced_once import traced_once
 
 
@@ -65,13 +65,19 @@ class Factors(NamedTuple):
 
 
 @traced_once
-def factor_kkt(mass: MassOperator, jacobian: Rows, size: Array | None = None) -> Factors:
+def factor_kkt(
+    mass: MassOperator,
+    jacobian: Rows,
+    size: Array | None = None,
+    doubt: Doubt = Doubt(),  # noqa: B008
+) -> Factors:
     """Factor a KKT system; rows that add no rank to J are skipped.
 
     Args:
         mass: M.
         jacobian: J (nc, nv).
         size: what takes the place of a pivot that vanishes; by default 1.
+        doubt: what is known of the rows.
     """
     lower, pivots, sound = factor_mass(mass)
     half = factored_rows(lower, jacobian)
@@ -87,9 +93,10 @@ def factor_kkt(mass: MassOperator, jacobian: Rows, size: Array | None = None) ->
     if isinstance(half, BlockColumns):
         pattern, tolerance = half.T.sparsity.gram, tolerances.redundancy(pivots.dtype)
         gram = half.T.gram(pivots)
-        schur = block_ldlt(gram, pattern, squares=squares, tolerance=tolerance)
+        schur = block_ldlt(gram, pattern, squares=squares, tolerance=tolerance, doubt=doubt)
     else:
-        schur = ldlt_rank_revealing(half.T @ (half / pivots[:, None]), squares=squares)
+        gram = half.T @ (half / pivots[:, None])
+        schur = ldlt_rank_revealing(gram, squares=squares, doubt=doubt)
     return Factors(lower, pivots, sound, half, schur)
 
 

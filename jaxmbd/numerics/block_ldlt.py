@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.numerics.rank_revealing import eliminate_columns, independence
+from jaxmbd.numerics.rank_revealing import Doubt, eliminate_columns, independence
 from jaxmbd.numerics.small_arrays import diagonal, where
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_solve
@@ -187,6 +187,7 @@ def block_ldlt(
     *,
     squares: Array | None = None,
     tolerance: float = 0.0,
+    doubt: Doubt = Doubt(),  # noqa: B008
 ) -> BlockRankRevealed:
     """``A = L D Lᵀ`` of a positive semidefinite matrix.
 
@@ -196,10 +197,11 @@ def block_ldlt(
         squares: squared lengths of the rows that `a` is the Gram matrix of, for the test of rows
             that are rounding error; by default there is none.
         tolerance: a squared sine, as for `rank_revealing.ldlt_rank_revealing`.
+        doubt: what is known of the rows.
     """
     n = range(len(pattern.sizes))
     lengths = jnp.concatenate([diagonal(a[k, k]) for k in n])
-    real, floor = independence(lengths, squares, tolerance)
+    real, floor = independence(lengths, squares, tolerance, doubt)
     reals, floors = ([y[:, 0] for y in pattern.split(x[:, None])] for x in (real, floor))
     a, panels, pivots, kept = dict(a), [], [], []
     for k in n:

@@ -43,6 +43,17 @@ def tested(x: Array, miss: Array, terms: Sequence[Any], given: Any = ()) -> Arra
     return flagged(x, jnp.ravel(miss), jnp.concatenate([jnp.zeros(1, x.dtype), *parts]), tolerance)
 
 
+def believed(miss: Array, error: Array | None) -> Array:
+    """Residuals of rows that are known to the relative `error` only, less where that is larger.
+
+    Of redundant rows with an error the tangents contradict each other by as much.
+    """
+    if error is None:
+        return miss
+    tolerance = tolerances.consistency(miss.dtype)
+    return miss * (tolerance / jnp.maximum(error, tolerance))
+
+
 def nan_where(bad: Array, rates: Array) -> Array:
     """``rates``, NaN where `bad`; its transpose makes cotangents NaN there that are not zero."""
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.lanes import rarely
 from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
 from jaxmbd.numerics.small_arrays import inner, trace
 
@@ -39,6 +40,20 @@ class FactoredRows(NamedTuple):
         y = ldlt_solve(*self.gram, b.reshape(b.shape[0], -1))
         x = (self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
         return x if self.weight is None else (x.T * self.weight).T
+
+    def consistent(self, b: Array) -> Array:
+        """The part (n,) of b that ``A x`` can be; what redundant rows contradict is left out.
+
+        It is b's projection onto the range of A, so that x is the solution of least squares. Not
+        for reverse mode (`lanes.rarely`).
+        """
+        if self.gram is None or b.shape[0] < 2:
+            return b
+        return rarely(~jnp.all(self.gram.kept), _without_null, b, self.gram, b)
+
+
+def _without_null(gram: RankRevealed, b: Array) -> Array:
+    return gram.minimum_norm(b)
 
 
 def factor_rows(rows: Array, weight: Array | None = None, damping: Any = None) -> FactoredRows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -59,11 +59,28 @@ class RankRevealed(NamedTuple):
         return jnp.concatenate(parts)[order]
 
 
+class Doubt(NamedTuple):
+    """What is known of rows beforehand, so that their own errors do not decide about their rank.
+
+    Rows that are redundant in a mechanism are so on its constraints only. At a distance ε from them
+    pivots of redundant rows are of the size ε², and say nothing.
+
+    Attributes:
+        error: relative error ε of the rows: a sine or relative length below it counts as zero;
+            None if they are exact to rounding.
+        held: (n,), false for rows that are known to be redundant; None if nothing is known.
+    """
+
+    error: Array | None = None
+    held: Array | None = None
+
+
 @partial(traced_once, static=("tolerance",))
 def ldlt_rank_revealing(
     a: Float[Array, "n n"],
     tolerance: float | None = None,
     squares: Float[Array, " n"] | None = None,
+    doubt: Doubt = Doubt(),  # noqa: B008
 ) -> RankRevealed:
     """``A = L D Lᵀ`` of a positive semidefinite matrix, skipping rows that add no rank.
 
@@ -79,17 +96,21 @@ def ldlt_rank_revealing(
         tolerance: a squared sine; by default `tolerances.redundancy`.
         squares: squared lengths of the rows for the latter test; by default the diagonal of `a`,
             which is not suitable if `a` is a Gram matrix with very unequal weights.
+        doubt: what is known of the rows.
     """
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
     lengths = diagonal(a)
     # Entries of a are products of two rows, so these are squared lengths.
     squares = lengths if squares is None else squares
-    real, floor = independence(lengths, squares, tolerance)
+    real, floor = independence(lengths, squares, tolerance, doubt)
     return RankRevealed(*eliminate_columns(a, floor, real)[:3])
 
 
 def independence(
-    lengths: Float[Array, " n"], squares: Float[Array, " n"] | None, tolerance: float
+    lengths: Float[Array, " n"],
+    squares: Float[Array, " n"] | None,
+    tolerance: float,
+    doubt: Doubt = Doubt(),  # noqa: B008
 ) -> tuple[Bool[Array, " n"], Float[Array, " n"]]:
     """Which rows are no rounding error, and the pivot that each must exceed.
 
@@ -97,12 +118,20 @@ def independence(
         lengths: the diagonal of the Gram matrix.
         squares: squared lengths of the rows; by default none is rounding error.
         tolerance: a squared sine.
+        doubt: what is known of the rows.
     """
+    error = None if doubt.error is None else doubt.error**2
     if squares is None:
         real = jnp.asarray(np.ones(lengths.shape, bool))
     else:
-        real = squares > faintness(lengths.dtype) * jnp.max(squares)
-    return real, tolerance * lengths
+        real = squares > _at_least(faintness(lengths.dtype), error) * jnp.max(squares)
+    if doubt.held is not None:
+        real = real & doubt.held
+    return real, _at_least(tolerance, error) * lengths
+
+
+def _at_least(least: float, x: Array | None) -> Any:
+    return least if x is None else jnp.maximum(x, least)
 
 
 @traced_once

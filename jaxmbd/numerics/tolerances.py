@@ -34,6 +34,18 @@ def consistency(dtype: Any) -> float:
     return redundancy(dtype) ** 0.5
 
 
+TURNED_BY_OPENING = 30.0
+"""Angle by which constraint rows turn [rad], at most, where loops are open by one length of the
+mechanism: loops have links of about that length, and rows of short ones turn more."""
+
+CONTRADICTION = 1e-6
+"""Closure error relative to the mechanism's length that redundant rows may keep: drawings with the
+digits of single precision contradict themselves by a tenth of it."""
+
+MOST_TURNED = 0.03
+"""Most that counts: independent rows of mechanisms in use are farther apart."""
+
+
 def faintness(dtype: Any) -> float:
     """2e-16: squared relative length of a row, below which half of its digits are rounding error.
 

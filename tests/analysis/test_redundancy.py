@@ -66,7 +66,7 @@ def test_bricards_mechanism_holds_a_force_along_its_axis_of_symmetry():
 
 
 def test_a_coordinate_that_is_driven_twice():
-    drives = {name: mbd.Drive("hinge", lambda t: 0.0 * t) for name in ("first", "second")}
+    drives = {name: mbd.Drive("hinge", lambda t, _: 0.0 * t) for name in ("first", "second")}
     mech = mbd.zoo.simple_pendulum().replace(drives=drives)
     (row,) = mbd.redundancy(mech).rows
     assert row.part == "second" and row.rows == ("first",) and row.force is None

@@ -170,7 +170,7 @@ def test_positions_and_speeds(found):
     close(q - q[0] * np.array([1.0, -1.0, 1.0]), np.zeros(3))
     close(v - v[0] * np.array([1.0, -1.0, 1.0]), np.zeros(3))
     assert found["mobility"][0] == 1
-    status, conditioning, residual, slip = found["check_state"]
+    status, conditioning, residual, slip, contradiction = found["check_state"]
     assert status == 0 and conditioning > 0.1 and max(residual, slip) < TIGHT
 
 

@@ -1,0 +1,117 @@
+"""Redundant loops near the constraints, where stages of integration and Newton's iterates are."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from accuracy_cases import usd_robot
+from repository import REFERENCES
+
+import jaxmbd as mbd
+from jaxmbd import lanes
+from jaxmbd.kinematics import step_coordinates
+
+AWAY = np.array([0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2])
+STEP = 1e-10
+
+
+def accelerations_away(mech, q, v, rng):
+    """v̇ at the distances `AWAY` along one direction, and a step of 1e-10 farther."""
+    direction = jnp.asarray(rng.normal(size=v.shape[0]))
+
+    def at(x):
+        return mbd.forward_dynamics(mech, step_coordinates(mech, q, x * direction), v)[0]
+
+    found = lanes.vmap(at)(jnp.asarray(np.concatenate([AWAY, AWAY + STEP])))
+    return np.split(np.asarray(found), 2)
+
+
+@pytest.mark.parametrize("slip", [0.0, 1.0], ids=["speeds that fit", "speeds off the constraints"])
+@pytest.mark.parametrize("name", ["bricard", "agile_wrist", "double_parallel_crank"])
+def test_accelerations_change_smoothly_with_the_distance(name, slip):
+    """Redundant rows that are off by δ change v̇ by multiples of δ, and nothing jumps."""
+    mech = getattr(mbd.zoo, name)()
+    rng = np.random.default_rng(0)
+    q = mbd.assemble(mech, guess=mbd.neutral(mech) + 0.05).q
+    any_speeds = rng.normal(size=mbd.topology(mech).nv)
+    v = mbd.assemble_velocity(mech, q, guess=any_speeds)
+    v = v + slip * rng.normal(size=v.shape)
+    here, farther = accelerations_away(mech, q, v, rng)
+    size = np.max(np.abs(here[0]))
+    change = np.max(np.abs(here[1:] - here[0]), axis=1) / AWAY[1:]
+    slope = np.max(np.abs(farther - here), axis=1) / STEP
+    assert np.all(np.concatenate([change, slope]) < 100.0 * size)
+    np.testing.assert_allclose(change[:4], change[0], rtol=0.05)
+
+
+def floating_loop(rng, tilt):
+    """Six bodies and six hinges in one plane, on a free base; `tilt` of the last hinge's axis."""
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    at = [
+        turn @ [np.cos(x) * rng.uniform(0.7, 1.3), np.sin(x) * rng.uniform(0.7, 1.3), 0.0]
+        for x in np.arange(6) * np.pi / 3.0
+    ]
+    bodies = {
+        f"link{i}": mbd.Body(rng.uniform(0.5, 2.0), x + 0.2 * rng.normal(size=3), 0.3 * np.eye(3))
+        for i, x in enumerate(at)
+    }
+    joints = {"free": mbd.Free("ground", "link0")}
+    for i, x in enumerate(at):
+        axis = turn[:, 2] + tilt * rng.normal(size=3)
+        ends = f"link{i}", f"link{(i + 1) % 6}"
+        joints[f"hinge{i}"] = mbd.Revolute(*ends, x, axis, at_b=x + tilt * rng.normal(size=3))
+    return mbd.Mechanism(bodies, joints)
+
+
+def test_floating_planar_loops_that_are_drawn_off_closure():
+    """Hinges that are off by 1e-3 do not add accelerations of v²/1e-3, off the constraints too.
+
+    But where the plane's normal is nearly normal to two of the world axes, whose rows are then
+    nearly parallel in the plane and turned by more.
+    """
+    forward = jax.jit(lambda m, q, v: mbd.forward_dynamics(m, q, v)[0])
+    errors = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        mech, exact = (floating_loop(np.random.default_rng(seed), tilt) for tilt in (1e-3, 0.0))
+        nv = mbd.topology(mech).nv
+        turned = jnp.asarray(np.r_[rng.normal(size=6), np.zeros(nv - 6)])
+        q = step_coordinates(mech, jnp.asarray(mbd.neutral(mech)), turned)
+        v = jnp.asarray(rng.normal(size=nv))
+        found, wanted = (np.asarray(forward(m, q, v)) for m in (mech, exact))
+        errors.append(np.max(np.abs(found - wanted)) / np.max(np.abs(wanted)))
+        nearby = [forward(mech, q, v + k * STEP) for k in range(7)]
+        fit = np.polynomial.Polynomial.fit
+        for x in np.array(nearby).T:
+            smooth = fit(np.arange(7.0), x, 2)
+            np.testing.assert_allclose(x, smooth(np.arange(7.0)), rtol=0, atol=1e-8 * abs(x).max())
+    assert (nv, len(mbd.mobility(exact).redundant)) == (11, 3)
+    assert np.sum(np.array(errors) < 0.02) >= 10
+
+
+BIPED = json.loads((REFERENCES / "six_loop_biped.json").read_text(encoding="utf-8"))
+
+
+def test_a_biped_with_the_digits_of_a_file_closes():
+    """Its redundant rows contradict each other by 2e-9 m, which is told, and bounded."""
+    mech = usd_robot.build(BIPED, stored=True)
+    found = mbd.mobility(mech)
+    assert (found.dof, len(found.redundant)) == (18, 12)
+    assert 1e-10 < found.contradiction < 1e-8
+    assert "they contradict each other by" in str(found)
+    rng = np.random.default_rng(0)
+    states = [usd_robot.state_of(mech, s) for s in BIPED["states"]]
+    guesses = np.stack([q + 1e-3 * rng.normal(size=q.shape) for q, _ in states for _ in range(10)])
+
+    def closed(q):
+        assembly = mbd.assemble(mech, guess=q, throw=False)
+        strict = mbd.assemble(mech, guess=q, throw=False, contradiction=1e-12)
+        return assembly, strict.status, mbd.check_state(mech, assembly.q)
+
+    assembly, strict, check = jax.jit(lanes.vmap(closed))(jnp.asarray(guesses))
+    assert np.all(assembly.status == mbd.Status.OK) and np.all(check.status == mbd.Status.OK)
+    assert np.max(assembly.residual) < 1e-8
+    np.testing.assert_allclose(check.contradiction, assembly.residual, rtol=1e-3)
+    assert np.mean(strict == mbd.Status.NOT_ASSEMBLED) > 0.9
