@@ -28,7 +28,6 @@ from jaxmbd.campaign.odd_draws import warn_of_odd_draws
 from jaxmbd.campaign.program import Program
 from jaxmbd.campaign.rerun import Rerun, rerun
 from jaxmbd.campaign.store import Layout
-from jaxmbd.model.user_warning import warn_user
 from jaxmbd.numerics.import_aside import import_aside
 from jaxmbd.observe import Axis, Output
 from jaxmbd.sampling import MonteCarlo, Sampler
@@ -198,14 +197,12 @@ class Study:
         """Exact derivatives of all outputs by all inputs that scatter, at the nominal sample.
 
         Returns:
-            output to `jaxmbd.statistics.Sensitivity`: gradient, shares of independent inputs.
+            output to `jaxmbd.statistics.Sensitivity`: gradient, spread, shares, of inputs that are
+            correlated as the study has them.
         """
-        if self.sampler.correlations:
-            warn_user(
-                "spread and shares are those of independent inputs, and this study's inputs are "
-                "correlated: use the gradient with their covariance"
-            )
-        return sensitivities(self.model, self.nominal, self.sampler.std())
+        sampler = self.sampler
+        scatter = sampler.std() if sampler.independent else sampler.covariance()
+        return sensitivities(self.model, self.nominal, scatter)
 
     def describe(self) -> dict[str, Any]:
         """What determines the results, as plain data: two equal ones give equal stores."""

@@ -165,10 +165,12 @@ def test_tables_leave_out_what_has_no_value(tmp_path):
     assert f"{np.sum(~good)} of status 99" in status_line(found) and np.sum(~good) > 0
 
 
-def test_sensitivities_of_correlated_inputs_warn():
+def test_sensitivities_are_of_correlated_inputs_as_drawn():
     study = pendulum(correlation={("length", "mass"): 0.9})
-    with pytest.warns(UserWarning, match="independent inputs"):
-        study.sensitivities()
+    found = study.sensitivities()["period"]
+    # Of a normal and a uniform input, whose own coefficient with its normal number is √(3/π).
+    expected = 2.0 * np.sin(np.pi * 0.9 / 6.0) * np.sqrt(3.0 / np.pi)
+    assert found.correlation[0, 1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_study_pickles():
