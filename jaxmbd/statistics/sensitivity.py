@@ -25,7 +25,7 @@ class Sensitivity(NamedTuple):
         names: of the inputs' numbers that scatter (d,).
         owners: the input of each number (d,).
         nominal: value of the output (…).
-        gradient: derivative with respect to each number (…, d).
+        gradient: derivative with respect to each number (…, d); NaN where there is no value.
         std: standard deviations of the numbers (d,).
         correlation: their linear correlations (d, d); None if they are independent.
 
@@ -141,12 +141,19 @@ def sensitivities(
     for name, values_ in outputs.items():
         gradient = np.moveaxis(np.asarray(tangents[name]), 0, -1)
         value = np.asarray(values_)[0]
+        gradient = np.where(np.isfinite(value)[..., None], gradient, np.nan)
         found[name] = Sensitivity(names, owners, value, gradient, deviations, matrix)
     _tell_of_absent(found)
     return found
 
 
 def _tell_of_absent(found: Mapping[str, Sensitivity]) -> None:
+    if none := [n for n, x in found.items() if not np.all(np.isfinite(x.nominal))]:
+        warn_user(
+            f"no value of {listed(none, 4)} at the nominal inputs: the gradient, its spread and "
+            "its shares are NaN there. Choose nominal inputs that have one, as of a crossing a "
+            "level that the curve reaches"
+        )
     absent = dict.fromkeys(n for x in found.values() for n in x.without_derivative)
     if absent:
         outputs = ", ".join(name for name, x in found.items() if x.without_derivative)
