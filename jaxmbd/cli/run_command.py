@@ -56,8 +56,8 @@ def _run(options: argparse.Namespace, says: Says) -> int:
             "--out, or replace it with --overwrite"
         )
     study = study_of(options)
-    study.check()  # before anything is removed
     if store.exists():
+        study.check()  # before anything is removed
         _remove(store)
     return computed(options, says, study, store)
 

@@ -136,6 +136,8 @@ def allocate(
     """
     if not 0.0 < wanted < 1.0:
         raise ValueError(f"the wanted yield must lie between 0 and 1, is {wanted:g}")
+    if not limits:
+        raise ValueError("give limits of outputs: there is nothing to keep")
     if not 0.0 < least <= 1.0:
         raise ValueError(f"the smallest factor must lie between 0 and 1, is {least:g}")
     for k, limit in enumerate(limits):

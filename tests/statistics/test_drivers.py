@@ -327,6 +327,11 @@ def test_allocation_is_the_cheapest_of_any_size(correlated, seed):
     assert found.cost == pytest.approx(other.fun, rel=1e-5) or found.cost < other.fun
 
 
+def test_without_limits_there_is_nothing_to_allocate():
+    with pytest.raises(ValueError, match="give limits"):
+        allocate([], 0.99)
+
+
 def test_what_need_not_be_tightened_is_left():
     found = allocate([Limit(sensitivity([1.0, 0.1]), -9.0, 9.0)], 0.99)
     assert (found.cost, found.factors) == (0.0, {"x0": 1.0, "x1": 1.0})
