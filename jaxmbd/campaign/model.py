@@ -82,8 +82,8 @@ class Model:
             raise ValueError("this study is of a function {name: value} -> {name: array}")
         return self.model(dict(sample))
 
-    def __call__(self, sample: Sample) -> dict[str, Array]:
-        """Outputs of one sample, with `status`; NaN, apart from the reasons, if it failed."""
+    def observed(self, sample: Sample) -> dict[str, Array]:
+        """Outputs of one sample as the function or the experiment gives them."""
         if self.observe is None:
             found = self.model(dict(sample))
         else:
@@ -91,7 +91,11 @@ class Model:
         if not isinstance(found, Mapping):
             what = "observe" if self.observe is not None else "the function of a study"
             raise ValueError(f"{what} must return {{name: array}}, not a {type(found).__name__}")
-        found = {name: jnp.asarray(x) for name, x in found.items()}
+        return {name: jnp.asarray(x) for name, x in found.items()}
+
+    def __call__(self, sample: Sample) -> dict[str, Array]:
+        """Outputs of one sample, with `status`; NaN, apart from the reasons, if it failed."""
+        found = self.observed(sample)
         status = _status(found)
         reasons = {name for name, about in self.outputs.items() if about.role == "reason"}
         blank = {

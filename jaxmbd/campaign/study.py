@@ -22,13 +22,12 @@ from jaxmbd.campaign.fields import (
 )
 from jaxmbd.campaign.identity import plain, provenance, versions
 from jaxmbd.campaign.inputs import Input, read_inputs
-from jaxmbd.campaign.model import Model
+from jaxmbd.campaign.model import Model, Sample
 from jaxmbd.campaign.nominal import judge
 from jaxmbd.campaign.odd_draws import warn_of_odd_draws
 from jaxmbd.campaign.program import Program
 from jaxmbd.campaign.rerun import Rerun, rerun
 from jaxmbd.campaign.store import Layout
-from jaxmbd.model.user_warning import warn_user
 from jaxmbd.numerics.import_aside import import_aside
 from jaxmbd.observe import Axis, Output
 from jaxmbd.sampling import MonteCarlo, Sampler
@@ -180,6 +179,8 @@ class Study:
     def check(self) -> dict[str, np.ndarray]:
         """Trace the model and judge the nominal sample.
 
+        Outputs of which it has no value are warned of.
+
         Returns:
             the nominal outputs: name to value.
 
@@ -191,21 +192,20 @@ class Study:
         warn_of_odd_draws(self.inputs, self.draw(0, min(self.samples, _LOOKED_AT)))
         rows = self.evaluate({name: nominal[name][None] for name in self.sampler.sampled})
         found = {name: rows[name][0] for name in outputs}
-        judge(found, self.outputs)
+        judge(found, self.outputs, partial(self.model.observed, nominal))
         return found
 
     def sensitivities(self) -> dict[str, Sensitivity]:
         """Exact derivatives of all outputs by all inputs that scatter, at the nominal sample.
 
         Returns:
-            output to `jaxmbd.statistics.Sensitivity`: gradient, shares of independent inputs.
+            output to `jaxmbd.statistics.Sensitivity`: gradient, spread, shares, of inputs that are
+            correlated as the study has them.
         """
-        if self.sampler.correlations:
-            warn_user(
-                "spread and shares are those of independent inputs, and this study's inputs are "
-                "correlated: use the gradient with their covariance"
-            )
-        return sensitivities(self.model, self.nominal, self.sampler.std())
+        sampler = self.sampler
+        scatter = sampler.std() if sampler.independent else sampler.covariance()
+        reasons = frozenset(n for n, x in self.outputs.items() if x.role == "reason")
+        return sensitivities(partial(_outputs, self.model, reasons), self.nominal, scatter)
 
     def describe(self) -> dict[str, Any]:
         """What determines the results, as plain data: two equal ones give equal stores."""
@@ -253,8 +253,9 @@ class Study:
         """Compute all samples that the store does not have yet.
 
         Freedoms of a sweep that nothing holds are warned of, and the nominal sample is judged
-        first. A run that is killed, or stopped by Ctrl-C, is continued by the same call; nothing is
-        computed twice but the chunk that was in work, and the store ends with the same bytes.
+        first: if it fails nothing is run, and outputs of which it has no value are warned of. A run
+        that is killed, or stopped by Ctrl-C, is continued by the same call; nothing is computed
+        twice but the chunk that was in work, and the store ends with the same bytes.
 
         Args:
             store: folder of the store (``"corner.zarr"``).
@@ -297,6 +298,11 @@ class Study:
     def rerun(self, store: str | Path, sample: int) -> Rerun:
         """Evaluate one sample of a store again, by itself, with its trajectory."""
         return rerun(self, store, sample)
+
+
+def _outputs(model: Model, reasons: frozenset[str], sample: Sample) -> dict[str, Any]:
+    """What is observed of a sample, without what is said of failures."""
+    return {n: x for n, x in model(sample).items() if n not in reasons}
 
 
 def _evaluated(model: Model, fixed: Mapping[str, Any], sample: Mapping[str, Any]) -> Any:

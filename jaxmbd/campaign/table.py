@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmbd.analysis import Status
+from jaxmbd.statistics import ValueCount, computed
+from jaxmbd.statistics.study_results import NOT_COMPUTED
 
 SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "s": ("ms", 1e3)}
 """SI unit to the displayed unit and the factor."""
 
-NOT_COMPUTED = -1
-"""The status of samples of chunks that a store does not have yet."""
-
-_HEAD = ("output", "unit", "nominal", "mean", "std", "min", "max", "farthest", "sample")
+_HEAD = ("output", "unit", "nominal", "values", "mean", "std", "min", "max", "farthest", "sample")
 _NAMED = 10
 
 
@@ -30,16 +30,15 @@ def shown(unit: str) -> tuple[str, float]:
 
 
 class Spread(NamedTuple):
-    """One output that is one number per sample, over the samples that succeeded.
+    """One output that is one number per sample, over the samples that have a value of it.
 
     Attributes:
         name: of the output.
         unit: its SI unit.
         nominal: its nominal value.
-        values: of those samples, where they are numbers.
+        values: of those samples.
         rows: numbers of these samples.
-        left_out: how many succeeded, but have NaN, as the place of a crossing that there is none
-            of.
+        left_out: number of samples without a value, failed ones and others.
     """
 
     name: str
@@ -62,13 +61,13 @@ def spreads(results: Any) -> list[Spread]:
         results: the `xarray.Dataset` of a study, or its store's arrays.
     """
     good = np.flatnonzero(np.asarray(results["status"]) == Status.OK)
-    found = []
+    found, samples = [], int(np.sum(computed(results)))
     for name, x in results.data_vars.items():
         if x.attrs.get("role") == "output" and x.dims == ("sample",):
             values = np.asarray(x)
             rows = good[np.isfinite(values[good])]
             label, nominal = x.attrs.get("path", str(name)), float(results[f"nominal.{name}"])
-            left_out = len(good) - len(rows)
+            left_out = samples - len(rows)
             found.append(Spread(label, x.attrs["units"], nominal, values[rows], rows, left_out))
     return found
 
@@ -76,7 +75,8 @@ def spreads(results: Any) -> list[Spread]:
 def spread_table(results: Any) -> str:
     """A line for each output that is one number per sample (`spreads`).
 
-    "farthest" is the value farthest from the nominal one, "sample" the number of its sample.
+    "values" is how many samples have one: of these are mean, std, min and max. "farthest" is the
+    value farthest from the nominal one, "sample" the number of its sample.
 
     Args:
         results: the `xarray.Dataset` of a study, or its store's arrays.
@@ -90,7 +90,7 @@ def spread_table(results: Any) -> str:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     results = study.run(folder + "/s.zarr", progress=False)
         ...     print(mbd.campaign.spread_table(results).splitlines()[0])
-        output  unit  nominal   mean    std    min    max  farthest  sample
+        output  unit  nominal  values   mean    std    min    max  farthest  sample
     """
     lines = [_line(x) for x in spreads(results)]
     widths = [max(len(row[i]) for row in [_HEAD, *lines]) for i in range(len(_HEAD))]
@@ -107,15 +107,14 @@ def spread_table(results: Any) -> str:
 def _line(spread: Spread) -> tuple[str, ...]:
     text, x, nominal = spread.name, spread.values, spread.nominal
     unit, factor = shown(spread.unit)
-    if spread.left_out:
-        text += f" ({spread.left_out} without a value left out)"
+    count = f"{x.size} of {x.size + spread.left_out}" if spread.left_out else str(x.size)
     if not x.size:
-        return (text, unit, f"{factor * nominal:.4g}", *[""] * (len(_HEAD) - 3))
+        return (text, unit, f"{factor * nominal:.4g}", count, *[""] * (len(_HEAD) - 4))
     far, std = int(np.argmax(np.abs(x - nominal))), spread.std
     numbers = _numbers(
         [factor * y for y in (nominal, x.mean(), std, x.min(), x.max(), x[far])], factor * std
     )
-    return (text, unit, *numbers, str(spread.rows[far]))
+    return (text, unit, numbers[0], count, *numbers[1:], str(spread.rows[far]))
 
 
 def _numbers(values: list[float], std: float) -> list[str]:
@@ -123,6 +122,22 @@ def _numbers(values: list[float], std: float) -> list[str]:
     size = std if np.isfinite(std) and std > 0.0 else max(abs(values[0]), 1e-9)
     digits = 2 - int(np.floor(np.log10(size))) if np.isfinite(size) else 3
     return [f"{x:.{min(max(digits, 0), 9)}f}" for x in values]
+
+
+def missing_line(counts: Mapping[str, ValueCount]) -> str:
+    """Outputs of which samples have no value though they did not fail; empty if there are none.
+
+    Args:
+        counts: of `jaxmbd.statistics.value_counts`.
+
+    Example:
+        >>> from jaxmbd.campaign.table import missing_line
+        >>> from jaxmbd.statistics import ValueCount
+        >>> missing_line({"place": ValueCount(samples=100, count=97, failed=1, missing=2)})
+        'without a value though ok: place in 2 samples'
+    """
+    missing = [f"{name} in {x.missing} samples" for name, x in counts.items() if x.missing]
+    return f"without a value though ok: {', '.join(missing)}" if missing else ""
 
 
 def status_line(results: Any) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.says import FINE, Says, add_command
-from jaxmbd.cli.study_options import summary
+from jaxmbd.cli.says import Says, add_command
+from jaxmbd.cli.study_options import outcome, summary
 
 
 def add(commands: Any) -> None:
@@ -68,5 +68,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
     picture = options.out / "suspension_corner.png"
     corner_figure(results, picture)
     says.text(f"\nwrote {store} and {picture}")
-    says.result({"store": store, "picture": picture, "seconds": took, **summary(results)})
-    return FINE
+    status, about = outcome(results, says)
+    found = {"store": store, "picture": picture, "seconds": took, **about, **summary(results)}
+    says.result(found)
+    return status

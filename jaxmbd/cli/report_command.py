@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.says import FINE, Says, add_command
+from jaxmbd.cli.says import Says, add_command
+from jaxmbd.cli.study_options import ATTENTION, outcome
 
 
 def add(commands: Any) -> None:
@@ -18,7 +19,7 @@ def add(commands: Any) -> None:
         "a report on a store, as one HTML file that needs no network",
         "Write a report on a study's store: distributions, curves with the worst samples, what\n"
         "drives what, failures with their reasons, provenance. One file, which opens in a browser\n"
-        "without a network.",
+        f"without a network. {ATTENTION}",
         "jaxmbd report study.zarr\n"
         "jaxmbd report study.zarr --out bump_steer.html\n"
         "jaxmbd report study.zarr --limit bump/toe_range=:0.005 --limit drop/travel_end=0.01:0.03",
@@ -56,9 +57,11 @@ def _run(options: argparse.Namespace, says: Says) -> int:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
     if not options.store.is_dir():
         raise ValueError(f"there is no store {options.store}; jaxmbd run STUDY.toml makes one")
+    from jaxmbd.campaign.store import StudyStore
     from jaxmbd.report import write_report
 
     write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
     says.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    says.result({"report": path, "bytes": path.stat().st_size})
-    return FINE
+    status, about = outcome(StudyStore.open(options.store).arrays(), says)
+    says.result({"report": path, "bytes": path.stat().st_size, **about})
+    return status

@@ -6,7 +6,14 @@ import argparse
 from typing import Any
 
 from jaxmbd.cli.says import Says, add_command
-from jaxmbd.cli.study_options import add_computing, add_study, computed, store_of, study_of
+from jaxmbd.cli.study_options import (
+    ATTENTION,
+    add_computing,
+    add_study,
+    computed,
+    store_of,
+    study_of,
+)
 
 
 def add(commands: Any) -> None:
@@ -18,7 +25,7 @@ def add(commands: Any) -> None:
         "go on with a study that was stopped or killed",
         "Compute the chunks that a store lacks. The store ends with the same bytes as one that\n"
         "was never interrupted. If the study's file has changed what it means, the command\n"
-        "refuses and shows the difference.",
+        f"refuses and shows the difference. {ATTENTION}",
         "jaxmbd resume study.toml\njaxmbd resume study.toml --out results/first.zarr",
     )
     add_study(parser)

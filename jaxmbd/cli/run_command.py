@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.says import Says, add_command
-from jaxmbd.cli.study_options import add_computing, add_study, computed, store_of, study_of
+from jaxmbd.cli.study_options import (
+    ATTENTION,
+    add_computing,
+    add_study,
+    computed,
+    store_of,
+    study_of,
+)
 
 
 def add(commands: Any) -> None:
@@ -19,8 +26,9 @@ def add(commands: Any) -> None:
         _run,
         "run a study from a TOML file",
         "Run a study into a new store. The nominal sample is judged first: if it fails, nothing\n"
-        "is run. Every chunk of samples is durable as soon as it is computed: after Ctrl-C, a\n"
-        "kill or a power cut go on with `jaxmbd resume`, and nothing is lost.\n\n"
+        "is run, and outputs of which it has no value are warned of. Every chunk of samples is\n"
+        "durable as soon as it is computed: after Ctrl-C, a kill or a power cut go on with\n"
+        f"`jaxmbd resume`, and nothing is lost. {ATTENTION}\n\n"
         "The file has title, samples, seed, design, correlation, and the tables\n"
         "  [mechanism]   zoo = NAME, or file = MODEL.json\n"
         "  [tolerances]  if there: each part is made with errors of its own (build scatter)\n"
@@ -48,8 +56,8 @@ def _run(options: argparse.Namespace, says: Says) -> int:
             "--out, or replace it with --overwrite"
         )
     study = study_of(options)
-    study.check()  # before anything is removed
     if store.exists():
+        study.check()  # before anything is removed
         _remove(store)
     return computed(options, says, study, store)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.says import FINE, Says
+from jaxmbd.cli.says import FINDINGS, FINE, Says
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:
@@ -89,9 +89,32 @@ def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -
         from jaxmbd.campaign import spread_table, status_line
 
         says.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results), sep="\n")
+    status, about = outcome(results, says)
+    if not options.quiet:
         says.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
-    says.result({"store": store, "seconds": seconds, **summary(results)})
-    return FINE
+    says.result({"store": store, "seconds": seconds, **about, **summary(results)})
+    return status
+
+
+ATTENTION = "The exit status is\n3 if samples failed, or have no value of an output."
+"""What the helps of the commands say that end with `outcome`."""
+
+
+def outcome(results: Any, says: Says) -> tuple[int, dict[str, Any]]:
+    """The exit status, and the outputs of which samples have no value; they are told.
+
+    Args:
+        results: the `xarray.Dataset` of a study, or its store's arrays.
+        says: prints them, on stderr.
+    """
+    from jaxmbd.campaign.table import missing_line
+    from jaxmbd.statistics import value_counts
+
+    counts = value_counts(results)
+    if text := missing_line(counts):
+        says.note(f"jaxmbd: {text}")
+    fine = all(x.count == x.samples for x in counts.values())
+    return FINE if fine else FINDINGS, {"missing": {n: x.missing for n, x in counts.items()}}
 
 
 def summary(results: Any) -> dict[str, Any]:
@@ -105,7 +128,8 @@ def summary(results: Any) -> dict[str, Any]:
     kinds = {s.name.lower(): int(np.sum(status == s)) for s in Status if s != Status.OK}
     outputs = {}
     for x in spreads(results):
-        about = {"unit": x.unit, "nominal": x.nominal, "count": int(x.values.size)}
+        count = int(x.values.size)
+        about = {"unit": x.unit, "nominal": x.nominal, "count": count, "left_out": x.left_out}
         if x.values.size:
             about["mean"] = float(x.values.mean())
             about |= {"std": x.std} if x.values.size > 1 else {}

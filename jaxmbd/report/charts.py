@@ -256,7 +256,8 @@ def convergence(quantity: Quantity) -> Any:
         y = alt.Y("low:Q", scale=alt.Scale(zero=False), title=None)
         band = base.mark_area(color=_BLUE, opacity=0.3).encode(y=y, y2="high:Q")
         line = base.mark_line(color=_BLUE).encode(y="estimate:Q")
-        charts.append(alt.layer(band, line, title=f"{what} of {quantity.title}"))
+        of = f" (of {found.counts[-1]} samples)" if found.left_out else ""
+        charts.append(alt.layer(band, line, title=f"{what} of {quantity.title}{of}"))
     return alt.hconcat(*(c.properties(width=_WIDTH, height=_HEIGHT - 30) for c in charts))
 
 

@@ -8,9 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.report.parts import Part, coordinate, nominal, parts, pieces, titled
+from jaxmbd.report.parts import Part, coordinate, nominal, parts, titled
 from jaxmbd.report.reasons import Failures, failures
-from jaxmbd.statistics import Envelope, envelope, input_values, succeeded, varying
+from jaxmbd.statistics import (
+    Envelope,
+    computed,
+    counted,
+    envelope,
+    input_values,
+    succeeded,
+    varying,
+)
+from jaxmbd.statistics.samples import pieces
 
 Limits = Mapping[str, tuple[float | None, float | None]]
 
@@ -56,7 +65,8 @@ class Fan(NamedTuple):
         extremes: (sample, why it is shown, curve), the worst of all samples.
         linked: curves of the samples `Digest.linked` (m, k).
         low, high: limits; None where there is none.
-        inside: how many of the samples that count keep the limits everywhere, and their number.
+        inside: how many samples keep the limits everywhere, and the number of all.
+        left_out: samples without a whole curve.
     """
 
     label: str
@@ -70,22 +80,29 @@ class Fan(NamedTuple):
     low: float | None
     high: float | None
     inside: tuple[int, int]
+    left_out: int
 
 
 class Digest(NamedTuple):
     """What a report shows.
 
     Attributes:
-        ok: which samples succeeded (n,).
+        built: which samples were computed (n,).
+        ok: which of them succeeded.
+        whole: which of these have a value of all outputs.
         quantities: numbers of each sample.
+        empty: those of which no sample has a value.
         fans: curves.
         rows: samples of which the inputs were read.
         inputs: numbers of the inputs that vary, at those samples.
         linked: samples that the linked plots have.
     """
 
+    built: np.ndarray
     ok: np.ndarray
+    whole: np.ndarray
     quantities: list[Quantity]
+    empty: list[Quantity]
     fans: list[Fan]
     rows: np.ndarray
     inputs: dict[str, np.ndarray]
@@ -106,34 +123,35 @@ def digest(dataset: Any, limits: Limits | None = None) -> Digest:
     known = {p.label for p in shown} | {str(dataset[p.variable].attrs.get("path")) for p in shown}
     if unknown := [n for n in limits if n not in known]:
         raise ValueError(f"limits of {unknown[0]!r}, which is no output: {sorted(known)}")
-    ok = succeeded(dataset)
+    ok, built = succeeded(dataset), computed(dataset)
     if not ok.any():
         raise ValueError(
-            f"all {len(ok)} samples failed ({_causes(failures(dataset, ok))}): there is nothing to "
-            "report. Mend the model, or scatter it less"
+            f"all {built.sum()} samples failed ({_causes(failures(dataset, ok | ~built))}): there "
+            "is nothing to report. Mend the model, or scatter it less"
         )
     rng = np.random.default_rng(0)
-    rows = _chosen(np.arange(len(ok)), _ROWS, rng)
-    failed = _chosen(np.flatnonzero(~ok), _ROWS // 4, rng)
+    rows = _chosen(np.flatnonzero(built), _ROWS, rng)
     linked = _chosen(rows[ok[rows]], _LINKED, rng)
-    quantities, fans = [], []
+    quantities, empty, fans, whole = [], [], [], ok
     for part in shown:
         bounds = limits.get(part.label) or limits.get(str(dataset[part.variable].attrs.get("path")))
         low, high = bounds or (None, None)
         if part.dim:
-            fan, quantity = _fan(dataset, part, ok, rows, linked, low, high)
+            fan, quantity = _fan(dataset, part, ok, built, rows, (low, high))
             fans += [fan] if fan else []
         else:
             quantity = _quantity(dataset, part, low, high)
-        if quantity is not None and np.isfinite(quantity.values[ok]).any():
-            quantities.append(quantity)
+        has = counted(quantity.values, ok)
+        whole = whole & has
+        (quantities if has.any() else empty).append(quantity)
     linked = np.union1d(linked, [s for fan in fans for s, _, _ in fan.extremes]).astype(np.int64)
+    failed = _chosen(np.flatnonzero(built & ~whole), _ROWS // 4, rng)
     of_inputs = np.union1d(np.union1d(rows, failed), linked)
     inputs = varying(_rows_of_inputs(dataset, of_inputs))
     fans = [
         fan._replace(linked=_curves(dataset, part, linked)) for fan, part in _paired(fans, shown)
     ]
-    return Digest(ok, quantities, fans, of_inputs, inputs, linked)
+    return Digest(built, ok, whole, quantities, empty, fans, of_inputs, inputs, linked)
 
 
 def _causes(lost: Failures) -> str:
@@ -167,12 +185,12 @@ def _fan(
     dataset: Any,
     part: Part,
     ok: np.ndarray,
+    built: np.ndarray,
     rows: np.ndarray,
-    linked: np.ndarray,
-    low: float | None,
-    high: float | None,
-) -> tuple[Fan | None, Quantity | None]:
-    """The fan of a curve, and the number where it scatters most."""
+    limits: tuple[float | None, float | None],
+) -> tuple[Fan | None, Quantity]:
+    """The fan of a curve, and the number where it scatters most; no fan without a whole curve."""
+    low, high = limits
     variable, count = dataset[part.variable], dataset.sizes["sample"]
     x, axis = coordinate(dataset, part.dim)
     drawn = nominal(dataset, part)
@@ -181,7 +199,9 @@ def _fan(
     for piece, read in pieces(variable):
         curves = part.of(read, variable.dims)
         good = ok[piece] & np.isfinite(curves).all(axis=1)
-        if place < 0 and good.any():
+        if not good.any():
+            continue
+        if place < 0:
             place = int(np.argmax(curves[good].std(axis=0)))
         here = np.arange(piece.start, piece.stop)[good]
         centre = curves[good].mean(axis=0) if drawn is None else drawn
@@ -190,8 +210,13 @@ def _fan(
         column[here] = curves[good][:, max(place, 0)]
         inside = (rows >= piece.start) & (rows < piece.stop)
         kept[inside] = curves[rows[inside] - piece.start]
+    output, index = part.place(dataset, max(place, 0))
     if place < 0:
-        return None, None
+        title = titled(part.label, part.unit)
+        nowhere = float("nan")
+        return None, Quantity(
+            part.label, title, part.text, column, nowhere, low, high, output, index
+        )
     whole = np.isfinite(largest)
     passed = whole & (smallest >= _bound(low, -np.inf)) & (largest <= _bound(high, np.inf))
     extremes = {"farthest from nominal": np.nanargmax(far), "largest": np.nanargmax(largest)}
@@ -204,9 +229,8 @@ def _fan(
         why[int(sample)] = f"{why[int(sample)]}, {text}" if int(sample) in why else text
     worst = [(s, text, _curves(dataset, part, np.array([s]))[0]) for s, text in why.items()]
     title = titled(part.label, part.unit)
-    spread = envelope(kept, ok[rows]) if np.isfinite(kept).all(axis=1).any() else None
-    if spread is None:
-        return None, None
+    some = counted(kept, ok[rows])  # of many samples these rows may have no whole curve
+    spread = envelope(kept, some) if some.any() else envelope([y for _, _, y in worst])
     fan = Fan(
         part.label,
         title,
@@ -218,11 +242,11 @@ def _fan(
         np.empty((0, len(x))),
         low,
         high,
-        (int(passed.sum()), int(whole.sum())),
+        (int(passed.sum()), int(built.sum())),
+        int(built.sum() - whole.sum()),
     )
     at = f"{part.label} at {part.dim} {x[place]:.4g}"
     centre = float("nan") if drawn is None else float(drawn[place])
-    output, index = part.place(dataset, place)
     named = (at, titled(at, part.unit), part.text)
     return fan, Quantity(*named, column, centre, None, None, output, index)
 

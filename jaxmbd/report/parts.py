@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -10,7 +9,6 @@ import numpy as np
 
 # Of an output of many components, so many are shown.
 _MOST_COMPONENTS = 12
-_ROWS_READ = 16384
 
 
 class Part(NamedTuple):
@@ -102,16 +100,6 @@ def titled(label: str, unit: str) -> str:
         ('toe [rad]', 'ratio')
     """
     return f"{label} [{unit}]" if unit else label
-
-
-def pieces(variable: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """Rows and values of a variable, so many samples at a time that memory stays small."""
-    count = variable.sizes["sample"]
-    chunks = variable.encoding.get("chunks") or variable.encoding.get("preferred_chunks")
-    step = chunks[0] if isinstance(chunks, tuple) else _ROWS_READ
-    for start in range(0, count, step):
-        rows = slice(start, min(start + step, count))
-        yield rows, np.asarray(variable.isel(sample=rows))
 
 
 def nominal(dataset: Any, part: Part) -> np.ndarray | None:

@@ -11,16 +11,17 @@ import numpy as np
 
 from jaxmbd.numerics.extras import optional
 from jaxmbd.report import charts
-from jaxmbd.report.digest import Digest, Limits, Quantity, digest
+from jaxmbd.report.digest import Digest, Fan, Limits, Quantity, digest
 from jaxmbd.report.driver_bars import driver_bars, rank_correlations, strongest_inputs
 from jaxmbd.report.page import Page
-from jaxmbd.report.reasons import failures
+from jaxmbd.report.reasons import Failures, failures
 from jaxmbd.statistics import (
     Association,
     Sensitivity,
     capability,
     counted,
     failure_map,
+    proportion_interval,
     worst,
 )
 
@@ -94,49 +95,73 @@ def write_report(
 
 
 def _overview(page: Page, dataset: Any, found: Digest) -> None:
-    count, failed = len(found.ok), int((~found.ok).sum())
+    count, built, ok = len(found.ok), int(found.built.sum()), int(found.ok.sum())
     study = dataset.attrs.get("study", {})
     kind = study.get("design", {}).get("design", "")
-    text = f"{count} samples" + (
-        f", {kind.replace('_', ' ')}, seed {study.get('seed')}" if kind else ""
-    )
+    samples = f"{count} samples" if built == count else f"{built} of {count} samples computed"
+    text = samples + (f", {kind.replace('_', ' ')}, seed {study.get('seed')}" if kind else "")
     page.note(
-        f"{text}; {failed} failed ({100.0 * failed / count:.3g} %); statistics are of the others."
+        f"{text}; {built - ok} failed ({100.0 * (built - ok) / built:.3g} %). Statistics of an "
+        "output are of the samples that have a value of it."
     )
-    columns = ["output", "nominal", "mean", "std", "5 %", "median", "95 %", "smallest", "sample"]
-    page.table([*columns, "largest", "sample"], [_row(q, found.ok) for q in found.quantities])
-    bounded = [_bounded(q, found.ok) for q in found.quantities if (q.low, q.high) != (None, None)]
-    for fan in found.fans:
-        if (fan.low, fan.high) != (None, None):
-            inside, all_ = fan.inside
-            bounded.append(
-                [f"{fan.title}, everywhere", fan.low, fan.high, inside / all_] + [None] * 4
-            )
+    if missing := _missing(found):
+        listed = "; ".join(f"{title} in {n} ({100.0 * n / built:.3g} %)" for title, n in missing)
+        page.note(f"Without a value, though the sample did not fail: {listed}.", bad=True)
+    shown = (*found.quantities, *found.empty)
+    columns = ["output", "nominal", "values", "mean", "std", "5 %", "median", "95 %", "smallest"]
+    page.table([*columns, "sample", "largest", "sample"], [_row(q, found) for q in shown])
+    bounded = [_bounded(q, found) for q in shown if (q.low, q.high) != (None, None)]
+    bounded += [_everywhere(fan) for fan in found.fans if (fan.low, fan.high) != (None, None)]
     if bounded:
         page.heading("Limits")
-        page.table(["output", "low", "high", "yield", "at least", "at most", "Cp", "Cpk"], bounded)
-        page.note("The yield is of the samples that succeeded, with its 95 % confidence interval.")
+        columns = ["output", "low", "high", "yield", "at least", "at most", "Cp", "Cpk"]
+        page.table([*columns, "without a value"], bounded)
+        page.note(
+            f"The yield is of all {built} samples, with its 95 % confidence interval: one that "
+            "failed, or has no value, does not keep the limits. Cp and Cpk are of those that have "
+            "a value."
+        )
 
 
-def _row(q: Quantity, ok: np.ndarray) -> list[Any]:
+def _missing(found: Digest) -> list[tuple[str, int]]:
+    """Outputs of which samples have no value though they did not fail, and how many."""
+    shown = (*found.quantities, *found.empty)
+    counts = [(q.title, int((found.ok & ~counted(q.values)).sum())) for q in shown]
+    return [(title, n) for title, n in counts if n]
+
+
+def _row(q: Quantity, found: Digest) -> list[Any]:
+    ok, built = found.ok, int(found.built.sum())
     x = q.values[counted(q.values, ok)]
+    count = f"{len(x)}" if len(x) == built else f"{len(x)} of {built}"
+    if not len(x):
+        return [q.title, q.nominal, count, *[None] * 9]
     low, middle, high = np.quantile(x, [0.05, 0.5, 0.95]).tolist()
     extreme = worst(q.values, ok)
     std = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
     ends = [float(x.min()), extreme.smallest, float(x.max()), extreme.largest]
     centre = 0.0 if abs(q.nominal) < 1e-9 * std else q.nominal  # what rounding left of zero
-    return [q.title, centre, float(x.mean()), std, low, middle, high, *ends]
+    return [q.title, centre, count, float(x.mean()), std, low, middle, high, *ends]
 
 
-def _bounded(q: Quantity, ok: np.ndarray) -> list[Any]:
-    held = capability(q.values, ok, low=q.low, high=q.high)
-    return [q.title, q.low, q.high, held.fraction, held.least, held.most, held.cp, held.cpk]
+def _bounded(q: Quantity, found: Digest) -> list[Any]:
+    held = capability(q.values[found.built], found.ok[found.built], low=q.low, high=q.high)
+    about = [held.fraction, held.least, held.most, held.cp, held.cpk, held.left_out]
+    return [q.title, q.low, q.high, *about]
+
+
+def _everywhere(fan: Fan) -> list[Any]:
+    """The row of limits that a curve should keep as a whole."""
+    passed, count = fan.inside
+    about = [passed / count, *proportion_interval(passed, count), None, None, fan.left_out]
+    return [f"{fan.title}, everywhere", fan.low, fan.high, *about]
 
 
 def _distributions(page: Page, found: Digest) -> None:
     page.heading("Distributions")
     page.note(
-        "Dashed: nominal value (black) and limits (orange). Of a curve, where it scatters most."
+        "Of the samples that have a value. Dashed: nominal value (black) and limits (orange). Of a "
+        "curve, where it scatters most."
     )
     for quantity in found.quantities[:_FIGURES]:
         page.figure(charts.histogram(quantity))
@@ -147,7 +172,10 @@ def _fans(page: Page, found: Digest) -> None:
     if not found.fans:
         return
     page.heading("Curves")
-    page.note("Bands have 99 %, 90 % and 50 % of the samples at each point. Black: nominal.")
+    page.note(
+        "Bands have 99 %, 90 % and 50 % of the samples with a whole curve at each point. Black: "
+        "nominal."
+    )
     for fan in found.fans[:_FIGURES]:
         page.figure(charts.fan(fan))
     _left_out(page, found.fans)
@@ -171,7 +199,10 @@ def _drivers(
         return
     page.heading("What drives what")
     measures = {bar["measure"] for bar in bars}
-    page.note("Rank correlations see any monotone relation; they are between -1 and 1.")
+    page.note(
+        "Rank correlations see any monotone relation; they are between -1 and 1, and of the "
+        "samples that have a value of the output."
+    )
     if any("Sobol" in m for m in measures):
         page.note(
             "Sobol indices are shares of the variance, of an input alone (first) and with all its "
@@ -201,8 +232,8 @@ def _linked(page: Page, found: Digest, names: Sequence[str]) -> None:
 def _convergence(page: Page, found: Digest) -> None:
     page.heading("Convergence")
     page.note(
-        "Estimates from the first n samples, with 95 % confidence intervals (of independent "
-        "samples; Latin hypercubes and Sobol's sequence do better)."
+        "Estimates from the first n samples that have a value, with 95 % confidence intervals (of "
+        "independent samples; Latin hypercubes and Sobol's sequence do better)."
     )
     for quantity in found.quantities[:6]:
         values = np.where(found.ok, quantity.values, np.nan)
@@ -211,10 +242,28 @@ def _convergence(page: Page, found: Digest) -> None:
 
 def _failed(page: Page, dataset: Any, found: Digest) -> None:
     page.heading("Failures")
-    lost = failures(dataset, found.ok)
+    lost, missing = failures(dataset, found.ok | ~found.built), _missing(found)
     if not len(lost.samples):
         page.note("No sample failed.")
+    else:
+        _reasons(page, lost)
+    if missing:
+        page.table(["without a value, though the sample did not fail", "samples"], missing)
+    good = found.whole[found.rows]
+    told = failure_map(found.inputs, good)
+    if not told:
         return
+    page.note("Inputs that tell samples that failed or have no value from others, best first:")
+    columns = ["input", "larger in these", "by chance", "median of these", "median of others"]
+    page.table(columns, [list(s) for s in told[:8]])
+    best = [s.name for s in told[:2]]
+    some, others = np.flatnonzero(good)[:1000], np.flatnonzero(~good)[:1000]
+    failed = {n: found.inputs[n][others] for n in best}
+    page.figure(charts.separated(failed, {n: found.inputs[n][some] for n in best}))
+
+
+def _reasons(page: Page, lost: Failures) -> None:
+    """How many samples failed, and the first of them."""
     counts = Counter(lost.reasons).most_common()
     page.table(["reason", "samples"], [(reason or "failed", n) for reason, n in counts])
     rows = range(min(len(lost.samples), _FAILED))
@@ -224,24 +273,6 @@ def _failed(page: Page, dataset: Any, found: Digest) -> None:
     )
     if len(lost.samples) > _FAILED:
         page.note(f"{len(lost.samples) - _FAILED} more failed samples are in the store.")
-    ok = found.ok[found.rows]
-    told = failure_map(found.inputs, ok)
-    if not told:
-        return
-    page.note("Inputs that tell failed samples from others, best first:")
-    columns = [
-        "input",
-        "larger in failed ones",
-        "by chance",
-        "median of failed",
-        "median of others",
-    ]
-    page.table(columns, [list(s) for s in told[:8]])
-    best = [s.name for s in told[:2]]
-    some = np.flatnonzero(ok)[:1000]
-    lost_rows = np.flatnonzero(~ok)[:1000]
-    failed = {n: found.inputs[n][lost_rows] for n in best}
-    page.figure(charts.separated(failed, {n: found.inputs[n][some] for n in best}))
 
 
 def _provenance(page: Page, dataset: Any) -> None:

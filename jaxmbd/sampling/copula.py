@@ -48,7 +48,7 @@ def covariance_scatter(
     for covariance in correlations:
         if not isinstance(covariance, Covariance):
             continue
-        numbers, missing = _numbers(covariance.names, shapes)
+        numbers, missing = numbers_of(covariance.names, shapes)
         problems += missing
         if missing:
             continue
@@ -142,7 +142,7 @@ def _ranked(
 def _covarying(
     covariance: Covariance, space: Space, nominal: Nominals
 ) -> tuple[list[tuple[tuple[int, int], float]], list[str]]:
-    numbers, _ = _numbers(covariance.names, {n: x.shape for n, x in nominal.items()})
+    numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
     m = np.asarray(covariance.matrix)
     if len(numbers) != len(m):
         return [], []  # reported by covariance_scatter
@@ -163,7 +163,7 @@ def _covarying(
     return found, problems
 
 
-def _numbers(
+def numbers_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
 ) -> tuple[list[tuple[str, tuple[int, ...]]], list[str]]:
     """(input, index) of each number that the names stand for, and the unknown names."""

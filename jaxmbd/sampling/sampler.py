@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.sampling.copula import Copula, copula, covariance_scatter
-from jaxmbd.sampling.correlation import as_correlations, correlated
+from jaxmbd.sampling.correlation import (
+    Covariance,
+    RankCorrelation,
+    as_correlations,
+    correlated,
+)
 from jaxmbd.sampling.design_types import BLOCK, Design, TableDesign, UnitDesign, space_of
+from jaxmbd.sampling.drawn_covariance import drawn_covariance
 from jaxmbd.sampling.frozen_scipy import as_distribution
 from jaxmbd.sampling.names import Space, component_index, near
 from jaxmbd.sampling.normal_law import normal_quantile
@@ -17,6 +23,7 @@ from jaxmbd.sampling.random_designs import MonteCarlo
 from jaxmbd.sampling.saltelli import Saltelli
 from jaxmbd.sampling.scatter import Distribution
 from jaxmbd.sampling.tables import Grid
+from jaxmbd.sampling.tied_ranks import rank_correlation
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.
 _SPAN = 64 * BLOCK
@@ -122,6 +129,42 @@ class Sampler:
     def std(self) -> dict[str, np.ndarray]:
         """Standard deviations of the inputs that scatter, in their shapes."""
         return {n: d.std(self.nominal[n]) for n, d in self.scatter.items()}
+
+    @property
+    def independent(self) -> bool:
+        """Whether all numbers that scatter do so independently of each other."""
+        shapes = {n: self.nominal[n].shape for n in self.scatter}
+        own = all(d.unit_shape(shapes[n]) == shapes[n] for n, d in self.scatter.items())
+        return own and self._copula is None
+
+    def covariance(self) -> Covariance:
+        """Covariance of all numbers that scatter, as drawn.
+
+        Example:
+            >>> from jaxmbd.sampling import Normal, Sampler
+            >>> inputs = {"x": (1.0, Normal(0.1)), "y": (5.0, Normal(0.2))}
+            >>> found = Sampler(inputs, count=8, correlation={("x", "y"): 0.5}).covariance()
+            >>> found.names, round(found.matrix[0][1], 6)
+            (('x', 'y'), 0.010353)
+        """
+        return drawn_covariance(self.scatter, self.nominal, self._copula)
+
+    def rank_correlation(self) -> RankCorrelation | None:
+        """The rank correlations of the inputs, however they were given; None without any.
+
+        With them the inputs of a `Covariance` may have distributions of their own: those of
+        `scatter`, tightened.
+        """
+        if self._copula is None:
+            return None
+        columns, lower = self._copula
+        names = [self.space.columns[k] for k in columns]
+        steps = [self.scatter[self.space.owners[k]].steps() for k in columns]
+        r = lower @ lower.T
+        pairs = [(i, j) for i in range(len(r)) for j in range(i) if abs(r[i, j]) > 1e-12]
+        return RankCorrelation(
+            [(names[j], names[i], rank_correlation(r[i, j], steps[i], steps[j])) for i, j in pairs]
+        )
 
     def describe(self) -> dict[str, Any]:
         """JSON values that determine the samples."""

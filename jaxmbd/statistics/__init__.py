@@ -1,7 +1,9 @@
 """Statistics of a study's samples.
 
-Functions take plain arrays, the samples along the first axis, and which of them succeeded; failed
-samples are left out and counted. `study_results` finds these arrays in the dataset of a study.
+Functions take plain arrays, the samples along the first axis, and which of them succeeded. Means,
+quantiles and correlations are of the samples that have a value, and the others are counted as
+`left_out`; yields are of all samples, and one without a value does not keep a limit.
+`study_results` finds these arrays in the dataset of a study.
 """
 
 from jaxmbd.statistics.allocation import Allocation, Limit, allocate
@@ -24,12 +26,15 @@ from jaxmbd.statistics.samples import counted, varying
 from jaxmbd.statistics.sensitivity import Sensitivity, sensitivities
 from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 from jaxmbd.statistics.study_results import (
+    ValueCount,
+    computed,
     input_values,
     nominal_value,
     output_names,
     output_values,
     sobol_of,
     succeeded,
+    value_counts,
 )
 
 __all__ = [
@@ -42,9 +47,11 @@ __all__ = [
     "Sensitivity",
     "Separation",
     "SobolIndices",
+    "ValueCount",
     "Worst",
     "allocate",
     "capability",
+    "computed",
     "convergence_of_mean",
     "convergence_of_quantile",
     "correlation_table",
@@ -62,6 +69,7 @@ __all__ = [
     "sobol_indices",
     "sobol_of",
     "succeeded",
+    "value_counts",
     "varying",
     "worst",
 ]

@@ -1,20 +1,25 @@
 """Tolerance allocation: which scatter to tighten, and by how much, for a wanted yield.
 
-To first order an output's variance is Σ v_i f_i², with v_i what factor i contributes now and f_i
-what its scatter is multiplied with. A wanted yield bounds the standard deviation of each output.
-The cost of a part rises as its tolerance shrinks, cost_i (1/f_i − 1) (Chase and Greenwood 1988);
-the cheapest f is the solution of a convex problem in f_i².
+To first order an output's variance is Σ f_i V_ij f_j, with f_i what the scatter of input i is
+multiplied with, and V_ij the covariance of what inputs i and j cause now; diagonal if they are
+independent. A wanted yield bounds the standard deviation of each output. The cost of a part rises
+as its tolerance shrinks, cost_i (1/f_i − 1) (Chase and Greenwood 1988); the cheapest f is the
+solution of a convex problem (`cheapest_factors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
 
+from jaxmbd.numerics.near_names import listed
 from jaxmbd.sampling import Distribution, Scaled
+from jaxmbd.sampling.names import near
 from jaxmbd.sampling.normal_law import normal_probability
+from jaxmbd.statistics.cheapest_factors import cheapest, forms_at, tightest
 from jaxmbd.statistics.sensitivity import Sensitivity
 
 
@@ -61,7 +66,29 @@ class Allocation(NamedTuple):
     after: tuple[float, ...]
 
     def apply(self, scatter: Mapping[str, Distribution]) -> dict[str, Distribution]:
-        """The distributions tightened: for a new study, which shows the yield as it is."""
+        """The distributions tightened: for a new study, which shows the yield as it is.
+
+        Args:
+            scatter: distributions by the names of inputs, as ``study.sampler.scatter`` has them.
+                Correlations do not change: the new study takes those of the old one, in place of a
+                `Covariance` its ``study.sampler.rank_correlation()``.
+
+        Raises:
+            ValueError: a pattern in place of names, or an input that scatters by a `Covariance`.
+        """
+        for name, distribution in scatter.items():
+            meant = [n for n in self.factors if n != name and fnmatchcase(n, name)]
+            if name not in self.factors and meant:
+                raise ValueError(
+                    f"{name!r} is a pattern that fits {listed(meant)}, each with a factor of its "
+                    "own: give study.sampler.scatter, which has the distributions by name"
+                )
+            if distribution is None and self.factors.get(name, 1.0) < 1.0:
+                raise ValueError(
+                    f"{name!r} is to be tightened, and has no distribution: where it scatters by a "
+                    "Covariance, give study.sampler.scatter, and to the new study correlation="
+                    "study.sampler.rank_correlation()"
+                )
         return {
             n: Scaled(d, f) if (f := self.factors.get(n, 1.0)) < 1.0 else d
             for n, d in scatter.items()
@@ -73,7 +100,7 @@ def allocate(
     wanted: float,
     *,
     cost: Mapping[str, float] | None = None,
-    fixed: Sequence[str] = (),
+    fixed: str | Sequence[str] = (),
     least: float = 0.05,
 ) -> Allocation:
     """The cheapest tightening for a wanted yield of all limits together.
@@ -81,18 +108,22 @@ def allocate(
     Each of m limits may be missed by (1 − wanted)/m of the parts, so that together at most
     1 − wanted are. Linear, of normal outputs: draw a study with the new distributions
     (`Allocation.apply`) to see what they give. If that is less, as of a peak or of another skewed
-    output, give the mean of the first study as `Limit.mean`, or want more.
+    output, give the mean of the first study as `Limit.mean`, or want more. Samples that have no
+    value of an output miss its limit, and tightening that is linear knows nothing of them.
+
+    An input is tightened as a whole, and stays correlated with others as it is.
 
     Args:
         limits: outputs with limits.
         wanted: yield, between 0 and 1.
-        cost: of halving the scatter of each input; 1 by default.
-        fixed: inputs that cannot be tightened.
+        cost: of halving the scatter of inputs, by name or pattern (``"lengths/*"``); 1 by default.
+        fixed: names or patterns of inputs that cannot be tightened.
         least: smallest factor.
 
     Raises:
-        ValueError: a gradient is not finite, a mean lies outside its limits, or even the smallest
-            factors do not give the yield; the message says what they give.
+        ValueError: a name or pattern fits no input that scatters, a cost is not positive, a
+            gradient is not finite, a mean lies outside its limits, or no factors give the yield;
+            the message says what the best do.
 
     Example:
         >>> import numpy as np
@@ -105,6 +136,10 @@ def allocate(
     """
     if not 0.0 < wanted < 1.0:
         raise ValueError(f"the wanted yield must lie between 0 and 1, is {wanted:g}")
+    if not limits:
+        raise ValueError("give limits of outputs: there is nothing to keep")
+    if not 0.0 < least <= 1.0:
+        raise ValueError(f"the smallest factor must lie between 0 and 1, is {least:g}")
     for k, limit in enumerate(limits):
         if not np.all(np.isfinite(limit.sensitivity.gradient)):
             raise ValueError(
@@ -112,78 +147,59 @@ def allocate(
                 "nothing is known of what drives it"
             )
     names = list(dict.fromkeys(n for limit in limits for n in limit.sensitivity.owners))
+    prices, free = _prices(cost or {}, names), _free(fixed, names)
     variances = np.array([_variances(limit.sensitivity, names) for limit in limits])
     share = 1.0 - (1.0 - wanted) / len(limits)
     bounds = np.array([_largest_std(limit, share) for limit in limits])
-    free = np.array([n not in fixed for n in names])
-    lowest = np.where(free, least, 1.0)
-    if np.any(missed := variances @ lowest**2 > bounds**2):
-        k = int(np.argmax(missed))
-        best = _yield(limits[k], np.sqrt(variances[k] @ lowest**2))
+    rows = variances / bounds[:, None, None] ** 2  # f @ rows @ f ≤ 1
+    best_factors = tightest(rows, free, least)
+    if np.max(used := forms_at(rows, best_factors)) > 1.0:
+        k = int(np.argmax(used))
+        best = _yield(limits[k], bounds[k] * np.sqrt(used[k]))
         raise ValueError(
             f"limit {k + 1} of {len(limits)}: the tightest scatter gives a yield of {best:.4f}, "
             f"{share:.4f} is wanted"
         )
-    prices = np.array([(cost or {}).get(n, 1.0) for n in names])
-    factors = _cheapest(variances, bounds, prices, lowest)
-    after = np.sqrt(variances @ factors**2)
+    factors = cheapest(rows, prices, free, least, best_factors)
+    before, after = (np.sqrt(forms_at(variances, f)) for f in (np.ones(len(names)), factors))
     return Allocation(
         dict(zip(names, factors.tolist(), strict=True)),
         float(prices @ (1.0 / factors - 1.0)),
-        tuple(_yield(x, s) for x, s in zip(limits, np.sqrt(variances.sum(axis=1)), strict=True)),
+        tuple(_yield(x, s) for x, s in zip(limits, before, strict=True)),
         tuple(_yield(x, s) for x, s in zip(limits, after, strict=True)),
     )
 
 
-def _cheapest(
-    variances: np.ndarray, bounds: np.ndarray, prices: np.ndarray, lowest: np.ndarray
-) -> np.ndarray:
-    """Factors f in [lowest, 1] that minimise Σ price/f with ``variances f² ≤ bounds²``.
-
-    Its Lagrange conditions are f_i = (price_i / 2 Σ_k μ_k v_ki)^⅓, clipped; the multipliers μ ≥ 0
-    maximise the dual function, which is concave and smooth: there are few of them.
-    """
-    from scipy import optimize
-
-    rows = variances / bounds[:, None] ** 2  # rows @ f² ≤ 1
-
-    def factors(multipliers: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            f = np.cbrt(prices / np.maximum(2.0 * multipliers @ rows, 1e-300))
-        return np.clip(f, lowest, 1.0)
-
-    def dual(log_multipliers: np.ndarray) -> tuple[float, np.ndarray]:
-        multipliers = np.exp(log_multipliers)
-        f = factors(multipliers)
-        excess = rows @ f**2 - 1.0
-        return -float(prices @ (1.0 / f) + multipliers @ excess), -excess * multipliers
-
-    if np.all(rows.sum(axis=1) <= 1.0):
-        return np.ones_like(lowest)
-    start = np.full(len(rows), np.log(prices.sum()))
-    ends = [(-40.0, 60.0)] * len(rows)
-    found = optimize.minimize(
-        dual,
-        start,
-        jac=True,
-        bounds=ends,
-        method="L-BFGS-B",
-        options={"ftol": 1e-15, "gtol": 1e-12},
-    )
-    f = factors(np.exp(found.x))
-    return _feasible(f, rows, lowest)
+def _fitting(pattern: str, names: Sequence[str], what: str) -> list[str]:
+    """The inputs that a name or pattern of `cost` or `fixed` fits."""
+    found = [n for n in names if n == pattern or fnmatchcase(n, pattern)]
+    if not found:
+        raise ValueError(
+            f"{what} names {pattern!r}, which fits no input that scatters; {near(pattern, names)}"
+        )
+    return found
 
 
-def _feasible(f: np.ndarray, rows: np.ndarray, lowest: np.ndarray) -> np.ndarray:
-    """`f` made smaller, all by one factor, until it keeps all bounds: by rounding errors."""
-    low, high = 0.0, 1.0
-    if np.all(rows @ f**2 <= 1.0):
-        return f
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        keeps = np.all(rows @ np.maximum(middle * f, lowest) ** 2 <= 1.0)
-        low, high = (middle, high) if keeps else (low, middle)
-    return np.maximum(low * f, lowest)
+def _prices(cost: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
+    given: dict[str, str] = {}
+    prices = np.ones(len(names))
+    for pattern, price in cost.items():
+        if not (np.isfinite(price) and price > 0.0):
+            raise ValueError(
+                f"the cost of {pattern!r} must be a positive number, is {price:g}: what cannot be "
+                "tightened is named in fixed="
+            )
+        for name in _fitting(pattern, names, "cost"):
+            if (other := given.setdefault(name, pattern)) != pattern:
+                raise ValueError(f"the cost of {name!r} is given by {other!r} and by {pattern!r}")
+            prices[names.index(name)] = price
+    return prices
+
+
+def _free(fixed: str | Sequence[str], names: Sequence[str]) -> np.ndarray:
+    patterns = [fixed] if isinstance(fixed, str) else fixed
+    held = {n for pattern in patterns for n in _fitting(pattern, names, "fixed")}
+    return np.array([n not in held for n in names])
 
 
 def _largest_std(limit: Limit, share: float) -> float:
@@ -218,10 +234,10 @@ def _mean(limit: Limit) -> float:
 
 
 def _variances(sensitivity: Sensitivity, names: Sequence[str]) -> np.ndarray:
-    """What each input contributes to the variance: an input is tightened as a whole."""
+    """Covariances (n, n) of what the inputs cause: an input is tightened as a whole."""
     if np.ndim(sensitivity.nominal) != 0:
         raise ValueError(f"a limit is of one number, not of {np.shape(sensitivity.nominal)}")
-    found = np.zeros(len(names))
-    for owner, part in zip(sensitivity.owners, sensitivity.parts, strict=True):
-        found[names.index(owner)] += part**2
-    return found
+    own = np.zeros((len(names), len(sensitivity.owners)))
+    own[[names.index(n) for n in sensitivity.owners], np.arange(own.shape[1])] = sensitivity.parts
+    r = sensitivity.correlation
+    return own @ own.T if r is None else own @ r @ own.T

@@ -19,6 +19,7 @@ class Association(NamedTuple):
         values: correlation coefficients.
         noise: coefficients smaller than this may be chance (3/√n).
         count: number of samples that count.
+        left_out: number of those without a value of the output.
 
     Example:
         >>> import numpy as np
@@ -31,6 +32,7 @@ class Association(NamedTuple):
     values: np.ndarray
     noise: float
     count: int
+    left_out: int
 
 
 def correlations(
@@ -83,8 +85,8 @@ def correlation_table(
         each = {n: float(np.sum(x * y)) for n, x in ranked[key].items()}
         names = sorted(each, key=lambda n: -abs(each[n]))
         count = int(kept.sum())
-        coefficients = np.array([each[n] for n in names])
-        found[output] = Association(tuple(names), coefficients, 3.0 / np.sqrt(max(count, 1)), count)
+        coefficients, noise = np.array([each[n] for n in names]), 3.0 / np.sqrt(max(count, 1))
+        found[output] = Association(tuple(names), coefficients, noise, count, len(kept) - count)
     return found
 
 

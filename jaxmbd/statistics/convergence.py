@@ -17,6 +17,7 @@ class Convergence(NamedTuple):
         counts: the numbers n of samples that count (k,).
         estimate: from the first n (k,).
         low, high: confidence interval (k,); infinite where n is too small for one.
+        left_out: number of samples without a value, of which the estimate is not.
 
     Example:
         >>> import numpy as np
@@ -29,6 +30,7 @@ class Convergence(NamedTuple):
     estimate: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    left_out: int
 
 
 def convergence_of_mean(
@@ -52,7 +54,8 @@ def convergence_of_mean(
         >>> bool(found.low[-1] < 0.0 < found.high[-1])
         True
     """
-    x = np.asarray(values, np.float64)[counted(values, ok)]
+    kept = counted(values, ok)
+    x = np.asarray(values, np.float64)[kept]
     counts = _counts(len(x), points)
     # About the overall mean, so that the sums of squares do not cancel.
     shift = x.mean() if len(x) else 0.0
@@ -61,7 +64,8 @@ def convergence_of_mean(
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(counts > 1, (squares - counts * mean**2) / (counts - 1), np.inf)
     half = normal_quantile(0.5 + 0.5 * confidence) * np.sqrt(np.maximum(variance, 0.0) / counts)
-    return Convergence(counts, mean + shift, mean + shift - half, mean + shift + half)
+    left_out, mean = int(np.sum(~kept)), mean + shift
+    return Convergence(counts, mean, mean - half, mean + half, left_out)
 
 
 def convergence_of_quantile(
@@ -88,7 +92,8 @@ def convergence_of_quantile(
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"a quantile's level lies between 0 and 1, not at {level:g}")
-    x = np.asarray(values, np.float64)[counted(values, ok)]
+    kept = counted(values, ok)
+    x = np.asarray(values, np.float64)[kept]
     counts = _counts(len(x), points)
     estimate, low, high = (np.empty(len(counts)) for _ in range(3))
     for k, n in enumerate(counts):
@@ -97,7 +102,7 @@ def convergence_of_quantile(
         estimate[k] = np.quantile(ordered, level)
         low[k] = ordered[below - 1] if below >= 1 else -np.inf
         high[k] = ordered[above - 1] if above <= n else np.inf
-    return Convergence(counts, estimate, low, high)
+    return Convergence(counts, estimate, low, high, int(np.sum(~kept)))
 
 
 def order_ranks(n: int, level: float, confidence: float) -> tuple[int, int]:

@@ -17,6 +17,7 @@ class Worst(NamedTuple):
         farthest: sample farthest from the nominal value; -1 without one.
         critical: sample nearest to, or farthest beyond, a limit; -1 without limits.
         margin: its distance from that limit, negative beyond it; NaN without limits.
+        left_out: number of samples without a value, which may be worse than all of these.
 
     Example:
         >>> from jaxmbd.statistics import worst
@@ -29,6 +30,7 @@ class Worst(NamedTuple):
     farthest: int
     critical: int
     margin: float
+    left_out: int
 
 
 def worst(
@@ -39,7 +41,7 @@ def worst(
     low: float | None = None,
     high: float | None = None,
 ) -> Worst:
-    """Samples that are extreme in each of the senses of "worst".
+    """Of the samples that have a value, those extreme in each of the senses of "worst".
 
     Args:
         values: an output (n,).
@@ -54,7 +56,7 @@ def worst(
     Example:
         >>> from jaxmbd.statistics import worst
         >>> worst([1.0, 5.0, -3.0], nominal=2.5, high=4.0)
-        Worst(largest=1, smallest=2, farthest=2, critical=1, margin=-1.0)
+        Worst(largest=1, smallest=2, farthest=2, critical=1, margin=-1.0, left_out=0)
     """
     rows = np.flatnonzero(counted(values, ok))
     if not rows.size:
@@ -65,22 +67,23 @@ def worst(
     if low is not None or high is not None:
         margins = _margins(x, low, high)
         critical, margin = int(rows[np.argmin(margins)]), float(margins.min())
-    return Worst(int(rows[np.argmax(x)]), int(rows[np.argmin(x)]), farthest, critical, margin)
+    largest, smallest = int(rows[np.argmax(x)]), int(rows[np.argmin(x)])
+    left_out = len(np.asarray(values)) - len(rows)
+    return Worst(largest, smallest, farthest, critical, margin, left_out)
 
 
 class Capability(NamedTuple):
     """How an output keeps its limits.
 
     Attributes:
-        count: samples that count.
-        failed: samples without a value: failed ones and those not finite.
-        mean, std: over the samples that count.
-        cp: (high − low)/6σ; NaN unless there are both limits.
-        cpk: distance of the mean from the nearer limit, over 3σ.
+        count: samples that have a value.
+        left_out: samples without one: failed ones and those not finite. They are bad parts.
+        mean, std: over the samples that have a value; NaN without any.
+        cp: (high − low)/6σ, of the same; NaN unless there are both limits.
+        cpk: distance of their mean from the nearer limit, over 3σ.
         passed: samples within the limits.
-        fraction: `passed` over `count`, the yield.
+        fraction: `passed` over all samples, the yield.
         least, most: its confidence interval.
-        fraction_of_all: `passed` over all samples, failed ones being bad parts.
 
     Example:
         >>> from jaxmbd.statistics import capability
@@ -89,7 +92,7 @@ class Capability(NamedTuple):
     """
 
     count: int
-    failed: int
+    left_out: int
     mean: float
     std: float
     cp: float
@@ -98,7 +101,6 @@ class Capability(NamedTuple):
     fraction: float
     least: float
     most: float
-    fraction_of_all: float
 
 
 def capability(
@@ -112,6 +114,8 @@ def capability(
 ) -> Capability:
     """Yield and process capability of an output with limits.
 
+    A sample that failed, or has no value of the output, does not keep its limits.
+
     Args:
         values: an output (n,).
         ok: which samples succeeded; all by default.
@@ -121,7 +125,7 @@ def capability(
         method: "wilson", or "exact" (Clopper and Pearson), which is never too narrow.
 
     Raises:
-        ValueError: no limits, limits in the wrong order, or no sample counts.
+        ValueError: no limits, limits in the wrong order, or no samples.
 
     Example:
         >>> import numpy as np
@@ -135,13 +139,14 @@ def capability(
         raise ValueError("give a limit: low, high, or both")
     if low is not None and high is not None and not low < high:
         raise ValueError(f"low must be less than high; they are {low:g} and {high:g}")
+    if not np.size(values):
+        raise ValueError("there are no samples")
     kept = counted(values, ok)
     x = np.asarray(values, np.float64)[kept]
-    if not len(x):
-        raise ValueError("no sample counts: all failed or are not finite")
-    mean, std = float(x.mean()), float(x.std(ddof=1)) if len(x) > 1 else float("nan")
+    mean = float(x.mean()) if len(x) else float("nan")
+    std = float(x.std(ddof=1)) if len(x) > 1 else float("nan")
     passed = int((_margins(x, low, high) >= 0.0).sum())
-    least, most = proportion_interval(passed, len(x), confidence, method)
+    least, most = proportion_interval(passed, len(kept), confidence, method)
     with np.errstate(divide="ignore", invalid="ignore"):
         cp = np.divide((np.nan if low is None or high is None else high - low), 6.0 * std)
         cpk = np.divide(float(_margins(np.array(mean), low, high)), 3.0 * std)
@@ -153,10 +158,9 @@ def capability(
         float(cp),
         float(cpk),
         passed,
-        passed / len(x),
+        passed / len(kept),
         least,
         most,
-        passed / len(kept),
     )
 
 

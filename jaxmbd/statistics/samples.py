@@ -1,13 +1,20 @@
-"""Which samples count, and inputs as columns: what all statistics begin with."""
+"""Which samples count, and inputs as columns: what all statistics begin with.
+
+A sample has a value of an output if it did not fail and all numbers of the output are finite: a
+reduction may have none, as the place of a crossing that there is none of. Means, quantiles and the
+like are of the samples that have a value, and are given with their number; yields are of all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from jaxmbd.sampling.names import components
+
+_ROWS_READ = 16384
 
 
 def counted(values: Any, ok: Any = None) -> np.ndarray:
@@ -27,6 +34,23 @@ def counted(values: Any, ok: Any = None) -> np.ndarray:
     if ok.shape != finite.shape or ok.dtype != bool:
         raise ValueError(f"ok must be {len(finite)} truth values, is {ok.dtype} {ok.shape}")
     return finite & ok
+
+
+def pieces(variable: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """Rows and values of an array of a study, so many samples at a time that memory stays small.
+
+    Args:
+        variable: of an `xarray.Dataset`, or of a store's arrays.
+    """
+    if hasattr(variable, "pieces"):
+        yield from variable.pieces()
+        return
+    count = variable.sizes["sample"]
+    chunks = variable.encoding.get("chunks") or variable.encoding.get("preferred_chunks")
+    step = chunks[0] if isinstance(chunks, tuple) else _ROWS_READ
+    for start in range(0, count, step):
+        rows = slice(start, min(start + step, count))
+        yield rows, np.asarray(variable.isel(sample=rows))
 
 
 def columns(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:

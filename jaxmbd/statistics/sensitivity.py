@@ -12,7 +12,10 @@ import numpy as np
 from jaxmbd import lanes
 from jaxmbd.model.user_warning import warn_user
 from jaxmbd.numerics.near_names import listed
-from jaxmbd.sampling import components
+from jaxmbd.sampling import Covariance, components
+from jaxmbd.sampling.copula import numbers_of
+from jaxmbd.sampling.correlation import indefinite
+from jaxmbd.sampling.names import near
 
 
 class Sensitivity(NamedTuple):
@@ -22,8 +25,9 @@ class Sensitivity(NamedTuple):
         names: of the inputs' numbers that scatter (d,).
         owners: the input of each number (d,).
         nominal: value of the output (…).
-        gradient: derivative with respect to each number (…, d).
+        gradient: derivative with respect to each number (…, d); NaN where there is no value.
         std: standard deviations of the numbers (d,).
+        correlation: their linear correlations (d, d); None if they are independent.
 
     Example:
         >>> from jaxmbd.statistics import sensitivities
@@ -38,6 +42,7 @@ class Sensitivity(NamedTuple):
     nominal: np.ndarray
     gradient: np.ndarray
     std: np.ndarray
+    correlation: np.ndarray | None = None
 
     @property
     def parts(self) -> np.ndarray:
@@ -45,20 +50,32 @@ class Sensitivity(NamedTuple):
         return self.gradient * self.std
 
     @property
+    def contributions(self) -> np.ndarray:
+        """Covariance of what each number causes with the output (…, d): the variance is their sum.
+
+        Of independent numbers the squares of `parts`; of correlated ones it may be negative.
+        """
+        parts = self.parts
+        return parts * (parts if self.correlation is None else parts @ self.correlation)
+
+    @property
     def spread(self) -> np.ndarray:
-        """Standard deviation of the output (…), of independent inputs, to first order."""
-        return np.sqrt(np.sum(self.parts**2, axis=-1))
+        """Standard deviation of the output (…), to first order."""
+        return np.sqrt(np.maximum(np.sum(self.contributions, axis=-1), 0.0))
 
     @property
     def shares(self) -> np.ndarray:
         """Share of each number in the variance (…, d); zeros where nothing scatters.
 
-        NaN where one of the derivatives does not exist: what it adds to the variance is unknown.
+        Of correlated numbers the covariance with the output over its variance (Li et al., J. Phys.
+        Chem. A 114 (2010) 6022): the shares sum to one, and may be negative. NaN where one of the
+        derivatives does not exist: what it adds to the variance is unknown.
         """
-        variance = np.sum(self.parts**2, axis=-1, keepdims=True)
+        contributions = self.contributions
+        variance = np.sum(contributions, axis=-1, keepdims=True)
         variance = np.where(np.isfinite(variance), variance, np.nan)
-        none = np.zeros_like(self.parts)
-        return np.divide(self.parts**2, variance, out=none, where=variance != 0.0)
+        none = np.zeros_like(contributions)
+        return np.divide(contributions, variance, out=none, where=variance != 0.0)
 
     @property
     def without_derivative(self) -> tuple[str, ...]:
@@ -71,7 +88,7 @@ class Sensitivity(NamedTuple):
 def sensitivities(
     function: Callable[[dict[str, Any]], Mapping[str, Any]],
     nominal: Mapping[str, Any],
-    std: Mapping[str, Any],
+    std: Mapping[str, Any] | Covariance,
 ) -> dict[str, Sensitivity]:
     """Derivatives of all outputs of a function with respect to all inputs that scatter.
 
@@ -81,11 +98,15 @@ def sensitivities(
     Args:
         function: one sample (name to value) to its outputs.
         nominal: the inputs at which to differentiate.
-        std: standard deviations by name (`Sampler.std`); inputs without one are held fixed, and so
+        std: standard deviations by name (`Sampler.std`) of independent inputs; or the covariance
+            of correlated ones (`Sampler.covariance`). Inputs without one are held fixed, and so
             are numbers whose deviation is zero.
 
     Returns:
         name of output to its sensitivity.
+
+    Raises:
+        ValueError: a name is no input, nothing scatters, or no numbers have that covariance.
 
     Example:
         >>> from jaxmbd.statistics import sensitivities
@@ -96,6 +117,9 @@ def sensitivities(
         (('p/x', 'p/y', 'k'), [2.0, 0.0, 3.0], 0.25)
     """
     values = {n: jnp.asarray(x, float) for n, x in nominal.items()}
+    labels, matrix = {}, None
+    if isinstance(std, Covariance):
+        std, labels, matrix = _correlated(values, std)
     names, owners, deviations, directions = _directions(values, std)
     if not names:
         raise ValueError("no input scatters: there is nothing to differentiate with respect to")
@@ -110,15 +134,26 @@ def sensitivities(
         return jax.jvp(real, (at,), (direction,))
 
     outputs, tangents = lanes.finished(jax.jit(lanes.vmap(directional))(directions))
+    if matrix is not None:
+        order = [labels[n] for n in names]
+        matrix = matrix[np.ix_(order, order)]
     found = {}
     for name, values_ in outputs.items():
         gradient = np.moveaxis(np.asarray(tangents[name]), 0, -1)
-        found[name] = Sensitivity(names, owners, np.asarray(values_)[0], gradient, deviations)
+        value = np.asarray(values_)[0]
+        gradient = np.where(np.isfinite(value)[..., None], gradient, np.nan)
+        found[name] = Sensitivity(names, owners, value, gradient, deviations, matrix)
     _tell_of_absent(found)
     return found
 
 
 def _tell_of_absent(found: Mapping[str, Sensitivity]) -> None:
+    if none := [n for n, x in found.items() if not np.all(np.isfinite(x.nominal))]:
+        warn_user(
+            f"no value of {listed(none, 4)} at the nominal inputs: the gradient, its spread and "
+            "its shares are NaN there. Choose nominal inputs that have one, as of a crossing a "
+            "level that the curve reaches"
+        )
     absent = dict.fromkeys(n for x in found.values() for n in x.without_derivative)
     if absent:
         outputs = ", ".join(name for name, x in found.items() if x.without_derivative)
@@ -130,13 +165,45 @@ def _tell_of_absent(found: Mapping[str, Sensitivity]) -> None:
         )
 
 
+def _correlated(
+    values: Mapping[str, jax.Array], covariance: Covariance
+) -> tuple[dict[str, np.ndarray], dict[str, int], np.ndarray]:
+    """Standard deviations by input, and the rows of the correlations by number."""
+    shapes = {n: x.shape for n, x in values.items()}
+    numbers, problems = numbers_of(covariance.names, shapes)
+    m = np.asarray(covariance.matrix)
+    if not problems and len(numbers) != len(m):
+        problems = [f"a covariance of {len(numbers)} numbers has {len(m)} rows"]
+    if problems:
+        raise ValueError("; ".join(problems))
+    sigma = np.sqrt(np.diag(m))
+    scale = np.outer(sigma, sigma)
+    correlation = np.divide(m, scale, out=np.eye(len(m)), where=scale > 0.0)
+    std: dict[str, np.ndarray] = {}
+    labels = []
+    for (name, index), s in zip(numbers, sigma, strict=True):
+        std.setdefault(name, np.zeros(shapes[name]))[index] = s
+        place = int(np.ravel_multi_index(index, shapes[name])) if index else 0
+        labels.append(components(name, shapes[name])[place])
+    if wrong := indefinite(correlation, labels, lambda i, j, r: r):
+        raise ValueError(wrong[0])
+    return std, {n: k for k, n in enumerate(labels)}, correlation
+
+
 def _directions(
     values: Mapping[str, jax.Array], std: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray, dict[str, np.ndarray]]:
     """Names, owners and deviations of the numbers that scatter, and unit vectors along them."""
     if unknown := [n for n in std if n not in values]:
-        raise ValueError(f"{unknown[0]!r} has a standard deviation, but is no input")
+        raise ValueError(
+            f"{unknown[0]!r} has a standard deviation, but is no input; {near(unknown[0], values)}"
+        )
     sizes = {n: np.broadcast_to(np.asarray(s, float), values[n].shape) for n, s in std.items()}
+    if wrong := [n for n, s in sizes.items() if not np.all(s >= 0.0)]:
+        raise ValueError(
+            f"the standard deviation of {wrong[0]!r} must not be negative or NaN, is "
+            f"{sizes[wrong[0]].tolist()}"
+        )
     names, deviations, places = [], [], []
     for name, s in sizes.items():
         for i, label in enumerate(components(name, s.shape)):

@@ -8,16 +8,20 @@ are those of the study ("points/uca_ball"), or of the dataset ("points.uca_ball"
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmbd.sampling import Saltelli, design
 from jaxmbd.sampling.design_types import space_of
 from jaxmbd.sampling.names import near
+from jaxmbd.statistics.samples import counted, pieces
 from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 
 REDUCTIONS = ("max", "min", "mean", "last", "range")
+
+NOT_COMPUTED = -1
+"""The status of samples of chunks that a store does not have yet."""
 
 
 def succeeded(dataset: Any) -> np.ndarray:
@@ -30,10 +34,65 @@ def succeeded(dataset: Any) -> np.ndarray:
         >>> succeeded(xarray.Dataset({"status": status}))
         array([ True, False,  True])
     """
-    found = _with_role(dataset, "status")
-    if not found:
-        return np.ones(dataset.sizes["sample"], bool)
-    return np.asarray(dataset[next(iter(found.values()))]) == 0
+    return _status(dataset) == 0
+
+
+def computed(dataset: Any) -> np.ndarray:
+    """Which samples (n,) there are; those that a study has not come to are neither good nor bad.
+
+    Example:
+        >>> import xarray
+        >>> from jaxmbd.statistics import computed
+        >>> status = ("sample", [0, 2, -1], {"role": "status"})
+        >>> computed(xarray.Dataset({"status": status}))
+        array([ True,  True, False])
+    """
+    return _status(dataset) != NOT_COMPUTED
+
+
+class ValueCount(NamedTuple):
+    """How many samples have a value of an output.
+
+    Attributes:
+        samples: that were computed; the sum of the others.
+        count: with a value: all of its numbers are finite.
+        failed: that failed, by their status.
+        missing: without a value though they did not fail, as of a crossing that there is none of.
+
+    Example:
+        >>> from jaxmbd.statistics import ValueCount
+        >>> ValueCount(samples=100, count=97, failed=1, missing=2).missing
+        2
+    """
+
+    samples: int
+    count: int
+    failed: int
+    missing: int
+
+
+def value_counts(dataset: Any) -> dict[str, ValueCount]:
+    """How many samples have a value, of each output.
+
+    Args:
+        dataset: results of a study.
+
+    Example:
+        >>> import xarray
+        >>> from jaxmbd.statistics import value_counts
+        >>> toe = ("sample", [1.0, float("nan"), float("nan")], {"role": "output"})
+        >>> status = ("sample", [0, 0, 2], {"role": "status"})
+        >>> value_counts(xarray.Dataset({"toe": toe, "status": status}))
+        {'toe': ValueCount(samples=3, count=1, failed=1, missing=1)}
+    """
+    status = _status(dataset)
+    good, found = status == 0, {}
+    samples = int(np.sum(status != NOT_COMPUTED))
+    failed = samples - int(np.sum(good))
+    for path, name in _with_role(dataset, "output").items():
+        count = sum(int(np.sum(counted(x, good[rows]))) for rows, x in pieces(dataset[name]))
+        found[path] = ValueCount(samples, count, failed, samples - failed - count)
+    return found
 
 
 def input_values(dataset: Any) -> dict[str, np.ndarray]:
@@ -73,7 +132,7 @@ def output_values(
         reduce: "max", "min", "mean", "last" or "range" (max − min) over what dimensions are left.
 
     Returns:
-        values (n,), NaN where a sample failed.
+        values (n,), NaN where a sample failed or has no value.
 
     Raises:
         ValueError: there is no such output or dimension, or dimensions are left.
@@ -143,6 +202,14 @@ def sobol_of(
     space = space_of((n, tuple(shape)) for n, shape in said["drawn"])
     values = output_values(dataset, name, at=at, reduce=reduce)
     return sobol_indices(made, space, values, succeeded(dataset), confidence=confidence)
+
+
+def _status(dataset: Any) -> np.ndarray:
+    """Status (n,) of the samples; 0 of a dataset without any."""
+    found = _with_role(dataset, "status")
+    if not found:
+        return np.zeros(dataset.sizes["sample"], int)
+    return np.asarray(dataset[next(iter(found.values()))])
 
 
 def _with_role(dataset: Any, *roles: str) -> dict[str, str]:

@@ -94,8 +94,10 @@ def _histogram(ax: Any, results: Any, name: str) -> None:
     ax.set_xlabel(f"{_HISTOGRAMS[name]} [{unit}]", fontsize=9)
     ax.xaxis.set_label_coords(*_BELOW_HISTOGRAM)
     ax.yaxis.set_label_coords(*_BESIDE)
-    std = np.nanstd(values, ddof=1) if far is not None else np.nan
-    ax.set_title(f"std {std:.3g} {unit}, farthest sample {far}", fontsize=8, **_ABOVE)
+    count = int(np.sum(np.isfinite(values)))
+    std = np.nanstd(values, ddof=1) if count > 1 else np.nan
+    of = "" if count == values.size else f" of {count}"
+    ax.set_title(f"std{of} {std:.3g} {unit}, farthest sample {far}", fontsize=8, **_ABOVE)
 
 
 def _farthest(results: Any, name: str) -> int | None:

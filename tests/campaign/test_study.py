@@ -159,16 +159,63 @@ def test_tables_leave_out_what_has_no_value(tmp_path):
     mass, good = np.asarray(found.mass), np.asarray(found.status) == 0
     kept = mass[good & (mass <= 2.1)]
     line = spread_table(found).splitlines()[-1]
-    left_out = np.sum(good) - len(kept)
-    assert left_out > 0 and f"late ({left_out} without a value left out)" in line
+    assert np.sum(good) > len(kept) and f" {len(kept)} of 200 " in line
     assert f" {kept.mean():.4f} " in line and f" {kept.max():.4f} " in line
     assert f"{np.sum(~good)} of status 99" in status_line(found) and np.sum(~good) > 0
 
 
-def test_sensitivities_of_correlated_inputs_warn():
+CRANK = np.linspace(0.0, np.radians(60.0), 4)
+
+
+def crossing(level, **options):
+    """Where the rocker of a spatial four-bar reaches an angle; its least is near −16.7°."""
+    place = Coordinate("rocker").crossing(np.radians(level))
+    sweep = Sweep({"crank": CRANK}, {"place": place, "rocker": Coordinate("rocker")})
+    return Study(mbd.zoo.rssr(), {"points/A/x": Normal(1e-3)}, observe=sweep, **options)
+
+
+def test_a_nominal_sample_without_a_value_is_told_before_the_run():
+    study = crossing(-20.0, samples=8)
+    with pytest.warns(UserWarning, match="no value of 'place', .* level that the curve reaches"):
+        nominal = study.check()
+    assert int(nominal["status"]) == 0 and np.isnan(nominal["place"])
+    with pytest.warns(UserWarning, match="no value of place at the nominal inputs"):
+        found = study.sensitivities()
+    # A gradient of zero would look as if nothing drives it.
+    assert np.isnan(found["place"].gradient).all() and np.isfinite(found["rocker"].gradient).all()
+
+    def broken(sample):
+        curve = jnp.where(jnp.arange(3.0) < 1.0, jnp.nan, sample["mass"])
+        return {"fine": sample["mass"], "curve": curve}
+
+    with pytest.raises(ValueError, match=r"non finite \(no value of 'curve' \(1 of 3 numbers\)\)"):
+        Study(broken, {"mass": INPUTS["mass"]}, samples=8).check()
+
+
+def test_yields_and_tables_of_a_crossing_are_of_all_samples(tmp_path):
+    """Against the angles themselves: a rocker that never reaches the level has no place of it."""
+    with warnings.catch_warnings():  # the nominal sample has a value, and a reason is none
+        warnings.simplefilter("error")
+        results = crossing(-16.5, samples=400).run(tmp_path / "s.zarr", progress=False)
+    reached = np.degrees(results.rocker.values.min(axis=1)) <= -16.5
+    assert 50 < reached.sum() < 350 and np.all(results.status == 0)
+    place = mbd.statistics.output_values(results, "place")
+    np.testing.assert_array_equal(np.isfinite(place), reached)
+    held = mbd.statistics.capability(place, low=0.0, high=2.0)
+    assert (held.passed, held.fraction) == (reached.sum(), reached.mean())
+    counts = mbd.statistics.value_counts(results)
+    assert counts["place"] == (400, reached.sum(), 0, 400 - reached.sum())
+    assert counts["rocker"].count == 400
+    (line,) = (x for x in spread_table(results).splitlines() if x.startswith("place "))
+    assert f" {reached.sum()} of 400 " in line
+
+
+def test_sensitivities_are_of_correlated_inputs_as_drawn():
     study = pendulum(correlation={("length", "mass"): 0.9})
-    with pytest.warns(UserWarning, match="independent inputs"):
-        study.sensitivities()
+    found = study.sensitivities()["period"]
+    # Of a normal and a uniform input, whose own coefficient with its normal number is √(3/π).
+    expected = 2.0 * np.sin(np.pi * 0.9 / 6.0) * np.sqrt(3.0 / np.pi)
+    assert found.correlation[0, 1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_study_pickles():

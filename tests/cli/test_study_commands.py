@@ -130,6 +130,29 @@ def test_run_resume_verify(file, tmp_path, capsys):
     assert said(capsys, "run", str(file), "--overwrite")[0] == 0 and contents(store) != before
 
 
+def test_the_exit_status_tells_of_failed_samples_and_missing_values(file, capsys):
+    """As --help says: 3 if something was found that needs attention, and that is told."""
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "The exit status is\n3 if samples failed, or have no value" in capsys.readouterr().out
+    place = 'place = { type = "Coordinate", joint = "rocker", reduce = ["crossing", "-15.8 deg"] }'
+    turn = "[experiments.turn.observe]\n"
+    file.write_text(TOML.replace(turn, f"{turn}{place}\n").replace("0.1 mm", "1 mm"))
+    status, ran = said(capsys, "run", str(file))
+    missing = ran["missing"].pop("turn/place")
+    assert status == 3 and not ran["failed"] and 0 < missing < 300
+    assert ran["outputs"]["turn/place"]["count"] == 300 - missing
+    assert ran["outputs"]["turn/place"]["left_out"] == missing
+    assert not any(ran["missing"].values())
+    assert main(["resume", str(file)]) == 3
+    found = capsys.readouterr()
+    assert f"without a value though ok: turn/place in {missing} samples" in found.err
+    assert f" {300 - missing} of 300 " in found.out
+    file.write_text(TOML.replace("0.1 mm", "50 mm"))
+    status, ran = said(capsys, "run", str(file), "--overwrite")
+    assert status == 3 and ran["failed"]["not_assembled"] > 0 and not any(ran["missing"].values())
+
+
 def contents(store):
     return {p.relative_to(store): p.read_bytes() for p in store.rglob("*") if p.is_file()}
 

@@ -49,7 +49,7 @@ def test_the_worst_samples_are_those_of_all(dataset):
     assert set(reasons.values()) <= set(found.linked.tolist())
     np.testing.assert_array_equal(fan.linked, toe[found.linked])
     inside = (np.abs(toe[ok]) <= 0.002).all(axis=1)
-    assert fan.inside == (inside.sum(), ok.sum())
+    assert fan.inside == (inside.sum(), ok.size) and fan.left_out == np.sum(~ok)
     assert fan.spread.count == ok.sum()
     np.testing.assert_allclose(fan.spread.quantiles[3], np.median(toe[ok], axis=0))
 
@@ -84,13 +84,52 @@ def test_tables_say_what_the_samples_say(report, dataset):
     text = report.read_text("utf-8")
     x = dataset["frequency"].values
     count = int(np.isfinite(x).sum())
-    inside = ((x >= 4.9) & (x <= 5.2)).sum() / count
+    inside = ((x >= 4.9) & (x <= 5.2)).sum() / 2000
     limits = {row[0]: row for row in cells(text, "Limits")}
     assert limits["frequency [Hz]"][1:4] == ["4.9", "5.2", f"{inside:.5g}"]
+    assert limits["frequency [Hz]"][-1] == str(2000 - count)
     failures = cells(text, "Failures")
     assert failures[1] == ["not assembled", str(2000 - count)]
     assert f"{2000 - count} failed" in text
     assert "tierod&lt;inner&gt;" in text
+
+
+def test_yields_are_of_all_and_missing_values_are_told(dataset, tmp_path):
+    """Of an output some samples have no value though they are OK; of another none has one."""
+    ok = dataset["status"].values == 0
+    seldom = np.where(ok & (np.arange(2000) % 5 == 0), 1.0 + 0.001 * np.arange(2000), np.nan)
+    about = {"role": "output", "path": "seldom", "units": "m"}
+    lost = {"role": "output", "path": "lost", "units": "m"}
+    given = dataset.assign(
+        seldom=("sample", seldom, about),
+        lost=("sample", np.full(2000, np.nan), lost),
+        never=(("sample", "travel"), np.full((2000, 13), np.nan), {**lost, "path": "never"}),
+    )
+    limits = {"seldom": (0.0, 2.0), "lost": (0.0, 1.0), "never": (None, 1.0)}
+    path = write_report(given, tmp_path / "report.html", limits=limits)
+    text = path.read_text("utf-8")
+    count, good = np.isfinite(seldom).sum(), np.sum(seldom <= 2.0)
+    missing = ok.sum() - count
+    rows = {row[0]: row for row in cells(text, "Limits")}
+    assert rows["seldom [m]"][3] == f"{good / 2000:.5g}"
+    assert rows["seldom [m]"][-1] == str(2000 - count)
+    for name in ("lost [m]", "never [m]"):
+        assert rows[name][3] == "0" and rows[name][-1] == "2000"
+    assert f"seldom [m] in {missing} " in text and f"lost [m] in {ok.sum()} " in text
+    assert f'<td class="text">{count} of 2000</td>' in text
+    table = text.split("<h2>Failures</h2>")[1]
+    assert f'<td class="text">seldom [m]</td><td>{missing}</td>' in table
+
+
+def test_samples_that_are_not_computed_are_neither_good_nor_bad(dataset):
+    half = dataset.copy(deep=True)
+    half["status"][1200:] = -1
+    for name in ("toe", "frequency", "hub"):
+        half[name][1200:] = np.nan
+    found = digest(half, LIMITS)
+    bad = int((half["status"].values > 0).sum())
+    assert found.built.sum() == 1200 and found.ok.sum() == 1200 - bad
+    assert found.fans[0].inside[1] == 1200 and found.rows.max() < 1200
 
 
 def test_figures_have_their_numbers(report):

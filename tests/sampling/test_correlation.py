@@ -94,6 +94,43 @@ def test_a_common_shift_is_exact():
     np.testing.assert_allclose(drawn["c"], -drawn["a"])
 
 
+def test_the_covariance_is_that_of_what_is_drawn():
+    """Of every kind of distribution, and of arrays drawn as a whole, which share their number."""
+    inputs = {
+        "normal": (1.0, Normal(0.2)),
+        "truncated": (1.0, TruncatedNormal(0.5, 0.3)),
+        "log": (1.0, LogNormal(0.5)),
+        "choice": (2.0, Choice([1.0, 2.0, 3.0], [0.5, 0.2, 0.3])),
+        "rows": ([0.0, 0.0], Choice([[1.0, 2.0], [3.0, -1.0], [4.0, 4.0]], [0.2, 0.3, 0.5])),
+        "u": ([0.0, 0.0], Uniform([1.0, 2.0])),
+    }
+    pairs = {("normal", "truncated"): 0.5, ("normal", "log"): -0.4, ("truncated", "choice"): 0.7}
+    sampler = Sampler(inputs, Sobol(), count=2**17, correlation=pairs | {("rows", "u/0"): 0.5})
+    assert not sampler.independent
+    found = sampler.covariance()
+    drawn = sampler.draw(0, sampler.count)
+    x = np.concatenate([drawn[n].reshape(sampler.count, -1) for n in inputs], axis=1)
+    std = x.std(axis=0)
+    errors = np.abs(np.array(found.matrix) - np.cov(x.T)) / np.outer(std, std)
+    assert found.names[4:6] == ("rows/0", "rows/1") and errors.max() < 3e-3
+    again = Sampler(inputs, Sobol(), count=2**17, correlation=sampler.rank_correlation())
+    np.testing.assert_allclose(again.covariance().matrix, found.matrix, rtol=0, atol=1e-9)
+    uniform = Sampler({"a": (0.0, Uniform(1.0)), "b": (0.0, Uniform(3.0))}, count=2)
+    assert uniform.independent and uniform.rank_correlation() is None
+
+
+def test_covariances_in_closed_form():
+    """Pearson's coefficient of uniform inputs is Spearman's; that of log-normal ones is known."""
+    inputs = {n: (1.0, d) for n, d in (("a", Uniform(1.0)), ("b", Uniform(3.0)))}
+    found = Sampler(inputs, count=2, correlation={("a", "b"): 0.7}).covariance()
+    np.testing.assert_allclose(found.matrix, [[1 / 3, 0.7], [0.7, 3.0]], rtol=1e-6)
+    inputs = {n: (1.0, LogNormal(s)) for n, s in (("a", 0.4), ("b", 0.6))}
+    found = Sampler(inputs, count=2, correlation={("a", "b"): 0.7}).covariance()
+    r = 2.0 * np.sin(np.pi * 0.7 / 6.0)
+    expected = np.exp(0.5 * (0.4**2 + 0.6**2)) * np.expm1(r * 0.4 * 0.6)
+    assert found.matrix[0][1] == pytest.approx(expected, rel=1e-9)
+
+
 def test_strong_correlations_of_repeated_values():
     """The largest possible one is drawn too, and what is larger is refused with that number."""
     inputs = {"coin": (0.0, Choice([0.0, 1.0])), "x": (0.0, Uniform(1.0))}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from jaxmbd.sampling import Normal, Saltelli, Sampler, Uniform
+from jaxmbd.sampling import Covariance, Normal, Saltelli, Sampler, Sobol, Uniform
 from jaxmbd.statistics import (
     Limit,
     Sensitivity,
@@ -182,11 +182,154 @@ def test_the_allocated_scatter_gives_the_wanted_yield():
         (Limit(sensitivity([1.0]), -1.0, 1.0), {"fixed": ["x0"]}, "gives a yield of 0.6827"),
         (Limit(sensitivity([1.0]), -1.0, 1.0), {"wanted": 99.0}, "between 0 and 1"),
         (Limit(sensitivity([1.0, np.nan]), -1.0, 1.0), {}, "gradient .* is not finite"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"fixed": ["x00"]}, "'x00', which .* mean 'x0'"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"fixed": "y*"}, r"'y\*', which .* there are x0"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"cost": {"xO": 2.0}}, "cost names 'xO'"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"cost": {"x0": -2.0}}, "'x0' must be a positive"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"cost": {"x0": np.nan}}, "must be a positive"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"cost": {"x0": 1.0, "x*": 2.0}}, "by 'x0' and by"),
+        (Limit(sensitivity([1.0]), -1.0, 1.0), {"least": 0.0}, "between 0 and 1"),
     ],
 )
 def test_what_cannot_be_allocated_is_said(limit, options, says):
     with pytest.raises(ValueError, match=says):
         allocate([limit], **{"wanted": 0.99, **options})
+
+
+def test_names_of_what_is_fixed_and_costs_may_be_patterns():
+    limits = [Limit(sensitivity([1.0, 2.0, 3.0]), -5.0, 5.0)]
+    listed = allocate(limits, 0.95, fixed=["x0", "x1"], cost={"x2": 5.0})
+    assert allocate(limits, 0.95, fixed="x[01]", cost={"x[!01]": 5.0}) == listed
+    assert [listed.factors["x0"], listed.factors["x1"]] == [1.0, 1.0]
+    with pytest.raises(ValueError, match="'x.' is a pattern that fits x0, x1, x2"):
+        listed.apply({"x?": Normal(1.0)})
+    with pytest.raises(ValueError, match="'x2' is to be tightened, and has no distribution"):
+        listed.apply({"x0": Normal(1.0), "x2": None})
+
+
+PARTS = {"a": 1.0, "b": -0.6, "p": np.array([0.5, 1.0]), "k": 1.0}
+
+
+def of_parts(s):
+    return {"y": s["a"] * PARTS["a"] + s["b"] * PARTS["b"] + s["p"] @ PARTS["p"] + s["k"]}
+
+
+@pytest.mark.parametrize(
+    "correlation",
+    [
+        {("a", "p/1"): 0.7, ("a", "b"): -0.4, ("p/0", "p/1"): 0.4, ("k", "a"): 0.2},
+        Covariance(
+            ["a", "p", "b"],
+            [
+                [1.0, 0.3, 1.2, 0.0],
+                [0.3, 1.0, 0.2, 0.1],
+                [1.2, 0.2, 2.0, -0.4],
+                [0, 0.1, -0.4, 1.0],
+            ],
+        ),
+    ],
+    ids=["rank correlations", "covariance"],
+)
+def test_correlated_inputs_give_the_yield_that_is_promised(correlation):
+    """Drawn, which knows nothing of gradients: spread, yields before and after."""
+    nominal, count = {"a": 0.0, "b": 0.0, "p": np.zeros(2), "k": 0.0}, 2**16
+    scatter = {"a": Normal(1.0), "b": Normal(1.0), "p": Normal([1.0, 1.4]), "k": Normal(0.5)}
+    if isinstance(correlation, Covariance):
+        scatter = {"k": scatter["k"]}
+    inputs = {n: (x, scatter.get(n)) for n, x in nominal.items()}
+    sampler = Sampler(inputs, Sobol(), count=count, correlation=correlation)
+    found = sensitivities(of_parts, nominal, sampler.covariance())["y"]
+    y = np.asarray(of_parts_of(sampler.draw(0, count)))
+    assert found.spread == pytest.approx(y.std(), rel=2e-3)
+    assert found.shares.sum() == pytest.approx(1.0)
+    plan = allocate([Limit(found, -6.0, 6.0)], 0.999, cost={"a": 3.0}, fixed=["k"])
+    assert plan.before[0] == pytest.approx(np.mean(np.abs(y) <= 6.0), abs=2e-3)
+    tight = plan.apply(sampler.scatter)
+    again = Sampler(
+        {n: (x, tight[n]) for n, x in nominal.items()},
+        Sobol(),
+        count=count,
+        correlation=sampler.rank_correlation(),
+    )
+    y = of_parts_of(again.draw(0, count))
+    assert np.mean(np.abs(y) <= 6.0) == pytest.approx(0.999, abs=4e-4) and plan.after[0] > 0.9989
+
+
+def of_parts_of(drawn):
+    return sum(np.reshape(x, (len(x), -1)) @ np.atleast_1d(PARTS[n]) for n, x in drawn.items())
+
+
+def test_shares_of_correlated_inputs_are_covariances_with_the_output():
+    nominal, std = {"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 2.0}
+    joint = Covariance(["b", "a"], [[4.0, -1.0], [-1.0, 1.0]])
+    found = sensitivities(lambda s: {"y": 2.0 * s["a"] + s["b"]}, nominal, joint)["y"]
+    # cov(2a, 2a + b) = 4 − 2, cov(b, 2a + b) = 4 − 2
+    assert dict(zip(found.names, found.contributions, strict=True)) == {"a": 2.0, "b": 2.0}
+    assert found.spread == pytest.approx(2.0)
+    alone = sensitivities(lambda s: {"y": 2.0 * s["a"] + s["b"]}, nominal, std)["y"]
+    assert alone.spread == pytest.approx(np.sqrt(8.0))
+    with pytest.raises(ValueError, match="contradict each other"):
+        sensitivities(model, {"p": 0.0, "k": 0.0}, Covariance(["p", "k"], [[1.0, 2.0], [2.0, 1.0]]))
+    with pytest.raises(ValueError, match="'kk', which is no input; did you mean 'k'"):
+        sensitivities(model, {"p": 0.0, "k": 0.0}, Covariance(["p", "kk"], np.eye(2)))
+    with pytest.raises(ValueError, match="must not be negative or NaN"):
+        sensitivities(model, {"p": 0.0, "k": 0.0}, {"k": np.nan})
+
+
+def test_to_tighten_one_of_two_that_cancel_makes_it_worse():
+    """y = a − b with correlation 0.9: alone, a is best left near 0.9 of what it is."""
+    r = np.array([[1.0, 0.9], [0.9, 1.0]])
+    y = sensitivity([1.0, -1.0])._replace(correlation=r)
+    assert y.spread == pytest.approx(np.sqrt(0.2))
+    with pytest.raises(ValueError, match="gives a yield of 0.9782"):  # 1/σ = 1/√0.19
+        allocate([Limit(y, -1.0, 1.0)], 0.98, fixed=["x1"])
+    found = allocate([Limit(y, -1.0, 1.0)], 0.99)
+    assert found.factors["x0"] == pytest.approx(found.factors["x1"])
+    std = 1.0 / stats.norm.ppf(0.995)
+    assert found.factors["x0"] == pytest.approx(std / np.sqrt(0.2), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("correlated", [False, True])
+def test_allocation_is_the_cheapest_of_any_size(correlated, seed):
+    """Effects over three decades; another method, from the answer, finds nothing cheaper."""
+    rng = np.random.default_rng(seed + 10)
+    n = 9
+    r = np.corrcoef(rng.normal(size=(n, n + 2))) if correlated else None
+    prices = rng.uniform(0.1, 5.0, size=n)
+    limits = []
+    for _ in range(3):
+        y = sensitivity(rng.normal(size=n) * rng.exponential(size=n) ** 2)
+        y = y._replace(correlation=r)
+        limits.append(Limit(y, *(2.0 * y.spread * rng.uniform(0.6, 1.2) * np.array([-1, 1]))))
+    names = limits[0].sensitivity.names
+    found = allocate(limits, 0.99, cost=dict(zip(names, prices, strict=True)))
+    f = np.array(list(found.factors.values()))
+    assert np.all(np.array(found.after) > 1.0 - 0.01 / 3.0 - 1e-9)
+    share = stats.norm.ppf(1.0 - 0.01 / 6.0)
+    matrix = np.eye(n) if r is None else r
+
+    def slack(f):
+        parts = [x.sensitivity.parts * f for x in limits]
+        return np.array(
+            [x.high**2 - share**2 * p @ matrix @ p for x, p in zip(limits, parts, strict=True)]
+        )
+
+    other = optimize.minimize(
+        lambda f: (prices @ (1.0 / f - 1.0), -prices / f**2),
+        f,
+        jac=True,
+        bounds=[(0.05, 1.0)] * n,
+        constraints={"type": "ineq", "fun": slack},
+        method="SLSQP",
+        options={"ftol": 1e-10, "maxiter": 300},
+    )
+    assert found.cost == pytest.approx(other.fun, rel=1e-5) or found.cost < other.fun
+
+
+def test_without_limits_there_is_nothing_to_allocate():
+    with pytest.raises(ValueError, match="give limits"):
+        allocate([], 0.99)
 
 
 def test_what_need_not_be_tightened_is_left():

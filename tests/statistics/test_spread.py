@@ -27,14 +27,33 @@ def test_failed_samples_are_left_out_and_counted():
     assert (found.count, found.left_out, found.quantiles[0], found.high) == (3, 2, 2.0, 4.0)
     assert found.std == pytest.approx(np.std([1.0, 2.0, 4.0], ddof=1))
     held = capability(x, ok, high=3.0)
-    assert (held.count, held.failed, held.passed) == (3, 2, 2)
-    assert held.fraction == pytest.approx(2 / 3)
-    assert held.fraction_of_all == pytest.approx(2 / 5)
-    assert worst(x, ok, nominal=2.0, low=0.0, high=3.5)[:4] == (3, 0, 3, 3)
+    assert (held.count, held.left_out, held.passed) == (3, 2, 2)
+    assert (held.least, held.most) == proportion_interval(2, 5)
+    assert (held.fraction, held.mean) == pytest.approx((2 / 5, 7 / 3))
+    extreme = worst(x, ok, nominal=2.0, low=0.0, high=3.5)
+    assert extreme[:4] == (3, 0, 3, 3) and extreme.left_out == 2
+    inputs = {"a": np.arange(5.0)}
+    associated = correlations(inputs, x, ok)
+    assert (associated.count, associated.left_out) == (3, 2)
+    for settled in (convergence_of_mean(x, ok), convergence_of_quantile(x, 0.5, ok)):
+        assert (settled.counts[-1], settled.left_out) == (3, 2)
     with pytest.raises(ValueError, match="none of 5"):
         envelope(x, np.zeros(5, bool))
     with pytest.raises(ValueError, match="truth values"):
         envelope(x, np.zeros(5, int))
+
+
+def test_a_yield_is_of_all_that_is_built():
+    """Of parts without a value none is good, whether some, none or all have one."""
+    x = np.where(np.arange(4000) < 788, np.linspace(-1.1, 1.1, 4000), np.nan)
+    held = capability(x, low=-1.0, high=1.0)
+    good = np.count_nonzero(np.abs(x) <= 1.0)
+    assert (held.fraction, held.left_out) == (good / 4000, 3212)
+    assert held.least < good / 4000 < held.most < 0.25
+    none = capability(np.full(50, np.nan), low=-1.0, method="exact")
+    assert (none.fraction, none.left_out, none.least) == (0.0, 50, 0.0) and np.isnan(none.mean)
+    with pytest.raises(ValueError, match="no samples"):
+        capability([], low=0.0)
 
 
 def test_curves_have_their_quantiles_point_by_point():

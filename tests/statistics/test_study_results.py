@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from jaxmbd.statistics import (
+    computed,
     input_values,
     nominal_value,
     output_names,
     output_values,
     sobol_of,
     succeeded,
+    value_counts,
 )
 
 xarray = pytest.importorskip("xarray")
@@ -69,6 +71,22 @@ def test_curves_are_reduced(dataset, reduce, expected, nominal):
 def test_what_is_not_there_is_said(dataset, ask, says):
     with pytest.raises(ValueError, match=says):
         ask(dataset)
+
+
+def test_samples_with_a_value_are_counted_for_each_output():
+    nan, about = np.nan, {"role": "output"}
+    results = xarray.Dataset(
+        {
+            "place": ("sample", [1.0, nan, nan, nan, 5.0, nan], about),
+            "curve": (("sample", "k"), np.where(np.eye(6, 2, -1) > 0.0, nan, 1.0), about),
+            "why": ("sample", np.full(6, nan), {"role": "reason"}),
+            "status": ("sample", [0, 0, 3, -1, 0, 0], {"role": "status"}),
+        }
+    )
+    assert computed(results).tolist() == [True, True, True, False, True, True]
+    found = value_counts(results)
+    assert found == {"place": (5, 2, 1, 2), "curve": (5, 3, 1, 1)}
+    assert all(x.count + x.failed + x.missing == x.samples for x in found.values())
 
 
 def test_a_place_beyond_the_axis_is_refused():

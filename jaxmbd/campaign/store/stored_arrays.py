@@ -6,7 +6,7 @@ many a study.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -22,14 +22,22 @@ class StoredArray:
     """
 
     def __init__(
-        self, dims: tuple[str, ...], attrs: dict[str, Any], read: Callable[[], np.ndarray]
+        self,
+        dims: tuple[str, ...],
+        attrs: dict[str, Any],
+        read: Callable[[], np.ndarray],
+        pieces: Callable[[], Iterable[tuple[slice, np.ndarray]]] = tuple,
     ) -> None:
-        self.dims, self.attrs, self._read = dims, attrs, read
+        self.dims, self.attrs, self._read, self._pieces = dims, attrs, read, pieces
 
     @cached_property
     def values(self) -> np.ndarray:
         """All its numbers."""
         return self._read()
+
+    def pieces(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Samples and their numbers, chunk by chunk of those that are stored; none are kept."""
+        yield from self._pieces()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype, copy=copy)

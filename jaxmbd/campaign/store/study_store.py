@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -260,7 +260,12 @@ class StudyStore:
         """All arrays, read when they are used; samples that are not stored have their fill."""
         done = np.flatnonzero(self.done()).tolist()
         arrays = {
-            name: StoredArray((SAMPLE, *f.dims), f.attributes, partial(self._samples, name, done))
+            name: StoredArray(
+                (SAMPLE, *f.dims),
+                f.attributes,
+                partial(self._samples, name, done),
+                partial(self._pieces, name, done),
+            )
             for name, f in self.layout.fields.items()
         }
         for name, x in self.layout.fixed.items():
@@ -281,9 +286,14 @@ class StudyStore:
         """All samples of an array, of which some chunks are stored."""
         f = self.layout.fields[name]
         found = np.full((self.layout.count, *f.shape), f.fill, f.dtype)
-        for k in chunks:
-            found[slice(*self.rows(k))] = self._chunk(name, k)
+        for rows, values in self._pieces(name, chunks):
+            found[rows] = values
         return found
+
+    def _pieces(self, name: str, chunks: list[int]) -> Iterator[tuple[slice, np.ndarray]]:
+        """The samples of some chunks of an array."""
+        for k in chunks:
+            yield slice(*self.rows(k)), self._chunk(name, k)
 
     def _chunk(self, name: str, k: int) -> np.ndarray:
         """The samples of a chunk of one array."""
