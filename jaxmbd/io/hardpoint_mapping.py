@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.model.table_points import UNITS
 from jaxmbd.numerics.near_names import meant
 
-UNITS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}
-"""Length of each unit [m]."""
 COLUMNS = ("name", "x", "y", "z")
 KEYS = ("units", "sheet", "columns", "axes", "offset", "mirrored", "sides", "names", "ignore")
 MappingLike = str | os.PathLike[str] | Mapping[str, Any] | None

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.hardpoint_mapping import COLUMNS, UNITS, HardpointMapping, MappingLike, read_mapping
+from jaxmbd.io.hardpoint_mapping import COLUMNS, HardpointMapping, MappingLike, read_mapping
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import vector_in_space
+from jaxmbd.model.table_points import UNITS, TablePoints, named_points
 from jaxmbd.numerics.extras import optional
 from jaxmbd.numerics.near_names import meant
 
@@ -33,6 +34,7 @@ def read_hardpoints(
     units: str | None = None,
     side: str | None = None,
     points: Points | None = None,
+    partial: bool = False,
 ) -> dict[str, np.ndarray]:
     """Hardpoints of a table with the columns name, x, y and z.
 
@@ -65,12 +67,14 @@ def read_hardpoints(
         mapping: the TOML file, or its content.
         units: in place of the mapping's.
         side: one of the mapping's sides.
-        points: a mechanism, or its points: names that it does not have are an error.
+        points: a mechanism, or its points: names that it does not have are an error, and so are
+            points of it that the table does not have, and coordinates that fit in another unit.
+        partial: whether points that the table does not have are to stay as they are.
 
     Returns:
         coordinates (3,) [m] by name, for the zoo's ``points=`` and functions of yours that build a
         mechanism from points. ``mech.replace(points=…)`` moves joints and forces alone: centres of
-        mass given as numbers stay where they were.
+        mass given as numbers stay where they were. Both refuse what `points` would.
 
     Raises:
         ValueError: lists all that is wrong: columns that are missing, names that are unknown,
@@ -126,12 +130,17 @@ def read_hardpoints(
             theirs = found.their_name(name)
             texts = [row[columns["name"]] for row in rows[head + 1 :]]
             problems.append(f"there is no row {theirs!r}, for {name!r}{meant(theirs, texts)}")
+    read = TablePoints(out, os.fspath(path), found.unit, partial)
+    if points is not None:
+        whole = isinstance(points, Mechanism)
+        needed = [n for n in (named_points(points) if whole else points) if n not in places]
+        problems += read.problems(points.points if whole else points, needed)
     if problems:
         raise ValueError(
             f"{os.fspath(path)} has {len(problems)} problems:\n"
             + "\n".join(f"  - {text}" for text in problems)
         )
-    return out
+    return read
 
 
 def write_hardpoints(

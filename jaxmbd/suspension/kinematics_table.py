@@ -188,8 +188,8 @@ def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
         and any(what.always for what in sweep.observed())
     ):
         raise ValueError(
-            f"the spring has no length at {sweep.dim} {where:+.1f} mm, and no motion ratio or rate; "
-            "check the hardpoints of its ends, or leave the spring's columns out of observe="
+            f"the spring has no length at {sweep.dim} {where:+.1f} mm, and so no motion ratio or "
+            "rate; check the hardpoints of its ends, or leave its columns out of observe="
         )
     raise ValueError(
         f"the corner does not reach {sweep.dim} {where:+.1f} mm ({status.name.lower()}){what}. "

@@ -266,7 +266,7 @@ def _spring(
     there = length > _LENGTHS * tolerances.closing(mech.dtype) * mechanism_length(mech)
 
     def rate(v: Array) -> Array:
-        return jnp.where(there, measured(v)["rate"].value, jnp.nan)
+        return jnp.asarray(jnp.where(there, measured(v)["rate"].value, jnp.nan))
 
     return Spring(
         length=length,
