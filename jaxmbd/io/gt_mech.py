@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.json_file import check_depth, read_json
+from jaxmbd.io.data_file import check_depth, read_json
 from jaxmbd.model.body import Body
 from jaxmbd.model.forces import PointForce, SignedSquare, SpringDamper, Torque
 from jaxmbd.model.joints import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io.hardpoint_mapping import COLUMNS, HardpointMapping, MappingLike, read_mapping
+from jaxmbd.io.named_files import is_file
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import vector_in_space
 from jaxmbd.model.table_points import UNITS, TablePoints, named_points
@@ -23,6 +25,8 @@ WORKBOOKS = (".xlsx", ".xlsm")
 LENGTHS = ("mm", "cm", "m", "in", "inch", "ft", "dm", "km", "um", "µm")
 _BEHIND = re.compile(r"\s*[\[(].*[\])]\s*$|[_ ](mm|cm|m|in)$", re.IGNORECASE)
 """What follows the name in a title, a unit perhaps."""
+_LONGEST = 100_000
+"""Characters of the longest line of a table."""
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 Points = Mapping[str, Any] | Mechanism
 
@@ -222,11 +226,11 @@ def _rows(path: Path, sheet: str | None) -> tuple[list[list[str]], str]:
     """The cells of a table as texts, without what surrounds them, and what separates them."""
     separator = ""
     pandas = optional("pandas", "io", "reading hardpoint tables")
-    if not path.is_file():
+    if not is_file(path, "read_hardpoints"):
         raise FileNotFoundError(f"there is no file {os.fspath(path)!r}")
     if path.suffix.lower() in WORKBOOKS:
         optional("openpyxl", "io", "reading workbooks")
-        with pandas.ExcelFile(path) as book:
+        with _workbook(path) as book:
             if sheet is not None and sheet not in book.sheet_names:
                 raise ValueError(
                     f"{path} has no sheet {sheet!r}{meant(sheet, book.sheet_names)}; it has "
@@ -237,10 +241,26 @@ def _rows(path: Path, sheet: str | None) -> tuple[list[list[str]], str]:
     else:
         text = _decoded(path)
         separator = max(";\t,", key=_first_titles(text).count)
-        cells = [_split(line, separator) for line in text.splitlines()]
+        lines = text.splitlines()
+        if long := [i for i, line in enumerate(lines, start=1) if len(line) > _LONGEST]:
+            raise ValueError(
+                f"{path}, line {long[0]} is longer than {_LONGEST} characters: it is no row of a "
+                "table; save it as one row for each point"
+            )
+        cells = [_split(line, separator) for line in lines]
     width = max((len(row) for row in cells), default=0)
     rows = [[str(x).strip() for x in row] + [""] * (width - len(row)) for row in cells]
     return rows, separator
+
+
+def _workbook(path: Path) -> Any:
+    """An open workbook."""
+    try:
+        return optional("pandas", "io", "reading hardpoint tables").ExcelFile(path)
+    except (ValueError, LookupError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is no workbook ({error}); save it again as .xlsx, or as .csv"
+        ) from None
 
 
 def _decoded(path: Path) -> str:

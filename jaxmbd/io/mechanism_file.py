@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.io.json_file import read_json
+from jaxmbd.io.data_file import read_json
 from jaxmbd.io.read_dict import from_dict
 from jaxmbd.io.write_dict import to_dict
 from jaxmbd.model.mechanism import Mechanism

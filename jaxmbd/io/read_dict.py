@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.json_file import check_depth
+from jaxmbd.io.data_file import check_depth
 from jaxmbd.io.read_fields import READERS, attempt, numbers
 from jaxmbd.io.write_dict import FORMAT, PRECISIONS
 from jaxmbd.model.body import Body

@@ -311,3 +311,41 @@ def test_what_is_made_of_a_table_is_a_plain_dictionary(tmp_path):
     assert type(jax.tree.map(lambda x: 2.0 * x, read)) is dict and type({**read}) is dict
     moved = jax.jit(lambda p: mbd.zoo.multi_link(points=p).points["tierod_outboard"])(read)
     assert moved.tolist() == read["tierod_outboard"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"units": ["mm"]}, "units are"),
+        ({"axes": None}, "axes are"),
+        ({"axes": 10**400}, "axes are"),
+        ({"offset": [10**400, 0, 0]}, "offset is"),
+        ({"offset": [np.nan] * 3}, "offset is"),
+        ({"ignore": [5]}, "ignore is"),
+        ({"ignore": None}, "ignore is"),
+        ({"sheet": ["Front"]}, "sheet is"),
+    ],
+)
+def test_mappings_of_other_types(tmp_path, mapping, message):
+    path = tmp_path / "table.csv"
+    path.write_text("name,x,y,z\nA,1,2,3\n")
+    with pytest.raises(ValueError, match=f"this mapping:\n  - {message}"):
+        read_hardpoints(path, mapping)
+
+
+def test_tables_beyond_reason(tmp_path):
+    path, book = tmp_path / "table.csv", tmp_path / "table.xlsx"
+    path.write_text("name,x,y,z\nA,1,2," + "3" * 200_000)
+    with pytest.raises(ValueError, match="table.csv, line 2 is longer than"):
+        read_hardpoints(path)
+    pytest.importorskip("openpyxl")
+    for data in (b"", b"PK\3\4", b"name,x,y,z"):
+        book.write_bytes(data)
+        with pytest.raises(ValueError, match="table.xlsx is no workbook .*as .csv"):
+            read_hardpoints(book)
+    with pytest.raises(ValueError, match=r"read_hardpoints names the file 'aaa.*too long"):
+        read_hardpoints("a" * 5000)
+    path.write_text("name,x,y,z\nA,1,2,3\n")
+    (tmp_path / "m.toml").write_text("a = " + "[" * 5000)
+    with pytest.raises(ValueError, match="m.toml, line 1: nests"):
+        read_hardpoints(path, tmp_path / "m.toml")

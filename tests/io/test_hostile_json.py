@@ -86,7 +86,7 @@ def test_files_beyond_reason(tmp_path, read):
         with pytest.raises(ValueError, match=f"(?s)m.json.*{match}"):
             read(path)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match=r"m.json is not JSON: .*position 0"):
+    with pytest.raises(ValueError, match=r"m.json is no text in UTF-8: .*position 0"):
         read(path)
     with pytest.raises(ValueError, match=r"\(5000 characters\) is the name of no file: .*too long"):
         read("a" * 5000)

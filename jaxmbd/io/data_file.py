@@ -1,10 +1,11 @@
-"""JSON of a file that anybody may have written; what is wrong with it is told with its place."""
+"""JSON and TOML files that anybody may have written: what is wrong is told with its place."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ _DEEPEST = 64
 """Levels of lists and objects up to which data are believed to be meant."""
 _LONGEST = 309
 """Digits of the largest floating-point number."""
-_NESTED = f"nests lists or objects more than {_DEEPEST} deep; a mechanism needs a few"
+_NESTED = f"nests lists or objects more than {_DEEPEST} deep; nothing here needs so many"
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|[\[{]|[\]}]')
 
 
@@ -34,15 +35,7 @@ def read_json(path: str | os.PathLike[str], pairs: Callable[[Any], Any] | None =
         ValueError: it is not JSON, or has numbers or levels beyond reason; names file and place.
         OSError: it cannot be read.
     """
-    name = os.fspath(path) if len(os.fspath(path)) < 1000 else shortened(os.fspath(path))
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not JSON: {error}") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
-            raise
-        raise ValueError(f"{name} is the name of no file: {error.args[-1]}") from None
+    name, text = _named_text(path)
     try:
         return json.loads(text, object_pairs_hook=pairs, parse_int=_integer)
     except json.JSONDecodeError as error:
@@ -55,6 +48,35 @@ def read_json(path: str | os.PathLike[str], pairs: Callable[[Any], Any] | None =
         ) from None
     except RecursionError:
         raise ValueError(f"{name}, line {_deep_line(text)}: {_NESTED}") from None
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a TOML file in UTF-8.
+
+    Raises:
+        ValueError: it is not TOML, or has numbers or levels beyond reason; names file and place.
+        OSError: it cannot be read.
+    """
+    name, text = _named_text(path)
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # of the parser, or of integers of thousands of digits
+        raise ValueError(f"{name} is no TOML: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{name}, line {_deep_line(text)}: {_NESTED}") from None
+
+
+def _named_text(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The name of a file as errors show it, and its text."""
+    name = os.fspath(path) if len(os.fspath(path)) < 1000 else shortened(os.fspath(path))
+    try:
+        return name, Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is no text in UTF-8: {error}; save it as such") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
+            raise
+        raise ValueError(f"{name} is the name of no file: {error.args[-1]}") from None
 
 
 def check_depth(data: Any, name: str) -> None:
