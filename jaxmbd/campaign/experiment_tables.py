@@ -126,6 +126,8 @@ class Reader:
                 f"{where}: {p}" for p in unknown("reduction", how, observe.REDUCTIONS)
             ]
             return None
+        if whole.problems(self.mech):  # which are told, of what it is a reduction of
+            return whole
         unit = axis_unit if how in ("at", "slope") else whole.about(self.mech).unit
         unit = "" if how == "rise" else unit
         numbers = [self.quantity(f"{where}.reduce", x, unit) for x in arguments]

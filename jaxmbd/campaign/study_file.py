@@ -32,8 +32,7 @@ The tables of a file, each a part of `Study`::
 from __future__ import annotations
 
 import inspect
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,7 @@ from jaxmbd.campaign.experiment_tables import Problems, read_experiments
 from jaxmbd.campaign.inputs import Input
 from jaxmbd.campaign.study import Study
 from jaxmbd.io import load
+from jaxmbd.io.data_file import check_depth, read_toml
 from jaxmbd.model import Mechanism
 from jaxmbd.observe.names import unknown
 from jaxmbd.sampling import Covariance, RankCorrelation
@@ -93,11 +93,7 @@ def load_study(path: str | Path) -> Study:
         100
     """
     path = Path(path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML: {error}") from None
-    return read_study(data, path.parent, source=str(path))
+    return read_study(read_toml(path), path.parent, source=str(path))
 
 
 def read_study(data: Mapping[str, Any], folder: Path, *, source: str = "this study") -> Study:
@@ -108,17 +104,27 @@ def read_study(data: Mapping[str, Any], folder: Path, *, source: str = "this stu
         folder: to which the names of files in it are relative.
         source: its name in messages.
     """
+    check_depth(data, source)
     problems: Problems = [p for key in data for p in unknown("entry", key, KEYS)]
-    mech = _mechanism(data.get("mechanism"), folder, problems)
+
+    def part(name: str, read: Callable[..., Any], *given: Any) -> Any:
+        """What a table says; values of which nothing can be made are a problem of that table."""
+        try:
+            return read(*given, problems)
+        except (TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:
+            problems.append(f"{name} has a value that does not fit ({error}); see its form in docs")
+            return None
+
+    mech = part("mechanism", _mechanism, data.get("mechanism"), folder)
     if mech is None:
         raise _error(source, problems)
-    model = _split(mech, data.get("tolerances"), problems)
-    inputs = _inputs(data.get("inputs"), problems)
+    model = part("tolerances", _split, mech, data.get("tolerances"))
+    inputs = part("inputs", _inputs, data.get("inputs"))
     drawn: Any = model({}) if callable(model) else mech
-    observe = read_experiments(data, drawn, problems)
+    observe = part("experiment", read_experiments, data, drawn)
     parts = {
-        "design": _design(data.get("design", "monte_carlo"), folder, problems),
-        "correlation": _correlation(data.get("correlation"), problems),
+        "design": part("design", _design, data.get("design", "monte_carlo"), folder),
+        "correlation": part("correlation", _correlation, data.get("correlation")),
         "samples": _whole(data, "samples", problems),
         "seed": _whole(data, "seed", problems) or 0,
         "chunk": _whole(data, "chunk", problems),
@@ -128,7 +134,7 @@ def read_study(data: Mapping[str, Any], folder: Path, *, source: str = "this stu
         raise _error(source, problems)
     try:
         return Study(model, inputs, observe=observe, **parts)
-    except ValueError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{source}: {error}") from None
 
 

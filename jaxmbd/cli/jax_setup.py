@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 
 def set_up_jax() -> None:
@@ -11,9 +12,13 @@ def set_up_jax() -> None:
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        from jaxmbd.lanes.targets.disk import user_caches
+        from jaxmbd.lanes.targets import disk, own_folder
 
-        jax.config.update("jax_compilation_cache_dir", str(user_caches() / "jaxmbd" / "jax"))
+        folder = disk.user_caches() / "jaxmbd" / "jax"
+        with suppress(OSError):  # a home that cannot be written
+            own_folder.make(folder)
+        if own_folder.usable(folder, "JAX_COMPILATION_CACHE_DIR"):
+            jax.config.update("jax_compilation_cache_dir", str(folder))
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "XLA_FLAGS" not in os.environ:
         try:
             jax.config.update("jax_num_cpu_devices", min(cores(), 16))

@@ -6,13 +6,13 @@ rotates to the world axes. See `read_gt_mech`.
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from jaxmbd.io.data_file import check_depth, read_json
 from jaxmbd.model.body import Body
 from jaxmbd.model.forces import PointForce, SignedSquare, SpringDamper, Torque
 from jaxmbd.model.joints import (
@@ -34,6 +34,7 @@ from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 
 Source = dict[str, Any] | str | os.PathLike[str]
+_TEXTS = ("name", "type", "A", "B")
 
 
 class UnsupportedConstraint(ValueError):
@@ -71,7 +72,7 @@ def read_gt_mech(source: Source) -> Mechanism:
         ('bob',)
     """
     data = _mechanism(source)
-    bodies = {b["name"]: _body(b) for b in _named(data, "bodies")}
+    bodies = {b["name"]: _built("body", b, lambda b=b: _body(b)) for b in _named(data, "bodies")}
     joints = _joints(data)
     for body in _loose(bodies, joints):
         joints[_new_name(f"free_{body}", joints)] = Free(GROUND, body)
@@ -79,7 +80,9 @@ def read_gt_mech(source: Source) -> Mechanism:
         bodies=bodies,
         joints=joints,
         forces=_forces(data),
-        gravity=np.asarray(data.get("gravity", (0.0, 0.0, 0.0)), float),
+        gravity=_built(
+            "gravity", None, lambda: np.asarray(data.get("gravity", (0.0, 0.0, 0.0)), float)
+        ),
     )
 
 
@@ -91,23 +94,25 @@ def gt_velocities(source: Source) -> dict[str, np.ndarray]:
         >>> gt_velocities({"bodies": [{"name": "bob", "w0": [0, 2, 0]}], "joints": []})
         {'bob': array([0., 2., 0., 0., 0., 0.])}
     """
-    return {
-        b["name"]: np.concatenate(
-            [
-                np.asarray(b.get("w0", np.zeros(3)), float),
-                np.asarray(b.get("v0", np.zeros(3)), float),
-            ]
-        )
-        for b in _named(_mechanism(source), "bodies")
-    }
+
+    def velocity(b: _Entry) -> np.ndarray:
+        parts = [np.asarray(b.get(k, np.zeros(3)), float) for k in ("w0", "v0")]
+        if any(x.shape != (3,) for x in parts):
+            raise ValueError("w0 and v0 must have three components each")
+        return np.concatenate(parts)
+
+    entries = _named(_mechanism(source), "bodies")
+    return {b["name"]: _built("body", b, lambda b=b: velocity(b)) for b in entries}
 
 
 def _mechanism(source: Source) -> dict[str, Any]:
     where = "this data"
     if not isinstance(source, dict):
         where = str(source)
-        source = json.loads(Path(source).read_text(encoding="utf-8"))
+        source = read_json(source)
     data = source.get("mechanism", source) if isinstance(source, dict) else {}
+    data = data if isinstance(data, dict) else {}
+    check_depth(data, where)
     missing = [key for key in ("bodies", "joints") if key not in data]
     if missing:
         raise ValueError(
@@ -123,11 +128,24 @@ class _Entry(dict[str, Any]):
         raise ValueError(f"'{self['name']}' has no {key!r}, only {sorted(self.keys())}")
 
 
+def _built(kind: str, entry: _Entry | None, build: Callable[[], Any]) -> Any:
+    """What `build` gives; its errors name the entry."""
+    try:
+        return build()
+    except (TypeError, ValueError, OverflowError) as error:
+        name = "" if entry is None else f" {entry['name']!r}"
+        raise ValueError(f"{kind}{name}: {error}") from None
+
+
 def _named(data: dict[str, Any], key: str) -> list[_Entry]:
     """The entries of one list, which must have different names."""
     listed = data.get(key) or []
     if not (isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed)):
         raise ValueError(f"{key} is not a list of objects, one for each")
+    for i, entry in enumerate(listed):
+        for field in _TEXTS:
+            if not isinstance(entry.get(field, ""), str | None):
+                raise ValueError(f"{key}[{i}]: {field!r} is {entry[field]!r}; give a text")
     one = {"bodies": "body"}.get(key, key.removesuffix("s"))
     entries = [
         _Entry(entry, name=entry.get("name") or f"{one}_{i}") for i, entry in enumerate(listed)
@@ -161,7 +179,9 @@ def _joints(data: dict[str, Any]) -> dict[str, Joint]:
         if build is None:
             unknown.append(f"joint '{entry['name']}' is of type {entry['type']!r}")
             continue
-        joints[entry["name"]] = build(entry["A"], entry["B"], entry)
+        joints[entry["name"]] = _built(
+            "joint", entry, lambda make=build, j=entry: make(j["A"], j["B"], j)
+        )
     if unknown:
         raise UnsupportedConstraint(
             f"{'; '.join(unknown)}: jaxmbd does not build these; known types: {sorted(JOINTS)}"
@@ -208,20 +228,28 @@ def _reach(reached: set[str], edges: list[tuple[str, str]]) -> set[str]:
 def _forces(data: dict[str, Any]) -> dict[str, Any]:
     forces: dict[str, Any] = {}
     for s in _named(data, "springs"):
-        square = s.get("k2abs", 0.0)
-        forces[s["name"]] = SpringDamper(
-            s["A"],
-            s["B"],
-            s["pA"],
-            s["pB"],
-            stiffness=s.get("k", 0.0),
-            damping=s.get("c", 0.0),
-            free_length=s.get("L0"),
-            preload=s.get("f0", 0.0),
-            law=SignedSquare(square) if square else None,
-        )
+        forces[s["name"]] = _built("spring", s, lambda s=s: _spring(s))
     for f in _named(data, "forces"):
-        forces[_new_name(f["name"], forces)] = PointForce(f["B"], f["point"], f["F"])
+        forces[_new_name(f["name"], forces)] = _built(
+            "force", f, lambda f=f: PointForce(f["B"], f["point"], f["F"])
+        )
     for t in _named(data, "torques"):
-        forces[_new_name(t["name"], forces)] = Torque(t.get("A", GROUND), t["B"], t["T"])
+        forces[_new_name(t["name"], forces)] = _built(
+            "torque", t, lambda t=t: Torque(t.get("A", GROUND), t["B"], t["T"])
+        )
     return forces
+
+
+def _spring(s: _Entry) -> SpringDamper:
+    square = s.get("k2abs", 0.0)
+    return SpringDamper(
+        s["A"],
+        s["B"],
+        s["pA"],
+        s["pB"],
+        stiffness=s.get("k", 0.0),
+        damping=s.get("c", 0.0),
+        free_length=s.get("L0"),
+        preload=s.get("f0", 0.0),
+        law=SignedSquare(square) if square else None,
+    )

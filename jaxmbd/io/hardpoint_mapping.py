@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jaxmbd.io.data_file import read_toml
+from jaxmbd.model.table_points import UNITS
 from jaxmbd.numerics.near_names import meant
 
-UNITS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}
-"""Length of each unit [m]."""
+_LARGEST = 1e9
+"""Beyond any offset, in any unit."""
 COLUMNS = ("name", "x", "y", "z")
 KEYS = ("units", "sheet", "columns", "axes", "offset", "mirrored", "sides", "names", "ignore")
 MappingLike = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -113,16 +113,22 @@ def read_mapping(given: MappingLike, units: str | None, side: str | None) -> Har
     data, source = _loaded(given)
     found = [f"unknown key {k!r}{meant(k, KEYS)}" for k in data if k not in KEYS]
     chosen = units or data.get("units")
-    if chosen is not None and chosen not in UNITS:
+    if chosen is not None and chosen not in tuple(UNITS):
         found.append(f"units are {chosen!r}; give one of {', '.join(UNITS)}")
-    axes = tuple(data.get("axes", "xyz"))
+    axes = _listed(data, "axes", "xyz")
     letters = sorted(str(a)[-1:] for a in axes)
     signed = all(str(a) in ("x", "y", "z", "-x", "-y", "-z") for a in axes)
     if not signed or letters != ["x", "y", "z"]:
         found.append(f"axes are {list(axes)}; give ours in the table's, as ['-x', '-y', 'z']")
     offset = data.get("offset", (0.0, 0.0, 0.0))
-    if np.shape(offset) != (3,) or not all(isinstance(x, (int, float)) for x in offset):
+    fits = isinstance(offset, list | tuple) and len(offset) == 3
+    if not fits or not all(isinstance(x, (int, float)) and abs(x) < _LARGEST for x in offset):
         found.append(f"offset is {offset!r}; give three numbers")
+    if not isinstance(data.get("sheet"), str | None):
+        found.append(f"sheet is {data['sheet']!r}; give its name")
+    ignored = _listed(data, "ignore", ())
+    if not all(isinstance(x, str) for x in ignored):
+        found.append(f"ignore is {data['ignore']!r}; give a list of patterns of names")
     for key in ("columns", "names", "sides"):
         if not all(isinstance(x, str) for x in _table(data, key, found).values()):
             found.append(f"{key} has entries that are no text")
@@ -143,7 +149,7 @@ def read_mapping(given: MappingLike, units: str | None, side: str | None) -> Har
         side=pattern,
         others=others,
         names=names,
-        ignore=tuple(data.get("ignore", ())),
+        ignore=ignored,
     )
     theirs = [mapping.their_name(name) for name in names]
     if twice := sorted({x for x in theirs if theirs.count(x) > 1}):
@@ -159,10 +165,13 @@ def read_mapping(given: MappingLike, units: str | None, side: str | None) -> Har
 def _loaded(given: MappingLike) -> tuple[Mapping[str, Any], str]:
     if given is None or isinstance(given, Mapping):
         return given or {}, "this mapping"
-    try:
-        return tomllib.loads(Path(given).read_text(encoding="utf-8-sig")), os.fspath(given)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{os.fspath(given)} is no TOML: {error}") from None
+    return read_toml(given), os.fspath(given)
+
+
+def _listed(data: Mapping[str, Any], key: str, default: Any) -> tuple[Any, ...]:
+    """The entries of a list, or what is given in its place alone."""
+    value = data.get(key, default)
+    return tuple(value) if isinstance(value, list | tuple | str) else (value,)
 
 
 def _table(data: Mapping[str, Any], key: str, found: list[str] | None = None) -> dict[str, Any]:
@@ -182,7 +191,7 @@ def _side(
               if str(x).count("*") != 1]  # fmt: skip
     if side is None and not sides:
         return None, ()
-    if side not in sides:
+    if side not in tuple(sides):
         known = ", ".join(sides) or "none: the mapping has no table [sides]"
         found.append(f"side={side!r}; its sides are {known}")
         return None, ()

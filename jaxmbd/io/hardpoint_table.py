@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.hardpoint_mapping import COLUMNS, UNITS, HardpointMapping, MappingLike, read_mapping
+from jaxmbd.io.hardpoint_mapping import COLUMNS, HardpointMapping, MappingLike, read_mapping
+from jaxmbd.io.named_files import is_file
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import vector_in_space
+from jaxmbd.model.table_points import UNITS, TablePoints, named_points
 from jaxmbd.numerics.extras import optional
 from jaxmbd.numerics.near_names import meant
 
@@ -22,6 +25,8 @@ WORKBOOKS = (".xlsx", ".xlsm")
 LENGTHS = ("mm", "cm", "m", "in", "inch", "ft", "dm", "km", "um", "µm")
 _BEHIND = re.compile(r"\s*[\[(].*[\])]\s*$|[_ ](mm|cm|m|in)$", re.IGNORECASE)
 """What follows the name in a title, a unit perhaps."""
+_LONGEST = 100_000
+"""Characters of the longest line of a table."""
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 Points = Mapping[str, Any] | Mechanism
 
@@ -33,6 +38,7 @@ def read_hardpoints(
     units: str | None = None,
     side: str | None = None,
     points: Points | None = None,
+    partial: bool = False,
 ) -> dict[str, np.ndarray]:
     """Hardpoints of a table with the columns name, x, y and z.
 
@@ -65,12 +71,14 @@ def read_hardpoints(
         mapping: the TOML file, or its content.
         units: in place of the mapping's.
         side: one of the mapping's sides.
-        points: a mechanism, or its points: names that it does not have are an error.
+        points: a mechanism, or its points: names that it does not have are an error, and so are
+            points of it that the table does not have, and coordinates that fit in another unit.
+        partial: whether points that the table does not have are to stay as they are.
 
     Returns:
         coordinates (3,) [m] by name, for the zoo's ``points=`` and functions of yours that build a
         mechanism from points. ``mech.replace(points=…)`` moves joints and forces alone: centres of
-        mass given as numbers stay where they were.
+        mass given as numbers stay where they were. Both refuse what `points` would.
 
     Raises:
         ValueError: lists all that is wrong: columns that are missing, names that are unknown,
@@ -126,12 +134,17 @@ def read_hardpoints(
             theirs = found.their_name(name)
             texts = [row[columns["name"]] for row in rows[head + 1 :]]
             problems.append(f"there is no row {theirs!r}, for {name!r}{meant(theirs, texts)}")
+    read = TablePoints(out, os.fspath(path), found.unit, partial)
+    if points is not None:
+        whole = isinstance(points, Mechanism)
+        needed = [n for n in (named_points(points) if whole else points) if n not in places]
+        problems += read.problems(points.points if whole else points, needed)
     if problems:
         raise ValueError(
             f"{os.fspath(path)} has {len(problems)} problems:\n"
             + "\n".join(f"  - {text}" for text in problems)
         )
-    return out
+    return read
 
 
 def write_hardpoints(
@@ -213,11 +226,11 @@ def _rows(path: Path, sheet: str | None) -> tuple[list[list[str]], str]:
     """The cells of a table as texts, without what surrounds them, and what separates them."""
     separator = ""
     pandas = optional("pandas", "io", "reading hardpoint tables")
-    if not path.is_file():
+    if not is_file(path, "read_hardpoints"):
         raise FileNotFoundError(f"there is no file {os.fspath(path)!r}")
     if path.suffix.lower() in WORKBOOKS:
         optional("openpyxl", "io", "reading workbooks")
-        with pandas.ExcelFile(path) as book:
+        with _workbook(path) as book:
             if sheet is not None and sheet not in book.sheet_names:
                 raise ValueError(
                     f"{path} has no sheet {sheet!r}{meant(sheet, book.sheet_names)}; it has "
@@ -228,10 +241,26 @@ def _rows(path: Path, sheet: str | None) -> tuple[list[list[str]], str]:
     else:
         text = _decoded(path)
         separator = max(";\t,", key=_first_titles(text).count)
-        cells = [_split(line, separator) for line in text.splitlines()]
+        lines = text.splitlines()
+        if long := [i for i, line in enumerate(lines, start=1) if len(line) > _LONGEST]:
+            raise ValueError(
+                f"{path}, line {long[0]} is longer than {_LONGEST} characters: it is no row of a "
+                "table; save it as one row for each point"
+            )
+        cells = [_split(line, separator) for line in lines]
     width = max((len(row) for row in cells), default=0)
     rows = [[str(x).strip() for x in row] + [""] * (width - len(row)) for row in cells]
     return rows, separator
+
+
+def _workbook(path: Path) -> Any:
+    """An open workbook."""
+    try:
+        return optional("pandas", "io", "reading hardpoint tables").ExcelFile(path)
+    except (ValueError, LookupError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is no workbook ({error}); save it again as .xlsx, or as .csv"
+        ) from None
 
 
 def _decoded(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def load_mjcf(
     strict: bool = False,
     limit_stiffness: float | None = None,
     velocity_scale: float = 1e-2,
+    within: str | os.PathLike[str] | None = None,
 ) -> Imported:
     """A MuJoCo model (MJCF) as a mechanism, drawn at the model's reference configuration.
 
@@ -61,9 +63,13 @@ def load_mjcf(
         limit_stiffness: of a `JointLimit` at each end of a range [N·m/rad or N/m]; without it
             ranges are only told (`Imported.limits`).
         velocity_scale: of the friction losses [rad/s or m/s].
+        within: folder in which meshes and height fields are looked up, wherever the model names
+            them. By default that is the model's own folder, and names that are absolute or climb
+            out of it are not looked up, with a warning.
 
     Raises:
-        ValueError: MuJoCo refuses the model; with `strict`, something is left out.
+        ValueError: MuJoCo refuses the model, or no file can have a name that it gives; with
+            `strict`, something is left out.
         FileNotFoundError: there is no such file.
         ImportError: MuJoCo is not installed.
 
@@ -82,7 +88,8 @@ def load_mjcf(
         >>> q = model.states["reference"].q
         >>> vdot, _ = mbd.forward_dynamics(model.mechanism, q, 0 * q, inputs={"motor": 0.1})
     """
-    return _imported(compiled(read_spec(source)), strict, limit_stiffness, velocity_scale)
+    found = compiled(read_spec(source), within)
+    return _imported(found, strict, limit_stiffness, velocity_scale)
 
 
 def load_urdf(
@@ -92,6 +99,7 @@ def load_urdf(
     strict: bool = False,
     limit_stiffness: float | None = None,
     velocity_scale: float = 1e-2,
+    within: str | os.PathLike[str] | None = None,
 ) -> Imported:
     """A robot described in URDF as a mechanism; mimic joints become couplings.
 
@@ -104,9 +112,12 @@ def load_urdf(
         strict: whether to refuse a model of which something is left out.
         limit_stiffness: as of `load_mjcf`.
         velocity_scale: as of `load_mjcf`.
+        within: as of `load_mjcf`; names as ``package://part/…`` may lead out of it, into the
+            package that the description is in, or one beside it.
 
     Raises:
-        ValueError: MuJoCo refuses the model; with `strict`, something is left out.
+        ValueError: MuJoCo refuses the model, or no file can have a name that it gives; with
+            `strict`, something is left out.
         FileNotFoundError: there is no such file.
         ImportError: MuJoCo is not installed.
 
@@ -122,14 +133,14 @@ def load_urdf(
         >>> list(model.mechanism.joints)
         ['hinge']
     """
-    spec, unseen = read_urdf(source)
+    spec, unseen, files = read_urdf(source, within)
     spec.compiler.fusestatic = False
     inertias, left = given_inertias(spec)
     if floating:
         root = next(iter(spec.worldbody.bodies))
         root.add_freejoint(name="root")
-    found = compiled(spec, inertias_from_shapes=False)
-    found = found._replace(inertias=inertias, left_out=[*left, *unseen])
+    found = compiled(spec, within, inertias_from_shapes=False, known=files)
+    found = found._replace(inertias=inertias, left_out=[*left, *unseen, *found.left_out])
     return _imported(found, strict, limit_stiffness, velocity_scale)
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from jaxmbd.io.data_file import read_json
 from jaxmbd.io.read_dict import from_dict
 from jaxmbd.io.write_dict import to_dict
 from jaxmbd.model.mechanism import Mechanism
@@ -79,10 +80,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         )
         return dict(pairs)
 
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
+    data = read_json(path, unique)
     return from_dict(data, source=str(path), found=repeated)
 
 

@@ -6,7 +6,9 @@ compiled apart, when it is asked for.
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from jaxmbd.io.imported import LeftOut
 from jaxmbd.io.mujoco_spec import NOTHING, OwnInertia, placeholder
+from jaxmbd.io.named_files import ModelFolder, is_file, shortened, told_of
 from jaxmbd.numerics.extras import optional
 
 READING = "reading MJCF or URDF"
@@ -36,20 +39,31 @@ class Compiled(NamedTuple):
     left_out: list[LeftOut]
 
 
-def compiled(spec: Any, *, inertias_from_shapes: bool = True) -> Compiled:
+def compiled(
+    spec: Any,
+    within: str | os.PathLike[str] | None = None,
+    *,
+    inertias_from_shapes: bool = True,
+    known: Container[str] = (),
+) -> Compiled:
     """Compile a spec; where files are missing, without the shapes that need them.
 
     Args:
         spec: it is not changed.
+        within: as of `load_mjcf`.
         inertias_from_shapes: whether some may be; else no shape is read.
+        known: names of files that are there and may be read.
 
     Raises:
-        ValueError: MuJoCo refuses the model, with its own message.
+        ValueError: MuJoCo refuses the model, with its own message, or the name of a file is none.
     """
     spec = spec.copy()
-    missing = _missing(spec)
+    missing, outside = _unread(spec, within, known)
+    dropped = told_of(tuple(dict.fromkeys(asset.file for asset in outside)))
     files = tuple(sorted({mesh_name(asset) for asset in missing}))
-    dropped, bare = _drop_missing(spec, missing, files) if missing else ([], [])
+    dropped += [LeftOut("missing files", files, "their shapes are not drawn")] if files else []
+    more, bare = _drop_assets(spec, [*missing, *outside])
+    dropped += more + _drop_pictures(spec)
     dropped += _drop_pictures(spec)
     light = spec.copy()
     # Ranges of muscles, which take seconds: mechanisms have no muscles.
@@ -160,12 +174,12 @@ def mesh_name(asset: Any) -> str:
     return asset.name or Path(asset.file).stem
 
 
-def _drop_missing(
-    spec: Any, missing: list[Any], names: tuple[str, ...]
-) -> tuple[list[LeftOut], list[str]]:
-    """Drop what needs files that are not there; the bodies that lose their inertia by it."""
+def _drop_assets(spec: Any, unread: list[Any]) -> tuple[list[LeftOut], list[str]]:
+    """Drop what needs files that are not read; the bodies that lose their inertia by it."""
     mujoco = optional("mujoco", "io", READING)
-    left = [LeftOut("missing files", names, "their shapes are not drawn")]
+    if not unread:
+        return [], []
+    names = {mesh_name(asset) for asset in unread}
     lost: dict[str, Any] = {}
     for geom in list(spec.geoms):
         if geom.meshname in names or geom.hfieldname in names:
@@ -173,7 +187,7 @@ def _drop_missing(
             if geom.meshname and not body.explicitinertial:
                 lost[body.name] = body
             spec.delete(geom)
-    for asset in missing:
+    for asset in unread:
         spec.delete(asset)
     # Explicit inertias are what is left to read where shapes were to replace them.
     if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE:
@@ -182,20 +196,31 @@ def _drop_missing(
     for name in bare:
         placeholder(lost[name])
     moving = tuple(sorted(name for name in lost if name != "world"))
-    if moving:
-        left.append(LeftOut("inertias", moving, "their shapes are missing: only what is left"))
-    return left, bare
+    text = "their shapes are missing: only what is left"
+    return [LeftOut("inertias", moving, text)] if moving else [], bare
 
 
 def _has_mass(body: Any) -> bool:
     return any((g.density if np.isnan(g.mass) else g.mass) > 0.0 for g in body.geoms)
 
 
-def _missing(spec: Any) -> list[Any]:
-    """Meshes and height fields whose files are not there."""
-    folder = Path(spec.modelfiledir or ".") / spec.meshdir
-    files = [(a, Path(a.file)) for a in [*spec.meshes, *spec.hfields] if getattr(a, "file", "")]
-    return [a for a, f in files if not any(p.is_file() for p in (folder / f, f))]
+def _unread(
+    spec: Any, within: str | os.PathLike[str] | None, known: Container[str]
+) -> tuple[list[Any], list[Any]]:
+    """Meshes and height fields whose files are not there, and those that are not looked up."""
+    own = Path(spec.modelfiledir) if spec.modelfiledir else None
+    folder = ModelFolder(own, within)
+    missing, outside = [], []
+    for asset in [*spec.meshes, *spec.hfields]:
+        name = getattr(asset, "file", "")
+        if not name or name in known:
+            continue
+        name = os.path.join(spec.meshdir, os.path.basename(name) if spec.strippath else name)
+        if not folder.has(name):
+            outside.append(asset)
+        elif not is_file(folder.path(name), f"the asset {shortened(mesh_name(asset))}"):
+            missing.append(asset)
+    return missing, outside
 
 
 def _drop_refused(spec: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.io.imported import LeftOut
+from jaxmbd.io.named_files import is_file
 from jaxmbd.numerics.extras import optional
 
 Source = str | os.PathLike[str]
@@ -30,10 +31,15 @@ def text_of(source: Source) -> str | None:
 
     Raises:
         FileNotFoundError: there is no such file.
+        ValueError: no file can have such a name, or text has characters that are none.
     """
     if isinstance(source, str) and source.lstrip().startswith("<"):
+        try:
+            source.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"this text is not Unicode ({error}); read it as UTF-8") from None
         return source
-    if not Path(source).is_file():
+    if not is_file(Path(source), "the source, which is no text (that starts with '<'),"):
         raise FileNotFoundError(f"there is no file {os.fspath(source)!r}")
     return None
 
@@ -62,6 +68,9 @@ def given_inertias(spec: Any) -> tuple[dict[str, OwnInertia], list[LeftOut]]:
 
     MuJoCo refuses links without mass, and principal inertias of which one exceeds the sum of the
     others; mechanisms take both. What both refuse is a negative one, which becomes zero.
+
+    Raises:
+        ValueError: a number is not finite; names the link.
     """
     mujoco = optional("mujoco", "io", "reading MJCF or URDF")
     found: dict[str, OwnInertia] = {}
@@ -72,8 +81,13 @@ def given_inertias(spec: Any) -> tuple[dict[str, OwnInertia], list[LeftOut]]:
             turn, (xx, yy, zz, xy, xz, yz) = np.zeros(9), body.fullinertia
             mujoco.mju_quat2Mat(turn, body.iquat)
             axes, own = turn.reshape(3, 3), np.diag(body.inertia)
-            if not np.isnan(xx):
+            if not np.isnan(xx) or any(body.fullinertia[1:]):
                 own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            if not (np.isfinite(own).all() and np.isfinite(body.mass)):
+                raise ValueError(
+                    f"link {body.name!r}: its mass {body.mass:g} or inertia {own.tolist()} is not "
+                    "finite; correct its <inertial>, or remove it for a link without mass"
+                )
             values, principal = np.linalg.eigh(own)
             if values[0] < 0.0:
                 negative.append(body.name)

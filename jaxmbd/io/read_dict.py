@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.io.data_file import check_depth
 from jaxmbd.io.read_fields import READERS, attempt, numbers
 from jaxmbd.io.write_dict import FORMAT, PRECISIONS
 from jaxmbd.model.body import Body
@@ -53,6 +54,7 @@ def from_dict(
     problems = list(found)
     if not isinstance(data, dict):
         raise ValueError(f"{source} holds a {type(data).__name__}; a mechanism is an object")
+    check_depth(data, source)
     _check_head(data, problems)
     dtype = np.dtype(data["dtype"]) if data.get("dtype") in PRECISIONS else np.dtype(np.float64)
     broken: set[str] = set()

@@ -50,6 +50,9 @@ def _read_typed(types: dict[str, type], noun: str) -> Callable[..., Any]:
 
 
 def _read_body(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
+    if isinstance(fields.get("com"), dict):
+        problems.append(f"{what}: com is an object; give 3 coordinates, or the name of a point")
+        return None
     return _build(what, Body, fields, dtype, problems)
 
 
@@ -103,7 +106,7 @@ def _required(cls: type) -> list[str]:
 
 def _static(value: Any, field: Any, dtype: Any) -> Any:
     if field.metadata.get("function"):
-        if value not in LAWS:
+        if not isinstance(value, str) or value not in LAWS:
             raise _Unreadable(_unknown_law(value))
         return LAWS[value]
     wanted = {"str": str, "int": int, "bool": bool}.get(
@@ -124,6 +127,8 @@ def _tuples(value: Any) -> Any:
 def _value(value: Any, field: Any, dtype: Any) -> Any:
     if value is None:
         return None
+    if field.name == "law" and not (isinstance(value, dict) and "law" in value):
+        raise _Unreadable(f'is {value!r:.60}; give an object with "law", the name of one')
     if isinstance(value, str):
         return PointRef(value)
     if isinstance(value, list) and len(value) == 2 and all(isinstance(n, str) for n in value):
@@ -134,7 +139,7 @@ def _value(value: Any, field: Any, dtype: Any) -> Any:
         return _law(value, dtype)
     if "type" in value:
         return _nested_joint(value, dtype)
-    if set(value) == {"com_of"}:
+    if set(value) == {"com_of"} and isinstance(value["com_of"], str):
         return ComRef(value["com_of"])
     if set(value) == {"dict"} and isinstance(value["dict"], dict):
         return {k: _value(v, field, dtype) for k, v in value["dict"].items()}
@@ -166,6 +171,8 @@ def numbers(value: Any, dtype: Any) -> np.ndarray:
         return np.asarray(value, dtype=dtype)
     except ValueError:
         raise _Unreadable("has rows of different lengths") from None
+    except OverflowError:
+        raise _Unreadable("holds an integer larger than any floating-point number") from None
 
 
 def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
@@ -178,7 +185,7 @@ def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
 
 def _law(value: dict[str, Any], dtype: Any) -> Any:
     name = value["law"]
-    if name not in LAWS:
+    if not isinstance(name, str) or name not in LAWS:
         raise _Unreadable(_unknown_law(name))
     thing = LAWS[name]
     parameters = {k: v for k, v in value.items() if k != "law"}
@@ -197,7 +204,7 @@ def _law(value: dict[str, Any], dtype: Any) -> Any:
 
 def _unknown_law(name: Any) -> str:
     return (
-        f"names the law {name!r}{meant(name, LAWS)}, which is not registered; import the code "
+        f"names the law {name!r}{meant(str(name), LAWS)}, which is not registered; import the code "
         f"that defines it with @jaxmbd.register_law({name!r}) before loading; known: {sorted(LAWS)}"
     )
 

@@ -25,6 +25,7 @@ from jaxmbd.model.parts import merged
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.plausibility import warn_of_implausible
 from jaxmbd.model.table import mechanism_table
+from jaxmbd.model.table_points import TablePoints, named_points
 from jaxmbd.model.user_warning import warn_user
 from jaxmbd.model.validation import validate
 
@@ -178,7 +179,8 @@ class Mechanism(Part):
                 coordinates go with the part.
 
         Raises:
-            ValueError: a part to be removed is not there, or others still refer to it.
+            ValueError: a part to be removed is not there, or others still refer to it; points read
+                from a table lack some of the mechanism's, or have another scale.
 
         Example:
             >>> import jaxmbd as mbd
@@ -188,6 +190,8 @@ class Mechanism(Part):
             (['motor'], [])
         """
         s = self.structure
+        if isinstance(points := parts.get("points"), TablePoints):
+            points.check(self.points, named_points(self))
         order = {
             "bodies": s.bodies,
             "joints": [e.name for e in s.joints],

@@ -59,7 +59,7 @@ def validate(
     for name, drive in drives.items():
         found += drive_problems(name, drive, bodies, joints)
         for field, ref in getattr(drive, "points", {}).items():
-            found += _point_problems(f"drive '{name}': {field}", ref, points)
+            found += _point_problems(f"drive '{name}': {field}", ref, points, bodies)
     for name, coupling in couplings.items():
         found += coupling_problems(name, coupling, joints)
         for field in ("ratio", "radius", "offset"):
@@ -88,7 +88,7 @@ def _body_problems(name: str, body: Any, points: dict[str, Any]) -> list[str]:
     what, found = f"body '{name}'", []
     if not isinstance(body, Body):
         return [f"{what} is a {type(body).__name__}; give a Body"]
-    found += _point_problems(f"{what}: com", body.com, points)
+    found += _point_problems(f"{what}: com", body.com, points, None)
     if getattr(body.mass, "shape", None) != ():
         found.append(f"{what}: mass must be one number [kg]")
     elif is_concrete(body.mass) and not (body.mass >= 0.0 and np.isfinite(body.mass)):
@@ -123,12 +123,18 @@ def _inertia_problems(what: str, inertia: np.ndarray) -> list[str]:
     return []
 
 
-def _point_problems(what: str, ref: Any, points: dict[str, Any]) -> list[str]:
+def _point_problems(
+    what: str, ref: Any, points: dict[str, Any], bodies: dict[str, Any] | None
+) -> list[str]:
     if isinstance(ref, PointRef):
         if ref.name not in points:
             return [f"{what} names the point '{ref.name}', which is not in points={sorted(points)}"]
         return []
-    return [] if isinstance(ref, ComRef) else _vector_problems(what, ref)
+    if isinstance(ref, ComRef):
+        if bodies is None or ref.body in bodies:
+            return []
+        return [f"{what} is the COM of '{ref.body}', which is no body; known: {[*bodies]}"]
+    return _vector_problems(what, ref)
 
 
 def _unknown_bodies(what: str, names: tuple[str, ...], bodies: dict[str, Any]) -> list[str]:
@@ -150,7 +156,7 @@ def _joint_problems(
         found.append(f"{what} connects '{joint.a}' to itself; name two bodies")
     found += [f"{what}: {field} is missing" for field in joint.missing()]
     for field, ref in joint.points.items():
-        found += _point_problems(f"{what}: {field}", ref, points)
+        found += _point_problems(f"{what}: {field}", ref, points, bodies)
     for field in joint.numbers:
         if getattr(joint, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(joint, field), ((),))
@@ -209,7 +215,7 @@ def _force_problems(
             index = getattr(element, "index", 0)
             found += coordinate_problems(what, joint, index, joints)
     for field, ref in element.points.items():
-        found += _point_problems(f"{what}: {field}", ref, points)
+        found += _point_problems(f"{what}: {field}", ref, points, bodies)
     for field, shapes in element.shapes(joints).items():
         if getattr(element, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.closest import Opening, opening, places
@@ -142,7 +142,8 @@ class Experiment:
     def computed(self, mech: Mechanism) -> dict[str, Array]:
         """The same while tracing."""
         course = self.curves(mech, states=False)
-        ok = course.failure.status == Status.OK
+        status, opened, at = self._judged(course)
+        ok = status == Status.OK
         kept, found = self.kept(), {}
         for name, what in self.observe.items():
             if isinstance(what, Reduced):
@@ -152,9 +153,22 @@ class Experiment:
                 x = x if len(kept) == x.shape[0] else x[kept]
                 x = x if self.has_axis else x[0]
             found[name] = jnp.where(ok, x, jnp.nan)
-        status, opened, at = course.failure
         found["status"] = status.astype(jnp.int32)
         return found | dict(zip(REASONS, (*opened, at), strict=True))
+
+    def _judged(self, course: Curves) -> Failure:
+        """How a course ended, with what has no value on the way, though it always should."""
+        failure = course.failure
+        for what in self.observed():
+            if what.always:
+                y = course.observed[what]
+                lost = jnp.any(jnp.isnan(lax.stop_gradient(y)), axis=tuple(range(1, y.ndim)))
+                bad = jnp.any(lost) & (failure.status == Status.OK)
+                failure = failure._replace(
+                    status=jnp.where(bad, Status.SINGULAR, failure.status),
+                    at=jnp.where(bad, course.x[jnp.argmax(lost)], failure.at),
+                )
+        return failure
 
     def observed(self) -> tuple[Observable, ...]:
         """All that is evaluated along the way, each once."""
@@ -225,8 +239,9 @@ class Experiment:
 
     def course(self, mech: Mechanism) -> Any:
         """What `trajectory` shows, while tracing."""
-        x, q, v, observed, failure = self.curves(mech, states=True)
-        return x, q, v, [observed[what] for what in self.observed()], failure.status
+        course = self.curves(mech, states=True)
+        observed = [course.observed[what] for what in self.observed()]
+        return course.x, course.q, course.v, observed, self._judged(course).status
 
     def describe(self) -> dict[str, Any]:
         """JSON values that determine it."""

@@ -32,6 +32,11 @@ class Observable:
         """Its value at an instant: a number, or (3,) in world axes."""
         raise TypeError(f"{type(self).__name__} defines no value")
 
+    @property
+    def always(self) -> bool:
+        """Whether it has a value wherever a mechanism can be: NaN is then a failed sample."""
+        return False
+
     def about(self, mech: Mechanism) -> Output:
         """Its unit, meaning and dimensions."""
         raise TypeError(f"{type(self).__name__} does not say what it is")
@@ -135,6 +140,10 @@ class Combined(Observable):
         total = sum(terms[1:], terms[0])
         return total if self.shift == 0.0 else total + self.shift
 
+    @property
+    def always(self) -> bool:
+        return any(x.always for x in self.parts)
+
     def about(self, mech: Mechanism) -> Output:
         first = self.parts[0].about(mech)
         return first._replace(text=self._text([x.about(mech).text for x in self.parts]))
@@ -166,6 +175,10 @@ class Absolute(Observable):
 
     def value(self, at: Snapshot) -> Array:
         return jnp.abs(self.part.value(at))
+
+    @property
+    def always(self) -> bool:
+        return self.part.always
 
     def about(self, mech: Mechanism) -> Output:
         whole = self.part.about(mech)

@@ -17,6 +17,10 @@ Place = Any
 
 _LARGEST = 2.0
 """Radius up to which a wheel is believed to be given in metres [m]."""
+_LIKELY = 100.0
+"""How far from the wheel centre a corner's points are believed to be, in radii of its tyre."""
+_SHORTEST = 1e-6
+"""Length that a spring is believed to have, in radii of the tyre."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,12 @@ class Corner:
         if self.spring is not None:
             forces = mech.structure.forces
             found += [f"spring: {t}" for t in unknown("force element", self.spring, forces)]
+            element = mech.forces.get(self.spring)
+            if element is not None and not {"at_a", "at_b"} <= element.points.keys():
+                found.append(
+                    f"spring: {self.spring!r} is a {type(element).__name__}, which has no length; "
+                    "name a SpringDamper"
+                )
         return list(dict.fromkeys(found))
 
     def _steering_problems(self, mech: Mechanism) -> list[str]:
@@ -215,7 +225,45 @@ class Corner:
                     f"{name}={places}: the upper point is drawn at z = {ends[1][2]:g} m, not "
                     f"above the lower one at {ends[0][2]:g} m; give (lower, upper)"
                 )
-        return found
+        return found + self._scale_problems(mech) + self._spring_problems(mech)
+
+    def _scale_problems(self, mech: Mechanism) -> list[str]:
+        """Whether the drawing has the size of its tyre."""
+        points = [mech.point(name) for name in mech.structure.points]
+        place = self.placed("upright", self.wheel_centre)[1]
+        centre = mech.point(place if isinstance(place, str) else np.asarray(place))
+        if not all(map(is_concrete, (*points, centre))):
+            return []
+        apart = np.linalg.norm(np.reshape(points, (-1, 3)) - np.asarray(centre), axis=1)
+        apart = apart[apart > 0.0]
+        size = float(np.median(apart)) if len(apart) > 2 else self.tyre_radius
+        if 1.0 / _LIKELY < size / self.tyre_radius < _LIKELY:
+            return []
+        small = size < self.tyre_radius
+        read, given = ("metres", "millimetres") if small else ("millimetres", "metres")
+        return [
+            f"the points are drawn {size:.3g} m from the wheel centre (the median), and the tyre's "
+            f"radius is {self.tyre_radius:g} m: were {read} read as {given}? All lengths are in "
+            f"metres; for a table give units={'m' if small else 'mm'!r} to read_hardpoints"
+        ]
+
+    def _spring_problems(self, mech: Mechanism) -> list[str]:
+        """Whether the spring is drawn with a length."""
+        if self.spring is None:
+            return []
+        refs = [mech.forces[self.spring].points[end] for end in ("at_a", "at_b")]
+        ends = [mech.point(ref) for ref in refs]
+        if not all(map(is_concrete, ends)):
+            return []
+        length = float(np.linalg.norm(np.asarray(ends[1]) - np.asarray(ends[0])))
+        if length > _SHORTEST * self.tyre_radius:
+            return []
+        names = [getattr(ref, "name", str(ref)) for ref in refs]
+        return [
+            f"spring={self.spring!r}: its ends {' and '.join(map(repr, names))} are drawn at one "
+            f"place ({length:.3g} m apart): it has no direction, motion ratio or rate; correct "
+            "one of them, or leave spring= out of the Corner"
+        ]
 
     def _own_problems(self) -> list[str]:
         choices = {

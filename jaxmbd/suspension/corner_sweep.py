@@ -169,14 +169,15 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     sweep.corner.check(mech)
     sweep.check(mech)
     whole = sweep.on(mech)
-    if not any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
-        if text := _not_held(mech, sweep.corner, whole.keys(mech)):
-            raise ValueError(text)
+    if text := _not_held(mech, sweep.corner, whole.keys(mech)):
+        raise ValueError(text)
     return whole
 
 
 def _not_held(mech: Mechanism, corner: Any, keys: tuple[Key, ...]) -> str:
-    """Which freedoms of a corner's wheel are not held, and the cure; empty if all are."""
+    """Which freedoms of a corner's wheel are not held, and the cure; empty if all, or traced."""
+    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
+        return ""
     count, names = unheld(mech, corner, keys)
     what, it = ("freedom is", "it") if count == 1 else ("freedoms are", "them")
     told = f"{count} {what} not held: {', '.join(names)}"

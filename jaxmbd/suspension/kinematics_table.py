@@ -182,6 +182,15 @@ def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
     what = (
         f"; {names[place]} stays open by {float(found['open_distance']):.3g}" if place >= 0 else ""
     )
+    if (
+        status == Status.SINGULAR
+        and not np.isnan(where)
+        and any(what.always for what in sweep.observed())
+    ):
+        raise ValueError(
+            f"the spring has no length at {sweep.dim} {where:+.1f} mm, and so no motion ratio or "
+            "rate; check the hardpoints of its ends, or leave its columns out of observe="
+        )
     raise ValueError(
         f"the corner does not reach {sweep.dim} {where:+.1f} mm ({status.name.lower()}){what}. "
         f"Give a smaller range of {sweep.dim}, or check the hardpoints"

@@ -27,10 +27,14 @@ from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
+from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.least_norm import factor_rows
 from jaxmbd.spatial.rotations import cross, unit
 from jaxmbd.suspension.corner import Corner
+
+_LENGTHS = 100.0
+"""Closure errors that a spring must be long to have a direction."""
 
 
 class Spring(NamedTuple):
@@ -39,7 +43,7 @@ class Spring(NamedTuple):
     Attributes:
         length: distance of its ends [m].
         force: at rest, positive in tension [N].
-        travel: rate of its length in the travel motion [1].
+        travel: rate of its length in the travel motion [1]; NaN where it has no length.
         steer: rate of its length in the steering motion [1]; None for an unsteered wheel.
     """
 
@@ -257,11 +261,18 @@ def _spring(
         return element.measures(motion_state(mech, q, v), joints)
 
     still = measured(None)
+    length = still["length"].value
+    # Within some closure errors of no length the direction of its ends is rounding.
+    there = length > _LENGTHS * tolerances.closing(mech.dtype) * mechanism_length(mech)
+
+    def rate(v: Array) -> Array:
+        return jnp.asarray(jnp.where(there, measured(v)["rate"].value, jnp.nan))
+
     return Spring(
-        length=still["length"].value,
+        length=length,
         force=still["force"].value,
-        travel=measured(speeds)["rate"].value,
-        steer=None if steering is None else measured(steering)["rate"].value,
+        travel=rate(speeds),
+        steer=None if steering is None else rate(steering),
     )
 
 

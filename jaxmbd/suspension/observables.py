@@ -85,6 +85,11 @@ class Characteristic(Observable):
             return CHARACTERISTICS[self.name].fn(now)
         return now.gradient(self.name, self.along)
 
+    @property
+    def always(self) -> bool:
+        """Whether NaN is a failed sample: so where a spring has no length."""
+        return self.name in CHARACTERISTICS and "spring" in CHARACTERISTICS[self.name].needs
+
     def about(self, mech: Mechanism) -> Output:
         """Its unit, meaning and dimensions."""
         what = CHARACTERISTICS[self.name]

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxmbd.model import Body
 from jaxmbd.model.numbers import number
+from jaxmbd.model.table_points import TablePoints
 
 
 def functions_for(*numbers: Any) -> ModuleType:
@@ -78,8 +79,11 @@ def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dic
     """Published hardpoints, with those of the user instead where given.
 
     Raises:
-        ValueError: some overrides are no hardpoints of this mechanism.
+        ValueError: some overrides are no hardpoints of this mechanism, or those of a table lack
+            some of it or have another scale.
     """
+    if isinstance(overrides, TablePoints):
+        overrides.check({name: number(x) for name, x in points.items()}, points)
     overrides = dict(overrides or {})
     unknown = sorted(overrides.keys() - points.keys())
     if unknown:

@@ -1,5 +1,6 @@
 """Hardpoint tables: the same points in other frames, units and names; all that is wrong is told."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -165,7 +166,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
     with pytest.raises(ValueError) as error:
         read_hardpoints(path, mapping, points=mbd.zoo.multi_link())
     for text in (
-        "has 7 problems",
+        "has 8 problems",
         "row 2 ('wheel_center'): there is no point 'wheel_center' (did you mean 'wheel_centre'?)",
         "row 3 ('spring_top'): z is 'abc', no number",
         "row 4 ('spring_top'): 'spring_top' is in row 3 already",
@@ -173,6 +174,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
         "row 5 has no name",
         "row 6 ('shock_top'): x is 'inf', no number",
         "there is no row 'WHEEL', for 'wheel_centre'",
+        "no rows for the points [",
     ):
         assert text in str(error.value), (text, str(error.value))
 
@@ -245,3 +247,105 @@ def test_wrong_mappings(tmp_path):
     (tmp_path / "broken.toml").write_text("units = mm")
     with pytest.raises(ValueError, match="no TOML"):
         read_hardpoints(path, tmp_path / "broken.toml")
+
+
+def corner_table(path, factor=1.0, without=()):
+    """A whole table of the zoo's corner, its millimetres times a factor."""
+    points = {n: factor * x for n, x in mbd.zoo.multi_link().points.items() if n not in without}
+    write_hardpoints(path, points)
+    path.write_text(path.read_text().replace(" [mm]", ""))
+    return points
+
+
+ROUTES = {
+    "read": lambda path, **given: read_hardpoints(path, points=mbd.zoo.multi_link(), **given),
+    "zoo": lambda path, **given: mbd.zoo.multi_link(points=read_hardpoints(path, **given)),
+    "replace": lambda path, **given: mbd.zoo.multi_link().replace(
+        points=read_hardpoints(path, **given)
+    ),
+}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_rows_that_are_missing_are_not_filled_silently(tmp_path, route):
+    """Each way to put a table in place of a mechanism's points names those that it lacks."""
+    path = tmp_path / "corner.csv"
+    corner_table(path, without=("wheel_centre", "tierod_outboard"))
+    with pytest.raises(ValueError) as error:
+        ROUTES[route](path)
+    for text in (str(path), "['tierod_outboard', 'wheel_centre']", "add the rows", "partial=True"):
+        assert text in str(error.value).replace("'wheel_centre', 'tierod_outboard'",
+                                                "'tierod_outboard', 'wheel_centre'")  # fmt: skip
+    ROUTES[route](path, partial=True)
+    corner_table(path)
+    ROUTES[route](path)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_table_in_another_unit_than_it_is_read_in(tmp_path, route, partial):
+    path, some = tmp_path / "corner.csv", ("wheel_centre", "tierod_outboard") if partial else ()
+    for factor, unit, right in ((1e-3, "mm", "m"), (1e3, "m", "mm"), (1 / 25.4, "mm", "in")):
+        corner_table(path, factor if unit == "mm" else 1.0, some)
+        with pytest.raises(
+            ValueError, match=f"read as {unit}, .*in {right} they .*units='{right}'"
+        ):
+            ROUTES[route](path, units=unit, partial=partial)
+        ROUTES[route](path, units=right, partial=partial)
+
+
+def test_another_size_of_which_no_unit_is_the_cause(tmp_path):
+    """A model car's, or points that are moved: nothing is said."""
+    path = tmp_path / "corner.csv"
+    corner_table(path, 0.25)
+    ROUTES["zoo"](path)
+    path.write_text("name,x,y,z\nwheel_centre,0,1,0\ntierod_outboard,1,0,0\n")
+    ROUTES["zoo"](path, partial=True)
+
+
+def test_what_is_made_of_a_table_is_a_plain_dictionary(tmp_path):
+    """Mapped and traced as one, without asking again."""
+    path = tmp_path / "corner.csv"
+    corner_table(path, without=("wheel_centre",))
+    read = read_hardpoints(path)
+    assert type(jax.tree.map(lambda x: 2.0 * x, read)) is dict and type({**read}) is dict
+    moved = jax.jit(lambda p: mbd.zoo.multi_link(points=p).points["tierod_outboard"])(read)
+    assert moved.tolist() == read["tierod_outboard"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"units": ["mm"]}, "units are"),
+        ({"axes": None}, "axes are"),
+        ({"axes": 10**400}, "axes are"),
+        ({"offset": [10**400, 0, 0]}, "offset is"),
+        ({"offset": [np.nan] * 3}, "offset is"),
+        ({"ignore": [5]}, "ignore is"),
+        ({"ignore": None}, "ignore is"),
+        ({"sheet": ["Front"]}, "sheet is"),
+    ],
+)
+def test_mappings_of_other_types(tmp_path, mapping, message):
+    path = tmp_path / "table.csv"
+    path.write_text("name,x,y,z\nA,1,2,3\n")
+    with pytest.raises(ValueError, match=f"this mapping:\n  - {message}"):
+        read_hardpoints(path, mapping)
+
+
+def test_tables_beyond_reason(tmp_path):
+    path, book = tmp_path / "table.csv", tmp_path / "table.xlsx"
+    path.write_text("name,x,y,z\nA,1,2," + "3" * 200_000)
+    with pytest.raises(ValueError, match="table.csv, line 2 is longer than"):
+        read_hardpoints(path)
+    pytest.importorskip("openpyxl")
+    for data in (b"", b"PK\3\4", b"name,x,y,z"):
+        book.write_bytes(data)
+        with pytest.raises(ValueError, match="table.xlsx is no workbook .*as .csv"):
+            read_hardpoints(book)
+    with pytest.raises(ValueError, match=r"read_hardpoints names the file 'aaa.*too long"):
+        read_hardpoints("a" * 5000)
+    path.write_text("name,x,y,z\nA,1,2,3\n")
+    (tmp_path / "m.toml").write_text("a = " + "[" * 5000)
+    with pytest.raises(ValueError, match="m.toml, line 1: nests"):
+        read_hardpoints(path, tmp_path / "m.toml")

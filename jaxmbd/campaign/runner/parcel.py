@@ -102,7 +102,7 @@ def put_parcel(store: Path, study: Any) -> str:
         its name for `take_parcel`.
     """
     data = packed(study)
-    name = hashlib.blake2b(data, digest_size=16).hexdigest()
+    name = _name(data)
     folder = work_folder(store)
     folder.mkdir(exist_ok=True)
     write_file(folder / name, folder, data)
@@ -110,5 +110,24 @@ def put_parcel(store: Path, study: Any) -> str:
 
 
 def take_parcel(store: Path, name: str) -> Any:
-    """The study of a parcel; one object per process, which keeps what it has compiled."""
-    return _loaded.get(name, lambda: pickle.loads((work_folder(store) / name).read_bytes()))
+    """The study of a parcel; one object per process, which keeps what it has compiled.
+
+    Raises:
+        ValueError: it is not the one that was written, and is not unpickled: that would run it.
+    """
+
+    def loaded() -> Any:
+        path = work_folder(store) / name
+        data = path.read_bytes()
+        if _name(data) != name:
+            raise ValueError(
+                f"{path} is not what this run has written: it was damaged or exchanged. Run the "
+                "study again, with a store in a folder where nobody else can write"
+            )
+        return pickle.loads(data)
+
+    return _loaded.get(name, loaded)
+
+
+def _name(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -1,9 +1,9 @@
 """Machine code and what belongs to it, cached on disk by content hash.
 
 The directory is ``$JAXMBD_LANES_CACHE``, by default ``jaxmbd/lanes`` in the user's folder of
-caches; an empty string turns the cache off. It may be deleted or shared between processes;
-unreadable, corrupt and renamed files count as missing. It holds about `LIMIT` bytes; least recently
-used files are removed first.
+caches; an empty string turns the cache off. It may be deleted or shared between processes of one
+user, who alone can write there (`own_folder`); unreadable, corrupt and renamed files count as
+missing. It holds about `LIMIT` bytes; least recently used files are removed first.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from jaxmbd.lanes.targets import own_folder
+
 LIMIT = 1 << 30
 """Most bytes in the directory; if there are more, it is trimmed to two thirds of that."""
 _MAGIC = b"jaxmbd-lanes-2\n"
 _WRITES = 64
+_VARIABLE = "JAXMBD_LANES_CACHE"
 _written = itertools.count()  # the directory is measured at the first write and every 64th
 
 
 def directory() -> Path | None:
-    """The cache directory, or None if the cache is off."""
-    named = os.environ.get("JAXMBD_LANES_CACHE")
-    if named is not None:
-        return Path(named) if named else None
-    return user_caches() / "jaxmbd" / "lanes"
+    """The cache directory, or None if the cache is off, or others could have written there."""
+    named = os.environ.get(_VARIABLE)
+    if named == "":
+        return None
+    folder = user_caches() / "jaxmbd" / "lanes" if named is None else Path(named)
+    return folder if own_folder.usable(folder, _VARIABLE) else None
 
 
 def user_caches() -> Path:
@@ -47,8 +51,10 @@ def read(key: str) -> bytes | None:
     if folder is None:
         return None
     try:
-        data = (folder / key).read_bytes()
+        data = own_folder.read(folder / key)
     except OSError:
+        return None
+    if data is None:
         return None
     head = len(_MAGIC) + 32
     digest, code = data[len(_MAGIC) : head], data[head:]
@@ -65,7 +71,7 @@ def write(key: str, code: bytes) -> None:
     if folder is None:
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        own_folder.make(folder)
         handle, name = tempfile.mkstemp(dir=folder, prefix=".")
     except OSError:
         return
