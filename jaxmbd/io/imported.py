@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmbd.analysis import mobility
+from jaxmbd.graph import topology
 from jaxmbd.io.mujoco_coordinates import MujocoCoordinates
 from jaxmbd.io.shape import Shape
 from jaxmbd.model.mechanism import Mechanism
@@ -111,6 +114,15 @@ class Imported:
     left_out: LeftOutTable
     coordinates: MujocoCoordinates = field(repr=False)
 
+    @cached_property
+    def contradiction(self) -> float:
+        """What redundant rows of its loops contradict each other by, as drawn (`mobility`) [m].
+
+        The digits of a file leave a part in 1e7 of the mechanism's length; `assemble` closes the
+        loops in the sense of least squares up to its ``contradiction=``.
+        """
+        return mobility(self.mechanism).contradiction if topology(self.mechanism).nc else 0.0
+
     def __repr__(self) -> str:
         s = self.mechanism.structure
         counts: dict[str, Any] = {
@@ -121,6 +133,8 @@ class Imported:
             "sites": len(self.sites),
         }
         head = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        if self.contradiction:
+            head += f"; redundant rows contradict each other by {self.contradiction:.2g} m"
         return f"imported: {head}\n{self.left_out}"
 
     __str__ = __repr__
