@@ -91,6 +91,34 @@ def test_floating_planar_loops_that_are_drawn_off_closure():
     assert np.sum(np.array(errors) < 0.02) >= 10
 
 
+def test_derivatives_of_runs_in_long_steps_are_those_of_differences():
+    """Along servo targets, forward and reverse, where stages open the loops by a thousandth."""
+    mech = mbd.zoo.bricard()
+    top = mbd.topology(mech)
+    q = mbd.assemble(mech, guess=mbd.neutral(mech) + 0.05).q
+    v = mbd.assemble_velocity(mech, q, guess=np.full(top.nv, 3.0))
+    driven, direction = top.tree[:2], jnp.array([1.0, -0.5])
+
+    def last(targets):
+        def servo(t, q, v):
+            pairs = [(n, top.layout[n], x) for n, x in zip(driven, targets, strict=True)]
+            return {n: 3.0 * (x - q[at.q][0]) - 0.3 * v[at.v][0] for n, at, x in pairs}
+
+        run = mbd.simulate(mech, q, v, steps=5, dt=0.03, inputs=servo, throw=False, accuracy=1e3)
+        return run.v[-1] @ jnp.arange(1.0, top.nv + 1), run.status
+
+    def value(targets):
+        return last(targets)[0]
+
+    targets, h = jnp.array([0.6, 0.3]), 1e-5
+    forward = jax.jit(lambda x: jax.jvp(value, (x,), (direction,))[1])(targets)
+    reverse = jax.jit(jax.grad(value))(targets) @ direction
+    ends = jax.jit(jax.vmap(last))(targets + h * jnp.array([[1.0], [-1.0]]) * direction)
+    assert np.all(ends[1] == mbd.Status.OK)
+    difference = (ends[0][0] - ends[0][1]) / (2.0 * h)
+    np.testing.assert_allclose([forward, reverse], difference, rtol=1e-7)
+
+
 BIPED = json.loads((REFERENCES / "six_loop_biped.json").read_text(encoding="utf-8"))
 
 
