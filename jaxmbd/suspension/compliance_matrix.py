@@ -29,6 +29,7 @@ from jaxmbd.kinematics import point_position, poses
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross, skew, unit
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.motions import drawn_wheel
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
 """Of one newton or newton metre each; their directions are told in `Compliance.coefficients`."""
@@ -232,12 +233,7 @@ class _Hub(NamedTuple):
 def _hub(mech: Mechanism, q: Array, corner: Corner) -> _Hub:
     """Wheel centre, axis outwards, and the lowest point of the wheel's middle plane."""
     centre = point_position(mech, q, *corner.placed("upright", corner.wheel_centre))
-    if corner.spindle is not None and len(corner.spindle) == 2:
-        ends = [point_position(mech, q, *corner.placed("upright", x)) for x in corner.spindle]
-        spin = unit(ends[1] - ends[0])
-    else:
-        drawn = (0.0, corner.sign, 0.0) if corner.spindle is None else corner.spindle
-        spin = unit(poses(mech, q)[corner.upright].rotation @ jnp.asarray(drawn, q.dtype))
+    spin = poses(mech, q)[corner.upright].rotation @ drawn_wheel(mech, corner)[1]
     down = unit(spin * spin[2] - _UP)
     return _Hub(centre, spin, centre + corner.tyre_radius * down)
 
