@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.measure import coordinate_units
-from jaxmbd.model.joints import Revolute
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.observe.names import unknown, unknown_coordinate
@@ -111,7 +110,7 @@ def wheel_axis(mech: Mechanism, body: str, outward: Any) -> Array:
         for e in every
         if body in (e.a, e.b)
         and GROUND not in (e.a, e.b)
-        and isinstance(mech.joint(e.name), Revolute)
+        and mech.joint(e.name).bearing == "journal"
         and 1 in (ends.count(e.a), ends.count(e.b))
     ]
     if len(bearings) != 1 or mech.structure.planar:

@@ -7,7 +7,7 @@ What is held, and what is not:
 * Loads act on the upright: the wheel is locked to it, so the wheel's free spin plays no part. A
   brake torque is carried by the upright ("outboard") or the chassis ("inboard").
 * Ride height is not held: springs carry a change of load, and vertical compliance is that of the
-  springs too. Hold it by ``known={PointCoordinate(upright, wheel_centre, "z"): height}``.
+  springs too. Hold it by ``known={PointTravel(upright, wheel_centre, "z"): rise}``.
 * The rack is not held unless by `known`: with a spring on it, or held.
 * Tyres deform only if the model has them.
 """

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, parse_known
+from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, PointTravel, parse_known
 from jaxmbd.analysis.settled_motion import settled_speeds
 from jaxmbd.analysis.velocity import asked_rows, is_met
 from jaxmbd.dynamics.backend import compiled, host_jit
@@ -115,10 +115,9 @@ def contact_point(centre: Array, spin: Array, radius: Any) -> Array:
     return centre + radius * down / jnp.sqrt(down @ down)
 
 
-def wheel_key(corner: Corner) -> PointCoordinate:
-    """The height of the wheel centre, as a coordinate that is held or moved."""
-    body, point = corner.placed("upright", corner.wheel_centre)
-    return PointCoordinate(body, point, "z")
+def wheel_key(corner: Corner) -> PointTravel:
+    """The rise of the wheel centre from where it is drawn, to be held or moved."""
+    return PointTravel(*corner.placed("upright", corner.wheel_centre), "z")
 
 
 def held_joints(mech: Mechanism, corner: Corner) -> dict[Any, float]:
@@ -252,7 +251,10 @@ def _keys(
 
     What an experiment holds in place of the wheel's height, as the angle of an arm, is let go.
     """
-    own: list[Key] = [wheel_key(corner), *parse_known(mech, held_joints(mech, corner))[0]]
+    own: list[Key] = [
+        wheel_key(corner).coordinate,
+        *parse_known(mech, held_joints(mech, corner))[0],
+    ]
     if corner.steering is not None and not corner.is_rod(mech):
         own += parse_known(mech, {corner.steering: 0.0})[0]  # refuses a rack that is cut
     single: list[Key] = []

@@ -10,7 +10,7 @@ from jaxmbd.observe import Settle, Sweep
 from jaxmbd.suspension import Characteristic, Corner, zoo_corner
 
 ROLES = Corner("arm", "wheel", 0.3, spring="spring", spindle=(0.02, 1.0, 0.03))
-HEIGHT = mbd.PointCoordinate("arm", "wheel", "z")
+HEIGHT = mbd.PointTravel("arm", "wheel", "z")
 STEP = 1e-3
 PLACES = tuple(STEP * np.arange(-2, 3))
 FIRST, SECOND = np.array([1, -8, 0, 8, -1]) / 12, np.array([-1, 16, -30, 16, -1]) / 12
@@ -136,7 +136,7 @@ def test_a_steered_corner_with_soft_arms():
     for joint in ("rev_uca", "rev_lca"):
         mech = mbd.soften(mech, joint, (1e4, 5e6))
     roles = mbd.suspension.Corner(**{**roles.__dict__, "spindle": (0.0, 1.0, 0.0)})
-    height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+    height = mbd.PointTravel("upright", "wheel_centre", "z")
     sweep = Sweep({height: PLACES}, observed(roles=roles), settle=True)
     found = sweep(mech)
     spring = mech.forces["spring"]
