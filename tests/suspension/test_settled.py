@@ -7,7 +7,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.observe import Settle, Sweep
-from jaxmbd.suspension import Characteristic, Corner, zoo_corner
+from jaxmbd.suspension import Characteristic, Corner, kinematics_sweep, zoo_corner
 
 ROLES = Corner("arm", "wheel", 0.3, spring="spring", spindle=(0.02, 1.0, 0.03))
 HEIGHT = mbd.PointTravel("arm", "wheel", "z")
@@ -123,25 +123,28 @@ def test_derivatives_of_settled_characteristics_are_those_of_differences():
         return sum(found[n] * size for n, size in zip(names, (1.0, 1e-4, 0.1), strict=True))
 
     x, direction, h = jnp.zeros(4), jnp.array([0.3, -0.5, 0.7, 0.4]), 1e-4
-    forward = jax.jit(lambda d: jax.jvp(column, (x,), (d,))[1])(direction)
-    by = [column(k * h * direction) for k in (-2, -1, 0, 1, 2)]
-    np.testing.assert_allclose(forward, FIRST @ np.stack(by) / h, rtol=1e-7)
-    np.testing.assert_allclose(jax.jit(jax.grad(column))(x) @ direction, forward, rtol=1e-9)
+    slope = mbd.lanes.vmap(lambda d: jax.jvp(column, (x,), (d,))[1])(direction[None])[0]
+    by = mbd.lanes.vmap(column)(h * np.arange(-2, 3)[:, None] * direction)
+    np.testing.assert_allclose(slope, FIRST @ np.asarray(by) / h, rtol=1e-7)
+    gradient = mbd.lanes.vmap(jax.grad(column))(x[None])[0]
+    np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-9)
 
 
 @pytest.mark.slow
 def test_a_steered_corner_with_soft_arms():
-    """The published double wishbone, all of its arms' hinges soft: travel and steering."""
-    roles, mech = zoo_corner("double_wishbone"), mbd.zoo.double_wishbone()
-    for joint in ("rev_uca", "rev_lca"):
-        mech = mbd.soften(mech, joint, (1e4, 5e6))
-    roles = mbd.suspension.Corner(**{**roles.__dict__, "spindle": (0.0, 1.0, 0.0)})
-    height = mbd.PointTravel("upright", "wheel_centre", "z")
-    sweep = Sweep({height: PLACES}, observed(roles=roles), settle=True)
-    found = sweep(mech)
-    spring = mech.forces["spring"]
-    assert spring.bodies == ("ground", "lca")
-    q = sweep.trajectory(mech).q
-    toe = np.array([np.asarray(mbd.poses(mech, x)["upright"].rotation)[:, 1] for x in q])
-    right = FIRST @ np.arctan2(toe[:, 0], toe[:, 1]) / STEP
-    np.testing.assert_allclose(found["toe_gradient"][2], right, rtol=1e-6)
+    """The published double wishbone, its arms' hinges soft: gradients along travel and rack."""
+    mech, roles = mbd.zoo.double_wishbone_kinematic(), zoo_corner("double_wishbone_kinematic")
+    hinges = [n for n, j in mech.joints.items() if "wishbone" in n and j.a == "ground"]
+    assert len(hinges) == 2
+    for joint in hinges:
+        mech = mbd.soften(mech, joint, (500.0, 5e5))
+    load = mbd.PointForce("upright", "axle_outboard", force=(200.0, -900.0, 0.0))
+    mech = mech.replace(forces={**mech.forces, "load": load})
+    for along in ("travel", "steer"):
+        places = {along: PLACES, {"travel": "steer", "steer": "travel"}[along]: 0.01}
+        sweep = kinematics_sweep(roles, **places, observe=["toe", "caster"], settle=True)
+        found = sweep(mech)
+        assert int(found["status"]) == 0
+        for name in ("toe", "caster"):
+            right = FIRST @ np.asarray(found[name]) / STEP
+            np.testing.assert_allclose(found[f"{name}_gradient"][2], right, rtol=1e-6)
