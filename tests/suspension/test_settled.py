@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.observe import Settle, Sweep
+from jaxmbd.observe import HoldingEffort, Settle, Sweep
 from jaxmbd.suspension import Characteristic, Corner, kinematics_sweep, zoo_corner
 
 ROLES = Corner("arm", "wheel", 0.3, spring="spring", spindle=(0.02, 1.0, 0.03))
@@ -108,6 +108,18 @@ def test_an_equilibrium_whose_wheel_is_free_travels_alike():
     held = Sweep({HEIGHT: (float(rest["z"]),)}, observed(), settle=True)(SOFT)
     for name in (*MOTION, "toe_gradient"):
         np.testing.assert_allclose(rest[name], held[name][0], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.slow
+def test_what_is_held_in_place_of_the_wheel_is_let_go_with_its_effort():
+    low = mbd.PointTravel("arm", "low", "z")
+    seen = observed() | {"effort": HoldingEffort(low), "z": Characteristic(ROLES, "wheel_travel")}
+    lifted = Settle({low: 0.02}, seen)(SOFT)
+    push = mbd.PointForce("arm", "low", force=(0.0, 0.0, float(lifted["effort"])))
+    loaded = SOFT.replace(forces={**SOFT.forces, "push": push})
+    same = Settle({HEIGHT: float(lifted["z"])}, observed())(loaded)
+    for name in (*MOTION, "toe_gradient"):
+        np.testing.assert_allclose(lifted[name], same[name], rtol=1e-8, err_msg=name)
 
 
 @pytest.mark.slow
