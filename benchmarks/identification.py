@@ -123,7 +123,7 @@ def spoiled(data: dict[str, np.ndarray], rng: np.random.Generator) -> None:
 
 def corner_case() -> Case:
     """Hardpoints of a multi-link corner from toe, camber and track over wheel travel."""
-    height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+    height = mbd.PointTravel("upright", "wheel_centre", "z")
     outputs = {
         "toe": Toe("upright"),
         "camber": Camber("upright"),

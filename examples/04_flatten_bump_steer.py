@@ -28,7 +28,7 @@ OUT = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
 # --- The problem --------------------------------------------------------------------------------
 corner = mbd.zoo.multi_link()
 travel = np.linspace(-0.06, 0.06, 13)  # of the wheel, upwards from its drawn height [m]
-height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+height = mbd.PointTravel("upright", "wheel_centre", "z")
 sweep = Sweep({height: travel}, {"toe": Toe("upright")})
 
 

@@ -27,7 +27,7 @@ OUT = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
 LIMIT = np.radians(0.6)  # of toe with the wheel at rest, either way
 
 toe = Toe("upright")
-height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+height = mbd.PointTravel("upright", "wheel_centre", "z")
 bump = Sweep({height: np.linspace(-0.05, 0.05, 5)}, {"toe_rest": toe.at(0.0), "bump": toe.span()})
 build = tolerances.split(mbd.zoo.multi_link(), "tierod", "univ_lat")
 scatter = {

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Mobility,
         Modes,
         PointCoordinate,
+        PointTravel,
         Redundancy,
         Solution,
         StateCheck,
@@ -220,6 +221,7 @@ __all__ = [
     "redundancy",
     # assemble: positions, speeds and accelerations that close the loops
     "PointCoordinate",
+    "PointTravel",
     "Assembly",
     "assemble",
     "ClosureMargin",
@@ -297,9 +299,9 @@ __getattr__, __dir__ = on_use(
     {
         "analysis": (
             "Assembly ClosureMargin DrivenMotion Equilibrium Linearization Mobility Modes "
-            "PointCoordinate Redundancy Solution StateCheck Status assemble assemble_acceleration "
-            "assemble_velocity check_state closure_margin dead_centre equilibrium flexibility "
-            "linearize mobility project redundancy simulate simulate_driven"
+            "PointCoordinate PointTravel Redundancy Solution StateCheck Status assemble "
+            "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
+            "equilibrium flexibility linearize mobility project redundancy simulate simulate_driven"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias denoc denoc_equations edge_forces forward_dynamics "

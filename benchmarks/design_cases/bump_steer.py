@@ -20,9 +20,7 @@ TRAVEL = np.linspace(-0.06, 0.06, 13)
 LIMIT = 0.015  # [m]
 MOVED = ("tierod_inboard", "tierod_outboard", "lateral_inboard", "lateral_ball")
 PREFERENCE = 1e-3
-SWEEP = Sweep(
-    {mbd.PointCoordinate("upright", "wheel_centre", "z"): TRAVEL}, {"toe": Toe("upright")}
-)
+SWEEP = Sweep({mbd.PointTravel("upright", "wheel_centre", "z"): TRAVEL}, {"toe": Toe("upright")})
 
 
 def clearance(points: Any) -> Any:

@@ -3,7 +3,7 @@
 from jaxmbd.analysis.assembly import Assembly, assemble
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
 from jaxmbd.analysis.freedoms import Mobility, mobility
-from jaxmbd.analysis.known import PointCoordinate
+from jaxmbd.analysis.known import PointCoordinate, PointTravel
 from jaxmbd.analysis.linearization import linearize
 from jaxmbd.analysis.margin import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.modes import Linearization, Modes
@@ -26,6 +26,7 @@ __all__ = [
     "Mobility",
     "Modes",
     "PointCoordinate",
+    "PointTravel",
     "Redundancy",
     "RedundantRow",
     "Solution",

@@ -118,7 +118,8 @@ def assemble(
     Args:
         mech: the mechanism.
         known: held coordinates: ``{joint: value}``, ``{(joint, i): value}`` or
-            ``{PointCoordinate(body, point, axis): value}`` [rad, m]; a quaternion for ball joints.
+            ``{PointCoordinate(body, point, axis): value}`` [rad, m]; a quaternion for ball joints;
+            a `PointTravel` for a displacement from the drawing.
         guess: coordinates (nq,) to start from.
         t: time [s] at which drives are evaluated.
         throw: raise an error if the mechanism does not assemble (outside `jit` and `vmap`).

@@ -95,9 +95,9 @@ def simulate_driven(
     Args:
         mech: the mechanism; its own `drives` are followed too (their efforts are in `lam`).
         known: driven coordinates, with the keys of `assemble`: ``{joint: fn}``,
-            ``{(joint, i): fn}``, ``{PointCoordinate(...): fn}``; `fn` is a function of t, a pair
-            ``(fn, params)`` for ``fn(t, params)``, twice differentiable, or a constant [rad, m; a
-            quaternion for balls].
+            ``{(joint, i): fn}``, ``{PointCoordinate(...): fn}``, ``{PointTravel(...): fn}``; `fn`
+            is a function of t, a pair ``(fn, params)`` for ``fn(t, params)``, twice differentiable,
+            or a constant [rad, m; a quaternion for balls].
         t: times (n,) [s]; between two of them the motion advances in steps of at most 5°.
         q0: coordinates (nq,) from which the first time is reached; by default as drawn.
         inputs: further efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) that
@@ -216,7 +216,8 @@ def _follow(
 def _follow_jvp(keys: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
     (mech, led, _, t, _), (dmech, dled, _, dt, _) = primals, tangents
     out = _follow(keys, *primals)
-    values, dvalues = jax.jvp(lambda d, s: held_at(mech, d, s).values, (led, t), (dled, dt))
+    at, dot = (mech, led, t), (dmech, dled, dt)  # travels count from points of the mechanism
+    values, dvalues = jax.jvp(lambda m, d, s: held_at(m, d, s).values, at, dot)
     return out, implicit_tangent(keys, out, (mech, values, t), (dmech, dvalues, dt))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from jaxmbd.model.numbers import GROUND
 
 
 class PointCoordinate(NamedTuple):
-    """One world coordinate of a point of a body, to be held by `assemble`.
+    """One world coordinate of a point of a body [m], to be held or moved: an absolute position.
 
     Attributes:
         body: name of the body.
@@ -34,6 +35,37 @@ class PointCoordinate(NamedTuple):
     body: str
     point: str | tuple[float, float, float]
     axis: str
+
+
+@dataclass(frozen=True)
+class PointTravel:
+    """The same counted from where the point is drawn [m]: a displacement, zero as drawn.
+
+    Wherever coordinates are held or moved, either may be given.
+
+    Attributes:
+        body: name of the body.
+        point: name of a point, or its drawn coordinates as a tuple [m].
+        axis: "x", "y" or "z".
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> corner = mbd.zoo.double_wishbone()
+        >>> rise = mbd.PointTravel("upright", "wheel_centre", "z")
+        >>> q = mbd.assemble(corner, known={rise: 0.05}).q
+        >>> place = mbd.point_position(corner, q, "upright", "wheel_centre")
+        >>> round(float(place[2] - corner.points["wheel_centre"][2]), 9)
+        0.05
+    """
+
+    body: str
+    point: str | tuple[float, float, float]
+    axis: str
+
+    @property
+    def coordinate(self) -> PointCoordinate:
+        """The coordinate that it is a change of."""
+        return PointCoordinate(self.body, self.point, self.axis)
 
 
 class JointCoordinate(NamedTuple):
@@ -58,18 +90,29 @@ def parse_known(
 ) -> tuple[tuple[Key, ...], list[Any]]:
     """Split `known` into static keys and their values, one key for each coordinate.
 
+    A `PointTravel` becomes the `PointCoordinate` of its point, with an absolute value.
+
+    Args:
+        mech: the mechanism.
+        known: key to value.
+        rates: whether the values are speeds or accelerations.
+
     Raises:
-        ValueError: a key names an unknown part, or a cut joint (the message names the joints that
-            could be cut instead).
+        ValueError: a key names an unknown part, a coordinate that another key names too, or a cut
+            joint (the message names the joints that could be cut instead).
     """
     top = topology(mech)
     keys: list[Key] = []
     values: list[Any] = []
     for key, value in (known or {}).items():
-        if isinstance(key, PointCoordinate):
-            _check_point(mech, key)
-            keys.append(key)
-            values.append(_array(value, mech.dtype))
+        if isinstance(key, (PointCoordinate, PointTravel)):
+            place = key.coordinate if isinstance(key, PointTravel) else key
+            _check_point(mech, place)
+            if place in keys:
+                raise ValueError(f"known: {held_name(place)} is named twice; leave one out")
+            moved = isinstance(key, PointTravel) and not rates
+            keys.append(place)
+            values.append(_array(value + drawn_value(mech, place) if moved else value, mech.dtype))
             continue
         joint, index = key if isinstance(key, tuple) else (key, None)
         _check_joint(mech, top, joint, index)
@@ -94,6 +137,13 @@ def parse_known(
             keys.append(JointCoordinate(joint, i))
             values.append(value[k])
     return tuple(keys), values
+
+
+def drawn_value(mech: Mechanism, key: PointCoordinate) -> Any:
+    """Where a coordinate of a point is drawn [m]."""
+    at = "xyz".index(key.axis)
+    x = mech.points[key.point] if isinstance(key.point, str) else np.asarray(key.point)
+    return mech.point(point_of(key))[at] if isinstance(x, Array) or at >= len(x) else x[at]
 
 
 def _check_point(mech: Mechanism, key: PointCoordinate) -> None:

@@ -22,7 +22,6 @@ from jaxmbd.analysis.assembly import assemble, assembled_coordinates
 from jaxmbd.analysis.balance import (
     Balance,
     Problem,
-    Stiffness,
     Tangent,
     balance,
     held_force,
@@ -31,6 +30,7 @@ from jaxmbd.analysis.balance import (
     stiffness,
 )
 from jaxmbd.analysis.known import Key, Known, held_name, is_angle
+from jaxmbd.analysis.settled_motion import LEAST_DAMPING, response
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import least_change
 from jaxmbd.dynamics.backend import compiled
@@ -45,8 +45,6 @@ from jaxmbd.numerics.lu import lu_solve
 
 _MAX_STEPS = 300
 _CLOSING = 5
-_LEAST_DAMPING = 1e-9
-_REFINEMENTS = 6
 _LARGEST_STEP = 0.5
 
 
@@ -225,7 +223,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         at: Balance = balance(keys, p, s.q)
         stiff = stiffness(keys, p, s.q, at, at.multipliers)
         enough = _enough(stiff.size, at.scale)
-        plain = stiff.factored(_LEAST_DAMPING)
+        plain = stiff.factored(LEAST_DAMPING)
         least = jnp.where(plain.definite, s.damping, jnp.maximum(s.damping, 1e-4))
         damping = lax.while_loop(
             lambda x: ~stiff.factored(x).definite & (x < 1e4),
@@ -247,13 +245,13 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         accept = downhill | (resting & stays)
         settled = (before <= enough) & (_largest(beyond) >= 0.5 * before)
         done = plain.definite & (settled | (before <= fine))
-        weaker = jnp.maximum(0.1 * damping, _LEAST_DAMPING)
+        weaker = jnp.maximum(0.1 * damping, LEAST_DAMPING)
         kept = jnp.where(rest >= -0.25 * work, weaker, 2.0 * damping)
         damping = jnp.where(accept, kept, jnp.maximum(10.0 * damping, 1e-4))
         move = accept & ~done
         return _Search(
             jnp.where(move, trial, s.q),
-            jnp.asarray(jnp.where(resting, _LEAST_DAMPING, damping), s.q.dtype),
+            jnp.asarray(jnp.where(resting, LEAST_DAMPING, damping), s.q.dtype),
             jnp.where(move, _largest(beyond), before),
             s.iterations + 1,
             plain.soft,
@@ -265,7 +263,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
 
     zero = jnp.zeros((), start.dtype)
     no = jnp.asarray(False)
-    first = _Search(start, zero + _LEAST_DAMPING, zero + 1.0, jnp.zeros((), jnp.int32), no, no)
+    first = _Search(start, zero + LEAST_DAMPING, zero + 1.0, jnp.zeros((), jnp.int32), no, no)
     return lax.while_loop(going, step, first)
 
 
@@ -311,37 +309,15 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
         return residual, held_force(keys, p, q, at.multipliers)
 
     _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
-    stiff = stiffness(keys, safe, q, at, at.multipliers)
-    onto = -least_change(safe.mech, at.rows / units, opened) / units
+    solver = response(at, stiffness(keys, safe, q, at, at.multipliers))
+    onto = solver.onto(opened)
     terms = [opened, mechanism_length(safe.mech) * onto]
     given = [placed_numbers(dot.mech), dot.values, dot.t]
     onto = tested(onto, at.rows @ onto + opened, terms, given)
-    wanted = at.project @ (pushed - stiff.k @ onto)
-    along = _refined(stiff, at.project, wanted)
-    qdot = jnp.where(ok, coordinate_rates(safe.mech, q, units * (onto + along)), 0.0)
+    change = units * (onto + solver.along(onto, pushed))
+    qdot = jnp.where(ok, coordinate_rates(safe.mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
-
-
-def _refined(stiff: Stiffness, project: Array, wanted: Array) -> Array:
-    """``(P K P)⁻¹ P b`` (nv,), with nothing along motions that have no stiffness.
-
-    There A has only what was `added`, and rounding of b would be divided by that. With f the part
-    ``μ s / (k + μ s)`` of A that was added along a motion of stiffness k, n refinements leave the
-    error ``fⁿ``, and ``(μ s A⁻¹)ⁿ`` has ``fⁿ`` of the motion, but all of one without stiffness.
-    """
-    a, added = stiff.factored(_LEAST_DAMPING), _LEAST_DAMPING * stiff.size
-
-    def solve(b: Array) -> Array:
-        return project @ lu_solve(a.lower, a.upper, b)
-
-    x = jnp.zeros_like(wanted)
-    for _ in range(_REFINEMENTS):
-        x = x + solve(wanted - project @ (stiff.k @ x))
-    idle = x
-    for _ in range(_REFINEMENTS):
-        idle = added * solve(idle)
-    return x - idle
 
 
 def _finite_where(ok: Array, p: Problem) -> Problem:

@@ -1,8 +1,11 @@
 """Experiments and observables out of the tables of a study's file.
 
 A table has a `type`, a name of `jaxmbd.observe`, and its arguments by name.
-A coordinate is a text: ``"crank"``, ``"joint/1"``, or ``"upright/wheel_centre/z"`` for a body's
-point. Numbers may be texts with units ("10 mm").
+A coordinate is a text: ``"crank"``, ``"joint/1"``, ``"upright/wheel_centre/dz"`` for the travel of
+a body's point from where it is drawn, or, in a file with ``format = 2``,
+``"upright/wheel_centre/z"`` for its absolute position. In files that name no format the latter is a
+travel too, as before.
+Numbers may be texts with units ("10 mm").
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ from typing import Any
 import numpy as np
 
 from jaxmbd import observe
-from jaxmbd.analysis import PointCoordinate
+from jaxmbd.analysis import PointCoordinate, PointTravel
 from jaxmbd.graph import topology
 from jaxmbd.model import Mechanism
+from jaxmbd.model.user_warning import warn_user
 from jaxmbd.observe.names import unknown
 from jaxmbd.variables import in_si
+
+FORMAT = 2
+"""The newest format of a study's file."""
 
 EXPERIMENTS = {name: getattr(observe, name) for name in ("Sweep", "Pose", "Settle", "Motion")}
 OBSERVABLES: dict[str, Callable[..., Any]] = {
@@ -35,8 +42,8 @@ Problems = list[str]
 class Reader:
     """Reads tables for one mechanism; what cannot be read is None, with a line in `problems`."""
 
-    def __init__(self, mech: Mechanism, problems: Problems):
-        self.mech, self.problems = mech, problems
+    def __init__(self, mech: Mechanism, problems: Problems, format_: int = FORMAT):
+        self.mech, self.problems, self.format = mech, problems, format_
 
     def wrong(self, where: str, text: str) -> None:
         """Note a problem."""
@@ -77,11 +84,21 @@ class Reader:
             kinds = () if place is None else topology(mech).speed_kinds[place]
             unit = "m" if len(kinds) > index and kinds[index] == "travel" else "rad"
             return (name if text in joints else (name, index)), unit
-        if len(words) >= 3 and words[-1] in ("x", "y", "z"):
-            return PointCoordinate(words[0], "/".join(words[1:-1]), words[-1]), "m"
+        if len(words) >= 3 and words[-1].removeprefix("d") in ("x", "y", "z"):
+            body, point, axis = words[0], "/".join(words[1:-1]), words[-1]
+            if axis in ("x", "y", "z") and self.format >= 2:
+                return PointCoordinate(body, point, axis), "m"
+            if axis in ("x", "y", "z"):
+                warn_user(
+                    f"{where}: {text!r} is counted from where the point is drawn, since the file "
+                    f"names no format; write '{body}/{point}/d{axis}' for that, or format = 2 at "
+                    "the top of the file for an absolute position"
+                )
+            return PointTravel(body, point, axis[-1]), "m"
         self.wrong(
             where,
-            f"{text!r} is no coordinate; give a joint of {joints}, 'joint/1', or 'body/point/z'",
+            f"{text!r} is no coordinate; give a joint of {joints}, 'joint/1', 'body/point/dz' for "
+            "a travel, or 'body/point/z' for a position",
         )
         return None, ""
 
@@ -201,7 +218,13 @@ class Reader:
 
 def read_experiments(data: Mapping[str, Any], mech: Mechanism, problems: Problems) -> Any:
     """The experiment of a file: its table `experiment`, or all of `experiments` together."""
-    reader = Reader(mech, problems)
+    given = data.get("format", 1)
+    if given not in range(1, FORMAT + 1):
+        problems.append(
+            f"format = {given!r}; this release reads 1 (as if none is named) to {FORMAT}"
+        )
+        return None
+    reader = Reader(mech, problems, given)
     one, several = data.get("experiment"), data.get("experiments")
     if (one is None) == (several is None):
         problems.append(

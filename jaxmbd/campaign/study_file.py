@@ -2,6 +2,7 @@
 
 The tables of a file, each a part of `Study`::
 
+    format = 2
     title = "Bump steer of the multi-link corner"
     samples = 20000
     seed = 1
@@ -22,7 +23,7 @@ The tables of a file, each a part of `Study`::
 
     [experiment]
     type = "Sweep"
-    over = { "upright/wheel_centre/z" = { from = "-60 mm", to = "60 mm", count = 13 } }
+    over = { "upright/wheel_centre/dz" = { from = "-60 mm", to = "60 mm", count = 13 } }
 
     [experiment.observe]
     toe = { type = "Toe", body = "upright" }
@@ -51,7 +52,8 @@ from jaxmbd.tolerances import split
 from jaxmbd.variables import in_si, set_variables, variables
 
 KEYS = (
-    "title samples seed design chunk mechanism tolerances inputs correlation experiment experiments"
+    "format title samples seed design chunk mechanism tolerances inputs correlation experiment "
+    "experiments"
 ).split()
 DESIGNS: dict[str, type] = {
     cls.kind: cls

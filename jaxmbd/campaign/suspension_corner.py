@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd import tolerances
-from jaxmbd.analysis import PointCoordinate
+from jaxmbd.analysis import PointTravel
 from jaxmbd.campaign.study import Study
 from jaxmbd.observe import Camber, Element, Motion, Sweep, Toe, Together, Travel, Velocity
 from jaxmbd.sampling import Normal, Uniform
@@ -36,7 +36,7 @@ def corner_experiment(
     """
     toe, camber, lateral = Toe("upright"), Camber("upright"), Travel(*WHEEL, "y")
     sweep = Sweep(
-        {PointCoordinate(*WHEEL, "z"): travel},
+        {PointTravel(*WHEEL, "z"): travel},
         {
             "toe": toe,
             "camber": camber,

@@ -14,7 +14,6 @@ from jaxmbd.analysis import closure_margin
 from jaxmbd.design.restoration import Closing
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.observe import Pose, Sweep
-from jaxmbd.observe.experiment import targets
 
 _PLACES = 5
 
@@ -40,9 +39,7 @@ class _Margins:
         moved = _some(observe.over) if isinstance(observe, Sweep) else {}
 
         def at(step: list[Array]) -> Array:
-            held = {**observe.known, **dict(zip(moved, step, strict=True))}
-            _, values = targets(mech, held)
-            return closure_margin(mech, dict(zip(held, values, strict=True)))
+            return closure_margin(mech, {**observe.known, **dict(zip(moved, step, strict=True))})
 
         if not moved:
             return at([])[None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from jaxmbd.analysis.known import PointCoordinate
+from jaxmbd.analysis.known import PointCoordinate, PointTravel
 from jaxmbd.model.forces.measure import coordinate_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.observe import Motion, Pose, Sweep
@@ -26,7 +26,7 @@ def held_values(experiment: Any, mech: Mechanism) -> dict[str, Variable]:
 
     Of a `Motion` these are ``start/JOINT``, ``speeds/JOINT`` and ``inputs/JOINT``, of a `Pose` or
     `Sweep` ``known/JOINT``; ``JOINT/i`` where one coordinate of a joint is held, and
-    ``BODY/POINT/AXIS`` for a `PointCoordinate`.
+    ``BODY/POINT/z`` for a `PointCoordinate`, ``BODY/POINT/dz`` for a `PointTravel`.
 
     Example:
         >>> import jaxmbd as mbd
@@ -70,11 +70,13 @@ def _held(experiment: Any) -> dict[str, Mapping[Any, Any]]:
 
 
 def _name(key: Any) -> str:
+    if isinstance(key, PointTravel):
+        return f"{key.body}/{key.point}/d{key.axis}"
     return key if isinstance(key, str) else "/".join(map(str, key))
 
 
 def _units(mech: Mechanism, key: Any) -> tuple[str, str, str]:
-    if isinstance(key, PointCoordinate):
+    if isinstance(key, (PointCoordinate, PointTravel)):
         return "m", "m/s", "N"
     joint, index = key if isinstance(key, tuple) else (key, 0)
     return coordinate_units({joint: mech.joint(joint)}, joint, index)

@@ -91,13 +91,43 @@ def _turned(at: Snapshot, body: str, direction: tuple[float, ...]) -> Array:
     return at.motion.rotation(body) @ jnp.asarray(direction, at.q.dtype)
 
 
+def wheel_axis(mech: Mechanism, body: str, outward: Any) -> Array:
+    """The axis (3,) of the wheel on a body, as drawn: a unit vector, towards `outward`.
+
+    It is the body's half of its bearing: of the one `Revolute` that joins it with a body that has
+    no other joint (or, of the wheel itself, with its carrier). Without one it is `outward`.
+
+    Args:
+        mech: the mechanism.
+        body: the body that carries the wheel, or the wheel.
+        outward: direction (3,), along y on the left.
+    """
+    outward = unit(jnp.asarray(outward, mech.dtype))
+    every = mech.structure.joints
+    ends = [end for e in every for end in (e.a, e.b)]
+    bearings = [
+        e.name
+        for e in every
+        if body in (e.a, e.b)
+        and GROUND not in (e.a, e.b)
+        and mech.joint(e.name).bearing == "journal"
+        and 1 in (ends.count(e.a), ends.count(e.b))
+    ]
+    if len(bearings) != 1 or mech.structure.planar:
+        return outward
+    joint: Any = mech.joint(bearings[0])
+    axis = joint.unit_axis() if joint.a == body else joint.unit_axis_b()
+    return jnp.asarray(jnp.where(axis @ outward < 0.0, -axis, axis), mech.dtype)
+
+
 @dataclass(frozen=True)
 class DirectionAngle(Observable):
     """``atan2(d · up, d · along)`` [rad] of a direction d that is fixed in a body.
 
     Attributes:
         body: name of the body.
-        direction: d as drawn, global components (3,).
+        direction: d as drawn, global components (3,); None for the axis of the wheel that the body
+            carries (`wheel_axis`).
         up, along: fixed directions (3,); the angle is positive towards `up`, zero along `along`.
         text: what the angle is called.
         sign: what a positive angle means.
@@ -118,10 +148,14 @@ class DirectionAngle(Observable):
 
     def __post_init__(self) -> None:
         for name in ("direction", "up", "along"):
-            object.__setattr__(self, name, as_direction(getattr(self, name)))
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_direction(getattr(self, name)))
 
     def value(self, at: Snapshot) -> Array:
-        d = _turned(at, self.body, self.direction)
+        drawn = self.direction
+        if drawn is None:
+            drawn = wheel_axis(at.mech, self.body, self.along)
+        d = at.motion.rotation(self.body) @ jnp.asarray(drawn, at.q.dtype)
         return jnp.arctan2(jnp.asarray(self.up) @ d, jnp.asarray(self.along) @ d)
 
     def about(self, mech: Mechanism) -> Output:
@@ -131,16 +165,15 @@ class DirectionAngle(Observable):
     def problems(self, mech: Mechanism) -> list[str]:
         found = unknown("body", self.body, (*mech.structure.bodies, GROUND))
         for x in (self.direction, self.up, self.along):
-            found += _direction_problems(x)
+            found += [] if x is None else _direction_problems(x)
         return found
 
 
-def _spindle(side: str, spindle: Any) -> tuple[float, tuple[float, ...]]:
-    """+1 for a left, −1 for a right wheel, and the spindle's direction outwards."""
+def _along_y(side: str) -> tuple[float, float, float]:
+    """The direction outwards of a left or a right wheel."""
     if side not in ("left", "right"):
         raise ValueError(f"side={side!r}; give 'left' (y positive) or 'right'")
-    left = 1.0 if side == "left" else -1.0
-    return left, as_direction((0.0, left, 0.0) if spindle is None else spindle)
+    return (0.0, 1.0 if side == "left" else -1.0, 0.0)
 
 
 def Camber(body: str, side: str = "left", spindle: Any = None) -> DirectionAngle:
@@ -149,16 +182,16 @@ def Camber(body: str, side: str = "left", spindle: Any = None) -> DirectionAngle
     Args:
         body: the body that carries the spindle, or the wheel.
         side: "left" (y positive) or "right".
-        spindle: its direction outwards as drawn (3,), by default along y.
+        spindle: its direction outwards as drawn (3,); by default the axis of the body's wheel
+            bearing, along y where there is none (`wheel_axis`).
 
     Example:
         >>> from jaxmbd.observe import Camber
-        >>> Camber("upright").direction
+        >>> Camber("upright").along
         (0.0, 1.0, 0.0)
     """
-    left, outward = _spindle(side, spindle)
-    along = (0.0, left, 0.0)
-    return DirectionAngle(body, outward, (0, 0, -1), along, "camber", "top leans outward")
+    up, along = (0, 0, -1), _along_y(side)
+    return DirectionAngle(body, spindle, up, along, "camber", "top leans outward")
 
 
 def Toe(body: str, side: str = "left", spindle: Any = None) -> DirectionAngle:
@@ -167,15 +200,15 @@ def Toe(body: str, side: str = "left", spindle: Any = None) -> DirectionAngle:
     Args:
         body: the body that carries the spindle, or the wheel.
         side: "left" (y positive) or "right".
-        spindle: its direction outwards as drawn (3,), by default along y.
+        spindle: its direction outwards as drawn (3,); by default the axis of the body's wheel
+            bearing, along y where there is none (`wheel_axis`).
 
     Example:
         >>> from jaxmbd.observe import Toe
         >>> Toe("upright", "right").along
         (0.0, -1.0, 0.0)
     """
-    left, outward = _spindle(side, spindle)
-    return DirectionAngle(body, outward, (1, 0, 0), (0, left, 0), "toe", "toe-in")
+    return DirectionAngle(body, spindle, (1, 0, 0), _along_y(side), "toe", "toe-in")
 
 
 @dataclass(frozen=True)

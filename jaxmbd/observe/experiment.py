@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.closest import Opening, opening, places
-from jaxmbd.analysis.known import Key, PointCoordinate, parse_known
+from jaxmbd.analysis.known import Key, parse_known
 from jaxmbd.analysis.status import Status
 from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.model.mechanism import Mechanism
@@ -279,21 +279,6 @@ def plain_number(x: Any) -> Any:
         return x
     x = np.asarray(x, float)
     return float(x) if x.ndim == 0 else tuple(x.tolist())
-
-
-def targets(mech: Mechanism, known: Mapping[Any, Any]) -> tuple[tuple[Key, ...], list[Array]]:
-    """Held coordinates with their values; those of points are counted from where they are drawn."""
-    keys, values = parse_known(mech, known)
-    return keys, [
-        value + mech.point(_place(key))["xyz".index(key.axis)]
-        if isinstance(key, PointCoordinate)
-        else value
-        for key, value in zip(keys, values, strict=True)
-    ]
-
-
-def _place(key: PointCoordinate) -> Any:
-    return key.point if isinstance(key.point, str) else np.asarray(key.point)
 
 
 def known_problems(mech: Mechanism, known: Mapping[Any, Any]) -> list[str]:

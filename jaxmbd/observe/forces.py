@@ -157,12 +157,13 @@ class HoldingEffort(Observable):
     """The effort [N·m or N] that holds a held coordinate of a sweep or pose, positive along it.
 
     Attributes:
-        coordinate: one of the experiment's: a joint, ``(joint, i)`` or a `PointCoordinate`.
+        coordinate: one of the experiment's: a joint, ``(joint, i)``, or a `PointCoordinate` or
+            `PointTravel`.
 
     Example:
         >>> import jaxmbd as mbd
         >>> from jaxmbd.observe import HoldingEffort
-        >>> height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+        >>> height = mbd.PointTravel("upright", "wheel_centre", "z")
         >>> HoldingEffort(height).coordinate.axis
         'z'
     """

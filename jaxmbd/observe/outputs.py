@@ -58,7 +58,7 @@ class Declaration(NamedTuple):
     Example:
         >>> import jaxmbd as mbd
         >>> from jaxmbd.observe import Sweep, Toe
-        >>> height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+        >>> height = mbd.PointTravel("upright", "wheel_centre", "z")
         >>> bump = Sweep({height: [0.0, 0.05]}, {"toe": Toe("upright")})
         >>> bump.declare(mbd.zoo.multi_link()).outputs["toe"].unit
         'rad'

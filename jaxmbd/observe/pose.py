@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.analysis.closest import attempt
-from jaxmbd.analysis.known import Key
+from jaxmbd.analysis.known import Key, parse_known
 from jaxmbd.analysis.statics import equilibrium
 from jaxmbd.graph import neutral, topology
 from jaxmbd.model.mechanism import Mechanism
@@ -22,7 +22,6 @@ from jaxmbd.observe.experiment import (
     frozen_values,
     known_problems,
     settled_failure,
-    targets,
 )
 from jaxmbd.observe.outputs import Axis
 from jaxmbd.observe.snapshot import Snapshot
@@ -69,8 +68,8 @@ class Pose(Experiment):
     """One configuration with coordinates held, assembled from the drawn one.
 
     Attributes:
-        known: held coordinates, with the keys of `assemble`: joints [rad, m], or a
-            `PointCoordinate`, whose value is the displacement from where it is drawn [m].
+        known: held coordinates, with the keys of `assemble`: joints [rad, m], a `PointCoordinate`,
+            whose value is absolute [m], or a `PointTravel`, from where the point is drawn [m].
         observe: name to observable.
         settle: whether the freedoms that are not held come to rest (`equilibrium`).
 
@@ -105,20 +104,20 @@ class Pose(Experiment):
         return np.zeros(1, int)
 
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
-        return targets(mech, self.known)[0]
+        return parse_known(mech, self.known)[0]
 
     def own_problems(self, mech: Mechanism) -> list[str]:
         return known_problems(mech, self.known)
 
     def place(self, mech: Mechanism) -> tuple[Placed, Failure]:
         """The configuration, and how the search for it ended."""
-        keys, values = targets(mech, self.known)
+        keys, values = parse_known(mech, self.known)
         placed = place(mech, keys, values, jnp.asarray(neutral(mech), mech.dtype), self.settle)
         return placed, settled_failure(mech, keys, values, placed.status, placed.closest, 0.0)
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         placed, failure = self.place(mech)
-        keys, values = targets(mech, self.known)
+        keys, values = parse_known(mech, self.known)
         at = Snapshot(
             mech,
             placed.q,

@@ -64,6 +64,11 @@ class Snapshot:
         self.inputs, self.keys, self.values = inputs, keys, values or []
         self.moving, self.multipliers = moving, multipliers
 
+    @property
+    def settled(self) -> bool:
+        """Whether it is an equilibrium: freedoms that nothing holds have come to rest."""
+        return not self.moving and self.multipliers is not None
+
     @cached_property
     def motion(self) -> MotionState:
         """Positions and velocities."""

@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.known import Key, PointCoordinate, is_angle, parse_known
+from jaxmbd.analysis.known import (
+    Key,
+    PointCoordinate,
+    PointTravel,
+    drawn_value,
+    is_angle,
+    parse_known,
+)
 from jaxmbd.analysis.status import Status
 from jaxmbd.graph import neutral, topology
 from jaxmbd.model.mechanism import Mechanism
@@ -20,7 +27,6 @@ from jaxmbd.observe.experiment import (
     frozen_values,
     known_problems,
     settled_failure,
-    targets,
 )
 from jaxmbd.observe.outputs import Axis
 from jaxmbd.observe.pose import place
@@ -37,19 +43,19 @@ class Sweep(Experiment):
     nothing holds stays where the search leaves it; calling the sweep with a mechanism warns of it.
 
     Attributes:
-        over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], or a
-            `PointCoordinate`, whose values are displacements from where it is drawn [m]. Several
-            move together.
+        over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], a
+            `PointTravel`, whose values are displacements from where the point is drawn [m], or a
+            `PointCoordinate`, whose values are absolute [m]. Several move together.
         observe: name to observable or reduced observable.
-        dim: name of the axis; by default that of the first coordinate: the joint's name, or
-            "travel".
+        dim: name of the axis; by default that of the first coordinate: the joint's name, "travel",
+            or the letter of a `PointCoordinate`.
         known: further coordinates, held at one value.
         settle: whether freedoms that are not held come to rest at each step (`equilibrium`).
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
         >>> from jaxmbd.observe import Sweep, Toe
-        >>> height = mbd.PointCoordinate("upright", "wheel_centre", "z")
+        >>> height = mbd.PointTravel("upright", "wheel_centre", "z")
         >>> travel = np.linspace(-0.05, 0.05, 3)
         >>> bump = Sweep({height: travel}, {"toe": Toe("upright"), "range": Toe("upright").span()})
         >>> bump(mbd.zoo.multi_link())["toe"].shape
@@ -79,29 +85,32 @@ class Sweep(Experiment):
         if self.dim is not None:
             return self.dim
         first = next(iter(self.over))
-        if isinstance(first, PointCoordinate):
+        if isinstance(first, PointTravel):
             return "travel"
+        if isinstance(first, PointCoordinate):
+            return first.axis
         return first if isinstance(first, str) else first[0]
 
     def axis_values(self, mech: Mechanism) -> Axis:
         first, values = next(iter(self.over.items()))
         [key] = parse_known(mech, {first: 0.0})[0]
         if isinstance(key, PointCoordinate):
-            return Axis(values, "m", f"{key.axis} of {key.point} from where it is drawn")
+            start = " from where it is drawn" if isinstance(first, PointTravel) else ""
+            return Axis(values, "m", f"{key.axis} of {key.point}{start}")
         return Axis(values, "rad" if is_angle(topology(mech), key) else "m", str(key.joint))
 
     def kept(self) -> np.ndarray:
         return np.arange(len(next(iter(self.over.values()))))
 
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
-        return parse_known(mech, self._at_start())[0]
+        return parse_known(mech, self._held())[0]
 
-    def _at_start(self) -> dict[Any, Any]:
-        """The held coordinates with those that move as drawn."""
+    def _held(self) -> dict[Any, Any]:
+        """The held coordinates, those that move first and at zero."""
         return dict.fromkeys(self.over, 0.0) | dict(self.known)
 
     def own_problems(self, mech: Mechanism) -> list[str]:
-        found = known_problems(mech, self._at_start())
+        found = known_problems(mech, self._held())
         if both := [str(key) for key in self.over if key in self.known]:
             found.append(f"{both} are moved and held at once; leave them out of known")
         return found
@@ -117,13 +126,18 @@ class Sweep(Experiment):
             warn_of_unheld(mech, self.keys(mech))
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
-        keys, drawn = targets(mech, self._at_start())
-        every, dtype = self.observed(), mech.dtype
+        keys, zero = parse_known(mech, self._held())
+        every, dtype, count = self.observed(), mech.dtype, len(self.over)
         moves = jnp.asarray([list(x) for x in self.over.values()], dtype).T
+        # Drawn are zero, or the coordinate of a point where values are absolute.
+        absolute = [isinstance(key, PointCoordinate) for key in self.over]
+        places = [
+            drawn_value(mech, x) if y else 0.0 for x, y in zip(self.over, absolute, strict=True)
+        ]
+        drawn = jnp.asarray(places, dtype)
 
         def held(step: Array) -> list[Array]:
-            count = len(self.over)
-            return [x + step[i] if i < count else x for i, x in enumerate(drawn)]
+            return [x + step[i] if i < count else x for i, x in enumerate(zero)]
 
         def at(carry: Any, step: Array) -> Any:
             guess, failed = carry
@@ -146,7 +160,7 @@ class Sweep(Experiment):
 
         start = jnp.asarray(neutral(mech), dtype)
         # The drawn configuration comes first, so that the search for it is compiled only once.
-        steps = jnp.concatenate([jnp.zeros_like(moves[:1]), moves])
+        steps = jnp.concatenate([drawn[None], moves])
         first = (jnp.zeros((), jnp.int32), start, steps[0])
         (_, failed), (q, rows) = lax.scan(at, (start, first), steps)
         status, closest, step = failed

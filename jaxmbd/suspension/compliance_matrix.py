@@ -7,7 +7,7 @@ What is held, and what is not:
 * Loads act on the upright: the wheel is locked to it, so the wheel's free spin plays no part. A
   brake torque is carried by the upright ("outboard") or the chassis ("inboard").
 * Ride height is not held: springs carry a change of load, and vertical compliance is that of the
-  springs too. Hold it by ``known={PointCoordinate(upright, wheel_centre, "z"): height}``.
+  springs too. Hold it by ``known={PointTravel(upright, wheel_centre, "z"): rise}``.
 * The rack is not held unless by `known`: with a spring on it, or held.
 * Tyres deform only if the model has them.
 """
@@ -29,6 +29,7 @@ from jaxmbd.kinematics import point_position, poses
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.spatial.rotations import cross, skew, unit
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.motions import drawn_wheel
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
 """Of one newton or newton metre each; their directions are told in `Compliance.coefficients`."""
@@ -232,12 +233,7 @@ class _Hub(NamedTuple):
 def _hub(mech: Mechanism, q: Array, corner: Corner) -> _Hub:
     """Wheel centre, axis outwards, and the lowest point of the wheel's middle plane."""
     centre = point_position(mech, q, *corner.placed("upright", corner.wheel_centre))
-    if corner.spindle is not None and len(corner.spindle) == 2:
-        ends = [point_position(mech, q, *corner.placed("upright", x)) for x in corner.spindle]
-        spin = unit(ends[1] - ends[0])
-    else:
-        drawn = (0.0, corner.sign, 0.0) if corner.spindle is None else corner.spindle
-        spin = unit(poses(mech, q)[corner.upright].rotation @ jnp.asarray(drawn, q.dtype))
+    spin = poses(mech, q)[corner.upright].rotation @ drawn_wheel(mech, corner)[1]
     down = unit(spin * spin[2] - _UP)
     return _Hub(centre, spin, centre + corner.tyre_radius * down)
 

@@ -37,7 +37,8 @@ class Corner:
         tyre_radius: from the wheel centre to the ground contact, in the wheel's middle plane [m].
         side: "left" (y positive) or "right".
         spindle: the wheel's axis as drawn: two points (inner, outer) of the upright, or a direction
-            outwards (3,); by default along y.
+            outwards (3,); by default the axis of the upright's wheel bearing
+            (`jaxmbd.observe.angles.wheel_axis`), along y where there is none.
         steering: the joint that steers: a rack (`Prismatic`), or a track rod (`Rod`) whose length
             stands in for one in an instantaneous steering motion; None for an unsteered wheel.
         kingpin: two points (lower, upper) of the steering axis, by default on the upright; for a

@@ -108,6 +108,7 @@ def kinematics_sweep(
     steer: float | Sequence[float] = 0.0,
     observe: str | Iterable[str] | None = None,
     gradients: str | Iterable[str] | None = None,
+    settle: bool = False,
 ) -> CornerSweep:
     """The experiment of `kinematics`: a pure function of the mechanism.
 
@@ -122,6 +123,7 @@ def kinematics_sweep(
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
+        settle: whether freedoms that are not held, as those of bushings, come to rest.
 
     Raises:
         ValueError: both or none of travel and steer have several values, or a name is unknown.
@@ -155,7 +157,7 @@ def kinematics_sweep(
         held[corner.steering] = steer
     moved = {key: tuple(np.ravel(x).tolist()) for key, x in held.items() if np.ndim(x)}
     known = {key: x for key, x in held.items() if not np.ndim(x)}
-    return CornerSweep(moved, wanted, dim=axis, known=known, corner=corner)
+    return CornerSweep(moved, wanted, dim=axis, known=known, settle=settle, corner=corner)
 
 
 def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
@@ -169,7 +171,7 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     sweep.corner.check(mech)
     sweep.check(mech)
     whole = sweep.on(mech)
-    if text := _not_held(mech, sweep.corner, whole.keys(mech)):
+    if not sweep.settle and (text := _not_held(mech, sweep.corner, whole.keys(mech))):
         raise ValueError(text)
     return whole
 
@@ -181,7 +183,8 @@ def _not_held(mech: Mechanism, corner: Any, keys: tuple[Key, ...]) -> str:
     count, names = unheld(mech, corner, keys)
     what, it = ("freedom is", "it") if count == 1 else ("freedoms are", "them")
     told = f"{count} {what} not held: {', '.join(names)}"
-    return f"{told}; name {it} in steering= or hold= of the Corner" if count else ""
+    cure = f"name {it} in steering= or hold= of the Corner, or let {it} come to rest, settle=True"
+    return f"{told}; {cure}" if count else ""
 
 
 def listed(names: str | Iterable[str]) -> list[str]:

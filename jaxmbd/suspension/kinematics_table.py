@@ -132,6 +132,7 @@ def kinematics(
     steer: float | Sequence[float] = 0.0,
     observe: str | Iterable[str] | None = None,
     gradients: str | Iterable[str] | None = None,
+    settle: bool = False,
 ) -> Kinematics:
     """Kinematic characteristics of a corner with their exact derivatives, over travel or steering.
 
@@ -148,6 +149,8 @@ def kinematics(
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
+        settle: whether freedoms that are not held, as those of bushings, come to rest: all is then
+            of equilibria, under the loads of the mechanism.
 
     Raises:
         ValueError: roles or names do not fit, or a position cannot be reached (the message says
@@ -164,7 +167,7 @@ def kinematics(
     mech = model if isinstance(model, Mechanism) else model({})
     corner = find_corner(mech) if corner is None else corner
     sweep = kinematics_sweep(
-        corner, travel=travel, steer=steer, observe=observe, gradients=gradients
+        corner, travel=travel, steer=steer, observe=observe, gradients=gradients, settle=settle
     )
     sweep = of_mechanism(sweep, mech)
     found = {n: np.asarray(x) for n, x in called(sweep, mech).items()}

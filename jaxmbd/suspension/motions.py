@@ -3,10 +3,13 @@
 The two motions of a corner are solutions of one linear system, the rows of the closed loops with
 those of the held coordinates, ``J v = b``: the *travel* motion raises the wheel centre by one metre
 with the steering held, the *steering* motion moves the rack (or lengthens the track rod) by one
-metre with the wheel centre's height held. Each gives the upright a twist ``[ω; v]`` at the wheel
-centre. Everything instantaneous, as instant centres, roll centre and steering axis, is algebra of
-these two twists, and derivatives along a motion are exact, without differences of neighbouring
-positions.
+metre with the wheel centre's height held. What an experiment holds beside the wheel's height stays
+held. In an equilibrium the motions are slow ones of the equilibrium, `settled_speeds`: freedoms
+that nothing holds, as those of bushings, give way as all springs and loads have it.
+
+Each gives the upright a twist ``[ω; v]`` at the wheel centre. Everything instantaneous, as instant
+centres, roll centre and steering axis, is algebra of these two twists, and derivatives along a
+motion are exact, without differences of neighbouring positions.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, parse_known
+from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, PointTravel, parse_known
+from jaxmbd.analysis.settled_motion import settled_speeds
 from jaxmbd.analysis.velocity import asked_rows, is_met
 from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.kinematics import coordinate_rates, motion_state
@@ -30,6 +34,7 @@ from jaxmbd.model.numbers import GROUND
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.observe.angles import wheel_axis
 from jaxmbd.spatial.rotations import cross, unit
 from jaxmbd.suspension.corner import Corner
 
@@ -114,10 +119,9 @@ def contact_point(centre: Array, spin: Array, radius: Any) -> Array:
     return centre + radius * down / jnp.sqrt(down @ down)
 
 
-def wheel_key(corner: Corner) -> PointCoordinate:
-    """The height of the wheel centre, as a coordinate that is held or moved."""
-    body, point = corner.placed("upright", corner.wheel_centre)
-    return PointCoordinate(body, point, "z")
+def wheel_key(corner: Corner) -> PointTravel:
+    """The rise of the wheel centre from where it is drawn, to be held or moved."""
+    return PointTravel(*corner.placed("upright", corner.wheel_centre), "z")
 
 
 def held_joints(mech: Mechanism, corner: Corner) -> dict[Any, float]:
@@ -125,8 +129,24 @@ def held_joints(mech: Mechanism, corner: Corner) -> dict[Any, float]:
     return {(name, i): 0.0 for name in corner.hold for i in range(mech.joint(name).nv)}
 
 
-def corner_state(mech: Mechanism, corner: Corner, q: Array) -> CornerState:
-    """The corner at assembled coordinates q (nq,).
+class Held(NamedTuple):
+    """How a corner is held at an instant.
+
+    Attributes:
+        keys: coordinates that the experiment holds.
+        settled: whether it is in equilibrium, so that what is not held gives way elastically.
+    """
+
+    keys: tuple[Key, ...] = ()
+    settled: bool = False
+
+
+FREE = Held()
+"""Held by its own steering and `Corner.hold` alone."""
+
+
+def corner_state(mech: Mechanism, corner: Corner, q: Array, held: Held = FREE) -> CornerState:
+    """The corner at assembled coordinates q (nq,), held by itself alone or as `held` says.
 
     Example:
         >>> import jaxmbd as mbd
@@ -137,18 +157,18 @@ def corner_state(mech: Mechanism, corner: Corner, q: Array) -> CornerState:
         1.0
     """
     if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((mech, q))):
-        return _state(mech, corner, q)
-    return _compiled(corner, mech, jnp.asarray(q, mech.dtype))
+        return _state(mech, corner, q, held)
+    return _compiled(corner, held, mech, jnp.asarray(q, mech.dtype))
 
 
 @host_jit
-def _compiled(corner: Corner, mech: Mechanism, q: Array) -> CornerState:
-    return compiled("auto", lambda mech, q: _state(mech, corner, q), mech, q)
+def _compiled(corner: Corner, held: Held, mech: Mechanism, q: Array) -> CornerState:
+    return compiled("auto", lambda mech, q: _state(mech, corner, q, held), mech, q)
 
 
-def _state(mech: Mechanism, corner: Corner, q: Array) -> CornerState:
+def _state(mech: Mechanism, corner: Corner, q: Array, held: Held) -> CornerState:
     m = motion_state(mech, q)
-    speeds, steering = _motions(m, corner)
+    speeds, steering = _motions(m, corner, held)
 
     def points(places: Any, on: tuple[str, ...]) -> Array | None:
         if places is None:
@@ -178,17 +198,12 @@ def _state(mech: Mechanism, corner: Corner, q: Array) -> CornerState:
     )
 
 
-def state_rates(mech: Mechanism, corner: Corner, q: Array, along: str) -> CornerState:
-    """Derivatives of a `CornerState` along its "travel" or its "steer" motion.
-
-    ``jvp`` of `corner_state` along ``q̇(q, v)`` with v the speeds of that motion.
-    """
-    state = _state(mech, corner, q)
-    speeds = state.speeds if along == "travel" else state.steering
-    if speeds is None:
-        raise ValueError("this corner has no steering; name its rack or track rod: steering=")
+def state_rates(
+    mech: Mechanism, corner: Corner, q: Array, speeds: Array, held: Held = FREE
+) -> CornerState:
+    """Derivatives of a `CornerState` along the motion with these speeds (nv,): one of its own."""
     rates = coordinate_rates(mech, q, speeds)
-    return jax.jvp(lambda x: _state(mech, corner, x), (q,), (rates,))[1]
+    return jax.jvp(lambda x: _state(mech, corner, x, held), (q,), (rates,))[1]
 
 
 def _position(m: MotionState, place: tuple[str, Any]) -> Array:
@@ -204,7 +219,7 @@ def drawn_wheel(mech: Mechanism, corner: Corner) -> tuple[Array, Array]:
         return jnp.asarray(mech.point(point if isinstance(point, str) else np.asarray(point)))
 
     if corner.spindle is None:
-        axis = jnp.asarray([0.0, corner.sign, 0.0], mech.dtype)
+        axis = wheel_axis(mech, corner.upright, (0.0, corner.sign, 0.0))
     elif len(corner.spindle) == 2:
         axis = unit(at(corner.spindle[1]) - at(corner.spindle[0]))
     else:
@@ -212,34 +227,61 @@ def drawn_wheel(mech: Mechanism, corner: Corner) -> tuple[Array, Array]:
     return at(corner.wheel_centre), axis
 
 
-def _motions(m: MotionState, corner: Corner) -> tuple[Array, Array | None]:
-    """Speeds (nv,) of the travel and of the steering motion, of least norm where some are idle.
+def _motions(m: MotionState, corner: Corner, held: Held) -> tuple[Array, Array | None]:
+    """Speeds (nv,) of the travel and of the steering motion.
 
-    NaN where no such motion exists: the wheel or the rack cannot move.
+    NaN where no such motion exists: the wheel or the rack cannot move. Outside of equilibrium they
+    are of least norm where some are idle.
     """
-    held, _ = parse_known(m.mech, held_joints(m.mech, corner), rates=True)
-    keys: tuple[Key, ...] = (wheel_key(corner), *held)
-    rod = corner.is_rod(m.mech)
-    if corner.steering is not None and not rod:
-        parse_known(m.mech, {corner.steering: 0.0})  # refuses a rack that is cut
-        keys = (*keys, JointCoordinate(corner.steering, 0))
-    rows, scale = asked_rows(m, keys)
-    factors = factor_rows(rows, speed_units(m.mech) ** 2)
-    length = mechanism_length(m.mech)
+    own, every = _keys(m.mech, corner, held.keys)
+    rows, scale = asked_rows(m, own)
+    moved = [m.top.nc]
+    if corner.steering is not None:
+        rod = m.top.layout[corner.steering].rows if corner.is_rod(m.mech) else None
+        rack = JointCoordinate(corner.steering, 0)
+        moved.append(m.top.nc + own.index(rack) if rod is None else rod.start)
+    targets = scale * jnp.asarray(np.eye(rows.shape[0])[moved], m.q.dtype)
+    if held.settled:
+        speeds = settled_speeds(own, every, m.mech, m.q, targets)
+    else:
+        speeds = _least_speeds(m, rows, targets)
+    return speeds[0], None if corner.steering is None else speeds[1]
 
-    def solved(row: int) -> Array:
-        target = scale * jnp.asarray(np.eye(rows.shape[0])[row], m.q.dtype)
+
+def _keys(
+    mech: Mechanism, corner: Corner, held: tuple[Key, ...]
+) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Coordinates that are held or moved in the motions, the wheel's height first, and all held.
+
+    What an experiment holds in place of the wheel's height, as the angle of an arm, is let go.
+    """
+    own: list[Key] = [
+        wheel_key(corner).coordinate,
+        *parse_known(mech, held_joints(mech, corner))[0],
+    ]
+    if corner.steering is not None and not corner.is_rod(mech):
+        own += parse_known(mech, {corner.steering: 0.0})[0]  # refuses a rack that is cut
+    single: list[Key] = []
+    for key in held:
+        if isinstance(key, PointCoordinate) or key.index is not None:
+            single.append(key)
+        else:
+            single += [JointCoordinate(key.joint, i) for i in range(mech.joint(key.joint).nv)]
+    every = tuple(dict.fromkeys([*own, *single]))
+    return (every if own[0] in held else tuple(dict.fromkeys(own))), every
+
+
+def _least_speeds(m: MotionState, rows: Array, targets: Array) -> Array:
+    """Speeds (k, nv) of least norm that move the rows at rates (k, n)."""
+    factors = factor_rows(rows, speed_units(m.mech) ** 2)
+    length, found = mechanism_length(m.mech), []
+    for target in targets:
         v = factors.solve(target)
         met = jnp.all(is_met(rows, v, target))
         terms = [target, length * v, m.q]
         v = solution(v, rows @ v - target, terms, placed_numbers(m.mech))
-        return jnp.asarray(jnp.where(met, v, jnp.nan))
-
-    travel = solved(m.top.nc)
-    if corner.steering is None:
-        return travel, None
-    place = m.top.layout[corner.steering].rows
-    return travel, solved(place.start if rod and place is not None else rows.shape[0] - 1)
+        found.append(jnp.where(met, v, jnp.nan))
+    return jnp.stack(found)
 
 
 def _twist(m: MotionState, corner: Corner, speeds: Array) -> Array:

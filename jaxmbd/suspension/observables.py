@@ -14,7 +14,7 @@ from jaxmbd.observe.observable import Observable
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.motions import CornerState, corner_state, state_rates
+from jaxmbd.suspension.motions import CornerState, Held, corner_state, state_rates
 from jaxmbd.suspension.registry import (
     CHARACTERISTICS,
     Instant,
@@ -38,19 +38,20 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
         >>> abs(float(CHARACTERISTICS["half_track_change"].fn(at))) < 1e-12
         True
     """
-    found = _known.setdefault(at, {})
-
-    def state() -> CornerState:
-        return corner_state(at.mech, corner, at.q)
+    found, held = _known.setdefault(at, {}), Held(at.keys, at.settled)
 
     def rates(along: str) -> CornerState:
         key = corner, along
         if key not in found:
-            found[key] = state_rates(at.mech, corner, at.q, along)
+            now = found[corner]
+            speeds = now.speeds if along == "travel" else now.steering
+            if speeds is None:
+                raise ValueError("this corner has no steering; name its rack or rod: steering=")
+            found[key] = state_rates(at.mech, corner, at.q, speeds, held)
         return found[key]
 
     if corner not in found:
-        found[corner] = state()
+        found[corner] = corner_state(at.mech, corner, at.q, held)
     return Instant(corner, found[corner], rates)
 
 

@@ -36,7 +36,7 @@ def unheld(mech: Mechanism, corner: Corner, keys: tuple[Key, ...]) -> tuple[int,
         >>> from jaxmbd.suspension.motions import wheel_key
         >>> from jaxmbd.suspension.unheld import unheld
         >>> roles = zoo_corner("double_wishbone_kinematic")
-        >>> unheld(mbd.zoo.double_wishbone_kinematic(), roles, (wheel_key(roles),))
+        >>> unheld(mbd.zoo.double_wishbone_kinematic(), roles, (wheel_key(roles).coordinate,))
         (1, ['rack'])
     """
     rows, moves = (np.asarray(x) for x in _compiled(corner, keys, mech))

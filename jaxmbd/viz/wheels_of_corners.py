@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxmbd.model import Mechanism
 from jaxmbd.suspension import Corner
+from jaxmbd.suspension.motions import drawn_wheel
 from jaxmbd.viz.force_glyphs import Wheel
 
 
@@ -26,12 +27,8 @@ def corner_wheel(mech: Mechanism, corner: Corner) -> Wheel:
         >>> corner_wheel(mech, zoo_corner("macpherson")).body
         'spindle'
     """
-    upright, place = corner.placed("upright", corner.wheel_centre)
-    centre = np.asarray(mech.point(place))
-    spindle = (0.0, corner.sign, 0.0) if corner.spindle is None else corner.spindle
-    if len(spindle) == 2:
-        inner, outer = (mech.point(corner.placed("upright", x)[1]) for x in spindle)
-        spindle = np.asarray(outer - inner)
+    upright, _ = corner.placed("upright", corner.wheel_centre)
+    centre, spindle = map(np.asarray, drawn_wheel(mech, corner))
     body = upright
     for joint in mech.joints.values():
         if joint.bearing == "journal" and upright in (joint.a, joint.b):

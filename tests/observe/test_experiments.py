@@ -118,7 +118,7 @@ def test_the_reason_is_that_of_the_error_on_the_host():
 
 def test_a_held_coordinate_out_of_reach_is_the_reason():
     mech = mbd.zoo.rssr()
-    height = mbd.PointCoordinate("crank", "A", "y")
+    height = mbd.PointTravel("crank", "A", "y")
     lift = Sweep({height: (0.0, -0.02, 0.3)}, {"crank": Coordinate("crank")})
     found = lift(mech)
     name = lift.declare(mech).outputs["open_joint"].flags[int(found["open_joint"])]
@@ -318,7 +318,7 @@ def test_experiments_are_values():
 )
 def test_a_rack_that_nobody_holds_is_warned_of(known, settle, warned):
     """Not the spin of a coupler between two balls, nor what comes to rest by itself."""
-    height = mbd.PointCoordinate("upright", "axle_outboard", "z")
+    height = mbd.PointTravel("upright", "axle_outboard", "z")
     toe = {"toe": observe.Toe("upright")}
     sweep = Sweep({height: (0.0, 0.01)}, toe, known=known, settle=settle)
     with warnings.catch_warnings(record=True) as caught:

@@ -233,7 +233,7 @@ def test_the_virtual_axis_is_that_of_finite_steering():
     """Five links: the axis of the finite turn between two racks at one wheel height."""
     mech, corner, h = mbd.zoo.five_link_kinematic(), zoo_corner("five_link_kinematic"), 2e-5
     key = wheel_key(corner)
-    ends = [mbd.assemble(mech, {key: 0.316, "rack": r}).q for r in (-h, h)]
+    ends = [mbd.assemble(mech, {key.coordinate: 0.316, "rack": r}).q for r in (-h, h)]
     (r1, _), (r2, _) = (mbd.poses(mech, q)["upright"] for q in ends)
     turn = np.asarray(r2 @ r1.T)
     axis = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]])

@@ -36,7 +36,7 @@ def bump():
 
 def test_angles_are_those_of_the_observables(bump):
     known = {"toe": mbd.observe.Toe("upright"), "camber": mbd.observe.Camber("upright")}
-    key = mbd.PointCoordinate("upright", "wheel_centre", "z")
+    key = mbd.PointTravel("upright", "wheel_centre", "z")
     same = mbd.observe.Sweep({key: [-0.05, 0.0, 0.05]}, known)(MULTI_LINK)
     for name in known:
         assert np.allclose(bump[name], same[name], atol=1e-12)
