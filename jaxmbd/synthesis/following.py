@@ -141,13 +141,13 @@ def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
             """Place and height of the lowest point of the parabola through three stations."""
             middle = jnp.clip(where, low + size, high - size)
             three = middle + size * jnp.array([-1.0, 0.0, 1.0])
-            index = lax.map(lambda x: side * _at(mech, joint, x * reach, near).index, three)
-            slope = 0.5 * (index[2] - index[0])
-            bend = index[2] - 2.0 * index[1] + index[0]
+            index: Array = lax.map(lambda x: side * _at(mech, joint, x * reach, near).index, three)
+            left, height, right = index[0], index[1], index[2]
+            slope, bend = 0.5 * (right - left), left - 2.0 * height + right
             steep = jnp.abs(slope) >= bend  # no vertex between them
             at = jnp.where(steep, -jnp.sign(slope), -slope / jnp.where(steep, 1.0, bend))
             where = lax.stop_gradient(middle + size * at)
-            return where, index[1] + at * (slope + 0.5 * bend * at)
+            return where, height + at * (slope + 0.5 * bend * at)
 
         sizes = jnp.asarray([1.0 / (_PARTS * _STATIONS), _CLOSE], mech.dtype)
         least = lax.scan(vertex, where, sizes)[1][-1]
