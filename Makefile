@@ -94,7 +94,7 @@ survive: $(VENV)/.installed-test ## kill studies at random moments, damage their
 workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
 	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
 
-identification: $(VENV)/.installed-test ## identify from noisy data, two hundred times in each case; a minute
+identification: $(VENV)/.installed-test ## identify from noisy data, four hundred times in each case; five minutes
 	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)
 
 # The GPU's driver decides which JAX wheel is installed.

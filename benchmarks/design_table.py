@@ -67,6 +67,7 @@ def trusted(identification: dict[str, Any], gradients: dict[str, Any]) -> list[s
     key = "truth within two standard errors"
     cases = identification["cases"].values()
     shares = [x for row in cases for x in row.get(key, {}).values()]
+    repetitions = min(row["repetitions"] for row in cases)
     counts: dict[str, int] = {}
     for family in gradients["families"].values():
         for outcome in family.values():
@@ -77,8 +78,8 @@ def trusted(identification: dict[str, Any], gradients: dict[str, Any]) -> list[s
     others = ", ".join(f"{n} {name}" for name, n in counts.items())
     return [
         "`make identification`: the truth is within two standard errors in "
-        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of 200 repetitions, for every "
-        "unknown.",
+        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} % of {repetitions} repetitions, for "
+        "every unknown.",
         f"`make gradients`: {total} gradients of {gradients['samples']} designs in each of "
         f"{len(gradients['families'])} singular families, against differences: {others}; "
         f"{wrong} wrong.",

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jaxmbd.identification.autocorrelation import Series, scores
 from jaxmbd.identification.information import Information, information
 from jaxmbd.identification.losses import Loss
 from jaxmbd.identification.noise import Noise
 
 ERRORS = ("independent", "sandwich", "autocorrelated")
 """What is assumed of the errors: independent, of one size in a channel; independent, of any size;
-of any size and correlated along the axis (Newey and West, Econometrica 55, 1987)."""
+of any size and correlated along the axis, by an autoregressive model of each series."""
 
 
 def precision(
@@ -46,12 +47,12 @@ def precision(
         stiffness[rows] = np.mean(slope[rows])
         variance[rows] = few * np.mean(psi[rows] ** 2)
     if errors == "independent":
-        scores = _independent(variance[here])
+        found = _independent(variance[here])
     elif errors == "sandwich":
-        scores = _independent(few * psi[here] ** 2)
+        found = _independent(few * psi[here] ** 2)
     else:
-        scores = _autocorrelated(psi, here, series, few)
-    return information(jacobian[here], stiffness[here], scores)
+        found = _autocorrelated(psi, stiffness, here, series)
+    return information(jacobian[here], stiffness[here], found)
 
 
 def _independent(variance: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -59,21 +60,13 @@ def _independent(variance: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _autocorrelated(
-    psi: np.ndarray, here: np.ndarray, series: list[slice], few: float
+    psi: np.ndarray, stiffness: np.ndarray, here: np.ndarray, series: list[slice]
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """``Σ w_l Σ s_t s_{t+l}ᵀ`` with Bartlett's weights, for each series apart."""
-
-    def scores(columns: np.ndarray) -> np.ndarray:
+    def of(columns: np.ndarray) -> np.ndarray:
         whole = np.zeros((len(psi), columns.shape[1]))
         whole[here] = columns
-        s, total = psi[:, None] * whole, np.zeros((columns.shape[1],) * 2)
-        for rows in series:
-            part = s[rows]
-            lags = int(4.0 * (len(part) / 100.0) ** (2.0 / 9.0))
-            total += part.T @ part
-            for lag in range(1, min(lags, len(part) - 1) + 1):
-                both = part[lag:].T @ part[:-lag]
-                total += (1.0 - lag / (lags + 1.0)) * (both + both.T)
-        return few * total
+        taken = stiffness[:, None] * whole
+        parts = [Series(psi[rows], whole[rows], taken[rows], here[rows]) for rows in series]
+        return scores(parts, np.linalg.pinv(whole.T @ taken, hermitian=True))
 
-    return scores
+    return of

@@ -15,12 +15,14 @@ from jaxmbd.analysis.known import is_angle
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.synthesis.following import Followed, follow
+from jaxmbd.synthesis.following import Course, Followed, course, follow
 from jaxmbd.synthesis.tasks import Task
 from jaxmbd.synthesis.transmission_index import input_key
 
 _STRIDE = np.deg2rad(2.0)
-_STRIDES = 240
+_TURN = 2.0 * np.pi
+_SLACK = 1e-6
+"""By how much a transmission index may fall short of what was asked for, up to rounding."""
 
 
 class Defects(NamedTuple):
@@ -37,6 +39,8 @@ class Defects(NamedTuple):
         transmission: least magnitude of the transmission index between first and last position.
         turn_transmission: the same over the full turn; NaN where it cannot turn.
         error: largest error at a position [m, rad].
+        weak: the transmission index falls below what was asked for, or the input cannot turn fully
+            although that was asked for.
 
     Example:
         >>> from jaxmbd.synthesis import PathGeneration, defects, four_bar
@@ -53,27 +57,41 @@ class Defects(NamedTuple):
     transmission: float
     turn_transmission: float
     error: float
+    weak: bool = False
 
     @property
     def sound(self) -> bool:
-        """Whether it does its task: no defect of order, circuit or branch."""
-        return not (self.order or self.circuit or self.branch)
+        """Whether it does its task: no defect of order, circuit, branch or transmission."""
+        return not (self.order or self.circuit or self.branch or self.weak)
 
     def __str__(self) -> str:
-        names = [n for n in ("order", "circuit", "branch") if getattr(self, n)]
+        kinds = {"order": self.order, "circuit": self.circuit, "branch": self.branch}
+        names = [name for name, found in (kinds | {"transmission": self.weak}).items() if found]
         said = "defects of " + ", ".join(names) if names else "no defect of order, circuit, branch"
         if self.rotation is not None:
             said += "; the input cannot turn fully" if self.rotation else "; the input turns fully"
-        return f"{said}; transmission index at least {self.transmission:.3f}"
+        said += f"; transmission index at least {self.transmission:.3f}"
+        if np.isfinite(self.turn_transmission):
+            said += f" between the positions, {self.turn_transmission:.3f} over the full turn"
+        return said
 
 
-def defects(mech: Mechanism, task: Task, inputs: Any = None) -> Defects:
+def defects(
+    mech: Mechanism,
+    task: Task,
+    inputs: Any = None,
+    *,
+    least_transmission: float = 0.0,
+    full_turn: bool = False,
+) -> Defects:
     """Find a linkage's defects.
 
     Args:
         mech: the linkage, drawn at the first position.
         task: what it is to do.
         inputs: the input at each position, from the first (n,) [rad, m]; by default the task's.
+        least_transmission: what the transmission index must not fall below.
+        full_turn: whether the input must turn fully, and the index is asked for all the way round.
 
     Example:
         >>> import numpy as np
@@ -94,27 +112,36 @@ def defects(mech: Mechanism, task: Task, inputs: Any = None) -> Defects:
     closed = np.asarray(found.closed)
     index = np.asarray(found.index)
     least = float(np.min(np.abs(index[closed]), initial=np.inf))
+    order = bool(np.any(steps <= 0.0) and np.any(steps >= 0.0)) or _beyond(given, turns)
+    whole = _course(topology(mech), task.input)
+    if not order and np.all(closed):
+        least = _least(whole(mech, given[-1]))
     rotation, turned = None, np.nan
     if turns:
-        whole = 2.0 * np.pi * np.sign(steps.sum() or 1.0) * np.arange(_STRIDES + 1) / _STRIDES
-        full = _turned(topology(mech), task.input)(mech, whole)
-        back = np.max(np.abs(_cyclic(full.q[-1] - full.q[0], mech)))
-        rotation = bool(not np.all(full.closed) or not back < 1e-6)
-        turned = float(np.min(np.abs(full.index))) if not rotation else np.nan
+        full = whole(mech, _TURN * np.sign(steps.sum() or 1.0))
+        back = np.max(np.abs(_cyclic(full.last - found.closest[0], mech)))
+        rotation = bool(not full.closed or not back < 1e-6)
+        turned = np.nan if rotation else _least(full)
     return Defects(
-        order=bool(np.any(steps <= 0.0) and np.any(steps >= 0.0)) or _beyond(given, turns),
+        order=order,
         circuit=bool(not np.all(closed)),
         branch=bool(np.any(np.sign(index[closed]) != np.sign(index[0]))),
         rotation=rotation,
         transmission=least,
         turn_transmission=turned,
         error=float(np.max(np.linalg.norm(np.asarray(errors), axis=1))),
+        weak=not (turned if full_turn else least) >= least_transmission - _SLACK,
     )
+
+
+def _least(found: Course) -> float:
+    """Least magnitude of the index: none where its sign changes."""
+    return max(0.0, float(np.min(found.least)))
 
 
 def _beyond(inputs: np.ndarray, turns: bool) -> bool:
     """Whether an angle goes past where it began."""
-    return bool(turns and np.ptp(inputs) > 2.0 * np.pi * (1.0 + 1e-9))
+    return bool(turns and np.ptp(inputs) > _TURN * (1.0 + 1e-9))
 
 
 def _dense(inputs: np.ndarray, stride: float) -> tuple[np.ndarray, np.ndarray]:
@@ -149,6 +176,6 @@ def _followed(top: Any, task: Task, count: int) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _turned(top: Any, joint: Any) -> Any:
+def _course(top: Any, joint: Any) -> Any:
     del top
-    return jax.jit(lanes.jit(lambda mech, inputs: follow(mech, joint, inputs)))
+    return jax.jit(lanes.jit(lambda mech, reach: course(mech, joint, reach)))

@@ -11,6 +11,7 @@ from jax import Array, lax
 from jaxmbd.analysis import closure_margin
 from jaxmbd.design import AtLeast, Between, Bounded, Optimum, minimize
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.synthesis.following import course, follow
 from jaxmbd.synthesis.problem import Problem
 from jaxmbd.synthesis.starts import follow_stations
 
@@ -83,17 +84,18 @@ def _ranges(problem: Problem) -> dict[str, Any]:
 def outputs_of(problem: Problem, z: Array) -> dict[str, Array]:
     """Squared error, and what must not be negative, of a linkage whose loops are closed."""
     mech = problem.mechanism(z)
-    found = follow_stations(problem, mech, z)
-    error = problem.squared_error(mech, found.q[: problem.positions])
-    open_ = jnp.any(~found.closed)
-    side = jnp.where(found.index[0] < 0.0, -1.0, 1.0)  # the branch of the drawing
-    least = side * found.index - problem.least_transmission
+    inputs = problem.inputs(z)
+    found = follow(mech, problem.task.input, inputs[: problem.positions])
+    whole = course(mech, problem.task.input, problem.reach(z))
+    error = problem.squared_error(mech, found.q)
+    closed = jnp.all(found.closed) & whole.closed
     kept = {"kept": problem.margins(z)}
     if problem.least_margin is not None:
-        kept["dead_centre"] = _margins(problem, mech, problem.inputs(z), found.closest)
+        q = follow_stations(problem, mech, z).closest
+        kept["dead_centre"] = _margins(problem, mech, inputs, q)
     return kept | {
-        "error": jnp.where(open_, jnp.nan, error),
-        "transmission": jnp.where(found.closed, least, jnp.nan),
+        "error": jnp.where(closed, error, jnp.nan),
+        "transmission": jnp.where(closed, whole.least - problem.least_transmission, jnp.nan),
     }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.closest import attempt
@@ -13,6 +15,12 @@ from jaxmbd.graph import neutral
 from jaxmbd.kinematics import motion_state
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.synthesis.transmission_index import input_key, transmission
+
+_PARTS, _STATIONS = 12, 20
+"""Of a course: parts, and stations in each; 1.5° apart in a full turn."""
+
+_CLOSE = 2e-4
+"""Distance of the last three stations, of the whole: rounding and curvature are both far below."""
 
 
 class Followed(NamedTuple):
@@ -48,15 +56,105 @@ def follow(mech: Mechanism, joint: Any, inputs: Any) -> Followed:
         >>> follow(mbd.zoo.rssr(), "crank", [0.0, 0.5, 1.0]).closed.tolist()
         [True, True, True]
     """
-    key = input_key(mech, joint)
-    zero = jnp.zeros((), mech.dtype)
 
-    def at(guess: Array, u: Array) -> Any:
-        found = attempt((key,), mech, [u], zero, guess)
-        closed = found.status == Status.OK
-        place = jnp.where(closed, found.q, found.closest)  # of the two, q has derivatives
-        index = transmission(motion_state(mech, place), key.joint, key.index or 0)
-        return lax.stop_gradient(found.closest), Followed(found.q, found.closest, closed, index)
+    def step(guess: Array, u: Array) -> Any:
+        found = _at(mech, joint, u, guess)
+        return lax.stop_gradient(found.closest), found
 
     start = jnp.asarray(neutral(mech), mech.dtype)
-    return lax.scan(at, start, jnp.asarray(inputs, mech.dtype))[1]
+    return lax.scan(step, start, jnp.asarray(inputs, mech.dtype))[1]
+
+
+def _at(mech: Mechanism, joint: Any, u: Array, guess: Array) -> Followed:
+    """The configuration at an input that is nearest to a guess."""
+    key = input_key(mech, joint)
+    found = attempt((key,), mech, [u], jnp.zeros((), mech.dtype), guess)
+    closed = found.status == Status.OK
+    place = jnp.where(closed, found.q, found.closest)  # of the two, q has derivatives
+    index = transmission(motion_state(mech, place), key.joint, key.index or 0)
+    return Followed(found.q, found.closest, closed, index)
+
+
+class Course(NamedTuple):
+    """A linkage over a whole range of its input.
+
+    Attributes:
+        least: least transmission index of each part of the range (parts,); one that has not the
+            sign it has in the drawing is negative.
+        closed: whether the loops close everywhere.
+        last: coordinates at the end (nq,).
+    """
+
+    least: Array
+    closed: Array
+    last: Array
+
+
+def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
+    """Follow a linkage from its drawing until its input has moved by `reach` [rad, m].
+
+    Pure; `least` is differentiable, twice. In each part of the range the least index is found among
+    close stations, and then by the parabola through three beside it, whose vertex moves with the
+    linkage; one at an end of a part stays there. Each part has its own, so that minima that are
+    equally low are told apart.
+
+    Args:
+        mech: the linkage.
+        joint: its input.
+        reach: how far the input moves, of either sign.
+
+    Example:
+        The least angle of a crank-rocker is where the crank is aligned with the ground link:
+
+        >>> import jax, numpy as np
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from jaxmbd.synthesis import four_bar
+        >>> from jaxmbd.synthesis.following import course
+        >>> drawn = {"B": (0.0, 1.0), "C": (2.5, 2.5), "D": (4.0, 0.0)}
+        >>> found = course(four_bar(drawn), "A", 2.0 * np.pi)
+        >>> b, c = np.hypot(2.5, 1.5), np.hypot(1.5, 2.5)
+        >>> cosines = [(b**2 + c**2 - (4.0 + x) ** 2) / (2.0 * b * c) for x in (-1.0, 1.0)]
+        >>> bool(np.isclose(min(found.least), min(np.sqrt(1.0 - np.square(cosines)))))
+        True
+    """
+    reach = jnp.asarray(reach, mech.dtype)
+    fixed, far = lax.stop_gradient((mech, reach))
+
+    def station(carry: Any, share: Array) -> Any:
+        guess, side, best, where, near = carry
+        found = _at(fixed, joint, share * far, guess)
+        side = jnp.where(side == 0.0, jnp.where(found.index < 0.0, -1.0, 1.0), side)
+        index = side * found.index
+        best, where, near = jax.tree_util.tree_map(
+            lambda new, old: jnp.where(index < best, new, old),
+            (index, share, found.closest),
+            (best, where, near),
+        )
+        return (found.closest, side, best, where, near), found.closed
+
+    def part(carry: Any, shares: Array) -> Any:
+        (guess, side), low, high = carry, shares[0], shares[-1]
+        begin = (guess, side, jnp.asarray(jnp.inf, mech.dtype), low, guess)
+        (last, side, _, where, near), closed = lax.scan(station, begin, shares)
+
+        def vertex(where: Array, size: Array) -> tuple[Array, Array]:
+            """Place and height of the lowest point of the parabola through three stations."""
+            middle = jnp.clip(where, low + size, high - size)
+            three = middle + size * jnp.array([-1.0, 0.0, 1.0])
+            index: Array = lax.map(lambda x: side * _at(mech, joint, x * reach, near).index, three)
+            left, height, right = index[0], index[1], index[2]
+            slope, bend = 0.5 * (right - left), left - 2.0 * height + right
+            steep = jnp.abs(slope) >= bend  # no vertex between them
+            at = jnp.where(steep, -jnp.sign(slope), -slope / jnp.where(steep, 1.0, bend))
+            where = lax.stop_gradient(middle + size * at)
+            return where, height + at * (slope + 0.5 * bend * at)
+
+        sizes = jnp.asarray([1.0 / (_PARTS * _STATIONS), _CLOSE], mech.dtype)
+        least = lax.scan(vertex, where, sizes)[1][-1]
+        return (last, side), (least, jnp.all(closed))
+
+    shares = np.arange(_PARTS)[:, None] * _STATIONS + np.arange(_STATIONS + 1)
+    shares = jnp.asarray(shares / (_PARTS * _STATIONS), mech.dtype)
+    begin = jnp.asarray(neutral(mech), mech.dtype), jnp.zeros((), mech.dtype)
+    (last, _), (least, closed) = lax.scan(part, begin, shares)
+    return Course(least, jnp.all(closed), last)

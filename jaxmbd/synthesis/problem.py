@@ -51,12 +51,14 @@ class Problem:
         vary: path or pattern to `Within`, `Between` or `Together`.
         lengths: pairs of points to (least, greatest) drawn distance [m].
         conditions: function of the mechanism to an array (k,) that must not be negative.
-        least_transmission: the transmission index must not fall below it, at any position, with
-            one sign: no dead centre, no change of branch.
+        least_transmission: the transmission index must not fall below it, from the first position
+            to the last, or over the whole turn, with one sign: no dead centre, no change of branch.
         least_margin: the least distance to a dead centre [m] (`jaxmbd.closure_margin`), kept in the
-            finish; None: only the transmission index is.
+            finish, at the positions and `turn_stations`; None: only the transmission index is.
         full_turn: whether the input must be able to turn fully (the Grashof condition of a
-            four-bar); checked at `turn_stations` positions.
+            four-bar).
+        turn_stations: at how many angles of the full turn the search, which begins with open loops,
+            keeps its conditions; the finish keeps them everywhere.
         least_step: least step of a free input [rad, m].
         span: greatest travel of a free input [rad, m].
 
@@ -137,6 +139,10 @@ class Problem:
         steps = jnp.cumsum(z[len(self.unknowns) :])
         ahead = jnp.concatenate([jnp.zeros(1, steps.dtype), self.task.direction * steps])
         return jnp.concatenate([ahead, jnp.asarray(self.extra)])
+
+    def reach(self, z: Array) -> Array:
+        """How far the input moves where the transmission index counts [rad, m]."""
+        return jnp.asarray(_TURN) if self.full_turn else self.inputs(z)[self.positions - 1]
 
     def mechanism(self, z: Any) -> Mechanism:
         """The mechanism of the unknowns."""

@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxmbd import lanes
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.synthesis.following import Followed, follow
+from jaxmbd.synthesis.following import Course, Followed, course, follow
 from jaxmbd.synthesis.problem import Problem
 
 _LEAST_REACH = 0.03
@@ -117,3 +117,12 @@ def walk_all(problem: Problem, z: np.ndarray) -> Walked:
     """`walk_stations` of many linkages (s, nz)."""
     run = jax.jit(lanes.vmap(lambda x: walk_stations(problem, x)))
     return jax.tree_util.tree_map(np.asarray, run(z))
+
+
+def courses(problem: Problem, z: np.ndarray) -> Course:
+    """Many linkages (s, nz) over the range of the input where the transmission index counts."""
+
+    def one(x: Array) -> Course:
+        return course(problem.mechanism(x), problem.task.input, problem.reach(x))
+
+    return jax.tree_util.tree_map(np.asarray, jax.jit(lanes.vmap(one))(z))

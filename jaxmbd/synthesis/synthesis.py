@@ -15,7 +15,7 @@ from jaxmbd.synthesis.defect_report import Defects, defects
 from jaxmbd.synthesis.finishing import finish, unknowns_of
 from jaxmbd.synthesis.problem import Problem
 from jaxmbd.synthesis.simultaneous import search_simultaneously
-from jaxmbd.synthesis.starts import random_starts, walk_all
+from jaxmbd.synthesis.starts import courses, random_starts, walk_all
 
 _CLOSED = 1e-4
 """Largest error of closure, in units of the task's size, that the finish is left to remove."""
@@ -139,7 +139,10 @@ def synthesize(
     same = np.abs(walked.error - found.error) <= 1e-2 * found.error + _CLOSED**2
     good &= same & _one_branch(problem, walked.index)
     unit = problem.task.size**2
-    errors = np.where(good, walked.error * unit, np.nan)
+    near = np.where(good, walked.error * unit, np.nan)  # the finish mends the rest of the course
+    whole = courses(problem, found.z)
+    kept = np.min(whole.least, axis=1) >= problem.least_transmission - _CLOSED
+    errors = np.where(whole.closed & kept, near, np.nan)
     searched = time.monotonic() - began
     begun = [k for k in range(starts) if first.walked.open[k] == 0][:finishes]
     if not good.any() and not begun:
@@ -150,7 +153,7 @@ def synthesize(
             "can be met"
         )
     began = time.monotonic()
-    ends = _distinct(found.z, errors, finishes)
+    ends = _distinct(found.z, near, finishes)
     pool = np.concatenate([found.z[ends], first.z[begun]])
     k, end, found_defects = _finished(problem, pool)
     origin = first.z[[*ends, *begun][k]]
@@ -180,8 +183,14 @@ def _finished(problem: Problem, z: np.ndarray) -> tuple[int, Optimum, Defects]:
         if not np.isfinite(ends[i]):
             break
         at = end.designs[i]
-        found = defects(problem.mechanism(at), problem.task, _inputs(problem, at))
-        if found.sound and not (problem.full_turn and found.rotation):
+        found = defects(
+            problem.mechanism(at),
+            problem.task,
+            _inputs(problem, at),
+            least_transmission=problem.least_transmission,
+            full_turn=problem.full_turn,
+        )
+        if found.sound:
             if i != np.argmin(ends):  # the optimum of all is that of another design
                 end = finish(problem, z[[i]])
             return int(i), end, found

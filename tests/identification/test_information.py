@@ -129,8 +129,75 @@ def test_errors_that_hang_together():
     for how in ("independent", "sandwich", "autocorrelated"):
         estimates, claimed = line(np.random.default_rng(0), 300, {"of": wandering, "as": how})
         found[how] = np.sqrt(np.mean(claimed[:, 1] ** 2)) / estimates[:, 1].std()
-    # With so few samples lags up to two are counted: better, not enough.
+    # Twenty samples so alike are two or three: better, not enough.
     assert found["independent"] < 0.5 and found["autocorrelated"] > 1.3 * found["sandwich"]
+
+
+def autoregressive(rng, coefficients, shape):
+    """Errors (…, n), each that of those before times coefficients, and something new."""
+    n = shape[-1]
+    e = rng.normal(size=(*shape[:-1], n + 100))
+    for i in range(len(coefficients), n + 100):
+        e[..., i] += sum(a * e[..., i - j] for j, a in enumerate(coefficients, 1))
+    return e[..., 100:]
+
+
+def moving(rng, shape):
+    """Errors of which neighbours have a part in common."""
+    u = rng.normal(size=(*shape[:-1], shape[-1] + 1))
+    return u[..., 1:] + 0.8 * u[..., :-1]
+
+
+CORRELATED = {
+    "apart": lambda rng, shape: rng.normal(size=shape),
+    "0.5": lambda rng, shape: autoregressive(rng, [0.5], shape),
+    "0.8": lambda rng, shape: autoregressive(rng, [0.8], shape),
+    "to and fro": lambda rng, shape: autoregressive(rng, [-0.5], shape),
+    "swinging": lambda rng, shape: autoregressive(rng, [1.2, -0.5], shape),
+    "moving mean": moving,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"), [*((kind, False) for kind in CORRELATED), ("0.5", True), ("0.8", True)]
+)
+def test_truth_within_two_errors_of_correlated_samples(kind, missing):
+    """Two channels, one of them twice as noisy, that share an unknown."""
+    rng, count, t = np.random.default_rng(4), 100, np.linspace(0.0, 1.0, 100)
+    zero = np.zeros(100)
+    first = np.stack([np.ones(100), np.cos(20.0 * t), zero], axis=1)
+    second = 0.5 * np.stack([t, zero, np.sin(30.0 * t)], axis=1)
+    x, series = np.concatenate([first, second]), [slice(0, 100), slice(100, 200)]
+    noise = Noise(np.ones(200), {n: np.arange(200) // 100 == i for i, n in enumerate("ab")}, {})
+    within = []
+    for e in CORRELATED[kind](rng, (count, 2, 100)).reshape(count, 200):
+        here = np.ones(200, bool)
+        if missing:
+            here = rng.uniform(size=200) > 0.1
+            here[120:140] = False
+        found = np.linalg.lstsq(x[here], e[here], rcond=None)[0]
+        r = np.where(here, e - x @ found, np.nan)
+        its = precision(x, r, noise, series, loss_of("linear"), "autocorrelated")
+        within.append(np.abs(found) <= 2.0 * its.errors())
+    # 92 to 97 %, and two standard deviations of counts of 100 and 300.
+    assert np.all(np.mean(within, axis=0) > 0.87), np.mean(within, axis=0)
+    assert 0.90 < np.mean(within) < 0.99
+
+
+def test_a_drift_and_a_few_samples_have_finite_errors():
+    """Errors at the edge of what can be told apart from unknowns, and too few to tell anything."""
+    for y in (
+        np.arange(30.0) ** 2,
+        np.tile([1.0, -1.0], 15),
+        np.array([0.1, -0.3, 0.2]),
+        np.zeros(9),
+    ):
+        n = len(y)
+        noise = Noise(np.ones(n), {"y": np.ones(n, bool)}, {})
+        x = np.ones((n, 1))
+        linear = loss_of("linear")
+        its = precision(x, y - y.mean(), noise, [slice(0, n)], linear, "autocorrelated")
+        assert np.all(np.isfinite(its.errors()))
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.design import Within
 from jaxmbd.kinematics import motion_state
 from jaxmbd.synthesis import (
     FunctionGeneration,
@@ -18,6 +19,7 @@ from jaxmbd.synthesis import (
     rssr,
     transmission,
 )
+from jaxmbd.synthesis.finishing import outputs_of
 
 TURN = np.linspace(0.0, 2.0 * np.pi, 37)
 PATH = PathGeneration("A", TURN, body="coupler", point="P", targets=np.zeros((37, 2)))
@@ -95,6 +97,67 @@ def test_rotation_is_the_grashof_condition():
         assert found.rotation is not turns, lengths
         assert found.circuit is not turns, lengths
         seen[turns] += 1
+
+
+def crank_rockers(count):
+    """Four-bars whose crank turns, in any position and on both branches, stacked: (count, 2)."""
+    rng, found = np.random.default_rng(5), []
+    while len(found) < count:
+        lengths = ground, crank, coupler, rocker = rng.uniform(1.0, 4.0, 4)
+        points = drawn(lengths, rng.uniform(0.0, 6.0), rng.choice([-1.0, 1.0]))
+        room = coupler + rocker - ground - crank, abs(ground - crank) - abs(coupler - rocker)
+        if min(room) > 0.05 and np.all(np.isfinite(points["C"])):
+            found.append(points)
+    return {name: jnp.stack([points[name] for points in found]) for name in "ABCDP"}
+
+
+def least_sine(points):
+    """Of the transmission angle over the turn: at one of the cranks aligned with the ground."""
+
+    def length(a, b):
+        return jnp.sqrt(jnp.sum((points[a] - points[b]) ** 2))
+
+    ground, crank, b, c = (length(*x) for x in (("A", "D"), ("A", "B"), ("B", "C"), ("C", "D")))
+    cosines = [(b**2 + c**2 - (ground + s * crank) ** 2) / (2.0 * b * c) for s in (-1.0, 1.0)]
+    return jnp.min(jnp.sqrt(1.0 - jnp.stack(cosines) ** 2))
+
+
+def test_the_limit_holds_over_the_whole_turn():
+    """What the finish keeps, of linkages drawn at any angle, is the closed form; so its slopes."""
+    points, limit = crank_rockers(24), 0.2
+    task = PathGeneration("A", [0.0, 0.1], body="coupler", point="P", targets=[[0, 0], [1, 1]])
+    vary = {f"points/{name}": Within(1.0) for name in "ABCD"}
+    problem = Problem(four_bar(), task, vary, least_transmission=limit, full_turn=True)
+    drawn_as = np.concatenate([problem.nominal.points[name] for name in "ABCD"])
+
+    def kept(z):
+        return jnp.min(outputs_of(problem, z)["transmission"])
+
+    def wanted(z):
+        return least_sine(dict(zip("ABCD", (z + drawn_as).reshape(4, 2), strict=True))) - limit
+
+    z = jnp.concatenate([points[name] for name in "ABCD"], axis=1) - drawn_as
+    found, slopes = jax.jit(mbd.lanes.vmap(jax.value_and_grad(kept)))(z)
+    expected, slopes_expected = jax.vmap(jax.value_and_grad(wanted))(z)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(slopes, slopes_expected, rtol=0, atol=1e-5)
+
+
+def test_defects_judge_the_transmission_asked_for():
+    points = {name: x[0] for name, x in crank_rockers(1).items()}
+    linkage, least = four_bar(points), float(least_sine(points))
+    task = PathGeneration("A", [0.0, 0.05], body="coupler", point="P", targets=[[0, 0], [1, 1]])
+    found = defects(linkage, task)
+    assert found.sound and found.turn_transmission == pytest.approx(least, abs=1e-9)
+    assert found.transmission > least + 0.01  # the positions lie elsewhere
+    assert f"{found.transmission:.3f} between the positions, {least:.3f} over" in str(found)
+    for wanted, good in ((least - 1e-4, True), (least + 1e-4, False)):
+        judged = defects(linkage, task, least_transmission=wanted, full_turn=True)
+        assert judged.sound is good and ("defects of transmission" in str(judged)) is not good
+        assert defects(linkage, task, least_transmission=wanted).sound
+    assert not defects(linkage, task, least_transmission=found.transmission + 1e-4).sound
+    rocks = four_bar(drawn((3.0, 2.0, 2.2, 2.0), 0.5))
+    assert defects(rocks, task).sound and not defects(rocks, task, full_turn=True).sound
 
 
 def test_order_and_branch_are_told():

@@ -1,5 +1,7 @@
 """Linkages that are found do their tasks, keep their conditions, and are optimal."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -124,6 +126,22 @@ def test_a_distance_to_the_dead_centre_is_kept():
         for u, x in zip(found.inputs, q, strict=True)
     ]
     assert min(map(float, margins)) > 0.3 - 1e-6
+
+
+@pytest.mark.slow
+def test_the_transmission_angle_is_kept_all_the_way_round(path):
+    """Of a four-bar it is least where the crank is aligned with the ground link."""
+    problem = replace(path[0], least_transmission=np.sin(np.deg2rad(17.5)), full_turn=True)
+    found = synthesize(problem, starts=16, finishes=2)
+    p = found.mechanism.points
+    ground, crank, b, c = (
+        np.linalg.norm(p[x] - p[y]) for x, y in (("A", "D"), ("A", "B"), ("B", "C"), ("C", "D"))
+    )
+    cosines = (b**2 + c**2 - (ground + np.array([-crank, crank])) ** 2) / (2.0 * b * c)
+    sine = np.sqrt(1.0 - np.max(np.abs(cosines)) ** 2)
+    assert sine >= problem.least_transmission - 1e-6
+    assert found.defects.sound and found.defects.turn_transmission == pytest.approx(sine, abs=1e-8)
+    assert f"{sine:.3f} over the full turn" in str(found)
 
 
 def test_what_cannot_be_done_is_told():
