@@ -37,7 +37,7 @@ from throughput_cases.machine import commit  # noqa: E402
 
 from jaxmbd.lanes.targets import cpu  # noqa: E402
 
-PIECE = {"small": 200, "large": 10}
+PIECE = {"small": 100, "large": 5}
 """Programs of one piece, which one process runs and ends: machine code is never freed."""
 
 
