@@ -182,8 +182,8 @@ class Writer:
         self.define(n, self._loaded(n))
 
     def _loaded(self, value: Value) -> str:
-        slot = self._places[value, SLOT]
-        assert self._places[slot] == value, f"slot {slot} holds another value than {value}"
+        slot = self._places.get((value, SLOT))
+        assert slot is not None and self._places[slot] == value, f"{value} lies in no slot"
         address = self._address(slot, value.dtype)
         return self.text.let(f"load volatile {self.type_of(value)}, ptr {address}")
 
