@@ -15,8 +15,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint accuracy papers fails-safely bench scale latency studies workers \
-	survive design derivatives gradients synthesis identification imports bench-gpu docs release-check clean
+.PHONY: help demo test test-slow lint accuracy papers fails-safely programs bench scale latency studies \
+	workers survive design derivatives gradients synthesis identification imports bench-gpu docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -55,6 +55,9 @@ papers: $(VENV)/.installed-test ## run the systems of the papers, figures in bui
 
 fails-safely: $(VENV)/.installed-test ## check that ten thousand broken inputs are never reported as OK
 	$(BIN)/python -W ignore benchmarks/fails_safely.py --json benchmarks/results/fails_safely.json $(ARGS)
+
+programs: $(VENV)/.installed-test ## compare lanes with jax.vmap on ten thousand random programs; an hour
+	$(BIN)/python benchmarks/programs.py --json benchmarks/results/programs.json $(ARGS)
 
 bench: $(VENV)/.installed-bench ## measure speed against jax.vmap, Pinocchio, MuJoCo, Exudyn; half an hour
 	$(BIN)/python benchmarks/throughput.py --json benchmarks/results/throughput.json $(ARGS)

@@ -92,19 +92,28 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**30
 
 
+LEFT = pytest.StashKey[float]()
+"""What stayed in memory when it was last cleared [GiB]."""
+
+
 def pytest_runtest_teardown(item, nextitem):
     """Compiled programs that no test shares any more go, before a worker fills the machine.
 
     Within a file tests share what they compile, so there it takes more for them to go. Each time
     costs three seconds and new traces of what all tests share. What stays grows to 1.4 GiB, as
     kernels are kept: a limit near that clears after each file, and the suite takes twice as long.
+    Slow tests share little and compile much: there the limit is lower, but above what stays.
     """
     together = nextitem is not None and nextitem.path == item.path
-    if resident() > (1.95 if together else 1.75):
+    most = 1.95 if together else 1.75
+    if item.get_closest_marker("slow"):
+        most = max(most - 0.55, min(most, item.config.stash.get(LEFT, 0.0) + 0.3))
+    if resident() > most:
         jax.clear_caches()
         gc.collect()
         if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps freed memory otherwise
             libc.malloc_trim(0)
+        item.config.stash[LEFT] = resident()
 
 
 @pytest.fixture

@@ -84,11 +84,11 @@ def check(mech, seed):
         )
 
 
-def seeds(*fast):
-    return [s if s in fast else pytest.param(s, marks=pytest.mark.slow) for s in range(200)]
+def seeds(count, *fast):
+    return [s if s in fast else pytest.param(s, marks=pytest.mark.slow) for s in range(count)]
 
 
-CASES, MOTIONS = seeds(5, 43), seeds(43)
+CASES, MOTIONS = seeds(100, 5, 43), seeds(60, 43)
 
 
 def accelerations(mech, q, v, recursive):

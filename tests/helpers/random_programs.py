@@ -17,6 +17,8 @@ import numpy as np
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 
+from jaxmbd import lanes
+
 SHAPES = ((), (3,), (3, 3), (4,), (2, 3), (1, 2), (2, 2, 3))
 GRID = 64
 LARGEST = 12  # elements of a value; larger ones are cut
@@ -382,6 +384,31 @@ def while_loop(d, pool):
     return jnp.append(c, 0.05 * n + height)
 
 
+def stopped_while(d, pool):
+    """A while loop that has no derivative and that some samples skip, in programs of all modes."""
+    weight = lax.stop_gradient(jnp.sin(d.pick(pool, (2,))))
+    start = lax.stop_gradient(d.pick(pool, (2,)))
+    height = lax.stop_gradient(jnp.abs(d.decider(pool)))
+
+    def step(state):
+        height, c = state
+        return height * 0.75, 0.5 * c + 0.4 * jnp.sin(c[::-1] * weight)
+
+    _, c = lax.while_loop(lambda s: s[0] > 0.5137, step, (height, start))
+    return jnp.cos(c * weight) * d.pick(pool, (2,)) + weight
+
+
+def rare(d, pool):
+    """What only some samples compute, of values without derivatives."""
+    held = [lax.stop_gradient(d.pick(pool, (2,))) for _ in range(2)]
+    condition = lax.stop_gradient(d.decider(pool)) > 0.5
+
+    def fn(x, y):
+        return tame(x * jnp.sin(y) + y / (1.3 + x * x))
+
+    return lanes.rarely(condition, fn, held[0], *held) * d.pick(pool, (2,)) + held[1]
+
+
 def nested_vmap(d, pool):
     x, y = d.pick(pool, (2, 3)), d.pick(pool, (3,))
     body, axes = d.body(2), ((0, None), (1, None), (1, 0), (None, 0))[d.below(4)]
@@ -403,8 +430,8 @@ DATA = {f.__name__: f for f in (dot, cholesky, compare, rounded, integers, extre
 CONTROL = {
     f.__name__: f
     for f in (
-        branch, scan, loop, forgotten_carry, empty_rows, while_loop, nested_vmap, inner_grad,
-        inner_jvp,
+        branch, scan, loop, forgotten_carry, empty_rows, while_loop, stopped_while, rare,
+        nested_vmap, inner_grad, inner_jvp,
     )
 } | {
     "jit": lambda d, pool: jax.jit(d.body())(d.pick(pool), d.pick(pool)),

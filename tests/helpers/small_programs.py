@@ -30,14 +30,19 @@ def prepare() -> None:
 def _share_contexts() -> None:
     """One MLIR context for many programs.
 
-    JAX makes one for each (2 ms) and keeps it as long as the program (1.1 MiB).
+    JAX makes one for each (2 ms) and keeps it as long as the program (1.1 MiB). A program that is
+    compiled while another is being lowered gets its own: a module that is copied in the context of
+    another would be put into it.
     """
     from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
 
     make, made, last = mlir.make_ir_context, 0, None
 
     def shared():
         nonlocal made, last
+        if ir.Context.current is not None:
+            return make()
         if made % SHARE == 0:
             last = make()
         made += 1

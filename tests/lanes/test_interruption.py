@@ -54,13 +54,15 @@ PROGRAMS = {
             m, mbd.neutral(m), steps=2_000_000_000, save_every=2_000_000_000, dt=1e-9
         )
     """,
-    "campaign": """
+    "study": """
         from jax import lax
+        from jaxmbd.sampling import Normal
         step = lambda _, y: y + 1e-9 * y * y
         def one(sample):
             inner = lambda _, y: lax.fori_loop(0, 1000, step, y)
             return {"y": lax.fori_loop(0, 1000, inner, sample["x"])}
-        run = lambda: campaign.evaluate(one, {"x": np.ones(10_000_000)})
+        study = mbd.Study(one, {"x": mbd.campaign.Input(Normal(0.1), nominal=1.0)}, samples=10)
+        run = lambda: study.evaluate({"x": np.ones(10_000_000)})
     """,
     "the user's own": """
         m = mbd.zoo.simple_pendulum()
@@ -80,7 +82,7 @@ import os, signal, threading
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 import jaxmbd as mbd
-from jaxmbd import campaign, lanes
+from jaxmbd import lanes
 {program}
 threading.Timer(4.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -95,6 +96,29 @@ def test_parts_give_the_same_numbers(run, size, short, monkeypatch):
     assert several > 3
     for a, b in zip(*map(jax.tree_util.tree_leaves, (whole, cut)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_aliases_of_what_all_samples_share_in_a_loop_and_after_it(monkeypatch):
+    """Of a uniform value that waits in memory, broadcast in a body that may be skipped."""
+
+    def law(x, k):
+        u, s = jax.lax.stop_gradient(x), jax.lax.stop_gradient(jnp.sin(k))
+
+        def step(state):
+            n, y = state
+            return n + 1, 0.9 * y * s + jnp.sin(y * u) + 0.1
+
+        _, y = jax.lax.while_loop(lambda c: (c[0] < 5) & (abs(c[1]) < 0.5), step, (0, u))
+        return y * x * s * s * k + jnp.cos(x * s) * k
+
+    def run(vmap):
+        total = vmap(law, in_axes=(0, None))
+        x = jnp.linspace(-1.0, 1.0, 19)
+        return jax.jit(jax.grad(lambda x, k: total(x, k).sum(), (0, 1)))(x, jnp.asarray(0.7))
+
+    found, _ = compiled(monkeypatch, 0, 300, lambda: run(partial(lanes.vmap, strict=True)), 1)
+    for a, b in zip(found, run(jax.vmap), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_a_short_kernel_is_whole(monkeypatch):

@@ -1,6 +1,7 @@
 """lanes.vmap agrees with jax.vmap on programs: value, JVP and VJP, nested, from many threads.
 
-Most are random. Cut a failing one short with `program(seed, steps=n)` to find the step at fault.
+Most are random; `benchmarks/programs.py` has thousands more. Cut a failing one short with
+`program(seed, steps=n)` to find the step at fault.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -11,112 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from random_programs import grid, mode, program
+from program_comparisons import LONG, SHORT, both, compared, disagreements, dtype_of, problems
 
 from jaxmbd import lanes
-from jaxmbd.lanes import kernel
-from jaxmbd.lanes.codegen import pieces
-from jaxmbd.lanes.recent import Recent
+from jaxmbd.lanes.codegen.spills import Plan
+from jaxmbd.lanes.targets import cpu
 
-SIZES = (1, 7, 8, 9, 33)
-GROUP = 5  # seeds a test
-TOLERANCE = 500  # rounding units of the type, relative to what a leaf holds at its largest
-
-
-def dtype_of(seed: int):
-    return np.float32 if seed % 5 == 4 else np.float64
-
-
-def batch(rng, example, size: int, dtype):
-    """The example with some leaves batched at random, and the axes to map over."""
-    floats, rest = example
-    axes = jax.tree.map(lambda x: None if rng.random() < 0.25 else 0, example)
-    axes[0]["a"] = int(rng.integers(floats["a"].ndim + 1))  # at least one is, along any axis
-
-    def draw(x, axis):
-        shape = x.shape if axis is None else (*x.shape[:axis], size, *x.shape[axis:])
-        if x.dtype == bool:
-            return rng.random(shape) < 0.5
-        return (
-            rng.integers(4, size=shape).astype(x.dtype)
-            if x.dtype == np.int32
-            else grid(rng, shape, dtype)
-        )
-
-    leaves = [draw(x, axis) for x, axis in zip(*map(_leaves, (example, axes)), strict=True)]
-    return jax.tree.unflatten(jax.tree.structure(example), leaves), axes
-
-
-def _leaves(tree):
-    return jax.tree.leaves(tree, is_leaf=lambda x: x is None)
-
-
-def draw_like(rng, tree):
-    return jax.tree.map(lambda x: rng.normal(size=x.shape).astype(x.dtype), tree)
-
-
-def results(mapped, args, tangents, cotangents, kind: str) -> dict:
-    """Value, JVP and VJP, as far as the program has them."""
-    floats, rest = args
-
-    def of_floats(floats):
-        return mapped(floats, rest)
-
-    found = {"value": mapped(floats, rest)}
-    if kind != "reverse":
-        found["jvp"] = jax.jvp(of_floats, (floats,), (tangents,), has_aux=True)
-    if kind != "forward":
-        value, pull, other = jax.vjp(of_floats, floats, has_aux=True)
-        found["vjp"] = (value, other, pull(cotangents))
-    return found
-
-
-def difference(found, expected) -> float:
-    """Difference of a leaf in rounding units; infinite if type, shape or integers differ."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if found.dtype != expected.dtype or found.shape != expected.shape:
-        return np.inf
-    if found.dtype.kind != "f":
-        return 0 if np.array_equal(found, expected) else np.inf
-    scale = np.finfo(found.dtype).eps * max(1.0, np.abs(expected).max(initial=0))
-    off = np.abs(found - expected).max(initial=0) / scale
-    return np.inf if np.isnan(off) else float(off)
-
-
-def compare(found, expected) -> list[str]:
-    """The leaves that differ by more than the tolerance."""
-    assert jax.tree.structure(found) == jax.tree.structure(expected)
-    leaves = zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True)
-    return [
-        f"{jax.tree_util.keystr(path)}: off by {off:.3g} rounding units"
-        for (path, y), x in leaves
-        if not (off := difference(x, y)) < TOLERANCE
-    ]
-
-
-def disagreements(seed: int) -> list[str]:
-    """The differences between lanes.vmap and jax.vmap for one random program."""
-    rng = np.random.default_rng([seed, 1])
-    dtype, kind = dtype_of(seed), mode(seed)
-    fn, example = program(seed, dtype)
-    args, axes = batch(rng, example, SIZES[rng.integers(len(SIZES))], dtype)
-    tangents = draw_like(rng, args[0])
-    reference = jax.jit(jax.vmap(fn, in_axes=axes))  # traced once for all three
-    cotangents = draw_like(rng, jax.eval_shape(reference, *args)[0])
-
-    def run(mapped):
-        return jax.jit(lambda a, t, c: results(mapped, a, t, c, kind))(args, tangents, cotangents)
-
-    expected = run(reference)
-    found = run(lanes.vmap(fn, in_axes=axes, strict=True))
-    return [f"seed {seed}{problem}" for problem in compare(found, expected)]
+GROUP = 15  # seeds a test
 
 
 def check(seeds) -> None:
     problems = []
     for seed in seeds:
         try:
-            problems += disagreements(seed)
+            problems += [f"seed {seed}{x}" for x in disagreements(*both(seed, dtype_of(seed)))]
         except Exception as error:
             problems.append(f"seed {seed}: {type(error).__name__}: {error}")
     assert not problems, "\n".join(problems)
@@ -132,28 +41,47 @@ def group(first):
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(0, GROUP, 2), id="0"),
-        slow(range(1, GROUP, 2), id="1"),
-        *map(group, range(GROUP, 200, GROUP)),
+        pytest.param(range(0, 5, 2), id="0"),
+        slow(range(1, 5, 2), id="1"),
+        *map(group, range(5, 50, GROUP)),
     ],
 )
 def test_random_programs_agree(seeds):
     check(seeds)
 
 
-SMALL = [pytest.param(range(5, 10, 2), id="5"), slow(range(6, 10, 2), id="6"), group(0)]
+@pytest.mark.parametrize("seeds", [range(3, 7), slow(range(1000, 1040), id="forty")])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_random_programs_agree_in_small_pieces_and_parts(seeds, dtype, monkeypatch):
+    """At limits at which they are split, and spill, in all places. More: benchmarks/programs.py."""
+    monkeypatch.setattr(cpu, "effort", 0)
+    found = {seed: compared(seed, dtype, SHORT) for seed in seeds}
+    wrong = [text for seed, each in found.items() for text in problems(seed, dtype, each)]
+    assert not wrong, "\n".join(wrong)
+    assert max(each["parts"] for each in found.values()) > 5
+    assert max(each["spills"] for each in found.values()) > 5
 
 
-@pytest.mark.parametrize("seeds", SMALL)
-def test_random_programs_agree_in_small_pieces(seeds, monkeypatch):
-    """All code is scheduled, and split into pieces at inconvenient positions."""
-    monkeypatch.setenv(
-        "JAXMBD_LANES_CACHE", ""
-    )  # neither finds nor leaves kernels of the usual size
-    monkeypatch.setattr(kernel, "CODES", Recent(100))
-    monkeypatch.setattr(pieces, "SHORT", 1)
-    monkeypatch.setattr(pieces, "LONG", 40)
-    check(seeds)
+def test_a_wrong_plan_of_spills_gives_no_wrong_numbers(monkeypatch):
+    """All values in one slot, which LLVM takes: the table of places finds it."""
+
+    def first(plan):
+        plan.slots = 1
+        return 0
+
+    monkeypatch.setattr(Plan, "_new_slot", first)
+    monkeypatch.setattr(cpu, "effort", 0)
+    found = [compared(seed, np.float64, SHORT, one=False) for seed in (1, 4, 6)]
+    assert all("AssertionError" in each["failed"] for each in found), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_long_random_programs_agree_in_small_pieces_and_parts(dtype, monkeypatch):
+    monkeypatch.setattr(cpu, "effort", 0)
+    for seed in range(8):
+        found = compared(seed, dtype, LONG)
+        assert not (wrong := problems(seed, dtype, found)), "\n".join(wrong)
 
 
 def busy(x, y):
@@ -170,7 +98,7 @@ def samples(size):
 
 
 def assert_agree(found, expected):
-    assert not (problems := compare(found, expected)), "\n".join(problems)
+    assert not (wrong := disagreements(found, expected)), "\n".join(wrong)
 
 
 def test_nesting():

@@ -16,7 +16,7 @@ from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Loop, Node, Region
-from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, reads, root
+from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, root
 
 
 class Emitter:
@@ -90,13 +90,14 @@ class Emitter:
         footer = entry.open_vectors(w)
         if self.parts:
             self.parts.open()
-        self.region(self.graph.base, [n for _, row in self.graph.outputs for n in row])
-        for buffer, row in self.graph.outputs:
-            rows.store_row(w, buffer, "0", row)
+        with w.scope():
+            self.region(self.graph.base, [n for _, row in self.graph.outputs for n in row])
+            for buffer, row in self.graph.outputs:
+                rows.store_row(w, buffer, "0", row)
         if self.parts:
             self.parts.close()
         t.line(footer)
-        if w.gpu and w.arguments:
+        if w.gpu and w.looks_up:
             t.lines[opened:opened] = entry.gpu_pointers(self.inputs)
         if self.parts:
             slots = [self.parts.frame(), *self.parts.slots()]
@@ -162,16 +163,20 @@ class Emitter:
                 self.compute(n)
         if self.parts:
             self.parts.wrote(piece)
-        for n in [] if asleep else nodes:
-            if root(n) in self.w.asleep and root(n).region is region:
-                self.w.wake(root(n))
+        for n in [] if asleep else map(root, nodes):
+            if n.region is region and self.w.asleep(n):
+                self.w.wake(n)
 
     def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
-        """Nodes of a region still to be computed for some nodes, in depth-first postorder."""
+        """Nodes of a region still to be computed for some nodes, in depth-first postorder.
+
+        Aliases are left out: they are the nodes that they stand for.
+        """
         seen: set[Node] = set()
         stack = [(n, False) for n in reversed(list(nodes))]
         while stack:
             n, ready = stack.pop()
+            n = root(n)
             if n.region is not region or n.op in NAMED or n in seen:
                 continue
             if self.w.known(n):
@@ -181,7 +186,7 @@ class Emitter:
                 yield n
             elif n.op not in IN_PLACE:
                 stack.append((n, True))
-                stack.extend((a, False) for a in reads(n))
+                stack.extend((a, False) for a in n.args)
 
     def compute(self, n: Node) -> None:
         """Write one node's instructions."""

@@ -9,7 +9,7 @@ from jaxmbd.lanes.codegen.uses import may_invert
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import Node
-from jaxmbd.lanes.ir.operation import Call, Infix, Intrinsic, Kind
+from jaxmbd.lanes.ir.operation import Call, Infix, Intrinsic
 from jaxmbd.lanes.ir.table import OPERATIONS
 
 
@@ -17,8 +17,6 @@ def emit(w: Writer, n: Node) -> str:
     """Write a node's instructions; returns the name of its value."""
     vector = not n.uniform
     entry = OPERATIONS[n.op]
-    if entry.kind is Kind.ALIAS:
-        return w.operand(n.args[0], vector)
     args = [w.operand(a, vector) for a in n.args]
     llvm = entry.llvm
     if isinstance(llvm, Infix):
@@ -51,9 +49,9 @@ def _call(w: Writer, n: Node, args: list[str], call: Call) -> str:
     if pair is not None:
         w.functions.add((pair[0], bits))
         ty = f"{{ {vector}, {vector} }}"
-        if pair not in w.pairs:
-            w.pairs[pair] = w.text.let(f"call {ty} {symbol(pair[0], bits, w.width)}({given})")
-        name = w.text.let(f"extractvalue {ty} {w.pairs[pair]}, {call.place}")
+        call_it = f"call {ty} {symbol(pair[0], bits, w.width)}({given})"
+        both = w.once(("pair", *pair), lambda: w.text.let(call_it))
+        name = w.text.let(f"extractvalue {ty} {both}, {call.place}")
     else:
         w.functions.add((n.op, bits))
         name = w.text.let(f"call {vector} {symbol(n.op, bits, w.width)}({given})")

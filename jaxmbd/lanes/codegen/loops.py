@@ -49,22 +49,19 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     t.open(head)
     counter, following = t.name(), t.name()
     t.line(f"{counter} = phi i64 [0, %{before}], [{following}, %{latch}]")
-    place = len(t.lines)
-    for p, _, _ in kept:
-        w.names[p, True] = t.name()
-        if w.width == 1:
-            w.names[p, False] = w.names[p, True]
-    w.define(loop.counter, counter)
-    for p, _, _ in kept:
-        if p in w.uses.inverted:
-            w.define(p, w.names[p, True])
-    body([out for _, _, out in kept])
-    ends = {p: w.operand(out, True) for p, _, out in kept}
+    place, names = len(t.lines), {p: t.name() for p, _, _ in kept}
+    with w.scope():
+        w.define(loop.counter, counter)
+        for p, name in names.items():
+            w.define(p, name)
+        body([out for _, _, out in kept])
+        ends = {p: w.operand(out, True) for p, _, out in kept}
+        going_on = w.operand(loop.outs[-1], True) if loop.count is None else ""
     t.line(f"br label %{latch}")
     t.open(latch)
     t.line(f"{following} = add i64 {counter}, 1")
     if loop.count is None:
-        more = _any(w, w.operand(loop.outs[-1], True))
+        more = _any(w, going_on)
     else:
         more = t.let(f"icmp slt i64 {following}, {loop.count}")
         if word:
@@ -77,7 +74,7 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     for p, _, _ in kept:
         ty = t.vector(LLVM[p.dtype])
         pair = f"[{starts[p]}, %{before}], [{ends[p]}, %{latch}]"
-        phis.append(f"  {w.names[p, True]} = phi {ty} {pair}")
+        phis.append(f"  {names[p]} = phi {ty} {pair}")
     t.lines[place:place] = phis
     _results(w, loop, (skipped, starts), (end, ends))
 

@@ -16,7 +16,7 @@ from jaxmbd.lanes.codegen.uses import readers_of
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.nodes import Loop, Node
-from jaxmbd.lanes.ir.table import ALIASES, root
+from jaxmbd.lanes.ir.table import root
 
 LEAST = 5000
 """Nodes of a kernel that is written in parts."""
@@ -46,16 +46,13 @@ class Parts:
         self.w, self.finish, self.count = w, finish, 0
         self._read: Counter[Node] = Counter()
         self._written: set[Node] = set()
-        # Aliases may be left unwritten; what reads them reads the nodes that they stand for.
-        self._readers = w.uses.readers.copy()
-        self._readers.subtract(root(n) for n in w.uses.live if n.op in ALIASES)
         self._main: list[str] = []
         self._kept: Any = None
         self._label = ""
 
     def wrote(self, nodes: Iterable[Node]) -> None:
         """Note that nodes other than loops have been written."""
-        new = [n for n in nodes if n not in self._written and n.op not in ALIASES]
+        new = [n for n in nodes if n not in self._written]
         self._written.update(new)
         readers_of(new, self._read)
 
@@ -107,7 +104,7 @@ class Parts:
         self.cut(least=2 * SIZE)
         if not loop.body.rare:
             for n in dict.fromkeys(map(root, captured)):
-                if n in self.w.asleep:
+                if self.w.asleep(n):
                     self.w.wake(n)
 
     def frame(self) -> str:
@@ -129,7 +126,7 @@ class Parts:
         return [*w.waiting_slots(), *held]
 
     def _alive(self, n: Node) -> bool:
-        return self._readers[n] > self._read[n]
+        return self.w.uses.readers[n] > self._read[n]
 
     def _begin(self) -> None:
         self._label = self.w.text.block = self.w.text.label("part")

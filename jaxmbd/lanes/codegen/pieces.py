@@ -16,7 +16,7 @@ from jaxmbd.lanes.codegen.spills import Plan
 from jaxmbd.lanes.codegen.uses import readers_of
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.nodes import Node
-from jaxmbd.lanes.ir.table import ALIASES, OPERATIONS, root
+from jaxmbd.lanes.ir.table import OPERATIONS, root
 
 SHORT, LONG = 150, 12_000
 """Pieces with fewer nodes than `SHORT` are left to LLVM; ones longer than `LONG` are split."""
@@ -70,7 +70,6 @@ class Piece:
         merged: products that are fused into an addition, and so are not values.
         users: of each node, within the piece; args: numbers of each value's operands.
         kept: whether a value is live-out.
-        referred: aliases that have been named here.
     """
 
     def __init__(
@@ -81,20 +80,18 @@ class Piece:
         outside = {n for n in nodes if w.uses.readers[n] > inside[n]} | wanted
         self.users: dict[Node, list[Node]] = {}
         for n in nodes:
-            if n.op not in ALIASES:
-                for a in dict.fromkeys(map(root, n.args)):
-                    self.users.setdefault(a, []).append(n)
+            for a in dict.fromkeys(map(root, n.args)):
+                self.users.setdefault(a, []).append(n)
         self.merged = self._merged(outside)
-        self.values = [n for n in nodes if n.op not in ALIASES and n not in self.merged]
+        self.values = [n for n in nodes if n not in self.merged]
         operands = [self._operands(n) for n in self.values]
-        given = (a for some in operands for a in some if a in w.asleep)
+        given = (a for some in operands for a in some if w.asleep(a))
         self.given = list(dict.fromkeys(given))
         number = {n: k for k, n in enumerate([*self.values, *self.given])}
         self.args = [
             list(dict.fromkeys(number[a] for a in some if a in number)) for some in operands
         ]
         self.kept = [n in outside for n in self.values]
-        self.referred = [n for n in nodes if n.op in ALIASES]
 
     def _merged(self, outside: set[Node]) -> set[Node]:
         """Products whose only use is one addition or subtraction; at most one for each of these."""
@@ -132,7 +129,7 @@ class Piece:
             order = range(count)
         else:
             order = self._gathered(arrange(inside, kept, free[:count], least))
-        slots = {count + k: w.asleep[n] for k, n in enumerate(self.given)}
+        slots = {count + k: w.slot_of(n) for k, n in enumerate(self.given)}
         kept += [True] * len(self.given)
         cuts = parts.cuts(count) if parts else []
         # Merged products are used as soon as they are computed.
@@ -144,22 +141,22 @@ class Piece:
         for k, step in enumerate(plan.steps):
             if parts and k in plan.flushed:
                 for value, slot in plan.flushed[k]:
-                    self._store(values[value], own[slot])
+                    w.store(values[value], own[slot])
                 parts.cut(least=0, saved=planned)
             for value, slot in step.stores:
-                self._store(values[value], own.get(slot, slot))
-            for value, slot in step.loads:
-                self._load(values[value], own.get(slot, slot))
+                w.store(values[value], own.get(slot, slot))
+            for value, _ in step.loads:
+                w.load(values[value])
             self._value(values[step.node])
-        for value, slot in left.items():
+        for value in left:
             if asleep:
-                w.asleep[values[value]] = own[slot]
+                w.forget(values[value])
             elif value not in plan.registers:
-                self._load(values[value], slot)
-        for n in [*values, *self.referred]:
-            if root(n) in w.asleep:
-                w.forget(n)
-        self._refer(self.nodes)
+                w.load(values[value])
+        for n in self.given:
+            w.forget(n)
+        for slot in set(range(plan.slots)) - set(own):
+            w.vacate(slot)
 
     def _free(self, n: Node) -> bool:
         """Whether a value is not counted here: its register is left to LLVM."""
@@ -184,27 +181,7 @@ class Piece:
         return list(out)
 
     def _value(self, n: Node) -> None:
-        for a in n.args:
-            r = root(a)
-            if r in self.merged:
-                self._refer(r.args)
-                self.compute(r)
-        self._refer(n.args)
+        for a in map(root, n.args):
+            if a in self.merged:
+                self.compute(a)
         self.compute(n)
-
-    def _refer(self, nodes: Sequence[Node]) -> None:
-        """Update the names of aliases to the current names of the nodes they stand for."""
-        for n in nodes:
-            if n.op in ALIASES and (root(n), not n.uniform) in self.w.names:
-                name = self.w.operand(root(n), not n.uniform)
-                if self.w.names.get((n, not n.uniform)) != name:
-                    self.w.define(n, name)
-                    self.referred.append(n)
-
-    def _store(self, n: Node, slot: int) -> None:
-        place, ty = self.w.place_to_wait(slot, n.dtype), self.w.type_of(n)
-        self.w.text.line(f"store volatile {ty} {self.w.operand(n, True)}, ptr {place}")
-
-    def _load(self, n: Node, slot: int) -> None:
-        place, ty = self.w.place_to_wait(slot, n.dtype), self.w.type_of(n)
-        self.w.names[n, True] = self.w.text.let(f"load volatile {ty}, ptr {place}")

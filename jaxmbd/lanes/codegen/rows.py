@@ -40,29 +40,31 @@ def load_element(w: Writer, n: Node) -> None:
         w.define(n, from_memory(w, n, _load_packed(w, buffer, index, pointer)))
         return
     first = block_start(n, width)
-    if (pointer, first) not in w.columns:
-        w.columns[pointer, first] = _load_block(w, buffer, first, pointer)
-    w.define(n, from_memory(w, n, w.columns[pointer, first][index - first]))
+    columns = w.once(("block", pointer, first), lambda: _load_block(w, buffer, first, pointer))
+    w.define(n, from_memory(w, n, columns[index - first]))
 
 
 def _argument(w: Writer, n: Node) -> str:
     """The pointer to the argument that a node is an element of."""
-    buffer, t = n.data[0], w.text
+    buffer = n.data[0]
     if buffer.kind == "input":
         return w.pointer(buffer)
-    key = (buffer, n.args[0], n.region)
-    if key not in w.arguments:
-        place, positions = w.operand(n.args[0], False), buffer.values.values
-        first, step = positions[0], positions[1] - positions[0]
-        if positions == [first + k * step for k in range(len(positions))]:
-            place = t.let(f"add i64 {t.let(f'mul i64 {place}, {step}')}, {first}")
-        else:
-            table = w.tables.setdefault(buffer.values, f"@table{len(w.tables)}")
-            place = t.let(f"load i64, ptr {t.let(f'getelementptr i64, ptr {table}, i64 {place}')}")
-        ty = "ptr addrspace(1)" if w.gpu else "ptr"
-        pointer = t.let(f"load {ty}, ptr {t.let(f'getelementptr {ty}, ptr %ins, i64 {place}')}")
-        w.arguments[key] = t.let(f"addrspacecast {ty} {pointer} to ptr") if w.gpu else pointer
-    return w.arguments[key]
+    return w.once(("argument", buffer, n.args[0]), lambda: _looked_up(w, buffer, n.args[0]))
+
+
+def _looked_up(w: Writer, buffer: Buffer, index: Node) -> str:
+    """The pointer to the one of several arguments at an index."""
+    t, place, positions = w.text, w.operand(index, False), buffer.values.values
+    first, step = positions[0], positions[1] - positions[0]
+    if positions == [first + k * step for k in range(len(positions))]:
+        place = t.let(f"add i64 {t.let(f'mul i64 {place}, {step}')}, {first}")
+    else:
+        table = w.tables.setdefault(buffer.values, f"@table{len(w.tables)}")
+        place = t.let(f"load i64, ptr {t.let(f'getelementptr i64, ptr {table}, i64 {place}')}")
+    w.looks_up = True
+    ty = "ptr addrspace(1)" if w.gpu else "ptr"
+    pointer = t.let(f"load {ty}, ptr {t.let(f'getelementptr {ty}, ptr %ins, i64 {place}')}")
+    return t.let(f"addrspacecast {ty} {pointer} to ptr") if w.gpu else pointer
 
 
 def block_start(n: Node, width: int) -> int:
@@ -134,13 +136,12 @@ def row_address(w: Writer, buffer: Buffer, lane: int, element: str, pointer: str
 
 def _first_row(w: Writer, buffer: Buffer, pointer: str) -> str:
     """Address of the first lane's row, computed once in a basic block; the others follow it."""
-    key = (pointer, w.text.block)
-    if key not in w.row_starts:
+
+    def computed() -> str:
         start = w.text.let(f"mul i64 %sample, {buffer.size}") if buffer.size != 1 else "%sample"
-        w.row_starts[key] = w.text.let(
-            f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {start}"
-        )
-    return w.row_starts[key]
+        return w.text.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {start}")
+
+    return w.once(("row", pointer, w.text.block), computed)
 
 
 def _load_block(w: Writer, buffer: Buffer, first: int, pointer: str) -> list[str]:

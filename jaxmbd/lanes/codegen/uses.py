@@ -34,12 +34,11 @@ class Uses:
         calls: dict[Pair, set[str]] = {}
         for n in live:
             if n.op == "loop":
-                self.spread.update(x for c in self.carried(n.data) for x in c[1:])
+                self.spread.update(root(x) for c in self.carried(n.data) for x in c[1:])
             elif n.op in WRITERS:
-                self.spread.update(n.args[1:])
+                self.spread.update(map(root, n.args[1:]))
             elif not n.uniform:
-                self.spread.update(n.args)
-                self.spread.update(map(root, n.args))
+                self.spread.update(map(root, reads(n)))
             b = root(n.args[1]) if may_invert(n) else None
             if b is not None and not b.constant:
                 assert n.region is not None and b.region is not None
@@ -50,7 +49,7 @@ class Uses:
             if pair is not None:
                 calls.setdefault(pair, set()).add(n.op)
         for _, row in graph.outputs:
-            self.spread.update(row)
+            self.spread.update(map(root, row))
         self._both = {pair for pair, ops in calls.items() if len(ops) == 2}
 
     def pair(self, n: Node) -> Pair | None:
@@ -60,7 +59,7 @@ class Uses:
 
     @cached_property
     def readers(self) -> Counter[Node]:
-        """Number of uses of each node by live nodes and results."""
+        """Number of uses of each node by live nodes and results; aliases are none."""
         found = readers_of(self.live)
         for n in self.live:
             if n.op == "loop":
@@ -112,14 +111,12 @@ def may_invert(n: Node) -> bool:
 
 
 def readers_of(nodes: Iterable[Node], found: Counter[Node] | None = None) -> Counter[Node]:
-    """Number of uses of each node by some nodes, loops excepted, added to those found before."""
+    """Number of uses of each node by some nodes, added to those found before.
+
+    Loops and aliases are left out.
+    """
     found = Counter() if found is None else found
     for n in nodes:
-        if n.op == "loop":
-            continue
-        args = n.args if n.op not in ALIASES else n.args[:1]
-        for a in args if len(args) < 2 else {root(a) for a in args}:
-            while a.op in ALIASES:
-                a = a.args[0]
-            found[a] += 1
+        if n.op != "loop" and n.op not in ALIASES:
+            found.update({root(a) for a in n.args})
     return found

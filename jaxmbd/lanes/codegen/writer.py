@@ -1,123 +1,241 @@
-"""`Writer`, the state shared by all parts of the code generator: text and names of values."""
+"""`Writer`, the state shared by all parts of the code generator: text, and where values lie."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from jaxmbd.lanes.codegen.llvm_text import LLVM, Text, literal
-from jaxmbd.lanes.codegen.uses import Pair, Uses
+from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.ir.layout import BYTES
 from jaxmbd.lanes.ir.nodes import Buffer, Node
 from jaxmbd.lanes.ir.table import root
 
 HELD = 1 << 20
-"""First number of the stack slots of values that are asleep. They lie apart, so that the spills of
-loops stay close together."""
+"""First number of the stack slots of values that outlast their piece of code. They lie apart, so
+that the spills of loops stay close together."""
+SLOT = "slot"
+
+
+class Reciprocal(NamedTuple):
+    """The value 1/n, shared by several quotients."""
+
+    of: Node
+
+    @property
+    def dtype(self) -> str:
+        """Its type."""
+        return self.of.dtype
+
+    @property
+    def uniform(self) -> bool:
+        """Whether it has the same value in all samples."""
+        return self.of.uniform
+
+
+Value = Node | Reciprocal
+"""What has places; a node that is no alias."""
 
 
 class Writer:
     """One kernel function under construction.
 
+    All places of values are in one table. A place holds in the scope where it was written (a
+    function, a loop's body) and in those inside, and is lost with it: so what is found in the table
+    dominates its use, in memory too, where LLVM does not check it. Functions of one kernel run one
+    after the other, so that slots outlast them; names do not.
+
     Attributes:
         uses: uses of the graph's values.
         width: samples in a vector; gpu: whether a vector is a GPU thread.
         text: the lines, and a source of fresh names.
-        names: (node, whether as a vector) → the LLVM operand of its value.
         functions, tables: elementary functions and constant tables in use.
-        pairs: names of the joint results of function pairs.
-        columns, prefetched: blocks of arguments already loaded, and arguments already prefetched.
-        arguments: (several arguments, index, region) → the pointer to the one at the index.
-        self.row_starts: dict[tuple[str, str], str] = {}
+        prefetched: arguments already prefetched; looks_up: whether one of several is looked up.
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
-        asleep: values that wait in a stack slot and have no name until they are loaded.
-        held: number of their slots.
+        held: number of slots of values that outlast their piece.
         touched, pointers: slots of these, and arguments and results ("in" or "out", position), that
             the present function uses.
-        homes: slots where values lie even while they have names, and where reciprocals do.
     """
 
     def __init__(self, uses: Uses, width: int, *, gpu: bool = False):
         self.uses, self.width, self.gpu = uses, width, gpu
         self.text = Text(width)
-        self.names: dict[tuple[Node, bool], str] = {}
         self.functions: set[tuple[str, int]] = set()
         self.tables: dict[Buffer, str] = {}
-        self.pairs: dict[Pair, str] = {}
-        self.columns: dict[tuple[str, int], list[str]] = {}
         self.prefetched: set[str] = set()
-        self.arguments: dict[tuple[Buffer, Node, Any], str] = {}
-        self.row_starts: dict[tuple[str, str], str] = {}
+        self.looks_up = False
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0
-        self.waiting = self.widest = 0
-        self.asleep: dict[Node, int] = {}
-        self.held = 0
+        self.waiting = self.widest = self.held = 0
         self.touched: set[int] = set()
         self.pointers: set[tuple[str, int]] = set()
-        self.homes: dict[Node, int] = {}
-        self.inverse_homes: dict[Node, int] = {}
-        self._inverses: dict[tuple[Node, bool], str] = {}
+        # (value, whether as a vector) → its name; (value, SLOT) → its stack slot; a slot → its
+        # value; names of anything else by keys of their users.
+        self._places: dict[Any, Any] = {}
+        self._scopes: list[set[Hashable]] = [set()]
 
-    def type_of(self, n: Node, dtype: str = "") -> str:
+    # Places
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is written in this context has no place after it."""
+        self._scopes.append(set())
+        yield
+        for key in self._scopes.pop():
+            self._places.pop(key, None)
+
+    def _put(self, key: Hashable, place: Any) -> None:
+        if key not in self._places:
+            self._scopes[-1].add(key)
+        self._check(key)
+        self._places[key] = place
+
+    def _check(self, key: Hashable) -> None:
+        """Places of outer scopes must stay as they are, as the next iteration uses them."""
+        assert key not in self._places or key in self._scopes[-1], f"{key} is used outside"
+
+    def once(self, key: Hashable, write: Callable[[], Any]) -> Any:
+        """What `write` returned at its first call for a key in this scope or an outer one."""
+        if key not in self._places:
+            self._put(key, write())
+        return self._places[key]
+
+    def type_of(self, n: Value, dtype: str = "") -> str:
         """LLVM type of a node's value, or of `dtype` with as many lanes."""
         scalar = LLVM[dtype or n.dtype]
         return scalar if n.uniform else self.text.vector(scalar)
 
     def operand(self, n: Node, vector: bool) -> str:
         """A node's value as an operand, broadcast to all lanes if `vector`."""
-        if n.constant:
-            return self.constant(n.data, n.dtype, vector)
-        key, source = (n, (vector and self.width > 1) or not n.uniform), root(n)
-        if key not in self.names and source in self.asleep:
-            return self._awake(source, key[1])
-        return self.names[key] if key in self.names or source is n else self.operand(source, vector)
+        wide, value = self.width > 1 and (vector or not n.uniform), root(n)
+        if value.constant:
+            return self.constant(value.data, value.dtype, wide)
+        return self._name(value, wide)
+
+    def inverse(self, n: Node, vector: bool) -> str | None:
+        """The shared reciprocal 1/n as an operand, or None."""
+        if root(n) not in self.uses.inverted:
+            return None
+        return self._name(Reciprocal(root(n)), self.width > 1 and vector)
+
+    def _name(self, value: Value, wide: bool) -> str:
+        """A name of a value: that which it has, else of a copy loaded or broadcast here."""
+        name = self._places.get((value, wide))
+        if name is not None:
+            return name
+        spread = wide and value.uniform
+        if (value, SLOT) in self._places:
+            name = self._loaded(value)
+            return self.text.splat(LLVM[value.dtype], name) if spread else name
+        assert spread, f"{value} has no place"
+        name = self.text.splat(LLVM[value.dtype], self._name(value, False))
+        self._put((value, True), name)
+        return name
+
+    def _own(self, value: Value) -> tuple[Value, bool]:
+        """The key of a value's name as it is computed."""
+        return value, self.width > 1 and not value.uniform
 
     def known(self, n: Node) -> bool:
         """Whether a node's value has been computed."""
-        return (n, not n.uniform) in self.names or root(n) in self.asleep
+        value = root(n)
+        return self._own(value) in self._places or (value, SLOT) in self._places
 
-    def forget(self, n: Node) -> None:
-        """Drop the name of a value that is asleep."""
-        self.names.pop((n, True), None)
-        self.names.pop((n, False), None)
+    def asleep(self, n: Node) -> bool:
+        """Whether a value waits in a stack slot and has no name."""
+        return (n, SLOT) in self._places and self._own(n) not in self._places
+
+    def define(self, value: Value, name: str) -> None:
+        """Set the name of a value, with its broadcast and reciprocal if they are used."""
+        self._put(self._own(value), name)
+        node = value.of if isinstance(value, Reciprocal) else value
+        if self.width > 1 and value.uniform and (node is not value or node in self.uses.spread):
+            self._put((value, True), self.text.splat(LLVM[value.dtype], name))
+        if node is value and node in self.uses.inverted:
+            self.define(Reciprocal(node), self._inverse(node, name))
+
+    def _inverse(self, n: Node, name: str) -> str:
+        if (Reciprocal(n), SLOT) in self._places:
+            return self._loaded(Reciprocal(n))
+        one = self.constant(1.0, n.dtype, not n.uniform)
+        return self.text.let(f"fdiv {self.type_of(n)} {one}, {name}")
+
+    # Stack slots
+
+    def store(self, value: Value, slot: int) -> None:
+        """Copy a value to a slot, in the place of what was there."""
+        ty, name = self.type_of(value), self._places[self._own(value)]
+        assert (value, SLOT) not in self._places, f"{value} lies in a slot already"
+        self.vacate(slot)
+        self._put(slot, value)
+        self._put((value, SLOT), slot)
+        self.text.line(f"store volatile {ty} {name}, ptr {self._address(slot, value.dtype)}")
+
+    def load(self, n: Node) -> None:
+        """Load a value from its slot, under a name of its own."""
+        self._put(self._own(n), self._loaded(n))
 
     def wake(self, n: Node) -> None:
         """Load a value that is asleep, once for all further uses."""
-        name = self._awake(n, not n.uniform)
-        self.homes[n] = self.asleep.pop(n)
-        self.define(n, name)
+        self.define(n, self._loaded(n))
 
-    def _awake(self, n: Node, vector: bool) -> str:
-        return self._loaded(n, self.asleep[n], vector)
+    def _loaded(self, value: Value) -> str:
+        slot = self._places.get((value, SLOT))
+        assert slot is not None and self._places[slot] == value, f"{value} lies in no slot"
+        address = self._address(slot, value.dtype)
+        return self.text.let(f"load volatile {self.type_of(value)}, ptr {address}")
 
-    def _loaded(self, n: Node, slot: int, vector: bool) -> str:
-        place, ty = self.place_to_wait(slot, n.dtype), self.type_of(n)
-        name = self.text.let(f"load volatile {ty}, ptr {place}")
-        return self.text.splat(ty, name) if vector and n.uniform and self.width > 1 else name
+    def slot_of(self, n: Node) -> int:
+        """The slot where a value lies."""
+        return self._places[n, SLOT]
+
+    def forget(self, n: Node) -> None:
+        """Drop the names of a value that lies in a slot."""
+        self._places.pop((n, False), None)
+        self._places.pop((n, True), None)
+
+    def vacate(self, slot: int) -> None:
+        """Forget what a slot holds."""
+        self._check(slot)
+        self._places.pop((self._places.pop(slot, None), SLOT), None)
 
     def sleep(self, alive: Callable[[Node], bool], saved: Collection[Node] = ()) -> None:
-        """Store the values that have names and are alive, but for those saved, and drop all names.
+        """Store the values that have names and are alive, but for those saved; drop all names.
 
         So a function ends; those that follow load the values from where they lie.
         """
-        for n, vector in [*self.names]:
-            if vector == n.uniform or n is not root(n) or n in self.asleep or n in saved:
-                continue
-            if n.region is not None and n.region.depth < 2 and alive(n):  # not of a loop's body
-                self.asleep[n] = self._stored(n, self.names[n, vector], self.homes)
-                if (n, vector) in self._inverses:
-                    self._stored(n, self._inverses[n, vector], self.inverse_homes)
-        for names in (self.names, self.pairs, self.columns, self.arguments, self._inverses):
-            names.clear()
+        for value in [k[0] for k in self._places if _is_of_value(k) and k == self._own(k[0])]:
+            node = value.of if isinstance(value, Reciprocal) else value
+            if (value, SLOT) not in self._places and node not in saved and alive(node):
+                self.store(value, self.hold())
+        self._places = {k: place for k, place in self._places.items() if _outlasts(k, place)}
 
-    def _stored(self, n: Node, name: str, homes: dict[Node, int]) -> int:
-        if n not in homes:
-            homes[n] = self.hold()
-            place = self.place_to_wait(homes[n], n.dtype)
-            self.text.line(f"store volatile {self.type_of(n)} {name}, ptr {place}")
-        return homes[n]
+    def _address(self, k: int, dtype: str) -> str:
+        """The address of stack slot k, to hold a vector."""
+        self.widest = max(self.widest, BYTES[dtype])
+        if k >= HELD:
+            self.touched.add(k - HELD)
+            return f"%held{k - HELD}"
+        self.waiting = max(self.waiting, k + 1)
+        return f"%wait{k}"
+
+    def waiting_slots(self) -> list[str]:
+        """Lines that allocate the slots of spilled vectors."""
+        return [self.slot(f"%wait{k}") for k in range(self.waiting)]
+
+    def slot(self, name: str) -> str:
+        """A line that allocates a stack slot."""
+        size = self.width * self.widest
+        return f"  {name} = alloca [{size} x i8], align {size}"
+
+    def hold(self) -> int:
+        """A stack slot of its own for a value that stays asleep after its piece of code."""
+        self.held += 1
+        return HELD + self.held - 1
+
+    # Functions and text
 
     def begin_function(self) -> tuple[Any, ...]:
         """Begin a function in another module; returns what `resume_function` takes."""
@@ -146,53 +264,12 @@ class Writer:
         word = literal(value, dtype)
         return f"splat ({LLVM[dtype]} {word})" if vector and self.width > 1 else word
 
-    def define(self, n: Node, name: str) -> None:
-        """Set the name of a node's value, with its broadcast and reciprocal if they are used."""
-        self.names[n, not n.uniform] = name
-        if self.width == 1:
-            self.names[n, True] = self.names[n, False] = name
-        elif n.uniform and n in self.uses.spread:
-            self.names[n, True] = self.text.splat(LLVM[n.dtype], name)
-        if n in self.uses.inverted:
-            self._invert(n, name)
 
-    def _invert(self, n: Node, name: str) -> None:
-        if n in self.inverse_homes:
-            inverse = self._loaded(n, self.inverse_homes[n], not n.uniform)
-        else:
-            one = self.constant(1.0, n.dtype, not n.uniform)
-            inverse = self.text.let(f"fdiv {self.type_of(n)} {one}, {name}")
-        self._inverses[n, not n.uniform] = inverse
-        if self.width == 1:
-            self._inverses[n, n.uniform] = inverse
-        elif n.uniform:
-            self._inverses[n, True] = self.text.splat(LLVM[n.dtype], inverse)
+def _is_of_value(key: Any) -> bool:
+    return isinstance(key, tuple) and isinstance(key[0], Node | Reciprocal)
 
-    def inverse(self, n: Node, vector: bool) -> str | None:
-        """The name of the shared reciprocal 1/n, or None; n must not be an alias."""
-        if n in self.inverse_homes and (n, vector) not in self._inverses:
-            return self._loaded(n, self.inverse_homes[n], vector)
-        return self._inverses.get((n, vector))
 
-    def place_to_wait(self, k: int, dtype: str) -> str:
-        """The address of stack slot k for a spilled vector."""
-        self.widest = max(self.widest, BYTES[dtype])
-        if k >= HELD:
-            self.touched.add(k - HELD)
-            return f"%held{k - HELD}"
-        self.waiting = max(self.waiting, k + 1)
-        return f"%wait{k}"
-
-    def waiting_slots(self) -> list[str]:
-        """Lines that allocate the slots of spilled vectors."""
-        return [self.slot(f"%wait{k}") for k in range(self.waiting)]
-
-    def slot(self, name: str) -> str:
-        """A line that allocates a stack slot."""
-        size = self.width * self.widest
-        return f"  {name} = alloca [{size} x i8], align {size}"
-
-    def hold(self) -> int:
-        """A stack slot of its own for a value that stays asleep after its piece of code."""
-        self.held += 1
-        return HELD + self.held - 1
+def _outlasts(key: Any, place: Any) -> bool:
+    """Whether a place outlasts the function: a slot that is not for spills."""
+    slot = key if isinstance(key, int) else place if key[1] == SLOT else -1
+    return slot >= HELD
