@@ -426,7 +426,10 @@ class Rigid:
         if kind == "Gear":
             names, ratio = ("joint_a", "index_a", "joint_b", "index_b"), self.numbers(p, "ratio")
         elif kind == "RackAndPinion":
-            names, ratio = ("pinion", "index_pinion", "rack", "index_rack"), self.numbers(p, "radius")
+            names, ratio = (
+                ("pinion", "index_pinion", "rack", "index_rack"),
+                self.numbers(p, "radius"),
+            )
         else:
             raise Unsupported(kind)
         a = self.coordinate(f[names[0]], f.get(names[1], 0), q, v)

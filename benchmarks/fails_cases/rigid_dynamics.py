@@ -27,7 +27,7 @@ from fails_cases.rigid import (
     vee,
 )
 
-RANK = 1e-7  # share of the largest singular value below which a row or a motion counts as none
+RANK = 1e-6  # share of the largest singular value below which a row or a motion counts as none
 
 
 class Solved(NamedTuple):
@@ -127,7 +127,7 @@ class Dynamics(Rigid):
                 torque = get("torque")
                 efforts[..., place] += torque[:, None] if torque.ndim == 1 else torque
             case "Bushing":
-                x_b, force, moment = self._bushing(p, placed)
+                x_b, force, moment, _ = self.bushing(p, placed)
                 push(f["b"], x_b, force, moment)
                 push(f["a"], x_b, -force, -moment)
             case _:
@@ -151,8 +151,8 @@ class Dynamics(Rigid):
             raise Unsupported(str(law))
         return f0 + k * x + c * length.d + 3.0 * x**3
 
-    def _bushing(self, p: list[Any], placed: Any) -> tuple[Any, Any, Any]:
-        """b's point, and force and moment on b there, world axes."""
+    def bushing(self, p: list[Any], placed: Any) -> tuple[Any, Any, Any, Any]:
+        """b's point, force and moment on b there, world axes; the deformation."""
         f = p[0]
         at = self._place([x["at"] for x in p])
         at_b = self._place([x["at_b"] for x in p]) if "at_b" in f else at
@@ -174,7 +174,9 @@ class Dynamics(Rigid):
         if f.get("measure", "finite") == "small":
             rho = np.stack([s.v[..., 2, 1], s.v[..., 0, 2], s.v[..., 1, 0]], -1)
             each = [skew(np.broadcast_to(e, rho.shape)) @ s.v for e in np.eye(3)]
-            b = np.stack([np.stack([m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]], -1) for m in each], -1)
+            b = np.stack(
+                [np.stack([m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]], -1) for m in each], -1
+            )
         else:
             rho = log(s.v)
             k, square = skew(rho), _sum(rho * rho)[..., None]
@@ -188,7 +190,7 @@ class Dynamics(Rigid):
         effort = -_along(self.numbers(p, "stiffness"), delta)
         effort = effort - _along(self.numbers(p, "damping", [0.0] * 6), rate)
         moment = mul(axes.v, mul(np.swapaxes(b, -1, -2), effort[..., :3]))
-        return x_b.v, mul(axes.v, effort[..., 3:]), moment
+        return x_b.v, mul(axes.v, effort[..., 3:]), moment, delta
 
     def energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Kinetic and potential energy (samples,) [J]."""
@@ -216,22 +218,10 @@ class Dynamics(Rigid):
                     force = self._vectors([x["force"] for x in p])
                     potential = potential - np.sum(force * at, -1)
                 case "Bushing":
-                    delta = self.deformation(p, placed)
+                    delta = self.bushing(p, placed)[3]
                     along = _along(self.numbers(p, "stiffness"), delta)
                     potential = potential + 0.5 * np.sum(along * delta, -1)
         return kinetic, potential
-
-    def deformation(self, p: list[Any], placed: Any) -> np.ndarray:
-        """Rotation vector and offset of a bushing in its axes, which are the global ones."""
-        f = p[0]
-        if "frame" in f or f.get("measure", "finite") != "finite":
-            raise Unsupported("a bushing's frame")
-        (r_a, _), (r_b, _) = placed[f["a"]], placed[f["b"]]
-        at = self._place([x["at"] for x in p])
-        at_b = self._place([x["at_b"] for x in p]) if "at_b" in f else at
-        d = self.point(placed, f["b"], at_b).v - self.point(placed, f["a"], at).v
-        back = np.swapaxes(r_a.v, -1, -2)
-        return np.concatenate([log(back @ r_b.v), mul(back, d)], -1)
 
     # Motion.
 
@@ -327,7 +317,7 @@ class Dynamics(Rigid):
             i, arm = self.bodies.index(body), at - self.point(placed, body, self.com[body]).v
             out[:, i, 3:] = wrench[:, 3:]
             out[:, i, :3] = wrench[:, :3] + skew(arm) @ wrench[:, 3:]
-        return out.reshape(self.n, -1, wrench.shape[-1])
+        return out.reshape(self.n, 6 * len(self.bodies), wrench.shape[-1])
 
     def _spread(self, placed: Any, j: Any, at: np.ndarray, wrench: np.ndarray) -> np.ndarray:
         return self._on(placed, j.b, at, wrench) - self._on(placed, j.a, at, wrench)
