@@ -35,11 +35,13 @@ class Solved(NamedTuple):
 
     Attributes:
         vdot: accelerations (nv,); NaN along what is not determinate.
+        least: the same of least norm.
         idle: (nv, k) motions that have neither inertia nor constraint, in scaled speeds.
         residual: what the equations of such motions leave, relative to the loads.
     """
 
     vdot: np.ndarray
+    least: np.ndarray
     idle: np.ndarray
     residual: float
 
@@ -264,8 +266,13 @@ class Dynamics(Rigid):
         mass, h = self.mass_matrix(q), self.bias(q, v, t)
         rows, gamma = self.jacobian(q, t)[0], self.gamma(q, v, t)
         tau = np.broadcast_to(tau, h.shape)
+        parts = (mass, tau - h, rows, gamma)
+        fine = np.all([np.all(np.isfinite(x.reshape(self.n, -1)), axis=1) for x in parts], axis=0)
+        nowhere = np.full(self.nv, np.nan)
+        none = Solved(nowhere, nowhere, np.zeros((self.nv, 0)), np.nan)
         return [
-            solve(mass[i], tau[i] - h[i], rows[i], gamma[i], self.units[i]) for i in range(self.n)
+            solve(*(x[i] for x in parts), self.units[i]) if fine[i] else none
+            for i in range(self.n)
         ]
 
     # Joint forces.
@@ -478,10 +485,10 @@ def solve(
     lost = vectors[:, ~heavy]
     left = float(np.max(np.abs(lost.T @ wanted), initial=0.0))
     idle = null @ lost
-    vdot = first + null @ along
-    vdot = np.where(np.max(np.abs(idle), axis=1, initial=0.0) > 1e-6, np.nan, vdot)
+    least = first + null @ along
+    vdot = np.where(np.max(np.abs(idle), axis=1, initial=0.0) > 1e-6, np.nan, least)
     scale = max(float(np.max(np.abs(force), initial=0.0)), 1e-300)
-    return Solved(units * vdot, idle, left / scale)
+    return Solved(units * vdot, units * least, idle, left / scale)
 
 
 def turned_matrix(r: Dual, m: np.ndarray) -> Dual:
