@@ -184,14 +184,14 @@ def judge_case(b: mechanisms.Batch, case: Case) -> Iterator[Judged]:
 
     values = mbd.lanes.vmap(value)
     base, ok = _numpy(values(b.stacked, guess, speeds))
-    moved = [
-        _numpy(values(_plus(b.stacked, along, h), guess, speeds)) for h in OFFSETS
-    ]
+    moved = [_numpy(values(_plus(b.stacked, along, h), guess, speeds)) for h in OFFSETS]
     ok = ok & np.all([m[1] for m in moved], axis=0)
     _, tangents = _numpy(mbd.lanes.vmap(forward)(b.stacked, along, guess, speeds))
     fine, unsure = _differences([m[0] for m in moved])
     sizes = [np.maximum(_max(d), 1e-3 * _max(x)) for d, x in zip(fine, base, strict=True)]
-    for number, got, want, off, size in zip(case.numbers, tangents, fine, unsure, sizes, strict=True):
+    for number, got, want, off, size in zip(
+        case.numbers, tangents, fine, unsure, sizes, strict=True
+    ):
         yield from _slopes(f"{number}, forward derivative", b, got, want, off, size, ok)
     weights = [
         rng.normal(size=x.shape) / np.maximum(s, 1e-300).reshape(n, *[1] * (x.ndim - 1))
@@ -200,7 +200,9 @@ def judge_case(b: mechanisms.Batch, case: Case) -> Iterator[Judged]:
     slope = _numpy(mbd.lanes.vmap(reverse)(b.stacked, along, guess, speeds, weights))
     want = sum(_total(w * d) for w, d in zip(weights, fine, strict=True))
     off = sum(_total(np.abs(w) * d) for w, d in zip(weights, unsure, strict=True))
-    yield from _slopes(f"{case.numbers[0]}, reverse derivative", b, slope, want, off, np.ones(n), ok)
+    yield from _slopes(
+        f"{case.numbers[0]}, reverse derivative", b, slope, want, off, np.ones(n), ok
+    )
     yield from _single(b, case, values, base, ok, (guess, speeds), rng)
 
 
@@ -208,15 +210,15 @@ def _plus(tree: Any, along: Any, h: float) -> Any:
     return jax.tree_util.tree_map(lambda x, d: x + h * d, tree, along)
 
 
-def _max(x: np.ndarray) -> np.ndarray:
+def _max(x: Any) -> Any:
     return np.max(np.abs(x.reshape(len(x), -1)), axis=1, initial=0.0)
 
 
-def _total(x: np.ndarray) -> np.ndarray:
+def _total(x: Any) -> Any:
     return np.sum(x.reshape(len(x), -1), axis=1)
 
 
-def _differences(values: list[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _differences(values: list[Any]) -> tuple[list[Any], list[Any]]:
     """Derivatives from values at `OFFSETS`, and how far those of twice the step are from them."""
     fine, unsure = [], []
     for m4, m2, m1, p1, p2, p4 in zip(*values, strict=True):
@@ -228,7 +230,7 @@ def _differences(values: list[Any]) -> tuple[list[np.ndarray], list[np.ndarray]]
 
 
 def _slopes(
-    number: str, b: Any, got: Any, want: Any, off: Any, size: Any, ok: np.ndarray
+    number: str, b: Any, got: Any, want: Any, off: Any, size: Any, ok: Any
 ) -> Iterator[Judged]:
     for i in range(len(ok)):
         if ok[i] and not np.max(off[i], initial=0.0) < 1e-3 * size[i]:
@@ -238,7 +240,9 @@ def _slopes(
             yield Judged(number, FLAGGED, float("nan"), f"NaN | {text}")
             continue
         limit = 1e-5 + 3.0 * float(np.max(off[i], initial=0.0)) / max(float(size[i]), 1e-300)
-        yield compare(number, got[i], want[i], limit=limit, scale=float(size[i]), detail=text, ok=bool(ok[i]))  # fmt: skip
+        yield compare(
+            number, got[i], want[i], limit=limit, scale=float(size[i]), detail=text, ok=bool(ok[i])
+        )
 
 
 def _single(
@@ -270,4 +274,6 @@ def _single(
                 continue
             finite = bool(said[i]) and bool(np.all(np.isfinite(got[i])))
             limit = 2e-4 + 100.0 * s[i] / size[i]
-            yield compare(f"{number}, float32", got[i], want[i], limit=limit, detail=_text(b, i), ok=finite)  # fmt: skip
+            yield compare(
+                f"{number}, float32", got[i], want[i], limit=limit, detail=_text(b, i), ok=finite
+            )

@@ -129,7 +129,7 @@ def answers(b: mechanisms.Batch, watched: Any) -> Answer:
 class _Cases:
     """Compares arrays of all samples, and counts the samples that say that they are not ok."""
 
-    def __init__(self, b: mechanisms.Batch, ok: np.ndarray, skipped: np.ndarray):
+    def __init__(self, b: mechanisms.Batch, ok: Any, skipped: Any):
         self.b, self.ok, self.skipped = b, ok, skipped
 
     def __call__(
@@ -145,9 +145,14 @@ class _Cases:
                 continue
             text = f"{self.b.name}, sample {i} of {n}, {self.b.sizes[i]:.2g} m, seed {self.b.seed}"
             yield compare(
-                number, found[i], want, limit=float(limit[i]), detail=text,
-                scale=float(scale[i]), ok=bool(self.ok[i]),
-            )  # fmt: skip
+                number,
+                found[i],
+                want,
+                limit=float(limit[i]),
+                detail=text,
+                scale=float(scale[i]),
+                ok=bool(self.ok[i]),
+            )
 
 
 def judge_states(b: mechanisms.Batch, watched: Any, found: Answer) -> Iterator[Judged]:
@@ -174,9 +179,7 @@ class _State:
         changing: samples at a change point with speeds that no path has: no v̇ fits.
     """
 
-    def __init__(
-        self, r: Dynamics, q: np.ndarray, v: np.ndarray, t: float = T, least: float = 1e-8
-    ):
+    def __init__(self, r: Dynamics, q: Any, v: Any, t: float = T, least: float = 1e-8):
         self.r, self.q, self.v, self.t = r, q, v, t
         self.placed = r.place(q, v)
         self.conditions = r.conditions(q, v, t)
@@ -196,7 +199,7 @@ class _State:
         self.changing = _size(np.stack(left)) > 1e-9 * (swift + _size(self.gamma))
         self.slack = self._slack()
 
-    def _slack(self) -> np.ndarray:
+    def _slack(self) -> Any:
         """How far v̇ moves, in the scaled norm, by a hundred roundings of the state."""
         rng = np.random.default_rng(0)
         out = np.zeros(self.r.n)
@@ -209,19 +212,19 @@ class _State:
         return out * np.maximum(1e-2, 1e10 * self.error)
 
 
-def _singular(rows: np.ndarray) -> np.ndarray:
+def _singular(rows: Any) -> Any:
     s = np.linalg.svd(rows, compute_uv=False) if rows.size else np.ones(1)
     return s / max(s.max(initial=0.0), 1e-300)
 
 
-def _null(rows: np.ndarray) -> np.ndarray:
+def _null(rows: Any) -> Any:
     if not rows.size:
         return np.eye(rows.shape[1])
     _, s, vt = np.linalg.svd(rows)
     return vt[int(np.sum(s > RANK * s[0])) :].T
 
 
-def _size(x: np.ndarray) -> np.ndarray:
+def _size(x: Any) -> Any:
     return np.max(np.abs(x), axis=1, initial=0.0)
 
 
@@ -275,7 +278,10 @@ def _rows(r: Dynamics, s: _State, found: Answer, cases: _Cases) -> Iterator[Judg
         return
     size = np.max(np.abs(rows), axis=(1, 2))
     left = [np.max(np.abs(a @ n), initial=0.0) for a, n in zip(rows, s.null, strict=True)]
-    ranks = [np.sum(_singular(a) > RANK) == a.shape[1] - n.shape[1] for a, n in zip(rows, s.null, strict=True)]  # fmt: skip
+    ranks = [
+        np.sum(_singular(a) > RANK) == a.shape[1] - n.shape[1]
+        for a, n in zip(rows, s.null, strict=True)
+    ]
     wrong = np.where(ranks, left, np.inf)
     slack = 1e-8 + 1e3 * s.error
     yield from cases("constraint_jacobian", wrong, 0.0 * size, size, slack)
@@ -285,7 +291,9 @@ def _rows(r: Dynamics, s: _State, found: Answer, cases: _Cases) -> Iterator[Judg
     miss = np.einsum("srv,sv->sr", rows, vdot) - scaled
     scale = _size(vdot) * size + _size(scaled) + swift
     keep = ~np.any(np.isnan(s.vdot), axis=1) & ~s.changing
-    yield from cases("gamma", np.where(keep, _size(miss), np.nan), np.where(keep, 0.0, np.nan), scale, slack)  # fmt: skip
+    yield from cases(
+        "gamma", np.where(keep, _size(miss), np.nan), np.where(keep, 0.0, np.nan), scale, slack
+    )
     still = np.zeros_like(s.v)
     guess = np.where(cases.ok[:, None], x["guess"], s.q)
     placed = r.place(guess, still)

@@ -164,11 +164,18 @@ def corner(rng: Rng, size: float) -> mbd.Mechanism:
     """A double-wishbone corner with its tie rod, a spring and the wheel's load."""
     move = lambda *x: size * (np.array(x) + 0.01 * rng.normal(size=3))  # noqa: E731
     points = {
-        "uf": move(0.2, 0.5, 0.3), "ur": move(-0.2, 0.5, 0.3), "ub": move(0.0, 0.8, 0.3),
-        "lf": move(0.2, 0.4, -0.2), "lr": move(-0.2, 0.4, -0.2), "lb": move(0.0, 0.85, -0.2),
-        "ti": move(0.15, 0.42, -0.1), "to": move(0.15, 0.8, -0.1),
-        "top": move(0.0, 0.55, 0.6), "bottom": move(0.0, 0.65, -0.2), "wheel": move(0, 0.9, 0),
-    }  # fmt: skip
+        "uf": move(0.2, 0.5, 0.3),
+        "ur": move(-0.2, 0.5, 0.3),
+        "ub": move(0.0, 0.8, 0.3),
+        "lf": move(0.2, 0.4, -0.2),
+        "lr": move(-0.2, 0.4, -0.2),
+        "lb": move(0.0, 0.85, -0.2),
+        "ti": move(0.15, 0.42, -0.1),
+        "to": move(0.15, 0.8, -0.1),
+        "top": move(0.0, 0.55, 0.6),
+        "bottom": move(0.0, 0.65, -0.2),
+        "wheel": move(0, 0.9, 0),
+    }
     p = points
     bodies = {
         "upper": body(rng, (p["uf"] + p["ur"] + p["ub"]) / 3, size),
@@ -208,11 +215,13 @@ def bushed_arm(rng: Rng, size: float) -> mbd.Mechanism:
     }
     forces = {
         "front": mbd.Bushing("ground", "arm", f, six, damping=six * 1e-4),
-        "rear": mbd.Bushing("ground", "arm", r, six[::-1].copy()[[3, 4, 5, 0, 1, 2]], measure="small"),
+        "rear": mbd.Bushing(
+            "ground", "arm", r, six[::-1].copy()[[3, 4, 5, 0, 1, 2]], measure="small"
+        ),
         "spring": mbd.SpringDamper(
             "ground", "knuckle", b + size * np.array([0, 0, 0.5]), b, stiffness(rng, size)
         ),
-    }  # fmt: skip
+    }
     return mbd.Mechanism(bodies, joints, forces)
 
 
@@ -221,7 +230,10 @@ def gears(rng: Rng, size: float) -> mbd.Mechanism:
     at = size * rng.normal(size=(4, 3))
     axes = rng.normal(size=(3, 3))
     names = ("carrier", "one", "two", "bar")
-    bodies = {n: body(rng, x + 0.2 * size * rng.normal(size=3), size) for n, x in zip(names, at, strict=True)}  # fmt: skip
+    bodies = {
+        n: body(rng, x + 0.2 * size * rng.normal(size=3), size)
+        for n, x in zip(names, at, strict=True)
+    }
     joints = {
         "carrier": mbd.Revolute("ground", "carrier", at[0], axes[0]),
         "one": mbd.Revolute("carrier", "one", at[1], axes[1]),
@@ -256,7 +268,9 @@ def chain(rng: Rng, size: float) -> mbd.Mechanism:
     at = size * np.cumsum(rng.uniform(-0.6, 0.6, (8, 3)), axis=0)
     axes = rng.normal(size=(8, 3))
     names = [f"link{i}" for i in range(8)]
-    bodies = {n: body(rng, at[i] + 0.3 * size * rng.normal(size=3), size) for i, n in enumerate(names)}  # fmt: skip
+    bodies = {
+        n: body(rng, at[i] + 0.3 * size * rng.normal(size=3), size) for i, n in enumerate(names)
+    }
     pairs = list(zip(["ground", *names[:-1]], names, strict=True))
     across = np.cross(axes, rng.normal(size=(8, 3)))
     tip = axes[0] + 0.3 * across[0]
@@ -318,9 +332,11 @@ def platform(rng: Rng, size: float) -> mbd.Mechanism:
     joints |= {f"rod{i}": mbd.Rod("ground", "platform", low[i], high[i]) for i in range(5)}
     k = stiffness(rng, size)
     forces = {
-        "spring": mbd.SpringDamper("ground", "platform", low[0] - size, high[2], k, damping=0.1 * k),
+        "spring": mbd.SpringDamper(
+            "ground", "platform", low[0] - size, high[2], k, damping=0.1 * k
+        ),
         "arm_spring": mbd.Bushing("platform", "arm", high[0], [30 * size] * 3 + [0.0] * 3),
-    }  # fmt: skip
+    }
     return mbd.Mechanism(bodies, joints, forces)
 
 
@@ -354,9 +370,11 @@ def plane(rng: Rng, size: float) -> mbd.Mechanism:
         return mbd.Body(mass := rng.uniform(0.5, 3.0), com, mass * size**2 * rng.uniform(0.02, 0.1))
 
     bodies = {
-        "crank": link((o + a) / 2), "coupler": link((a + b) / 2), "rocker": link((b + q) / 2),
+        "crank": link((o + a) / 2),
+        "coupler": link((a + b) / 2),
+        "rocker": link((b + q) / 2),
         "block": mbd.Body(rng.choice([0.0, 1.0]), s),
-    }  # fmt: skip
+    }
     joints = {
         "O": mbd.Revolute("ground", "crank", o),
         "A": mbd.Revolute("crank", "coupler", a),

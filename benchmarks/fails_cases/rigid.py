@@ -19,8 +19,8 @@ H = 1e-30  # complex step
 class Dual(NamedTuple):
     """A quantity and its rate."""
 
-    v: np.ndarray
-    d: np.ndarray
+    v: Any
+    d: Any
 
     def minus(self, other: Dual) -> Dual:
         return Dual(self.v - other.v, self.d - other.d)
@@ -42,11 +42,11 @@ class Dual(NamedTuple):
         return Dual(length, _sum(self.v * self.d) / length)
 
 
-def _sum(x: np.ndarray) -> np.ndarray:
+def _sum(x: Any) -> Any:
     return np.sum(x, axis=-1, keepdims=True)
 
 
-def mul(r: np.ndarray, x: np.ndarray) -> np.ndarray:
+def mul(r: Any, x: Any) -> Any:
     """Matrices times vectors."""
     return np.einsum("...ij,...j->...i", r, x)
 
@@ -64,45 +64,45 @@ def transposed(a: Dual) -> Dual:
     return Dual(np.swapaxes(a.v, -1, -2), np.swapaxes(a.d, -1, -2))
 
 
-def skew(a: np.ndarray) -> np.ndarray:
+def skew(a: Any) -> Any:
     o = np.zeros_like(a[..., 0])
     x, y, z = np.moveaxis(a, -1, 0)
     return np.stack([np.stack(r, -1) for r in ((o, -z, y), (z, o, -x), (-y, x, o))], -2)
 
 
-def vee(m: np.ndarray) -> np.ndarray:
+def vee(m: Any) -> Any:
     """Half the axial vector: ``vee(skew(a)) = a``."""
     return 0.5 * np.stack(
         [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]], -1
     )
 
 
-def unit(a: np.ndarray) -> np.ndarray:
+def unit(a: Any) -> Any:
     return a / np.sqrt(_sum(a * a))
 
 
-def about(axis: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def about(axis: Any, angle: Any) -> Any:
     """Rodrigues' rotation."""
     k = skew(axis)
     s, c = np.sin(angle)[..., None, None], np.cos(angle)[..., None, None]
     return np.eye(3) + s * k + (1.0 - c) * (k @ k)
 
 
-def of_quaternion(p: np.ndarray) -> np.ndarray:
+def of_quaternion(p: Any) -> Any:
     p = p / np.sqrt(_sum(p * p))
     e0, e = p[..., 0], p[..., 1:]
     eye = np.eye(3) * (2.0 * e0 * e0 - 1.0)[..., None, None]
     return eye + 2.0 * e[..., :, None] * e[..., None, :] + 2.0 * skew(e * e0[..., None])
 
 
-def between(u: np.ndarray, w: np.ndarray) -> np.ndarray:
+def between(u: Any, w: Any) -> Any:
     """The least rotation of a unit vector onto another."""
     x = np.cross(u, w)
     c = _sum(u * w)[..., None]
     return c * np.eye(3) + skew(x) + x[..., :, None] * x[..., None, :] / (1.0 + c)
 
 
-def angle(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+def angle(y: Any, x: Any) -> Any:
     """``atan2``, also one complex step away from real numbers."""
     real = np.arctan2(y.real, x.real)
     if not (np.iscomplexobj(y) or np.iscomplexobj(x)):
@@ -111,7 +111,7 @@ def angle(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     return real + 1j * (x.real * y.imag - y.real * x.imag) / square
 
 
-def log(r: np.ndarray) -> np.ndarray:
+def log(r: Any) -> Any:
     """Rotation vector, below half a turn."""
     w, c = vee(r), 0.5 * (np.trace(r, axis1=-2, axis2=-1)[..., None] - 1.0)
     square = _sum(w * w)
@@ -174,28 +174,34 @@ class Rigid:
 
     # Numbers.
 
-    def _vectors(self, rows: list[Any]) -> np.ndarray:
+    def _vectors(self, rows: list[Any]) -> Any:
         x = np.array(rows, float)
         return np.concatenate([x, 0.0 * x[:, :1]], 1) if x.shape[1] == 2 else x
 
-    def _place(self, rows: list[Any]) -> np.ndarray:
+    def _place(self, rows: list[Any]) -> Any:
         if isinstance(rows[0], str):
             return self.points[rows[0]]
         if isinstance(rows[0], dict):
             return self.com[rows[0]["com_of"]]
         return self._vectors(rows)
 
-    def _direction(self, rows: list[Any]) -> np.ndarray:
+    def _direction(self, rows: list[Any]) -> Any:
         if isinstance(rows[0][0], str):
             return self.points[rows[0][1]] - self.points[rows[0][0]]
         return self._vectors(rows)
 
-    def _inertia(self, bodies: Any) -> np.ndarray:
-        x = np.array([np.broadcast_to(b.get("inertia", 0.0), (3, 3)) if not self.planar else
-                      np.diag([0.0, 0.0, float(b.get("inertia", 0.0))]) for b in bodies])  # fmt: skip
+    def _inertia(self, bodies: Any) -> Any:
+        x = np.array(
+            [
+                np.broadcast_to(b.get("inertia", 0.0), (3, 3))
+                if not self.planar
+                else np.diag([0.0, 0.0, float(b.get("inertia", 0.0))])
+                for b in bodies
+            ]
+        )
         return x
 
-    def numbers(self, parts: list[Any], name: str, default: Any = 0.0) -> np.ndarray:
+    def numbers(self, parts: list[Any], name: str, default: Any = 0.0) -> Any:
         """A field that is a number or an array, of all samples."""
         return np.array([p.get(name, default) for p in parts], float)
 
@@ -235,7 +241,7 @@ class Rigid:
 
     # Motion of the bodies.
 
-    def rates(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def rates(self, q: Any, v: Any) -> Any:
         """q̇."""
         out = np.zeros(np.broadcast_shapes(q.shape[:-1], v.shape[:-1]) + (self.nq,), q.dtype)
         out = out.astype(np.result_type(q, v))
@@ -252,7 +258,7 @@ class Rigid:
                 out[..., place.q] = w
         return out
 
-    def _relative(self, j: Joint, q: np.ndarray, v: np.ndarray) -> tuple[Dual, Dual]:
+    def _relative(self, j: Joint, q: Any, v: Any) -> tuple[Dual, Dual]:
         """Rotation and translation of b relative to a, in a's axes."""
         x, shape = j.x, q.shape[:-1]
         eye, zero = np.broadcast_to(np.eye(3), (*shape, 3, 3)), np.zeros((*shape, 3))
@@ -286,7 +292,7 @@ class Rigid:
             r = product(r, Dual(drawn := between(x["axis_b"], x["axis"]), 0.0 * drawn))
         return r, trans
 
-    def place(self, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[Dual, Dual]]:
+    def place(self, q: Any, v: Any) -> dict[str, tuple[Dual, Dual]]:
         """Rotation R and shift s of each body: a point drawn at X is at ``R X + s``."""
         shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], (self.n,))
         q = np.broadcast_to(q, (*shape, self.nq))
@@ -311,11 +317,11 @@ class Rigid:
                 out[j.a] = r_a, at.minus(moved)
         return out
 
-    def point(self, placed: Any, body: str, at: np.ndarray) -> Dual:
+    def point(self, placed: Any, body: str, at: Any) -> Dual:
         r, s = placed[body]
         return turned(r, at).plus(s)
 
-    def twists(self, placed: Any) -> np.ndarray:
+    def twists(self, placed: Any) -> Any:
         """(..., samples, bodies, 6): angular velocity, velocity of the centre of mass."""
         out = []
         for n in self.bodies:
@@ -326,7 +332,7 @@ class Rigid:
 
     # Conditions.
 
-    def conditions(self, q: np.ndarray, v: np.ndarray, t: Any = 0.0) -> Dual:
+    def conditions(self, q: Any, v: Any, t: Any = 0.0) -> Dual:
         """Closure errors of all cut joints, couplings and drives [m], and their rates.
 
         There may be more of them than are independent; angles are multiplied by the length.
@@ -351,13 +357,14 @@ class Rigid:
     def _closure(self, placed: Any, j: Joint) -> list[tuple[Dual, bool]]:
         """Rows, and whether they are lengths."""
         x, r_a, r_b = j.x, placed[j.a][0], placed[j.b][0]
-        d = None
+        a: Any = None
+        b: Any = None
+        d: Any = None
         if "p" in x:
             d = self.point(placed, j.b, x["pb"]).minus(self.point(placed, j.a, x["p"]))
         axis = x.get("axis", x.get("normal"))
-        a = turned(r_a, axis) if axis is not None else None
-        b = turned(r_b, x.get("axis_b", axis)) if axis is not None else None
-        assert d is not None or j.type in ("ParallelAxes", "PerpendicularAxes")
+        if axis is not None:
+            a, b = turned(r_a, axis), turned(r_b, x.get("axis_b", axis))
         match j.type:
             case "Spherical":
                 return [(d, True)]
@@ -413,7 +420,7 @@ class Rigid:
         m = self._misturned(placed, j)
         return Dual(vee(m.v), vee(m.d))
 
-    def coordinate(self, joint: str, index: int, q: np.ndarray, v: np.ndarray) -> Dual:
+    def coordinate(self, joint: str, index: int, q: Any, v: Any) -> Dual:
         """A coordinate of a tree joint."""
         place = self.top.layout[joint]
         if place.q is None or self.joints[joint].type in ("Spherical", "Free"):
@@ -459,30 +466,30 @@ class Rigid:
 
     # Derivatives along the motion.
 
-    def jacobian(self, q: np.ndarray, t: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    def jacobian(self, q: Any, t: Any = 0.0) -> tuple[Any, Any]:
         """J (samples, rows, nv) and b (samples, rows) of ``J v = b``."""
         still = self.conditions(q, np.zeros((1, self.nv)), t).d
         each = self.conditions(q, np.eye(self.nv)[:, None, :], t).d - still
         return np.moveaxis(each, 0, -1), -still
 
-    def gamma(self, q: np.ndarray, v: np.ndarray, t: Any = 0.0) -> np.ndarray:
+    def gamma(self, q: Any, v: Any, t: Any = 0.0) -> Any:
         """γ (samples, rows) of ``J v̇ = γ``."""
         moved = q + 1j * H * self.rates(q, v)
         return -self.conditions(moved, v, t + 1j * H).d.imag / H
 
-    def twist_columns(self, q: np.ndarray) -> np.ndarray:
+    def twist_columns(self, q: Any) -> Any:
         """T (samples, 6 bodies, nv) of ``twists = T v``."""
         each = self.twists(self.place(q, np.eye(self.nv)[:, None, :]))
         return np.moveaxis(each.reshape(self.nv, -1, 6 * len(self.bodies)), 0, -1)
 
-    def convective(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def convective(self, q: Any, v: Any) -> Any:
         """Accelerations (samples, 6 bodies) at v̇ = 0."""
         moved = q + 1j * H * self.rates(q, v)
         found = self.twists(self.place(moved, v)).imag / H
         return found.reshape(*found.shape[:-2], -1)
 
 
-def _trace(m: np.ndarray) -> np.ndarray:
+def _trace(m: Any) -> Any:
     return np.trace(m, axis1=-2, axis2=-1)[..., None]
 
 

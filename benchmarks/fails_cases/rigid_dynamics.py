@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fails_cases.rigid import (
-    H,
     Dual,
+    H,
     Rigid,
     Unsupported,
     _sum,
@@ -40,9 +40,9 @@ class Solved(NamedTuple):
         residual: what the equations of such motions leave, relative to the loads.
     """
 
-    vdot: np.ndarray
-    least: np.ndarray
-    idle: np.ndarray
+    vdot: Any
+    least: Any
+    idle: Any
     residual: float
 
 
@@ -57,7 +57,7 @@ class Forces(NamedTuple):
         scale: the largest force [N].
     """
 
-    wrenches: dict[str, np.ndarray]
+    wrenches: dict[str, Any]
     determinate: dict[str, bool]
     efforts: dict[str, tuple[float, bool]]
     missing: float
@@ -69,7 +69,7 @@ class Dynamics(Rigid):
 
     # Loads.
 
-    def loads(self, q: np.ndarray, v: np.ndarray, t: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    def loads(self, q: Any, v: Any, t: Any = 0.0) -> tuple[Any, Any]:
         """Wrenches about the centres of mass (..., bodies, 6), gravity's too; efforts (..., nv)."""
         placed = self.place(q, v)
         shape = placed["ground"][1].v.shape[:-1]
@@ -78,7 +78,7 @@ class Dynamics(Rigid):
         wrenches[..., 3:] += self.mass[:, :, None] * self.gravity[:, None, :]
         efforts = np.zeros((*shape, self.nv), kind)
 
-        def push(body: str, at: np.ndarray, force: Any, moment: Any = 0.0) -> None:
+        def push(body: str, at: Any, force: Any, moment: Any = 0.0) -> None:
             if body != "ground":
                 arm = at - self.point(placed, body, self.com[body]).v
                 i = self.bodies.index(body)
@@ -135,7 +135,7 @@ class Dynamics(Rigid):
             case _:
                 raise Unsupported(kind)
 
-    def _span(self, placed: Any, p: list[Any]) -> tuple[Dual, Dual, Dual, np.ndarray]:
+    def _span(self, placed: Any, p: list[Any]) -> tuple[Dual, Dual, Dual, Any]:
         f = p[0]
         at_a, at_b = (self._place([x[k] for x in p]) for k in ("at_a", "at_b"))
         x_a, x_b = self.point(placed, f["a"], at_a), self.point(placed, f["b"], at_b)
@@ -143,7 +143,7 @@ class Dynamics(Rigid):
         free = self.numbers(p, "free_length")[:, None] if "free_length" in f else drawn
         return x_a, x_b, x_b.minus(x_a).length(), free
 
-    def _tension(self, p: list[Any], length: Dual, free: np.ndarray) -> np.ndarray:
+    def _tension(self, p: list[Any], length: Dual, free: Any) -> Any:
         x = length.v - free
         k, c, f0 = (self.numbers(p, n)[:, None] for n in ("stiffness", "damping", "preload"))
         law = p[0].get("law")
@@ -194,7 +194,7 @@ class Dynamics(Rigid):
         moment = mul(axes.v, mul(np.swapaxes(b, -1, -2), effort[..., :3]))
         return x_b.v, mul(axes.v, effort[..., 3:]), moment, delta
 
-    def energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def energies(self, q: Any, v: Any) -> tuple[Any, Any]:
         """Kinetic and potential energy (samples,) [J]."""
         placed = self.place(q, v)
         w = self.twists(placed)
@@ -227,16 +227,16 @@ class Dynamics(Rigid):
 
     # Motion.
 
-    def inertias(self, placed: Any) -> np.ndarray:
+    def inertias(self, placed: Any) -> Any:
         """World inertias (..., bodies, 3, 3)."""
         r = np.stack([placed[n][0].v for n in self.bodies], -3)
         return r @ self.inertia @ np.swapaxes(r, -1, -2)
 
-    def momenta(self, placed: Any, twists: np.ndarray) -> np.ndarray:
+    def momenta(self, placed: Any, twists: Any) -> Any:
         turning = mul(self.inertias(placed), twists[..., :3])
         return np.concatenate([turning, self.mass[:, :, None] * twists[..., 3:]], -1)
 
-    def required(self, q: Any, v: Any, twist_rate: Any, t: Any = 0.0) -> np.ndarray:
+    def required(self, q: Any, v: Any, twist_rate: Any, t: Any = 0.0) -> Any:
         """Inertia forces minus loads (samples, 6 bodies) about the centres of mass."""
         placed = self.place(q, v)
         w = self.twists(placed)
@@ -245,7 +245,7 @@ class Dynamics(Rigid):
         missing = rate - self.loads(q, v, t)[0]
         return missing.reshape(*missing.shape[:-2], -1)
 
-    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+    def mass_matrix(self, q: Any) -> Any:
         """TᵀMT (samples, nv, nv)."""
         columns = self.twist_columns(q)
         placed = self.place(q, np.zeros((1, self.nv)))
@@ -255,29 +255,28 @@ class Dynamics(Rigid):
         momenta = np.concatenate([turning, moving], 2).reshape(self.n, -1, self.nv)
         return np.swapaxes(columns, 1, 2) @ momenta
 
-    def bias(self, q: np.ndarray, v: np.ndarray, t: Any = 0.0) -> np.ndarray:
+    def bias(self, q: Any, v: Any, t: Any = 0.0) -> Any:
         """h (samples, nv) of ``M v̇ + h = τ + Jᵀλ``."""
         missing = self.required(q, v, self.convective(q, v), t)
         columns = self.twist_columns(q)
         return np.einsum("skv,sk->sv", columns, missing) - self.loads(q, v, t)[1]
 
-    def motion(self, q: np.ndarray, v: np.ndarray, t: Any = 0.0, tau: Any = 0.0) -> list[Solved]:
+    def motion(self, q: Any, v: Any, t: Any = 0.0, tau: Any = 0.0) -> list[Solved]:
         """Accelerations of each sample."""
         mass, h = self.mass_matrix(q), self.bias(q, v, t)
         rows, gamma = self.jacobian(q, t)[0], self.gamma(q, v, t)
         tau = np.broadcast_to(tau, h.shape)
-        parts = (mass, tau - h, rows, gamma)
+        parts: list[Any] = [mass, tau - h, rows, gamma]
         fine = np.all([np.all(np.isfinite(x.reshape(self.n, -1)), axis=1) for x in parts], axis=0)
         nowhere = np.full(self.nv, np.nan)
         none = Solved(nowhere, nowhere, np.zeros((self.nv, 0)), np.nan)
         return [
-            solve(*(x[i] for x in parts), self.units[i]) if fine[i] else none
-            for i in range(self.n)
+            solve(*(x[i] for x in parts), self.units[i]) if fine[i] else none for i in range(self.n)
         ]
 
     # Joint forces.
 
-    def columns(self, q: np.ndarray, t: Any = 0.0, held: Any = ()) -> list[Any]:
+    def columns(self, q: Any, t: Any = 0.0, held: Any = ()) -> list[Any]:
         """(name, point on b or None, columns (samples, 6 bodies, k), wrenches (samples, 6, k)).
 
         Of the constraint wrenches of every joint, and of the efforts of couplings, drives and held
@@ -309,7 +308,7 @@ class Dynamics(Rigid):
             out.append((f"held {i}", self._held(placed, key), None))
         return out
 
-    def _held(self, placed: Any, key: Any) -> np.ndarray:
+    def _held(self, placed: Any, key: Any) -> Any:
         if len(key) == 2:
             return self._effort(placed, *key)
         body, at, axis = key
@@ -317,7 +316,7 @@ class Dynamics(Rigid):
         force[:, 3 + "xyz".index(axis)] = 1.0
         return self._on(placed, body, self.point(placed, body, at).v, force)
 
-    def _on(self, placed: Any, body: str, at: np.ndarray, wrench: np.ndarray) -> np.ndarray:
+    def _on(self, placed: Any, body: str, at: Any, wrench: Any) -> Any:
         """A wrench about a point as column of all bodies."""
         out = np.zeros((self.n, len(self.bodies), 6, wrench.shape[-1]))
         if body != "ground":
@@ -326,10 +325,10 @@ class Dynamics(Rigid):
             out[:, i, :3] = wrench[:, :3] + skew(arm) @ wrench[:, 3:]
         return out.reshape(self.n, 6 * len(self.bodies), wrench.shape[-1])
 
-    def _spread(self, placed: Any, j: Any, at: np.ndarray, wrench: np.ndarray) -> np.ndarray:
+    def _spread(self, placed: Any, j: Any, at: Any, wrench: Any) -> Any:
         return self._on(placed, j.b, at, wrench) - self._on(placed, j.a, at, wrench)
 
-    def motions(self, placed: Any, j: Any) -> np.ndarray:
+    def motions(self, placed: Any, j: Any) -> Any:
         """Twists (samples, 6, nv) of b against a at b's point that a joint allows, world axes."""
         x, r_a, r_b = j.x, placed[j.a][0].v, placed[j.b][0].v
         zero = np.zeros((self.n, 3))
@@ -356,7 +355,7 @@ class Dynamics(Rigid):
             return np.zeros((self.n, 6, 0))
         return np.stack([np.concatenate(s, -1) for s in each], -1)
 
-    def _wrenches(self, placed: Any, j: Any) -> np.ndarray:
+    def _wrenches(self, placed: Any, j: Any) -> Any:
         """Constraint wrenches (samples, 6, k) on b about b's point, world axes."""
         r_a, r_b, x = placed[j.a][0].v, placed[j.b][0].v, j.x
         zero = np.zeros((self.n, 3))
@@ -376,7 +375,7 @@ class Dynamics(Rigid):
                 return self._complement(self.motions(placed, j))
         return np.stack([np.concatenate(w, -1) for w in found], -1)
 
-    def _complement(self, motions: np.ndarray) -> np.ndarray:
+    def _complement(self, motions: Any) -> Any:
         """Wrenches that do no work along motions, moments over the length."""
         out, along = [], [2, 3, 4] if self.planar else range(6)
         for s, length in zip(motions, self.length[:, 0], strict=True):
@@ -389,7 +388,7 @@ class Dynamics(Rigid):
             out.append(w * scale[:, None])
         return np.stack(out)
 
-    def _effort(self, placed: Any, joint: str, index: int) -> np.ndarray:
+    def _effort(self, placed: Any, joint: str, index: int) -> Any:
         j = self.joints[joint]
         s = self.motions(placed, j)
         if j.type == "Helical":
@@ -398,7 +397,7 @@ class Dynamics(Rigid):
         x_b = self.point(placed, j.b, j.x["pb"]).v
         return self._spread(placed, j, x_b, e[..., index : index + 1])
 
-    def joint_efforts(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
+    def joint_efforts(self, q: Any, tau: Any) -> Any:
         """Wrenches (samples, 6 bodies) of efforts along all speeds of tree joints."""
         placed = self.place(q, np.zeros((1, self.nv)))
         out = np.zeros((self.n, 6 * len(self.bodies)))
@@ -432,9 +431,7 @@ class Dynamics(Rigid):
         ]
 
 
-def _carried(
-    every: list[Any], missing: np.ndarray, length: float, sizes: np.ndarray, planar: bool
-) -> Forces:
+def _carried(every: list[Any], missing: Any, length: float, sizes: Any, planar: bool) -> Forces:
     row = np.where(np.arange(len(missing)) % 6 < 3, 1.0 / length, 1.0)
     if planar:
         row = row * np.isin(np.arange(len(missing)) % 6, (2, 3, 4))
@@ -459,7 +456,7 @@ def _carried(
     return Forces(wrenches, determinate, efforts, left, scale)
 
 
-def _across(axis: np.ndarray, planar: bool) -> list[np.ndarray]:
+def _across(axis: Any, planar: bool) -> list[Any]:
     """Two directions across an axis; in the plane one."""
     if planar:
         return [np.cross([0.0, 0.0, 1.0], axis)]
@@ -468,12 +465,13 @@ def _across(axis: np.ndarray, planar: bool) -> list[np.ndarray]:
     return [first, np.cross(axis, first)]
 
 
-def solve(
-    mass: np.ndarray, force: np.ndarray, rows: np.ndarray, gamma: np.ndarray, units: np.ndarray
-) -> Solved:
+def solve(mass: Any, force: Any, rows: Any, gamma: Any, units: Any) -> Solved:
     """v̇ with ``J v̇ = γ`` and ``Nᵀ (M v̇ − f) = 0`` for N the null space of J."""
     mass, force, rows = units[:, None] * mass * units, units * force, rows * units
-    u, s, vt = np.linalg.svd(rows) if len(rows) else (None, np.zeros(0), np.eye(len(force)))
+    u: Any = None
+    s, vt = np.zeros(0), np.eye(len(force))
+    if len(rows):
+        u, s, vt = np.linalg.svd(rows)
     rank = int(np.sum(s > RANK * max(s.max(initial=0.0), 1e-300)))
     null = vt[rank:].T
     first = vt[:rank].T @ ((u[:, :rank].T @ gamma) / s[:rank]) if rank else np.zeros(len(force))
@@ -491,7 +489,7 @@ def solve(
     return Solved(units * vdot, units * least, idle, left / scale)
 
 
-def turned_matrix(r: Dual, m: np.ndarray) -> Dual:
+def turned_matrix(r: Dual, m: Any) -> Dual:
     return Dual(r.v @ m, r.d @ m)
 
 
@@ -499,7 +497,7 @@ def _apply(r: Dual, x: Dual) -> Dual:
     return Dual(mul(r.v, x.v), mul(r.d, x.v) + mul(r.v, x.d))
 
 
-def _along(c: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _along(c: Any, x: Any) -> Any:
     return c * x if c.ndim == 2 else mul(0.5 * (c + np.swapaxes(c, -1, -2)), x)
 
 

@@ -93,7 +93,9 @@ def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
     times = time[:, None] * np.arange(STEPS + 1)
     yield from cases("Solution.t", found.t, times)
     yield from cases("Solution.drift", found.drift / s.length, 0.0 * time, 0.0, 1e-6)
-    got = r.place(np.where(good[:, None], found.q[:, -1], q), np.where(good[:, None], found.v[:, -1], v))
+    got = r.place(
+        np.where(good[:, None], found.q[:, -1], q), np.where(good[:, None], found.v[:, -1], v)
+    )
     want, start = r.place(*fine), s.placed
     for name in r.bodies[-1:] + r.bodies[:1]:
         for point in list(r.points)[-1:]:
@@ -139,9 +141,12 @@ def _experiment(b: mechanisms.Batch, r: Dynamics, s: Any) -> Iterator[Judged]:
     watch = mbd.observe.Position(body, point)
     energy = mbd.observe.Energy()
     outputs = {
-        "end": watch.last(), "energy": energy.last(), "span": energy.span(),
-        "kinetic": mbd.observe.Energy("kinetic").peak(), "q": mbd.observe.Function(_coordinates),
-    }  # fmt: skip
+        "end": watch.last(),
+        "energy": energy.last(),
+        "span": energy.span(),
+        "kinetic": mbd.observe.Energy("kinetic").peak(),
+        "q": mbd.observe.Function(_coordinates),
+    }
     dt, steps = 2e-3, 10
     motion = mbd.observe.Motion(steps * dt, dt, outputs)
     found = _numpy(mbd.lanes.vmap(motion.computed)(part))
@@ -161,15 +166,33 @@ def _experiment(b: mechanisms.Batch, r: Dynamics, s: Any) -> Iterator[Judged]:
     path = np.max(np.abs(end - first), axis=1)
     kinetic, potential = few.energies(*fine)
     for i in range(few.n):
-        start = instants._State(Dynamics([b.dicts[unit[i]]], r.top), q0[i : i + 1], v0[i : i + 1], 0.0)
+        start = instants._State(
+            Dynamics([b.dicts[unit[i]]], r.top), q0[i : i + 1], v0[i : i + 1], 0.0
+        )
         if start.near_rank[0] or not unsure[i] < 1e-6 * path[i] + 1e-12:
             continue
         text = _text(b, unit[i], f", {steps} steps from rest")
-        yield compare("Motion", found["end"][i], end[i], limit=1e-4, scale=path[i] + 1e-8, detail=text, ok=bool(ok[i]))  # fmt: skip
+        yield compare(
+            "Motion",
+            found["end"][i],
+            end[i],
+            limit=1e-4,
+            scale=path[i] + 1e-8,
+            detail=text,
+            ok=bool(ok[i]),
+        )
         total = kinetic[i] + potential[i]
         size = float(kinetic[i]) + 1e-9 * abs(float(total))
         if not any(k == "Torque" for k, _ in few.forces.values()):
-            yield compare("Energy, of a motion", found["energy"][i], total, limit=1e-3, scale=0.0 if size == 0.0 else max(size * 1.0, abs(total) * 1e-6), detail=text, ok=bool(ok[i]))  # fmt: skip
+            yield compare(
+                "Energy, of a motion",
+                found["energy"][i],
+                total,
+                limit=1e-3,
+                scale=0.0 if size == 0.0 else max(size * 1.0, abs(total) * 1e-6),
+                detail=text,
+                ok=bool(ok[i]),
+            )
 
 
 # Driven motions.
@@ -212,10 +235,14 @@ def judge_driven(b: mechanisms.Batch) -> Iterator[Judged]:
         )
         cases = instants._Cases(b, ok, s.near_rank | singular)
         yield from cases("DrivenMotion.q", s.error, zero, limit=allowed)
-        yield from cases("DrivenMotion.residual", found.residual[:, k] / s.length, zero, limit=allowed)
+        yield from cases(
+            "DrivenMotion.residual", found.residual[:, k] / s.length, zero, limit=allowed
+        )
         yield from cases("DrivenMotion.q", q[:, place.q.start], zero + wanted[0], 1.0)
         swift = instants._size(v / r.units)
-        yield from cases("DrivenMotion.v", instants._size(s.conditions.d), zero, swift, 1e-8 + allowed)
+        yield from cases(
+            "DrivenMotion.v", instants._size(s.conditions.d), zero, swift, 1e-8 + allowed
+        )
         yield from cases("DrivenMotion.v", v[:, place.v.start], zero + wanted[1], 1.0)
         left = np.einsum("srv,sv->sr", s.rows, vdot / r.units) - s.gamma
         size = instants._size(vdot / r.units) + instants._size(s.gamma) + swift**2 / s.length
@@ -225,8 +252,12 @@ def judge_driven(b: mechanisms.Batch) -> Iterator[Judged]:
         balanced = np.array([f.missing < 1e-6 and f.efforts["held 0"][1] for f in forces])
         effort = np.array([f.efforts["held 0"][0] for f in forces])
         effort = np.where(balanced, effort, np.nan)
-        force = np.array([f.scale for f in forces]) + 1e-7 * s.length * np.array([instants._stiffest(d) for d in b.dicts])  # fmt: skip
-        yield from cases("DrivenMotion.effort", found.effort[:, k, 0], effort, force * s.length, 1e-5)
+        force = np.array([f.scale for f in forces]) + 1e-7 * s.length * np.array(
+            [instants._stiffest(d) for d in b.dicts]
+        )
+        yield from cases(
+            "DrivenMotion.effort", found.effort[:, k, 0], effort, force * s.length, 1e-5
+        )
         tau = found.tau[:, k]
         yield from cases("DrivenMotion.tau", tau[:, place.v.start], effort, force * s.length, 1e-5)
         if r.top.nc:
@@ -255,7 +286,11 @@ def judge_trajectory(b: mechanisms.Batch) -> Iterator[Judged]:
         s = instants._State(r, q, np.zeros((1, r.nv)), 0.0)
         allowed = max(1e-9, 10.0 * b.kind.rough)
         yield compare("Trajectory.q", s.error[0], 0.0, limit=allowed, detail=text)
-        at = observed.Instant(r, q, 0.0 * found.v[k : k + 1], s.placed, np.zeros((1, len(r.bodies), 6)), [])  # fmt: skip
+        at = observed.Instant(
+            r, q, 0.0 * found.v[k : k + 1], s.placed, np.zeros((1, len(r.bodies), 6)), []
+        )
         for j, w in enumerate(watched):
             got, want = found.curves[f"w{j}"][k], w.oracle(at)[0]
-            yield compare("Trajectory.curves", got, want, limit=1e-8, scale=float(w.size(at)[0]), detail=text)  # fmt: skip
+            yield compare(
+                "Trajectory.curves", got, want, limit=1e-8, scale=float(w.size(at)[0]), detail=text
+            )

@@ -18,24 +18,40 @@ from fails_cases.rigid_dynamics import Dynamics
 SHARE = 8.0
 VIRTUAL = "virtual work along the motions that the conditions allow, in NumPy"
 REDUCED = "the same of the curve in NumPy"
-NUMBERS = {
-    "Sweep": "closure errors of rigid bodies in NumPy with the coordinate held",
-    "Pose": "closure errors of rigid bodies in NumPy with the coordinate held",
-    "Settle": VIRTUAL,
-    "HoldingEffort": instants.MAXIMAL,
-    "Reaction, at rest": instants.MAXIMAL,
-    "Reaction, settled": instants.MAXIMAL,
-    "Equilibrium.q": VIRTUAL,
-    "Equilibrium.lam": "balance of generalised forces, by NumPy",
-    "Equilibrium.held": instants.MAXIMAL,
-    "Equilibrium.status": "stiffness along the free motions, by complex steps",
-    "Modes.eigenvalues": "generalised eigenvalues of masses and complex-step stiffnesses",
-    "Modes.frequencies": "generalised eigenvalues of masses and complex-step stiffnesses",
-} | {
-    f"reduction {n}": REDUCED
-    for n in ("max", "min", "first", "last", "span", "peak", "mean", "rms", "at", "slope",
-              "crossing", "rise")
-} | {f"{n}, in a sweep": oracle for n, oracle in observed.ORACLES.items()}  # fmt: skip
+NUMBERS = (
+    {
+        "Sweep": "closure errors of rigid bodies in NumPy with the coordinate held",
+        "Pose": "closure errors of rigid bodies in NumPy with the coordinate held",
+        "Settle": VIRTUAL,
+        "HoldingEffort": instants.MAXIMAL,
+        "Reaction, at rest": instants.MAXIMAL,
+        "Reaction, settled": instants.MAXIMAL,
+        "Equilibrium.q": VIRTUAL,
+        "Equilibrium.lam": "balance of generalised forces, by NumPy",
+        "Equilibrium.held": instants.MAXIMAL,
+        "Equilibrium.status": "stiffness along the free motions, by complex steps",
+        "Modes.eigenvalues": "generalised eigenvalues of masses and complex-step stiffnesses",
+        "Modes.frequencies": "generalised eigenvalues of masses and complex-step stiffnesses",
+    }
+    | {
+        f"reduction {n}": REDUCED
+        for n in (
+            "max",
+            "min",
+            "first",
+            "last",
+            "span",
+            "peak",
+            "mean",
+            "rms",
+            "at",
+            "slope",
+            "crossing",
+            "rise",
+        )
+    }
+    | {f"{n}, in a sweep": oracle for n, oracle in observed.ORACLES.items()}
+)
 STATIONS = 5
 PLACE, LEVEL, SHARE_OF_END = 0.37, 0.5, 0.9  # shares of reach, and of a curve's range
 
@@ -69,18 +85,26 @@ def _numpy(tree: Any) -> Any:
 # Sweeps.
 
 
-def reduced(what: Any, x: np.ndarray) -> dict[str, Any]:
+def reduced(what: Any, x: Any) -> dict[str, Any]:
     """Every reduction of an observable, along an axis."""
     place = float(PLACE * x[-1])
     return {
-        "max": what.max(), "min": what.min(), "first": what.first(), "last": what.last(),
-        "span": what.span(), "peak": what.peak(), "mean": what.mean(), "rms": what.rms(),
-        "at": what.at(place), "slope": what.slope(place), "crossing": what.crossing(0.01),
+        "max": what.max(),
+        "min": what.min(),
+        "first": what.first(),
+        "last": what.last(),
+        "span": what.span(),
+        "peak": what.peak(),
+        "mean": what.mean(),
+        "rms": what.rms(),
+        "at": what.at(place),
+        "slope": what.slope(place),
+        "crossing": what.crossing(0.01),
         "rise": what.rise(SHARE_OF_END),
-    }  # fmt: skip
+    }
 
 
-def reductions(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def reductions(x: Any, y: Any) -> dict[str, float]:
     """The same of a curve."""
     place = PLACE * x[-1]
     mean = np.sum(0.5 * np.diff(x) * (y[1:] + y[:-1])) / (x[-1] - x[0])
@@ -88,15 +112,22 @@ def reductions(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     k = min(max(int(np.argmin(np.abs(x - place))), 1), len(x) - 2)
     parabola = np.polyfit(x[k - 1 : k + 2], y[k - 1 : k + 2], 2)
     return {
-        "max": y.max(), "min": y.min(), "first": y[0], "last": y[-1], "span": np.ptp(y),
-        "peak": np.abs(y).max(), "mean": mean, "rms": np.sqrt(square),
+        "max": y.max(),
+        "min": y.min(),
+        "first": y[0],
+        "last": y[-1],
+        "span": np.ptp(y),
+        "peak": np.abs(y).max(),
+        "mean": mean,
+        "rms": np.sqrt(square),
         "at": float(np.interp(place, x, y)),
         "slope": float(np.polyval(np.polyder(parabola), place)),
-        "crossing": _first(x, y, 0.01), "rise": _first(x, y, SHARE_OF_END * y[-1]),
-    }  # fmt: skip
+        "crossing": _first(x, y, 0.01),
+        "rise": _first(x, y, SHARE_OF_END * y[-1]),
+    }
 
 
-def _first(x: np.ndarray, y: np.ndarray, level: float) -> float:
+def _first(x: Any, y: Any, level: float) -> float:
     """Where a polygon first meets a level."""
     if y[0] == level:
         return float(x[0])
@@ -109,7 +140,9 @@ def _first(x: np.ndarray, y: np.ndarray, level: float) -> float:
 
 def judge_sweep(b: mechanisms.Batch) -> Iterator[Judged]:
     """A sweep of the held coordinate: each station at rest, and all reductions of two curves."""
-    watched = [w for w in observed.kinematic(b.mech) if w.number not in ("DistanceRate", "Velocity")]
+    watched = [
+        w for w in observed.kinematic(b.mech) if w.number not in ("DistanceRate", "Velocity")
+    ]
     watched += observed.reactions(b.mech)
     x = np.linspace(-b.kind.reach, b.kind.reach, STATIONS)
     held = mbd.observe.HoldingEffort(b.kind.hold)
@@ -144,20 +177,22 @@ def _last_angle(b: mechanisms.Batch) -> Any:
     return mbd.observe.DirectionAngle(body, (1.0, 0.2, 0.1), (0.0, 1.0, 0.1), (1.0, 0.0, 0.2))
 
 
-def _reduced_scale(how: str, x: np.ndarray, y: np.ndarray) -> float:
+def _reduced_scale(how: str, x: Any, y: Any) -> float:
     size = float(np.max(np.abs(y)))
     return {"slope": size / float(np.min(np.diff(x))), "crossing": 1.0, "rise": 1.0}.get(how, size)
 
 
-def _clear(x: np.ndarray, y: np.ndarray, how: str) -> bool:
+def _clear(x: Any, y: Any, how: str) -> bool:
     """Whether rounding cannot change where a level is first reached."""
     level = 0.01 if how == "crossing" else SHARE_OF_END * y[-1]
     size = float(np.max(np.abs(y))) or 1.0
-    return bool(np.min(np.abs(y - level)) > 1e-6 * size and np.min(np.abs(np.diff(y))) > 1e-6 * size)
+    return bool(
+        np.min(np.abs(y - level)) > 1e-6 * size and np.min(np.abs(np.diff(y))) > 1e-6 * size
+    )
 
 
 def _stations(
-    b: mechanisms.Batch, x: Any, watched: Any, found: Any, ok: np.ndarray, number: str
+    b: mechanisms.Batch, x: Any, watched: Any, found: Any, ok: Any, number: str
 ) -> Iterator[Judged]:
     """The states of a sweep, each as an instant at rest."""
     r = Dynamics(b.dicts, mbd.topology(b.mech))
@@ -185,16 +220,26 @@ def _stations(
         forces = r.joint_forces(q, rest, rest, 0.0, held=held)
         at = observed.Instant(r, q, rest, s.placed, np.zeros((r.n, len(r.bodies), 6)), forces)
         balanced = np.array([f.missing < 1e-6 for f in forces])
-        size = observed._force(at) + 1e-7 * s.length * np.array([instants._stiffest(d) for d in b.dicts])
+        size = observed._force(at) + 1e-7 * s.length * np.array(
+            [instants._stiffest(d) for d in b.dicts]
+        )
         for w, name in zip(watched, (f"w{j}" for j in range(len(watched))), strict=True):
             if w.number != "Reaction":
-                yield from cases(f"{w.number}, in a sweep", found[name][:, station], w.oracle(at), w.size(at), 1e-8)
+                yield from cases(
+                    f"{w.number}, in a sweep",
+                    found[name][:, station],
+                    w.oracle(at),
+                    w.size(at),
+                    1e-8,
+                )
                 continue
             unit = s.length if w.what.part == "moment" else 1.0
             want = w.oracle(at)
             want = np.where(balanced.reshape(-1, *[1] * (want.ndim - 1)), want, np.nan)
             yield from cases("Reaction, at rest", found[name][:, station], want, size * unit, 1e-5)
-        want = np.array([f.efforts["held 0"][0] if f.efforts["held 0"][1] else np.nan for f in forces])
+        want = np.array(
+            [f.efforts["held 0"][0] if f.efforts["held 0"][1] else np.nan for f in forces]
+        )
         want = np.where(balanced, want, np.nan)
         yield from cases("HoldingEffort", found["effort"][:, station], want, size * s.length, 1e-5)
 
@@ -202,7 +247,10 @@ def _stations(
 def judge_pose(b: mechanisms.Batch) -> Iterator[Judged]:
     """The middle of a sweep as a pose, alone and settled."""
     x = 0.5 * b.kind.reach
-    outputs = {"q": mbd.observe.Function(_coordinates), "effort": mbd.observe.HoldingEffort(b.kind.hold)}
+    outputs = {
+        "q": mbd.observe.Function(_coordinates),
+        "effort": mbd.observe.HoldingEffort(b.kind.hold),
+    }
     watched = observed.reactions(b.mech)
     outputs |= {f"w{k}": w.what for k, w in enumerate(watched)}
     for number, settle in (("Pose", False), ("Settle", True)):
@@ -277,7 +325,9 @@ def _modes(b: mechanisms.Batch, r: Dynamics, s: Any, found: Any, cases: Any) -> 
         if heavy.min(initial=1.0) < 1e-7 * heavy.max(initial=1.0):
             continue
         n_free = len(m)
-        a = np.block([[np.zeros_like(m), np.eye(n_free)], [-np.linalg.solve(m, k), -np.linalg.solve(m, c)]])  # fmt: skip
+        a = np.block(
+            [[np.zeros_like(m), np.eye(n_free)], [-np.linalg.solve(m, k), -np.linalg.solve(m, c)]]
+        )
         expected = _sorted(np.linalg.eigvals(a))
         modes = jax.tree_util.tree_map(lambda x, i=i: jnp.asarray(x[i]), linear).modes()
         got = _sorted(np.asarray(modes.eigenvalues))
@@ -291,7 +341,7 @@ def _modes(b: mechanisms.Batch, r: Dynamics, s: Any, found: Any, cases: Any) -> 
         yield compare("Modes.frequencies", hertz, wanted, limit=limit, detail=_text(b, i))
 
 
-def linearized(b: mechanisms.Batch, s: Any, q: np.ndarray) -> Any:
+def linearized(b: mechanisms.Batch, s: Any, q: Any) -> Any:
     """The linearisations of all samples; None where a drive moves, which is not at rest."""
     if s.r.drives:
         return None
@@ -308,26 +358,29 @@ def linearized(b: mechanisms.Batch, s: Any, q: np.ndarray) -> Any:
     return mbd.lanes.vmap(engine)(b.stacked, q)
 
 
-def _sorted(x: np.ndarray) -> np.ndarray:
+def _sorted(x: Any) -> Any:
     return x[np.lexsort((x.imag, x.real, np.round(np.abs(x), 9)))]
 
 
-def _farthest(found: np.ndarray, expected: np.ndarray) -> float:
+def _farthest(found: Any, expected: Any) -> float:
     """The farthest that an expected root is from the nearest that was found."""
     if len(found) != len(expected):
         return np.inf
     return float(np.max(np.min(np.abs(found[:, None] - expected), axis=0), initial=0.0))
 
 
-def _apart(x: np.ndarray) -> float:
+def _apart(x: Any) -> float:
     d = np.abs(x[:, None] - x) + np.diag(np.full(len(x), np.inf))
     return float(np.min(d, initial=np.inf))
 
 
-def tangent(r: Dynamics, s: Any) -> np.ndarray:
+def tangent(r: Dynamics, s: Any) -> Any:
     """K (samples, nv, nv): minus the rate of ``Tᵀf + Jᵀλ`` along each speed, λ fixed."""
     rest = np.zeros((r.n, r.nv))
-    lam = [np.linalg.lstsq(x.T, h, 1e-9)[0] for x, h in zip(s.rows, r.units * r.bias(s.q, rest), strict=True)]  # fmt: skip
+    lam = [
+        np.linalg.lstsq(x.T, h, 1e-9)[0]
+        for x, h in zip(s.rows, r.units * r.bias(s.q, rest), strict=True)
+    ]
     lam = np.stack(lam) if r.n else np.zeros((0, 0))
     out = np.zeros((r.n, r.nv, r.nv))
     for k in range(r.nv):
@@ -337,7 +390,7 @@ def tangent(r: Dynamics, s: Any) -> np.ndarray:
     return out
 
 
-def _unbalanced(r: Dynamics, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
+def _unbalanced(r: Dynamics, q: Any, lam: Any) -> Any:
     """``h − Jᵀλ`` at rest."""
     each = []
     wrenches, efforts = r.loads(q, np.zeros((r.n, r.nv)))
@@ -351,7 +404,7 @@ def _unbalanced(r: Dynamics, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
     return np.stack(each, -1)
 
 
-def damped(r: Dynamics, s: Any) -> np.ndarray:
+def damped(r: Dynamics, s: Any) -> Any:
     """C (samples, nv, nv): the rate of h along each speed."""
     out = np.zeros((r.n, r.nv, r.nv))
     columns = r.twist_columns(s.q)
