@@ -92,7 +92,13 @@ def indeterminate(system: System) -> np.ndarray:
 
 
 def solve_kkt(
-    system: System, force: Array, rhs: Array, *, test: bool = True, metric: bool = False
+    system: System,
+    force: Array,
+    rhs: Array,
+    *,
+    test: bool = True,
+    metric: bool = False,
+    idle: bool = False,
 ) -> tuple[Array, Array]:
     """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
@@ -108,6 +114,7 @@ def solve_kkt(
         test: whether tangents are NaN where redundant rows become inconsistent
             (`jaxmbd.numerics.consistency`); False if the caller tests them.
         metric: whether M is only a metric, in which motions without inertia may have any.
+        idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
@@ -120,7 +127,7 @@ def solve_kkt(
         return jnp.concatenate([mass @ x + jacobian.T @ push, jacobian @ x])
 
     def solve(_: Any, b: Array) -> Array:
-        return solve_factored(k, b[:nv], b[nv:], metric=metric)
+        return solve_factored(k, b[:nv], b[nv:], metric=metric, idle=idle)
 
     b = jnp.concatenate([force, rhs])
     z = jax.lax.custom_linear_solve(product, b, solve, symmetric=True)

@@ -40,6 +40,11 @@ class Observable:
         """Names that the mechanism does not have, and other mistakes."""
         return []
 
+    @property
+    def partial(self) -> bool:
+        """Whether some configurations have no such value: NaN there is no failure."""
+        return False
+
     def __neg__(self) -> Observable:
         return Combined((self,), (-1.0,))
 
@@ -135,6 +140,10 @@ class Combined(Observable):
         total = sum(terms[1:], terms[0])
         return total if self.shift == 0.0 else total + self.shift
 
+    @property
+    def partial(self) -> bool:
+        return any(x.partial for x in self.parts)
+
     def about(self, mech: Mechanism) -> Output:
         first = self.parts[0].about(mech)
         return first._replace(text=self._text([x.about(mech).text for x in self.parts]))
@@ -166,6 +175,10 @@ class Absolute(Observable):
 
     def value(self, at: Snapshot) -> Array:
         return jnp.abs(self.part.value(at))
+
+    @property
+    def partial(self) -> bool:
+        return self.part.partial
 
     def about(self, mech: Mechanism) -> Output:
         whole = self.part.about(mech)

@@ -85,6 +85,11 @@ class Characteristic(Observable):
             return CHARACTERISTICS[self.name].fn(now)
         return now.gradient(self.name, self.along)
 
+    @property
+    def partial(self) -> bool:
+        """True: a swing arm that steers nowhere has no steering axis, parallel lines no centre."""
+        return True
+
     def about(self, mech: Mechanism) -> Output:
         """Its unit, meaning and dimensions."""
         what = CHARACTERISTICS[self.name]
