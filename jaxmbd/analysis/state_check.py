@@ -125,8 +125,8 @@ def _required(m: MotionState, vdot: Array) -> Array:
 def _weights(m: MotionState, system: System) -> Array:
     """``1/√Mᵢᵢ`` (nv,): light bodies count as heavy ones do, down to 1e-12 of their inertia."""
     units, mass = speed_units(m.mech), jnp.abs(mass_diagonal(system.mass))
-    least = 1e-12 * jnp.max(mass / units**2, initial=0.0)
-    mass = mass + jnp.where(least > 0.0, least, 1.0) * units**2
+    least = 1e-12 * jnp.max(mass * units**2, initial=0.0)
+    mass = mass + jnp.where(least > 0.0, least, 1.0) / units**2
     return 1.0 / jnp.sqrt(mass)
 
 
