@@ -53,8 +53,9 @@ def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
     judged = judge.matrices(mech, q, v, vdot)
     size = sizes(mech, q, v, judged)
     inertia = jnp.diagonal(mbd.mass_matrix(mech, q))
-    least = 1e-12 * jnp.max(inertia / units**2) * units**2
+    least = 1e-12 * jnp.max(inertia * units**2) / units**2
     weight = 1.0 / jnp.sqrt(inertia + least)  # light bodies count as heavy ones
+    rounded = 8.0 * jnp.finfo(float).eps * jnp.max(jnp.abs(v) / units) * units
     return {
         "ok": (found.status == 0) & (check.status == 0) & jnp.all(jnp.isfinite(vdot)),
         "q": q,
@@ -62,7 +63,8 @@ def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
         "vdot": vdot,
         "tau": tau,
         "weight": weight / jnp.max(weight * size),
-        "power": jnp.abs(power) / (jnp.abs(v) @ size),
+        # A held body's speed is the rounding of others': the power of its loads is no error.
+        "power": jnp.maximum(jnp.abs(power) - rounded @ size, 0.0) / (jnp.abs(v) @ size),
         "time": 1.0 / (jnp.max(jnp.abs(v) / units) + jnp.sqrt(jnp.max(jnp.abs(vdot) / units))),
         "judged": judged,
     }

@@ -15,14 +15,14 @@ from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
-from jaxmbd.dynamics.kkt import System, conditioning, rows_met
+from jaxmbd.dynamics.kkt import System, conditioning, least_norm, rows_met
 from jaxmbd.dynamics.load_sizes import load_sizes
 from jaxmbd.dynamics.mass_operator import mass_diagonal
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.kinematics import MotionState, motion_state, step_coordinates
 from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.kinematics.scales import speed_units
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.block_rows import dense
@@ -110,6 +110,7 @@ def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
     if rubbing_joints(m.mech):  # λ includes friction, so only the error of M v̇ is known
         unbalanced = required - system.mass @ vdot + force
     else:
+        lam = least_norm(system, lam, m.top.row_groups)  # as forward dynamics returns it
         unbalanced = required - closure_jacobian(m).T @ lam
     fine = fine & small(unbalanced) & small(_lost_digits(m, vdot, required))
     found = jnp.where(fine, Status.OK, Status.INACCURATE)
@@ -128,8 +129,8 @@ def _required(m: MotionState, vdot: Array) -> Array:
 def _weights(m: MotionState, system: System) -> Array:
     """``1/√Mᵢᵢ`` (nv,): light bodies count as heavy ones do, down to 1e-12 of their inertia."""
     units, mass = speed_units(m.mech), jnp.abs(mass_diagonal(system.mass))
-    least = 1e-12 * jnp.max(mass / units**2, initial=0.0)
-    mass = mass + jnp.where(least > 0.0, least, 1.0) * units**2
+    least = 1e-12 * jnp.max(mass * units**2, initial=0.0)
+    mass = mass + jnp.where(least > 0.0, least, 1.0) / units**2
     return 1.0 / jnp.sqrt(mass)
 
 
@@ -151,21 +152,32 @@ def _lost_digits(m: MotionState, vdot: Array, required: Array) -> Array:
 
     A statistical estimate: the largest of three changes, in each of which every number is moved by
     its own ε, up or down at random. Differences, not derivatives, so that the rounding errors of
-    intermediate results count too, as those of the length of a stiff spring.
+    intermediate results count too, as those of the length of a stiff spring. The coordinates are
+    moved besides by the rounding of places that lie as far out as the farthest point: as drawn they
+    are zeros, which have no ε, and the places of bodies are those of the drawing by luck only.
     """
     leaves, tree = jax.tree_util.tree_flatten((m.mech, m.q, m.v))
     places = [i for i, x in enumerate(leaves) if jnp.issubdtype(x.dtype, jnp.floating)]
     numbers, restore = ravel_pytree([leaves[i] for i in places])
+    place = _farthest(m.mech) / mechanism_length(m.mech) * speed_units(m.mech)
 
-    def efforts(moved: Array) -> Array:
+    def efforts(moved: Array, shift: Array) -> Array:
         given = dict(zip(places, restore(moved), strict=True))
         whole = [given.get(i, x) for i, x in enumerate(leaves)]
         mech, q, v = jax.tree_util.tree_unflatten(tree, whole)
-        return _required(motion_state(mech, q, v, m.t), vdot)
+        return _required(motion_state(mech, step_coordinates(mech, q, shift), v, m.t), vdot)
 
     def change(step: Array) -> Array:
-        return jnp.abs(efforts(numbers + step * numbers) - required)
+        own, along = step[: numbers.size], step[numbers.size :]
+        return jnp.abs(efforts(numbers + own * numbers, along * place) - required)
 
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (3, numbers.size))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (3, numbers.size + m.top.nv))
     steps = jnp.asarray(signs, numbers.dtype) * tolerances.rounding(numbers.dtype)
     return jnp.max(lax.map(change, steps), axis=0)
+
+
+def _farthest(mech: Mechanism) -> Array:
+    """The largest coordinate [m] of the drawing, or its length if that is larger."""
+    places = [mech.point(name) for name in mech.structure.points]
+    places += [mech.com(body) for body in mech.structure.bodies]
+    return jnp.maximum(jnp.max(jnp.abs(jnp.stack(places))), mechanism_length(mech))

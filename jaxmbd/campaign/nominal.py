@@ -59,7 +59,11 @@ def _missing(found: Mapping[str, Any], outputs: Mapping[str, Output]) -> str:
 
 
 def _reason(found: Mapping[str, np.ndarray], outputs: Mapping[str, Output]) -> str:
-    """Which joint stays open and how far, if the experiment says so."""
+    """Which joint stays open and how far, if the experiment says so, or what is not held."""
+    if int(found["status"]) == Status.SINGULAR:
+        return (
+            " (a freedom is not determined: hold it by known=, let it settle, or give it inertia)"
+        )
     names = outputs["open_joint"].flags if "open_joint" in outputs else ()
     joint = int(found.get("open_joint", -1))
     if not 0 <= joint < len(names):

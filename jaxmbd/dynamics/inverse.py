@@ -47,8 +47,9 @@ def inverse_dynamics(
 
     In a closed loop the motion does not determine (τ, λ) uniquely. Without `actuated` all tree
     joints may have efforts, and τ is the solution with ``J M⁻¹ τ = 0``, which is zero for a free
-    motion. With `actuated` τ is zero at all other joints, and of least norm if the actuation is
-    redundant (moments are divided by the mechanism's length).
+    motion; where M has no inertia and no constraint holds either (the spin of a point mass between
+    two balls) it counts with any. With `actuated` τ is zero at all other joints, and of least norm
+    if the actuation is redundant (moments are divided by the mechanism's length).
 
     Args:
         mech: the mechanism.
@@ -114,7 +115,7 @@ def _efforts(
     system = kkt_system(m)
 
     def carried(force: Array) -> Array:
-        _, reaction = solve_kkt(system, force[:, None], zero[:, None])
+        _, reaction = solve_kkt(system, force[:, None], zero[:, None], idle=True)
         return -least_norm(system, reaction[:, 0], m.top.row_groups)
 
     required = less_friction(m, vdot, inputs, required, carried)

@@ -60,19 +60,22 @@ def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
 
 
 def _doubt(m: MotionState) -> Doubt:
-    """How far the loops are open, as an error of the rows.
+    """How far the loops are open, as an error of the rows, and the mechanism's length.
 
     On the constraints it is rounding, and redundant rows are found by their pivots. At a stage of a
     Runge-Kutta step or an iterate of a projection the loops are open by φ, rows are turned by about
     φ over the mechanism's length, and redundant rows would contradict the others by as much.
     """
     rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
-    if len(m.top.row_groups) == m.top.nc or not rows:
+    if not rows:
         return Doubt()
-    phi = row_scale(m) * closure_residual(m)
-    opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / mechanism_length(m.mech)
+    length = lax.stop_gradient(mechanism_length(m.mech))
+    if len(m.top.row_groups) == m.top.nc:
+        return Doubt(None, length)
+    phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
+    opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
     turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
-    return Doubt(lax.stop_gradient(turned))
+    return Doubt(turned, length)
 
 
 def _factors(system: System) -> Factors:
@@ -116,7 +119,13 @@ def indeterminate(system: System) -> np.ndarray:
 
 
 def solve_kkt(
-    system: System, force: Array, rhs: Array, *, test: bool = True, metric: bool = False
+    system: System,
+    force: Array,
+    rhs: Array,
+    *,
+    test: bool = True,
+    metric: bool = False,
+    idle: bool = False,
 ) -> tuple[Array, Array]:
     """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
@@ -132,6 +141,7 @@ def solve_kkt(
         test: whether tangents are NaN where redundant rows become inconsistent
             (`jaxmbd.numerics.consistency`); False if the caller tests them.
         metric: whether M is only a metric, in which motions without inertia may have any.
+        idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
@@ -144,7 +154,7 @@ def solve_kkt(
         return jnp.concatenate([mass @ x + jacobian.T @ push, jacobian @ x])
 
     def solve(_: Any, b: Array) -> Array:
-        return solve_factored(k, b[:nv], b[nv:], metric=metric)
+        return solve_factored(k, b[:nv], b[nv:], metric=metric, idle=idle)
 
     b = jnp.concatenate([force, rhs])
     z = lax.custom_linear_solve(product, b, solve, symmetric=True)

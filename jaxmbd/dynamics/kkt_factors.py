@@ -100,14 +100,17 @@ def factor_kkt(
     return Factors(lower, pivots, sound, half, schur)
 
 
-def solve_factored(k: Factors, force: Array, rhs: Array, *, metric: bool = False) -> Array:
-    """``[x; −λ]`` (nv + nc, m), with λ zero in redundant rows; x is NaN if indeterminate.
+def solve_factored(
+    k: Factors, force: Array, rhs: Array, *, metric: bool = False, idle: bool = False
+) -> Array:
+    """``[x; −λ]`` (nv + nc, m), with λ zero in redundant rows; NaN if a motion is indeterminate.
 
     Args:
         k: the factors.
         force: f (nv, m).
         rhs: c (nc, m).
         metric: whether M is only a metric, in which motions without inertia may have any.
+        idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
     """
     y, multipliers = _reduced(k, k.lower.backward(force), rhs)
     z = _speeds(k, y, multipliers)
@@ -115,7 +118,8 @@ def solve_factored(k: Factors, force: Array, rhs: Array, *, metric: bool = False
         return z
     if rhs.shape[0] == 0:
         return jnp.where(k.light, jnp.nan, z)
-    return rarely(k.light, _conjugate_gradients, z, k, y, multipliers)
+    otherwise = z if idle else jnp.full_like(z, jnp.nan)
+    return rarely(k.light, _conjugate_gradients, z, k, y, multipliers, otherwise)
 
 
 def _speeds(k: Factors, y: Array, multipliers: Array) -> Array:
@@ -131,15 +135,15 @@ def _reduced(k: Factors, g: Array, c: Array) -> tuple[Array, Array]:
     return (g + k.half @ multipliers) / k.pivots[:, None], multipliers
 
 
-def _conjugate_gradients(k: Factors, y: Array, multipliers: Array) -> Array:
-    """``[x; −λ]`` from ``(y₀, λ₀) = K [g; c]``; NaN if a motion is indeterminate."""
+def _conjugate_gradients(k: Factors, y: Array, multipliers: Array, otherwise: Array) -> Array:
+    """``[x; −λ]`` from ``(y₀, λ₀) = K [g; c]``, or `otherwise` if a motion is indeterminate."""
     first = jnp.concatenate([y, multipliers])
     residuals = jnp.concatenate([jnp.sqrt(k.added) * y.T, _probe(k)[None]])
     starts = jnp.concatenate([first, jnp.zeros_like(first[:, :1])], axis=1).T
     z, found = jax.lax.map(lambda x: _one_solution(k, *x), (starts, residuals))
     sound = jnp.all(found) & (_least_eigenvalue(k, z[-1]) > _indeterminate(z.dtype))
     y, multipliers = jnp.split(z[:-1].T, [y.shape[0]])
-    return jnp.where(sound, _speeds(k, y, multipliers), jnp.nan)
+    return jnp.where(sound, _speeds(k, y, multipliers), otherwise)
 
 
 @traced_once

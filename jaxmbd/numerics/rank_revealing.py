@@ -68,11 +68,12 @@ class Doubt(NamedTuple):
     Attributes:
         error: relative error ε of the rows: a sine or relative length below it counts as zero;
             None if they are exact to rounding.
-        held: (n,), false for rows that are known to be redundant; None if nothing is known.
+        length: what rows are at least compared with to see whether they are rounding error, as all
+            of them may be; None for nothing.
     """
 
     error: Array | None = None
-    held: Array | None = None
+    length: Array | None = None
 
 
 @partial(traced_once, static=("tolerance",))
@@ -124,9 +125,10 @@ def independence(
     if squares is None:
         real = jnp.asarray(np.ones(lengths.shape, bool))
     else:
-        real = squares > _at_least(faintness(lengths.dtype), error) * jnp.max(squares)
-    if doubt.held is not None:
-        real = real & doubt.held
+        longest = jnp.max(squares)
+        if doubt.length is not None:
+            longest = jnp.maximum(longest, doubt.length**2)
+        real = squares > _at_least(faintness(lengths.dtype), error) * longest
     return real, _at_least(tolerance, error) * lengths
 
 

@@ -239,7 +239,7 @@ class AngleBetween(Observable):
         y = unit(_turned(at, self.b, self.direction_b))
         c = cross(x, y)
         square = c @ c
-        turned = square > 0.0  # the root has no derivative at zero
+        turned = square != 0.0  # the root has no derivative at zero
         sine = jnp.where(turned, jnp.sqrt(jnp.where(turned, square, 1.0)), 0.0)
         return jnp.arctan2(sine, x @ y)
 

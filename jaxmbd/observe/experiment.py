@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.analysis.closest import Opening, opening, places
@@ -23,7 +23,7 @@ from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.observe.describe import described
 from jaxmbd.observe.observable import Observable
 from jaxmbd.observe.outputs import XYZ, Axis, Declaration, Output
-from jaxmbd.observe.reductions import Reduced
+from jaxmbd.observe.reductions import OVER_ALL, Reduced
 
 REASONS: tuple[str, ...] = ("open_joint", "open_distance", "failed_at")
 """Outputs that explain a failure."""
@@ -69,6 +69,7 @@ class Trajectory(NamedTuple):
         q, v: coordinates (n, nq) and speeds (n, nv); NaN where they failed.
         curves: each output's observable over the whole axis, by the output's name.
         status: a `Status` number.
+        held_keys: at rest, what is held; None in motion.
 
     Example:
         >>> import jaxmbd as mbd
@@ -85,6 +86,7 @@ class Trajectory(NamedTuple):
     v: np.ndarray
     curves: dict[str, np.ndarray]
     status: int
+    held_keys: tuple[Key, ...] | None = None
 
 
 class Experiment:
@@ -106,6 +108,9 @@ class Experiment:
 
     has_axis: ClassVar[bool] = True
     """Whether observables that are not reduced are curves."""
+
+    moving: ClassVar[bool] = False
+    """Whether the mechanism moves by its dynamics, instead of being at rest in each place."""
 
     @property
     def axis(self) -> str:
@@ -142,7 +147,7 @@ class Experiment:
     def computed(self, mech: Mechanism) -> dict[str, Array]:
         """The same while tracing."""
         course = self.curves(mech, states=False)
-        status, opened, at = self._judged(course)
+        status, opened, at = course.failure
         ok = status == Status.OK
         kept, found = self.kept(), {}
         for name, what in self.observe.items():
@@ -156,24 +161,41 @@ class Experiment:
         found["status"] = status.astype(jnp.int32)
         return found | dict(zip(REASONS, (*opened, at), strict=True))
 
-    def _judged(self, course: Curves) -> Failure:
-        """How a course ended, with what has no value on the way, though it always should."""
-        failure = course.failure
-        for what in self.observed():
-            if what.always:
-                y = course.observed[what]
-                lost = jnp.any(jnp.isnan(lax.stop_gradient(y)), axis=tuple(range(1, y.ndim)))
-                bad = jnp.any(lost) & (failure.status == Status.OK)
-                failure = failure._replace(
-                    status=jnp.where(bad, Status.SINGULAR, failure.status),
-                    at=jnp.where(bad, course.x[jnp.argmax(lost)], failure.at),
-                )
-        return failure
-
     def observed(self) -> tuple[Observable, ...]:
         """All that is evaluated along the way, each once."""
         every = (w.observable if isinstance(w, Reduced) else w for w in self.observe.values())
         return tuple(dict.fromkeys(every))
+
+    def judged(
+        self,
+        failure: Failure,
+        x: Array,
+        observed: Mapping[Observable, Array],
+        undetermined: Any = False,
+    ) -> Failure:
+        """The failure of a course, which what is observed fails too where it is not a number.
+
+        Of an observable that is `partial` only those fail that are reduced over all the curve.
+
+        Args:
+            failure: how the course itself ended.
+            x: values of the axis (n,).
+            observed: curves (n, …).
+            undetermined: (n,), whether balance does not determine the reactions: SINGULAR, not
+                NON_FINITE.
+        """
+        reduced = [w for w in self.observe.values() if isinstance(w, Reduced)]
+        whole = {w.observable for w in reduced if w.how in OVER_ALL}
+        missing = jnp.zeros(x.shape, bool)
+        for what, y in observed.items():
+            if not what.partial or what in whole:
+                missing = missing | jnp.any(jnp.isnan(jnp.reshape(y, (x.shape[0], -1))), axis=1)
+        first = jnp.argmax(missing)
+        undetermined = jnp.broadcast_to(jnp.asarray(undetermined), x.shape)
+        kind = jnp.where(undetermined[first], Status.SINGULAR, Status.NON_FINITE)
+        fails = (failure.status == Status.OK) & jnp.any(missing)
+        status = jnp.where(fails, kind, failure.status).astype(jnp.int32)
+        return Failure(status, failure.opening, jnp.where(fails, x[first], failure.at))
 
     def declare(self, mech: Mechanism) -> Declaration:
         """Outputs and coordinates, as they are for a mechanism of this topology."""
@@ -235,13 +257,14 @@ class Experiment:
             name: observed[every.index(w.observable if isinstance(w, Reduced) else w)]
             for name, w in self.observe.items()
         }
-        return Trajectory(self.axis, x, q, v, curves, int(status))
+        held = None if self.moving else self.keys(mech)
+        return Trajectory(self.axis, x, q, v, curves, int(status), held)
 
     def course(self, mech: Mechanism) -> Any:
         """What `trajectory` shows, while tracing."""
         course = self.curves(mech, states=True)
         observed = [course.observed[what] for what in self.observed()]
-        return course.x, course.q, course.v, observed, self._judged(course).status
+        return course.x, course.q, course.v, observed, course.failure.status
 
     def describe(self) -> dict[str, Any]:
         """JSON values that determine it."""

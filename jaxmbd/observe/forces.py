@@ -89,8 +89,10 @@ class Element(Observable):
 class Reaction(Observable):
     """The reaction of a joint on its body b, about b's joint point, world axes.
 
-    In a sweep or at rest it is the static one. If redundant constraints leave it indeterminate, it
-    is that of least norm.
+    In a sweep or at rest it is the static one, for which no inertia counts: the idle spin of a link
+    between two balls is held by a moment about their line. It is NaN, with the status SINGULAR,
+    where a load acts along a freedom of the loops that nothing holds. If redundant constraints
+    leave it indeterminate, it is that of least norm.
 
     Attributes:
         joint: name of the joint; of a rod the force along it.

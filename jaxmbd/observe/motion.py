@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,6 +66,8 @@ class Motion(Experiment):
     save_every: int = 1
     keep: int | None = 50
     dim: str = "t"
+
+    moving: ClassVar[bool] = True
 
     __hash__ = Experiment.__hash__
 
@@ -131,4 +133,5 @@ class Motion(Experiment):
         late = started & (run.status != Status.OK)
         at = jnp.where(late, run.failed_at, jnp.where(started, jnp.nan, 0.0))
         observed = dict(zip(every, run.outputs, strict=True))
-        return Curves(run.t, run.q, run.v, observed, Failure(status, failure.opening, at))
+        failure = self.judged(Failure(status, failure.opening, at), run.t, observed)
+        return Curves(run.t, run.q, run.v, observed, failure)

@@ -32,11 +32,6 @@ class Observable:
         """Its value at an instant: a number, or (3,) in world axes."""
         raise TypeError(f"{type(self).__name__} defines no value")
 
-    @property
-    def always(self) -> bool:
-        """Whether it has a value wherever a mechanism can be: NaN is then a failed sample."""
-        return False
-
     def about(self, mech: Mechanism) -> Output:
         """Its unit, meaning and dimensions."""
         raise TypeError(f"{type(self).__name__} does not say what it is")
@@ -44,6 +39,11 @@ class Observable:
     def problems(self, mech: Mechanism) -> list[str]:
         """Names that the mechanism does not have, and other mistakes."""
         return []
+
+    @property
+    def partial(self) -> bool:
+        """Whether some configurations have no such value: NaN there is no failure."""
+        return False
 
     def __neg__(self) -> Observable:
         return Combined((self,), (-1.0,))
@@ -141,8 +141,8 @@ class Combined(Observable):
         return total if self.shift == 0.0 else total + self.shift
 
     @property
-    def always(self) -> bool:
-        return any(x.always for x in self.parts)
+    def partial(self) -> bool:
+        return any(x.partial for x in self.parts)
 
     def about(self, mech: Mechanism) -> Output:
         first = self.parts[0].about(mech)
@@ -177,8 +177,8 @@ class Absolute(Observable):
         return jnp.abs(self.part.value(at))
 
     @property
-    def always(self) -> bool:
-        return self.part.always
+    def partial(self) -> bool:
+        return self.part.partial
 
     def about(self, mech: Mechanism) -> Output:
         whole = self.part.about(mech)

@@ -127,8 +127,9 @@ class Pose(Experiment):
             multipliers=placed.multipliers,
         )
         observed = {what: what.value(at)[None] for what in self.observed()}
-        v = jnp.zeros((1, topology(mech).nv), mech.dtype)
-        return Curves(jnp.zeros(1, mech.dtype), placed.q[None], v, observed, failure)
+        v, x = jnp.zeros((1, topology(mech).nv), mech.dtype), jnp.zeros(1, mech.dtype)
+        failure = self.judged(failure, x, observed, at.undetermined)
+        return Curves(x, placed.q[None], v, observed, failure)
 
 
 def Settle(

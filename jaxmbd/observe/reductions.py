@@ -93,6 +93,9 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 """By name. "largest", "smallest" and the like are over the computed points of the curve."""
 
+OVER_ALL = ("max", "min", "span", "peak", "mean", "rms")
+"""Those that every point of the curve counts in."""
+
 
 @dataclass(frozen=True)
 class Reduced:

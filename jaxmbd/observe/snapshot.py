@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.analysis.known import Key, PointCoordinate, point_of
+from jaxmbd.analysis.rest import balance_at_rest
 from jaxmbd.dynamics.forward import forward_dynamics
-from jaxmbd.dynamics.inverse import inverse_dynamics
 from jaxmbd.dynamics.reactions import reactions_and_friction, rubbing_effort
 from jaxmbd.graph import topology
 from jaxmbd.kinematics.motion import MotionState, motion_state
@@ -26,8 +26,9 @@ class Snapshot:
     """A mechanism at (t, q, v). What costs something is computed when it is first asked for.
 
     In motion the accelerations are those of forward dynamics. At rest they are zero, and held
-    coordinates are held by efforts of their own; freedoms that nothing holds are taken as held by
-    efforts along their coordinates, which no output shows.
+    coordinates are held by efforts of their own. No inertia counts then: what is free and idle is
+    held by efforts that no output shows (`jaxmbd.analysis.rest`). Multipliers and reactions are NaN
+    where a load acts along a freedom of the loops that nothing holds.
 
     Attributes:
         mech: the mechanism.
@@ -82,37 +83,43 @@ class Snapshot:
         return motion_state(with_drives(self.mech, self.keys, self.values), self.q, self.v, self.t)
 
     @cached_property
-    def _dynamics(self) -> tuple[Array, Array]:
-        """v̇ (nv,) and λ with the efforts of the held coordinates."""
-        held = self._held.mech
+    def _dynamics(self) -> tuple[MotionState, Array, Array]:
+        """The state with all that holds it, v̇ (nv,), and λ with the efforts of held coordinates."""
+        m, still = self._held, jnp.zeros_like(self.v)
         if self.multipliers is not None:
-            return jnp.zeros_like(self.v), self.multipliers
+            return m, still, self.multipliers
         if self.moving:
-            return forward_dynamics(held, self.q, self.v, self.t, self.inputs, backend="xla")
-        zero = jnp.zeros_like(self.v)
-        _, lam = inverse_dynamics(held, self.q, zero, zero, self.t, self.inputs, backend="xla")
-        return zero, lam
+            motion = m.mech, self.q, self.v, self.t, self.inputs
+            return m, *forward_dynamics(*motion, backend="xla")
+        m, lam = balance_at_rest(m, self.inputs)
+        return m, still, lam
+
+    @property
+    def undetermined(self) -> Array:
+        """Whether multipliers were asked for at rest that balance does not determine."""
+        asked = "_dynamics" in self.__dict__ and not self.moving
+        return jnp.any(jnp.isnan(self._dynamics[2])) if asked else jnp.asarray(False)
 
     @property
     def vdot(self) -> Array:
         """Accelerations (nv,)."""
-        return self._dynamics[0]
+        return self._dynamics[1]
 
     @property
     def lam(self) -> Array:
         """Multipliers (nc,) of the mechanism's own rows."""
-        return self._dynamics[1][: self.motion.top.nc]
+        return self._dynamics[2][: self.motion.top.nc]
 
     @cached_property
     def accelerations(self) -> Accelerations:
         """Accelerations of all bodies."""
-        m = self._held
-        return propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, self.vdot)
+        m, vdot, _ = self._dynamics
+        return propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
 
     @cached_property
     def reactions(self) -> dict[str, Array]:
         """Constraint wrench (6,) ``[n; f]`` of every joint on b, about its point, world axes."""
-        m, lam = self._held, self._dynamics[1]
+        m, _, lam = self._dynamics
         return reactions_and_friction(m, self.accelerations, lam, self.inputs)[0]
 
     def effort(self, drive: str) -> Array:
@@ -125,7 +132,7 @@ class Snapshot:
         """Effort that holds a held coordinate [N·m or N], positive along it."""
         if key not in self.keys:
             raise ValueError(f"HoldingEffort: {key} is not held here; held are {list(self.keys)}")
-        return self._dynamics[1][self.motion.top.nc + self.keys.index(key)]
+        return self._dynamics[2][self.motion.top.nc + self.keys.index(key)]
 
     def measures(self, element: str) -> dict[str, Measure]:
         """The measures of a force element, with its potential energy and dry friction."""

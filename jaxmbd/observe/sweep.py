@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -156,19 +157,18 @@ class Sweep(Experiment):
             failed = tuple(
                 jnp.where(failed[0] == Status.OK, x, y) for x, y in zip(now, failed, strict=True)
             )
-            return (jnp.where(ok, placed.q, guess), failed), (placed.q, _values(every, snap))
+            found = placed.q, [what.value(snap) for what in every], snap.undetermined
+            return (jnp.where(ok, placed.q, guess), failed), found
 
         start = jnp.asarray(neutral(mech), dtype)
         # The drawn configuration comes first, so that the search for it is compiled only once.
         steps = jnp.concatenate([drawn[None], moves])
         first = (jnp.zeros((), jnp.int32), start, steps[0])
-        (_, failed), (q, rows) = lax.scan(at, (start, first), steps)
+        (_, failed), found = lax.scan(at, (start, first), steps)
         status, closest, step = failed
         failure = settled_failure(mech, keys, held(step), status, closest, step[0])
-        v = jnp.zeros((q.shape[0] - 1, topology(mech).nv), dtype)
-        observed = {what: x[1:] for what, x in zip(every, rows, strict=True)}
-        return Curves(moves[:, 0], q[1:], v, observed, failure)
-
-
-def _values(every: tuple[Any, ...], at: Snapshot) -> list[Array]:
-    return [what.value(at) for what in every]
+        q, rows, undetermined = jax.tree_util.tree_map(lambda y: y[1:], found)
+        v = jnp.zeros((q.shape[0], topology(mech).nv), dtype)
+        observed = dict(zip(every, rows, strict=True))
+        failure = self.judged(failure, moves[:, 0], observed, undetermined)
+        return Curves(moves[:, 0], q, v, observed, failure)

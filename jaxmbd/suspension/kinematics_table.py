@@ -186,9 +186,9 @@ def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
         f"; {names[place]} stays open by {float(found['open_distance']):.3g}" if place >= 0 else ""
     )
     if (
-        status == Status.SINGULAR
+        status == Status.NON_FINITE
         and not np.isnan(where)
-        and any(what.always for what in sweep.observed())
+        and not all(what.partial for what in sweep.observed())
     ):
         raise ValueError(
             f"the spring has no length at {sweep.dim} {where:+.1f} mm, and so no motion ratio or "

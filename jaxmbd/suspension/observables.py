@@ -87,9 +87,9 @@ class Characteristic(Observable):
         return now.gradient(self.name, self.along)
 
     @property
-    def always(self) -> bool:
-        """Whether NaN is a failed sample: so where a spring has no length."""
-        return self.name in CHARACTERISTICS and "spring" in CHARACTERISTICS[self.name].needs
+    def partial(self) -> bool:
+        """A swing arm that steers nowhere has no steering axis; a spring without length fails."""
+        return self.name not in CHARACTERISTICS or "spring" not in CHARACTERISTICS[self.name].needs
 
     def about(self, mech: Mechanism) -> Output:
         """Its unit, meaning and dimensions."""

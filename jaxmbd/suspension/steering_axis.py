@@ -117,7 +117,7 @@ def _distance(at: Instant, axis: Line) -> Array:
     """``|g − c|``, which some tools call scrub radius."""
     offset = _ground_offset(at, axis)
     square = offset @ offset
-    apart = square > 0.0
+    apart = square != 0.0  # the root has no derivative at zero
     return jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
 
 

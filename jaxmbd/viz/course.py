@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmbd import lanes
 from jaxmbd.analysis import assemble
+from jaxmbd.analysis.known import Key
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import Pose, poses
 from jaxmbd.model import Mechanism
@@ -28,6 +29,7 @@ class Track(NamedTuple):
         q: coordinates (n, nq).
         t: times (n,) [s], or None: then it is played to and fro.
         v, vdot, lam, tau: speeds, accelerations, multipliers, efforts along the speeds, if known.
+        held: at rest, the coordinates that are held; None in motion.
     """
 
     q: np.ndarray
@@ -36,10 +38,12 @@ class Track(NamedTuple):
     vdot: np.ndarray | None = None
     lam: np.ndarray | None = None
     tau: np.ndarray | None = None
+    held: tuple[Key, ...] | None = None
 
     def frames(self, rows: np.ndarray) -> Track:
         """The same at some of its rows."""
-        return Track(*(None if x is None else x[rows] for x in self))  # type: ignore[arg-type]
+        arrays = {n: x[rows] for n, x in self._asdict().items() if isinstance(x, np.ndarray)}
+        return self._replace(**arrays)
 
 
 class Course(NamedTuple):
@@ -136,7 +140,8 @@ def tracks(mech: Mechanism, solution: Any) -> list[Track]:
                 n: x[k] if x is not None and not (n == "t" and x.ndim == 1) else x
                 for n, x in own.items()
             }
-        found.append(_finite(q[k] if batch else np.atleast_2d(q), own, q.ndim == 1))
+        track = _finite(q[k] if batch else np.atleast_2d(q), own, q.ndim == 1)
+        found.append(track._replace(held=getattr(solution, "held_keys", None)))
     if all(len(track.q) == 0 for track in found):
         raise ValueError("no coordinates of the solution are finite: it failed from the start")
     return found

@@ -12,12 +12,13 @@ from jaxmbd import lanes
 from jaxmbd.analysis.inputs import efforts_at, parse_inputs
 from jaxmbd.dynamics import forward_dynamics, joint_reactions
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.motion import motion_state
+from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.model.forces import Load
 from jaxmbd.model.forces.base import RubbingElement
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.observe.names import unknown
+from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.viz.course import Track
 
 GROUPS = ("reactions", "forces")
@@ -53,14 +54,17 @@ def arrows_along(
     """Feet (m, 3) [m] and forces (m, 3) [N] of arrows, (frames, m, 2, 3).
 
     A joint's arrow is the force of its reaction on b; a force element has one for each force on a
-    body, none for those on the ground. Accelerations and multipliers that the track lacks are
-    computed.
+    body, none for those on the ground. Reactions of what is held at rest are the static ones, as of
+    `jaxmbd.observe.Reaction`; else accelerations and multipliers that the track lacks are computed.
 
     Args:
         mech: the mechanism.
         track: its motion at the frames; without speeds it is taken at rest.
         names: of joints and force elements (`chosen_arrows`).
         inputs: efforts on joints during the motion, as of `simulate`.
+
+    Raises:
+        ValueError: a force is not determined.
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -76,19 +80,34 @@ def arrows_along(
     t = np.zeros(rows) if track.t is None else track.t
     known: Any = (track.vdot, track.lam, track.tau)
     known = None if any(x is None for x in known) else known
-    given = parse_inputs(mech, inputs)
+    given, jointed = parse_inputs(mech, inputs), any(n in mech.joints for n in names)
 
     def instant(mech: Mechanism, q: Any, v: Any, t: Any, known: Any) -> Any:
+        if track.held is not None:
+            values = [jnp.zeros_like(t)] * len(track.held)  # reactions do not depend on them
+            efforts = efforts_at(given, t, q, v)
+            at = Snapshot(
+                mech, q, t=t, inputs=efforts, keys=track.held, values=values, moving=False
+            )
+            return _arrows(at.motion, names, at.reactions if jointed else {})
         if known is None:
             efforts = efforts_at(given, t, q, v)
             vdot, lam = forward_dynamics(mech, q, v, t, efforts)
         else:
             vdot, lam, tau = known
             efforts = _by_joint(mech, tau)
-        return _arrows(mech, names, (q, v, vdot, lam, t), efforts)
+        found = joint_reactions(mech, q, v, vdot, lam, t, efforts) if jointed else {}
+        return _arrows(motion_state(mech, q, v, t), names, found)
 
     along = lanes.vmap(instant, in_axes=(None, 0, 0, 0, 0))
-    return np.asarray(along(mech, track.q, v, t, known))
+    found = np.asarray(along(mech, track.q, v, t, known))
+    if not np.all(np.isfinite(found)):
+        frame = int(np.argmin(np.all(np.isfinite(found), axis=(1, 2, 3))))
+        raise ValueError(
+            f"force arrows: in frame {frame} forces are not determined or not finite: give bodies "
+            "that spin idly an inertia, hold what nothing holds, or show a sweep or driven motion"
+        )
+    return found
 
 
 def arrow_scale(forces: np.ndarray, longest: float) -> tuple[np.ndarray, str]:
@@ -135,12 +154,8 @@ def _by_joint(mech: Mechanism, tau: Any) -> dict[str, Any]:
     return {n: tau[layout[n].v] for n in topology(mech).tree if layout[n].v}
 
 
-def _arrows(mech: Mechanism, names: tuple[str, ...], state: Any, efforts: Any) -> Any:
-    q, v, vdot, lam, t = state
-    m, found = motion_state(mech, q, v, t), []
-    reactions = {}
-    if any(n in mech.joints for n in names):
-        reactions = joint_reactions(mech, q, v, vdot, lam, t, efforts)
+def _arrows(m: MotionState, names: tuple[str, ...], reactions: dict[str, Any]) -> Any:
+    mech, found = m.mech, []
     for name in names:
         if name in mech.joints:
             joint = mech.joint(name)

@@ -91,3 +91,42 @@ def test_accelerations_that_are_not_finite_are_flagged():
     mech = sprung(1.0, law=lambda x, _: x**0.5)
     found = [mbd.check_state(mech, s * jnp.ones(1)).status for s in (0.3, -0.3)]
     assert sorted(found) == [0, mbd.Status.NON_FINITE]
+
+
+def test_a_stiff_spring_as_drawn_is_flagged_where_a_neighbour_differs():
+    """As drawn the strain may be zero by luck: of coordinates that are zeros none is rounded."""
+
+    def arm(points, stiffness):
+        com, hinge, foot, end = points
+        return mbd.Mechanism(
+            {"arm": mbd.Body(1.0, com, 0.1)},
+            {"hinge": mbd.Revolute("ground", "arm", hinge)},
+            {"spring": mbd.SpringDamper("ground", "arm", foot, end, stiffness=stiffness)},
+            gravity=(0.0, -9.81),
+        )
+
+    points = np.array([[-0.041, 0.098], [-0.413, -0.087], [-0.909, 0.619], [0.815, 0.505]])
+    rest, rng = np.zeros(1), np.random.default_rng(0)
+    for stiffness, status in ((1e12, mbd.Status.INACCURATE), (1e6, 0)):
+        around = np.nextafter(points, rng.choice([-9.0, 9.0], (40, *points.shape)))
+        found = [mbd.forward_dynamics(arm(x, stiffness), rest, rest)[0] for x in around]
+        assert (np.ptp(found) > 1e-5 * 9.81) == bool(status)
+        assert mbd.check_state(arm(points, stiffness), rest).status == status
+
+
+def test_multipliers_of_least_norm_that_lost_the_balance_are_flagged():
+    """Redundant rows of bodies 1e15 times as heavy as others: λ, not the motion, loses digits."""
+    plain = mbd.zoo.bricard()
+    factors = [1.497413718824768e-08, 3.309343e07, 1.5579204e-08, 0.6213278, 3.5015320]
+    for powers, status in ((0.0, 0), (1.0, mbd.Status.INACCURATE)):
+        names = zip(plain.structure.bodies, np.power(factors, powers), strict=True)
+        parts = {n: (plain.bodies[n], f) for n, f in names}
+        bodies = {n: mbd.Body(b.mass * f, b.com, b.inertia * f) for n, (b, f) in parts.items()}
+        mech = plain.replace(bodies=bodies, gravity=(1.0, 2.0, -9.0))
+        q, rest = mbd.assemble(mech).q, np.zeros(mbd.topology(mech).nv)
+        vdot, lam = mbd.forward_dynamics(mech, q, rest)
+        mass, bias = mbd.mass_matrix(mech, q), mbd.bias(mech, q, rest)
+        rest_force = mass @ vdot + bias - mbd.constraint_jacobian(mech, q).T @ lam
+        root = np.sqrt(np.diag(mass))
+        lost = np.max(np.abs(rest_force) / root) > 5e-7 * np.max(np.abs(bias) / root)
+        assert lost == bool(status) and mbd.check_state(mech, q).status == status

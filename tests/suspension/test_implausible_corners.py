@@ -42,7 +42,7 @@ def test_a_sample_whose_spring_has_no_length_says_so(how):
     top, bottom = (jnp.asarray(drawn().points[f"spring_{end}"]) for end in ("top", "bottom"))
     ends = top + jnp.asarray([1.0, 0.0, 1e-15, 1e-9, 1e-2])[:, None] * (bottom - top)
     found = how(lambda x: sweep(drawn(spring_bottom=x)))(ends)
-    assert found["status"].tolist() == [0, 2, 2, 2, 0]
+    assert found["status"].tolist() == [0, 4, 4, 4, 0]
     assert found["failed_at"][1:4].tolist() == [0.0] * 3
     for name in RATES:
         assert np.isnan(found[name][1:4]).all() and np.isfinite(found[name][::4]).all()

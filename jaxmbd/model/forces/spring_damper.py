@@ -28,7 +28,7 @@ def distance(d: Array) -> tuple[Array, Array]:
     """
     xp: Any = np if isinstance(d, np.ndarray) else jnp
     square = d @ d
-    apart = square > 0.0
+    apart = square != 0.0  # also where it is NaN
     length = xp.sqrt(xp.where(apart, square, 1.0))
     return xp.where(apart, length, 0.0), xp.where(apart, d / length, xp.zeros_like(d))
 
