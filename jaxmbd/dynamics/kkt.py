@@ -60,7 +60,7 @@ def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
 
 
 def _doubt(m: MotionState) -> Doubt:
-    """How far the loops are open, as an error of the rows, and the mechanism's length.
+    """How far the loops are open, as an error of the rows, and what is rounding.
 
     On the constraints it is rounding, and redundant rows are found by their pivots. At a stage of a
     Runge-Kutta step or an iterate of a projection the loops are open by φ, rows are turned by about
@@ -70,12 +70,13 @@ def _doubt(m: MotionState) -> Doubt:
     if not rows:
         return Doubt()
     length = lax.stop_gradient(mechanism_length(m.mech))
+    rounding = tolerances.rounding(m.q.dtype, 64) * length
     if len(m.top.row_groups) == m.top.nc:
-        return Doubt(None, length)
+        return Doubt(None, rounding)
     phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
     opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
     turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
-    return Doubt(turned, length)
+    return Doubt(turned, rounding)
 
 
 def _factors(system: System) -> Factors:

@@ -68,12 +68,12 @@ class Doubt(NamedTuple):
     Attributes:
         error: relative error ε of the rows: a sine or relative length below it counts as zero;
             None if they are exact to rounding.
-        length: what rows are at least compared with to see whether they are rounding error, as all
-            of them may be; None for nothing.
+        rounding: length up to which a row is rounding error, as all of them may be; None if it is
+            only known relative to the longest.
     """
 
     error: Array | None = None
-    length: Array | None = None
+    rounding: Array | None = None
 
 
 @partial(traced_once, static=("tolerance",))
@@ -125,10 +125,9 @@ def independence(
     if squares is None:
         real = jnp.asarray(np.ones(lengths.shape, bool))
     else:
-        longest = jnp.max(squares)
-        if doubt.length is not None:
-            longest = jnp.maximum(longest, doubt.length**2)
-        real = squares > _at_least(faintness(lengths.dtype), error) * longest
+        real = squares > _at_least(faintness(lengths.dtype), error) * jnp.max(squares)
+        if doubt.rounding is not None:
+            real = real & (squares > doubt.rounding**2)
     return real, _at_least(tolerance, error) * lengths
 
 
