@@ -116,3 +116,24 @@ def test_float32_gradient_is_close_to_float64():
     (value, slope), (exact, exact_slope) = fall("float32"), fall("float64")
     assert value.dtype == slope.dtype == np.float32
     np.testing.assert_allclose([value, slope], [exact, exact_slope], rtol=100 * EPS)
+
+
+def test_couplings_and_rest_of_single_precision_beside_double():
+    """Rows of couplings and sizes of loads were double, so that nothing could be compiled."""
+    bodies = {n: mbd.Body(1.0, (x, 0.0, -0.1), 0.1 * np.eye(3)) for n, x in (("a", 0), ("b", 1))}
+    joints = {n: mbd.Revolute("ground", n, (x, 0, 0), (0, 1, 0)) for n, x in (("a", 0), ("b", 1))}
+    double = mbd.Mechanism(
+        bodies,
+        joints,
+        forces={"coil": mbd.TorsionSpring("a", 5.0)},
+        couplings={"gear": mbd.Gear("a", "b", ratio=-2.0)},
+    )
+    for mech, tight in ((double, 1e-12), (double.astype("float32"), 1e-5)):
+        q = jnp.asarray([0.1, -0.2], mech.dtype)
+        vdot, lam = mbd.forward_dynamics(mech, q, 0.0 * q)
+        found = mbd.equilibrium(mech)
+        assert {x.dtype for x in (vdot, lam, found.q)} == {np.dtype(mech.dtype)}
+        # One freedom: (0.11 (1 + 4)) a = −k θ − m g l (sin θ + 2 sin 2θ), θ = 0.1.
+        effort = -0.5 - 0.981 * (np.sin(0.1) + 2.0 * np.sin(0.2))
+        np.testing.assert_allclose(vdot, effort / 0.55 * np.array([1.0, -2.0]), rtol=tight)
+        np.testing.assert_allclose(found.q, 0.0, rtol=0, atol=tight)

@@ -85,7 +85,8 @@ def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
     length, gravity = mechanism_length(m.mech), m.mech.field()
     pull = jnp.max(jnp.abs(gravity))
-    size = sum((m.mech.bodies[b].mass for b in m.top.bodies), jnp.zeros(())) * pull * length
+    none = jnp.zeros((), m.q.dtype)
+    size = sum((m.mech.bodies[b].mass for b in m.top.bodies), none) * pull * length
     for load in loads:
         size = size + jnp.sum(jnp.abs(load.force)) * length + jnp.sum(jnp.abs(load.moment))
     units = speed_units(m.mech)

@@ -142,7 +142,7 @@ def _unit_row(m: MotionState, joint: str, index: int) -> np.ndarray:
     """(nv,): 1 at the speed of a tree joint's coordinate, else 0."""
     place = m.top.layout[joint].v
     assert place is not None
-    row = np.zeros(m.top.nv)
+    row = np.zeros(m.top.nv, m.q.dtype)
     row[place.start + index] = 1.0
     return row
 

@@ -93,6 +93,16 @@ class TruncatedNormal(Distribution):
         z = np.clip(normal_quantile(below + u * (above - below)), a, b)
         return centre + sigma * np.where(flip, -z, z)
 
+    def std(self, nominal):
+        """``σ √(1 + (a φ(a) − b φ(b))/Z − ((φ(a) − φ(b))/Z)²)``, limits a, b in sigmas, mass Z."""
+        _, sigma, a, b = self._standard(nominal)
+        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
+        mass = normal_probability(b) - normal_probability(a)
+        at_a, at_b = (np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi) for x in (a, b))
+        a, b = np.where(np.isinf(a), 0.0, a), np.where(np.isinf(b), 0.0, b)
+        variance = 1.0 + (a * at_a - b * at_b) / mass - ((at_a - at_b) / mass) ** 2
+        return np.broadcast_to(sigma * np.sqrt(np.maximum(variance, 0.0)), nominal.shape)
+
     def faults(self):
         found = check_scale("sigma", self.sigma) + check_finite(mean=self.mean)
         if not np.all(np.asarray(self.sigma) > 0.0):

@@ -135,6 +135,16 @@ class Empirical(Distribution):
             drawn = self.values[np.minimum((u * count).astype(np.int64), count - 1)]
         return nominal + drawn if self.offsets else drawn
 
+    def std(self, nominal):
+        if not self.interpolate:
+            return np.broadcast_to(np.std(self.values, axis=0), nominal.shape)
+        # Half a share at each end, a whole one spread evenly between neighbours.
+        x = self.values - np.mean(self.values)
+        a, b, ends = x[:-1], x[1:], x[[0, -1]]
+        mean = (0.5 * np.sum(ends) + 0.5 * np.sum(a + b)) / len(x)
+        square = (0.5 * np.sum(ends**2) + np.sum(a * a + a * b + b * b) / 3.0) / len(x)
+        return np.broadcast_to(np.sqrt(max(square - mean**2, 0.0)), nominal.shape)
+
     def unit_shape(self, shape):
         return shape if np.ndim(self.values) == 1 else ()
 

@@ -231,3 +231,16 @@ def test_normal_quantiles_of_the_limits_and_of_what_is_no_probability():
     assert isinstance(normal_quantile(0.3), float)
     rows = np.random.default_rng(0).random((5, 40))
     np.testing.assert_array_equal(normal_quantile(rows.T)[7], normal_quantile(rows[:, 7]))
+
+
+def test_spreads_of_truncated_and_measured_values_are_exact():
+    """By SciPy, by the values themselves, and by the quantiles of straight lines between them."""
+    for low, high in ((1.0, None), (None, 2.0), (-1.0, 1.5), (5.0, 7.0)):
+        ends = (-np.inf if low is None else low, np.inf if high is None else high)
+        found = TruncatedNormal(1.0, low=low, high=high).std(np.array(0.0))
+        np.testing.assert_allclose(found, stats.truncnorm(*ends).std(), rtol=1e-9)
+    measured = np.r_[np.zeros(5999), 1000.0]
+    np.testing.assert_allclose(Empirical(measured).std(np.array(0.0)), measured.std(), rtol=1e-12)
+    lines = Empirical([0.0, 1.0, 5.0], interpolate=True)
+    drawn = lines.quantile((np.arange(300_000) + 0.5) / 300_000, np.array(0.0))
+    np.testing.assert_allclose(lines.std(np.array(0.0)), drawn.std(), rtol=1e-8)
