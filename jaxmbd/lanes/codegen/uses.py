@@ -118,5 +118,6 @@ def readers_of(nodes: Iterable[Node], found: Counter[Node] | None = None) -> Cou
     found = Counter() if found is None else found
     for n in nodes:
         if n.op != "loop" and n.op not in ALIASES:
-            found.update({root(a) for a in n.args})
+            for a in {root(a) for a in n.args}:
+                found[a] += 1
     return found

@@ -87,14 +87,12 @@ class Writer:
             self._places.pop(key, None)
 
     def _put(self, key: Hashable, place: Any) -> None:
+        """Enter a place; those of outer scopes must stay, as the next iteration uses them."""
         if key not in self._places:
             self._scopes[-1].add(key)
-        self._check(key)
+        else:
+            assert key in self._scopes[-1], f"{key} is used outside"
         self._places[key] = place
-
-    def _check(self, key: Hashable) -> None:
-        """Places of outer scopes must stay as they are, as the next iteration uses them."""
-        assert key not in self._places or key in self._scopes[-1], f"{key} is used outside"
 
     def once(self, key: Hashable, write: Callable[[], Any]) -> Any:
         """What `write` returned at its first call for a key in this scope or an outer one."""
@@ -112,7 +110,7 @@ class Writer:
         wide, value = self.width > 1 and (vector or not n.uniform), root(n)
         if value.constant:
             return self.constant(value.data, value.dtype, wide)
-        return self._name(value, wide)
+        return self._places.get((value, wide)) or self._name(value, wide)
 
     def inverse(self, n: Node, vector: bool) -> str | None:
         """The shared reciprocal 1/n as an operand, or None."""
@@ -198,7 +196,7 @@ class Writer:
 
     def vacate(self, slot: int) -> None:
         """Forget what a slot holds."""
-        self._check(slot)
+        assert slot not in self._places or slot in self._scopes[-1], f"{slot} is used outside"
         self._places.pop((self._places.pop(slot, None), SLOT), None)
 
     def sleep(self, alive: Callable[[Node], bool], saved: Collection[Node] = ()) -> None:
