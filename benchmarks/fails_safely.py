@@ -158,7 +158,11 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2, help="families judged at once")
     parser.add_argument("--resume", action="store_true", help="keep the families in the JSON file")
     parser.add_argument("--piece", help="judge this family here, and print its summary as JSON")
+    parser.add_argument("--list", action="store_true", help="renew the list without oracles")
     options = parser.parse_args()
+    if options.list:
+        families.list_without_oracle()
+        return 0
     if options.piece:
         print(json.dumps(judge_family(options.piece, options.seed, options.size)))
         return 0

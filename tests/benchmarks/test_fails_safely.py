@@ -185,7 +185,10 @@ def test_comparison_sees_errors_nan_and_what_should_not_be_there():
 
 
 def test_every_public_number_has_a_line_in_the_table():
-    """A new public number needs an oracle, or stands among those without one."""
+    """A new public number needs an oracle, or stands among those without one.
+
+    ``python benchmarks/fails_safely.py --list`` renews the list of those.
+    """
     covered = {number.partition(", ")[0] for number in families.oracles()}
     public = set(public_numbers())
     without = set(families.without_oracle())
