@@ -17,6 +17,7 @@ seed.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -60,7 +61,8 @@ def in_process(name: str, seed: int, size: int) -> dict[str, Any]:
     start = time.monotonic()
     command = [sys.executable, "-W", "ignore", __file__, "--piece", name]
     command += ["--seed", str(seed), "--size", str(size)]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # matrices are small
+    ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | alone)
     lines = ended.stdout.splitlines()
     if ended.returncode or not lines:
         text = f"the process ended with {ended.returncode}: {ended.stderr[-300:]}"

@@ -16,7 +16,7 @@ from fails_cases.judged import Judged, compare
 from fails_cases.rigid_dynamics import Dynamics
 from fails_cases.statics import _coordinates, _numpy, _text
 
-SHARE = 2.0
+SHARE = 6.0
 STEPPED = "Runge-Kutta steps of rigid bodies in NumPy, at two lengths"
 RHEONOMIC = "closure errors of rigid bodies in NumPy and their rates, with the drive"
 NUMBERS = {
@@ -37,7 +37,7 @@ NUMBERS = {
     "Trajectory.q": "closure errors of rigid bodies in NumPy with the coordinate held",
     "Trajectory.curves": "rigid bodies in NumPy",
 }
-STEPS, SHARES = 20, 0.02
+STEPS, SHARES = 10, 0.02
 TIMES = np.linspace(0.0, 0.5, 4)
 
 
