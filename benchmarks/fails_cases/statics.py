@@ -11,7 +11,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from fails_cases import instants, mechanisms, observed
-from fails_cases.judged import Judged, compare
+from fails_cases.judged import FLAGGED, Judged, compare
 from fails_cases.rigid import H
 from fails_cases.rigid_dynamics import Dynamics
 
@@ -322,7 +322,10 @@ def _modes(b: mechanisms.Batch, r: Dynamics, s: Any, found: Any, cases: Any) -> 
         least = low.min(initial=0.0) / max(np.abs(low).max(initial=0.0), 1e-300)
         unstable = float(least < -1e-5)
         yield compare("Equilibrium.status", unstable, 0.0, limit=0.0, detail=_text(b, i))
-        if linear is None:
+        if linear is None or n.shape[1] != s.null[0].shape[1]:
+            continue  # of a change point, where there are more motions
+        if not np.all(np.isfinite(linear.A[i])):
+            yield Judged("Linearization.A", FLAGGED, float("nan"), _text(b, i))
             continue
         heavy = np.linalg.eigvalsh(m)
         if heavy.min(initial=1.0) < 1e-7 * heavy.max(initial=1.0):
