@@ -17,6 +17,7 @@ seed.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -60,7 +61,8 @@ def in_process(name: str, seed: int, size: int) -> dict[str, Any]:
     start = time.monotonic()
     command = [sys.executable, "-W", "ignore", __file__, "--piece", name]
     command += ["--seed", str(seed), "--size", str(size)]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # matrices are small
+    ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | alone)
     lines = ended.stdout.splitlines()
     if ended.returncode or not lines:
         text = f"the process ended with {ended.returncode}: {ended.stderr[-300:]}"
@@ -158,7 +160,11 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2, help="families judged at once")
     parser.add_argument("--resume", action="store_true", help="keep the families in the JSON file")
     parser.add_argument("--piece", help="judge this family here, and print its summary as JSON")
+    parser.add_argument("--list", action="store_true", help="renew the list without oracles")
     options = parser.parse_args()
+    if options.list:
+        families.list_without_oracle()
+        return 0
     if options.piece:
         print(json.dumps(judge_family(options.piece, options.seed, options.size)))
         return 0

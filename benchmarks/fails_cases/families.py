@@ -11,6 +11,7 @@ from typing import Any
 from fails_cases.judged import CRASHED, Judged
 
 HERE = Path(__file__).parent
+LIST = HERE / "without_oracle.txt"
 
 
 def names() -> list[str]:
@@ -45,7 +46,15 @@ def oracles() -> dict[str, dict[str, str]]:
 
 def without_oracle() -> list[str]:
     """The public numbers of which it is known that they have no oracle."""
-    return (HERE / "without_oracle.txt").read_text("utf-8").splitlines()
+    return LIST.read_text("utf-8").splitlines()
+
+
+def list_without_oracle() -> None:
+    """Write the list anew, of the public numbers that no family judges."""
+    from fails_cases.public_numbers import public_numbers
+
+    covered = {number.partition(", ")[0] for number in oracles()}
+    LIST.write_text("\n".join(sorted(set(public_numbers()) - covered)) + "\n", "utf-8")
 
 
 def run(name: str, seed: int, size: int) -> Iterator[Judged]:

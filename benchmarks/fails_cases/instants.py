@@ -44,11 +44,24 @@ NUMBERS = {
     "inverse_dynamics": "virtual work along the motions that the conditions allow",
     "joint_reactions": MAXIMAL,
     "StateCheck.residual": f"closure errors of all joints of {BODIES}",
+    "StateCheck.slip": f"rates of the closure errors of {BODIES}",
+    "Snapshot.vdot": "Gauss's principle on rigid bodies in NumPy, by SVD",
+    "denoc_equations": f"momenta and Newton-Euler equations of {BODIES}",
+    "DeNOC.twist": f"{BODIES}, rates of positions",
+    "neutral": f"{BODIES} where they are drawn",
+    "Mobility.kutzbach": "the count of bodies and freedoms",
     "Mobility.rank": "singular values of complex-step Jacobians",
     "Mobility.dof": "singular values of complex-step Jacobians",
 } | {f"{n}": oracle for n, oracle in observed.ORACLES.items()}
 
 T = 0.4
+SPACE = {
+    "Revolute": 5, "Prismatic": 5, "Helical": 5, "Fixed": 6, "Cylindrical": 4, "Universal": 4,
+    "Spherical": 3, "Planar": 3, "Free": 0, "Rod": 1, "PointOnLine": 2, "PointOnPlane": 1,
+    "ParallelAxes": 2, "PerpendicularAxes": 1,
+}  # fmt: skip
+"""Freedoms that each joint takes from a body."""
+PLANE = {"Revolute": 2, "Prismatic": 2, "PointOnLine": 1, "Planar": 0, "Rod": 1, "Fixed": 3}
 ACCELERATION = LIMITS["acceleration"]
 
 
@@ -96,6 +109,10 @@ def engine(watched: Any, mech: mbd.Mechanism, change: Any, speeds: Any, y: Any) 
         "inverse": mbd.inverse_dynamics(mech, q, v, wanted, T),
         "joint_reactions": mbd.joint_reactions(mech, q, v, vdot, lam, T),
         "StateCheck.residual": check.residual,
+        "StateCheck.slip": check.slip,
+        "Snapshot.vdot": at.vdot,
+        "denoc_equations": mbd.denoc_equations(mech, q, v, T),
+        "DeNOC.twist": mbd.denoc(mech, q, v).twist,
     }
     ok = (found.status == 0) & (check.status == 0)
     return Answer(q, v, vdot, ok, numbers, [w.what.value(at) for w in watched])
@@ -212,6 +229,10 @@ class _State:
         return out * np.maximum(1e-2, 1e10 * self.error)
 
 
+def _text(b: mechanisms.Batch, i: int, where: str) -> str:
+    return f"{b.name}, sample {i} of {len(b.dicts)}{where}, {b.sizes[i]:.2g} m, seed {b.seed}"
+
+
 def _singular(rows: Any) -> Any:
     s = np.linalg.svd(rows, compute_uv=False) if rows.size else np.ones(1)
     return s / max(s.max(initial=0.0), 1e-300)
@@ -236,6 +257,7 @@ def _kinematics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) ->
     yield from cases("StateCheck.residual", x["StateCheck.residual"] / length, zero, limit=allowed)
     swift = _size(s.v / r.units)
     slip = _size(s.conditions.d)
+    yield from cases("StateCheck.slip", x["StateCheck.slip"], zero, swift, allowed)
     yield from cases("assemble_velocity", slip, zero, swift + _size(s.still), allowed)
     still = np.einsum("srv,sv->sr", s.rows, x["assemble_acceleration"] / r.units) - s.gamma
     size = _size(x["assemble_acceleration"] / r.units) + _size(s.gamma)
@@ -260,6 +282,9 @@ def _kinematics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) ->
     for i, n in enumerate(r.bodies):
         yield from cases("body_velocities", x["body_velocities"][n], twists[:, i], far)
         yield from cases("body_accelerations", x["body_accelerations"][n], rate[:, i], push)
+    order = [r.bodies.index(n) for n in r.top.bodies]
+    twist = twists[:, order].reshape(r.n, -1)
+    yield from cases("DeNOC.twist", x["DeNOC.twist"].reshape(r.n, -1), twist, far)
     yield from cases("coordinate_rates", x["coordinate_rates"], r.rates(s.q, s.v))
     for n in r.top.tree:
         place = r.top.layout[n]
@@ -318,6 +343,10 @@ def _dynamics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) -> I
     force = _size(u * (np.einsum("skv,sk->sv", columns, loads) + np.abs(h)))
     stiff = np.array([_stiffest(d) for d in b.dicts]) * s.length
     yield from cases("bias", u * x["bias"], u * h, np.maximum(force, stiff))
+    dense, effort = x["denoc_equations"]
+    dense = u[:, :, None] * dense * u[:, None, :]
+    yield from cases("denoc_equations", dense, u[:, :, None] * mass * u[:, None, :])
+    yield from cases("denoc_equations", u * effort, -u * h, np.maximum(force, stiff))
     kinetic, potential = r.energies(s.q, s.v)
     yield from cases("kinetic_energy", x["kinetic_energy"], kinetic)
     if not any(k == "Torque" for k, _ in r.forces.values()):
@@ -330,6 +359,8 @@ def _dynamics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) -> I
     with np.errstate(invalid="ignore"):
         limit = ACCELERATION + s.slack / np.maximum(size, 1e-300)
         yield from cases("forward_dynamics", _size(off), np.zeros(r.n), size, limit)
+        same = np.where(known, x["Snapshot.vdot"] / u - vdot, 0.0)
+        yield from cases("Snapshot.vdot", _size(same), np.zeros(r.n), size, limit)
     miss = _size(np.einsum("srv,sv->sr", s.rows, found.vdot / u) - s.gamma)
     size = _size(found.vdot / u) + _size(s.gamma) + _size(s.v / u) ** 2 / s.length
     slack = ACCELERATION + 1e3 * s.error
@@ -383,13 +414,23 @@ def _mobility(b: mechanisms.Batch) -> Iterator[Judged]:
     r = Dynamics(b.dicts, mbd.topology(b.mech))
     q = np.tile(np.asarray(mbd.neutral(b.mech), float), (r.n, 1))
     rows = r.jacobian(q)[0] * r.units[:, None, :]
+    tree = r.place(q, np.zeros((1, r.nv)))
     for i in range(min(4, r.n)):
+        text = _text(b, i, ", as drawn")
+        off = max(float(np.max(np.abs(t.v[i] - np.eye(3)))) for t, _ in tree.values())
+        apart = any("axis_b" in j.x for j in r.joints.values())  # drawn turned
+        if not apart:
+            yield compare("neutral", off, 0.0, limit=1e-12, detail=text)
+        each, held = (3, PLANE) if r.planar else (6, SPACE)
+        lost = sum(held[j.type] for j in r.joints.values())
         sizes = _singular(rows[i]) if rows[i].size else np.zeros(0)
         if np.any((sizes > (RANK if b.kind.rough else 1e-8)) & (sizes < 1e-3)):
             continue
         rank = int(np.sum(sizes > RANK))
         mech = jax.tree_util.tree_map(lambda x, i=i: x[i], b.stacked)
         found = mbd.mobility(mech)
-        text = f"{b.name}, sample {i}, as drawn, seed {b.seed}"
+        yield compare(
+            "Mobility.kutzbach", found.kutzbach, each * len(r.bodies) - lost, limit=0.0, detail=text
+        )
         yield compare("Mobility.rank", found.rank, rank, limit=0.0, detail=text)
         yield compare("Mobility.dof", found.dof, r.nv - rank, limit=0.0, detail=text)

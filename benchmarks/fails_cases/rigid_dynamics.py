@@ -271,7 +271,7 @@ class Dynamics(Rigid):
         nowhere = np.full(self.nv, np.nan)
         none = Solved(nowhere, nowhere, np.zeros((self.nv, 0)), np.nan)
         return [
-            solve(*(x[i] for x in parts), self.units[i]) if fine[i] else none for i in range(self.n)
+            solve(*[x[i] for x in (*parts, self.units)]) if fine[i] else none for i in range(self.n)
         ]
 
     # Joint forces.

@@ -1,4 +1,4 @@
-"""What is broken is refused or flagged: a few of the cases of ``benchmarks/fails_safely.py``."""
+"""The judge of every public number: its table, its oracles, a few cases of `fails_safely.py`."""
 
 import json
 from argparse import Namespace
@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 from fails_cases import (
     broken_mechanisms,
+    closed_forms,
     descriptions,
     families,
     judge,
+    mechanisms,
     motions,
     numbers,
+    rigid_dynamics,
+    runs,
+    statics,
     structures,
 )
 from fails_cases.judged import BAD, Judged, compare
@@ -180,7 +185,10 @@ def test_comparison_sees_errors_nan_and_what_should_not_be_there():
 
 
 def test_every_public_number_has_a_line_in_the_table():
-    """A new public number needs an oracle, or stands among those without one."""
+    """A new public number needs an oracle, or stands among those without one.
+
+    ``python benchmarks/fails_safely.py --list`` renews the list of those.
+    """
     covered = {number.partition(", ")[0] for number in families.oracles()}
     public = set(public_numbers())
     without = set(families.without_oracle())
@@ -197,3 +205,70 @@ def test_a_drawing_that_locks_is_flagged_by_its_state():
     data["joints"][3]["axis"] = [1e300, 1.0, 0.0]
     outcome, detail = broken_mechanisms.judge_description(data)
     assert outcome == "flagged" and detail == "INACCURATE"
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    """The oracle's pendulum: 2 kg at 0.5 m, drawn horizontal, one sample."""
+    mech = mbd.zoo.simple_pendulum(0.5, 2.0, 10.0)
+    return rigid_dynamics.Dynamics([mbd.io.to_dict(mech)], mbd.topology(mech))
+
+
+def test_the_oracle_has_a_pendulum_s_closed_forms(pendulum):
+    q, v = np.array([[0.3]]), np.array([[2.0]])
+    [solved] = pendulum.motion(q, v)
+    assert solved.vdot[0] == pytest.approx(10.0 / 0.5 * np.cos(0.3), rel=1e-13)
+    [forces] = pendulum.joint_forces(q, v, solved.vdot[None])
+    along = np.array([np.cos(0.3), np.sin(0.3), 0.0])  # towards the hinge
+    pull = forces.wrenches["hinge"][3:] @ along
+    assert forces.determinate["hinge"] and forces.missing < 1e-12
+    assert pull == pytest.approx(2.0 * (0.5 * 4.0 + 10.0 * np.sin(0.3)), rel=1e-12)
+    kinetic, potential = pendulum.energies(q, v)
+    drawn = pendulum.energies(0.0 * q, 0.0 * v)[1]
+    assert kinetic[0] == pytest.approx(0.5 * 2.0 * (0.5 * 2.0) ** 2, rel=1e-13)
+    assert potential[0] - drawn[0] == pytest.approx(-2.0 * 10.0 * 0.5 * np.sin(0.3), rel=1e-12)
+
+
+def test_the_oracle_s_steps_keep_the_energy(pendulum):
+    q, v = np.array([[0.3]]), np.array([[2.0]])
+    end = runs.stepped(pendulum, q, v, np.array([0.01]), 50, 1)
+    assert abs(end[0][0, 0] - 0.3) > 1.0
+    assert sum(pendulum.energies(*end))[0] == pytest.approx(
+        sum(pendulum.energies(q, v))[0], rel=1e-7
+    )
+
+
+def test_the_oracle_s_loops_agree_with_differences():
+    """Rates of conditions and their second rates, on a loop with rods and balls, off closure."""
+    batch = mechanisms.batch("corner", 3, 4)
+    rigid = rigid_dynamics.Dynamics(batch.dicts, mbd.topology(batch.mech))
+    rng, h = np.random.default_rng(0), 1e-6
+    q = np.tile(mbd.neutral(batch.mech), (3, 1)) + 0.1 * rng.normal(size=(3, rigid.nq))
+    q[:, 1:5] /= np.linalg.norm(q[:, 1:5], axis=1, keepdims=True)
+    v = rng.normal(size=(3, rigid.nv))
+    rates = rigid.rates(q, v)
+    ahead, behind = (rigid.conditions(q + s * h * rates, v) for s in (1.0, -1.0))
+    scale = np.max(np.abs(ahead.v))
+    np.testing.assert_allclose(
+        (ahead.v - behind.v) / (2 * h), rigid.conditions(q, v).d, atol=1e-7 * scale
+    )
+    np.testing.assert_allclose(
+        -(ahead.d - behind.d) / (2 * h), rigid.gamma(q, v), atol=1e-6 * scale
+    )
+    rows, still = rigid.jacobian(q)
+    moved = np.einsum("srv,sv->sr", rows, v) - still
+    np.testing.assert_allclose(moved, rigid.conditions(q, v).d, atol=1e-12 * scale)
+
+
+def test_reductions_of_the_oracle_know_what_a_curve_shows():
+    x = np.linspace(0.0, 2.0, 5)
+    found = statics.reductions(x, 3.0 * x - 1.0)
+    assert found["slope"] == pytest.approx(3.0) and found["mean"] == pytest.approx(2.0)
+    assert found["crossing"] == pytest.approx(1.01 / 3.0) and found["span"] == 6.0
+
+
+@pytest.mark.slow
+def test_closed_forms_are_right():
+    found = list(closed_forms.judged(3, 60))
+    assert not [case for case in found if case.outcome in BAD]
+    assert sum(case.outcome == "right" for case in found) > 20
