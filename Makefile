@@ -53,7 +53,7 @@ papers: $(VENV)/.installed-test ## run the systems of the papers, figures in bui
 		$(BIN)/python $$script --json benchmarks/results/$$name.json $$plots || exit 1; \
 	done
 
-fails-safely: $(VENV)/.installed-test ## check that ten thousand broken inputs are never reported as OK
+fails-safely: $(VENV)/.installed-test ## judge every public number by an oracle of its own
 	$(BIN)/python -W ignore benchmarks/fails_safely.py --json benchmarks/results/fails_safely.json $(ARGS)
 
 bench: $(VENV)/.installed-bench ## measure speed against jax.vmap, Pinocchio, MuJoCo, Exudyn; half an hour

@@ -4,9 +4,20 @@ import json
 from argparse import Namespace
 
 import fails_safely
+import jax
 import numpy as np
 import pytest
-from fails_cases import descriptions, motions, numbers, structures
+from fails_cases import (
+    broken_mechanisms,
+    descriptions,
+    families,
+    judge,
+    motions,
+    numbers,
+    structures,
+)
+from fails_cases.judged import BAD, Judged, compare
+from fails_cases.public_numbers import public_numbers
 
 import jaxmbd as mbd
 
@@ -25,8 +36,8 @@ def test_broken_descriptions_are_refused_with_a_sentence():
 
 
 def test_broken_numbers_and_states_are_not_reported_as_ok():
-    found = fails_safely.judge_batch("RSSR", mbd.zoo.rssr(), 27, seed=3)
-    outcomes = [outcome for _, outcome, _ in found]
+    found = broken_mechanisms.judge_batch("RSSR", mbd.zoo.rssr(), 27, seed=3)
+    outcomes = [case.outcome for case in found]
     assert not [x for x in found if x[1] not in ("right", "flagged")]
     assert outcomes.count("right") > 15 and outcomes.count("flagged") > 15
 
@@ -36,11 +47,11 @@ def test_the_judge_sees_what_is_wrong():
     q = np.asarray(mbd.assemble(m).q)
     v = np.zeros(5)
     vdot = np.asarray(mbd.forward_dynamics(m, q, v)[0])
-    batch = fails_safely.jax.tree_util.tree_map(lambda x: np.stack([x, x, x]), m)
+    batch = jax.tree_util.tree_map(lambda x: np.stack([x, x, x]), m)
     shifts = 1e-3 * np.eye(1, 6), 1e-3 * np.max(np.abs(vdot)) * np.eye(1, 5)
     states = (np.stack([q, q + shifts[0][0], q]), np.stack([v] * 3))
-    errors = fails_safely.judge.errors(batch, *states, np.stack([vdot, vdot, vdot + shifts[1][0]]))
-    faults = [fails_safely.judge.wrong(e) for e in errors]
+    errors = judge.errors(batch, *states, np.stack([vdot, vdot, vdot + shifts[1][0]]))
+    faults = [judge.wrong(e) for e in errors]
     assert not faults[0]
     assert any("position" in x for x in faults[1])
     assert any("acceleration" in x or "balance" in x for x in faults[2])
@@ -62,10 +73,8 @@ def test_the_judge_follows_travels_far_longer_than_the_drawing():
     )
     q, v = np.array([-0.13, 0.28, -0.06]), np.array([1e-6, -1e-6, 2e-6])
     vdot = np.asarray(mbd.forward_dynamics(mech, q, v)[0])
-    batch = fails_safely.jax.tree_util.tree_map(lambda x: np.stack([x]), mech)
-    assert not fails_safely.judge.wrong(
-        fails_safely.judge.errors(batch, q[None], v[None], vdot[None])[0]
-    )
+    batch = jax.tree_util.tree_map(lambda x: np.stack([x]), mech)
+    assert not judge.wrong(judge.errors(batch, q[None], v[None], vdot[None])[0])
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +90,7 @@ def judged_vibration():
     start = mech, np.zeros(1), np.zeros(1)
 
     def judged(dt):
-        end = fails_safely.jax.tree_util.tree_map(np.asarray, motions.run(*start, dt))
+        end = jax.tree_util.tree_map(np.asarray, motions.run(*start, dt))
         end["finer"] = np.asarray(motions.finer(*start, dt))
         return bool(end["ok"]), motions._run_faults(drawn, end, 0.01)
 
@@ -110,26 +119,81 @@ def test_numbers_are_moved_by_one_rounding():
 
 
 def test_a_run_is_written_piece_by_piece_and_resumed(tmp_path, monkeypatch):
-    calls = []
+    calls, number = [], next(iter(families.oracles()))
 
-    def piece(name, *outcomes):
-        return name, lambda: calls.append(name) or [("x", o, "text") for o in outcomes]
+    def piece(name, seed, size):
+        calls.append((name, seed))
+        outcomes = {"one": ("right", "flagged"), "two": BAD}[name]
+        return fails_safely.summary(Judged(number, o, 0.5, "text") for o in outcomes) | {
+            "seconds": 1
+        }
 
-    def run(resume, *found):
-        monkeypatch.setattr(fails_safely, "pieces", lambda _: found)
-        options = Namespace(resume=resume, json=tmp_path / "found.json")
+    def run(resume, seed, *names):
+        monkeypatch.setattr(fails_safely, "in_process", piece)
+        path = tmp_path / "found.json"
+        options = Namespace(resume=resume, json=path, only=names, seed=seed, size=1, processes=1)
         return fails_safely.report(fails_safely.run(options))
 
-    assert run(False, piece("first", "right", "flagged")) == 0
-    assert run(True, piece("first"), piece("second", "WRONG, reported as ok", "CRASHED")) == 2
-    assert calls == ["first", "second"]
-    written = json.loads((tmp_path / "found.json").read_text())["all"]["all"]
-    assert written == dict.fromkeys(("right", "flagged", *fails_safely.BAD), 1)
+    assert run(False, 7, "one") == 0
+    assert run(True, None, "one", "two") == 2
+    assert calls == [("one", 7), ("two", 7)]
+    written = json.loads((tmp_path / "found.json").read_text())
+    line = written["table"][number]
+    assert [line[o] for o in ("right", "flagged", "refused", *BAD)] == [1, 1, 0, 1, 1]
+    assert line["worst"] == 0.5 and line["cases"] == 4
+    assert written["all"]["all"]["right"] == 1
+
+
+def test_seeds_are_new_at_each_run(monkeypatch):
+    monkeypatch.setattr(fails_safely, "pieces", lambda *_: [])
+
+    def seed():
+        options = Namespace(resume=False, json=None, only=["x"], seed=None, size=1, processes=1)
+        return fails_safely.run(options)["seed"]
+
+    assert len({seed() for _ in range(3)}) > 1
+
+
+def test_an_error_of_the_package_is_a_crash(monkeypatch):
+    def judged(seed, size):
+        yield Judged("x", "right", 0.0, "")
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(families, "family", lambda _: Namespace(NUMBERS={"x": ""}, judged=judged))
+    found = list(families.run("any", 1, 10))
+    assert [case.outcome for case in found] == ["right", "CRASHED"]
+    assert "RuntimeError: broken" in found[1].detail
+
+
+def test_comparison_sees_errors_nan_and_what_should_not_be_there():
+    def outcome(found, expected, **options):
+        return compare("x", found, expected, limit=1e-6, detail="", **options).outcome
+
+    assert outcome([1.0, 2.0], [1.0, 2.0 + 1e-7]) == "right"
+    assert outcome([1.0, 2.0], [1.0, 2.1]) == "WRONG, reported as ok"
+    assert outcome([1.0, np.nan], [1.0, 2.0]) == "WRONG, reported as ok"
+    assert outcome([1.0, np.inf], [1.0, 2.0]) == "WRONG, reported as ok"
+    assert outcome(1.0, np.nan) == "WRONG, reported as ok"
+    assert outcome(np.nan, np.nan) == "flagged"
+    assert outcome(1.0, 2.0, ok=False) == "flagged"
+    assert outcome([1.0], 1.0) == "WRONG, reported as ok"
+
+
+def test_every_public_number_has_a_line_in_the_table():
+    """A new public number needs an oracle, or stands among those without one."""
+    covered = {number.partition(", ")[0] for number in families.oracles()}
+    public = set(public_numbers())
+    without = set(families.without_oracle())
+    assert not sorted(public - covered - without), (
+        "no line: add an oracle, or to without_oracle.txt"
+    )
+    assert not sorted(without & covered), "these have an oracle by now"
+    assert not sorted((covered | without) - public), "no such public number"
 
 
 def test_a_drawing_that_locks_is_flagged_by_its_state():
     """A joint axis turned along the links: a limit of reach that closes within tolerance."""
     data = mbd.io.to_dict(mbd.zoo.four_bar())
     data["joints"][3]["axis"] = [1e300, 1.0, 0.0]
-    outcome, detail = fails_safely.judge_description(data)
+    outcome, detail = broken_mechanisms.judge_description(data)
     assert outcome == "flagged" and detail == "INACCURATE"
