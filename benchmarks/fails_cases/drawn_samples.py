@@ -325,7 +325,7 @@ def _distribution(rng: np.random.Generator, text: str) -> Iterator[Judged]:
         z = z[[min((abs(v - q) for q in x.steps), default=1.0) > 1e-10 for v in p]]
         size = x.size + 1e-6 * abs(x.nominal)  # 1e-16 of what the distances are taken from
         found = x.law.quantile(u, at)
-        yield compare(f"{key}quantile", found, x.ppf(u), limit=1e-9, scale=size, detail=about)
+        yield compare(f"{key}quantile", found, x.ppf(u), limit=1e-8, scale=size, detail=about)
         wanted = np.where(z > 0.0, x.isf(stats.norm.sf(z)), x.ppf(stats.norm.cdf(z)))
         found = x.law.from_normal(z, at)
         yield compare(f"{key}from_normal", found, wanted, limit=1e-8, scale=size, detail=about)
