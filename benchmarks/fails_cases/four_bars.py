@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
@@ -133,7 +134,9 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
         "A", STEPS, body="coupler", point="P", targets=np.zeros((len(STEPS), 2))
     )
     follow = jax.jit(lanes.jit(lambda m: synthesis.follow(m, "A", TURN)))
-    index = jax.jit(lambda m: synthesis.transmission(motion_state(m, mbd.neutral(m)), "A"))
+    index = jax.jit(
+        lambda m: synthesis.transmission(motion_state(m, jnp.asarray(mbd.neutral(m))), "A")
+    )
     for k in range(max(1, round(size / PER_CASE))):
         rng = np.random.default_rng([seed, k])
         kind, bar = drawn(rng)

@@ -53,7 +53,7 @@ NUMBERS = {
     "identification.Combination.value": "mass times gravity",
     "identification.Combination.error": _NOISE,
 }
-UNKNOWN = ("bodies/bob/mass", "offset/torque")
+UNKNOWN: tuple[str, str] = ("bodies/bob/mass", "offset/torque")
 WEIGHT, NOISE = 9.81, 0.05
 
 
@@ -153,7 +153,7 @@ def _fitted(
 
 def _predicted(
     found: Any, columns: np.ndarray, best: np.ndarray, covariance: np.ndarray, sigma: float,
-    angles: np.ndarray, factor: float, text: str,
+    angles: np.ndarray, factor: Any, text: str,
 ) -> Iterator[Judged]:  # fmt: skip
     got, key = found.predict(level=0.95)["torque"], "identification.Interval."
     value = columns @ best
@@ -175,7 +175,7 @@ def _predicted(
 def _expected(weigh: Any, columns: np.ndarray, text: str) -> Iterator[Judged]:
     """Of mass and offset; and of mass and gravity, of which there is only the product."""
     name, noise = "identification.Identifiability.", {"torque": NOISE}
-    vary = dict.fromkeys(UNKNOWN, Within(0.5))
+    vary: dict[str, Any] = {n: Within(0.5) for n in UNKNOWN}
     found = identifiability(mbd.zoo.simple_pendulum(), vary, weigh, noise)
     covariance = NOISE**2 * np.linalg.inv(columns.T @ columns)
     errors = np.sqrt(np.diag(covariance))
@@ -186,10 +186,8 @@ def _expected(weigh: Any, columns: np.ndarray, text: str) -> Iterator[Judged]:
     yield compare(f"{name}correlation", found.correlation, unit, limit=1e-10 * steep, detail=text)
     yield compare(f"{name}sigma", found.sigma, np.full(12, NOISE), limit=0.0, detail=text)
     yield compare(f"{name}ambiguities", len(found.ambiguities), 0, limit=0.0, detail=text)
-    pair = ("bodies/bob/mass", "gravity/y")
-    found = identifiability(
-        mbd.zoo.simple_pendulum(), dict.fromkeys(pair, Within(0.5)), weigh, noise
-    )
+    pair: tuple[str, str] = ("bodies/bob/mass", "gravity/y")
+    found = identifiability(mbd.zoo.simple_pendulum(), {n: Within(0.5) for n in pair}, weigh, noise)
     inverse = [1.0 / found.errors[n] for n in pair]
     yield compare(f"{name}errors", inverse, [0.0, 0.0], limit=0.0, scale=1.0, detail=text)
     yield compare(

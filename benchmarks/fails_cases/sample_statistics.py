@@ -127,7 +127,7 @@ def std_of(x: list[float]) -> float:
     return root(sum((Fraction(y) - mean) ** 2 for y in x) / (len(x) - 1))
 
 
-def root(x: Fraction) -> float:
+def root(x: Any) -> float:
     """√x of a fraction, scaled so that it neither over- nor underflows."""
     if x == 0:
         return 0.0
@@ -332,13 +332,13 @@ def _settling(rng: Any, values: np.ndarray, ok: np.ndarray, text: str) -> Iterat
     for k, n in enumerate(found.counts.tolist()):
         ordered = [-math.inf, *sorted(x[:n]), math.inf]
         chances = [binomial(i, n, level) for i in range(n + 1)]
-        ends: dict[str, set[float]] = {"low": set(), "high": set()}
+        either: dict[str, set[float]] = {"low": set(), "high": set()}
         for nudge in (-1e-12, 1e-12):  # where a chance is the tail itself, either rank
             below = next(i for i, p in enumerate(chances) if p >= tail + nudge)
             above = next(i for i, p in enumerate(chances) if 1.0 - p <= tail + nudge) + 1
-            ends["low"].add(ordered[below])
-            ends["high"].add(ordered[min(above, n + 1)])
-        for ending, allowed in ends.items():
+            either["low"].add(ordered[below])
+            either["high"].add(ordered[min(above, n + 1)])
+        for ending, allowed in either.items():
             right = float(getattr(found, ending)[k]) in allowed
             yield exact(f"{name}{ending}", right, True, f"quantile {level} of {n}, {text}")
 

@@ -138,7 +138,9 @@ def _allocation(rng: np.random.Generator, text: str) -> Iterator[Judged]:
         a, b = (c, b) if factors(math.exp(c)) ** 2 @ v > bound else (a, c)
     f = np.ones(d) if v.sum() <= bound else factors(math.exp(b))
     found = st.allocate([limit], share, cost=cost, least=least)
-    yield from _allocated(found, f, prices, limit, v.sum(), f**2 @ v, (mean, low, high), text)
+    yield from _allocated(
+        found, f, prices, limit, v.sum(), float(f**2 @ v), (mean, low, high), text
+    )
 
 
 def _allocated(
@@ -225,7 +227,8 @@ def _indices(rng: np.random.Generator, text: str) -> Iterator[Judged]:
     yield compare(f"{key}first", found.first, wanted, limit=0.2, scale=1.0, detail=text)
     wanted = np.array([xx + xz, yy + yz, xz + yz]) / variance
     yield compare(f"{key}total", found.total, wanted, limit=0.2, scale=1.0, detail=text)
-    pairs = [found.second[0, 1], found.second[0, 2], found.second[1, 2]]
+    second = np.asarray(found.second)
+    pairs = [second[0, 1], second[0, 2], second[1, 2]]
     wanted = np.array([0.0, xz, yz]) / variance
     yield compare(f"{key}second", pairs, wanted, limit=0.3, scale=1.0, detail=text)
 
