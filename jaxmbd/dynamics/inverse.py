@@ -120,7 +120,7 @@ def _efforts(
 
     required = less_friction(m, vdot, inputs, required, carried)
     lam = carried(required)
-    return required - system.jacobian.T @ (lam / system.scale), lam, missing
+    return required - system.jacobian.T @ system.own_multipliers(lam), lam, missing
 
 
 def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:

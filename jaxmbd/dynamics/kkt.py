@@ -7,7 +7,7 @@ with neither inertia nor constraint is indeterminate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -41,22 +41,62 @@ class System(NamedTuple):
 
     Attributes:
         mass: M (nv, nv), an array or an operator.
-        jacobian: scaled J (nc, nv), an array or its blocks.
+        jacobian: J (nc, nv) with `own` applied to its rows, an array or its blocks.
         scale: (nc,), the factors applied to the rows.
         doubt: how far the state is off the constraints, where rows may be redundant.
+        turns: by the first of three force rows, the directions (3, 3) that replace the world's axes
+            (`Joint.load_directions`).
     """
 
     mass: MassOperator
     jacobian: Rows
     scale: Array
     doubt: Doubt = Doubt()
+    turns: Mapping[int, Array] = {}  # noqa: RUF012
+
+    def own(self, x: Array) -> Array:
+        """Values (nc,) or (nc, m) of the constraints' rows as values of the system's."""
+        x = (x.T * self.scale).T
+        for k, turn in self.turns.items():
+            x = _turned(x, k, turn)
+        return x
+
+    def multipliers(self, x: Array) -> Array:
+        """λ (nc,) or (nc, m) of the constraints [N, N·m] from those of the system [N]."""
+        for k, turn in self.turns.items():
+            x = _turned(x, k, turn.T)
+        return (x.T * self.scale).T
+
+    def own_multipliers(self, lam: Array) -> Array:
+        """The inverse of `multipliers`."""
+        x = (lam.T / self.scale).T
+        for k, turn in self.turns.items():
+            x = _turned(x, k, turn)
+        return x
+
+
+def _turned(x: Array, k: int, turn: Array) -> Array:
+    return jnp.concatenate([x[:k], turn @ x[k : k + 3], x[k + 3 :]])
 
 
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
-    mass = mass_operator(m, recursive=recursive)
-    rows = scaled_jacobian(m) if m.top.loop_blocks is None else scaled_blocks(m)
-    return System(mass, rows, row_scale(m), _doubt(m))
+    mass, scale = mass_operator(m, recursive=recursive), row_scale(m)
+    if m.top.loop_blocks is not None:
+        return System(mass, scaled_blocks(m), scale, _doubt(m))
+    rows, turns = scaled_jacobian(m), dict(_turns(m))
+    for k, turn in turns.items():
+        rows = _turned(rows, k, turn)
+    return System(mass, rows, scale, _doubt(m), turns)
+
+
+def _turns(m: MotionState) -> Iterator[tuple[int, Array]]:
+    """First row and directions of the cut joints of loops that hang on a moving body."""
+    for name in m.top.cut:
+        joint, place = m.mech.joint(name), m.top.layout[name].rows
+        carried = set(m.top.columns(joint.a)) & set(m.top.columns(joint.b))
+        if carried and place and (turn := joint.load_directions(m.offset(name)[0])) is not None:
+            yield place.start, turn
 
 
 def _doubt(m: MotionState) -> Doubt:
@@ -67,11 +107,12 @@ def _doubt(m: MotionState) -> Doubt:
     φ over the mechanism's length, and redundant rows would contradict the others by as much.
     """
     rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
-    if not rows:
+    most, planar = max(map(len, m.top.row_groups), default=0), m.mech.structure.planar
+    if not rows or (planar and most < 3):  # the two rows of a pin, which are neither
         return Doubt()
     length = lax.stop_gradient(mechanism_length(m.mech))
     rounding = tolerances.rounding(m.q.dtype, 64) * length
-    if len(m.top.row_groups) == m.top.nc:
+    if most < 2:
         return Doubt(None, rounding)
     phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
     opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
@@ -148,7 +189,7 @@ def solve_kkt(
     nc, nv = jacobian.shape
     constant = lax.stop_gradient((mass, jacobian))
     k = factor_kkt(*constant, None if metric else mass_size(constant[0]), system.doubt)
-    rhs = system.scale[:, None] * rhs
+    rhs = system.own(rhs)
 
     def product(z: Array) -> Array:
         x, push = z[:nv], z[nv:]
@@ -168,12 +209,12 @@ def solve_kkt(
         cancels = size * (constant[1].T @ z[nv:]) / jnp.where(mass > 0.0, mass, 1.0)
         miss = believed(jacobian @ x - rhs, system.doubt.error)
         z = solution(z.reshape(-1), miss, terms, [cancels]).reshape(z.shape)
-    return z[:nv], -system.scale[:, None] * z[nv:]
+    return z[:nv], -system.multipliers(z[nv:])
 
 
 def rows_met(system: System, x: Array, rhs: Array, size: Array) -> Array:
     """Whether ``J x = rhs`` to 5e-7 of `size`, the size of the rows' terms, in skipped rows too."""
-    miss = system.jacobian @ x - system.scale * rhs
+    miss = system.jacobian @ x - system.own(rhs)
     return jnp.all(jnp.abs(miss) <= tolerances.carrying(x.dtype) * size)
 
 
@@ -190,7 +231,7 @@ def least_norm(
     n = multipliers.shape[0]
     if n < 2 or (groups is not None and len(groups) == n):
         return multipliers
-    schur, scaled = _factors(system).schur, multipliers / system.scale
+    schur, own = _factors(system).schur, system.own_multipliers(multipliers)
     if isinstance(schur, RankRevealed):
-        return system.scale * schur.minimum_norm(scaled, groups)
-    return system.scale * schur.minimum_norm(scaled)
+        return system.multipliers(schur.minimum_norm(own, groups))
+    return system.multipliers(schur.minimum_norm(own))

@@ -92,6 +92,12 @@ class AxisJoint(Joint):
         e1, e2 = perpendicular_pair(axis)
         return r_a @ axis, r_a @ e1, r_a @ e2
 
+    def load_directions(self, r_a: Array) -> Array | None:
+        if self.rows[:3] != ("force",) * 3:
+            return None
+        axis, e1, e2 = self.frame(r_a)
+        return jnp.stack([e1, e2, axis])
+
     def misalignment(self, r_a: Array, r_b: Array) -> Array:
         """Rotation vector, to first order, from a's axis to b's, world axes."""
         return alignment(r_a @ self.unit_axis(), r_b @ self.unit_axis_b())

@@ -255,6 +255,15 @@ class Joint(Part):
         """Closure error, one entry per row; `d` in world axes, `drawn` its drawn value."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
 
+    def load_directions(self, r_a: Array) -> Array | None:
+        """Directions (3, 3) that turn with `a`, one a row, in place of the world's axes; or None.
+
+        They are for the first three rows, if these are forces along the world's axes. In a loop of
+        parallel axes on a moving body two of the world's axes may come to be parallel within the
+        plane of motion, and the rows along them to tell little; these never do.
+        """
+        return None
+
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         """(6, rows) ``[n; f]`` at b's point, world axes: the joint's constraint wrenches."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
