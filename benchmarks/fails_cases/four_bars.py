@@ -224,8 +224,8 @@ def _reported(
         return
     circuit = bool(np.any(room < 0.0))
     yield compare(f"{name}circuit", found.circuit, circuit, limit=0.0, detail=text)
-    least = float(np.min(bar.sine(between)[room > 0.0]))
     fine = np.interp(np.linspace(0.0, 4.0, 4 * 40 * parts + 1), np.arange(5), inputs)
+    least = float(np.min(bar.sine(fine)[bar.at(fine)[0] > 0.0]))
     near = float(np.min(bar.sine(fine))) < NEAR_REPORTED
 
     def warned(kind: str, found: bool, expected: bool, near: bool) -> Judged:

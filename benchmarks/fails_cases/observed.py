@@ -102,9 +102,17 @@ def kinematic(mech: mbd.Mechanism) -> list[Watched]:
             lambda i: np.arctan2(i.direction(last, d) @ up, i.direction(last, d) @ along),
             _one,
         ),
-        Watched("Camber", observe.Camber(last), lambda i: _wheel(i, last, (0, 0, -1), 1.0), _one),
         Watched(
-            "Toe", observe.Toe(last, "right"), lambda i: _wheel(i, last, (1, 0, 0), -1.0), _one
+            "Camber",
+            observe.Camber(last, spindle=(0.0, 1.0, 0.0)),
+            lambda i: _wheel(i, last, (0, 0, -1), 1.0),
+            _one,
+        ),
+        Watched(
+            "Toe",
+            observe.Toe(last, "right", spindle=(0.0, -1.0, 0.0)),
+            lambda i: _wheel(i, last, (1, 0, 0), -1.0),
+            _one,
         ),
         Watched(
             "AngleBetween",

@@ -102,7 +102,8 @@ def closure(m: MotionState) -> Closure:
     none = jnp.zeros_like(most)
     if m.top.nc < 2:
         return Closure(*most, *none)
-    opened, left = rarely(~closed, _parted, (most, none), rows, errors)
+    # Also behind it: reverse mode stops at results, not at arguments.
+    opened, left = lax.stop_gradient(rarely(~closed, _parted, (most, none), rows, errors))
     return Closure(*opened, *left)
 
 
