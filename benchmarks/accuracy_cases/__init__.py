@@ -16,6 +16,7 @@ from accuracy_cases import (
 )
 
 KINDS = (
+    usd_robot,
     static_geometry,
     closedloop,
     robots,
@@ -26,6 +27,5 @@ KINDS = (
     car_axis,
     andrews,
     hardpoints,
-    usd_robot,
     gt_mech,
 )

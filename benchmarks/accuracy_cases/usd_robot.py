@@ -25,7 +25,8 @@ RELATIVE = 1e-10
 
 def detect(data: dict[str, Any]) -> bool:
     joints = data.get("joints")
-    return isinstance(joints, dict) and all("localRot0_wxyz" in j for j in joints.values())
+    named = joints if isinstance(joints, dict) else {}
+    return bool(named) and all("localRot0_wxyz" in joint for joint in named.values())
 
 
 def check(data: dict[str, Any], folder: Path) -> list[Row]:
