@@ -56,10 +56,7 @@ class System(NamedTuple):
 
     def own(self, x: Array) -> Array:
         """Values (nc,) or (nc, m) of the constraints' rows as values of the system's."""
-        x = (x.T * self.scale).T
-        for k, turn in self.turns.items():
-            x = _turned(x, k, turn)
-        return x
+        return self._aligned((x.T * self.scale).T)
 
     def multipliers(self, x: Array) -> Array:
         """λ (nc,) or (nc, m) of the constraints [N, N·m] from those of the system [N]."""
@@ -69,7 +66,9 @@ class System(NamedTuple):
 
     def own_multipliers(self, lam: Array) -> Array:
         """The inverse of `multipliers`."""
-        x = (lam.T / self.scale).T
+        return self._aligned((lam.T / self.scale).T)
+
+    def _aligned(self, x: Array) -> Array:
         for k, turn in self.turns.items():
             x = _turned(x, k, turn)
         return x
