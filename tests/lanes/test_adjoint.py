@@ -121,6 +121,35 @@ def test_a_failed_sample_passes_no_cotangent_to_what_all_share():
     np.testing.assert_allclose(found, jax.grad(loss)(1.5, jax.vmap), rtol=1e-13)
 
 
+INVERSES = [lambda x, y: x * y, lambda x, y: y / x, lambda x, y: jnp.log(x) * jnp.sqrt(y)]
+"""Branches: those after the first are infinite at zero, and so are their derivatives."""
+
+
+def chosen(x, y):
+    return jax.lax.switch((jnp.abs(x) > 0.5).astype(int) + (x > 1), INVERSES, x, y)
+
+
+def chosen_in_loop(x, y):
+    return jax.lax.scan(lambda c, row: (c + chosen(x, row), c), y, jnp.stack([y, 2 * y]))[0]
+
+
+def chosen_gradient(x, y):
+    """The backward pass of `cond` keeps zeros for what the other branches saved."""
+    tame = lambda x: x / jnp.sqrt(1 + x * x)  # noqa: E731
+    square = lambda x: jax.lax.cond(x > 0.5, lambda x: tame(x * x), jnp.sin, x)  # noqa: E731
+    return jax.grad(square)(x) * y
+
+
+@pytest.mark.parametrize("fn", [chosen, chosen_in_loop, chosen_gradient])
+def test_a_branch_that_is_not_taken_has_no_part_in_the_gradient(fn):
+    x, y = np.array([0.0, 0.7, 2.0, 0.0, 1.0]), np.array([0.3, 0.2, 1.0, 0.0, 2.0])
+    gradient = jax.grad(lambda x, y, mapped: mapped(fn)(x, y).sum(), argnums=(0, 1))
+    found = gradient(x, y, lambda fn: lanes.vmap(fn, strict=True))
+    alone = [jax.grad(fn, argnums=(0, 1))(*one) for one in zip(x, y, strict=True)]
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, np.transpose(alone), rtol=1e-13, atol=1e-15)
+
+
 def forgotten(x):
     """A carry without a derivative: the second loop's cotangent for it is not used."""
     step = lambda i, s: (jnp.sin(s[0]) * x, jax.lax.stop_gradient(0.5 * s[0]))  # noqa: E731

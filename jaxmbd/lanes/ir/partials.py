@@ -114,6 +114,12 @@ def select(g: Builder, n: Node, ct: Node) -> Contributions:
     yield b, g.op("select", c, zero, ct)
 
 
+def taken(g: Builder, n: Node, ct: Node) -> Contributions:
+    """ȳ where the branch is taken, else zero: elsewhere it may be NaN, as 0 · ∞ is."""
+    x, here = n.args
+    yield x, g.op("select", here, ct, _c(g, n, 0.0))
+
+
 def extreme(g: Builder, n: Node, ct: Node) -> Contributions:
     """ȳ for the larger or smaller operand; half to each where they are equal, as in JAX."""
     zero, half = _c(g, n, 0.0), g.op("mul", ct, _c(g, n, 0.5))

@@ -151,6 +151,7 @@ _TABLE = (
     # Aliases, for reverse mode
     Operation("stop", 1, fold.stop, kind=Kind.ALIAS, primitives=("stop_gradient",)),
     Operation("mark", 1, kind=Kind.ALIAS),
+    Operation("taken", 2, None, partials.taken, kind=Kind.ALIAS, result=Result.STATED),
     Operation("recalled", 1, kind=Kind.ALIAS),
     Operation("custom", None, kind=Kind.ALIAS, result=Result.STATED, operands="mixed"),
     # Arguments, memory

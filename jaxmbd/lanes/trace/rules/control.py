@@ -61,17 +61,32 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
     if which.constant:
         chosen = min(max(int(which.data), 0), len(branches) - 1)
         return evaluate_closed(g, branches[chosen], args)
-    results = [evaluate_closed(g, branch, args) for branch in branches]
-    picked = results[-1]
-    for k in range(len(branches) - 2, -1, -1):
-        here = which if which.dtype == "i1" else g.op("le", which, g.const(k, which.dtype))
-        if which.dtype == "i1":
-            here = g.op("not", which)
-        picked = [
-            elementwise(g, lambda a, b, c=here: g.op("select", c, a, b), x, y)
-            for x, y in zip(results[k], picked, strict=True)
-        ]
+    last = len(branches) - 1
+    # Whether the branch is one of the first k + 1.
+    until = [
+        g.op("not", which) if which.dtype == "i1" else g.op("le", which, g.const(k, which.dtype))
+        for k in range(last)
+    ]
+    picked: list[Value] = []
+    for k in range(last, -1, -1):
+        after = [g.op("not", until[k - 1])] if k > 0 else []
+        here = after if k == last else [until[k], *after]
+        result = evaluate_closed(g, branches[k], [_taken(g, here, x) for x in args])
+        picked = result if k == last else [
+            elementwise(g, lambda a, b, c=until[k]: g.op("select", c, a, b), x, y)
+            for x, y in zip(result, picked, strict=True)
+        ]  # fmt: skip
     return picked
+
+
+def _taken(g: Graph, here: Sequence[Node], x: Value) -> Value:
+    """An argument of a branch, to which cotangents flow back only where the branch is taken."""
+    if not here or not bits(g, x) & g.active:
+        return x
+    taken = here[0] if len(here) == 1 else g.op("and", *here)
+    return elementwise(
+        g, lambda n: g.op("taken", n, taken, dtype=n.dtype) if n.deps & g.active else n, x
+    )
 
 
 @rule("platform_index")
