@@ -1,7 +1,7 @@
 """Does it fail safely? Every number that the package gives a name, judged by an oracle of its own.
 
-    python benchmarks/fails_safely.py [--only FAMILIES] [--size 1000] [--seed N]
-        [--json PATH [--resume]] [--processes 2]
+    python benchmarks/fails_safely.py [--only FAMILIES] [--size 300] [--runs 3]
+        [--seed N N N] [--json PATH [--resume]] [--processes 2]
 
 Families of cases (`fails_cases`) draw mechanisms, broken descriptions, samples and states at random
 and compare what is reported as ok with oracles that share no code with it. Nothing may be wrong and
@@ -9,9 +9,9 @@ reported as ok, and nothing may raise anything but an error that says what is wr
 otherwise. The table has each public number with its oracle and the counts of its outcomes; a number
 without an oracle stands in it as such.
 
-Seeds are fresh at each run, unless one is given, and printed. Each family runs in a process of its
-own; the results file is written as each ends. `--resume` keeps the families that it holds, and its
-seed.
+Seeds are fresh at each run, unless they are given, and printed. Each family runs in a process of
+its own; the results file is written as each ends. `--resume` keeps the pieces that it holds,
+and its seeds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import secrets
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -74,10 +73,14 @@ def in_process(name: str, seed: int, size: int) -> dict[str, Any]:
     return found | {"seed": seed, "size": size, "seconds": seconds, "commit": commit()}
 
 
-def pieces(names: list[str], options: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The summary of each family, as it ends."""
+Piece = tuple[str, int]
+"""A family and its seed."""
+
+
+def pieces(todo: list[Piece], options: Any) -> Iterator[tuple[Piece, dict[str, Any]]]:
+    """The summary of each piece, as it ends."""
     with ThreadPoolExecutor(options.processes) as pool:
-        running = {pool.submit(in_process, n, options.seed, options.size): n for n in names}
+        running = {pool.submit(in_process, *piece, options.size): piece for piece in todo}
         for ended in as_completed(running):
             yield running[ended], ended.result()
 
@@ -96,45 +99,55 @@ def table(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return dict(sorted(lines.items(), key=lambda x: x[0].lower()))
 
 
-def results(found: dict[str, Any], options: Any) -> dict[str, Any]:
-    """What the results file holds."""
-    lines = table(found)
-    counts = {outcome: sum(line[outcome] for line in lines.values()) for outcome in OUTCOMES}
+def counted(some: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """The outcomes of pieces, counted."""
+    lines = [line for piece in some for line in piece["numbers"].values()]
+    return {outcome: sum(line.get(outcome, 0) for line in lines) for outcome in OUTCOMES}
+
+
+def results(found: dict[str, Any], seeds: list[int]) -> dict[str, Any]:
+    """What the results file holds: `found` has the pieces by their labels."""
+    runs = {}
+    for seed in seeds:
+        some = [piece for piece in found.values() if piece["seed"] == seed]
+        counts, seconds = counted(some), sum(piece["seconds"] for piece in some)
+        runs[str(seed)] = {"cases": sum(counts.values())} | counts | {"seconds": seconds}
     return {
-        "seed": options.seed,
-        "all": {"all": counts},
-        "seconds": sum(p["seconds"] for p in found.values()),
-        "table": lines,
+        "all": {"all": counted(found.values())},
+        "runs": runs,
+        "table": table(found),
         "bad": [text for piece in found.values() for text in piece["bad"]],
         "pieces": found,
     }
+
+
+def label(piece: Piece) -> str:
+    return f"{piece[0]}, seed {piece[1]}"
 
 
 def run(options: Any) -> dict[str, Any]:
     """Judge all families, writing the results as each ends: what the results file holds."""
     kept = _kept(options.json) if options.resume else {}
     found: dict[str, Any] = kept.get("pieces", {})
-    if options.seed is None:
-        options.seed = kept.get("seed", secrets.randbelow(2**31))
-    print(f"seed {options.seed}", flush=True)
-    names = [n for n in options.only or families.names() if n not in found]
-    for k, (name, piece) in enumerate(pieces(names, options), 1):
-        found[name] = piece
-        _script.write(options.json, results(found, options))
-        counts = sum(
-            (Counter({o: x.get(o, 0) for o in OUTCOMES}) for x in piece["numbers"].values()),
-            Counter(),
-        )
-        told = f"{counts.total()} cases, {len(piece['bad'])} bad, {piece['seconds']} s"
-        print(f"{k}/{len(names)} {name}: {told}", file=sys.stderr, flush=True)
-    return results(found, options)
+    seeds = options.seed or [int(seed) for seed in kept.get("runs", ())]
+    seeds = seeds or [secrets.randbelow(2**31) for _ in range(options.runs)]
+    print("seeds", *seeds, flush=True)
+    named = options.only or families.names()
+    todo = [p for seed in seeds for name in named if label(p := (name, seed)) not in found]
+    for k, (one, piece) in enumerate(pieces(todo, options), 1):
+        found[label(one)] = piece
+        _script.write(options.json, results(found, seeds))
+        told = f"{sum(counted([piece]).values())} cases, {len(piece['bad'])} bad"
+        told += f", {piece['seconds']} s"
+        print(f"{k}/{len(todo)} {label(one)}: {told}", file=sys.stderr, flush=True)
+    return results(found, seeds)
 
 
 def _kept(path: Path | None) -> dict[str, Any]:
     if path is None or not path.exists():
         return {}
     kept = json.loads(path.read_text(encoding="utf-8"))
-    return kept if "table" in kept else {}
+    return kept if "runs" in kept else {}
 
 
 def report(found: dict[str, Any]) -> int:
@@ -146,8 +159,9 @@ def report(found: dict[str, Any]) -> int:
         print(f"{number:52s}{line['cases']:8d}{counts}  {line['worst']:7.0e}  {line['oracle']}")
     print(*(f"  {text}" for text in found["bad"]), sep="\n")
     without = sum(line["oracle"] == NO_ORACLE for line in found["table"].values())
-    total = sum(found["all"]["all"].values())
-    print(f"seed {found['seed']}: {total} cases, {len(found['bad'])} of them wrong or crashed")
+    for seed, one in found["runs"].items():
+        bad = sum(one[outcome] for outcome in BAD)
+        print(f"seed {seed}: {one['cases']} cases, {bad} wrong or crashed, {one['seconds']} s")
     print(f"{len(found['table'])} lines, {without} of them numbers without an oracle")
     return len(found["bad"])
 
@@ -155,8 +169,9 @@ def report(found: dict[str, Any]) -> int:
 def main() -> int:
     parser = _script.parser(__doc__)
     parser.add_argument("--only", nargs="*", choices=families.names(), help="families")
-    parser.add_argument("--size", type=int, default=1000, help="cases of a family, about")
-    parser.add_argument("--seed", type=int, help="by default a new one")
+    parser.add_argument("--size", type=int, default=300, help="cases of a family, about")
+    parser.add_argument("--runs", type=int, default=1, help="runs, each with a seed of its own")
+    parser.add_argument("--seed", type=int, nargs="+", help="of each run; by default new ones")
     parser.add_argument("--processes", type=int, default=2, help="families judged at once")
     parser.add_argument("--resume", action="store_true", help="keep the families in the JSON file")
     parser.add_argument("--piece", help="judge this family here, and print its summary as JSON")
@@ -166,7 +181,7 @@ def main() -> int:
         families.list_without_oracle()
         return 0
     if options.piece:
-        print(json.dumps(judge_family(options.piece, options.seed, options.size)))
+        print(json.dumps(judge_family(options.piece, options.seed[0], options.size)))
         return 0
     return int(report(run(options)) > 0)
 

@@ -50,13 +50,18 @@ def accuracy(found: dict[str, Any]) -> str:
     )
 
 
-def broken(found: dict[str, Any]) -> str:
-    """Broken inputs."""
+def judged(found: dict[str, Any]) -> str:
+    """Public numbers by their oracles."""
     counts = found["all"]["all"]
     known = {kind: counts.get(kind, 0) for kind in ("right", "flagged", "refused")}
     wrong = sum(counts.values()) - sum(known.values())
     each = ", ".join(f"{n} {kind}" for kind, n in known.items())
-    return f"{sum(counts.values())} broken inputs: {each}, {wrong} wrong and reported as OK"
+    lines = [x for name, x in found["table"].items() if "," not in name]
+    return (
+        f"{sum(x['cases'] > 0 for x in lines)} of {len(lines)} public numbers judged by oracles "
+        f"that share no code with them, in {sum(counts.values())} cases of {len(found['runs'])} seeds: "
+        f"{each}, {wrong} wrong and reported as OK"
+    )
 
 
 def imports(found: dict[str, Any]) -> str:
@@ -95,7 +100,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     said = [
         ("Speed", speed(found["throughput"])),
         ("Accuracy", accuracy(found["accuracy"])),
-        ("Failure", broken(found["fails_safely"])),
+        ("Failure", judged(found["fails_safely"])),
         ("Models of others", imports(found["imports"])),
         ("Studies", studies(found["studies"], found["survive"])),
         ("Design", design(found["design"])),

@@ -129,9 +129,8 @@ def test_a_run_is_written_piece_by_piece_and_resumed(tmp_path, monkeypatch):
     def piece(name, seed, size):
         calls.append((name, seed))
         outcomes = {"one": ("right", "flagged"), "two": BAD}[name]
-        return fails_safely.summary(Judged(number, o, 0.5, "text") for o in outcomes) | {
-            "seconds": 1
-        }
+        found = fails_safely.summary(Judged(number, o, 0.5, "text") for o in outcomes)
+        return found | {"seed": seed, "seconds": 1}
 
     def run(resume, seed, *names):
         monkeypatch.setattr(fails_safely, "in_process", piece)
@@ -139,24 +138,27 @@ def test_a_run_is_written_piece_by_piece_and_resumed(tmp_path, monkeypatch):
         options = Namespace(resume=resume, json=path, only=names, seed=seed, size=1, processes=1)
         return fails_safely.report(fails_safely.run(options))
 
-    assert run(False, 7, "one") == 0
-    assert run(True, None, "one", "two") == 2
-    assert calls == [("one", 7), ("two", 7)]
+    assert run(False, [7, 8], "one") == 0
+    assert run(True, None, "one", "two") == 4
+    assert calls == [("one", 7), ("one", 8), ("two", 7), ("two", 8)]
     written = json.loads((tmp_path / "found.json").read_text())
     line = written["table"][number]
-    assert [line[o] for o in ("right", "flagged", "refused", *BAD)] == [1, 1, 0, 1, 1]
-    assert line["worst"] == 0.5 and line["cases"] == 4
-    assert written["all"]["all"]["right"] == 1
+    assert [line[o] for o in ("right", "flagged", "refused", *BAD)] == [2, 2, 0, 2, 2]
+    assert line["worst"] == 0.5 and line["cases"] == 8
+    assert written["all"]["all"]["right"] == 2
+    assert [(one["cases"], one["seconds"]) for one in written["runs"].values()] == [(4, 2)] * 2
 
 
 def test_seeds_are_new_at_each_run(monkeypatch):
     monkeypatch.setattr(fails_safely, "pieces", lambda *_: [])
 
-    def seed():
-        options = Namespace(resume=False, json=None, only=["x"], seed=None, size=1, processes=1)
-        return fails_safely.run(options)["seed"]
+    def seeds():
+        options = Namespace(
+            resume=False, json=None, only=["x"], seed=None, size=1, processes=1, runs=2
+        )
+        return list(fails_safely.run(options)["runs"])
 
-    assert len({seed() for _ in range(3)}) > 1
+    assert len({*seeds(), *seeds()}) == 4
 
 
 def test_an_error_of_the_package_is_a_crash(monkeypatch):
