@@ -59,8 +59,8 @@ def judged(found: dict[str, Any]) -> str:
     lines = [x for name, x in found["table"].items() if "," not in name]
     return (
         f"{sum(x['cases'] > 0 for x in lines)} of {len(lines)} public numbers judged by oracles "
-        f"that share no code with them, in {sum(counts.values())} cases of {len(found['runs'])} seeds: "
-        f"{each}, {wrong} wrong and reported as OK"
+        f"that share no code with them, in {sum(counts.values())} cases of {len(found['runs'])} "
+        f"seeds: {each}, {wrong} wrong and reported as OK"
     )
 
 
