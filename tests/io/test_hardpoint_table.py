@@ -294,13 +294,18 @@ def test_a_table_in_another_unit_than_it_is_read_in(tmp_path, route, partial):
         ROUTES[route](path, units=right, partial=partial)
 
 
+@pytest.mark.filterwarnings("error")
 def test_another_size_of_which_no_unit_is_the_cause(tmp_path):
-    """A model car's, or points that are moved: nothing is said."""
+    """A model car's, or points that are moved: they are taken as they are, without a word."""
     path = tmp_path / "corner.csv"
     corner_table(path, 0.25)
-    ROUTES["zoo"](path)
+    drawn = mbd.zoo.multi_link().points["wheel_centre"]
+    small = ROUTES["zoo"](path).points["wheel_centre"]
+    np.testing.assert_allclose(small, 0.25 * drawn, rtol=1e-12)
     path.write_text("name,x,y,z\nwheel_centre,0,1,0\ntierod_outboard,1,0,0\n")
-    ROUTES["zoo"](path, partial=True)
+    moved = ROUTES["zoo"](path, partial=True).points
+    np.testing.assert_allclose(moved["wheel_centre"], [0.0, 1e-3, 0.0])
+    np.testing.assert_allclose(moved["tierod_outboard"], [1e-3, 0.0, 0.0])
 
 
 def test_what_is_made_of_a_table_is_a_plain_dictionary(tmp_path):
