@@ -31,7 +31,7 @@ from jaxmbd.kinematics.scales import (
     scaled_jacobian,
 )
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows
+from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows, turned
 from jaxmbd.numerics.consistency import believed, solution
 from jaxmbd.numerics.rank_revealing import Doubt, RankRevealed
 
@@ -61,7 +61,7 @@ class System(NamedTuple):
     def multipliers(self, x: Array) -> Array:
         """λ (nc,) or (nc, m) of the constraints [N, N·m] from those of the system [N]."""
         for k, turn in self.turns.items():
-            x = _turned(x, k, turn.T)
+            x = turned(x, k, turn.T)
         return (x.T * self.scale).T
 
     def own_multipliers(self, lam: Array) -> Array:
@@ -70,23 +70,17 @@ class System(NamedTuple):
 
     def _aligned(self, x: Array) -> Array:
         for k, turn in self.turns.items():
-            x = _turned(x, k, turn)
+            x = turned(x, k, turn)
         return x
-
-
-def _turned(x: Array, k: int, turn: Array) -> Array:
-    return jnp.concatenate([x[:k], turn @ x[k : k + 3], x[k + 3 :]])
 
 
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
-    mass, scale = mass_operator(m, recursive=recursive), row_scale(m)
-    if m.top.loop_blocks is not None:
-        return System(mass, scaled_blocks(m), scale, _doubt(m))
-    rows, turns = scaled_jacobian(m), dict(_turns(m))
+    mass, turns = mass_operator(m, recursive=recursive), dict(_turns(m))
+    rows = scaled_jacobian(m) if m.top.loop_blocks is None else scaled_blocks(m)
     for k, turn in turns.items():
-        rows = _turned(rows, k, turn)
-    return System(mass, rows, scale, _doubt(m), turns)
+        rows = turned(rows, k, turn) if isinstance(rows, Array) else rows.turned(k, turn)
+    return System(mass, rows, row_scale(m), _doubt(m), turns)
 
 
 def _turns(m: MotionState) -> Iterator[tuple[int, Array]]:

@@ -32,6 +32,11 @@ class Sparsity(NamedTuple):
         return tuple(self.columns[k] for k in self.touched[block])
 
 
+def turned(x: Array, k: int, turn: Array) -> Array:
+    """Three rows from the k-th on, multiplied by `turn` (3, 3)."""
+    return jnp.concatenate([x[:k], turn @ x[k : k + 3], x[k + 3 :]])
+
+
 class BlockRows(eqx.Module):
     """A matrix of which each block of rows is stored with the columns that it depends on.
 
@@ -62,6 +67,14 @@ class BlockRows(eqx.Module):
         pairs = zip(self.blocks, self.sparsity.rows, strict=True)
         found = tuple(factors[r.start : r.stop, None] * b for b, r in pairs)
         return BlockRows(found, self.sparsity)
+
+    def turned(self, k: int, turn: Array) -> BlockRows:
+        """Three rows from the k-th on, which are in one block, multiplied by `turn` (3, 3)."""
+        found = [
+            turned(b, k - r.start, turn) if k in r else b
+            for b, r in zip(self.blocks, self.sparsity.rows, strict=True)
+        ]
+        return BlockRows(tuple(found), self.sparsity)
 
     def like(self, x: Array) -> BlockRows:
         """A matrix that has zeros in the same places."""

@@ -46,34 +46,45 @@ def test_accelerations_change_smoothly_with_the_distance(name, slip):
     np.testing.assert_allclose(change[:4], change[0], rtol=0.05)
 
 
-def floating_loop(rng, tilt):
-    """Six bodies and six hinges in one plane, on a free base; `tilt` of the last hinge's axis."""
-    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-    at = [
-        turn @ [np.cos(x) * rng.uniform(0.7, 1.3), np.sin(x) * rng.uniform(0.7, 1.3), 0.0]
-        for x in np.arange(6) * np.pi / 3.0
-    ]
-    bodies = {
-        f"link{i}": mbd.Body(rng.uniform(0.5, 2.0), x + 0.2 * rng.normal(size=3), 0.3 * np.eye(3))
-        for i, x in enumerate(at)
-    }
-    joints = {"free": mbd.Free("ground", "link0")}
-    for i, x in enumerate(at):
-        axis = turn[:, 2] + tilt * rng.normal(size=3)
-        ends = f"link{i}", f"link{(i + 1) % 6}"
-        joints[f"hinge{i}"] = mbd.Revolute(*ends, x, axis, at_b=x + tilt * rng.normal(size=3))
+def floating_loops(rng, tilt, count=1):
+    """Six bodies and six hinges in a plane, on a free base; `tilt` of the hinges' axes.
+
+    Each of the loops floats by itself.
+    """
+    bodies, joints = {}, {}
+    for k in range(count):
+        turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        at = [
+            turn @ [np.cos(x) * rng.uniform(0.7, 1.3), np.sin(x) * rng.uniform(0.7, 1.3), 0.0]
+            for x in np.arange(6) * np.pi / 3.0
+        ]
+        names = [f"link{k}.{i}" for i in range(6)]
+        for name, x in zip(names, at, strict=True):
+            com = x + 0.2 * rng.normal(size=3)
+            bodies[name] = mbd.Body(rng.uniform(0.5, 2.0), com, 0.3 * np.eye(3))
+        joints[f"free{k}"] = mbd.Free("ground", names[0])
+        for i, x in enumerate(at):
+            axis = turn[:, 2] + tilt * rng.normal(size=3)
+            ends = names[i], names[(i + 1) % 6]
+            off = x + tilt * rng.normal(size=3)
+            joints[f"hinge{k}.{i}"] = mbd.Revolute(*ends, x, axis, at_b=off)
     return mbd.Mechanism(bodies, joints)
 
 
-def test_floating_planar_loops_that_are_drawn_off_closure():
+@pytest.mark.parametrize("count", [1, 4], ids=["one", "four, with matrices in blocks"])
+def test_floating_planar_loops_that_are_drawn_off_closure(count):
     """Hinges that are off by 1e-3 do not add accelerations of v²/1e-3, off the constraints too."""
     forward = jax.jit(lambda m, q, v: mbd.forward_dynamics(m, q, v)[0])
     errors = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        mech, exact = (floating_loop(np.random.default_rng(seed), tilt) for tilt in (1e-3, 0.0))
-        nv = mbd.topology(mech).nv
-        turned = jnp.asarray(np.r_[rng.normal(size=6), np.zeros(nv - 6)])
+        mech, exact = (
+            floating_loops(np.random.default_rng(seed), tilt, count) for tilt in (1e-3, 0.0)
+        )
+        top = mbd.topology(mech)
+        nv = top.nv
+        bases = [i for k in range(count) for i in range(nv)[top.layout[f"free{k}"].v]]
+        turned = jnp.zeros(nv).at[jnp.array(bases)].set(rng.normal(size=6 * count))
         q = step_coordinates(mech, jnp.asarray(mbd.neutral(mech)), turned)
         v = jnp.asarray(rng.normal(size=nv))
         found, wanted = (np.asarray(forward(m, q, v)) for m in (mech, exact))
@@ -83,7 +94,8 @@ def test_floating_planar_loops_that_are_drawn_off_closure():
         for x in np.array(nearby).T:
             smooth = fit(np.arange(7.0), x, 2)
             np.testing.assert_allclose(x, smooth(np.arange(7.0)), rtol=0, atol=1e-8 * abs(x).max())
-    assert (nv, len(mbd.mobility(exact).redundant)) == (11, 3)
+    assert (nv, len(mbd.mobility(exact).redundant)) == (11 * count, 3 * count)
+    assert (top.loop_blocks is not None) == (count > 1)
     assert np.max(errors) < 0.02
 
 
@@ -117,8 +129,8 @@ def test_derivatives_of_runs_in_long_steps_are_those_of_differences():
 
 def test_a_floating_loop_moves_alike_however_it_is_turned():
     """Also where two of the world's axes are parallel in its plane, and rows along them too."""
-    mech = floating_loop(np.random.default_rng(0), 0.0).replace(gravity=np.zeros(3))
-    axis = np.asarray(mech.joints["hinge0"].axis)
+    mech = floating_loops(np.random.default_rng(0), 0.0).replace(gravity=np.zeros(3))
+    axis = np.asarray(mech.joints["hinge0.0"].axis)
     level = np.cross(axis, [0.0, 0.0, 1.0]) / np.hypot(*axis[:2])
     turn = -np.arctan2(axis[2], np.hypot(*axis[:2]))  # brings the normal into the plane xy
     nv = mbd.topology(mech).nv
