@@ -279,7 +279,7 @@ def _open_speeds(keys: tuple[Any, ...], mech: Mechanism, q: Array, t: Array) -> 
     @jax.jit
     def rows_at(mech: Mechanism, q: Array, t: Array) -> Array:
         m = motion_state(mech, q, t=t)
-        rows = jnp.concatenate([asked_rows(m, keys)[0], spin_rows(m, spin_lines(m))])
+        rows = jnp.concatenate([asked_rows(m, keys).matrix, spin_rows(m, spin_lines(m))])
         return rows * speed_units(mech)
 
     top, rows = topology(mech), np.asarray(rows_at(mech, q, t))

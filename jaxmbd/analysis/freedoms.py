@@ -12,9 +12,10 @@ from jax import Array
 from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.closure import closure_residual
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
+from jaxmbd.kinematics.own_rows import own_rows, row_doubt
 from jaxmbd.kinematics.propagation import propagate_velocities
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian
+from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
@@ -70,8 +71,8 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     """
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
-    rows, kept, twists, errors = map(np.asarray, examined(mech, q))
-    lost = tolerances.agreement(mech.dtype)
+    rows, kept, twists, errors, doubt = map(np.asarray, examined(mech, q))
+    lost = max(tolerances.agreement(mech.dtype), float(doubt))
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
     redundant: tuple[str, ...] = ()
@@ -104,27 +105,31 @@ def _contradiction(
 
 @host_jit
 def examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
-    """Scaled rows (nc, nv), which are independent, twists per speed (bodies, 6, nv), errors (nc,).
+    """What `mobility` asks of a configuration.
 
-    The errors are those of closure, scaled as the rows. The twists are zero where no body is held
-    by balls alone, which could spin idly.
+    Returns:
+        own rows (nc, nv); which of them are independent (nc,); twists per speed (bodies, 6, nv),
+        zero where no body is held by balls alone, which could spin idly; the errors (nc,) of own
+        rows; the relative error up to which rows are known, as `row_doubt`.
     """
     return compiled("auto", _rows_and_twists, mech, q)
 
 
 def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     m = motion_state(mech, q)
-    rows, errors = scaled_jacobian(m), row_scale(m) * closure_residual(m)
-    kept = ldlt_rank_revealing(rows @ rows.T)[2] if m.top.nc else jnp.ones(0, bool)
+    own, doubt = own_rows(m), row_doubt(m)
+    rows, errors = own.of(closure_jacobian(m)), own.of(closure_residual(m))
+    kept = ldlt_rank_revealing(rows @ rows.T, doubt=doubt)[2] if m.top.nc else jnp.ones(0, bool)
 
     def twists(v: Array) -> Array:
         found = propagate_velocities(mech, m.pos, v)
         return jnp.stack([*map(jnp.concatenate, zip(found.angular, found.linear, strict=True))])
 
+    known = jnp.zeros((), q.dtype) if doubt.error is None else doubt.error
     if not _between_balls(mech):
-        return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors
+        return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors, known
     spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.eye(m.top.nv, dtype=q.dtype))
-    return rows, kept, spins, errors
+    return rows, kept, spins, errors, known
 
 
 def _between_balls(mech: Mechanism) -> list[int]:

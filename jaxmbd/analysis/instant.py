@@ -78,12 +78,14 @@ def instant(
             "drives a point; name the joints whose efforts produce the motion in actuated="
         )
     m = motion_state(mech, q, t=t)
-    rows, scale = asked_rows(m, keys)
+    conditions = asked_rows(m, keys)
+    rows = conditions.matrix
     lines = spin_lines(m)
-    every = factor_rows(jnp.concatenate([rows, spin_rows(m, lines)]), speed_units(mech) ** 2)
+    together = jnp.concatenate([rows, spin_rows(m, lines)])
+    every = factor_rows(together, speed_units(mech) ** 2, doubt=conditions.doubt)
 
     def meet(target: Array, values: list[Array], spins: list[Array]) -> tuple[Array, Array]:
-        target = scale * jnp.concatenate([target, *(x[None] for x in values)])
+        target = conditions.of(jnp.concatenate([target, *(x[None] for x in values)]))
         x = every.solve(jnp.concatenate([target, *(length * s[None] for s in spins)]))
         x = solution(x, rows @ x - target, [target, length * x, q], placed_numbers(mech))
         return x, is_met(rows, x, target)
@@ -109,7 +111,7 @@ def instant(
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
     required, size = required_efforts(m, acc, efforts)
     if actuated is None:
-        columns = (rows[top.nc :] / scale[top.nc :, None]).T
+        columns = (rows[top.nc :] / conditions.held_scale[:, None]).T
     else:
         columns = actuated_columns(top, actuated)
     shared = share_efforts(m, columns, required, size, vdot, efforts)

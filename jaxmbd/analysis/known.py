@@ -13,7 +13,8 @@ from jax import Array
 from jaxmbd.graph import Topology, topology
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import mechanism_length, row_scale
+from jaxmbd.kinematics.own_rows import own_rows
+from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 
@@ -204,17 +205,17 @@ def known_values(m: MotionState, keys: tuple[Key, ...]) -> list[Array]:
 
 
 def closing_rows(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -> tuple[Array, Array]:
-    """Scaled residual (n,) and Jacobian (n, nv) of closure and held coordinates, in metres."""
+    """Residual (n,) and Jacobian (n, nv) of own rows and of held coordinates, in metres."""
     held, held_rows = known_rows(m, keys, values, mechanism_length(m.mech))
-    scale = row_scale(m)
-    residual = jnp.concatenate([scale * closure_residual(m), held])
-    return residual, jnp.concatenate([scale[:, None] * closure_jacobian(m), held_rows])
+    own = own_rows(m)
+    residual = jnp.concatenate([own.of(closure_residual(m)), held])
+    return residual, jnp.concatenate([own.of(closure_jacobian(m)), held_rows])
 
 
 def closing_residual(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -> Array:
     """The residual of `closing_rows`."""
     held = known_rows(m, keys, values, mechanism_length(m.mech))[0] if keys else m.q[:0]
-    return jnp.concatenate([row_scale(m) * closure_residual(m), held])
+    return jnp.concatenate([own_rows(m).of(closure_residual(m)), held])
 
 
 def known_rows(

@@ -36,7 +36,8 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.kinematics.closure import closure_jacobian, closure_velocity
 from jaxmbd.kinematics.motion import MotionState, check_shape
-from jaxmbd.kinematics.scales import row_scale, scaled_jacobian, speed_units
+from jaxmbd.kinematics.own_rows import own_jacobian, own_rows
+from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
@@ -183,13 +184,13 @@ def _pivot_columns(rows: np.ndarray) -> set[int]:
 
 @jax.jit
 def _rows_in_units(mech: Mechanism, q: Array) -> Array:
-    return scaled_jacobian(motion_state(mech, q)) * speed_units(mech)
+    return own_jacobian(motion_state(mech, q)) * speed_units(mech)
 
 
 def _rows(m: MotionState, pick: np.ndarray) -> Array:
     """Constraint rows [m], then those that pick the independent speeds, (nc + nd, nv)."""
     chosen = jnp.asarray(np.eye(m.top.nv)[pick], m.q.dtype) / speed_units(m.mech)
-    return jnp.concatenate([scaled_jacobian(m), chosen])
+    return jnp.concatenate([own_jacobian(m), chosen])
 
 
 def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array, Array]:
@@ -234,7 +235,7 @@ def _matrices(
         m = motion_state(mech, at, t=t)
         speeds = v + motions @ x[nd:]
         if m.top.nc:
-            slip = row_scale(m) * (closure_jacobian(m) @ speeds - closure_velocity(m))
+            slip = own_rows(m).of(closure_jacobian(m) @ speeds - closure_velocity(m))
             slip = jnp.concatenate([slip, jnp.zeros(nd, q.dtype)])
             speeds = speeds - least_change(mech, _rows(m, pick), slip)
         m = motion_state(mech, at, speeds, t)

@@ -11,7 +11,8 @@ import numpy as np
 from jaxmbd.analysis.freedoms import Mobility, examined, mobility
 from jaxmbd.graph import Loop, Topology, loops, neutral, topology
 from jaxmbd.kinematics import MotionState, motion_state
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
+from jaxmbd.kinematics.own_rows import own_rows
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 
@@ -105,7 +106,7 @@ def redundancy(mech: Mechanism, q: Any = None) -> Redundancy:
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
     free = mobility(mech, q)
-    rows, _, twists, _ = map(np.asarray, examined(mech, q))
+    rows, _, twists, *_ = map(np.asarray, examined(mech, q))
     rows = rows * np.asarray(speed_units(mech))
     m = motion_state(mech, q)
     circuits = {loop.cut: loop for loop in loops(mech)}
@@ -142,10 +143,11 @@ def _load(
     m: MotionState, cut: str, share: Mapping[int, float]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Force and moment of a cut joint for multipliers of scaled rows."""
-    place, scale = m.top.layout[cut].rows, np.asarray(row_scale(m))
+    place = m.top.layout[cut].rows
     assert place is not None
-    lam = np.array([share.get(k, 0.0) * scale[k] for k in range(place.start, place.stop)])
-    wrench = np.asarray(m.wrenches(cut)[0]) @ lam
+    own = jnp.asarray([share.get(k, 0.0) for k in range(m.top.nc)], m.q.dtype)
+    lam = own_rows(m).multipliers(own)[place]
+    wrench = np.asarray(m.wrenches(cut)[0]) @ np.asarray(lam)
     moment, force = wrench[:3] / float(mechanism_length(m.mech)), wrench[3:]
     size = max(np.linalg.norm(moment), np.linalg.norm(force))
     sign = np.sign(max((*force, *moment), key=lambda x: abs(np.round(x, 9))))

@@ -143,7 +143,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     alone = jnp.asarray(jnp.where(mass > 0.0, jnp.abs(force) / mass, 0.0))
     largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
     rows = jnp.max(jnp.abs(dense(system.jacobian)) * units, initial=0.0) * largest
-    given = jnp.max(jnp.abs(system.scale * rhs), initial=0.0)
+    given = jnp.max(jnp.abs(system.own.scale * rhs), initial=0.0)
     return rows + given + jnp.max(jnp.abs(m.mech.field()))
 
 

@@ -37,7 +37,8 @@ from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, row_scale, speed_units
+from jaxmbd.kinematics.own_rows import own_rows
+from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import tested
@@ -148,8 +149,8 @@ def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]
     rest = jnp.asarray(jnp.where(ok, q, jnp.asarray(neutral(p.mech))))
     at: Balance = balance(keys, safe, rest)
     nc = topology(p.mech).nc
-    scale = row_scale(motion_state(safe.mech, jnp.asarray(neutral(p.mech)), t=safe.t))
-    lam = jnp.where(ok, scale * at.multipliers[:nc], jnp.nan)
+    own = own_rows(motion_state(safe.mech, rest, t=safe.t))
+    lam = jnp.where(ok, own.multipliers(at.multipliers[:nc]), jnp.nan)
     held = jnp.where(ok, _key_scale(keys, safe.mech) * at.multipliers[nc:], jnp.nan)
     return q, lam, residual, status, iterations, held
 

@@ -14,12 +14,14 @@ from jaxmbd.dynamics.kkt import determinate, kkt_system
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
+from jaxmbd.kinematics.own_rows import own_rows, row_doubt
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
 from jaxmbd.lanes import rarely
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.numerics.rank_revealing import Doubt
 
 
 class Status(IntEnum):
@@ -93,22 +95,23 @@ class Closure(NamedTuple):
 
 def closure(m: MotionState) -> Closure:
     """`Closure` of a state; on the constraints without looking for redundant rows."""
-    scale, rows = row_scale(m), closure_jacobian(m)
-    errors = jnp.stack([scale * closure_residual(m), scale * (rows @ m.v - closure_velocity(m))])
-    rows = scale[:, None] * rows * speed_units(m.mech)
-    rows, errors = lax.stop_gradient((rows, errors))
+    own, rows = own_rows(m), closure_jacobian(m)
+    slip = rows @ m.v - closure_velocity(m)
+    errors = jnp.stack([own.of(closure_residual(m)), own.of(slip)])
+    rows = own.of(rows) * speed_units(m.mech)
+    rows, errors, doubt = lax.stop_gradient((rows, errors, row_doubt(m)))
     most = jnp.max(jnp.abs(errors), axis=1, initial=0.0)
     closed = most[0] < closing_tolerance(m.q.dtype, mechanism_length(m.mech))
     none = jnp.zeros_like(most)
     if m.top.nc < 2:
         return Closure(*most, *none)
     # Also behind it: reverse mode stops at results, not at arguments.
-    opened, left = lax.stop_gradient(rarely(~closed, _parted, (most, none), rows, errors))
+    opened, left = lax.stop_gradient(rarely(~closed, _parted, (most, none), rows, errors, doubt))
     return Closure(*opened, *left)
 
 
-def _parted(rows: Array, errors: Array) -> tuple[Array, Array]:
-    factors = factor_rows(rows)
+def _parted(rows: Array, errors: Array, doubt: Doubt) -> tuple[Array, Array]:
+    factors = factor_rows(rows, doubt=doubt)
     removable = jnp.stack([factors.consistent(x) for x in errors])
     left = errors - removable
     return jnp.max(jnp.abs(removable), axis=1), jnp.max(jnp.abs(left), axis=1)
@@ -137,7 +140,9 @@ def initial_status(m: MotionState, errors: Closure | None = None, drift: float =
     bound = tolerances.CONTRADICTION
     size = jnp.max(jnp.abs(m.v) / speed_units(m.mech), initial=0.0)
     speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(m.v), initial=0.0) / length + 1.0 / length)
-    closed = (opened < tolerance) & (slip < speed)
+    # Runs meet the kept rows, which differ from those of least squares by what others contradict.
+    apart = tolerances.TURNED_BY_OPENING * left
+    closed = (opened < tolerance + apart) & (slip < speed + apart * size)
     closed = closed & (left <= bound * length) & (left_slip <= 1e1 * bound * length * size)
     finite = jnp.all(jnp.isfinite(m.q)) & jnp.all(jnp.isfinite(m.v)) & jnp.isfinite(opened)
     finite = finite & finite_numbers(m.mech)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.known import (
@@ -28,22 +28,19 @@ from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import (
     closure_gamma,
+    closure_jacobian,
     closure_velocity,
     point_acceleration,
 )
 from jaxmbd.kinematics.motion import MotionState, check_shape
+from jaxmbd.kinematics.own_rows import OwnRows, own_rows, row_doubt
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.kinematics.scales import (
-    mechanism_length,
-    placed_numbers,
-    row_scale,
-    scaled_jacobian,
-    speed_units,
-)
+from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.consistency import solution
 from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.numerics.rank_revealing import Doubt
 
 
 def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any = None) -> Array:
@@ -178,13 +175,35 @@ def held_products(m: MotionState, acc: Accelerations, keys: tuple[Key, ...]) -> 
     ]
 
 
-def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> tuple[Array, Array]:
-    """Rows (n, nv) of the closure and of the held coordinates, scaled to metres, and the scale."""
-    length = mechanism_length(m.mech)
+class AskedRows(NamedTuple):
+    """The rows of the closure, as own rows, and of held coordinates, in metres.
+
+    Attributes:
+        matrix: (n, nv).
+        own: how own rows follow from those of the closure.
+        doubt: how far the state is off the constraints.
+        held_scale: (n − nc,), the mechanism's length for angles, else 1.
+    """
+
+    matrix: Array
+    own: OwnRows
+    doubt: Doubt
+    held_scale: Array
+
+    def of(self, target: Array) -> Array:
+        """Values (n,) or (n, m) of the closure and of the held coordinates as those of the rows."""
+        nc = self.own.scale.shape[0]
+        held = (target[nc:].T * self.held_scale).T
+        return jnp.concatenate([self.own.of(target[:nc]), held])
+
+
+def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> AskedRows:
+    """The rows that motions with held coordinates have to meet."""
+    length, one, own = mechanism_length(m.mech), jnp.ones((), m.q.dtype), own_rows(m)
     _, held = known_rows(m, keys, known_values(m, keys), length)
-    held_scale = [length if is_angle(m.top, key) else jnp.ones((), m.q.dtype) for key in keys]
-    scale = jnp.concatenate([row_scale(m), *(x[None] for x in held_scale)])
-    return jnp.concatenate([scaled_jacobian(m), held]), scale
+    scale = [m.q[:0], *((length if is_angle(m.top, key) else one)[None] for key in keys)]
+    rows = jnp.concatenate([own.of(closure_jacobian(m)), held])
+    return AskedRows(rows, own, row_doubt(m), jnp.concatenate(scale))
 
 
 def is_met(rows: Array, x: Array, target: Array, kept: Array | None = None) -> Array:
@@ -207,12 +226,15 @@ def _meet(
     """``J x = target`` with the held rates at `values`, of least change from `guess`; rows met."""
     guess = jnp.zeros(m.top.nv, m.q.dtype) if guess is None else guess
     check_shape("guess", guess, m.top.nv)
-    rows, scale = asked_rows(m, keys)
+    asked = asked_rows(m, keys)
+    rows = asked.matrix
     if rows.shape[0] == 0:
         return guess, jnp.ones(0, bool)
-    target = scale * jnp.concatenate([target, *(x[None] for x in values)])
-    factors = factor_rows(rows, speed_units(m.mech) ** 2)
-    x = guess + factors.solve(target - rows @ guess)
+    target = asked.of(jnp.concatenate([target, *(x[None] for x in values)]))
+    factors = factor_rows(rows, speed_units(m.mech) ** 2, doubt=asked.doubt)
+    change = target - rows @ guess
+    contradicted = change - factors.consistent(lax.stop_gradient(change))
+    x = guess + factors.solve(change - lax.stop_gradient(contradicted))
     length = mechanism_length(m.mech)
     x = solution(x, rows @ x - target, [target, length * x, m.q], placed_numbers(m.mech))
     assert factors.gram is not None

@@ -10,7 +10,8 @@ import numpy as np
 from jaxmbd.analysis import Mobility, Status, assemble, check_state, mobility, redundancy
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.scales import mechanism_length, scaled_jacobian, speed_units
+from jaxmbd.kinematics.own_rows import own_jacobian
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Pose
 
@@ -122,7 +123,7 @@ def _at_closed(
 
 def _beside(mech: Mechanism, q: np.ndarray) -> Mobility | None:
     """Mobility at a configuration a little way along the motions that are free at q."""
-    rows = np.asarray(scaled_jacobian(motion_state(mech, jnp.asarray(q))))
+    rows = np.asarray(own_jacobian(motion_state(mech, jnp.asarray(q))))
     _, sizes, vh = np.linalg.svd(rows) if rows.size else (None, np.zeros(0), np.eye(len(q)))
     free = vh[int(np.sum(sizes > 1e-9 * max(sizes, default=1.0))) :]
     if not len(free):
@@ -138,7 +139,7 @@ def _nearest(mech: Mechanism, q: np.ndarray) -> tuple[str, float] | None:
     Of the rows scaled to unit length; those that are redundant anyway are left out.
     """
     m = motion_state(mech, jnp.asarray(q))
-    rows = np.asarray(scaled_jacobian(m) * speed_units(mech))
+    rows = np.asarray(own_jacobian(m) * speed_units(mech))
     keep = [k for k, n in enumerate(m.top.row_names) if n not in mobility(mech, q).redundant]
     lengths = np.linalg.norm(rows[keep], axis=1, keepdims=True) if keep else np.ones((0, 1))
     if not keep or np.any(lengths == 0.0):

@@ -23,9 +23,11 @@ from jaxmbd.dynamics.bias_forces import (
 from jaxmbd.dynamics.friction import less_friction
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
 from jaxmbd.graph import Topology, topology
+from jaxmbd.kinematics.closure import closure_jacobian
 from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
+from jaxmbd.kinematics.own_rows import own_rows
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, scaled_jacobian, speed_units
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
@@ -120,7 +122,7 @@ def _efforts(
 
     required = less_friction(m, vdot, inputs, required, carried)
     lam = carried(required)
-    return required - system.jacobian.T @ system.own_multipliers(lam), lam, missing
+    return required - system.jacobian.T @ system.own.own_multipliers(lam), lam, missing
 
 
 def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:
@@ -201,8 +203,8 @@ class _Shares(NamedTuple):
 def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Shares:
     """`SharedEfforts` without friction; `effort` and `lam` are linear in `required`."""
     units = speed_units(m.mech)
-    scale = row_scale(m)
-    rows = scaled_jacobian(m) * units
+    own = own_rows(m)
+    rows = own.of(closure_jacobian(m)) * units
     wanted, push = units * required, units[:, None] * columns.astype(m.q.dtype)
     square = jnp.sum(push * push, axis=0)
     unit = jnp.sqrt(jnp.where(square > 0.0, square, 1.0))
@@ -215,7 +217,7 @@ def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Sh
     effort = _least(response.T @ response, response.T @ need)
     size = size + jnp.max(jnp.abs(wanted), initial=0.0)
     missing = jnp.abs(need - response @ effort) > tolerances.carrying(m.q.dtype) * size
-    lam = scale * carried(wanted - push @ effort)
+    lam = own.multipliers(carried(wanted - push @ effort))
     return _Shares(effort / unit, lam, missing)
 
 

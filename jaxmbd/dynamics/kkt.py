@@ -7,7 +7,7 @@ with neither inertia nor constraint is indeterminate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -22,100 +22,46 @@ from jaxmbd.dynamics.mass_operator import (
     mass_operator,
     mass_size,
 )
-from jaxmbd.kinematics.closure import closure_residual
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import (
-    mechanism_length,
-    row_scale,
-    scaled_blocks,
-    scaled_jacobian,
-)
+from jaxmbd.kinematics.own_rows import OwnRows, own_rows, row_doubt, stored_jacobian
+from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows, turned
+from jaxmbd.numerics.block_rows import Rows, dense, largest, squared_rows
 from jaxmbd.numerics.consistency import believed, solution
 from jaxmbd.numerics.rank_revealing import Doubt, RankRevealed
 
 
 class System(NamedTuple):
-    """The matrices of a KKT system; rows of J are scaled so that all multipliers are in newtons.
+    """The matrices of a KKT system, with all multipliers in newtons.
 
     Attributes:
         mass: M (nv, nv), an array or an operator.
-        jacobian: J (nc, nv) with `own` applied to its rows, an array or its blocks.
-        scale: (nc,), the factors applied to the rows.
+        jacobian: J (nc, nv) of own rows, an array or its blocks.
+        own: the scale and directions of own rows.
         doubt: how far the state is off the constraints, where rows may be redundant.
-        turns: by the first of three force rows, the directions (3, 3) that replace the world's axes
-            (`Joint.load_directions`).
+        units: of the speeds (nv,), if they are not all angles or all travels.
     """
 
     mass: MassOperator
     jacobian: Rows
-    scale: Array
+    own: OwnRows
     doubt: Doubt = Doubt()
-    turns: Mapping[int, Array] = {}  # noqa: RUF012
-
-    def own(self, x: Array) -> Array:
-        """Values (nc,) or (nc, m) of the constraints' rows as values of the system's."""
-        return self._aligned((x.T * self.scale).T)
-
-    def multipliers(self, x: Array) -> Array:
-        """λ (nc,) or (nc, m) of the constraints [N, N·m] from those of the system [N]."""
-        for k, turn in self.turns.items():
-            x = turned(x, k, turn.T)
-        return (x.T * self.scale).T
-
-    def own_multipliers(self, lam: Array) -> Array:
-        """The inverse of `multipliers`."""
-        return self._aligned((lam.T / self.scale).T)
-
-    def _aligned(self, x: Array) -> Array:
-        for k, turn in self.turns.items():
-            x = turned(x, k, turn)
-        return x
+    units: Array | None = None
 
 
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
-    mass, turns = mass_operator(m, recursive=recursive), dict(_turns(m))
-    rows = scaled_jacobian(m) if m.top.loop_blocks is None else scaled_blocks(m)
-    for k, turn in turns.items():
-        rows = turned(rows, k, turn) if isinstance(rows, Array) else rows.turned(k, turn)
-    return System(mass, rows, row_scale(m), _doubt(m), turns)
+    mass = mass_operator(m, recursive=recursive)
+    return System(mass, stored_jacobian(m), own_rows(m), row_doubt(m), _units(m))
 
 
-def _turns(m: MotionState) -> Iterator[tuple[int, Array]]:
-    """First row and directions of the cut joints of loops that hang on a moving body."""
-    for name in m.top.cut:
-        joint, place = m.mech.joint(name), m.top.layout[name].rows
-        carried = set(m.top.columns(joint.a)) & set(m.top.columns(joint.b))
-        if carried and place and (turn := joint.load_directions(m.offset(name)[0])) is not None:
-            yield place.start, turn
-
-
-def _doubt(m: MotionState) -> Doubt:
-    """How far the loops are open, as an error of the rows, and what is rounding.
-
-    On the constraints it is rounding, and redundant rows are found by their pivots. At a stage of a
-    Runge-Kutta step or an iterate of a projection the loops are open by φ, rows are turned by about
-    φ over the mechanism's length, and redundant rows would contradict the others by as much.
-    """
-    rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
-    most, planar = max(map(len, m.top.row_groups), default=0), m.mech.structure.planar
-    if not rows or (planar and most < 3):  # the two rows of a pin, which are neither
-        return Doubt()
-    length = lax.stop_gradient(mechanism_length(m.mech))
-    rounding = tolerances.rounding(m.q.dtype, 64) * length
-    if most < 2:
-        return Doubt(None, rounding)
-    phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
-    opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
-    turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
-    return Doubt(turned, rounding)
+def _units(m: MotionState) -> Array | None:
+    return speed_units(m.mech) if len(set(m.top.speed_kinds)) > 1 else None
 
 
 def _factors(system: System) -> Factors:
     size = mass_size(system.mass)
-    return factor_kkt(system.mass, system.jacobian, size, system.doubt)
+    return factor_kkt(system.mass, system.jacobian, size, system.doubt, system.units)
 
 
 def conditioning(system: System) -> Array:
@@ -181,8 +127,9 @@ def solve_kkt(
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
     constant = lax.stop_gradient((mass, jacobian))
-    k = factor_kkt(*constant, None if metric else mass_size(constant[0]), system.doubt)
-    rhs = system.own(rhs)
+    size = None if metric else mass_size(constant[0])
+    k = factor_kkt(*constant, size, system.doubt, lax.stop_gradient(system.units))
+    rhs = system.own.of(rhs)
 
     def product(z: Array) -> Array:
         x, push = z[:nv], z[nv:]
@@ -202,12 +149,12 @@ def solve_kkt(
         cancels = size * (constant[1].T @ z[nv:]) / jnp.where(mass > 0.0, mass, 1.0)
         miss = believed(jacobian @ x - rhs, system.doubt.error)
         z = solution(z.reshape(-1), miss, terms, [cancels]).reshape(z.shape)
-    return z[:nv], -system.multipliers(z[nv:])
+    return z[:nv], -system.own.multipliers(z[nv:])
 
 
 def rows_met(system: System, x: Array, rhs: Array, size: Array) -> Array:
     """Whether ``J x = rhs`` to 5e-7 of `size`, the size of the rows' terms, in skipped rows too."""
-    miss = system.jacobian @ x - system.own(rhs)
+    miss = system.jacobian @ x - system.own.of(rhs)
     return jnp.all(jnp.abs(miss) <= tolerances.carrying(x.dtype) * size)
 
 
@@ -224,7 +171,7 @@ def least_norm(
     n = multipliers.shape[0]
     if n < 2 or (groups is not None and len(groups) == n):
         return multipliers
-    schur, own = _factors(system).schur, system.own_multipliers(multipliers)
+    schur, own = _factors(system).schur, system.own.own_multipliers(multipliers)
     if isinstance(schur, RankRevealed):
-        return system.multipliers(schur.minimum_norm(own, groups))
-    return system.multipliers(schur.minimum_norm(own))
+        return system.own.multipliers(schur.minimum_norm(own, groups))
+    return system.own.multipliers(schur.minimum_norm(own))

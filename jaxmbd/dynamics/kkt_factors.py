@@ -70,6 +70,7 @@ def factor_kkt(
     jacobian: Rows,
     size: Array | None = None,
     doubt: Doubt = Doubt(),  # noqa: B008
+    units: Array | None = None,
 ) -> Factors:
     """Factor a KKT system; rows that add no rank to J are skipped.
 
@@ -78,6 +79,7 @@ def factor_kkt(
         jacobian: J (nc, nv).
         size: what takes the place of a pivot that vanishes; by default 1.
         doubt: what is known of the rows.
+        units: those of the speeds (nv,) (`speed_units`), by which lengths of rows are compared.
     """
     lower, pivots, sound = factor_mass(mass)
     half = factored_rows(lower, jacobian)
@@ -89,7 +91,7 @@ def factor_kkt(
         pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
-    squares = squared_rows(jacobian)
+    squares = squared_rows(jacobian, None if units is None else 1.0 / (units * units))
     if isinstance(half, BlockColumns):
         pattern, tolerance = half.T.sparsity.gram, tolerances.redundancy(pivots.dtype)
         gram = half.T.gram(pivots)

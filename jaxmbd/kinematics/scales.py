@@ -14,10 +14,8 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.closure import closure_blocks, closure_jacobian
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.block_rows import BlockRows
 from jaxmbd.numerics.row_sum import row_sum
 from jaxmbd.numerics.traced_once import nothing, traced_once
 
@@ -41,16 +39,6 @@ def row_scale(m: MotionState) -> Array:
     if not moment.any():
         return jnp.ones(m.top.nc, m.q.dtype)
     return jnp.where(moment, mechanism_length(m.mech), 1.0).astype(m.q.dtype)
-
-
-def scaled_jacobian(m: MotionState) -> Array:
-    """J (nc, nv) with `row_scale` applied: all multipliers in newtons."""
-    return row_scale(m)[:, None] * closure_jacobian(m)
-
-
-def scaled_blocks(m: MotionState) -> BlockRows:
-    """The same, stored by `Topology.loop_blocks`."""
-    return closure_blocks(m).scaled(row_scale(m))
 
 
 def speed_units(mech: Mechanism) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.lanes import rarely
-from jaxmbd.numerics.rank_revealing import RankRevealed, ldlt_rank_revealing, ldlt_solve
+from jaxmbd.numerics.rank_revealing import Doubt, RankRevealed, ldlt_rank_revealing, ldlt_solve
 from jaxmbd.numerics.small_arrays import inner, trace
 
 
@@ -56,13 +56,19 @@ def _without_null(gram: RankRevealed, b: Array) -> Array:
     return gram.minimum_norm(b)
 
 
-def factor_rows(rows: Array, weight: Array | None = None, damping: Any = None) -> FactoredRows:
+def factor_rows(
+    rows: Array,
+    weight: Array | None = None,
+    damping: Any = None,
+    doubt: Doubt = Doubt(),  # noqa: B008
+) -> FactoredRows:
     """Factor ``A W Aᵀ + μ 1``.
 
     Args:
         rows: `A` (n, nv).
         weight: the diagonal of `W` (nv,); by default the identity.
         damping: μ relative to the mean diagonal element of ``A W Aᵀ``; by default none.
+        doubt: what is known of the rows.
     """
     if rows.shape[0] == 0:
         return FactoredRows(rows, weight, None)
@@ -70,4 +76,4 @@ def factor_rows(rows: Array, weight: Array | None = None, damping: Any = None) -
     if damping is not None:
         size = trace(gram) / gram.shape[0]
         gram = gram + damping * size * np.eye(gram.shape[0], dtype=gram.dtype)
-    return FactoredRows(rows, weight, ldlt_rank_revealing(gram))
+    return FactoredRows(rows, weight, ldlt_rank_revealing(gram, doubt=doubt))

@@ -234,13 +234,14 @@ def _motions(m: MotionState, corner: Corner, held: Held) -> tuple[Array, Array |
     are of least norm where some are idle.
     """
     own, every = _keys(m.mech, corner, held.keys)
-    rows, scale = asked_rows(m, own)
+    asked = asked_rows(m, own)
+    rows = asked.matrix
     moved = [m.top.nc]
     if corner.steering is not None:
         rod = m.top.layout[corner.steering].rows if corner.is_rod(m.mech) else None
         rack = JointCoordinate(corner.steering, 0)
         moved.append(m.top.nc + own.index(rack) if rod is None else rod.start)
-    targets = scale * jnp.asarray(np.eye(rows.shape[0])[moved], m.q.dtype)
+    targets = asked.of(jnp.asarray(np.eye(rows.shape[0])[:, moved], m.q.dtype)).T
     if held.settled:
         speeds = settled_speeds(own, every, m.mech, m.q, targets)
     else:

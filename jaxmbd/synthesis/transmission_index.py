@@ -13,7 +13,7 @@ from jax import Array
 from jaxmbd.analysis.known import JointCoordinate, parse_known
 from jaxmbd.graph import Topology
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import scaled_jacobian
+from jaxmbd.kinematics.own_rows import own_jacobian
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.lu import unpivoted_lu
 from jaxmbd.observe.observable import Observable
@@ -51,7 +51,7 @@ def transmission(m: MotionState, joint: str, index: int = 0) -> Array:
 
 def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
     """The dependent joints' columns, over the size of what each joint moves at the cuts."""
-    jacobian, moved, top = scaled_jacobian(m), _moved(m), m.top
+    jacobian, moved, top = own_jacobian(m), _moved(m), m.top
     held = input_speed(top, joint, index)
     columns: list[Array] = []
     for name in top.tree:
@@ -70,7 +70,7 @@ def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
 def _moved(m: MotionState) -> Array:
     """What each speed moves at the cuts (k, nv): points, whatever a joint leaves free, and rows."""
     parts = []
-    kinds, jacobian = np.array(m.top.row_kinds), scaled_jacobian(m)
+    kinds, jacobian = np.array(m.top.row_kinds), own_jacobian(m)
     for name in m.top.cut:
         edge, rows = m.mech.joint(name), m.top.layout[name].rows
         if "force" in kinds[rows]:

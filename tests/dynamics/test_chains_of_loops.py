@@ -15,7 +15,7 @@ from jaxmbd.dynamics.kkt import System, conditioning, kkt_system, least_norm, so
 from jaxmbd.dynamics.kkt_factors import factor_kkt
 from jaxmbd.dynamics.mass_operator import mass_array, mass_diagonal, mass_size
 from jaxmbd.kinematics.motion import motion_state
-from jaxmbd.kinematics.scales import row_scale, scaled_jacobian
+from jaxmbd.kinematics.own_rows import own_jacobian, own_rows
 from jaxmbd.numerics.block_rows import BlockRows, dense
 
 G = 9.81
@@ -58,7 +58,7 @@ def exact_acceleration(masses, turn):
 
 
 def full_system(m):
-    return System(joint_space_inertia(m), scaled_jacobian(m), row_scale(m))
+    return System(joint_space_inertia(m), own_jacobian(m), own_rows(m))
 
 
 def solved(mech, q, v, system):
@@ -150,7 +150,7 @@ def test_redundant_rows_across_loops(spread):
     q, v = np.full(COUNT, 0.4), np.full(COUNT, 1.7)
     found = [lanes.jit(lambda q, v, s=s: solved(mech, q, v, s))(q, v) for s in SYSTEMS]
     _, _, other, full_share = found.pop()
-    rows = np.asarray(scaled_jacobian(motion_state(mech, q)))
+    rows = np.asarray(own_jacobian(motion_state(mech, q)))
     for vdot, lam, least, share in found:
         np.testing.assert_allclose(vdot, exact_acceleration(masses, 0.4), rtol=1e-9)
         assert abs(np.asarray(lam)).max() > 1e-2
@@ -170,7 +170,7 @@ def test_random_chains_agree_with_full_matrices(seed):
     vdot, lam = mbd.forward_dynamics(mech, q, v)
     m = motion_state(mech, q, v)
     force, rhs = applied_efforts(m, None)
-    rows, n = np.asarray(scaled_jacobian(m)), COUNT
+    rows, n = np.asarray(own_jacobian(m)), COUNT
     matrix = np.block(
         [[np.asarray(joint_space_inertia(m)), -rows.T], [rows, np.zeros((n - 1,) * 2)]]
     )
@@ -209,7 +209,7 @@ def test_cranks_without_inertia():
     vdot, lam = mbd.forward_dynamics(mech, q, v)
     m = motion_state(mech, q, v)
     force, rhs = applied_efforts(m, None)
-    rows = np.asarray(scaled_jacobian(m))
+    rows = np.asarray(own_jacobian(m))
     left = np.asarray(joint_space_inertia(m)) @ vdot - rows.T @ lam
     np.testing.assert_allclose(left, force, atol=1e-9)
     np.testing.assert_allclose(rows @ vdot, rhs, atol=1e-9)

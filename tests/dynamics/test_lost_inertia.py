@@ -33,7 +33,7 @@ def dense(mech, q, v):
     mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
     none = np.zeros((len(rows),) * 2)
     rhs = np.concatenate(
-        [-np.asarray(mbd.bias(mech, q, v)), np.asarray(system.scale * mbd.gamma(mech, q, v))]
+        [-np.asarray(mbd.bias(mech, q, v)), np.asarray(system.own.scale * mbd.gamma(mech, q, v))]
     )
     kkt = np.block([[mass, -rows.T], [rows, none]])
     return (np.linalg.pinv(kkt, rcond=1e-12) @ rhs)[: len(mass)]

@@ -127,25 +127,74 @@ def test_derivatives_of_runs_in_long_steps_are_those_of_differences():
     np.testing.assert_allclose([forward, reverse], difference, rtol=1e-7)
 
 
-def test_a_floating_loop_moves_alike_however_it_is_turned():
+@pytest.mark.parametrize("digits", [0.0, 1e-9, 1e-7])
+def test_a_floating_loop_moves_alike_however_it_is_turned(digits):
     """Also where two of the world's axes are parallel in its plane, and rows along them too."""
-    mech = floating_loops(np.random.default_rng(0), 0.0).replace(gravity=np.zeros(3))
-    axis = np.asarray(mech.joints["hinge0.0"].axis)
+    exact, mech = (
+        floating_loops(np.random.default_rng(0), x).replace(gravity=np.zeros(3))
+        for x in (0.0, digits)
+    )
+    axis = np.asarray(exact.joints["hinge0.0"].axis)
     level = np.cross(axis, [0.0, 0.0, 1.0]) / np.hypot(*axis[:2])
     turn = -np.arctan2(axis[2], np.hypot(*axis[:2]))  # brings the normal into the plane xy
     nv = mbd.topology(mech).nv
-    rows = np.asarray(mbd.constraint_jacobian(mech, mbd.neutral(mech)))[:, 6:]
-    hinges = np.random.default_rng(1).normal(size=nv - 6)  # the base is at rest
-    v = jnp.asarray(np.r_[np.zeros(6), hinges - np.linalg.pinv(rows, rcond=1e-10) @ rows @ hinges])
+    speeds = jnp.asarray(np.r_[np.zeros(6), np.random.default_rng(1).normal(size=nv - 6)])
 
-    def accelerations(angle):
+    def motion(angle):
         turned = jnp.asarray(np.r_[level, np.zeros(nv - 3)]) * angle
-        q = step_coordinates(mech, jnp.asarray(mbd.neutral(mech)), turned)
-        return mbd.forward_dynamics(mech, q, v)[0][6:]
+        guess = step_coordinates(mech, jnp.asarray(mbd.neutral(mech)), turned)
+        found = mbd.assemble(mech, guess=guess, throw=False)
+        v = mbd.assemble_velocity(mech, found.q, guess=speeds)
+        vdot, _ = mbd.forward_dynamics(mech, found.q, v)
+        return jnp.concatenate([found.q[7:], v[6:], vdot[6:]]), found.status
 
     away = 10.0 ** np.linspace(-9.0, -1.0, 33)
-    found = lanes.vmap(accelerations)(jnp.asarray(np.r_[0.0, turn - away, turn, turn + away]))
-    np.testing.assert_allclose(found, np.tile(found[0], (68, 1)), rtol=0, atol=1e-11)
+    found, status = lanes.vmap(motion)(jnp.asarray(np.r_[0.0, turn - away, turn, turn + away]))
+    assert np.all(status == mbd.Status.OK)
+    np.testing.assert_allclose(found, np.tile(found[0], (68, 1)), rtol=0, atol=1e-11 + 0.1 * digits)
+
+
+def four_bar_in_space(rng, digits):
+    """A planar four-bar in any plane, its points and axes off by `digits`."""
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    drawn = np.array([[0.0, 0.0, 0.0], [0.3, 0.1, 0.0], [1.1, 0.6, 0.0], [1.2, 0.0, 0.0]]) @ turn.T
+    links = "ground", "crank", "coupler", "rocker", "ground"
+    bodies = {
+        n: mbd.Body(1.0, (drawn[i] + drawn[i + 1]) / 2.0, 0.1 * np.eye(3))
+        for i, n in enumerate(links[1:4])
+    }
+    joints = {
+        name: mbd.Revolute(
+            *links[i : i + 2],
+            drawn[i],
+            turn[:, 2] + digits * rng.normal(size=3),
+            at_b=drawn[i] + digits * rng.normal(size=3),
+        )
+        for i, name in enumerate("ABCD")
+    }
+    return mbd.Mechanism(bodies, joints)
+
+
+@pytest.mark.parametrize("digits", [1e-9, 3e-8])
+def test_a_planar_loop_in_space_moves_with_the_digits_of_a_file(digits):
+    """What is parallel but for rounding does not lock it: all is as with exact numbers."""
+    exact, mech = (four_bar_in_space(np.random.default_rng(0), x) for x in (0.0, digits))
+    found, wanted = mbd.mobility(mech), mbd.mobility(exact)
+    assert found[1:5] == wanted[1:5] and wanted.dof == 1
+    assert 0.3 * digits < found.contradiction < 3.0 * digits
+
+    def motion(mech):
+        at = mbd.assemble(mech, {"A": 2.0}, throw=False)
+        v = mbd.assemble_velocity(mech, at.q, {"A": 1.0})
+        run = mbd.simulate(mech, at.q, v, dt=1e-3, steps=100, throw=False)
+        ends = [mbd.check_state(mech, q, v).status for q, v in ((at.q, v), (run.q[-1], run.v[-1]))]
+        states = [at.q, v, mbd.forward_dynamics(mech, at.q, v)[0], run.q[-1], run.v[-1]]
+        return jnp.stack(states), jnp.stack([at.status, run.status, *ends])
+
+    results = jax.jit(motion)
+    (found, status), (wanted, _) = results(mech), results(exact)
+    assert np.all(status == mbd.Status.OK)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=100.0 * digits * np.abs(wanted).max())
 
 
 BIPED = json.loads((REFERENCES / "six_loop_biped.json").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
 from jaxmbd.dynamics.reverse_gaussian_elimination import eliminate
 from jaxmbd.dynamics.tree_inertia import tree_inertia
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.scales import scaled_jacobian
+from jaxmbd.kinematics.own_rows import own_jacobian
 from jaxmbd.numerics.ltdl import ltdl, ltdl_backward, ltdl_forward
 
 CLOSE = 1e-11
@@ -42,7 +42,7 @@ def both(mech, q, b, along):
         return tree_inertia(m) @ b, joint_space_inertia(m) @ b
 
     m = motion_state(mech, q)
-    tree, mass, rows = tree_inertia(m), joint_space_inertia(m), scaled_jacobian(m).T
+    tree, mass, rows = tree_inertia(m), joint_space_inertia(m), own_jacobian(m).T
     factor, pivots, sound = eliminate(tree)
     lower, dense_pivots, dense_sound = ltdl(mass)
     values, slopes = jax.jvp(products, (q, b), along)
@@ -121,7 +121,7 @@ def check_motion(mech, seed):
 def lost_digits(mech, q):
     """The condition numbers of M and ``J M⁻¹ Jᵀ`` over 1e3, from 1 to 300."""
     m = motion_state(mech, q)
-    rows = np.asarray(scaled_jacobian(m))
+    rows = np.asarray(own_jacobian(m))
     mass = np.asarray(joint_space_inertia(m))
     gram = rows @ np.linalg.solve(mass, rows.T)
     sizes = np.linalg.svd(gram, compute_uv=False)

@@ -14,7 +14,7 @@ from jaxmbd import lanes
 from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.scales import scaled_jacobian
+from jaxmbd.kinematics.own_rows import own_jacobian
 
 ZOO = ["rssr"]
 ZOO += [
@@ -39,7 +39,7 @@ seeds = pytest.mark.parametrize(
 
 @jax.jit
 def kkt_parts(mech, q):
-    return mbd.mass_matrix(mech, q), scaled_jacobian(motion_state(mech, q))
+    return mbd.mass_matrix(mech, q), own_jacobian(motion_state(mech, q))
 
 
 def condition(mech, q):

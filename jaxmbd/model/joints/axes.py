@@ -21,6 +21,17 @@ from jaxmbd.spatial.rotations import (
     unit,
 )
 
+_AROUND = np.stack(
+    [
+        np.sqrt(2.0 / 3.0) * np.cos([0.0, 2.0 * np.pi / 3.0, 4.0 * np.pi / 3.0]),
+        np.sqrt(2.0 / 3.0) * np.sin([0.0, 2.0 * np.pi / 3.0, 4.0 * np.pi / 3.0]),
+        np.full(3, np.sqrt(1.0 / 3.0)),
+    ],
+    axis=1,
+)
+"""Three perpendicular directions, alike about the axis, in the axes (e1, e2, axis): across it any
+two of them are far from parallel, and none is small."""
+
 
 class AxisJoint(Joint):
     """A joint with one axis, fixed in both bodies.
@@ -96,7 +107,7 @@ class AxisJoint(Joint):
         if self.rows[:3] != ("force",) * 3:
             return None
         axis, e1, e2 = self.frame(r_a)
-        return jnp.stack([e1, e2, axis])
+        return _AROUND.astype(axis.dtype) @ jnp.stack([e1, e2, axis])
 
     def misalignment(self, r_a: Array, r_b: Array) -> Array:
         """Rotation vector, to first order, from a's axis to b's, world axes."""

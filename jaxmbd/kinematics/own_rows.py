@@ -1,0 +1,105 @@
+"""The rows of the constraints in units and directions of their own.
+
+Rows of the constraints are forces along the world's axes and moments. All solvers use them in one
+unit, and along directions that turn with the mechanism: in a loop of parallel axes on a moving body
+two of the world's axes may come to be parallel within the plane of motion, and which of the two
+rows is redundant would be decided by rounding errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxmbd.kinematics.closure import closure_blocks, closure_jacobian, closure_residual
+from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.scales import mechanism_length, row_scale
+from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.block_rows import Rows, turned
+from jaxmbd.numerics.rank_revealing import Doubt
+
+
+class OwnRows(NamedTuple):
+    """How own rows follow from those of the constraints; multipliers of own rows are in newtons.
+
+    Attributes:
+        scale: (nc,), the factors applied to the rows.
+        turns: by the first of three force rows, the directions (3, 3) that replace the world's axes
+            (`Joint.load_directions`).
+    """
+
+    scale: Array
+    turns: Mapping[int, Array] = {}  # noqa: RUF012
+
+    def of(self, x: Array) -> Array:
+        """Values (nc,) or (nc, m) of the constraints' rows as values of own rows."""
+        return self._aligned((x.T * self.scale).T)
+
+    def multipliers(self, x: Array) -> Array:
+        """λ (nc,) or (nc, m) of the constraints [N, N·m] from those of own rows [N]."""
+        for k, turn in self.turns.items():
+            x = turned(x, k, turn.T)
+        return (x.T * self.scale).T
+
+    def own_multipliers(self, lam: Array) -> Array:
+        """The inverse of `multipliers`."""
+        return self._aligned((lam.T / self.scale).T)
+
+    def _aligned(self, x: Array) -> Array:
+        for k, turn in self.turns.items():
+            x = turned(x, k, turn)
+        return x
+
+
+def own_rows(m: MotionState) -> OwnRows:
+    """The scale and the directions of a state's own rows."""
+    return OwnRows(row_scale(m), dict(_turns(m)))
+
+
+def _turns(m: MotionState) -> Iterator[tuple[int, Array]]:
+    """First row and directions of the cut joints of loops that hang on a moving body."""
+    for name in m.top.cut:
+        joint, place = m.mech.joint(name), m.top.layout[name].rows
+        carried = set(m.top.columns(joint.a)) & set(m.top.columns(joint.b))
+        if carried and place and (turn := joint.load_directions(m.offset(name)[0])) is not None:
+            yield place.start, turn
+
+
+def own_jacobian(m: MotionState) -> Array:
+    """J (nc, nv) of own rows: all multipliers in newtons."""
+    return own_rows(m).of(closure_jacobian(m))
+
+
+def stored_jacobian(m: MotionState) -> Rows:
+    """The same, stored by `Topology.loop_blocks` if the mechanism has them."""
+    if m.top.loop_blocks is None:
+        return own_jacobian(m)
+    own = own_rows(m)
+    rows = closure_blocks(m).scaled(own.scale)
+    for k, turn in own.turns.items():
+        rows = rows.turned(k, turn)
+    return rows
+
+
+def row_doubt(m: MotionState) -> Doubt:
+    """How far the loops are open, as an error of the rows, and what is rounding.
+
+    On the constraints it is rounding, and redundant rows are found by their pivots. At a stage of a
+    Runge-Kutta step or an iterate of a projection the loops are open by φ, rows are turned by about
+    φ over the mechanism's length, and redundant rows would contradict the others by as much.
+    """
+    rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
+    most, planar = max(map(len, m.top.row_groups), default=0), m.mech.structure.planar
+    if not rows or (planar and most < 3):  # the two rows of a pin, which are neither
+        return Doubt()
+    length = lax.stop_gradient(mechanism_length(m.mech))
+    rounding = tolerances.rounding(m.q.dtype, 64) * length
+    if most < 2:
+        return Doubt(None, rounding)
+    phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
+    opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
+    turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
+    return Doubt(turned, rounding)
