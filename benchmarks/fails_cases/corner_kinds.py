@@ -282,7 +282,7 @@ def _swing_arm() -> Made:
 
     def drawn(p: Points, k: dict[str, Any]) -> oracle.Drawn:
         axis = unit(p["af"] - p["ar"])
-        across = oracle._across(axis)
+        across = oracle.across(axis)
         pins = [(p["af"], e) for e in (axis, *across)] + [(p["ar"], e) for e in across]
         return oracle.Drawn(
             p["wheel"], unit(p["wheel"] - p["inner"]), pins=tuple(pins),

@@ -141,8 +141,8 @@ def equations(d: Drawn, pose: Pose, z: Any, rack: Any) -> tuple[Any, Any, Any]:
         add(dot(along, p - at), np.cross(p - pose.m, along), along + 0.0 * p, none)
     for at, along, top in d.sleeves:
         p = place(d, pose, at)
-        for across in _across(along):
-            a = mul(pose.r, across)
+        for side in across(along):
+            a = mul(pose.r, side)
             turn = np.cross(a, top - p) - np.cross(p - pose.m, a)
             add(dot(top - p, a), turn, -a, none)
     up = np.zeros_like(pose.m)
@@ -151,7 +151,7 @@ def equations(d: Drawn, pose: Pose, z: Any, rack: Any) -> tuple[Any, Any, Any]:
     return np.stack(miss, -1), np.stack(rows, -2), np.stack([x + none for x in steer], -1)
 
 
-def _across(along: Any) -> tuple[Any, Any]:
+def across(along: Any) -> tuple[Any, Any]:
     """Two unit vectors at right angles to a direction."""
     least = np.eye(3)[np.argmin(np.abs(along), axis=-1)]
     first = unit(np.cross(along, least))
