@@ -104,10 +104,10 @@ class Batch(NamedTuple):
 
 
 def batch(name: str, samples: int, seed: int) -> Batch:
-    """Samples of a kind, on tyres of one radius from millimetres to a metre."""
+    """Samples of a kind, on tyres of one radius from micrometres to two metres."""
     kind = KINDS[name]
     rng = np.random.default_rng([seed, list(KINDS).index(name)])
-    radius = float(10.0 ** rng.uniform(-3.0, 0.0))
+    radius = min(2.0, float(10.0 ** rng.uniform(-6.0, 0.4)))
     sizes = radius / 0.33 * 10.0 ** rng.uniform(-0.4, 0.4, samples)
     sides = LEFT if kind.roles["side"] == "right" else np.ones(3)
     each = [{n: size * sides * x for n, x in _shaken(kind, rng).items()} for size in sizes]

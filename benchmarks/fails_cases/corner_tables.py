@@ -2,8 +2,8 @@
 
 The oracle is that of `corner_characteristics`, place by place. Derivatives by hardpoints are
 complex steps of the hardpoints; those of derivatives along the travel are differences of fourth
-order of the oracle's derivatives. Steering follows from both wheels' angles and contacts by the geometry of
-the normals: the centre of turn is where a wheel's normal meets the other axle's line.
+order of the oracle's derivatives. Steering follows from both wheels' angles and contacts by the
+geometry of the normals: the car turns about where a wheel's normal meets the other axle's line.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def state(d: Drawn, roles: Roles, pose: Pose, z: Any, rack: Any) -> State:
         pose, pose.m, spin, contact(pose.m, spin, roles.radius), travel,
         turn if d.steered else None, None, line(d.kingpin), line(d.strut), arms, spring,
     )  # fmt: skip
-    return s._replace(held=_held(d, roles, s)) if d.steered else s
+    return s._replace(held=held_rates(d, roles, s)) if d.steered else s
 
 
 def contact(m: Any, spin: Any, radius: float) -> Any:
@@ -268,7 +268,7 @@ def _frame(front: Any, rear: Any, ball: Any) -> Any:
     return np.stack([along, np.cross(across, along), across], -1)
 
 
-def _held(d: Drawn, roles: Roles, s: State) -> Any:
+def held_rates(d: Drawn, roles: Roles, s: State) -> Any:
     """Rates of what keeps its place while the virtual axis steers."""
     if roles.held == "spring":
         return np.stack(s.spring[2:], -1)
