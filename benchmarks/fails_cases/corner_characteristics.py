@@ -16,7 +16,7 @@ import numpy as np
 import jaxmbd as mbd
 from fails_cases import corner_kinds
 from fails_cases import wheel_oracle as oracle
-from fails_cases.judged import CRASHED, FLAGGED, Judged, compare
+from fails_cases.judged import CRASHED, FLAGGED, WRONG, Judged, compare
 from fails_cases.rigid import Rigid, vee
 from jaxmbd import suspension
 from jaxmbd.observe import Snapshot
@@ -60,6 +60,51 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
             text = f"{type(error).__name__}: {str(error)[:300]} | {b.text(0)}"
             yield Judged(next(iter(NUMBERS)), CRASHED, float("nan"), text)
         jax.clear_caches()
+    name = str(np.random.default_rng([seed, 2]).choice(list(corner_kinds.KINDS)))
+    b = corner_kinds.batch(name, max(6, 2 * samples), seed + 1)
+    try:
+        yield from _far(b)
+    except Exception as error:
+        text = f"{type(error).__name__}: {str(error)[:300]} | {b.text(0)}"
+        yield Judged(next(iter(NUMBERS)), CRASHED, float("nan"), text)
+    jax.clear_caches()
+
+
+def _far(b: corner_kinds.Batch) -> Iterator[Judged]:
+    """Sweeps of which many do not reach their end, or have a hardpoint that is not a number.
+
+    A place that the oracle does not reach, with finer steps, must not be reported as ok, and what
+    is not ok must be right or NaN.
+    """
+    travel = np.array([0.0, 0.25, 0.5, 0.75, 1.0]) * float(np.median(b.sizes))
+    names = list(suspension.available(b.corner))
+    sweep = suspension.kinematics_sweep(b.corner, travel=travel.tolist(), observe=names)
+
+    def lost(path: Any, x: Any) -> Any:
+        """The wheel centre of the first sample, and the spring's upper end of the second one."""
+        for i, point in enumerate(("wheel", "top")):
+            if jax.tree_util.keystr(path) == f".points['{point}']":
+                x = np.where(np.arange(len(x))[:, None] == i, np.nan, x)
+        return x
+
+    stacked = jax.tree_util.tree_map_with_path(lost, b.stacked)
+    found = jax.tree_util.tree_map(np.asarray, mbd.lanes.vmap(sweep.computed)(stacked))
+    ok = found["status"] == 0
+    for k, place in enumerate(travel):
+        e = Expected(b, np.full(len(ok), place), np.zeros(len(ok)), steps=100)
+        for name in names:
+            got, number = found[name][:, k], f"suspension.Characteristic: {name}"
+            given = np.isfinite(got.reshape(len(ok), -1)).all(axis=1)
+            for i in range(len(ok)):
+                text = b.text(i, f", far, place {k}")
+                broken = i == 0 or (i == 1 and (b.name == "strut" or "spring" in name))
+                if given[i] and (broken or (ok[i] and not e.reached[i])):
+                    yield Judged(number, WRONG, float("inf"), f"{got[i]} for none | {text}")
+            may = given & (np.arange(len(ok)) > 1)
+            yield from _cases(
+                b, may, e, number, got, lambda x, name=name: x.values[name], unit_of(name, b),
+                f", far, place {k}",
+            )  # fmt: skip
 
 
 def judge_batch(b: corner_kinds.Batch) -> Iterator[Judged]:
@@ -106,32 +151,34 @@ class Expected:
     """What the oracle says of a batch, and how far that moves if the hardpoints do.
 
     Attributes:
-        there: samples whose position the oracle reaches.
+        reached: samples whose position the oracle reaches.
+        there: those of them that pass no position in which the corner is nearly locked.
         state, values: positions and motions; columns with wheel rates.
         slopes: derivatives of the columns along "travel" and "steer".
         near: the same thrice of hardpoints that are moved by `SHIFT` of the size.
     """
 
-    def __init__(self, b: corner_kinds.Batch, z: Any, rack: Any):
+    def __init__(self, b: corner_kinds.Batch, z: Any, rack: Any, steps: int = oracle.STEPS):
         rng = np.random.default_rng([b.seed, 6])
         self.near: list[Expected] = []
-        self._solve(b, b.points, z, rack)
+        self._solve(b, b.points, z, rack, steps)
         for _ in range(3):
             other = object.__new__(Expected)
             moved = {
                 n: x + SHIFT * b.sizes[:, None] * rng.normal(size=x.shape)
                 for n, x in b.points.items()
             }
-            other._solve(b, moved, z, rack)
+            other._solve(b, moved, z, rack, steps)
             self.near.append(other)
 
-    def _solve(self, b: corner_kinds.Batch, points: Any, z: Any, rack: Any) -> None:
+    def _solve(self, b: Any, points: Any, z: Any, rack: Any, steps: int) -> None:
         d = b.kind.drawn(points, b.springs)
         d = d._replace(spin=b.corner.sign * np.sign(d.spin[:, 1:2]) * d.spin)
         self.drawn = d
         with np.errstate(all="ignore"):
-            pose, miss, self.worst = oracle.reached(d, z, rack)
-            self.there = (miss < 1e-12 * b.sizes) & (self.worst < 1e6)
+            pose, miss, self.worst = oracle.reached(d, z, rack, steps)
+            self.reached = miss < 1e-12 * b.sizes
+            self.there = self.reached & (self.worst < 1e6)
             self.state = oracle.state(d, b.roles, pose, z, rack)
             self.values = oracle.columns(d, b.roles, self.state)
             ways = ["travel", "steer"] if d.steered else ["travel"]
@@ -142,7 +189,7 @@ class Expected:
         self.values |= {"instant_axis_direction": direction, "instant_axis_pitch": pitch}
 
 
-def _unit(name: str, b: corner_kinds.Batch) -> Any:
+def unit_of(name: str, b: corner_kinds.Batch) -> Any:
     """The size of a characteristic's unit (n,): its values are compared relative to at least it."""
     unit = suspension.CHARACTERISTICS[name].unit
     if unit == "N":
@@ -159,13 +206,13 @@ def _judge(b: corner_kinds.Batch, found: Any, e: Expected, z: Any, rack: Any) ->
         yield from _cases(b, found["ok"], e, f"suspension.{number}", got, pick, scale, what)
 
     for name, got in found["values"].items():
-        scale = _unit(name, b)
+        scale = unit_of(name, b)
         yield from cases(f"Characteristic: {name}", got, lambda x, name=name: x.values[name], scale)
     for key, got in found["slopes"].items():
         way, name = key.split(" ")
         yield from cases(
             f"gradient: {name}", got, lambda x, way=way, name=name: x.slopes[way][name],
-            _unit(name, b) / size, f" along {way}",
+            unit_of(name, b) / size, f" along {way}",
         )  # fmt: skip
     s = found["state"]
     fields = {

@@ -158,14 +158,23 @@ def across(along: Any) -> tuple[Any, Any]:
     return first, unit(np.cross(along, first))
 
 
+def solve(rows: Any, right: Any) -> Any:
+    """Solutions of linear systems; NaN where they are singular."""
+    with np.errstate(all="ignore"):
+        size = np.abs(np.linalg.det(rows))
+        bad = ~((size > 0.0) & np.isfinite(size))[:, None, None]
+        found = np.linalg.solve(np.where(bad, np.eye(rows.shape[-1]), rows), right)
+    return np.where(bad, np.nan, found)
+
+
 def improved(d: Drawn, pose: Pose, z: Any, rack: Any) -> Pose:
     """A step of Newton's method."""
     miss, rows, _ = equations(d, pose, z, rack)
-    step = np.linalg.solve(rows, -miss[..., None])[..., 0]
+    step = solve(rows, -miss[..., None])[..., 0]
     return Pose(cayley(step[:, :3]) @ pose.r, pose.m + step[:, 3:])
 
 
-def reached(d: Drawn, z: Any, rack: Any) -> tuple[Pose, Any, Any]:
+def reached(d: Drawn, z: Any, rack: Any, steps: int = STEPS) -> tuple[Pose, Any, Any]:
     """The pose at a height and a rack's travel, followed from the drawing.
 
     Also the distance (n,) [m] by which its equations are not met, and the largest condition number
@@ -175,12 +184,12 @@ def reached(d: Drawn, z: Any, rack: Any) -> tuple[Pose, Any, Any]:
     pose = Pose(np.tile(np.eye(3), (n, 1, 1)), d.centre.copy())
     units = np.concatenate([np.broadcast_to(1.0 / size, (3, n)), np.ones((3, n))]).T
     worst = np.ones(n)
-    for k in range(STEPS + 1):
-        share = k / STEPS
+    for k in range(steps + 1):
+        share = k / steps
         for _ in range(ROUNDS):
             with np.errstate(all="ignore"):
                 pose = improved(d, pose, share * z, share * rack)
-        rows = np.nan_to_num(equations(d, pose, share * z, share * rack)[1])
+        rows = np.nan_to_num(equations(d, pose, share * z, share * rack)[1], posinf=0.0, neginf=0.0)
         worst = np.maximum(worst, np.linalg.cond(rows * units[:, None, :]))
     miss = np.max(np.abs(equations(d, pose, z, rack)[0]), axis=1)
     return pose, miss, worst
@@ -209,7 +218,7 @@ def state(d: Drawn, roles: Roles, pose: Pose, z: Any, rack: Any) -> State:
     _, rows, steer = equations(d, pose, z, rack)
     up = np.zeros_like(steer)
     up[:, -1] = 1.0
-    travel, turn = np.linalg.solve(rows, np.stack([up, -steer], -1)).transpose(2, 0, 1)
+    travel, turn = solve(rows, np.stack([up, -steer], -1)).transpose(2, 0, 1)
     spin = mul(pose.r, d.spin)
 
     def line(places: Any) -> Any:
@@ -390,19 +399,22 @@ def _axis(roles: Roles, s: State, point: Any, d: Any, prefix: str) -> dict[str, 
 
 
 def _arm_planes(s: State, lower: Any, upper: Any) -> Any:
-    """Where the line from the arms' front view pole through the contact meets y = 0."""
+    """Where the line of both arms' pencil that passes the contact meets y = 0, over the contact.
+
+    In front view the planes are lines ``n·(x − p) = 0``. Of all lines that meet where these do,
+    sums of them, ``r₂ n₁ − r₁ n₂`` with r = n·(p − c) is the normal of that through the contact c.
+    """
     planes = [(lower[2], np.cross(lower[0] - lower[2], lower[1] - lower[2]))]
     if upper is not None and s.strut is None:
         planes.append((upper[2], np.cross(upper[0] - upper[2], upper[1] - upper[2])))
     else:
         low, high = s.strut
         planes.append((high, high - low))
-    rows = np.stack([unit(n) for _, n in planes], -2)
-    ahead = s.centre[:, 0][:, None]
-    right = np.stack([dot(unit(n), p) for p, n in planes], -1) - rows[:, :, 0] * ahead
-    pole = np.linalg.solve(rows[:, :, 1:], right[..., None])[..., 0]
-    y, z = s.contact[:, 1], s.contact[:, 2]
-    return -y * (pole[:, 1] - z) / (pole[:, 0] - y)
+    front = s.contact.copy()
+    front[:, 0] = s.centre[:, 0]
+    (n, r), (m, q) = ((unit(n), dot(unit(n), p - front)) for p, n in planes)
+    across = q[:, None] * n - r[:, None] * m
+    return s.contact[:, 1] * across[:, 1] / across[:, 2]
 
 
 def slopes(d: Drawn, roles: Roles, pose: Pose, z: Any, rack: Any, along: str) -> dict[str, Any]:
