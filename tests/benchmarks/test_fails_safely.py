@@ -10,6 +10,7 @@ import pytest
 from fails_cases import (
     broken_mechanisms,
     closed_forms,
+    corner_kinds,
     descriptions,
     families,
     judge,
@@ -18,8 +19,11 @@ from fails_cases import (
     numbers,
     rigid_dynamics,
     runs,
+    soft_kinds,
+    soft_wheels,
     statics,
     structures,
+    wheel_oracle,
 )
 from fails_cases.judged import BAD, Judged, compare
 from fails_cases.public_numbers import public_numbers
@@ -260,6 +264,74 @@ def test_the_oracle_s_loops_agree_with_differences():
     rows, still = rigid.jacobian(q)
     moved = np.einsum("srv,sv->sr", rows, v) - still
     np.testing.assert_allclose(moved, rigid.conditions(q, v).d, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("name", corner_kinds.KINDS)
+def test_the_oracle_s_corners_move_as_their_positions(name):
+    """Both motions are the differences of neighbouring positions."""
+    b = corner_kinds.batch(name, 2, 3)
+    d, h = b.kind.drawn(b.points, b.springs), 1e-5 * b.sizes
+    z, rack = 0.1 * b.sizes, b.kind.steer * b.sizes
+
+    def at(dz, dr):
+        pose, miss, _ = wheel_oracle.reached(d, z + dz, rack + dr)
+        assert np.max(miss / b.sizes) < 1e-14
+        return wheel_oracle.state(d, b.roles, pose, z + dz, rack + dr)
+
+    here = at(0.0, 0.0)
+    for twist, way in ((here.travel, (h, 0.0 * h)), (here.steer, (0.0 * h, h))):
+        if twist is None:
+            continue
+        ahead, behind = at(*way), at(*(-x for x in way))
+        moved = (ahead.pose.m - behind.pose.m) / (2.0 * h[:, None])
+        turned = (ahead.spin - behind.spin) / (2.0 * h[:, None])
+        np.testing.assert_allclose(moved, twist[:, 3:], atol=1e-7)
+        spun = np.cross(twist[:, :3], here.spin) * b.sizes[:, None]
+        np.testing.assert_allclose(turned * b.sizes[:, None], spun, atol=1e-7)
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_the_oracle_s_bushing_has_a_potential(small):
+    rng, h = np.random.default_rng(5), 1e-6
+    root = rng.normal(size=(6, 6))
+    frame, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    law = soft_wheels.Bushing(
+        "b", None, (root @ root.T)[None], (frame * np.linalg.det(frame))[None], small
+    )
+    turn, away = wheel_oracle.cayley(0.3 * rng.normal(size=(1, 3))), rng.normal(size=(1, 3))
+
+    def energy(turn, away):
+        s = np.swapaxes(law.frame, 1, 2)[0] @ turn[0] @ law.frame[0]
+        rho = np.array([s[2, 1], s[0, 2], s[1, 0]]) if small else soft_wheels.log(s[None])[0]
+        delta = np.concatenate([rho, law.frame[0].T @ away[0]])
+        return 0.5 * delta @ law.rates[0] @ delta
+
+    force, moment = soft_wheels.bushing(law, turn, away)
+    for e in np.eye(3):
+        up, down = (energy(wheel_oracle.cayley(s * h * e[None]) @ turn, away) for s in (1, -1))
+        assert (down - up) / (2 * h) == pytest.approx(moment[0] @ e, abs=1e-7)
+        up, down = (energy(turn, away + s * h * e) for s in (1, -1))
+        assert (down - up) / (2 * h) == pytest.approx(force[0] @ e, abs=1e-7)
+
+
+def test_the_oracle_s_stiff_bushings_are_a_hinge():
+    """The arm on bushings of 1e8 times the spring's rate is a rigid double wishbone."""
+    b = soft_kinds.batch("arm on bushings", 3, 1)
+    numbers = b.numbers | {
+        "rates": 1e8 * b.numbers["rate"][:, None, None] * np.diag([1e-9] * 3 + [1] * 3)
+    }
+    p, z = b.points, 0.1 * b.sizes
+    s = b.kind.oracle(p, numbers)
+    x, there = soft_wheels.solved(
+        s, soft_wheels.drawn(s, True), soft_wheels.Held(z, 0.0 * z, np.zeros((3, 6)))
+    )
+    assert there.all()
+    ends = ("ub", "uf"), ("ub", "ur"), ("lb", "lf"), ("lb", "lr"), ("to", "ti")
+    links = [wheel_oracle.Link(p[a], p[e], soft_kinds.far(p[a], p[e])) for a, e in ends]
+    rigid = wheel_oracle.Drawn(p["wheel"], p["wheel"], tuple(links))
+    pose, _, _ = wheel_oracle.reached(rigid, z, 0.0 * z)
+    np.testing.assert_allclose(x.turn[:, 1], pose.r, atol=1e-6)
+    np.testing.assert_allclose(x.place[:, 1], pose.m, atol=1e-6 * b.sizes.max())
 
 
 def test_reductions_of_the_oracle_know_what_a_curve_shows():
