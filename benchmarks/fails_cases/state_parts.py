@@ -60,6 +60,7 @@ def numbers(
     held = rest.lam
     moved = mbd.step_coordinates(mech, q, OFF * unit * jnp.cos(jnp.arange(top.nv) + 1.0))
     both = at.accelerations
+    brought = mbd.project(mech, moved, v + OFF * y, t)
     return {
         "DeNOC.mass": d.mass,
         "DeNOC.gyro": d.gyro,
@@ -79,7 +80,8 @@ def numbers(
         "step back": mbd.step_coordinates(mech, mbd.step_coordinates(mech, q, y), -y),
         "moved": moved,
         "moved speeds": v + OFF * y,
-        "project": mbd.project(mech, moved, v + OFF * y, t),
+        "project": brought,
+        "project said": mbd.check_state(mech, *brought, t=t).status,
         "element_measures": {
             n: {k: m.value for k, m in x.items()}
             for n, x in element_measures(mech, q, v, t).items()
@@ -199,7 +201,10 @@ def _rest(r: Any, s: Any, x: Any, cases: Any) -> Iterator[Judged]:
 
 
 def _off(r: Any, s: Any, x: Any, cases: Any, ok: Any) -> Iterator[Judged]:
-    """States that are off the constraints are told so, and are brought back by `project`."""
+    """States that are off the constraints are told so, and are brought back by `project`.
+
+    `project` has no status: `check_state` says whether its state is on the constraints.
+    """
     rest = np.zeros_like(s.v)
     guess = np.where(ok[:, None], x["guess"], s.q)
     off = _size(r.conditions(guess, rest, s.t).v) / s.length
@@ -209,6 +214,7 @@ def _off(r: Any, s: Any, x: Any, cases: Any, ok: Any) -> Iterator[Judged]:
     yield from cases("StateCheck.status", wrong, np.zeros(r.n), limit=0.0)
     yield from _steps(r, s, x, cases)
     q, v = (np.where(ok[:, None], y, z) for y, z in zip(x["project"], (s.q, s.v), strict=True))
+    cases = type(cases)(cases.b, ok & (x["project said"] == 0), cases.skipped)
     fine = np.all(np.isfinite(q), axis=1) & np.all(np.isfinite(v), axis=1)
     q, v = np.where(fine[:, None], q, s.q), np.where(fine[:, None], v, s.v)
     before = _size(r.conditions(np.where(ok[:, None], x["moved"], s.q), rest, s.t).v)
