@@ -246,9 +246,10 @@ def _reported(
         yield warned("branch", found.branch, False, near)
         yield warned("sound", not found.sound, disordered, near)
         ok = not (near and found.branch)
+        # Of inputs that turn back there are steps of 2° only, which pass the least by.
         yield compare(
             f"{name}transmission", found.transmission, least,
-            limit=1e-7, scale=1.0, detail=text, ok=ok,
+            limit=5e-4 if disordered else 1e-7, scale=1.0, detail=text, ok=ok,
         )  # fmt: skip
         far = float(np.max(np.abs(bar.at(inputs)[3])))
         yield compare(f"{name}error", found.error, far, limit=1e-7, scale=size, detail=text, ok=ok)
