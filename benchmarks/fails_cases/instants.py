@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from fails_cases import mechanisms, observed
+from fails_cases import mechanisms, observed, state_parts
 from fails_cases.judge import LIMITS
 from fails_cases.judged import Judged, compare
 from fails_cases.rigid_dynamics import RANK, Dynamics
@@ -18,41 +18,45 @@ from fails_cases.rigid_dynamics import RANK, Dynamics
 SHARE = 12.0
 BODIES = "rigid bodies in NumPy"
 MAXIMAL = "Newton-Euler equations in maximal coordinates by SVD"
-NUMBERS = {
-    "Assembly.q": f"closure errors of all joints of {BODIES}",
-    "Assembly.residual": f"closure errors of all joints of {BODIES}",
-    "assemble_velocity": f"rates of the closure errors of {BODIES}",
-    "assemble_acceleration": "second rates of the closure errors, by complex steps",
-    "Pose.rotation": BODIES,
-    "Pose.position": BODIES,
-    "point_position": BODIES,
-    "point_velocity": f"{BODIES}, rates of positions",
-    "body_velocities": f"{BODIES}, rates of positions",
-    "body_accelerations": f"{BODIES}, complex steps along the motion",
-    "coordinate_rates": "the quaternion's product in NumPy",
-    "joint_coordinates": "the coordinates of the state",
-    "constraint_residual": f"distances of joint halves of {BODIES}",
-    "constraint_jacobian": "motions that the conditions of rigid bodies allow, by SVD",
-    "gamma": "accelerations by complex steps",
-    "mass_matrix": f"momenta of {BODIES}",
-    "bias": f"Newton-Euler equations of {BODIES}, complex steps",
-    "kinetic_energy": f"momenta of {BODIES}",
-    "potential_energy": f"heights and springs of {BODIES}",
-    "forward_dynamics": "Gauss's principle on rigid bodies in NumPy, by SVD",
-    "forward_dynamics, conditions": "second rates of the closure errors, by complex steps",
-    "forward_dynamics, multipliers": "balance of generalised forces, by NumPy",
-    "inverse_dynamics": "virtual work along the motions that the conditions allow",
-    "joint_reactions": MAXIMAL,
-    "StateCheck.residual": f"closure errors of all joints of {BODIES}",
-    "StateCheck.slip": f"rates of the closure errors of {BODIES}",
-    "Snapshot.vdot": "Gauss's principle on rigid bodies in NumPy, by SVD",
-    "denoc_equations": f"momenta and Newton-Euler equations of {BODIES}",
-    "DeNOC.twist": f"{BODIES}, rates of positions",
-    "neutral": f"{BODIES} where they are drawn",
-    "Mobility.kutzbach": "the count of bodies and freedoms",
-    "Mobility.rank": "singular values of complex-step Jacobians",
-    "Mobility.dof": "singular values of complex-step Jacobians",
-} | {f"{n}": oracle for n, oracle in observed.ORACLES.items()}
+NUMBERS = (
+    {
+        "Assembly.q": f"closure errors of all joints of {BODIES}",
+        "Assembly.residual": f"closure errors of all joints of {BODIES}",
+        "assemble_velocity": f"rates of the closure errors of {BODIES}",
+        "assemble_acceleration": "second rates of the closure errors, by complex steps",
+        "Pose.rotation": BODIES,
+        "Pose.position": BODIES,
+        "point_position": BODIES,
+        "point_velocity": f"{BODIES}, rates of positions",
+        "body_velocities": f"{BODIES}, rates of positions",
+        "body_accelerations": f"{BODIES}, complex steps along the motion",
+        "coordinate_rates": "the quaternion's product in NumPy",
+        "joint_coordinates": "the coordinates of the state",
+        "constraint_residual": f"distances of joint halves of {BODIES}",
+        "constraint_jacobian": "motions that the conditions of rigid bodies allow, by SVD",
+        "gamma": "accelerations by complex steps",
+        "mass_matrix": f"momenta of {BODIES}",
+        "bias": f"Newton-Euler equations of {BODIES}, complex steps",
+        "kinetic_energy": f"momenta of {BODIES}",
+        "potential_energy": f"heights and springs of {BODIES}",
+        "forward_dynamics": "Gauss's principle on rigid bodies in NumPy, by SVD",
+        "forward_dynamics, conditions": "second rates of the closure errors, by complex steps",
+        "forward_dynamics, multipliers": "balance of generalised forces, by NumPy",
+        "inverse_dynamics": "virtual work along the motions that the conditions allow",
+        "joint_reactions": MAXIMAL,
+        "StateCheck.residual": f"closure errors of all joints of {BODIES}",
+        "StateCheck.slip": f"rates of the closure errors of {BODIES}",
+        "Snapshot.vdot": "Gauss's principle on rigid bodies in NumPy, by SVD",
+        "denoc_equations": f"momenta and Newton-Euler equations of {BODIES}",
+        "DeNOC.twist": f"{BODIES}, rates of positions",
+        "neutral": f"{BODIES} where they are drawn",
+        "Mobility.kutzbach": "the count of bodies and freedoms",
+        "Mobility.rank": "singular values of complex-step Jacobians",
+        "Mobility.dof": "singular values of complex-step Jacobians",
+    }
+    | observed.ORACLES
+    | state_parts.ORACLES
+)
 
 T = 0.4
 SPACE = {
@@ -76,7 +80,9 @@ class Answer(NamedTuple):
     watched: list[Any]
 
 
-def engine(watched: Any, mech: mbd.Mechanism, change: Any, speeds: Any, y: Any) -> Answer:
+def engine(
+    watched: Any, mech: mbd.Mechanism, change: Any, speeds: Any, y: Any, unit: Any
+) -> Answer:
     """All numbers of one state near the drawn one."""
     guess = mbd.step_coordinates(mech, jnp.asarray(mbd.neutral(mech), mech.dtype), change)
     found = mbd.assemble(mech, guess=guess, t=T, throw=False)
@@ -114,6 +120,7 @@ def engine(watched: Any, mech: mbd.Mechanism, change: Any, speeds: Any, y: Any) 
         "denoc_equations": mbd.denoc_equations(mech, q, v, T),
         "DeNOC.twist": mbd.denoc(mech, q, v).twist,
     }
+    numbers |= state_parts.numbers(mech, q, v, T, check, guess, y, unit)
     ok = (found.status == 0) & (check.status == 0)
     return Answer(q, v, vdot, ok, numbers, [w.what.value(at) for w in watched])
 
@@ -138,7 +145,7 @@ def answers(b: mechanisms.Batch, watched: Any) -> Answer:
     speeds = units * rng.normal(size=(n, top.nv)) * 10.0 ** rng.uniform(-3, 1, (n, 1))
     y = units * rng.normal(size=(n, top.nv))
     called = mbd.lanes.vmap(lambda *x: engine(watched, *x))
-    found = called(b.stacked, change, speeds, y)
+    found = called(b.stacked, change, speeds, y, np.broadcast_to(units, y.shape))
     found = jax.tree_util.tree_map(np.asarray, found)
     return found._replace(numbers=found.numbers | {"y": y})
 
@@ -183,6 +190,7 @@ def judge_states(b: mechanisms.Batch, watched: Any, found: Answer) -> Iterator[J
     yield from _kinematics(b, r, state, found, cases)
     yield from _dynamics(b, r, state, found, cases)
     yield from _watched(state, watched, found, cases)
+    yield from state_parts.judge(r, state, found, cases, ok)
 
 
 class _State:

@@ -36,6 +36,8 @@ NUMBERS = {
     "identification.ResidualCheck.missing": _LOOP,
     "identification.ResidualCheck.outliers": _LOOP,
     "identification.ResidualCheck.rms": _LOOP,
+    "identification.ResidualCheck.neighbours": _LOOP,
+    "identification.ResidualCheck.correlated": "whether a wave was added to the data",
     "identification.Interval.value": _FIT,
     "identification.Interval.low": f"{_FIT}, SciPy's normal and Student's laws",
     "identification.Interval.high": f"{_FIT}, SciPy's normal and Student's laws",
@@ -44,6 +46,7 @@ NUMBERS = {
     "identification.Interval.places": "the sweep's angles",
     "identification.Identifiability.errors": _NOISE,
     "identification.Identifiability.correlation": _NOISE,
+    "identification.Identifiability.without": f"{_NOISE}, of the other channel alone",
     "identification.Identifiability.sigma": "what was given",
     "identification.Identifiability.ambiguities": "rank of the closed form's columns",
     "identification.Ambiguity.determined": "that torque has mass times gravity alone",
@@ -79,6 +82,8 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
             yield Judged("identify", CRASHED, math.nan, f"{type(error).__name__}: {error} | {text}")
     try:
         yield from _expected(weigh, columns, f"default_rng({seed})")
+        yield from _without(angles, columns, f"default_rng({seed})")
+        yield from _patterns(rng, count, f"default_rng({seed})")
     except Exception as error:
         yield Judged(
             "identification.Identifiability.errors", CRASHED, math.nan, f"{error} | {seed}"
@@ -207,3 +212,53 @@ def _expected(weigh: Any, columns: np.ndarray, text: str) -> Iterator[Judged]:
     lever = float(np.linalg.norm(columns[:, 0] / WEIGHT))
     error = NOISE / lever * abs(c[0]) * value / WEIGHT
     yield compare(f"{key}error", whole.error, error, limit=1e-6, detail=text)
+
+
+def _without(angles: np.ndarray, columns: np.ndarray, text: str) -> Iterator[Judged]:
+    """Two channels, the torque and twice the torque: each alone tells as much as its noise lets."""
+    torque = HoldingEffort("hinge")
+    weigh = Sweep({"hinge": angles}, {"torque": torque, "twice": 2.0 * torque})
+    noise = {"torque": NOISE, "twice": 7.0 * NOISE}
+    mass = UNKNOWN[0]
+    found = identifiability(mbd.zoo.simple_pendulum(), {mass: Within(0.5)}, weigh, noise)
+    lever = float(np.linalg.norm(columns[:, 0]))
+    for channel, wanted in (("torque", 3.5 * NOISE / lever), ("twice", NOISE / lever)):
+        got = found.without[channel][mass]
+        yield compare(
+            "identification.Identifiability.without", got, wanted,
+            limit=1e-8, detail=f"without {channel}, {text}",
+        )  # fmt: skip
+
+
+def _patterns(rng: np.random.Generator, count: int, text: str) -> Iterator[Judged]:
+    """Residuals of many data: noise alone, or a wave of its size beside it."""
+    angles = np.linspace(0.0, 2.0, 80)
+    weigh = Sweep({"hinge": angles}, {"torque": HoldingEffort("hinge")})
+    data, waves = [], []
+    for _ in range(count):
+        y = -WEIGHT * np.cos(angles) + NOISE * rng.normal(size=80)
+        waves.append(bool(rng.random() < 0.5))
+        y += 3.0 * NOISE * np.sin(8.0 * angles) if waves[-1] else 0.0
+        y[rng.random(80) < float(rng.choice([0.0, 0.3]))] = np.nan
+        data.append(y)
+    fits = identify_each(
+        mbd.zoo.simple_pendulum(), {UNKNOWN[0]: Within(0.6)}, [{"torque": y} for y in data],
+        weigh, noise={"torque": NOISE},
+    )  # fmt: skip
+    key = "identification.ResidualCheck."
+    for k, (fit, y, wave) in enumerate(zip(fits, data, waves, strict=True)):
+        here, check = np.isfinite(y), fit.checks[0]
+        a = -WEIGHT * np.cos(angles)
+        left = (y - a * float(a[here] @ y[here]) / float(a[here] @ a[here])) / NOISE
+        r = [min(max(float(x), -4.0), 4.0) for x in left]  # outliers count as four deviations
+        pairs = [x * z for x, z in zip(r[1:], r[:-1], strict=True) if math.isfinite(x * z)]
+        square = math.fsum(x * x for x in r if math.isfinite(x)) / int(here.sum())
+        wanted = math.fsum(pairs) / len(pairs) / square
+        said = f"data {k}, wave {wave}, {text}"
+        yield compare(
+            f"{key}neighbours", check.neighbours, wanted, limit=1e-4, detail=said, scale=1.0
+        )
+        # Chance does not reach four deviations in so few data; the wave has more.
+        sure = abs(abs(wanted) * math.sqrt(len(pairs)) - 4.0) > 0.01
+        if sure and (wave or abs(wanted) * math.sqrt(len(pairs)) < 4.0):
+            yield compare(f"{key}correlated", check.correlated, wave, limit=0.0, detail=said)

@@ -54,9 +54,12 @@ NO_RESULT = frozenset(
 
 NOT_ASKED = frozenset(
     "about program predictor information problem limits corner records fit noise name axis "
-    "unit_shape steps in_units seconds motion optimality what over".split()
+    "unit_shape steps in_units seconds motion optimality what over iterations".split()
 )
-"""Fields, properties and methods that are no numbers of the mechanism."""
+"""Fields, properties and methods that are no numbers of the mechanism.
+
+Counts of iterations say what was done, not what was found.
+"""
 
 TEXTS = ("str", "Callable", "Mechanism", "Topology", "Any", "Study", "Experiment")
 

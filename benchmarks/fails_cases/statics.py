@@ -27,6 +27,7 @@ NUMBERS = (
         "Reaction, at rest": instants.MAXIMAL,
         "Reaction, settled": instants.MAXIMAL,
         "Equilibrium.q": VIRTUAL,
+        "Equilibrium.residual": VIRTUAL,
         "Equilibrium.lam": "balance of generalised forces, by NumPy",
         "Equilibrium.held": instants.MAXIMAL,
         "Equilibrium.status": "stiffness along the free motions, by complex steps",
@@ -293,6 +294,11 @@ def judge_equilibrium(b: mechanisms.Batch) -> Iterator[Judged]:
     rounded = 1e-16 * 1e3 * stiff * far / np.maximum(size, 1e-300)
     work = [np.max(np.abs(n.T @ f), initial=0.0) for n, f in zip(s.null, r.units * h, strict=True)]
     yield from cases("Equilibrium.q", np.array(work), 0.0 * size, size, 1e-7 + rounded)
+    # What is ok is balanced, and what is left is not more than is said.
+    told = found.residual
+    yield from cases("Equilibrium.residual", told, 0.0 * size, 1.0, 1e-6 + 1e3 * rounded)
+    over = np.maximum(np.array(work) / np.maximum(size, 1e-300) - 10.0 * told, 0.0)
+    yield from cases("Equilibrium.residual", over, 0.0 * size, 1.0, 1e-9 + rounded)
     if r.top.nc:
         left = r.units * (h - np.einsum("srv,sr->sv", jacobian, found.lam))
         yield from cases("Equilibrium.lam", instants._size(left), 0.0 * size, size, 1e-6 + rounded)
