@@ -54,7 +54,8 @@ def list_without_oracle() -> None:
     from fails_cases.public_numbers import public_numbers
 
     covered = {number.partition(", ")[0] for number in oracles()}
-    LIST.write_text("\n".join(sorted(set(public_numbers()) - covered)) + "\n", "utf-8")
+    left = sorted(set(public_numbers()) - covered)
+    LIST.write_text("".join(f"{number}\n" for number in left), "utf-8")
 
 
 def run(name: str, seed: int, size: int) -> Iterator[Judged]:
