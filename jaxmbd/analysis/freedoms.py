@@ -13,9 +13,9 @@ from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
-from jaxmbd.kinematics.own_rows import own_rows, row_doubt
+from jaxmbd.kinematics.own_rows import digit_doubt, own_rows
 from jaxmbd.kinematics.propagation import propagate_velocities
-from jaxmbd.kinematics.scales import mechanism_length
+from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
@@ -108,17 +108,19 @@ def examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     """What `mobility` asks of a configuration.
 
     Returns:
-        own rows (nc, nv); which of them are independent (nc,); twists per speed (bodies, 6, nv),
-        zero where no body is held by balls alone, which could spin idly; the errors (nc,) of own
-        rows; the relative error up to which rows are known, as `row_doubt`.
+        own rows (nc, nv) by units of the speeds; which of them are independent (nc,); twists of a
+        unit of each speed (bodies, 6, nv), zero where no body is held by balls alone, which could
+        spin idly; the errors (nc,) of own rows; the relative error up to which rows are known, as
+        `digit_doubt`.
     """
     return compiled("auto", _rows_and_twists, mech, q)
 
 
 def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     m = motion_state(mech, q)
-    own, doubt = own_rows(m), row_doubt(m)
-    rows, errors = own.of(closure_jacobian(m)), own.of(closure_residual(m))
+    own, doubt = own_rows(m), digit_doubt(m)
+    units, errors = speed_units(mech), own.of(closure_residual(m))
+    rows = own.of(closure_jacobian(m)) * units
     kept = ldlt_rank_revealing(rows @ rows.T, doubt=doubt)[2] if m.top.nc else jnp.ones(0, bool)
 
     def twists(v: Array) -> Array:
@@ -128,7 +130,7 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     known = jnp.zeros((), q.dtype) if doubt.error is None else doubt.error
     if not _between_balls(mech):
         return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors, known
-    spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.eye(m.top.nv, dtype=q.dtype))
+    spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.diag(units))
     return rows, kept, spins, errors, known
 
 

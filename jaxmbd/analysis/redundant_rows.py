@@ -12,7 +12,7 @@ from jaxmbd.analysis.freedoms import Mobility, examined, mobility
 from jaxmbd.graph import Loop, Topology, loops, neutral, topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.kinematics.own_rows import own_rows
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
+from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
 
@@ -107,7 +107,6 @@ def redundancy(mech: Mechanism, q: Any = None) -> Redundancy:
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
     free = mobility(mech, q)
     rows, _, twists, *_ = map(np.asarray, examined(mech, q))
-    rows = rows * np.asarray(speed_units(mech))
     m = motion_state(mech, q)
     circuits = {loop.cut: loop for loop in loops(mech)}
     parts = [_part(top, k) for k in range(top.nc)]
@@ -161,7 +160,7 @@ def _idle_speeds(
     """The speeds of the motion in which an idle body spins and all others rest."""
     top, found = topology(mech), {}
     for body in free.idle:
-        others = np.delete(twists * np.asarray(speed_units(mech)), top.index(body), axis=0)
+        others = np.delete(twists, top.index(body), axis=0)
         _, _, vh = np.linalg.svd(np.concatenate([rows, others.reshape(-1, top.nv)]))
         spin = np.abs(vh[-1])
         moving = spin > _TRACE * np.max(spin)

@@ -14,7 +14,7 @@ from jaxmbd.dynamics.kkt import determinate, kkt_system
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual
 from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
-from jaxmbd.kinematics.own_rows import own_rows, row_doubt
+from jaxmbd.kinematics.own_rows import digit_doubt, own_rows
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
 from jaxmbd.lanes import rarely
 from jaxmbd.model.finite import finite_numbers
@@ -99,7 +99,7 @@ def closure(m: MotionState) -> Closure:
     slip = rows @ m.v - closure_velocity(m)
     errors = jnp.stack([own.of(closure_residual(m)), own.of(slip)])
     rows = own.of(rows) * speed_units(m.mech)
-    rows, errors, doubt = lax.stop_gradient((rows, errors, row_doubt(m)))
+    rows, errors, doubt = lax.stop_gradient((rows, errors, digit_doubt(m)))
     most = jnp.max(jnp.abs(errors), axis=1, initial=0.0)
     closed = most[0] < closing_tolerance(m.q.dtype, mechanism_length(m.mech))
     none = jnp.zeros_like(most)

@@ -33,7 +33,7 @@ from jaxmbd.kinematics.closure import (
     point_acceleration,
 )
 from jaxmbd.kinematics.motion import MotionState, check_shape
-from jaxmbd.kinematics.own_rows import OwnRows, own_rows, row_doubt
+from jaxmbd.kinematics.own_rows import OwnRows, digit_doubt, own_rows
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
 from jaxmbd.model.mechanism import Mechanism
@@ -203,7 +203,7 @@ def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> AskedRows:
     _, held = known_rows(m, keys, known_values(m, keys), length)
     scale = [m.q[:0], *((length if is_angle(m.top, key) else one)[None] for key in keys)]
     rows = jnp.concatenate([own.of(closure_jacobian(m)), held])
-    return AskedRows(rows, own, row_doubt(m), jnp.concatenate(scale))
+    return AskedRows(rows, own, digit_doubt(m), jnp.concatenate(scale))
 
 
 def is_met(rows: Array, x: Array, target: Array, kept: Array | None = None) -> Array:

@@ -103,3 +103,15 @@ def row_doubt(m: MotionState) -> Doubt:
     opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
     turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
     return Doubt(turned, rounding)
+
+
+def digit_doubt(m: MotionState) -> Doubt:
+    """The same for a state that is closed but for a file's digits, on which runs may start.
+
+    Beyond `tolerances.CONTRADICTION` its rows are taken as they are.
+    """
+    found = row_doubt(m)
+    if found.error is None:
+        return found
+    digits = tolerances.TURNED_BY_OPENING * tolerances.CONTRADICTION
+    return found._replace(error=jnp.where(found.error <= digits, found.error, 0.0))
