@@ -44,11 +44,30 @@ def single(length):
 SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (2, 64, 101, 1000, 1500)]
 
 
+def alike(x, y):
+    """A loop in a loop, two carries of which stay equal, so that they have one place."""
+
+    def inner(c, _):
+        return c + 0.1 * jnp.sin(c * y[0]), None
+
+    def outer(c, _):
+        start = jnp.stack([c.sum(), c.sum(), c[0]])
+        return jnp.cos(jax.lax.scan(inner, start, None, length=7)[0] + c), None
+
+    return jax.lax.scan(outer, x, None, length=9)[0].sum()
+
+
 @pytest.mark.parametrize("length", [1, 5, 65, 125, *SLOW])
 @pytest.mark.parametrize("make", [nested, single])
 def test_gradients_of_loops(make, length):
-    fn = make(length)
+    compare_gradients(make(length))
 
+
+def test_gradients_of_loops_whose_carries_are_one():
+    compare_gradients(alike)
+
+
+def compare_gradients(fn):
     def gradient(mapped):
         return jax.jit(jax.grad(lambda x, y: mapped(fn)(x, y).sum(), argnums=(0, 1)))(X, Y)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxmbd.lanes.ir.nodes import Buffer, Node
+from jaxmbd.lanes.ir.nodes import Body, Buffer, Node, Write
 from jaxmbd.lanes.ir.operation import Builder, Kind
 from jaxmbd.lanes.ir.table import OPERATIONS
 
@@ -50,6 +50,15 @@ class Carries:
         for n, members in zip(chosen, self.classes, strict=True):
             found.update(dict.fromkeys(members, n))
         return [found[k] for k in range(len(found))]
+
+    def body(self, trace: Body) -> Body:
+        """The trace of a loop's body with one carry of each class."""
+
+        def traced(index: Node, some: list[Node]) -> tuple[list[Node], list[Write]]:
+            outs, writes = trace(index, self.spread(some))
+            return self.chosen(outs), writes
+
+        return traced
 
     def hold(self, outs: Sequence[Node]) -> bool:
         """Whether the carries of each class come out equal; if not, split the classes."""

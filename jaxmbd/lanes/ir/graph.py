@@ -318,14 +318,9 @@ class Graph:
         carries: Carries,
     ) -> tuple[Loop, list[Write], bool]:
         """The same for given classes of carries, and whether these hold."""
-
-        def chosen(index: Node, some: list[Node]) -> tuple[list[Node], list[Write]]:
-            outs, writes = trace(index, carries.spread(some))
-            return carries.chosen(outs), writes
-
         around = self.open[-1] if self.open else None
         some = carries.chosen(deps) if deps else None
-        loop = self.open_loop(count, carries.chosen(inits), chosen, some)
+        loop = self.open_loop(count, carries.chosen(inits), carries.body(trace), some)
         loop.carries = carries
         if self.active and count is not None:
             self._save(loop, around)
@@ -356,7 +351,8 @@ class Graph:
         assert self.recall is not None and kept.count is not None
         origin = self.op("mul", self.recall.index, self.const(kept.count, "i64"))
         few = kept.carries.chosen(inits)
-        loop = Loop(kept.body, kept.counter, kept.params, few, kept.count, trace)
+        body = kept.carries.body(trace)
+        loop = Loop(kept.body, kept.counter, kept.params, few, kept.count, body)
         loop.saves, loop.origin, loop.outs = kept.saves, origin, kept.outs
         loop.carries = kept.carries
         node = self.effect("recall", (), "i1", loop)
