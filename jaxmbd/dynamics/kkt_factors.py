@@ -91,7 +91,7 @@ def factor_kkt(
         pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
-    squares = squared_rows(jacobian, None if units is None else 1.0 / (units * units))
+    squares = squared_rows(jacobian, factor=None if units is None else units * units)
     if isinstance(half, BlockColumns):
         pattern, tolerance = half.T.sparsity.gram, tolerances.redundancy(pivots.dtype)
         gram = half.T.gram(pivots)

@@ -166,15 +166,16 @@ def dense(rows: Rows) -> Array:
     return rows.array() if isinstance(rows, BlockRows) else rows
 
 
-def squared_rows(rows: Rows, weight: Array | None = None) -> Array:
-    """Squared lengths of the rows; each column's square is divided by its `weight`."""
+def squared_rows(rows: Rows, weight: Array | None = None, *, factor: Array | None = None) -> Array:
+    """Squared lengths of the rows; each column's square is times `factor` and over `weight`."""
     if not isinstance(rows, BlockRows):
         square = rows * rows
+        square = square if factor is None else square * factor
         return jnp.sum(square if weight is None else square / weight, axis=1)
     parts = []
     for i, block in enumerate(rows.blocks):
-        w = None if weight is None else taken(weight, rows.sparsity.speeds(i))
-        parts.append(squared_rows(block, w))
+        w, f = (None if x is None else taken(x, rows.sparsity.speeds(i)) for x in (weight, factor))
+        parts.append(squared_rows(block, w, factor=f))
     return jnp.concatenate(parts)
 
 
