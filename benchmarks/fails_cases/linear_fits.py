@@ -149,7 +149,7 @@ def _fitted(
         ("count", len(r)),
         ("missing", 12 - len(r)),
         ("outliers", len(r) - len(near)),
-        ("rms", math.sqrt(math.fsum(near**2) / len(near))),
+        ("rms", math.sqrt(math.fsum(near**2) / len(near)) if len(near) else math.nan),
     ):
         yield compare(f"{key}{ending}", getattr(check, ending), wanted, limit=1e-6, detail=text)
     yield from _predicted(found, columns, best, covariance, sigma, angles, (

@@ -54,6 +54,18 @@ class Normal(Distribution):
         return check_scale("sigma", self.sigma) + check_finite(mean=self.mean)
 
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def _spread(half: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Standard deviation, in half widths, of a normal distribution between ``centre ± half``."""
+    half, centre = (np.asarray(x, float)[..., None] for x in (half, centre))
+    mass = _WEIGHTS * np.exp(-half * _NODES * (centre + 0.5 * half * _NODES))
+    mass = mass / mass.sum(axis=-1, keepdims=True)
+    mean = (mass * _NODES).sum(axis=-1, keepdims=True)
+    return np.sqrt((mass * (_NODES - mean) ** 2).sum(axis=-1))
+
+
 @dataclass(frozen=True)
 class TruncatedNormal(Distribution):
     """Normally distributed, without what lies beyond its limits.
@@ -94,14 +106,24 @@ class TruncatedNormal(Distribution):
         return centre + sigma * np.where(flip, -z, z)
 
     def std(self, nominal):
-        """``σ √(1 + (a φ(a) − b φ(b))/Z − ((φ(a) − φ(b))/Z)²)``, limits a, b in sigmas, mass Z."""
+        """``σ √(1 + (a φ(a) − b φ(b))/Z − ((φ(a) − φ(b))/Z)²)``, limits a, b in sigmas, mass Z.
+
+        Between limits that are close the terms cancel: there it is the sum of Gauss and Legendre.
+        """
         _, sigma, a, b = self._standard(nominal)
+        narrow = b - a < 1.0
+        if np.any(narrow):
+            half = 0.5 * np.where(narrow, b - a, 1.0)
+            inside = sigma * half * _spread(half, np.where(narrow, 0.5 * (a + b), 0.0))
         a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
         mass = normal_probability(b) - normal_probability(a)
         at_a, at_b = (np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi) for x in (a, b))
         a, b = np.where(np.isinf(a), 0.0, a), np.where(np.isinf(b), 0.0, b)
         variance = 1.0 + (a * at_a - b * at_b) / mass - ((at_a - at_b) / mass) ** 2
-        return np.broadcast_to(sigma * np.sqrt(np.maximum(variance, 0.0)), nominal.shape)
+        found = sigma * np.sqrt(np.maximum(variance, 0.0))
+        if np.any(narrow):
+            found = np.where(narrow, inside, found)
+        return np.broadcast_to(found, nominal.shape)
 
     def faults(self):
         found = check_scale("sigma", self.sigma) + check_finite(mean=self.mean)
