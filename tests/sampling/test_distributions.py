@@ -244,3 +244,12 @@ def test_spreads_of_truncated_and_measured_values_are_exact():
     lines = Empirical([0.0, 1.0, 5.0], interpolate=True)
     drawn = lines.quantile((np.arange(300_000) + 0.5) / 300_000, np.array(0.0))
     np.testing.assert_allclose(lines.std(np.array(0.0)), drawn.std(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("centre", [0.0, 2.1])
+@pytest.mark.parametrize("width", [1e-12, 1e-6, 1e-4])
+def test_standard_deviation_between_limits_that_are_close(centre, width):
+    """That of a uniform distribution, to the square of the width."""
+    low, high = np.array([centre - 0.5 * width, centre + 0.5 * width])
+    found = TruncatedNormal(1.0, low=low, high=high).std(np.array(0.0))
+    np.testing.assert_allclose(found, (high - low) / np.sqrt(12.0), rtol=1e-12 + width**2)
