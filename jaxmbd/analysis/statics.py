@@ -58,7 +58,9 @@ class Equilibrium(NamedTuple):
         residual: largest unbalanced effort over the size of the loads. It has to be below
             `tolerances.balance`, or below the effect of rounding of q where that is larger (stiff
             springs).
-        status: a `Status` number: SINGULAR if a force remains along a motion without stiffness.
+        status: a `Status` number: SINGULAR if a force remains along a motion without stiffness;
+            INACCURATE if springs are so stiff that their forces are lost in the rounding of q, as
+            bushings of 1e8 N/m are in single precision.
         iterations: Newton steps taken.
         held: efforts (nk,) [N, N·m] that hold the `known` coordinates, one for each.
 
@@ -76,6 +78,10 @@ class Equilibrium(NamedTuple):
     held: Array
 
 
+_LOST = 0.1
+"""Largest force that rounding of q may cause, over the loads; beyond it they are lost in it."""
+
+
 class _Search(NamedTuple):
     """State of the search; `damping` is μ relative to the size of K."""
 
@@ -85,6 +91,7 @@ class _Search(NamedTuple):
     iterations: Array
     soft: Array
     done: Array
+    enough: Array
 
 
 def equilibrium(
@@ -131,7 +138,7 @@ def equilibrium(
     guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
     check_shape("guess", guess, topology(mech).nq)
     found = Equilibrium(*_jitted(backend, keys, p, guess))
-    if throw and visible(found.status) and int(found.status) != Status.OK:
+    if throw and visible(found.status) and not bool(_balanced(found.status)):
         _raise(keys, p, guess, known, Status(int(found.status)))
     return found
 
@@ -193,6 +200,10 @@ def _enough(size: Array, scale: Array) -> Array:
     """The largest residual in balance: rounding ε of q causes forces of ``ε size`` [N·m]."""
     rounded = tolerances.rounding(size.dtype, 16) * size / jnp.where(scale > 0.0, scale, 1.0)
     return jnp.maximum(tolerances.balance(size.dtype), rounded)
+
+
+def _balanced(status: Array) -> Array:
+    return (status == Status.OK) | (status == Status.INACCURATE)
 
 
 def _limited(x: Array) -> Array:
@@ -257,6 +268,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
             s.iterations + 1,
             plain.soft,
             done,
+            enough,
         )
 
     def going(s: _Search) -> Array:
@@ -264,7 +276,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
 
     zero = jnp.zeros((), start.dtype)
     no = jnp.asarray(False)
-    first = _Search(start, zero + LEAST_DAMPING, zero + 1.0, jnp.zeros((), jnp.int32), no, no)
+    first = _Search(start, zero + LEAST_DAMPING, zero + 1.0, jnp.zeros((), jnp.int32), no, no, zero)
     return lax.while_loop(going, step, first)
 
 
@@ -281,10 +293,11 @@ def _equilibrium(
     ok = assembled == Status.OK
     found = _search(keys, p, start)
     missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)
-    status = jnp.where(found.done, Status.OK, missed)
+    reached = jnp.where(found.enough < _LOST, Status.OK, Status.INACCURATE)
+    status = jnp.where(found.done, reached, missed)
     status = jnp.where(jnp.isfinite(found.residual), status, Status.NON_FINITE)
     status = jnp.asarray(jnp.where(ok, status, assembled), jnp.int32)
-    q = jnp.asarray(jnp.where(status == Status.OK, found.q, jnp.nan))
+    q = jnp.asarray(jnp.where(_balanced(status), found.q, jnp.nan))
     return q, found.residual, status, found.iterations
 
 
@@ -298,7 +311,7 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     """
     p, guess = primals
     out = _equilibrium(keys, p, guess)
-    ok = out[2] == Status.OK
+    ok = _balanced(out[2])
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
     dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents[0])
     safe = _finite_where(ok, p)
