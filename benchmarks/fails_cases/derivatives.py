@@ -245,6 +245,11 @@ def _slopes(
         )
 
 
+SINGLE = {"Equilibrium.lam": 2e-2}
+"""Errors in single precision, where they are not those of single operations: stiff springs lose up
+to a tenth of the loads in sixteen roundings of q before an equilibrium is INACCURATE."""
+
+
 def _single(
     b: Any, case: Case, values: Any, base: Any, ok: Any, inputs: Any, rng: Any
 ) -> Iterator[Judged]:
@@ -273,7 +278,7 @@ def _single(
             if not ok[i] or not s[i] < 1e-3 * size[i]:
                 continue
             finite = bool(said[i]) and bool(np.all(np.isfinite(got[i])))
-            limit = 2e-4 + 100.0 * s[i] / size[i]
+            limit = SINGLE.get(number, 2e-4) + 100.0 * s[i] / size[i]
             yield compare(
                 f"{number}, float32", got[i], want[i], limit=limit, detail=_text(b, i), ok=finite
             )

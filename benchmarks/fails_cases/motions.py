@@ -103,6 +103,7 @@ def run(mech: mbd.Mechanism, q: Any, v: Any, dt: Any) -> dict[str, Any]:
     vdot, _ = mbd.forward_dynamics(mech, *last, t)
     return {
         "ok": found.status == 0,
+        "contradiction": mbd.check_state(mech, q, v).contradiction,
         "finite": jnp.all(jnp.isfinite(last[0])) & jnp.all(jnp.isfinite(last[1])),
         "determinate": jnp.all(jnp.isfinite(vdot)),
         "kinetic": kinetic,
@@ -173,6 +174,10 @@ def _run_faults(s: Structure, x: dict[str, Any], share: float) -> list[str]:
     if not x["finite"]:
         return ["not finite"]
     faults = _equations(s, x) if x["determinate"] else []
+    told = x["contradiction"] / float(x["judged"]["length"])
+    if told > 0.0:
+        # Redundant rows keep it, up to a hundredfold, and the first step moves q by as much.
+        return _equations(s, x, judge.LIMITS | {"position": judge.LIMITS["position"] + 1e2 * told})
     kinetic, energy = np.max(x["kinetic"]), x["energy"]
     change, noise = np.max(np.abs(energy - energy[0])), 2e-12 * np.max(np.abs(energy))
     if s.conservative and share < 1.0 and not change <= ENERGY * kinetic + noise:
@@ -184,8 +189,10 @@ def _run_faults(s: Structure, x: dict[str, Any], share: float) -> list[str]:
     return faults
 
 
-def _equations(s: Structure, x: dict[str, Any]) -> list[str]:
-    found = judge.wrong(judge.backward_errors(x["judged"]))
+def _equations(
+    s: Structure, x: dict[str, Any], limits: dict[str, float] = judge.LIMITS
+) -> list[str]:
+    found = judge.wrong(judge.backward_errors(x["judged"]), limits)
     return [f for f in found if not (s.rubbing and f.startswith("balance"))]
 
 

@@ -167,7 +167,8 @@ def _snapshot(r: Any, s: Any, x: Any, found: Any, cases: Any) -> Iterator[Judged
     swift = _size(np.nan_to_num(s.vdot) / r.units)
     claim = 1e5 * np.finfo(float).eps / np.maximum(kept, 1e-300)
     limit = claim + s.slack / np.maximum(swift, 1e-300) + 1e3 * s.error
-    yield from cases("StateCheck.conditioning", off, np.zeros(r.n), swift, limit)
+    clear = type(cases)(cases.b, cases.ok, cases.skipped | _unclear(r, s.q, s.t))
+    yield from clear("StateCheck.conditioning", off, np.zeros(r.n), swift, limit)
     inside = (kept >= 0.0) & (kept <= 1.0 + 1e-12)
     yield from cases("StateCheck.conditioning", inside, np.ones(r.n), limit=0.0)
 
@@ -214,7 +215,8 @@ def _off(r: Any, s: Any, x: Any, cases: Any, ok: Any) -> Iterator[Judged]:
     yield from cases("StateCheck.status", wrong, np.zeros(r.n), limit=0.0)
     yield from _steps(r, s, x, cases)
     q, v = (np.where(ok[:, None], y, z) for y, z in zip(x["project"], (s.q, s.v), strict=True))
-    cases = type(cases)(cases.b, ok & (x["project said"] == 0), cases.skipped)
+    skipped = cases.skipped | _unclear(r, s.q, s.t)
+    cases = type(cases)(cases.b, ok & (x["project said"] == 0), skipped)
     fine = np.all(np.isfinite(q), axis=1) & np.all(np.isfinite(v), axis=1)
     q, v = np.where(fine[:, None], q, s.q), np.where(fine[:, None], v, s.v)
     before = _size(r.conditions(np.where(ok[:, None], x["moved"], s.q), rest, s.t).v)
@@ -239,6 +241,16 @@ def _off(r: Any, s: Any, x: Any, cases: Any, ok: Any) -> Iterator[Judged]:
     heavy = np.max(np.abs(r.mass_matrix(q)) * r.units[:, :, None] * r.units[:, None], axis=(1, 2))
     scale = changed + 1e-9 * heavy * swift
     yield from cases("project", left, none, scale, 2e-2)
+
+
+def _unclear(r: Any, q: Any, t: Any) -> Any:
+    """Whether conditions are next to dependent (n,): how many motions there are is a convention."""
+    rows = r.jacobian(q, t)[0] * r.units[:, None, :]
+    if not rows.size:
+        return np.zeros(r.n, bool)
+    sizes = np.linalg.svd(np.where(np.isfinite(rows), rows, 0.0), compute_uv=False)
+    share = sizes / np.maximum(sizes[:, :1], 1e-300)
+    return np.any((share > 1e-10) & (share < 1e-4), axis=1)
 
 
 def _null(rows: Any) -> Any:
