@@ -194,7 +194,7 @@ def judge_case(b: mechanisms.Batch, case: Case) -> Iterator[Judged]:
     ):
         yield from _slopes(f"{number}, forward derivative", b, got, want, off, size, ok)
     weights = [
-        rng.normal(size=x.shape) / np.maximum(s, 1e-300).reshape(n, *[1] * (x.ndim - 1))
+        rng.normal(size=x.shape) * _inverse(s).reshape(n, *[1] * (x.ndim - 1))
         for x, s in zip(base, sizes, strict=True)
     ]
     slope = _numpy(mbd.lanes.vmap(reverse)(b.stacked, along, guess, speeds, weights))
@@ -204,6 +204,11 @@ def judge_case(b: mechanisms.Batch, case: Case) -> Iterator[Judged]:
         f"{case.numbers[0]}, reverse derivative", b, slope, want, off, np.ones(n), ok
     )
     yield from _single(b, case, values, base, ok, (guess, speeds), rng)
+
+
+def _inverse(size: Any) -> Any:
+    """Weights of numbers by their sizes; none for those that are zero and stay zero."""
+    return np.where(size > 1e-100, 1.0 / np.maximum(size, 1e-100), 0.0)
 
 
 def _plus(tree: Any, along: Any, h: float) -> Any:
