@@ -108,6 +108,9 @@ def drawn(rng: np.random.Generator) -> tuple[str, Bar]:
         room = min(d - abs(b - c), b + c - d)
         if room < 1e-3 and kind in ("any", "drawn aligned"):
             a, b, c, g = rng.uniform(0.3, 2.0, 4)
+        elif room < 1e-3 and kind == "crank":  # which no angle may close
+            b, c = rng.uniform(0.3, 2.0, 2)
+            a, g = 0.2 * min(b, c), 0.5 * (b + c)
     if kind == "drawn aligned":
         phi = float(rng.choice([0.0, np.pi]))
         d = abs(g - a * np.exp(1j * phi))
