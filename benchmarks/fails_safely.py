@@ -46,7 +46,8 @@ def summary(cases: Iterable[Judged]) -> dict[str, Any]:
             line["worst"] = max(line["worst"], error)
         if outcome in BAD:
             bad.append(f"{number}, {outcome}, {error:.1e}: {detail}"[:500])
-    return {"numbers": found, "bad": bad}
+    kept = {n: {k: x for k, x in line.items() if x} for n, line in found.items()}
+    return {"numbers": kept, "bad": bad}
 
 
 def judge_family(name: str, seed: int, size: int) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def table(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
         each = [p["numbers"][number] for p in found.values() if number in p["numbers"]]
         counts = {outcome: sum(x.get(outcome, 0) for x in each) for outcome in OUTCOMES}
         line |= {"cases": sum(counts.values())} | counts
-        line["worst"] = max((x["worst"] for x in each), default=0.0)
+        line["worst"] = max((x.get("worst", 0.0) for x in each), default=0.0)
     return dict(sorted(lines.items(), key=lambda x: x[0].lower()))
 
 
