@@ -122,6 +122,17 @@ DRIFT = 1e3
 step leaves the square of what the step itself opened the loops by."""
 
 
+def _reach(m: MotionState) -> Array:
+    """The longest lever of a loop [m], at most the mechanism's length: a body may be far away."""
+    length = mechanism_length(m.mech)
+    forces = np.array([k == "force" for k in m.top.row_kinds], bool)
+    angles = np.array([k == "angle" for k in m.top.speed_kinds], bool)
+    if not (forces.any() and angles.any()):
+        return length
+    reach = jnp.max(jnp.abs(closure_jacobian(m)[np.ix_(forces, angles)]))
+    return lax.stop_gradient(jnp.where(reach > 0.0, jnp.minimum(reach, length), length))
+
+
 def initial_status(m: MotionState, errors: Closure | None = None, drift: float = 1.0) -> Array:
     """`Status` of an initial state: whether finite, on the constraints, and determinate.
 
@@ -143,7 +154,8 @@ def initial_status(m: MotionState, errors: Closure | None = None, drift: float =
     # Runs meet the kept rows, which differ from those of least squares by what others contradict.
     apart = tolerances.TURNED_BY_OPENING * left
     closed = (opened < tolerance + apart) & (slip < speed + apart * size)
-    closed = closed & (left <= bound * length) & (left_slip <= 1e1 * bound * length * size)
+    reach = _reach(m)
+    closed = closed & (left <= bound * reach) & (left_slip <= 1e1 * bound * reach * size)
     finite = jnp.all(jnp.isfinite(m.q)) & jnp.all(jnp.isfinite(m.v)) & jnp.isfinite(opened)
     finite = finite & finite_numbers(m.mech)
     status = jnp.where(determinate(kkt_system(m)), Status.OK, Status.SINGULAR)
