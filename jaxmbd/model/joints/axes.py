@@ -107,7 +107,7 @@ class AxisJoint(Joint):
         if self.rows[:3] != ("force",) * 3:
             return None
         axis, e1, e2 = self.frame(r_a)
-        return _AROUND.astype(axis.dtype) @ jnp.stack([e1, e2, axis])
+        return jnp.asarray(_AROUND, axis.dtype) @ jnp.stack([e1, e2, axis])
 
     def misalignment(self, r_a: Array, r_b: Array) -> Array:
         """Rotation vector, to first order, from a's axis to b's, world axes."""
