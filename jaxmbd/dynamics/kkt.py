@@ -51,8 +51,8 @@ class System(NamedTuple):
 
 def kkt_system(m: MotionState, *, recursive: bool | None = None) -> System:
     """The KKT matrices at a configuration; `recursive` chooses M (`mass_operator`)."""
-    mass = mass_operator(m, recursive=recursive)
-    return System(mass, stored_jacobian(m), own_rows(m), row_doubt(m), _units(m))
+    mass, own = mass_operator(m, recursive=recursive), own_rows(m)
+    return System(mass, stored_jacobian(m, own), own, row_doubt(m), _units(m))
 
 
 def _units(m: MotionState) -> Array | None:

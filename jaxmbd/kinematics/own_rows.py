@@ -73,11 +73,10 @@ def own_jacobian(m: MotionState) -> Array:
     return own_rows(m).of(closure_jacobian(m))
 
 
-def stored_jacobian(m: MotionState) -> Rows:
+def stored_jacobian(m: MotionState, own: OwnRows) -> Rows:
     """The same, stored by `Topology.loop_blocks` if the mechanism has them."""
     if m.top.loop_blocks is None:
-        return own_jacobian(m)
-    own = own_rows(m)
+        return own.of(closure_jacobian(m))
     rows = closure_blocks(m).scaled(own.scale)
     for k, turn in own.turns.items():
         rows = rows.turned(k, turn)

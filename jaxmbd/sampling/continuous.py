@@ -112,18 +112,15 @@ class TruncatedNormal(Distribution):
         """
         _, sigma, a, b = self._standard(nominal)
         narrow = b - a < 1.0
-        if np.any(narrow):
-            half = 0.5 * np.where(narrow, b - a, 1.0)
-            inside = sigma * half * _spread(half, np.where(narrow, 0.5 * (a + b), 0.0))
+        half = 0.5 * np.where(narrow, b - a, 1.0)
+        inside = half * _spread(half, np.where(narrow, a, 0.0) + half)
         a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
         mass = normal_probability(b) - normal_probability(a)
         at_a, at_b = (np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi) for x in (a, b))
         a, b = np.where(np.isinf(a), 0.0, a), np.where(np.isinf(b), 0.0, b)
         variance = 1.0 + (a * at_a - b * at_b) / mass - ((at_a - at_b) / mass) ** 2
-        found = sigma * np.sqrt(np.maximum(variance, 0.0))
-        if np.any(narrow):
-            found = np.where(narrow, inside, found)
-        return np.broadcast_to(found, nominal.shape)
+        found = np.where(narrow, inside, np.sqrt(np.maximum(variance, 0.0)))
+        return np.broadcast_to(sigma * found, nominal.shape)
 
     def faults(self):
         found = check_scale("sigma", self.sigma) + check_finite(mean=self.mean)
