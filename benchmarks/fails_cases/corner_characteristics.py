@@ -16,7 +16,7 @@ import numpy as np
 import jaxmbd as mbd
 from fails_cases import corner_kinds
 from fails_cases import wheel_oracle as oracle
-from fails_cases.judged import CRASHED, FLAGGED, WRONG, Judged, compare
+from fails_cases.judged import FLAGGED, WRONG, Judged, compare, or_crash
 from fails_cases.rigid import Rigid, vee
 from jaxmbd import suspension
 from jaxmbd.observe import Snapshot
@@ -54,19 +54,11 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
     samples = max(2, round(size / PER_CASE / len(corner_kinds.KINDS)))
     for name in corner_kinds.KINDS:
         b = corner_kinds.batch(name, samples, seed)
-        try:
-            yield from judge_batch(b)
-        except Exception as error:
-            text = f"{type(error).__name__}: {str(error)[:300]} | {b.text(0)}"
-            yield Judged(next(iter(NUMBERS)), CRASHED, float("nan"), text)
+        yield from or_crash(next(iter(NUMBERS)), judge_batch(b), b.text(0))
         jax.clear_caches()
     name = str(np.random.default_rng([seed, 2]).choice(list(corner_kinds.KINDS)))
     b = corner_kinds.batch(name, max(6, 2 * samples), seed + 1)
-    try:
-        yield from _far(b)
-    except Exception as error:
-        text = f"{type(error).__name__}: {str(error)[:300]} | {b.text(0)}"
-        yield Judged(next(iter(NUMBERS)), CRASHED, float("nan"), text)
+    yield from or_crash(next(iter(NUMBERS)), _far(b), b.text(0))
     jax.clear_caches()
 
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from fails_cases.judged import CRASHED, FLAGGED, RIGHT, WRONG, Judged, compare
+from fails_cases.judged import FLAGGED, RIGHT, WRONG, Judged, compare, or_crash
 from jaxmbd import design
 
 PER_CASE = 14
@@ -45,11 +45,7 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
         rng, text = np.random.default_rng([seed, k]), f"default_rng([{seed}, {k}])"
         judges: list[Any] = [_checked, _stepped] + [_mechanism] * (k % 5 == 0)
         for judge in judges:
-            try:
-                yield from judge(rng, text)
-            except Exception as error:
-                said = f"{judge.__name__}: {type(error).__name__}: {error}"[:250]
-                yield Judged("check_gradient", CRASHED, math.nan, f"{said} | {text}")
+            yield from or_crash("check_gradient", judge(rng, text), f"{judge.__name__} | {text}")
 
 
 def _sum(w: Any, a: Any, x: Any) -> Any:

@@ -15,6 +15,7 @@ precision enabled; it starts where `jaxmbd` and this folder can be imported.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,15 @@ class Judged(NamedTuple):
     outcome: str
     error: float
     detail: str
+
+
+def or_crash(number: str, cases: Iterable[Judged], detail: str) -> Iterator[Judged]:
+    """The cases; an error among them is a crash of that number, and ends them."""
+    try:
+        yield from cases
+    except Exception as error:
+        text = f"{type(error).__name__}: {str(error)[:300]} | {detail}"
+        yield Judged(number, CRASHED, float("nan"), text)
 
 
 def compare(

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from fails_cases.judged import CRASHED, FLAGGED, REFUSED, WRONG, Judged, compare
+from fails_cases.judged import FLAGGED, REFUSED, WRONG, Judged, compare, or_crash
 from fails_cases.sample_statistics import mean_of, quantile_of, std_of
 from jaxmbd import design
 from jaxmbd.sampling import Normal
@@ -60,11 +60,7 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
         judges: list[Any] = [_program, _measures]
         judges += [(_wells, _impossible, _scattered, _stored)[k % 4]]
         for judge in judges:
-            try:
-                yield from judge(rng, text)
-            except Exception as error:
-                said = f"{judge.__name__}: {type(error).__name__}: {error}"[:250]
-                yield Judged("minimize", CRASHED, math.nan, f"{said} | {text}")
+            yield from or_crash("minimize", judge(rng, text), f"{judge.__name__} | {text}")
 
 
 class Program(NamedTuple):
