@@ -135,7 +135,9 @@ def directions(b: mechanisms.Batch, rng: np.random.Generator) -> Any:
             else:
                 change = rng.normal(size=wide.shape) * size[:, None]
         elif "axis" in name or "normal" in name:
-            change = 0.0 * wide if b.name in FLAT else rng.normal(size=wide.shape)
+            # in proportion to its own length: a cross product of micrometres is an axis too
+            length = np.linalg.norm(wide, axis=1, keepdims=True)
+            change = 0.0 * wide if b.name in FLAT else rng.normal(size=wide.shape) * length
         else:
             change = wide * rng.normal(size=(n, 1))
         out.append(0.01 * change.reshape(x.shape))

@@ -167,7 +167,9 @@ def _snapshot(r: Any, s: Any, x: Any, found: Any, cases: Any) -> Iterator[Judged
     swift = _size(np.nan_to_num(s.vdot) / r.units)
     claim = 1e5 * np.finfo(float).eps / np.maximum(kept, 1e-300)
     limit = claim + s.slack / np.maximum(swift, 1e-300) + 1e3 * s.error
-    clear = type(cases)(cases.b, cases.ok, cases.skipped | _unclear(r, s.q, s.t))
+    # At a change point with speeds that no path has v̇ is a compromise between rows.
+    skipped = cases.skipped | s.changing | _unclear(r, s.q, s.t)
+    clear = type(cases)(cases.b, cases.ok, skipped)
     yield from clear("StateCheck.conditioning", off, np.zeros(r.n), swift, limit)
     inside = (kept >= 0.0) & (kept <= 1.0 + 1e-12)
     yield from cases("StateCheck.conditioning", inside, np.ones(r.n), limit=0.0)
@@ -215,10 +217,10 @@ def _off(r: Any, s: Any, x: Any, cases: Any, ok: Any) -> Iterator[Judged]:
     yield from cases("StateCheck.status", wrong, np.zeros(r.n), limit=0.0)
     yield from _steps(r, s, x, cases)
     q, v = (np.where(ok[:, None], y, z) for y, z in zip(x["project"], (s.q, s.v), strict=True))
-    skipped = cases.skipped | _unclear(r, s.q, s.t)
-    cases = type(cases)(cases.b, ok & (x["project said"] == 0), skipped)
     fine = np.all(np.isfinite(q), axis=1) & np.all(np.isfinite(v), axis=1)
     q, v = np.where(fine[:, None], q, s.q), np.where(fine[:, None], v, s.v)
+    skipped = cases.skipped | _unclear(r, s.q, s.t) | _unclear(r, q, s.t)
+    cases = type(cases)(cases.b, ok & (x["project said"] == 0), skipped)
     before = _size(r.conditions(np.where(ok[:, None], x["moved"], s.q), rest, s.t).v)
     after = r.conditions(q, v, s.t)
     # Two Newton passes square what was open twice; at what is left of q, speeds see its square.

@@ -121,6 +121,8 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
     own, doubt = own_rows(m), digit_doubt(m)
     units, errors = speed_units(mech), own.of(closure_residual(m))
     rows = own.of(closure_jacobian(m)) * units
+    alike = _alike(rows, doubt.loops)
+    rows, errors = alike[:, None] * rows, alike * errors
     kept = ldlt_rank_revealing(rows @ rows.T, doubt=doubt)[2] if m.top.nc else jnp.ones(0, bool)
 
     def twists(v: Array) -> Array:
@@ -132,6 +134,19 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
         return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors, known
     spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.diag(units))
     return rows, kept, spins, errors, known
+
+
+def _alike(rows: Array, loops: Array | None) -> Array:
+    """Factors (nc,) by which rows of couplings get the length of the longest row of a loop.
+
+    A gear's length in metres is that of its ratio, which says nothing of the loops.
+    """
+    if loops is None:
+        return jnp.ones(len(rows), rows.dtype)
+    lengths = jnp.sqrt(jnp.sum(rows * rows, axis=1))
+    longest = jnp.max(jnp.where(loops, lengths, 0.0))
+    usable = ~loops & (lengths > 0.0) & (longest > 0.0)
+    return jnp.where(usable, longest / jnp.where(usable, lengths, 1.0), 1.0)
 
 
 def _between_balls(mech: Mechanism) -> list[int]:

@@ -11,10 +11,12 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.status import Status, closure, closure_error, closure_slip, initial_status
+from jaxmbd.dynamics.armatures import armature_diagonal
 from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
+from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.dynamics.kkt import System, conditioning, least_norm, rows_met
 from jaxmbd.dynamics.load_sizes import load_sizes
 from jaxmbd.dynamics.mass_operator import mass_diagonal
@@ -106,6 +108,7 @@ def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
 
     fine = kept * allowed > tolerances.rounding(q.dtype, m.top.nv + m.top.nc)
     fine = fine & rows_met(system, vdot, rhs, _row_size(m, system, vdot, force, rhs))
+    fine = fine & ~_inertia_lost(m, system)
     required = _required(m, vdot)
     if rubbing_joints(m.mech):  # λ includes friction, so only the error of M v̇ is known
         unbalanced = required - system.mass @ vdot + force
@@ -119,6 +122,23 @@ def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
     return StateCheck(status, kept, closure_error(m), closure_slip(m), errors.contradiction)
 
 
+def _inertia_lost(m: MotionState, system: System) -> Array:
+    """Whether rounding moves the inertia along a speed by half, as of bodies 1e8 lengths away.
+
+    M is of inertias about points on the joints; here each body's ``ωᵀ I ω + m u²`` is about its own
+    centre of mass, which no distance makes larger. Links without inertia have none to lose.
+    """
+    spins, speeds = m.pos.angular, np.arange(m.top.nv)
+    rotors = armature_diagonal(m.mech)
+    own = jnp.zeros(m.top.nv, m.q.dtype) if rotors is None else rotors
+    for i, inertia in enumerate(world_inertias(m)):
+        moved = jnp.asarray(np.isin(speeds, m.top.support[i]), own.dtype)
+        along, mass = m.columns_at(m.pos.com[i]), m.mech.bodies[m.top.bodies[i]].mass
+        own = own + moved * jnp.sum((spins @ inertia) * spins + mass * along**2, axis=1)
+    off = jnp.abs(mass_diagonal(system.mass) - own)
+    return jnp.any(off > 0.5 * jnp.abs(own) + _least_inertias(m, system))
+
+
 def _required(m: MotionState, vdot: Array) -> Array:
     """``M v̇ + h`` (nv,) without a mass matrix."""
     acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
@@ -128,10 +148,14 @@ def _required(m: MotionState, vdot: Array) -> Array:
 
 def _weights(m: MotionState, system: System) -> Array:
     """``1/√Mᵢᵢ`` (nv,): light bodies count as heavy ones do, down to 1e-12 of their inertia."""
-    units, mass = speed_units(m.mech), jnp.abs(mass_diagonal(system.mass))
-    least = 1e-12 * jnp.max(mass * units**2, initial=0.0)
-    mass = mass + jnp.where(least > 0.0, least, 1.0) / units**2
-    return 1.0 / jnp.sqrt(mass)
+    return 1.0 / jnp.sqrt(jnp.abs(mass_diagonal(system.mass)) + _least_inertias(m, system))
+
+
+def _least_inertias(m: MotionState, system: System) -> Array:
+    """1e-12 of the largest inertia, along each speed (nv,); one where there is none."""
+    units = speed_units(m.mech)
+    least = 1e-12 * jnp.max(jnp.abs(mass_diagonal(system.mass)) * units**2, initial=0.0)
+    return jnp.asarray(jnp.where(least > 0.0, least, 1.0) / units**2)
 
 
 def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Array) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.kinematics.closure import closure_blocks, closure_jacobian, closure_residual
@@ -91,17 +92,21 @@ def row_doubt(m: MotionState) -> Doubt:
     φ over the mechanism's length, and redundant rows would contradict the others by as much.
     """
     rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
-    most, planar = max(map(len, m.top.row_groups), default=0), m.mech.structure.planar
-    if not rows or (planar and most < 3):  # the two rows of a pin, which are neither
+    if not rows:
         return Doubt()
+    most, planar = max(map(len, m.top.row_groups)), m.mech.structure.planar
+    end = rows[-1].stop  # those of couplings and drives follow
+    loops = None if end == m.top.nc else jnp.asarray(np.arange(m.top.nc) < end)
+    if planar and most < 3:  # the two rows of a pin, which are neither
+        return Doubt(loops=loops)
     length = lax.stop_gradient(mechanism_length(m.mech))
     rounding = tolerances.rounding(m.q.dtype, 64) * length
     if most < 2:
-        return Doubt(None, rounding)
+        return Doubt(None, rounding, loops)
     phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
-    opened = jnp.max(jnp.abs(phi[: rows[-1].stop])) / length
+    opened = jnp.max(jnp.abs(phi[:end])) / length
     turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
-    return Doubt(turned, rounding)
+    return Doubt(turned, rounding, loops)
 
 
 def digit_doubt(m: MotionState) -> Doubt:

@@ -70,10 +70,13 @@ class Doubt(NamedTuple):
             None if they are exact to rounding.
         rounding: length up to which a row is rounding error, as all of them may be; None if it is
             only known relative to the longest.
+        loops: of the first rows, which are those of loops; None if all are. Others, as those of
+            gears, have a length that says nothing of the loops, and are never rounding error.
     """
 
     error: Array | None = None
     rounding: Array | None = None
+    loops: Array | None = None
 
 
 @partial(traced_once, static=("tolerance",))
@@ -125,10 +128,20 @@ def independence(
     if squares is None:
         real = jnp.asarray(np.ones(lengths.shape, bool))
     else:
-        real = squares > _at_least(faintness(lengths.dtype), error) * jnp.max(squares)
+        loops = _loops(doubt, len(squares))
+        longest = jnp.max(squares if loops is None else jnp.where(loops, squares, 0.0))
+        real = squares > _at_least(faintness(lengths.dtype), error) * longest
         if doubt.rounding is not None:
             real = real & (squares > doubt.rounding**2)
+        real = real if loops is None else real | ~loops
     return real, _at_least(tolerance, error) * lengths
+
+
+def _loops(doubt: Doubt, n: int) -> Array | None:
+    """Which of n rows are those of loops; None if all are."""
+    if doubt.loops is None:
+        return None
+    return jnp.concatenate([doubt.loops, np.zeros(n - len(doubt.loops), bool)])
 
 
 def _at_least(least: float, x: Array | None) -> Any:

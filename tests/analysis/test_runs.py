@@ -91,6 +91,29 @@ def test_a_vibration_that_dies_out_is_not_what_counts():
     np.testing.assert_allclose(run.v[20:], fine.v[20:], rtol=1e-3)
 
 
+@pytest.mark.parametrize("speed", [-2.7e-7, 1.3e-7, 1e-3])
+def test_dry_friction_at_rest_is_inaccurate(speed):
+    """Its sign alternates from stage to stage: one embedded method sees nothing of that."""
+    mech = mbd.Mechanism(
+        {"block": mbd.Body(2.0, (0.5, 0.1), 0.1)},
+        {"rail": mbd.Prismatic("ground", "block", (0.0, 0.0), (1.0, 0.0))},
+        {
+            "rubbing": mbd.SpringDamper(
+                "ground", "block", (-1.0, 0.0), (0.5, 0.0), 0.0, law=dry_friction
+            )
+        },
+    )  # fmt: skip
+    q, v = mbd.neutral(mech), np.array([speed])
+    run = mbd.simulate(mech, q, v, dt=1e-3, steps=20, throw=False)
+    assert run.status == mbd.Status.INACCURATE
+    fine = mbd.simulate(mech, q, np.array([1.0]), dt=1e-3, steps=20)
+    np.testing.assert_allclose(fine.v[-1], 1.0 - 15.0 * 0.02, rtol=1e-12)
+
+
+def dry_friction(_, rate):
+    return 30.0 * jnp.sign(rate)
+
+
 def test_accuracy_is_an_argument():
     mech = vibrating(1.0)
     for accuracy, status in ((1e-3, 5), (np.inf, 0), (1e-9, 5)):

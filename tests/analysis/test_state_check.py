@@ -86,6 +86,35 @@ def test_a_far_centre_of_mass_spoils_no_other_inertia():
     np.testing.assert_allclose(found[1, 1], INERTIA[2, 2] + 1.5 * 0.3**2, rtol=1e-9)
 
 
+def test_a_spin_whose_inertia_is_rounding_is_flagged():
+    """A slider of a nanometre, moved by metres: inertias about the joint cancel.
+
+    The spin is driven, so that all accelerations are right; what the drive carries is not.
+    """
+    nano = 1e-9
+
+    def spindle(travel):
+        inertia = nano**2 * INERTIA
+        mech = mbd.Mechanism(
+            {
+                "slider": mbd.Body(0.4, nano * np.array([-0.2, 0.4, 0.1]), inertia),
+                "spindle": mbd.Body(1.0, nano * np.array([0.3, 0.2, 0.5]), inertia),
+            },
+            {
+                "rail": mbd.Prismatic("ground", "slider", np.zeros(3), (0.9, 0.2, 0.4)),
+                "guide": mbd.Cylindrical("slider", "spindle", np.zeros(3), (0.3, -0.7, 0.6)),
+            },
+            drives={"motor": mbd.Drive("guide", lambda t, rate: rate * t, 0.3)},
+        )
+        q = jnp.array([0.2 * travel, 0.0, travel])
+        return mbd.mass_matrix(mech, q)[1, 1], mbd.check_state(mech, q).status
+
+    near, status = spindle(3.0 * nano)
+    assert status == mbd.Status.OK
+    far, status = spindle(2.4)
+    assert abs(far - near) > 10.0 * near and status == mbd.Status.INACCURATE
+
+
 def test_accelerations_that_are_not_finite_are_flagged():
     """A law beyond its domain, on one side of the drawn position."""
     mech = sprung(1.0, law=lambda x, _: x**0.5)

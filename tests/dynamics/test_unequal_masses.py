@@ -37,3 +37,31 @@ def test_a_heavy_loop_keeps_its_rows_beside_a_light_one(light):
     alone = accelerations(loop("heavy_", 1.0)) | accelerations(loop("light_", light))
     for name, expected in alone.items():
         np.testing.assert_allclose(together[name], expected, rtol=1e-9)
+
+
+def cart(far):
+    """A cart that drives a wheel; its centre of mass is far away, its wheel and rail are not."""
+    bodies = {"cart": mbd.Body(1.0, (far, 0.2), 0.1), "wheel": mbd.Body(1.0, (0.3, 0.0), 0.1)}
+    joints = {
+        "rail": mbd.Prismatic("ground", "cart", (0.0, 0.0), (1.0, 0.5)),
+        "axle": mbd.Revolute("ground", "wheel", (0.3, 0.0)),
+    }
+    return bodies, joints, ()
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6])
+def test_a_loop_keeps_its_rows_beside_a_gear_of_a_large_mechanism(far):
+    """Its length is a ratio [rad/m] times that of the mechanism, twice."""
+    bodies, joints, cut = (
+        {**x, **y} if isinstance(x, dict) else (*x, *y)
+        for x, y in zip(loop("", 1.0), cart(far), strict=True)
+    )
+    gear = mbd.Gear("rail", "axle", ratio=1.3)
+    mech = mbd.Mechanism(bodies, joints, cut=cut, couplings={"gear": gear})
+    top, q = mbd.topology(mech), mbd.neutral(mech)
+    found, _ = mbd.forward_dynamics(mech, q, jnp.zeros(top.nv))
+    for name, expected in accelerations(loop("", 1.0)).items():
+        np.testing.assert_allclose(found[top.layout[name].v], expected, rtol=1e-9)
+    assert mbd.check_state(mech, q).status == 0
+    counted = mbd.mobility(mech, q)
+    assert (counted.dof, counted.rank, counted.redundant) == (2, 3, ())
