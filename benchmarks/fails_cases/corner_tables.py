@@ -17,7 +17,7 @@ import numpy as np
 from fails_cases import corner_kinds
 from fails_cases import wheel_oracle as oracle
 from fails_cases.corner_characteristics import CLOSED, LIMIT, SHIFT, UNSURE, Expected
-from fails_cases.judged import CRASHED, REFUSED, Judged, compare
+from fails_cases.judged import CRASHED, REFUSED, Judged, compare, or_crash
 from fails_cases.rigid import H
 from jaxmbd import suspension
 from jaxmbd.suspension.steering_geometry import ABOUT
@@ -58,16 +58,9 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
     tasks.append((STEERING, names[0], _axle))
     for what, name, judge in tasks:
         b = corner_kinds.batch(name, count, seed)
-        yield from _safe(judge, b, "steering_curves" if what == STEERING else what)
+        number = "steering_curves" if what == STEERING else what
+        yield from or_crash(f"suspension.{number}", judge(b), b.text(0))
         jax.clear_caches()
-
-
-def _safe(judge: Callable[..., Iterator[Judged]], b: Any, what: str) -> Iterator[Judged]:
-    try:
-        yield from judge(b)
-    except Exception as error:
-        text = f"{type(error).__name__}: {str(error)[:300]} | {b.text(0)}"
-        yield Judged(f"suspension.{what}", CRASHED, float("nan"), text)
 
 
 class _Places:

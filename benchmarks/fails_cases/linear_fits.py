@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import jaxmbd as mbd
-from fails_cases.judged import CRASHED, Judged, compare
+from fails_cases.judged import Judged, compare, or_crash
 from jaxmbd.design import Within
 from jaxmbd.identification import identifiability, identify_each
 from jaxmbd.observe import HoldingEffort, Sweep
@@ -70,24 +70,27 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
     for noise in ({"torque": NOISE}, None):
         data = [_measured(rng, columns) for _ in range(count)]
         text = f"angles to {angles[-1]:.3f}, noise {noise}, default_rng({seed})"
-        try:
-            found = identify_each(
-                mbd.zoo.simple_pendulum(),
-                {UNKNOWN[0]: Within(0.6), UNKNOWN[1]: Within(5.0)},
-                [{"torque": y} for y in data], weigh, noise=noise,
-            )  # fmt: skip
-            for k, (fit, y) in enumerate(zip(found, data, strict=True)):
-                yield from _fitted(fit, y, columns, angles, noise is None, f"data {k}, {text}")
-        except Exception as error:
-            yield Judged("identify", CRASHED, math.nan, f"{type(error).__name__}: {error} | {text}")
-    try:
-        yield from _expected(weigh, columns, f"default_rng({seed})")
-        yield from _without(angles, columns, f"default_rng({seed})")
-        yield from _patterns(rng, count, f"default_rng({seed})")
-    except Exception as error:
-        yield Judged(
-            "identification.Identifiability.errors", CRASHED, math.nan, f"{error} | {seed}"
-        )
+        yield from or_crash("identify", _fits(weigh, columns, angles, data, noise, text), text)
+    text = f"default_rng({seed})"
+    parts = (
+        _expected(weigh, columns, text),
+        _without(angles, columns, text),
+        _patterns(rng, count, text),
+    )
+    for cases in parts:
+        yield from or_crash("identification.Identifiability.errors", cases, text)
+
+
+def _fits(
+    weigh: Sweep, columns: Any, angles: Any, data: list[Any], noise: Any, text: str
+) -> Iterator[Judged]:
+    found = identify_each(
+        mbd.zoo.simple_pendulum(),
+        {UNKNOWN[0]: Within(0.6), UNKNOWN[1]: Within(5.0)},
+        [{"torque": y} for y in data], weigh, noise=noise,
+    )  # fmt: skip
+    for k, (fit, y) in enumerate(zip(found, data, strict=True)):
+        yield from _fitted(fit, y, columns, angles, noise is None, f"data {k}, {text}")
 
 
 def _measured(rng: np.random.Generator, columns: np.ndarray) -> np.ndarray:

@@ -18,8 +18,6 @@ from jaxmbd import lanes
 from jaxmbd.lanes.codegen.spills import Plan
 from jaxmbd.lanes.targets import cpu
 
-GROUP = 15  # seeds a test
-
 
 def check(seeds) -> None:
     problems = []
@@ -34,23 +32,12 @@ def check(seeds) -> None:
 slow = partial(pytest.param, marks=pytest.mark.slow)
 
 
-def group(first):
-    return slow(range(first, first + GROUP), id=str(first))
-
-
-@pytest.mark.parametrize(
-    "seeds",
-    [
-        pytest.param(range(0, 5, 2), id="0"),
-        slow(range(1, 5, 2), id="1"),
-        *map(group, range(5, 50, GROUP)),
-    ],
-)
+@pytest.mark.parametrize("seeds", [range(0, 5, 2), slow([1, 3, *range(5, 20)], id="seventeen")])
 def test_random_programs_agree(seeds):
     check(seeds)
 
 
-@pytest.mark.parametrize("seeds", [range(3, 7), slow(range(1000, 1040), id="forty")])
+@pytest.mark.parametrize("seeds", [range(3, 7), slow(range(1000, 1016), id="sixteen")])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_random_programs_agree_in_small_pieces_and_parts(seeds, dtype, monkeypatch):
     """At limits at which they are split, and spill, in all places. More: benchmarks/programs.py."""
@@ -79,7 +66,7 @@ def test_a_wrong_plan_of_spills_gives_no_wrong_numbers(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_long_random_programs_agree_in_small_pieces_and_parts(dtype, monkeypatch):
     monkeypatch.setattr(cpu, "effort", 0)
-    for seed in range(8):
+    for seed in range(4):
         found = compared(seed, dtype, LONG)
         assert not (wrong := problems(seed, dtype, found)), "\n".join(wrong)
 
