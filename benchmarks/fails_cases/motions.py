@@ -58,6 +58,7 @@ def instant(mech: mbd.Mechanism, change: Any, speeds: Any) -> dict[str, Any]:
     rounded = 8.0 * jnp.finfo(float).eps * jnp.max(jnp.abs(v) / units) * units
     return {
         "ok": (found.status == 0) & (check.status == 0) & jnp.all(jnp.isfinite(vdot)),
+        "contradiction": check.contradiction,
         "q": q,
         "v": v,
         "vdot": vdot,
@@ -159,7 +160,7 @@ def _case(asked: str, kind: str, s: Structure, faults: list[str] | None) -> Case
 
 
 def _instant_faults(s: Structure, x: dict[str, Any]) -> list[str]:
-    faults = _equations(s, x)
+    faults = _equations(s, x, _told(x, 1e1))
     if s.conservative and not (x["power"] < POWER or np.isnan(x["power"])):
         faults.append(f"power {x['power']:.1e}")
     moved = x["moved"] - x["tau"]
@@ -174,10 +175,9 @@ def _run_faults(s: Structure, x: dict[str, Any], share: float) -> list[str]:
     if not x["finite"]:
         return ["not finite"]
     faults = _equations(s, x) if x["determinate"] else []
-    told = x["contradiction"] / float(x["judged"]["length"])
-    if told > 0.0:
+    if x["contradiction"] > 0.0:
         # Redundant rows keep it, up to a hundredfold, and the first step moves q by as much.
-        return _equations(s, x, judge.LIMITS | {"position": judge.LIMITS["position"] + 1e2 * told})
+        return _equations(s, x, _told(x, 1e2))
     kinetic, energy = np.max(x["kinetic"]), x["energy"]
     change, noise = np.max(np.abs(energy - energy[0])), 2e-12 * np.max(np.abs(energy))
     if s.conservative and share < 1.0 and not change <= ENERGY * kinetic + noise:
@@ -187,6 +187,12 @@ def _run_faults(s: Structure, x: dict[str, Any], share: float) -> list[str]:
     if not np.all(error <= SPEEDS**2 * size):
         faults.append(f"speeds {np.sqrt(np.max(error / size)):.1e} off those of shorter steps")
     return faults
+
+
+def _told(x: dict[str, Any], factor: float) -> dict[str, float]:
+    """Limits that allow for a multiple of what redundant rows are said to contradict."""
+    told = float(x["contradiction"]) / float(x["judged"]["length"])
+    return judge.LIMITS | {"position": judge.LIMITS["position"] + factor * told}
 
 
 def _equations(

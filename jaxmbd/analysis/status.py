@@ -150,7 +150,7 @@ def initial_status(m: MotionState, errors: Closure | None = None, drift: float =
     tolerance = drift * closing_tolerance(m.q.dtype, length)
     bound = tolerances.CONTRADICTION
     size = jnp.max(jnp.abs(m.v) / speed_units(m.mech), initial=0.0)
-    speed = 1e2 * tolerance * (1.0 + jnp.max(jnp.abs(m.v), initial=0.0) / length + 1.0 / length)
+    speed = 1e2 * tolerance * (1.0 + size)
     # Runs meet the kept rows, which differ from those of least squares by what others contradict.
     apart = tolerances.TURNED_BY_OPENING * left
     closed = (opened < tolerance + apart) & (slip < speed + apart * size)

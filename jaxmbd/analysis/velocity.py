@@ -234,7 +234,10 @@ def _meet(
     factors = factor_rows(rows, speed_units(m.mech) ** 2, doubt=asked.doubt)
     change = target - rows @ guess
     contradicted = change - factors.consistent(lax.stop_gradient(change))
-    x = guess + factors.solve(change - lax.stop_gradient(contradicted))
+    change = change - lax.stop_gradient(contradicted)
+    x = factors.solve(change)
+    # The Gram matrix squares the condition number; a second solution makes up for that.
+    x = guess + x + lax.stop_gradient(factors.solve(change - rows @ x))
     length = mechanism_length(m.mech)
     x = solution(x, rows @ x - target, [target, length * x, m.q], placed_numbers(m.mech))
     assert factors.gram is not None

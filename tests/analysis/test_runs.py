@@ -254,3 +254,18 @@ def test_a_state_off_the_constraints_is_told():
     off = mbd.check_state(mech, q, v + np.eye(5)[0])
     assert off.status == mbd.Status.NOT_ASSEMBLED and off.slip > 1e-3
     assert mbd.check_state(mech, q + np.nan, v).status == mbd.Status.NON_FINITE
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-7])
+def test_a_start_off_the_constraints_is_told_at_every_size(size):
+    """What speeds may be off by is measured in lengths of the mechanism a second."""
+    plain = mbd.zoo.double_parallel_crank()
+    points = {n: size * x for n, x in plain.points.items()}
+    bodies = {
+        n: mbd.Body(b.mass, size * b.com, size**2 * b.inertia) for n, b in plain.bodies.items()
+    }
+    mech = plain.replace(points=points, bodies=bodies, gravity=size * plain.gravity)
+    q, turning = mbd.neutral(mech), np.array([1.0, -1.0, 1.0, 1.0])
+    start = [mbd.simulate(mech, q, v, dt=1e-3, steps=1, throw=False).status
+             for v in (turning, turning + 0.2 * np.eye(4)[0])]  # fmt: skip
+    assert start == [mbd.Status.OK, mbd.Status.NOT_ASSEMBLED]

@@ -226,3 +226,22 @@ def test_derivatives_fill_vectors_of_single_precision():
         *leaves
     )
     assert Kernel(closed, (True,) * len(leaves)).lanes() == cpu.vector_bits() // 32
+
+
+def test_speeds_lose_what_the_rows_lose_and_not_its_square():
+    """A plate on five rods, two of them close to each other: a Gram matrix has the square of κ."""
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=(5, 3))
+    high = 0.3 * low + np.array([0.0, 0.0, 1.0]) + 0.2 * rng.normal(size=(5, 3))
+    low[4], high[4] = (x[3] + 0.3 * rng.normal(size=3) for x in (low, high))
+    rods = {f"rod{i}": mbd.Rod("ground", "plate", low[i], high[i]) for i in range(5)}
+    plate = mbd.Body(1.0, (0.1, 0.2, 1.0), 0.1 * np.eye(3))
+    mech = mbd.Mechanism({"plate": plate}, {"free": mbd.Free("ground", "plate"), **rods})
+    single = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), mech)
+    double = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), single)
+    q, guess = mbd.neutral(single), np.float32(rng.normal(size=6))
+    found = mbd.assemble_velocity(single, q, guess=guess)
+    expected = mbd.assemble_velocity(double, np.float64(q), guess=np.float64(guess))
+    sizes = np.linalg.svd(mbd.constraint_jacobian(double, np.float64(q)), compute_uv=False)
+    lost = np.finfo(np.float32).eps * sizes[0] / sizes[-1]
+    np.testing.assert_allclose(found, expected, atol=lost * np.max(np.abs(guess)))
