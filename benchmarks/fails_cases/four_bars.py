@@ -236,9 +236,13 @@ def _reported(
         return
     circuit = bool(np.any(room < 0.0))
     yield compare(f"{name}circuit", found.circuit, circuit, limit=0.0, detail=text)
-    fine = np.interp(np.linspace(0.0, 4.0, 4 * 40 * parts + 1), np.arange(5), inputs)
-    least = float(np.min(bar.sine(fine)[bar.at(fine)[0] > 0.0]))
-    near = float(np.min(bar.sine(fine))) < NEAR_REPORTED
+    steps = np.linspace(0.0, 4.0, 4 * 40 * parts + 1)
+    fine = np.interp(steps, np.arange(5), inputs)
+    sines = np.where(bar.at(fine)[0] > 0.0, bar.sine(fine), np.inf)
+    near, k = float(np.min(bar.sine(fine))) < NEAR_REPORTED, int(np.argmin(sines))
+    around = steps[max(k - 1, 0)], steps[min(k + 1, len(steps) - 1)]
+    finer = np.interp(np.linspace(*around, 2001), np.arange(5), inputs)
+    least = float(np.min(np.where(bar.at(finer)[0] > 0.0, bar.sine(finer), np.inf)))
 
     def warned(kind: str, found: bool, expected: bool, near: bool) -> Judged:
         """Near a dead centre a defect that is none is a warning; none that is one is wrong."""
