@@ -268,7 +268,8 @@ def _kinematics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) ->
     yield from cases("StateCheck.slip", x["StateCheck.slip"], zero, swift, allowed)
     yield from cases("assemble_velocity", slip, zero, swift + _size(s.still), allowed)
     still = np.einsum("srv,sv->sr", s.rows, x["assemble_acceleration"] / r.units) - s.gamma
-    size = _size(x["assemble_acceleration"] / r.units) + _size(s.gamma)
+    # The guess too, as it is changed least: it may be far larger than what is left of it.
+    size = _size(x["assemble_acceleration"] / r.units) + _size(s.gamma) + _size(x["y"] / r.units)
     none = np.any(np.isnan(x["assemble_acceleration"]), axis=1) & s.changing
     expected = np.where(none, np.nan, 0.0)
     yield from cases("assemble_acceleration", _size(still), expected, size, allowed)
