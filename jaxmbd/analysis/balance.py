@@ -17,9 +17,11 @@ from jaxmbd.analysis.known import Key, Known, closing_rows, parse_known
 from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.kinematics import motion_state, step_coordinates
 from jaxmbd.kinematics.motion import MotionState
+from jaxmbd.kinematics.own_rows import digit_doubt
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.kinematics.scales import mechanism_length, speed_units
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.jacobian import jacobian
 from jaxmbd.numerics.lu import unpivoted_lu
 from jaxmbd.numerics.products import product
@@ -109,7 +111,10 @@ def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     eye = jnp.eye(m.top.nv, dtype=q.dtype)
     if rows.shape[0] == 0:
         return Balance(rows, residual, residual, force, eye, scale)
-    factors = ldlt_rank_revealing(rows @ rows.T)
+    # Rows that are nearer to redundant could balance any load, by forces without end.
+    doubt, least = digit_doubt(m), jnp.asarray(tolerances.carrying(q.dtype), q.dtype)
+    error = least if doubt.error is None else jnp.maximum(doubt.error, least)
+    factors = ldlt_rank_revealing(rows @ rows.T, doubt=doubt._replace(error=error))
     solved = ldlt_solve(*factors, jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
     multipliers = minimum_norm(factors[0], factors[2], solved[:, 0])
     project = eye - rows.T @ solved[:, 1:]

@@ -78,7 +78,7 @@ class Equilibrium(NamedTuple):
     held: Array
 
 
-_LOST = 0.1
+_LOST = 1e-2
 """Largest force that rounding of q may cause, over the loads; beyond it they are lost in it."""
 
 
@@ -176,18 +176,25 @@ def _key_scale(keys: tuple[Key, ...], mech: Mechanism) -> Array:
     return jnp.concatenate(sizes)
 
 
-def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array]:
-    """Coordinates after Newton steps of least change onto the rows, and their error [m]."""
+def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array, Array]:
+    """Coordinates after Newton steps of least change onto the rows, their error [m], the last step.
 
-    def correct(_: Any, q: Array) -> Array:
+    The step is the largest change in angles and lengths of the mechanism. It vanishes to rounding,
+    but near a change point, where steps only halve along a motion that no finite one follows.
+    """
+    units = speed_units(p.mech)
+
+    def correct(_: Any, found: tuple[Array, Array]) -> tuple[Array, Array]:
+        q, _ = found
         residual, rows = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
-        units = speed_units(p.mech)
-        return step_coordinates(p.mech, q, -least_change(p.mech, rows / units, residual))
+        change = least_change(p.mech, rows / units, residual)
+        return step_coordinates(p.mech, q, -change), jnp.max(jnp.abs(change / units), initial=0.0)
 
+    last = jnp.zeros((), q.dtype)
     if topology(p.mech).nc + len(keys):
-        q = lax.fori_loop(0, _CLOSING, correct, q)
+        q, last = lax.fori_loop(0, _CLOSING, correct, (q, last))
     residual, _ = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
-    return q, jnp.max(jnp.abs(residual), initial=0.0)
+    return q, jnp.max(jnp.abs(residual), initial=0.0), last
 
 
 def _largest(at: Balance) -> Array:
@@ -228,7 +235,7 @@ def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
 
 @partial(jax.jit, static_argnums=0)
 def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
-    fine = tolerances.rounding(start.dtype, 8)
+    fine, resolved = tolerances.rounding(start.dtype, 8), tolerances.agreement(start.dtype)
     units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))
 
     def step(s: _Search) -> _Search:
@@ -249,10 +256,11 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         nudge = 1e-2 * (at.project @ _off_balance(units.shape[0], s.q.dtype))
         change = _limited(_newton_step(a, at, damping * stiff.size))
         change = jnp.where(resting, nudge, change)
-        trial, opened = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
+        trial, opened, last = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
         beyond: Balance = balance(keys, p, trial)
         work, rest = change @ at.force, change @ beyond.force
-        stays = (opened < closed) & jnp.isfinite(rest)
+        followed = last <= 1e-3 * jnp.max(jnp.abs(change)) + resolved
+        stays = (opened < closed) & followed & jnp.isfinite(rest)
         downhill = a.definite & stays & ((rest >= -0.5 * work) | (_largest(beyond) < before))
         accept = downhill | (resting & stays)
         settled = (before <= enough) & (_largest(beyond) >= 0.5 * before)

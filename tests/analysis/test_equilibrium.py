@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import jaxmbd as mbd
 
@@ -254,3 +255,32 @@ def test_what_is_very_stiff_comes_to_rest(stiffness):
     np.testing.assert_allclose(found.q[0], expected, rtol=2e3 / stiffness, atol=1e-15)
     slope = jax.jit(jax.grad(lambda k: at_rest(k).q[0]))(stiffness)
     np.testing.assert_allclose(slope, -expected / stiffness, rtol=1e-5)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.5, -0.3])
+def test_no_change_point_is_taken_for_an_equilibrium(start):
+    """Three parallel arms are drawn on one line, where they could turn apart but for second order.
+
+    Near it, 1e-6 rad off the line, forces of 1e7 N in pins that are open by 1e-12 m balance loads
+    of 20 N.
+    """
+    feet = {"first": 0.0, "second": 0.7, "third": 1.5}
+    bodies = {n: mbd.Body(2.0, (x + 0.5, 0.0), 0.1) for n, x in feet.items()}
+    bodies["platform"] = mbd.Body(1.5, (1.7, 0.0), 0.1)
+    joints = {n + "_foot": mbd.Revolute("ground", n, (x, 0.0)) for n, x in feet.items()}
+    joints |= {n + "_top": mbd.Revolute(n, "platform", (x + 1.0, 0.0)) for n, x in feet.items()}
+    spring = mbd.TorsionSpring("first_foot", 60.0)
+    mech = mbd.Mechanism(bodies, joints, {"spring": spring}, gravity=(0.0, -9.81))
+    top = mbd.topology(mech)
+    guess = start * np.where([n.endswith("foot") for n in top.speed_names], 1.0, -1.0)
+    found = mbd.equilibrium(mech, guess=guess, throw=False)
+    if start < 0.0:
+        assert found.status == 0
+    if found.status:
+        assert found.status in (mbd.Status.SINGULAR, mbd.Status.DIVERGED)
+        return
+    # Half the weight of three arms and that of the platform turn the first arm by 1 m.
+    weight = 9.81 * (3 * 2.0 / 2 + 1.5)
+    angle = brentq(lambda x: 60.0 * x + weight * np.cos(x), -1.5, 0.0)
+    for name in feet:
+        np.testing.assert_allclose(found.q[top.layout[name + "_foot"].q], angle, rtol=1e-9)
