@@ -94,7 +94,7 @@ def row_doubt(m: MotionState) -> Doubt:
     rows = [place.rows for name in m.top.cut if (place := m.top.layout[name]).rows]
     if not rows:
         return Doubt()
-    most, planar = max(map(len, m.top.row_groups)), m.mech.structure.planar
+    most, planar = max(map(len, m.top.row_groups), default=0), m.mech.structure.planar
     end = rows[-1].stop  # those of couplings and drives follow
     loops = None if end == m.top.nc else jnp.asarray(np.arange(m.top.nc) < end)
     if planar and most < 3:  # the two rows of a pin, which are neither

@@ -106,8 +106,8 @@ def test_a_spin_whose_inertia_is_rounding_is_flagged():
             },
             drives={"motor": mbd.Drive("guide", lambda t, rate: rate * t, 0.3)},
         )
-        q = jnp.array([0.2 * travel, 0.0, travel])
-        return mbd.mass_matrix(mech, q)[1, 1], mbd.check_state(mech, q).status
+        q, v = jnp.array([0.2 * travel, 0.0, travel]), jnp.array([0.0, 0.3, 0.0])
+        return mbd.mass_matrix(mech, q)[1, 1], mbd.check_state(mech, q, v).status
 
     near, status = spindle(3.0 * nano)
     assert status == mbd.Status.OK
