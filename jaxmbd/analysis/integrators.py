@@ -57,18 +57,19 @@ def rk4_step(
 
     The error is estimated as the larger, number by number, of the differences from two embedded
     methods of second order: ``h/6 (k1 − k2 − k3 + k4)`` from ``y + h/2 (k2 + k3)``, and
-    ``h/12 (k2 − k3)`` from ``y + h/12 (2 k1 + 3 k2 + 5 k3 + 2 k4)``. For ``v̇ = λ v`` and z = λ h
-    they are ``z³ (1 + z)/24`` and ``z³/48`` of v, and the step's own error ``z⁵/120``; if v̇ depends
-    on t alone, the first is the difference between Simpson's rule and the midpoint rule. A force
-    that jumps with the sign of a speed, as dry friction at rest, may alternate from stage to stage,
-    and then the first is zero. Of the four stages alone there is no embedded method of third order;
-    with the next step's first acceleration k5 there is one, ``h/6 (k4 − k5)``, but it would come a
-    step late and leave the last step, and a run of one step, without an estimate.
+    ``h/60 (k2 − k3)`` from ``y + h/60 (10 k1 + 19 k2 + 21 k3 + 10 k4)``. For ``v̇ = λ v`` and
+    z = λ h they are ``z³ (1 + z)/24`` and ``z³/240`` of v, and the step's own error ``z⁵/120``; if
+    v̇ depends on t alone, the first is the difference between Simpson's rule and the midpoint rule.
+    The second is for what the first does not see: damping with z near -1, and a force that jumps
+    with the sign of a speed, as dry friction at rest, which may alternate from stage to stage. Of
+    the four stages alone there is no embedded method of third order; with the next step's first
+    acceleration k5 there is one, ``h/6 (k4 − k5)``, but it would come a step late and leave the
+    last step, and a run of one step, without an estimate.
     """
     nodes = jnp.array([0.0, 0.5, 0.5, 1.0], q.dtype)
     weights = jnp.array([1.0, 2.0, 2.0, 1.0], q.dtype) / 6.0
     signs = jnp.array([1.0, -1.0, -1.0, 1.0], q.dtype) / 6.0
-    others = jnp.array([0.0, 1.0, -1.0, 0.0], q.dtype) / 12.0
+    others = jnp.array([0.0, 1.0, -1.0, 0.0], q.dtype) / 60.0
 
     def stage(carry: Any, coefficients: tuple[Array, ...]) -> tuple[Any, None]:
         (kq, kv), (sum_q, sum_v), (first, second) = carry
