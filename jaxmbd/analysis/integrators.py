@@ -25,13 +25,15 @@ class Step(NamedTuple):
 
     Attributes:
         q, v: the state after it.
-        error: estimate of the error in v (nv,), of a method of lower order; never differentiated.
+        errors: (3, nv), never differentiated: an estimate of the error in v, of a method of lower
+            order; changes of the acceleration ``h/6 (k3 − k2)`` and ``h/6 (k2 − k1)`` from stage to
+            stage, by which a force that jumps is known; zeros where a method has none.
         memory: what the method passes on to its next step.
     """
 
     q: Array
     v: Array
-    error: Array
+    errors: Array
     memory: Array
 
 
@@ -55,39 +57,37 @@ def rk4_step(
     The stages are a loop, so the dynamics is compiled once. Quaternions leave unit length by O(h⁵)
     only and are then normalised.
 
-    The error is estimated as the larger, number by number, of the differences from two embedded
-    methods of second order: ``h/6 (k1 − k2 − k3 + k4)`` from ``y + h/2 (k2 + k3)``, and
-    ``h/60 (k2 − k3)`` from ``y + h/60 (10 k1 + 19 k2 + 21 k3 + 10 k4)``. For ``v̇ = λ v`` and
-    z = λ h they are ``z³ (1 + z)/24`` and ``z³/240`` of v, and the step's own error ``z⁵/120``; if
-    v̇ depends on t alone, the first is the difference between Simpson's rule and the midpoint rule.
-    The second is for what the first does not see: damping with z near -1, and a force that jumps
-    with the sign of a speed, as dry friction at rest, which may alternate from stage to stage. Of
-    the four stages alone there is no embedded method of third order; with the next step's first
-    acceleration k5 there is one, ``h/6 (k4 − k5)``, but it would come a step late and leave the
-    last step, and a run of one step, without an estimate.
+    The error is estimated as ``h/6 (k1 − k2 − k3 + k4)``, the difference from the embedded
+    ``y + h/2 (k2 + k3)`` of second order. For ``v̇ = λ v`` and z = λ h it is ``z³ (1 + z)/24`` of v,
+    and the step's own error ``z⁵/120``; if v̇ depends on t alone, it is the difference between
+    Simpson's rule and the midpoint rule. Of the four stages alone there is no embedded method of
+    third order; with the next step's first acceleration k5 there is one, ``h/6 (k4 − k5)``, but it
+    would come a step late and leave the last step, and a run of one step, without an estimate.
     """
     nodes = jnp.array([0.0, 0.5, 0.5, 1.0], q.dtype)
     weights = jnp.array([1.0, 2.0, 2.0, 1.0], q.dtype) / 6.0
-    signs = jnp.array([1.0, -1.0, -1.0, 1.0], q.dtype) / 6.0
-    others = jnp.array([0.0, 1.0, -1.0, 0.0], q.dtype) / 60.0
+    signs = [[1.0, 0.0, -1.0], [-1.0, -1.0, 1.0], [-1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
 
     def stage(carry: Any, coefficients: tuple[Array, ...]) -> tuple[Any, None]:
-        (kq, kv), (sum_q, sum_v), (first, second) = carry
-        node, weight, sign, other = coefficients
+        (kq, kv), (sum_q, sum_v), errors = carry
+        node, weight, sign = coefficients
         qs, vs = q + h * node * kq, v + h * node * kv
         kq, kv = coordinate_rates(mech, qs, vs), acceleration(t + h * node, qs, vs)
-        known = lax.stop_gradient(kv)
-        missed = (first + sign * known, second + other * known)
-        return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), missed), None
+        errors = errors + sign[:, None] * lax.stop_gradient(kv)
+        return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), errors), None
 
     zero = (jnp.zeros_like(q), jnp.zeros_like(v))
-    (_, (sum_q, sum_v), (first, second)), _ = lax.scan(
+    (_, (sum_q, sum_v), errors), _ = lax.scan(
         jax.checkpoint(stage, prevent_cse=False),
-        (zero, zero, (jnp.zeros_like(v), jnp.zeros_like(v))),
-        (nodes, weights, signs, others),
+        (zero, zero, no_errors(v)),
+        (nodes, weights, jnp.array(signs, q.dtype) / 6.0),
     )
-    error = h * jnp.maximum(jnp.abs(first), jnp.abs(second))
-    return Step(normalise(mech, q + h * sum_q, v), v + h * sum_v, error, memory)
+    return Step(normalise(mech, q + h * sum_q, v), v + h * sum_v, h * errors, memory)
+
+
+def no_errors(v: Array) -> Array:
+    """`Step.errors` of a method that estimates none."""
+    return jnp.zeros((3, *v.shape), v.dtype)
 
 
 def semi_implicit_euler_step(
@@ -102,7 +102,8 @@ def semi_implicit_euler_step(
     now = lax.stop_gradient(vdot)
     error = jnp.asarray(jnp.where(jnp.isnan(memory), 0.0, 0.5 * h * (now - memory)))
     v = v + h * vdot
-    return Step(step_coordinates(mech, q, h * v), v, error, now)
+    none = jnp.zeros_like(v)
+    return Step(step_coordinates(mech, q, h * v), v, jnp.stack([error, none, none]), now)
 
 
 def normalise(mech: Mechanism, q: Array, v: Array) -> Array:

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from jaxmbd.analysis.adaptive import adaptive_interval
 from jaxmbd.analysis.inputs import efforts_at
-from jaxmbd.analysis.integrators import INTEGRATORS, Step, normalise
+from jaxmbd.analysis.integrators import INTEGRATORS, Step, no_errors, normalise
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.status import DRIFT, Status, closure, closure_error, initial_status
 from jaxmbd.analysis.watch import (
@@ -170,8 +170,8 @@ def _step(
     q: Array,
     v: Array,
     memory: Array,
-) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
-    """The next (q, v, memory), and the `sizes` of the step's speeds and of its error."""
+) -> tuple[tuple[Array, Array, Array], Array]:
+    """The next (q, v, memory), and the `sizes` of the step's speeds and errors."""
 
     def acceleration(s: Array, q: Array, v: Array) -> Array:
         m = motion_state(mech, q, v, s)
@@ -189,8 +189,8 @@ def _step(
         q, v = adaptive_interval(
             mech, o.method, acceleration, t, q, v, numbers.dt, numbers.tolerances
         )
-        step = Step(q, v, jnp.zeros_like(v), memory)
+        step = Step(q, v, no_errors(v), memory)
     q, v = step.q, step.v
     if o.constraints == "project" and topology(mech).nc:
         q, v = project(mech, q, v, t + numbers.dt)
-    return (q, v, step.memory), sizes(weights, v, step.error)
+    return (q, v, step.memory), sizes(weights, v, step.errors)
