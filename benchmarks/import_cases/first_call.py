@@ -1,4 +1,7 @@
-"""Times of one import and of the first forward dynamics, as JSON: `first_call.py PATH FLOATING`."""
+"""Times of one import and of the first forward dynamics, as JSON.
+
+first_call.py PATH FLOATING [WITHIN]
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,12 @@ def clocks() -> tuple[float, float]:
 def main() -> None:
     warnings.simplefilter("ignore")
     path, floating = sys.argv[1], bool(int(sys.argv[2]))
+    within = sys.argv[3] if len(sys.argv) > 3 else None
     begun = clocks()
-    urdf = path.endswith(".urdf")
-    model = mbd.io.load_urdf(path, floating=floating) if urdf else mbd.io.load_mjcf(path)
+    if path.endswith(".urdf"):
+        model = mbd.io.load_urdf(path, floating=floating)
+    else:
+        model = mbd.io.load_mjcf(path, within=within)
     imported = clocks()
     mech = model.mechanism
     q, v = model.states["reference"].q, np.zeros(mbd.topology(mech).nv)

@@ -4,7 +4,6 @@ A `Study` is a model, what varies, and what is observed. `Study.run` computes al
 each kept durably as soon as it is there: a run that is killed is continued by the same call.
 
 - `inputs`, `model`, `program`, `fields`, `identity` are the parts of a study;
-- `known_program` tells it from others, so that its program is found on disk;
 - `store` is what is on disk, `runner` computes what a store lacks, here or by workers;
 - `run` puts these together, with progress; `table` prints the spread of the outputs;
 - `suspension_corner` is the demonstration's study.

@@ -1,14 +1,13 @@
 """A function of one sample as a compiled program over chunks of samples, on all cores or devices.
 
-The program is traced once, and not at all if another process has traced it and it is certain to be
-the same (`known_program`); the number of samples does not matter. Each sample is computed by
+The program is traced once; the number of samples does not matter. Each sample is computed by
 itself, so that its result does not depend on the chunk that it is in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -16,7 +15,6 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxmbd import lanes
-from jaxmbd.campaign.known_program import identity
 
 
 class Program:
@@ -32,7 +30,7 @@ class Program:
         self.devices = len(devices)
         self.sharding = NamedSharding(Mesh(np.array(devices), ("sample",)), PartitionSpec("sample"))
         self.function = function
-        fn = lanes.vmap(function, identity=partial(identity, function))
+        fn = lanes.vmap(function)
         spec = self.sharding.spec
         if self.devices > 1:
             fn = jax.shard_map(

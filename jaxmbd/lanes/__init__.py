@@ -12,10 +12,10 @@ those listed before it:
 - `targets`: machine code for the host and for GPUs, called by XLA.
 
 On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
-cache of `recent` ones), `known_traces` (what another process has traced), `primitive` (the JAX
-primitive), `tangent` (its derivatives, of which `summed_pullback` and `batch_sum` add up what all
-samples share), `nested` (a lanes call inside another), and the public functions of `batch`,
-`report`, `program_digest`, `guard`, `flag`, `rare` and `interruption`.
+cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives, of which
+`summed_pullback` and `batch_sum` add up what all samples share), `nested` (a lanes call inside
+another), and the public functions of `batch`, `report`, `program_digest`, `guard`, `flag`, `rare`
+and `interruption`.
 """
 
 from jaxmbd.lanes import nested

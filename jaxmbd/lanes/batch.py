@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +14,33 @@ from jax.core import Tracer
 from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxmbd.lanes import known_traces, primitive
+from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
-from jaxmbd.lanes.known_traces import Traced
 from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jax_versions import with_manual_axes
 
 TRACES = 64
 """Most traces cached per mapped function, for different types and constants; oldest dropped."""
+
+
+class Traced(NamedTuple):
+    """A traced function.
+
+    Attributes:
+        key: the function of flat arguments.
+        consts: traced arrays that it closes over, its first arguments.
+        tree: that of its results.
+        avals: types of its results.
+        lasting: whether it may be used for other calls.
+    """
+
+    key: Key
+    consts: list[Any]
+    tree: Any
+    avals: list[Any]
+    lasting: bool
 
 
 def vmap(
@@ -34,7 +51,6 @@ def vmap(
     static: Sequence[int] = (),
     strict: bool = False,
     threads: int | None = None,
-    identity: Callable[[], str | None] | None = None,
 ) -> Callable[..., Any]:
     """Map a function over a batch, like `jax.vmap`, by one compiled kernel.
 
@@ -51,10 +67,6 @@ def vmap(
         static: positions of arguments whose concrete leaves without a batch axis become constants.
         strict: raise if the function cannot be compiled, instead of a warning and `jax.vmap`.
         threads: number of cores to use at most; by default all.
-        identity: called before `fn` is traced; returns a text that tells what `fn` computes, the
-            same in all processes, or None. With it a process that finds on disk what it needs of
-            another's trace does not trace. Two functions that differ must have different texts.
-            What `fn` does besides when it is traced, such as to print, is not done then.
 
     Raises:
         ValueError: batch sizes differ, or nothing has a batch axis.
@@ -86,7 +98,7 @@ def vmap(
         place = (tree, flags, avals, varies, _names(baked))
         known = traced.get(place)
         if known is None:
-            known = _known(identity, fn, tree, avals, baked, varies)
+            known = _trace(fn, tree, avals, baked, varies)
             if known.lasting:
                 _keep(traced, place, known)
         key, consts, out_tree, out_avals, _ = known
@@ -179,23 +191,6 @@ def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, 
 def _check_shared(axes: Sequence[int | None], shared: Sequence[bool]) -> None:
     if any(a is None and not same for a, same in zip(axes, shared, strict=True)):
         raise ValueError("lanes.vmap: out_axes is None for a result that varies with the batch")
-
-
-def _known(
-    identity: Callable[[], str | None] | None,
-    fn: Any,
-    tree: Any,
-    avals: Any,
-    baked: dict[int, Any],
-    axes: frozenset[Any],
-) -> Traced:
-    """The traced function, from disk if it has an `identity` there."""
-
-    def trace() -> Traced:
-        return _trace(fn, tree, avals, baked, axes)
-
-    text = None if identity is None or axes else identity()
-    return trace() if text is None else known_traces.known(text, tree, avals, baked, trace)
 
 
 def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozenset[Any]) -> Traced:

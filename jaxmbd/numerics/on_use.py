@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-BEGUN = time.time()
-"""When this package began to be imported, of which this module is the first [s since 1970]."""
 _ALONE = threading.RLock()
 _PATIENCE = 20.0
 """Longest wait [s] for another thread's import, which may itself wait for what this one imports."""

@@ -1,8 +1,5 @@
 """The demonstration's study: agrees with single calls and a hand calculation, flags what fails."""
 
-import subprocess
-import sys
-
 import jax
 import numpy as np
 import pytest
@@ -144,18 +141,3 @@ def test_figure(results, tmp_path):
 
     corner_figure(results, tmp_path / "corner.png")
     assert (tmp_path / "corner.png").stat().st_size > 20_000
-
-
-def test_with_all_that_the_command_imports_the_program_is_known_on_disk():
-    program = """
-from jaxmbd.campaign.known_program import identity
-from jaxmbd.cli import main
-from jaxmbd.campaign import corner_study, spread_table, status_line
-from jaxmbd.campaign.run import run_study
-from jaxmbd.campaign.store import StudyStore
-from jaxmbd.spatial import bryant_rotation
-from jaxmbd.viz import corner_figure
-print(identity(bryant_rotation) is not None)
-"""
-    run = [sys.executable, "-c", program]
-    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "True\n"

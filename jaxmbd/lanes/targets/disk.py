@@ -85,14 +85,6 @@ def write(key: str, code: bytes) -> None:
         trim(folder, LIMIT)
 
 
-def remove(key: str) -> None:
-    """Remove the entry of a key, if there is one."""
-    folder = directory()
-    if folder is not None:
-        with suppress(OSError):
-            (folder / key).unlink()
-
-
 def _digest(key: str, code: bytes) -> bytes:
     state = hashlib.sha256(key.encode() + b"\n")
     state.update(code)
