@@ -6,7 +6,8 @@
 Values, forward and reverse derivatives (`tests/helpers/program_comparisons.py`), at limits drawn at
 random for each program, so that kernels consist of many pieces and parts and spill: large programs
 in both precisions, and by `lanes.jit` too; every other small program in single precision. Exits
-with 1 if any differs by more than the tolerance, or fails.
+with 1 if any differs by more than the tolerance, or fails; that of an ill-conditioned program is
+twice what a rounding unit of its arguments changes.
 
 Seeds are fresh in each run unless one is given. The results file is written after each piece;
 `--resume` goes on with its seed, and keeps the pieces that it holds.
@@ -54,6 +55,7 @@ def judged(piece: tuple[str, int, int]) -> tuple[str, dict[str, Any]]:
             counts.update({name: 1, "parts": found["parts"], "spills": found["spills"]})
             works = {path.split("'")[1] for path in found["off"]}
             counts.update({"split": found["parts"] > 0, "spilling": found["spills"] > 0})
+            counts.update({"ill-conditioned": "limits" in found})
             counts.update(dict.fromkeys(works, 1))
             wrong += problems(seed, dtype, found)
             worst[name] = max([worst.get(name, 0.0), *found["off"].values()])

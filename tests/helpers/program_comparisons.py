@@ -20,6 +20,7 @@ from jaxmbd.lanes.targets import cpu
 
 SIZES = (1, 7, 8, 9, 33)
 TOLERANCE = 500  # rounding units of the type, relative to what a leaf holds at its largest
+JUMP = 10_000  # rounding units from which a change of a result is none of rounding
 SHORT, LONG = 3, 20  # steps of small and of large programs
 SPILL = re.compile(r"store volatile .*%(wait|held)")
 
@@ -111,23 +112,51 @@ def both(seed: int, dtype, steps: int | None = None, *, one: bool = False) -> tu
         steps: its length; by default as drawn.
         one: also the value of the first sample by `lanes.jit`.
     """
-    rng, kind = np.random.default_rng([seed, 1]), mode(seed)
-    fn, example = program(seed, dtype, steps)
-    args, axes = batch(rng, example, SIZES[rng.integers(len(SIZES))], dtype)
-    tangents = draw_like(rng, args[0])
-    reference = jax.jit(jax.vmap(fn, in_axes=axes))  # traced once for all three
-    cotangents = draw_like(rng, jax.eval_shape(reference, *args)[0])
-
-    def run(mapped):
-        return jax.jit(lambda a, t, c: results(mapped, a, t, c, kind))(args, tangents, cotangents)
-
-    expected = run(reference)
-    found = run(lanes.vmap(fn, in_axes=axes, strict=True))
+    fn, axes, reference, given = drawn(seed, dtype, steps)
+    args, kind = given[0], mode(seed)
+    expected = results_of(reference, kind)(*given)
+    found = results_of(lanes.vmap(fn, in_axes=axes, strict=True), kind)(*given)
     if one:
         first = map_axes(lambda x, k: x if k is None else np.take(x, 0, axis=k), args, axes)
         found["one"] = lanes.jit(fn, strict=True)(*first)
         expected["one"] = jax.tree.map(lambda x: x[0], expected["value"])
     return found, expected
+
+
+def drawn(seed: int, dtype, steps: int | None):
+    """A program, its axes, `jax.vmap` of it, and arguments, tangents and cotangents."""
+    rng = np.random.default_rng([seed, 1])
+    fn, example = program(seed, dtype, steps)
+    args, axes = batch(rng, example, SIZES[rng.integers(len(SIZES))], dtype)
+    tangents = draw_like(rng, args[0])
+    reference = jax.jit(jax.vmap(fn, in_axes=axes))  # traced once for value and derivatives
+    return fn, axes, reference, (
+        args, tangents, draw_like(rng, jax.eval_shape(reference, *args)[0]),
+    )  # fmt: skip
+
+
+def results_of(mapped, kind: str):
+    """`results` as one compiled function of arguments, tangents and cotangents."""
+    return jax.jit(lambda a, t, c: results(mapped, a, t, c, kind))
+
+
+def sensitivity(seed: int, dtype, steps: int | None = None) -> dict[str, float]:
+    """How much each leaf of `jax.vmap` changes, in rounding units, where floats change by one.
+
+    The largest of ten draws of the signs. More than `JUMP` is no rounding: a decision has changed.
+    """
+    rng, (_, _, reference, given) = np.random.default_rng([seed, 3]), drawn(seed, dtype, steps)
+    run = results_of(reference, mode(seed))
+
+    def moved(x):
+        towards = np.where(rng.random(np.shape(x)) < 0.5, -np.inf, np.inf)
+        return np.nextafter(x, towards, dtype=x.dtype) if x.dtype.kind == "f" else x
+
+    expected, worst = run(*given), {}
+    for _ in range(10):
+        for path, off in differences(run(*jax.tree.map(moved, given)), expected).items():
+            worst[path] = max(worst.get(path, 0.0), off if off < JUMP else 0.0)
+    return worst
 
 
 @contextmanager
@@ -165,13 +194,17 @@ def compared(seed: int, dtype, steps: int | None = None, *, one: bool = True) ->
     """A random program at low limits.
 
     Returns:
-        the differences by path; the numbers of parts and of spills; "failed", if so, and why.
+        the differences by path; the limits of those that exceed `TOLERANCE`, twice the program's
+        own `sensitivity`; the numbers of parts and of spills; "failed", if so, and why.
     """
     with low_limits(seed) as texts:
         try:
             found = {"off": differences(*both(seed, dtype, steps, one=one))}
         except Exception as error:
             found = {"off": {}, "failed": f"{type(error).__name__}: {error}"[:300]}
+    if any(off > TOLERANCE for off in found["off"].values()):
+        changes = sensitivity(seed, dtype, steps)
+        found["limits"] = {path: max(TOLERANCE, 2.0 * off) for path, off in changes.items()}
     spills = sum(len(SPILL.findall(text)) for text in texts)
     return found | {"parts": sum("define void @part" in x for x in texts), "spills": spills}
 
@@ -179,7 +212,12 @@ def compared(seed: int, dtype, steps: int | None = None, *, one: bool = True) ->
 def problems(seed: int, dtype, found: dict) -> list[str]:
     """What is wrong with a program that was `compared`."""
     label = f"seed {seed} in {np.dtype(dtype)}"
-    wrong = [f"{path}: {off:.3g} units" for path, off in found["off"].items() if off > TOLERANCE]
+    limits = found.get("limits", {})
+    wrong = [
+        f"{path}: {off:.3g} units"
+        for path, off in found["off"].items()
+        if off > limits.get(path, TOLERANCE)
+    ]
     return [
         f"{label}: {text}" for text in [*wrong, *([found["failed"]] if "failed" in found else [])]
     ]

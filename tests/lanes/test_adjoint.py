@@ -212,3 +212,13 @@ def test_a_guarded_loop_with_stored_results(kept):
     guarded = lanes.jit(fn(lanes.guarded), strict=True)
     found = jax.vmap(jax.grad(guarded))(X[:, 0])
     np.testing.assert_allclose(found, jax.vmap(jax.grad(fn(lambda f, x: f(x))))(X[:, 0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("extreme", [jnp.max, jnp.min])
+def test_equal_extremes_have_equal_shares_of_a_cotangent(extreme):
+    """As in JAX; pairs of operands would share it by their order."""
+    x = np.array([[1.0, 1.0, 1.0], [2.0, 0.5, 2.0], [0.5, 2.0, 0.5], [3.0, 1.0, 2.0]])
+    fn = lambda x: extreme(jnp.tile(x, 2))  # noqa: E731
+    found = jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum())(x)
+    np.testing.assert_array_equal(found, jax.grad(lambda x: jax.vmap(fn)(x).sum())(x))
+    np.testing.assert_allclose(found[0], 1 / 3)

@@ -18,7 +18,7 @@ from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.nodes import Loop, Node
 from jaxmbd.lanes.ir.table import root
 
-LEAST = 5000
+LEAST = 7000
 """Nodes of a kernel that is written in parts."""
 SIZE = 2500
 """Lines from which a part ends where it can; about the nodes of a part of a long piece of code."""

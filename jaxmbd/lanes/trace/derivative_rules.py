@@ -21,11 +21,11 @@ def is_guarded(eqn: Any) -> bool:
 
 @lru_cache(64)
 def rule_jaxpr(eqn: Any) -> Any:
-    """The closed jaxpr of the derivative rule of a custom_jvp or custom_vjp call, traced once.
+    """The closed jaxpr of the derivative rule of one equation, traced once.
 
-    For custom_jvp: (primals, their tangents) → tangents of the results; for custom_vjp: (primals,
-    cotangents of the results) → cotangents of the primals. Only floating-point arrays have
-    (co)tangents.
+    For a custom_vjp call: (primals, cotangents of the results) → cotangents of the primals; for
+    others, custom_jvp calls among them: (primals, their tangents) → tangents of the results. Only
+    floating-point arrays have (co)tangents.
     """
     avals = [v.aval for v in eqn.invars]
     results = [v.aval.update(weak_type=False) for v in eqn.outvars]
@@ -43,16 +43,18 @@ def rule_jaxpr(eqn: Any) -> Any:
         back = pull([next(given) if floating(r) else _no_tangent(r) for r in results])
         return [c for c, x in zip(back, primals, strict=True) if floating(x)]
 
-    if eqn.primitive.name == "custom_jvp_call":
-        return jax.make_jaxpr(jvp)(avals, [a for a in avals if floating(a)])
-    return jax.make_jaxpr(vjp)(avals, [r for r in results if floating(r)])
+    if "custom_vjp" in eqn.primitive.name:
+        return jax.make_jaxpr(vjp)(avals, [r for r in results if floating(r)])
+    return jax.make_jaxpr(jvp)(avals, [a for a in avals if floating(a)])
 
 
 def _alone(eqn: Any) -> Any:
     """A function that evaluates one equation."""
-    places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
     p = eqn.params
     body = p.get("call_jaxpr", p.get("fun_jaxpr"))
+    if body is None:
+        return lambda *args: [eqn.primitive.bind(*args, **p)]
+    places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
     info = body.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
     jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
     whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))

@@ -13,6 +13,7 @@ from jaxmbd.lanes.ir.nodes import Node
 from jaxmbd.lanes.trace.arrays import Stacked, Value, empty, scalars
 from jaxmbd.lanes.trace.registry import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
+from jaxmbd.lanes.trace.rules.derivatives import by_its_rule
 
 
 @rule("dot_general")
@@ -77,7 +78,11 @@ def _reduce(g: Graph, eqn: Any, x: Value) -> Value:
         if 0 not in axes:
             return x.map(lambda r: _over(g, op, first, r, inner), shape, dtype)
         return _accumulate_rows(g, op, first, x, inner)
-    return _over(g, op, first, x, axes)
+    out = _over(g, op, first, x, axes)
+    if op in ("max", "min") and dtype[0] == "f" and x.size > 2 * out.size:
+        # JAX shares a cotangent equally among equal extremes; pairs would by their order.
+        (out,) = by_its_rule(g, eqn, [x], [out])
+    return out
 
 
 def _over(g: Graph, op: str, first: Node, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
