@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.plane import drawn_in_space
+from jaxmbd.model.points_in_use import CheckedPoints
 
 
 def in_space(mech: Mechanism) -> Mechanism:
@@ -45,7 +45,7 @@ def in_space(mech: Mechanism) -> Mechanism:
         joints,
         forces,
         drives,
-        MarkedPoints(points, earlier=mech),
+        CheckedPoints(points, earlier=mech),
         gravity,
         s.cut,
         couplings,

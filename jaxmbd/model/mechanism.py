@@ -18,12 +18,12 @@ from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import Armature, ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
-from jaxmbd.model.markers import MarkedPoints, warn_of_unused_points
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.part import Part
 from jaxmbd.model.parts import merged
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.plausibility import warn_of_implausible
+from jaxmbd.model.points_in_use import CheckedPoints, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.table_points import TablePoints, named_points
 from jaxmbd.model.user_warning import warn_user
@@ -78,7 +78,7 @@ class Mechanism(Part):
         forces: name to force element.
         drives: name to `Drive` or `PointDrive`.
         points: name to hardpoint as drawn, (3,) [m], or all (2,). Points that no element uses are
-            kept for output (`point_position`), with one warning in case a name is misspelt.
+            kept for output (`point_position`).
         gravity: (3,) [m/s²], by default 9.81 along −z; in a planar mechanism (2,), along −y.
         couplings: name to `Gear`, `RackAndPinion` or `Coupling`.
         structure: names, types and connectivity in the order of declaration.
@@ -126,7 +126,6 @@ class Mechanism(Part):
         gravity = number(gravity)
         cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
         validate(bodies, joints, forces, drives, named, gravity, cut, couplings)
-        warn_of_unused_points(points, (bodies, joints, forces, drives))
         bodies = {n: settled(body, planar) for n, body in bodies.items()}
         joints = _name_points(joints, named)
         forces = _name_points(forces, named)
@@ -176,7 +175,7 @@ class Mechanism(Part):
             **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=``,
                 ``couplings=`` are merged by name over what is there, where None removes a part;
                 ``gravity=`` and ``cut=`` replace it. Points that were made of a part's literal
-                coordinates go with the part.
+                coordinates go with the part. New points that no element uses are told in a warning.
 
         Raises:
             ValueError: a part to be removed is not there, or others still refer to it; points read
@@ -203,7 +202,9 @@ class Mechanism(Part):
         old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
         new = merged(old, {key: parts.pop(key, None) or {} for key in order})
         new |= {"gravity": self.gravity, "cut": s.cut} | parts
-        new["points"] = MarkedPoints(new["points"], s.points, earlier=self)
+        elements = [part for kind, part in new.items() if kind != "points"]
+        warn_of_new_points([n for n in new["points"] if n not in self.points], elements)
+        new["points"] = CheckedPoints(new["points"], earlier=self)
         return Mechanism(**new)
 
     def point(self, ref: Any) -> Array:

@@ -8,9 +8,9 @@ from typing import Any
 from jaxmbd.model.body import Body
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.forces.base import RubbingElement
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef, PointRef
+from jaxmbd.model.points_in_use import CheckedPoints
 from jaxmbd.model.reflection import Reflection
 
 
@@ -52,7 +52,7 @@ def mirror(mech: Mechanism, plane: str = "y") -> Mechanism:
         },
         forces={n: _image(f"force '{n}'", mech.forces[n], reflection) for n in s.forces},
         drives={n: mech.drives[n] for n, _, _ in s.drives},
-        points=MarkedPoints({n: reflection.polar(mech.points[n]) for n in s.points}, image=True),
+        points=CheckedPoints({n: reflection.polar(mech.points[n]) for n in s.points}, image=True),
         gravity=reflection.polar(mech.gravity),
         cut=s.cut,
         couplings={n: mech.couplings[n] for n, _ in s.couplings},

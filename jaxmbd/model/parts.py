@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jaxmbd.model.markers import used_points
 from jaxmbd.model.numbers import PointRef
+from jaxmbd.model.points_in_use import used_points
 from jaxmbd.numerics.near_names import meant
 
 Parts = Mapping[str, Mapping[str, Any]]

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxmbd.model.connections import reached_bodies
 from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
 from jaxmbd.model.joints import Free, Joint
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import number
+from jaxmbd.model.points_in_use import CheckedPoints
 
 Model = Literal["directional", "single", "three"]
 
@@ -83,7 +83,7 @@ def soften(
         forces=forces,
         drives={n: mech.drives[n] for n, _, _ in s.drives},
         couplings={n: mech.couplings[n] for n, _ in s.couplings},
-        points=MarkedPoints({n: mech.points[n] for n in s.points}, earlier=mech),
+        points=CheckedPoints({n: mech.points[n] for n in s.points}, earlier=mech),
         gravity=mech.gravity,
         cut=cut,
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 
-from jaxmbd.lanes.known_traces import keep_no_trace
-
 _OURS = ("jax", "equinox", "contextlib", "functools")  # jaxmbd, jaxtyping and what JAX traces, too
 
 
@@ -15,5 +13,4 @@ def warn_user(text: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame, level = frame.f_back, level + 1
-    keep_no_trace()  # each process is to be warned
     warnings.warn(text, stacklevel=level)

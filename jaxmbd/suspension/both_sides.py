@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model import AntiRollBar, Body, Mechanism, TorsionBar, mirror
-from jaxmbd.model.markers import MarkedPoints, used_points
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, changed, is_concrete
+from jaxmbd.model.points_in_use import CheckedPoints, used_points
 from jaxmbd.model.reflection import Reflection
 from jaxmbd.model.renamed import renamed
 from jaxmbd.numerics.near_names import meant
@@ -84,7 +84,7 @@ def axle(
     cut = None
     if s.cut is not None:
         cut = dict.fromkeys(common.joint(n, side) for side in SIDES for n in s.cut)
-    points = MarkedPoints(parts.pop("points"), image=True)
+    points = CheckedPoints(parts.pop("points"), image=True)
     return Mechanism(
         **parts, points=points, gravity=corner.gravity, cut=None if cut is None else tuple(cut)
     )

@@ -26,7 +26,6 @@ from jaxmbd.model import (
     Tyre,
     Universal,
 )
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.zoo.drawing import downward, functions_for, middle, moved, published, unit_vector
 
 RODS = {
@@ -113,7 +112,7 @@ def five_point(
             "damper": SpringDamper("chassis", "lower_link", **ends, damping=damping),
             "tyre": Tyre("wheel", at="axle_outboard", **tyre),
         },
-        points=MarkedPoints(p),
+        points=p,
         gravity=downward(gravity, 2),
     )
 

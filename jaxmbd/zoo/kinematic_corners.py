@@ -29,7 +29,6 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.zoo.drawing import downward, middle, moved, published
 
 _X = (1.0, 0.0, 0.0)
@@ -103,7 +102,7 @@ def double_wishbone_kinematic(
             "upper_ball": Spherical("upper_wishbone", "upright", at="upper_wishbone_outboard"),
             **_steering(),
         },
-        points=MarkedPoints(p),
+        points=p,
         gravity=downward(gravity, 2),
     )
 
@@ -150,7 +149,7 @@ def macpherson_kinematic(points: Mapping[str, Any] | None = None, gravity: Any =
             "strut": Cylindrical("upright", "strut", at="strut_top", axis=_STRUT),
             **_steering(),
         },
-        points=MarkedPoints(p),
+        points=p,
         gravity=downward(gravity, 2),
     )
 
@@ -188,6 +187,6 @@ def five_link_kinematic(points: Mapping[str, Any] | None = None, gravity: Any = 
             "rack": _body(2.0, 0.1, p["trackrod_inboard"]),
         },
         joints={"upright": Free("ground", "upright"), **links, **_steering()},
-        points=MarkedPoints(p),
+        points=p,
         gravity=downward(gravity, 2),
     )

@@ -22,8 +22,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def mech():
-    with pytest.warns(UserWarning, match="mark"):
-        return arm()
+    return arm()
 
 
 def test_each_kind_of_part_can_be_removed(mech):
