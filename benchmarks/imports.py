@@ -62,11 +62,11 @@ def urdf_path(name: str) -> Path | None:
     return home if home.is_file() else None
 
 
-def timed(path: Path, *, floating: bool) -> dict[str, float]:
+def timed(path: Path, *, floating: bool, within: Path | None) -> dict[str, float]:
     """Seconds of the import and of the first forward dynamics, in a fresh process."""
     with tempfile.TemporaryDirectory() as empty:
         caches = {"JAXMBD_LANES_CACHE": empty, "JAX_ENABLE_COMPILATION_CACHE": "false"}
-        given = [str(path), str(int(floating))]
+        given = [str(path), str(int(floating)), *([str(within)] if within else [])]
         done = subprocess.run(
             [sys.executable, str(HERE / "import_cases" / "first_call.py"), *given],
             env=os.environ | caches,
@@ -76,20 +76,22 @@ def timed(path: Path, *, floating: bool) -> dict[str, float]:
     return json.loads(done.stdout)
 
 
-def about(imported: Any, path: Path, *, floating: bool = False) -> dict[str, Any]:
+def about(
+    imported: Any, path: Path, *, floating: bool = False, within: Path | None = None
+) -> dict[str, Any]:
     top = mbd.topology(imported.mechanism)
     return {
         "bodies": len(top.bodies),
         "nv": top.nv,
         "rows": top.nc,
         "left out": {x.what: len(x.names) for x in imported.left_out},
-        **timed(path, floating=floating),
+        **timed(path, floating=floating, within=within),
     }
 
 
-def mjcf_case(path: Path) -> dict[str, Any]:
-    imported = mbd.io.load_mjcf(path)
-    found = about(imported, path)
+def mjcf_case(path: Path, within: Path | None = None) -> dict[str, Any]:
+    imported = mbd.io.load_mjcf(path, within=within)
+    found = about(imported, path, within=within)
     found["errors"] = against_mujoco.tree_errors(imported, against_mujoco.model_of(path))
     if mbd.topology(imported.mechanism).nc:
         model = against_mujoco.model_of(path)
@@ -135,7 +137,11 @@ def main() -> int:
     cases: list[tuple[str, Path | None, Any]] = [
         (f"tests/data/models/{path.name}", path, mjcf_case) for path in sorted(DATA.glob("*.xml"))
     ]
-    cases += [(name, mjcf_path(name, given.folder), mjcf_case) for name in MJCF]
+    for name in MJCF:
+        path = mjcf_path(name, given.folder)
+        # Models of a package may name each other's meshes.
+        package = None if path is None else path.parents[len(Path(name).parts) - 2]
+        cases.append((name, path, lambda p, within=package: mjcf_case(p, within)))
     for name, floating in URDF:
         path = urdf_path(name)
         cases.append((name, path, lambda p, floating=floating: urdf_case(p, floating=floating)))

@@ -29,7 +29,6 @@ from jaxmbd.io.mujoco_tendons import joint_springs
 from jaxmbd.io.mujoco_unsaid import unsaid
 from jaxmbd.io.unique_names import UniqueNames, joined
 from jaxmbd.io.urdf_spec import read_urdf
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
 
@@ -172,9 +171,7 @@ def _imported(
         bodies_of(drawn),
         joined(joints_of(drawn), closing.joints),
         forces,
-        points=MarkedPoints(
-            {n: x.copy() for n, x in zip(sites, drawn.data.site_xpos, strict=True)}
-        ),
+        points={n: x.copy() for n, x in zip(sites, drawn.data.site_xpos, strict=True)},
         gravity=(0.0, 0.0, 0.0) if disabled(model, "GRAVITY") else model.opt.gravity.copy(),
         couplings=closing.couplings,
         cut=tuple(closing.joints) or None,

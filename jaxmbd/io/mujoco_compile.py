@@ -17,6 +17,7 @@ import numpy as np
 from jaxmbd.io.imported import LeftOut
 from jaxmbd.io.mujoco_spec import NOTHING, OwnInertia, placeholder
 from jaxmbd.io.named_files import ModelFolder, is_file, shortened, told_of
+from jaxmbd.model.user_warning import warn_user
 from jaxmbd.numerics.extras import optional
 
 READING = "reading MJCF or URDF"
@@ -63,8 +64,12 @@ def compiled(
     files = tuple(sorted({mesh_name(asset) for asset in missing}))
     dropped += [LeftOut("missing files", files, "their shapes are not drawn")] if files else []
     more, bare = _drop_assets(spec, [*missing, *outside])
+    for lost in more:
+        warn_user(
+            f"the inertias of {list(lost.names)} are those of shapes in files that are not read, "
+            "so only what is left of them counts: give the files, or the inertias"
+        )
     dropped += more + _drop_pictures(spec)
-    dropped += _drop_pictures(spec)
     light = spec.copy()
     # Ranges of muscles, which take seconds: mechanisms have no muscles.
     light.compiler.LRopt.mode = optional("mujoco", "io", READING).mjtLRMode.mjLRMODE_NONE

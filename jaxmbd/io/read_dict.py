@@ -12,7 +12,6 @@ from jaxmbd.io.read_fields import READERS, attempt, numbers
 from jaxmbd.io.write_dict import FORMAT, PRECISIONS
 from jaxmbd.model.body import Body
 from jaxmbd.model.joints import Fixed
-from jaxmbd.model.markers import MarkedPoints
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef
 from jaxmbd.model.plane import is_planar
@@ -70,8 +69,6 @@ def from_dict(
         problems += _model_problems(parts, gravity, cut, broken)
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         raise ValueError(f"{source} has {count}:\n" + "\n".join(f"  - {p}" for p in problems))
-    # Points that nothing uses were told of when the mechanism was described.
-    parts["points"] = MarkedPoints(parts["points"])
     try:
         return Mechanism(**parts, gravity=gravity, cut=cut)
     except ValueError as error:

@@ -288,7 +288,8 @@ UNSAID = """
 
 
 def test_missing_meshes_and_what_has_no_equal():
-    model = load_mjcf(UNSAID)
+    with pytest.warns(UserWarning, match=r"inertias of \['lost'\] are those of shapes"):
+        model = load_mjcf(UNSAID)
     told = {x.what: x.names for x in model.left_out}
     assert told["missing files"] == ("gone", "shape")
     assert told["inertias"] == ("lost",) and not model.shapes.keys() & {"shape", "gone"}

@@ -15,7 +15,6 @@ import jaxmbd as mbd
 from jaxmbd.io import load_mjcf, save_mjcf
 from jaxmbd.io.mujoco_equalities import polynomial
 from jaxmbd.io.mujoco_tendons import polynomial as polynomial_of_a_tendon
-from jaxmbd.model.markers import MarkedPoints
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")
 
@@ -138,7 +137,7 @@ def equipped():
             ),
             "own": mbd.Coupling(("slide", "hinge"), lambda q, p: q[0] - q[1]),
         },
-        points=MarkedPoints({"mark": (0.3, 0.1, 0.2), "world": (1, 1, 1)}),
+        points={"mark": (0.3, 0.1, 0.2), "world": (1, 1, 1)},
     )
 
 
