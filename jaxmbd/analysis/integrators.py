@@ -63,10 +63,14 @@ def rk4_step(
     Simpson's rule and the midpoint rule. Of the four stages alone there is no embedded method of
     third order; with the next step's first acceleration k5 there is one, ``h/6 (k4 − k5)``, but it
     would come a step late and leave the last step, and a run of one step, without an estimate.
+
+    With S the sum above without y and h, E that of the error and D the change ``(k3 − k2)/6``, the
+    change before it is ``(k2 − k1)/6 = (k4 − S − 5 E)/6 − D/2``: a loop that carried it as well
+    would be slower by hundredths.
     """
     nodes = jnp.array([0.0, 0.5, 0.5, 1.0], q.dtype)
     weights = jnp.array([1.0, 2.0, 2.0, 1.0], q.dtype) / 6.0
-    signs = [[1.0, 0.0, -1.0], [-1.0, -1.0, 1.0], [-1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]]
 
     def stage(carry: Any, coefficients: tuple[Array, ...]) -> tuple[Any, None]:
         (kq, kv), (sum_q, sum_v), errors = carry
@@ -77,12 +81,14 @@ def rk4_step(
         return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), errors), None
 
     zero = (jnp.zeros_like(q), jnp.zeros_like(v))
-    (_, (sum_q, sum_v), errors), _ = lax.scan(
+    ((_, kv), (sum_q, sum_v), (error, last)), _ = lax.scan(
         jax.checkpoint(stage, prevent_cse=False),
-        (zero, zero, no_errors(v)),
+        (zero, zero, no_errors(v)[:2]),
         (nodes, weights, jnp.array(signs, q.dtype) / 6.0),
     )
-    return Step(normalise(mech, q + h * sum_q, v), v + h * sum_v, h * errors, memory)
+    first = lax.stop_gradient((kv - sum_v - 5.0 * error) / 6.0 - 0.5 * last)
+    errors = h * jnp.stack([error, last, first])
+    return Step(normalise(mech, q + h * sum_q, v), v + h * sum_v, errors, memory)
 
 
 def no_errors(v: Array) -> Array:

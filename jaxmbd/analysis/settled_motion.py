@@ -35,7 +35,6 @@ from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics.least_norm import FactoredRows, factor_rows
 from jaxmbd.numerics.lu import lu_solve
-from jaxmbd.numerics.rank_revealing import ldlt_solve
 
 LEAST_DAMPING = 1e-9
 """Stiffness that is added to all motions, relative to its size, for those that have none."""
@@ -88,7 +87,7 @@ class Response(NamedTuple):
         if self.rows.gram is None:
             return jnp.zeros(0, x.dtype)
         rest = self.rows.rows @ (self.stiff.k @ x - pushed)
-        return ldlt_solve(*self.rows.gram, rest[:, None])[:, 0]
+        return self.rows.gram.solve(rest[:, None])[:, 0]
 
 
 def response(at: Balance, stiff: Stiffness) -> Response:

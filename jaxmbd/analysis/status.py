@@ -13,13 +13,14 @@ from jax.core import Tracer
 from jaxmbd.dynamics.kkt import determinate, kkt_system
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, constraint_residual
-from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
-from jaxmbd.kinematics.own_rows import digit_doubt, own_rows
+from jaxmbd.kinematics.closure import closure_residual, closure_rows, closure_velocity
+from jaxmbd.kinematics.own_rows import digit_doubt, own_rows, stored_jacobian
 from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
 from jaxmbd.lanes import rarely
 from jaxmbd.model.finite import finite_numbers
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.numerics.block_rows import Rows, largest, only
 from jaxmbd.numerics.least_norm import factor_rows
 from jaxmbd.numerics.rank_revealing import Doubt
 
@@ -73,7 +74,7 @@ def closure_error(m: MotionState) -> Array:
 
 def closure_slip(m: MotionState) -> Array:
     """Largest violation of the velocity constraints [m/s; moment rows times the length]."""
-    slip = closure_jacobian(m) @ m.v - closure_velocity(m)
+    slip = closure_rows(m) @ m.v - closure_velocity(m)
     return jnp.max(jnp.abs(row_scale(m) * slip), initial=0.0)
 
 
@@ -95,23 +96,26 @@ class Closure(NamedTuple):
 
 def closure(m: MotionState) -> Closure:
     """`Closure` of a state; on the constraints without looking for redundant rows."""
-    own, rows = own_rows(m), closure_jacobian(m)
-    slip = rows @ m.v - closure_velocity(m)
-    errors = jnp.stack([own.of(closure_residual(m)), own.of(slip)])
-    rows = own.of(rows) * speed_units(m.mech)
+    own = own_rows(m)
+    rows = stored_jacobian(m, own)
+    slip = rows @ m.v - own.of(closure_velocity(m))
+    errors = jnp.stack([own.of(closure_residual(m)), slip])
     rows, errors, doubt = lax.stop_gradient((rows, errors, digit_doubt(m)))
+    units = lax.stop_gradient(speed_units(m.mech))
     most = jnp.max(jnp.abs(errors), axis=1, initial=0.0)
     closed = most[0] < closing_tolerance(m.q.dtype, mechanism_length(m.mech))
     none = jnp.zeros_like(most)
     if m.top.nc < 2:
         return Closure(*most, *none)
     # Also behind it: reverse mode stops at results, not at arguments.
-    opened, left = lax.stop_gradient(rarely(~closed, _parted, (most, none), rows, errors, doubt))
+    opened, left = lax.stop_gradient(
+        rarely(~closed, _parted, (most, none), rows, units, errors, doubt)
+    )
     return Closure(*opened, *left)
 
 
-def _parted(rows: Array, errors: Array, doubt: Doubt) -> tuple[Array, Array]:
-    factors = factor_rows(rows, doubt=doubt)
+def _parted(rows: Rows, units: Array, errors: Array, doubt: Doubt) -> tuple[Array, Array]:
+    factors = factor_rows(rows, units * units, doubt=doubt)
     removable = jnp.stack([factors.consistent(x) for x in errors])
     left = errors - removable
     return jnp.max(jnp.abs(removable), axis=1), jnp.max(jnp.abs(left), axis=1)
@@ -129,7 +133,7 @@ def _reach(m: MotionState) -> Array:
     angles = np.array([k == "angle" for k in m.top.speed_kinds], bool)
     if not (forces.any() and angles.any()):
         return length
-    reach = jnp.max(jnp.abs(closure_jacobian(m)[np.ix_(forces, angles)]))
+    reach = largest(only(closure_rows(m), forces, angles))
     return lax.stop_gradient(jnp.where(reach > 0.0, jnp.minimum(reach, length), length))
 
 

@@ -21,7 +21,7 @@ from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics.block_rows import BlockRows, taken
+from jaxmbd.numerics.block_rows import BlockRows, Rows, taken
 from jaxmbd.numerics.traced_once import traced_once
 from jaxmbd.spatial.rotations import cross
 
@@ -59,10 +59,11 @@ def closure_jacobian(m: MotionState) -> Array:
 
 
 @partial(traced_once, runs=lambda m: (m.mech.joints, m.mech.couplings))
-def closure_blocks(m: MotionState) -> BlockRows:
-    """J, stored by `Topology.loop_blocks`."""
+def closure_rows(m: MotionState) -> Rows:
+    """J, stored by `Topology.loop_blocks` if the mechanism has them."""
     sparsity = m.top.loop_blocks
-    assert sparsity is not None
+    if sparsity is None:
+        return closure_jacobian(m)
     blocks = []
     for i, rows in enumerate(sparsity.rows):
         names = [n for n in _constraints(m) if _place(m, n).start in rows]

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.kinematics.closure import closure_blocks, closure_jacobian, closure_residual
+from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_rows
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.kinematics.scales import mechanism_length, row_scale
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_rows import Rows, turned
+from jaxmbd.numerics.block_rows import BlockRows, Rows, turned
 from jaxmbd.numerics.rank_revealing import Doubt
 
 
@@ -76,9 +76,10 @@ def own_jacobian(m: MotionState) -> Array:
 
 def stored_jacobian(m: MotionState, own: OwnRows) -> Rows:
     """The same, stored by `Topology.loop_blocks` if the mechanism has them."""
-    if m.top.loop_blocks is None:
-        return own.of(closure_jacobian(m))
-    rows = closure_blocks(m).scaled(own.scale)
+    rows = closure_rows(m)
+    if not isinstance(rows, BlockRows):
+        return own.of(rows)
+    rows = rows.scaled(own.scale)
     for k, turn in own.turns.items():
         rows = rows.turned(k, turn)
     return rows
@@ -104,8 +105,8 @@ def row_doubt(m: MotionState) -> Doubt:
     if most < 2:
         return Doubt(None, rounding, loops)
     phi = lax.stop_gradient(row_scale(m) * closure_residual(m))
-    opened = jnp.max(jnp.abs(phi[:end])) / length
-    turned = jnp.minimum(tolerances.TURNED_BY_OPENING * opened, tolerances.MOST_TURNED)
+    each = tolerances.TURNED_BY_OPENING / length  # a run divides once
+    turned = jnp.minimum(each * jnp.max(jnp.abs(phi[:end])), tolerances.MOST_TURNED)
     return Doubt(turned, rounding, loops)
 
 

@@ -28,8 +28,13 @@ def mechanism_length(mech: Mechanism) -> Array:
     """
     points = [mech.point(name) for name in mech.structure.points]
     points += [mech.com(body) for body in mech.structure.bodies]
-    mean = row_sum(points) / len(points)
-    square = row_sum(points, lambda x: jnp.sum((x - mean) ** 2)) / len(points)
+    share = 1.0 / len(points)
+
+    def moments(x: Array) -> Array:
+        return jnp.stack([x - points[0], (x - points[0]) ** 2])
+
+    first, second = share * row_sum(points, moments)
+    square = jnp.sum(second - first**2)
     return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 1.0)
 
 

@@ -130,9 +130,10 @@ def independence(
     else:
         loops = _loops(doubt, len(squares))
         longest = jnp.max(squares if loops is None else jnp.where(loops, squares, 0.0))
-        real = squares > _at_least(faintness(lengths.dtype), error) * longest
+        shortest = _at_least(faintness(lengths.dtype), error) * longest
         if doubt.rounding is not None:
-            real = real & (squares > doubt.rounding**2)
+            shortest = jnp.maximum(shortest, doubt.rounding**2)
+        real = squares > shortest
         real = real if loops is None else real | ~loops
     return real, _at_least(tolerance, error) * lengths
 

@@ -9,13 +9,16 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import lanes
+from jaxmbd.analysis.status import closure, initial_status
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.dynamics.kkt import System, conditioning, kkt_system, least_norm, solve_kkt
 from jaxmbd.dynamics.kkt_factors import factor_kkt
 from jaxmbd.dynamics.mass_operator import mass_array, mass_diagonal, mass_size
+from jaxmbd.kinematics.closure import closure_residual, closure_rows
 from jaxmbd.kinematics.motion import motion_state
 from jaxmbd.kinematics.own_rows import own_jacobian, own_rows
+from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.numerics.block_rows import BlockRows, dense
 
 G = 9.81
@@ -220,3 +223,34 @@ def test_cranks_without_inertia():
     assert mbd.topology(idle).loop_blocks is not None
     found = jax.jit(lambda q, v: mbd.forward_dynamics(idle, q, v)[0])
     assert np.isnan(found(np.append(q, 0.0), np.append(v, 0.0))).all()
+
+
+def test_what_redundant_rows_contradict_is_that_of_least_squares():
+    """Errors of rows that are stored in blocks, by a dense projection in NumPy."""
+    mech = mbd.zoo.n_four_bar(5)
+    rng, top = np.random.default_rng(7), mbd.topology(mech)
+    q = mbd.neutral(mech) + 1e-5 * rng.normal(size=top.nq)
+    v = 1e-3 * rng.normal(size=top.nv)
+    m = motion_state(mech, jnp.asarray(q), jnp.asarray(v))
+    own = own_rows(m)
+    assert isinstance(closure_rows(m), BlockRows)
+    rows = np.asarray(own.of(dense(closure_rows(m)))) * np.asarray(speed_units(mech))
+    u, s, _ = np.linalg.svd(rows)
+    span = u[:, : np.sum(s > 1e-3 * s[0])]
+    assert span.shape[1] < top.nc
+    found = closure(m)
+    for error, opened, left in (
+        (own.of(closure_residual(m)), found.opened, found.contradiction),
+        (own.of(closure_rows(m) @ m.v), found.slip, found.slip_contradiction),
+    ):
+        inside = span @ (span.T @ np.asarray(error))
+        np.testing.assert_allclose(opened, np.abs(inside).max(), rtol=1e-3)
+        np.testing.assert_allclose(left, np.abs(error - inside).max(), rtol=1e-3, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_start_of_forty_loops_is_one_kernel():
+    mech = mbd.zoo.n_four_bar(40, planar=True)
+    start = lambda q, v: initial_status(motion_state(mech, q, v))  # noqa: E731
+    found = lanes.jit(start, strict=True)(mbd.neutral(mech), jnp.zeros(mbd.topology(mech).nv))
+    assert found == mbd.Status.OK
