@@ -204,6 +204,7 @@ def test_all_mistakes_of_a_file_are_named_at_once(file, capsys):
 def test_ctrl_c_ends_soon_and_says_how_to_go_on(file, tmp_path):
     file.write_text(TOML.replace("samples = 300", "samples = 3000000").replace("chunk = 64", ""))
     run = [sys.executable, "-m", "jaxmbd", "run", str(file)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     with subprocess.Popen(
         run, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as running:

@@ -84,6 +84,7 @@ jax.config.update("jax_enable_x64", True)
 import jaxmbd as mbd
 from jaxmbd import lanes
 {program}
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs in the background ignore
 threading.Timer(4.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     run()
