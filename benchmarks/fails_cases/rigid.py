@@ -354,7 +354,7 @@ class Rigid:
         wide = [[np.broadcast_to(x, (*shape, x.shape[-1])) for x in r] for r in rows]
         return Dual(*(np.concatenate(x, -1) for x in zip(*wide, strict=True)))
 
-    def _closure(self, placed: Any, j: Joint) -> list[tuple[Dual, bool]]:
+    def _closure(self, placed: Any, j: Joint) -> list[tuple[Dual, bool]]:  # noqa: C901 - joints
         """Rows, and whether they are lengths."""
         x, r_a, r_b = j.x, placed[j.a][0], placed[j.b][0]
         a: Any = None
