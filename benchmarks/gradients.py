@@ -31,7 +31,7 @@ import numpy as np  # noqa: E402
 from gradient_cases.families import FAMILIES, Family  # noqa: E402
 
 from jaxmbd import lanes  # noqa: E402
-from jaxmbd.design.differences import differences  # noqa: E402
+from jaxmbd.design.gradient_check import differences  # noqa: E402
 
 STEPS = 0.05 * 0.5 ** np.arange(42)
 OUTCOMES = ("right", "flagged", "refused", "one-sided", "unclear", "WRONG")

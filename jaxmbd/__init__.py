@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jaxmbd.numerics.on_use import on_use
+from jaxmbd.plumbing.imports import on_use
 
 if TYPE_CHECKING:
     from jaxmbd import (

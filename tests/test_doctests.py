@@ -41,4 +41,4 @@ def test_every_public_name_has_an_example(name):
 def test_the_documentation_has_all_packages():
     """Those directly below `jaxmbd`, and further ones; commands have a page of their own."""
     below = [m.name for m in pkgutil.iter_modules(mbd.__path__, "jaxmbd.") if m.ispkg]
-    assert set(below) - set(PACKAGES) == {"jaxmbd.cli", "jaxmbd.numerics"}
+    assert set(below) - set(PACKAGES) == {"jaxmbd.cli", "jaxmbd.numerics", "jaxmbd.plumbing"}

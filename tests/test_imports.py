@@ -8,7 +8,7 @@ import pytest
 from repository import ROOT
 
 import jaxmbd as mbd
-from jaxmbd.numerics.on_use import on_use
+from jaxmbd.plumbing.imports import on_use
 
 PACKAGES = [
     path

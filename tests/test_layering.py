@@ -14,9 +14,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 # nothing of mechanics. jaxmbd itself, which re-exports from all of them, and jaxmbd/__main__.py
 # share the last place with cli.
 LAYERS = (
-    "lanes numerics spatial model graph kinematics dynamics formulations analysis observe zoo io "
-    "variables tolerances sampling statistics design suspension synthesis identification campaign "
-    "ml report viz cli"
+    "plumbing lanes numerics spatial model graph kinematics dynamics formulations analysis observe "
+    "zoo io variables tolerances sampling statistics design suspension synthesis identification "
+    "campaign ml report viz cli"
 ).split()
 LAST = ("", "__main__")
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, len(LAYERS) - 1)
@@ -122,6 +122,40 @@ def room_of(module: Sequence[str]) -> int:
     """Place of a file of lanes in the order of rooms."""
     room = module[2] if len(module) > 2 else ""
     return ROOMS.index(room) if room in ROOMS else len(ROOMS)
+
+
+def past_faces(tree: ast.AST, module: list[str]) -> list[str]:
+    """Imports from inside other packages. What belongs to no package, such as jaxmbd, may do it."""
+    if layer_of(module) in LAST:
+        return []
+    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level]
+    wholes = [n for n in ast.walk(tree) if isinstance(n, ast.Import)]
+    names = [(n.lineno, n.module or "") for n in froms]
+    names += [(n.lineno, alias.name) for n in wholes for alias in n.names]
+    inside = [(line, name, name.split(".")) for line, name in names]
+    return [
+        f"line {line}: {name}"
+        for line, name, parts in inside
+        if parts[0] == ROOT.name and len(parts) > 2 and parts[1] != layer_of(module)
+    ]
+
+
+def test_packages_are_imported_through_their_faces():
+    found = {
+        path.relative_to(ROOT).as_posix(): lines
+        for path, tree in TREES.items()
+        if (lines := past_faces(tree, module_of(path)))
+    }
+    assert not found, f"give the names to the packages' __init__.py: {found}"
+
+
+def test_the_check_for_faces():
+    def found(source: str) -> int:
+        return len(past_faces(ast.parse(source), [ROOT.name, "dynamics", "x"]))
+
+    assert found("from jaxmbd.model.body import Body") == 1
+    assert found("def f():\n    import jaxmbd.model.body") == 1
+    assert found("from jaxmbd.model import Body\nfrom jaxmbd.dynamics.kkt import solve_kkt") == 0
 
 
 def test_rooms_of_lanes_import_only_those_before_them():

@@ -9,7 +9,7 @@ import pytest
 from repository import ROOT
 
 from jaxmbd.campaign.store import store_lock
-from jaxmbd.campaign.store.errors import StoreError
+from jaxmbd.campaign.store.files import StoreError
 from jaxmbd.lanes.targets import cpu, disk
 
 ON_WINDOWS = """

@@ -8,10 +8,10 @@ from repository import ROOT
 from runtime_shapes import PACKAGES
 
 from jaxmbd.formulations import absolute_forward_dynamics
-from jaxmbd.numerics.ltdl import ltdl_solve
+from jaxmbd.numerics.triangular import ltdl_solve
 from jaxmbd.spatial.rotations import skew
 from jaxmbd.zoo import simple_pendulum
-from jaxmbd.zoo.wheel import camber_angle
+from jaxmbd.zoo.drawing import camber_angle
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import numpy as np
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.io.mujoco_bodies import names_of
-from jaxmbd.io.mujoco_compile import compiled
-from jaxmbd.io.mujoco_spec import read_spec
+from jaxmbd.io.mujoco.bodies import names_of
+from jaxmbd.io.mujoco.compile import compiled, read_spec
 
 # Everything in double precision, and no rows but equalities.
 NO_ROWS = (

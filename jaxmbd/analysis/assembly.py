@@ -3,6 +3,9 @@
 Levenberg-Marquardt steps of least norm in the directions of the speeds: with r the scaled errors of
 closure and held coordinates, and J their Jacobian, ``δ = −W Jᵀ (J W Jᵀ + μ 1)⁻¹ r``, so that idle
 freedoms (the spin of a link between two balls) keep the values of the guess.
+
+The closest configuration of a failed sample is kept. Inside `jit` a failure is a status; numbers
+say in addition which joint is open and how far, or which held coordinate was out of reach.
 """
 
 from __future__ import annotations
@@ -23,21 +26,27 @@ from jaxmbd.analysis.known import (
     closing_rows,
     held_name,
     is_angle,
+    known_rows,
     known_values,
     parse_known,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.analysis.velocity import least_change
-from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
-from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
-from jaxmbd.model.finite import finite_numbers
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import nan_where, tested
-from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.kinematics import (
+    check_shape,
+    closure_residual,
+    coordinate_rates,
+    mechanism_length,
+    motion_state,
+    placed_numbers,
+    row_scale,
+    speed_units,
+    step_coordinates,
+)
+from jaxmbd.lanes import compiled
+from jaxmbd.model import Mechanism, finite_numbers
+from jaxmbd.numerics import factor_rows, nan_where, tested, tolerances
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -125,7 +134,7 @@ def assemble(
         throw: raise an error if the mechanism does not assemble (outside `jit` and `vmap`).
         contradiction: largest closure error that redundant rows may keep, in lengths of the
             mechanism (RMS distance of its points from their mean).
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
         ValueError: `known` names an unknown part or a cut joint; outside `jit`, the loops cannot
@@ -321,7 +330,7 @@ def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: An
 
     A sample that did not assemble has zero tangents and zero cotangents, so that it cannot spoil
     the gradient of numbers shared by the batch. Where redundant rows would contradict each other
-    the derivative does not exist and is NaN (`jaxmbd.numerics.consistency`), and so it is where the
+    the derivative does not exist and is NaN (`jaxmbd.numerics.derivatives`), and so it is where the
     solution is as near to a dead centre as its closure error.
     """
     mech, values, t = primals
@@ -359,3 +368,95 @@ def _at_dead_centre(mech: Mechanism, rows: Array, residual: Array) -> Array:
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _jitted(backend: str, keys: tuple[Key, ...], bound: float, *args: Any) -> tuple[Array, ...]:
     return compiled(backend, partial(_assembled, keys, bound), *args)
+
+
+_NEARLY_CLOSED = 1e-4
+"""Closure error, in lengths of the mechanism, above which a joint counts as open."""
+
+
+class Attempt(NamedTuple):
+    """The fields of an `Assembly`, and `closest`, where its search ended (nq,)."""
+
+    q: Array
+    residual: Array
+    status: Array
+    iterations: Array
+    closest: Array
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def attempt(
+    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
+) -> Attempt:
+    """Assemble with held coordinates; differentiable as `assemble` is, except `closest`."""
+    done = walk(keys, mech, values, t, guess)
+    q, residual, status, iterations = outcome(mech, done)
+    return Attempt(q, residual, status, iterations, done.q)
+
+
+@attempt.defjvp
+def _attempt_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+    out = attempt(keys, *primals)
+    q, *rest = implicit_tangent(keys, out[:4], primals[:3], tangents[:3])
+    return out, Attempt(q, rest[0], rest[1], rest[2], jnp.zeros_like(out.closest))
+
+
+def places(mech: Mechanism, keys: tuple[Key, ...]) -> tuple[str, ...]:
+    """Names of what can stay open: cut joints, couplings, drives, then the held coordinates."""
+    top = topology(mech)
+    return (*top.cut, *top.couplings, *top.drives, *map(held_name, keys))
+
+
+class Opening(NamedTuple):
+    """What stayed open.
+
+    Attributes:
+        place: index into `places`; −1 if nothing is known.
+        distance: how far [m or rad]; NaN if nothing is known.
+    """
+
+    place: Array
+    distance: Array
+
+
+def opening(
+    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, closest: Array
+) -> Opening:
+    """The joint that is open widest where a search ended, or the held coordinate farthest off.
+
+    Rows are compared in metres, angles times the mechanism's length. A held coordinate counts where
+    the loops are nearly closed: then the search stopped at the end of its reach.
+    """
+    mech, values, closest = lax.stop_gradient((mech, values, closest))
+    top, length = topology(mech), mechanism_length(mech)
+    m = motion_state(mech, closest, t=t)
+    scaled = jnp.abs(row_scale(m) * closure_residual(m))
+    names = (*top.cut, *top.couplings, *top.drives)
+    loops = [jnp.max(scaled[top.layout[name].rows]) for name in names]
+    pairs = zip(keys, values, strict=True)
+    held = [jnp.max(jnp.abs(known_rows(m, (key,), [x], length)[0])) for key, x in pairs]
+    sizes = jnp.stack([jnp.zeros((), closest.dtype), *loops, *held])[1:]
+    if not sizes.shape[0]:
+        return Opening(jnp.full((), -1, jnp.int32), jnp.full((), jnp.nan, closest.dtype))
+    is_loop = np.arange(len(names) + len(keys)) < len(names)
+    opened = jnp.max(jnp.where(is_loop, sizes, 0.0)) > _NEARLY_CLOSED * length
+    place = jnp.argmax(jnp.where(is_loop | ~opened, sizes, -1.0)).astype(jnp.int32)
+    turns = [_worst_is_angle(top, name, scaled) for name in names]
+    turns += [jnp.asarray(_is_turn(top, key)) for key in keys]
+    distance = sizes[place] / jnp.where(jnp.stack(turns)[place], length, 1.0)
+    known = jnp.all(jnp.isfinite(sizes))
+    return Opening(jnp.where(known, place, -1), jnp.where(known, distance, jnp.nan))
+
+
+def _worst_is_angle(top: Any, name: str, scaled: Array) -> Array:
+    """Whether the row of a joint that is open widest is an angle."""
+    rows = top.layout[name].rows
+    kinds = np.array([kind == "moment" for kind in top.row_kinds[rows]])
+    if np.all(kinds == kinds[0]):
+        return jnp.asarray(kinds[0])
+    return jnp.asarray(kinds)[jnp.argmax(scaled[rows])]
+
+
+def _is_turn(top: Any, key: Key) -> bool:
+    whole = getattr(key, "index", 0) is None  # a quaternion
+    return whole or is_angle(top, key)

@@ -1,7 +1,12 @@
 """Driven simulation: kinematic and kinetostatic analysis over a whole cycle in one call.
 
-Positions follow the times by continuation as in `assemble`, each from the last; speeds,
-accelerations and efforts at each time come from `jaxmbd.analysis.instant`.
+Positions follow the times by continuation as in `assemble`, each from the last. At each time,
+
+    J v = b,  K v = ḟ(t)    and    J v̇ = γ,  K v̇ = f̈(t) − (velocity products),
+
+with K the rows of the driven coordinates (Hanzaki et al. 2009, (8)-(10), partitioned into known
+and unknown speeds), and efforts e and multipliers from ``M v̇ + h = Kᵀ e + Jᵀ λ``, without forming
+a mass matrix.
 
 A link between two balls may spin about the line through them. That freedom moves nothing else: its
 speed is taken as zero, and its acceleration is the one that needs no moment about the line.
@@ -9,10 +14,12 @@ speed is taken as zero, and its acceleration is the one that needs no moment abo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,26 +27,285 @@ from jax import Array, lax
 
 from jaxmbd import lanes
 from jaxmbd.analysis.assembly import assemble, implicit_tangent, outcome, walk
-from jaxmbd.analysis.drivers import (
-    Driver,
-    Drivers,
-    held_at,
-    led_by_drivers,
-    parse_drivers,
-)
-from jaxmbd.analysis.inputs import AnyInputs, parse_inputs
-from jaxmbd.analysis.instant import Instant, instant, spin_lines, spin_rows
-from jaxmbd.analysis.known import held_name
+from jaxmbd.analysis.inputs import AnyInputs, efforts_at, parse_inputs
+from jaxmbd.analysis.known import Key, PointCoordinate, held_name, parse_known
 from jaxmbd.analysis.status import Status, visible
-from jaxmbd.analysis.velocity import asked_rows
-from jaxmbd.dynamics.backend import check_backend, compiled, host_jit
-from jaxmbd.dynamics.inverse import actuated_columns, check_actuated
+from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
+from jaxmbd.dynamics import (
+    actuated_columns,
+    check_actuated,
+    required_efforts,
+    rotor_energy,
+    rubbing_joints,
+    share_efforts,
+    world_inertias,
+)
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import speed_units
-from jaxmbd.lanes import guarded
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.kinematics import (
+    MotionState,
+    check_shape,
+    closure_gamma,
+    closure_velocity,
+    mechanism_length,
+    motion_state,
+    placed_numbers,
+    propagate_accelerations,
+    speed_units,
+)
+from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
+from jaxmbd.model import Drive, Mechanism, PointRef, value_and_rates
+from jaxmbd.numerics import factor_rows, solution, tolerances
+from jaxmbd.spatial import cross, unit
+
+Drivers = Mapping[Any, Any]
+"""Key of `assemble` to ``fn(t)``, ``(fn, params)`` for ``fn(t, params)``, or a constant."""
+
+
+class Driver(eqx.Module):
+    """One driven key: a function of time, or of time and its parameters."""
+
+    key: Any = eqx.field(static=True)
+    function: Callable[..., Any] | None = eqx.field(static=True)
+    params: tuple[Any, ...] = ()
+
+    def __call__(self, t: Array) -> Array:
+        """The coordinate, or coordinates, at `t` [s]."""
+        if self.function is None:
+            return jnp.asarray(self.params[0], t.dtype) + 0.0 * t
+        return jnp.asarray(self.function(t, *self.params), t.dtype)
+
+
+class Held(NamedTuple):
+    """Held coordinates at an instant.
+
+    Attributes:
+        keys: keys of the coordinates, as in `assemble`.
+        values: values of the coordinates.
+        rate_keys: keys of the speeds, one for each.
+        rates, accelerations: values of the speeds and accelerations.
+    """
+
+    keys: tuple[Key, ...]
+    values: list[Any]
+    rate_keys: tuple[Key, ...]
+    rates: list[Any]
+    accelerations: list[Any]
+
+
+def parse_drivers(mech: Mechanism, known: Drivers | None) -> list[Driver]:
+    """The driven keys of `known`, as `Driver` objects.
+
+    Raises:
+        ValueError: a value is neither a function, a pair with one, nor a number; a key names an
+            unknown part, or a coordinate that a drive of the mechanism prescribes already; a
+            function returns the wrong number of coordinates.
+    """
+    drivers = []
+    own = {(d.joint, d.index): n for n, d in mech.drives.items() if isinstance(d, Drive)}
+    for key, value in (known or {}).items():
+        if (drive := own.get((key, 0) if isinstance(key, str) else key)) is not None:
+            raise ValueError(f"known: {key!r} is driven by the mechanism's drive '{drive}' already")
+        function, *params = value if isinstance(value, tuple) else (value,)
+        if callable(function) and len(params) < 2:
+            drivers.append(Driver(key, function, tuple(params)))
+        elif isinstance(value, str) or not _is_number(value):
+            raise ValueError(
+                f"known: {key!r} is driven by {value!r}; give a function of t, a pair (function, "
+                "params) for function(t, params), or a number"
+            )
+        else:
+            drivers.append(Driver(key, None, (value,)))
+    jax.eval_shape(lambda t: held_at(mech, drivers, t)[1], jnp.zeros((), mech.dtype))
+    return drivers
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return jnp.issubdtype(jnp.asarray(value).dtype, jnp.number)
+    except TypeError:
+        return False
+
+
+def held_at(mech: Mechanism, drivers: list[Driver], t: Array) -> Held:
+    """Values, rates and accelerations of the driven coordinates at `t`, rates by `jax.jvp`."""
+    values, rates, accelerations = {}, {}, {}
+    for d in drivers:
+        values[d.key], rates[d.key], accelerations[d.key] = _driver_motion(mech, d, t)
+    rate_keys, rate = parse_known(mech, rates, rates=True)
+    return Held(
+        *parse_known(mech, values), rate_keys, rate, parse_known(mech, accelerations, rates=True)[1]
+    )
+
+
+def _driver_motion(mech: Mechanism, driver: Driver, t: Array) -> tuple[Array, Array, Array]:
+    """Coordinates, speeds and accelerations of one driven key."""
+    name = driver.key[0] if type(driver.key) is tuple and driver.key else driver.key
+    joint = mech.joint(name) if isinstance(name, str) and name in mech.joints else None
+    # `parse_known` rejects a wrong number of coordinates.
+    if joint is None or joint.scalar_coordinates or driver(t).shape != (joint.nq,):
+        return value_and_rates(lambda s, _: driver(s), t, None)
+
+    def speeds(s: Array) -> tuple[Array, Array]:
+        q, rate = jax.jvp(lambda u: joint.normalized(driver(u)), (s,), (jnp.ones_like(s),))
+        return q, joint.speeds_of_rate(q, rate)
+
+    (q, v), (_, vdot) = jax.jvp(speeds, (t,), (jnp.ones_like(t),))
+    return q, v, vdot
+
+
+def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, list[Driver]]:
+    """The mechanism without its own drives, and `drivers` extended by them.
+
+    So they too are followed in small steps. A drive on a centre of mass stays in the mechanism,
+    because no key names that point.
+    """
+    led, kept = list(drivers), []
+    for entry in mech.structure.drives:
+        drive = mech.drives[entry[0]]
+        key: Any = None
+        if isinstance(drive, Drive):
+            key = (drive.joint, drive.index)
+        elif isinstance(drive.at, PointRef):
+            key = PointCoordinate(drive.body, drive.at.name, drive.axis)
+        if key is None:
+            kept.append(entry)
+        else:
+            led.append(Driver(key, drive.function, (drive.params,)))
+    bare = object.__new__(Mechanism)  # only the drives differ, so nothing is validated again
+    for field in dataclasses.fields(mech):
+        object.__setattr__(bare, field.name, getattr(mech, field.name))
+    object.__setattr__(bare, "drives", {entry[0]: mech.drives[entry[0]] for entry in kept})
+    object.__setattr__(bare, "structure", mech.structure._replace(drives=tuple(kept)))
+    return bare, led
+
+
+class Instant(NamedTuple):
+    """Speeds, accelerations and forces at one time, with failure flags.
+
+    Attributes:
+        v, vdot: speeds and accelerations (nv,).
+        effort, tau, lam: as `share_efforts` returns them.
+        open_freedoms: number of freedoms that nothing determines.
+        unmet: (nc + k,), one where a row contradicts the others.
+        missing: (nv,), one where no effort or reaction carries a required force.
+    """
+
+    v: Array
+    vdot: Array
+    effort: Array
+    tau: Array
+    lam: Array
+    open_freedoms: Array
+    unmet: Array
+    missing: Array
+
+
+def instant(
+    keys: tuple[Key, ...],
+    actuated: tuple[Any, ...] | None,
+    mech: Mechanism,
+    t: Array,
+    q: Array,
+    rates: list[Array],
+    accelerations: list[Array],
+    inputs: AnyInputs,
+) -> Instant:
+    """Speeds, accelerations, efforts and multipliers at coordinates that close the loops.
+
+    Flags are floating numbers, so that the whole result is differentiable.
+    """
+    top, length = topology(mech), mechanism_length(mech)
+    pushed = actuated is None and any(isinstance(k, PointCoordinate) for k in keys)
+    if pushed and (rubbing := rubbing_joints(mech)):
+        raise ValueError(
+            f"the joints {list(rubbing)} have friction, which cannot account for the force that "
+            "drives a point; name the joints whose efforts produce the motion in actuated="
+        )
+    m = motion_state(mech, q, t=t)
+    conditions = asked_rows(m, keys)
+    rows = conditions.matrix
+    lines = spin_lines(m)
+    together = jnp.concatenate([rows, spin_rows(m, lines)])
+    every = factor_rows(together, speed_units(mech) ** 2, doubt=conditions.doubt)
+
+    def meet(target: Array, values: list[Array], spins: list[Array]) -> tuple[Array, Array]:
+        target = conditions.of(jnp.concatenate([target, *(x[None] for x in values)]))
+        x = every.solve(jnp.concatenate([target, *(length * s[None] for s in spins)]))
+        x = solution(x, rows @ x - target, [target, length * x, q], placed_numbers(mech))
+        return x, is_met(rows, x, target)
+
+    v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))
+    m = motion_state(mech, q, v, t)
+    efforts = efforts_at(inputs, t, q, v)
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    asked = [x - y for x, y in zip(accelerations, held_products(m, acc, keys), strict=True)]
+    spins = [-line.direction @ acc.angular[line.body] for line in lines]
+    vdot, met_too = meet(closure_gamma(m, acc), asked, spins)
+    if lines:
+        acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+        required, _ = required_efforts(m, acc, efforts)
+        for k, inertia in enumerate(_spin_inertias(m, lines)):
+            # A unit spin alone: its inertia has to supply the moment required about the line.
+            unit_spin = jnp.eye(every.rows.shape[0], dtype=q.dtype)[rows.shape[0] + k]
+            alone = every.solve(length * unit_spin)
+            inertia = inertia + 2.0 * rotor_energy(mech, alone)
+            some = inertia > 0.0
+            moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
+            vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
+    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    required, size = required_efforts(m, acc, efforts)
+    if actuated is None:
+        columns = (rows[top.nc :] / conditions.held_scale[:, None]).T
+    else:
+        columns = actuated_columns(top, actuated)
+    shared = share_efforts(m, columns, required, size, vdot, efforts)
+    flags = top.nv - every.rank, ~(met & met_too), shared.missing
+    flags = (flag.astype(q.dtype) for flag in flags)
+    return Instant(v, vdot, shared.effort, shared.tau, shared.lam, *flags)
+
+
+class SpinLine(NamedTuple):
+    """The line about which a body held by two balls only may spin: world point and direction."""
+
+    body: int
+    point: Array
+    direction: Array
+
+
+def spin_lines(m: MotionState) -> list[SpinLine]:
+    """The spin lines of all bodies held by two balls only."""
+    out = []
+    for i, body in enumerate(m.top.bodies):
+        edges = [e for e in m.mech.structure.joints if body in (e.a, e.b)]
+        if len(edges) != 2 or not all(e.kind.ball for e in edges):
+            continue
+        joints = [m.mech.joint(e.name) for e in edges]
+        first, second = (m.position(body, j.point_a if j.a == body else j.point_b) for j in joints)
+        out.append(SpinLine(i, first, unit(second - first)))
+    return out
+
+
+def spin_rows(m: MotionState, lines: list[SpinLine]) -> Array:
+    """(lines, nv): rows of the angular velocities along the lines, times the mechanism's length."""
+    rows = [jnp.zeros((0, m.top.nv), m.q.dtype)]
+    for line in lines:
+        moves = np.zeros(m.top.nv)
+        moves[list(m.top.support[line.body])] = 1.0
+        along = m.pos.angular @ line.direction
+        rows.append((mechanism_length(m.mech) * moves.astype(along.dtype) * along)[None])
+    return jnp.concatenate(rows)
+
+
+def _spin_inertias(m: MotionState, lines: list[SpinLine]) -> list[Array]:
+    """Moments of inertia [kg m²] about the lines; zero where they are only rounding."""
+    inertias, out = world_inertias(m), []
+    for i, point, u in lines:
+        inertia, mass, arm = inertias[i], m.mech.bodies[m.top.bodies[i]].mass, m.pos.com[i] - point
+        offset = cross(u, arm)
+        about = u @ inertia @ u + mass * (offset @ offset)
+        enough = about > tolerances.rounding(u.dtype) * (jnp.trace(inertia) + mass * (arm @ arm))
+        out.append(jnp.where(enough, about, 0.0))
+    return out
 
 
 class DrivenMotion(NamedTuple):
@@ -105,7 +371,7 @@ def simulate_driven(
         actuated: joints, or ``(joint, i)``, whose efforts produce the motion instead of efforts
             along the driven coordinates; of least norm if there are more than needed.
         throw: raise an error if a time fails (outside `jit` and `vmap`).
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
         ValueError: `known` or `actuated` names an unknown part; outside `jit`, the mechanism does

@@ -9,8 +9,8 @@ from typing import Any, cast
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.bias_forces import Inputs
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.dynamics import Inputs
+from jaxmbd.model import Mechanism
 
 AnyInputs = Inputs | Callable[..., Inputs] | None
 """``{joint: value}``, or a function of t or of (t, q, v) that returns it."""

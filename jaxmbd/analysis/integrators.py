@@ -1,7 +1,10 @@
-"""Fixed-step integrators: one step of (q, v) under a given acceleration, with an error estimate.
+"""Integrators: steps of (q, v) under a given acceleration, with an error estimate.
 
 The error of a step in the speeds is estimated from accelerations that are computed anyway, as the
 difference from an embedded method of lower order.
+
+Adaptive integration between two times is diffrax's, which is imported on use, as optimistix is:
+they take a quarter as long as the rest of the package.
 """
 
 from __future__ import annotations
@@ -9,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxmbd.kinematics import coordinate_rates, step_coordinates
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import StepTolerances, newton
 
 Acceleration = Callable[[Any, Array, Array], Array]
 """(t, q, v) → v̇ (nv,)."""
@@ -123,3 +128,61 @@ INTEGRATORS = {
         semi_implicit_euler_step, lambda v: jnp.full_like(v, jnp.nan)
     ),
 }
+
+
+def with_newton(solver: Any, steps: StepTolerances) -> Any:
+    """An implicit solver with Newton's method in place of diffrax's default root finder.
+
+    The default reuses its Jacobian and converges linearly, at a rate proportional to the step, so
+    that at tight tolerances its convergence, not accuracy, would limit the step. Newton's method
+    stops once the square of an update is below the step's tolerance. A tighter limit would be below
+    the rounding of stiff forces, which affects their residual more than the update.
+    """
+    import diffrax
+    import optimistix
+
+    finder = getattr(solver, "root_finder", None)
+    given = isinstance(getattr(finder, "rtol", 0.0), (float, jax.Array))
+    if not isinstance(finder, diffrax.VeryChord) or given:
+        return solver
+    passes = newton(steps)
+    finder = optimistix.Newton(rtol=passes.rtol, atol=passes.atol)
+    return eqx.tree_at(lambda s: s.root_finder, solver, finder)
+
+
+def adaptive_interval(
+    mech: Mechanism,
+    solver: Any,
+    acceleration: Acceleration,
+    t: Array,
+    q: Array,
+    v: Array,
+    h: float,
+    steps: StepTolerances,
+) -> tuple[Array, Array]:
+    """State at t + h by `solver` with adaptive steps, each within the tolerances `steps`.
+
+    A step that fails gives NaN. An implicit solver with diffrax's default root finder solves its
+    stages by Newton's method instead.
+    """
+    import diffrax
+
+    def rates(s: Any, y: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
+        return coordinate_rates(mech, y[0], y[1]), acceleration(s, y[0], y[1])
+
+    controller = diffrax.PIDController(rtol=steps.rtol, atol=steps.atol)
+    result = diffrax.diffeqsolve(
+        diffrax.ODETerm(rates),
+        with_newton(solver, steps),
+        t,
+        t + h,
+        None,
+        (q, v),
+        stepsize_controller=controller,
+        max_steps=4096,
+        throw=False,
+    )
+    ok = result.result == diffrax.RESULTS.successful
+    assert result.ys is not None
+    q, v = (jnp.asarray(jnp.where(ok, y[-1], jnp.nan)) for y in result.ys)
+    return normalise(mech, q, v), v

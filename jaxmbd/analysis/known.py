@@ -11,12 +11,14 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.graph import Topology, topology
-from jaxmbd.kinematics.closure import closure_jacobian, closure_residual
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.own_rows import own_rows
-from jaxmbd.kinematics.scales import mechanism_length
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
+from jaxmbd.kinematics import (
+    MotionState,
+    closure_jacobian,
+    closure_residual,
+    mechanism_length,
+    own_rows,
+)
+from jaxmbd.model import GROUND, Mechanism
 
 
 class PointCoordinate(NamedTuple):

@@ -18,26 +18,23 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.assembly import outcome, walk
-from jaxmbd.analysis.dead_centre_search import find_dead_centre
-from jaxmbd.analysis.known import Key, Known, parse_known
-from jaxmbd.analysis.misfit import (
+from jaxmbd.analysis.dead_centre_search import (
     Case,
     error_count,
     errors,
+    find_dead_centre,
     free_speeds,
     misfit,
     stationarity,
     with_settings,
 )
+from jaxmbd.analysis.known import Key, Known, parse_known
 from jaxmbd.analysis.status import Status
-from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import coordinate_rates
-from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
-from jaxmbd.model.finite import finite_numbers
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.kinematics import check_shape, coordinate_rates, mechanism_length, speed_units
+from jaxmbd.lanes import compiled
+from jaxmbd.model import Mechanism, finite_numbers
+from jaxmbd.numerics import factor_rows
 
 
 class ClosureMargin(NamedTuple):
@@ -121,7 +118,7 @@ def dead_centre(
         known: held coordinates, with the keys of `assemble`.
         guess: coordinates (nq,) from which the loops are closed; by default as drawn.
         t: time [s] at which drives are evaluated.
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Example:
         With the crank up the loop opens if the coupler grows by 0.56 m, folded over the rocker:

@@ -7,13 +7,19 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.dynamics.kkt import kkt_system, solve_kkt
-from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closure_velocity
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, row_scale
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import solution
+from jaxmbd.dynamics import kkt_system, solve_kkt
+from jaxmbd.kinematics import (
+    closure_jacobian,
+    closure_residual,
+    closure_velocity,
+    mechanism_length,
+    motion_state,
+    placed_numbers,
+    row_scale,
+    step_coordinates,
+)
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import solution, tolerances
 
 
 def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:

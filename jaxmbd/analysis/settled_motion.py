@@ -30,11 +30,9 @@ from jaxmbd.analysis.balance import (
 )
 from jaxmbd.analysis.known import Key
 from jaxmbd.analysis.velocity import is_met
-from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.scales import speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.least_norm import FactoredRows, factor_rows
-from jaxmbd.numerics.lu import lu_solve
+from jaxmbd.kinematics import motion_state, speed_units, step_coordinates
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import FactoredRows, factor_rows, lu_solve
 
 LEAST_DAMPING = 1e-9
 """Stiffness that is added to all motions, relative to its size, for those that have none."""

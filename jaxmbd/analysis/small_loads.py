@@ -34,16 +34,11 @@ from jaxmbd.analysis.balance import (
     stiffness,
 )
 from jaxmbd.analysis.known import Key, Known
-from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.scales import speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics.lu import lu_solve, lu_transpose_solve
-from jaxmbd.numerics.products import product
-from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve
+from jaxmbd.kinematics import check_shape, motion_state, speed_units, step_coordinates
+from jaxmbd.lanes import compiled
+from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.numerics import ldlt_rank_revealing, ldlt_solve, lu_solve, lu_transpose_solve, product
 
 _DAMPING = 1e-9
 _REFINEMENTS = 3
@@ -76,7 +71,7 @@ def flexibility(
         known: coordinates that are held, with the keys of `equilibrium`.
         t: time [s] at which drives and laws are evaluated.
         inputs: efforts on joints, ``{joint: value}``.
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Returns:
         C (6 n, 6 n): for each place three rotations [rad] and three displacements [m], per three

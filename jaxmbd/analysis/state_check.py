@@ -11,23 +11,35 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.status import Status, closure, closure_error, closure_slip, initial_status
-from jaxmbd.dynamics.armatures import armature_diagonal
-from jaxmbd.dynamics.backend import compiled, given, host_jit
-from jaxmbd.dynamics.bias_forces import applied_loads, inertia_efforts, joint_efforts
-from jaxmbd.dynamics.forward import applied_efforts
-from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
-from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.dynamics.kkt import System, conditioning, least_norm, rows_met
-from jaxmbd.dynamics.load_sizes import load_sizes
-from jaxmbd.dynamics.mass_operator import mass_diagonal
+from jaxmbd.dynamics import (
+    System,
+    applied_efforts,
+    applied_loads,
+    armature_diagonal,
+    conditioning,
+    inertia_efforts,
+    joint_efforts,
+    least_norm,
+    load_sizes,
+    mass_diagonal,
+    rows_met,
+    rubbing_joints,
+    solve_motion,
+    world_inertias,
+)
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import MotionState, motion_state, step_coordinates
-from jaxmbd.kinematics.closure import closure_jacobian
-from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_rows import dense
+from jaxmbd.kinematics import (
+    MotionState,
+    closure_jacobian,
+    mechanism_length,
+    motion_state,
+    propagate_accelerations,
+    speed_units,
+    step_coordinates,
+)
+from jaxmbd.lanes import compiled, given, host_jit
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import dense, tolerances
 
 
 class StateCheck(NamedTuple):
@@ -74,7 +86,7 @@ def check_state(
         q: coordinates (nq,).
         v: speeds (nv,); by default at rest.
         t: time [s].
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Example:
         >>> import jaxmbd as mbd

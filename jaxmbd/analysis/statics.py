@@ -33,16 +33,20 @@ from jaxmbd.analysis.known import Key, Known, held_name, is_angle
 from jaxmbd.analysis.settled_motion import LEAST_DAMPING, response
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import least_change
-from jaxmbd.dynamics.backend import compiled
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
-from jaxmbd.kinematics.motion import check_shape
-from jaxmbd.kinematics.own_rows import own_rows
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import tested
-from jaxmbd.numerics.lu import lu_solve
+from jaxmbd.kinematics import (
+    check_shape,
+    coordinate_rates,
+    mechanism_length,
+    motion_state,
+    own_rows,
+    placed_numbers,
+    speed_units,
+    step_coordinates,
+)
+from jaxmbd.lanes import compiled
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import lu_solve, tested, tolerances
 
 _MAX_STEPS = 300
 _CLOSING = 5
@@ -117,7 +121,7 @@ def equilibrium(
         t: time [s] at which drives and laws are evaluated.
         inputs: efforts on joints, ``{joint: value}`` or a function of t that returns it.
         throw: raise an error if no equilibrium is found (outside `jit` and `vmap`).
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
         ValueError: `known` or `inputs` names an unknown part; outside `jit`, the mechanism does not

@@ -10,19 +10,24 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxmbd.dynamics.kkt import determinate, kkt_system
+from jaxmbd.dynamics import determinate, kkt_system
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import MotionState, constraint_residual
-from jaxmbd.kinematics.closure import closure_residual, closure_rows, closure_velocity
-from jaxmbd.kinematics.own_rows import digit_doubt, own_rows, stored_jacobian
-from jaxmbd.kinematics.scales import mechanism_length, row_scale, speed_units
+from jaxmbd.kinematics import (
+    MotionState,
+    closure_residual,
+    closure_rows,
+    closure_velocity,
+    constraint_residual,
+    digit_doubt,
+    mechanism_length,
+    own_rows,
+    row_scale,
+    speed_units,
+    stored_jacobian,
+)
 from jaxmbd.lanes import rarely
-from jaxmbd.model.finite import finite_numbers
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_rows import Rows, largest, only
-from jaxmbd.numerics.least_norm import factor_rows
-from jaxmbd.numerics.rank_revealing import Doubt
+from jaxmbd.model import Mechanism, finite_numbers
+from jaxmbd.numerics import Doubt, Rows, factor_rows, largest, only, tolerances
 
 
 class Status(IntEnum):

@@ -23,24 +23,27 @@ from jaxmbd.analysis.known import (
     parse_known,
     point_of,
 )
-from jaxmbd.dynamics.backend import compiled, host_jit
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.closure import (
+from jaxmbd.kinematics import (
+    Accelerations,
+    MotionState,
+    OwnRows,
+    check_shape,
     closure_gamma,
     closure_jacobian,
     closure_velocity,
+    digit_doubt,
+    mechanism_length,
+    motion_state,
+    own_rows,
+    placed_numbers,
     point_acceleration,
+    propagate_accelerations,
+    speed_units,
 )
-from jaxmbd.kinematics.motion import MotionState, check_shape
-from jaxmbd.kinematics.own_rows import OwnRows, digit_doubt, own_rows
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import solution
-from jaxmbd.numerics.least_norm import factor_rows
-from jaxmbd.numerics.rank_revealing import Doubt
+from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import Doubt, factor_rows, solution, tolerances
 
 
 def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any = None) -> Array:

@@ -33,10 +33,9 @@ from jaxmbd.analysis.status import (
     closure_error,
     closure_slip,
 )
-from jaxmbd.dynamics.mass_operator import mass_diagonal, mass_operator
-from jaxmbd.kinematics import MotionState
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.dynamics import mass_diagonal, mass_operator
+from jaxmbd.kinematics import MotionState, mechanism_length, speed_units
+from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
 
 

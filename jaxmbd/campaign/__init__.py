@@ -11,15 +11,18 @@ each kept durably as soon as it is there: a run that is killed is continued by t
 
 from typing import TYPE_CHECKING
 
-from jaxmbd.numerics.on_use import on_use
+from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
+    from jaxmbd.campaign.identity import provenance
     from jaxmbd.campaign.inputs import Input
+    from jaxmbd.campaign.run import remove_study, run_study
     from jaxmbd.campaign.runner import Interrupted
-    from jaxmbd.campaign.store import StoreDiffers, StoreError
+    from jaxmbd.campaign.store import StoreDiffers, StoreError, StudyStore
     from jaxmbd.campaign.study import Rerun, Study
+    from jaxmbd.campaign.study_file import load_study
     from jaxmbd.campaign.suspension_corner import corner_study
-    from jaxmbd.campaign.table import shown, spread_table, status_line
+    from jaxmbd.campaign.table import missing_line, shown, spread_table, spreads, status_line
 
 __all__ = [
     "Input",
@@ -37,11 +40,14 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
+        "identity": "provenance",
         "inputs": "Input",
+        "run": "remove_study run_study",
         "runner": "Interrupted",
-        "store": "StoreDiffers StoreError",
+        "store": "StoreDiffers StoreError StudyStore",
         "study": "Rerun Study",
+        "study_file": "load_study",
         "suspension_corner": "corner_study",
-        "table": "shown spread_table status_line",
+        "table": "missing_line shown spread_table spreads status_line",
     },
 )

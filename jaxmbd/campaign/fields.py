@@ -10,8 +10,7 @@ import numpy as np
 from jaxmbd.analysis import Status
 from jaxmbd.campaign.inputs import Input
 from jaxmbd.campaign.store import SAMPLE, Field, Fixed
-from jaxmbd.observe import Axis, Output
-from jaxmbd.observe.outputs import XYZ
+from jaxmbd.observe import XYZ, Axis, Output
 
 CHUNK_BYTES = 1 << 27
 """Most bytes of inputs and outputs of one chunk."""

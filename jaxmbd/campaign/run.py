@@ -1,15 +1,25 @@
-"""Run a study into a store, with progress; verify a store and mend it."""
+"""Run a study into a store, with progress; verify a store and mend it.
+
+The nominal sample is judged before any other is computed, and scatter that no one can have meant is
+warned of: negative masses, points all over the place.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from jaxmbd.analysis import Status
+from jaxmbd.campaign.inputs import Input
 from jaxmbd.campaign.runner import ChunkReport, Work, run_chunks, session
-from jaxmbd.campaign.store import Damage, Layout, StudyStore, verify
-from jaxmbd.numerics.extras import optional
+from jaxmbd.campaign.store import Damage, Layout, StudyStore, lock, verify
+from jaxmbd.observe import Output
+from jaxmbd.plumbing import optional, warn_user
 
 Told = Callable[[ChunkReport], None]
 
@@ -52,6 +62,19 @@ def run_study(
         with _shown(progress, study.title or "samples", study.samples, before) as told:
             run_chunks(opened, study, chunks=todo, executor=executor, progress=told)
     return store
+
+
+def remove_study(path: str | Path) -> None:
+    """Remove a study's store with its log; nothing else.
+
+    Raises:
+        StoreError: it is something else.
+    """
+    store = Path(path)
+    StudyStore.open(store)
+    with lock(store):
+        shutil.rmtree(store)
+        store.with_name(store.name + ".log").unlink(missing_ok=True)
 
 
 def verify_study(study: Runs, path: str | Path, *, progress: Any) -> list[Damage]:
@@ -102,3 +125,96 @@ def _counted(progress: Any, text: str, count: int) -> Iterator[Callable[[int, in
     tqdm = optional("tqdm", "campaign", "a progress bar").tqdm
     with tqdm(total=count, desc=text, unit="chunk") as bar:
         yield lambda done, total: bar.update(done - bar.n)
+
+
+def judge(
+    found: Mapping[str, np.ndarray],
+    outputs: Mapping[str, Output],
+    observed: Callable[[], Mapping[str, Any]],
+) -> None:
+    """Refuse a study whose nominal sample fails; warn of outputs of which it has no value.
+
+    Args:
+        found: the nominal outputs.
+        outputs: what is declared of them.
+        observed: computes the nominal outputs as they are before those of a failed sample are
+            blanked.
+
+    Raises:
+        ValueError: it fails; says how, and which joint stays open or which output has no value.
+    """
+    status = int(found["status"])
+    if status != Status.OK:
+        known = {int(kind): kind.name.lower().replace("_", " ") for kind in Status}
+        how = known.get(status, f"status {status}") + _reason(found, outputs)
+        if status == Status.NON_FINITE and (missing := _missing(observed(), outputs)):
+            how += f" (no value of {missing})"
+        raise ValueError(
+            f"the nominal sample fails: {how}. "
+            "No sample was run: mend the nominal mechanism or inputs first (jaxmbd.assemble and "
+            "check_state of it say more)"
+        )
+    if missing := _missing(found, outputs):
+        warn_user(
+            f"the nominal sample has no value of {missing}, though it does not fail: what is asked "
+            "for is not there. A crossing needs a level that the curve reaches: give another, or a "
+            "wider range. Samples without a value are left out of means and do not keep limits"
+        )
+
+
+def _missing(found: Mapping[str, Any], outputs: Mapping[str, Output]) -> str:
+    """The outputs that have no value, and how many of their numbers are missing."""
+    texts = []
+    for name, x in found.items():
+        wrong = np.size(x) - np.count_nonzero(np.isfinite(np.asarray(x)))
+        if wrong and outputs.get(name, Output()).role != "reason":
+            part = f" ({wrong} of {np.size(x)} numbers)" if np.ndim(x) else ""
+            texts.append(f"'{name}'{part}")
+    return ", ".join(texts)
+
+
+def _reason(found: Mapping[str, np.ndarray], outputs: Mapping[str, Output]) -> str:
+    """Which joint stays open and how far, if the experiment says so, or what is not held."""
+    if int(found["status"]) == Status.SINGULAR:
+        return (
+            " (a freedom is not determined: hold it by known=, let it settle, or give it inertia)"
+        )
+    names = outputs["open_joint"].flags if "open_joint" in outputs else ()
+    joint = int(found.get("open_joint", -1))
+    if not 0 <= joint < len(names):
+        return ""
+    return f" (joint '{names[joint]}' stays open by {float(found['open_distance']):.3g} m)"
+
+
+POSITIVE = ("mass", "stiffness", "damping", "radius")
+"""Last part of the paths of numbers that are not negative in any mechanism that can be built."""
+WIDE = 0.3
+"""Scatter of points, as a share of the size of what is drawn, above which it looks wrong."""
+
+
+def warn_of_odd_draws(inputs: Mapping[str, Input], drawn: Mapping[str, np.ndarray]) -> None:
+    """Warn, with the numbers, of drawn inputs that look wrong.
+
+    Args:
+        inputs: the study's inputs.
+        drawn: some samples of those that vary, name to array (n, …).
+    """
+    for name, x in drawn.items():
+        last, unit = name.rpartition("/")[2], inputs[name].unit
+        if last in POSITIVE and np.any(x < 0.0) and np.all(inputs[name].nominal >= 0.0):
+            share = 100.0 * np.mean(np.any((x < 0.0).reshape(len(x), -1), axis=1))
+            warn_user(
+                f"input '{name}' is negative in {share:.2g} % of the samples, down to "
+                f"{x.min():.4g} {unit}: is its scatter in {unit}? A LogNormal or TruncatedNormal "
+                "distribution stays positive"
+            )
+    points = {n: x.nominal for n, x in inputs.items() if n.startswith("points/") and x.nominal.ndim}
+    if len(points) > 1:
+        size = float(np.max(np.ptp(np.stack(list(points.values())), axis=0)))
+        wide = {n: float(np.max(np.std(drawn[n], axis=0))) for n in points if n in drawn}
+        name = max(wide, key=lambda n: wide[n], default="")
+        if name and wide[name] > WIDE * size > 0.0:
+            warn_user(
+                f"input '{name}' scatters by {wide[name]:.4g} m, but all points lie within "
+                f"{size:.4g} m: is its scatter in metres?"
+            )

@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.campaign.code_digest import code_digest
 from jaxmbd.campaign.fields import (
     array_name,
     axes_of,
@@ -20,16 +19,15 @@ from jaxmbd.campaign.fields import (
     settled_outputs,
     taken_twice,
 )
-from jaxmbd.campaign.identity import plain, provenance, versions
+from jaxmbd.campaign.identity import code_digest, plain, provenance, versions
 from jaxmbd.campaign.inputs import Input, read_inputs
 from jaxmbd.campaign.model import Model, Sample
-from jaxmbd.campaign.nominal import judge
-from jaxmbd.campaign.odd_draws import warn_of_odd_draws
 from jaxmbd.campaign.program import Program
 from jaxmbd.campaign.rerun import Rerun, rerun
+from jaxmbd.campaign.run import judge, warn_of_odd_draws
 from jaxmbd.campaign.store import Layout
-from jaxmbd.numerics.import_aside import import_aside
 from jaxmbd.observe import Axis, Output
+from jaxmbd.plumbing import import_aside
 from jaxmbd.sampling import MonteCarlo, Sampler
 from jaxmbd.statistics import Sensitivity, sensitivities
 

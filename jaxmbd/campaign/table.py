@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.analysis import Status
-from jaxmbd.statistics import ValueCount, computed
-from jaxmbd.statistics.study_results import NOT_COMPUTED
+from jaxmbd.statistics import NOT_COMPUTED, ValueCount, computed
 
 SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "s": ("ms", 1e3)}
 """SI unit to the displayed unit and the factor."""

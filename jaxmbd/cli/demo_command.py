@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
 from jaxmbd.cli.says import Says, add_command
-from jaxmbd.cli.study_options import outcome, summary
+from jaxmbd.cli.study_commands import outcome, summary
 
 
 def add(commands: Any) -> None:
@@ -46,10 +46,8 @@ def _run(options: argparse.Namespace, says: Says) -> int:
         "damping\nscatter too: curves over the wheel's travel, and 0.5 s of motion after a release."
     )
     set_up_jax()
-    from jaxmbd.campaign import corner_study, spread_table, status_line
-    from jaxmbd.campaign.run import run_study
-    from jaxmbd.numerics.extras import optional
-    from jaxmbd.numerics.import_aside import import_aside
+    from jaxmbd.campaign import corner_study, run_study, spread_table, status_line
+    from jaxmbd.plumbing import import_aside, optional
     from jaxmbd.viz import corner_figure
 
     optional("matplotlib", "demo", "the demonstration")

@@ -9,9 +9,13 @@ import numpy as np
 
 from jaxmbd.analysis import Mobility, Status, assemble, check_state, mobility, redundancy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.own_rows import own_jacobian
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
+from jaxmbd.kinematics import (
+    mechanism_length,
+    motion_state,
+    own_jacobian,
+    speed_units,
+    step_coordinates,
+)
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Pose
 

@@ -16,17 +16,13 @@ from jaxmbd.cli import (
     explore_command,
     info_command,
     report_command,
-    resume_command,
-    run_command,
-    verify_command,
+    study_commands,
     view_command,
 )
 from jaxmbd.cli.says import EXIT_STATUSES, INTERRUPTED, WRONG, Says
 
 COMMANDS = (
-    run_command,
-    resume_command,
-    verify_command,
+    study_commands,
     report_command,
     check_command,
     info_command,

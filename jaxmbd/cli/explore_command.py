@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.model_files import NAMES, open_model
-from jaxmbd.cli.quantities import limits_of
+from jaxmbd.cli.model_files import NAMES, limits_of, open_model
 from jaxmbd.cli.says import FINE, Says, add_command
 
 
@@ -69,8 +68,7 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace, says: Says) -> int:
     set_up_jax()
     from jaxmbd.observe import Sweep
-    from jaxmbd.viz import explore
-    from jaxmbd.viz.explorer.experiments import held_text
+    from jaxmbd.viz import explore, held_text
 
     model, warned = open_model(options.model)
     for text in warned:
@@ -97,7 +95,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 
 def _experiment(model: Any, options: argparse.Namespace) -> Any:
     """What was asked for; None for what is usual."""
-    from jaxmbd.viz.explorer.experiments import undriven, usual_experiment, usual_motion
+    from jaxmbd.viz import undriven, usual_experiment, usual_motion
 
     mech = getattr(model, "mechanism", model)
     free = undriven(mech) if mech is model else mech

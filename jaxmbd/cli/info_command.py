@@ -45,8 +45,8 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 def _installation(says: Says) -> int:
     import jax
 
-    from jaxmbd.campaign.identity import provenance
-    from jaxmbd.lanes.targets.disk import directory
+    from jaxmbd.campaign import provenance
+    from jaxmbd.lanes import directory
 
     caches = {"jax": getattr(jax.config, "jax_compilation_cache_dir", None), "lanes": directory()}
     found = provenance() | {"caches": caches}
@@ -97,7 +97,7 @@ def _mechanism(name: str, figure: str | None, says: Says) -> int:
 
 
 def _store(name: str, says: Says) -> int:
-    from jaxmbd.campaign.store import StudyStore
+    from jaxmbd.campaign import StudyStore
     from jaxmbd.observe import REASONS
 
     store = StudyStore.open(name)

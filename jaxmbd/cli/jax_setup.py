@@ -12,7 +12,7 @@ def set_up_jax() -> None:
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        from jaxmbd.lanes.targets import disk, own_folder
+        from jaxmbd.lanes import disk, own_folder
 
         folder = disk.user_caches() / "jaxmbd" / "jax"
         with suppress(OSError):  # a home that cannot be written

@@ -1,12 +1,13 @@
-"""Mechanisms that a command names: a file (JSON, MJCF, URDF), or ``zoo:NAME``."""
+"""What the command line names: mechanisms, as files (JSON, MJCF, URDF) or ``zoo:NAME``; numbers."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.numerics.near_names import listed
+from jaxmbd.plumbing import listed
 
 NAMES = "a file (.json of jaxmbd.io.save, .xml of MuJoCo, .urdf), or zoo:NAME"
 
@@ -53,7 +54,7 @@ def _read(name: str) -> Any:
 def _from_zoo(kind: str) -> Any:
     from jaxmbd import zoo
     from jaxmbd.model import Mechanism
-    from jaxmbd.observe.names import unknown
+    from jaxmbd.observe import unknown
 
     if problems := unknown("mechanism in the zoo", kind, zoo.__all__):
         raise ValueError(problems[0])
@@ -64,3 +65,19 @@ def _from_zoo(kind: str) -> Any:
     if not isinstance(mech, Mechanism):
         raise ValueError(f"zoo.{kind} is no mechanism")
     return mech
+
+
+def limits_of(texts: Sequence[str] | None) -> tuple[float, float] | None:
+    """The two ends of ``--range``, angles or lengths, in SI units; None without them.
+
+    Raises:
+        ValueError: a text is no quantity, or the first end is not below the second.
+    """
+    if texts is None:
+        return None
+    from jaxmbd.variables import parsed
+
+    low, high = (float(parsed(x, "--range").to_base_units().magnitude) for x in texts)
+    if not low < high:
+        raise ValueError(f"--range: {texts[0]} is not below {texts[1]}")
+    return low, high

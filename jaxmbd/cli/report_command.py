@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.says import Says, add_command
-from jaxmbd.cli.study_options import ATTENTION, outcome
+from jaxmbd.cli.study_commands import ATTENTION, outcome
 
 
 def add(commands: Any) -> None:
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
     if not options.store.is_dir():
         raise ValueError(f"there is no store {options.store}; jaxmbd run STUDY.toml makes one")
-    from jaxmbd.campaign.store import StudyStore
+    from jaxmbd.campaign import StudyStore
     from jaxmbd.report import write_report
 
     write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.model_files import NAMES, open_model
-from jaxmbd.cli.quantities import limits_of
+from jaxmbd.cli.model_files import NAMES, limits_of, open_model
 from jaxmbd.cli.says import FINE, Says, add_command
 
 _STEP = 1e-3
@@ -106,7 +105,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, Any, list[Any]]:
     """The model, its motion, and the wheel of a corner."""
     from jaxmbd.model import Mechanism
-    from jaxmbd.viz.explorer.experiments import held_text, undriven, usual_experiment
+    from jaxmbd.viz import held_text, undriven, usual_experiment
 
     own = isinstance(model, Mechanism)
     start = _start(model, options.state)
@@ -132,7 +131,7 @@ def _start(model: Any, name: str | None) -> Any:
     """The coordinates that were asked for, or None: those that assembly finds."""
     if name is None:
         return None
-    from jaxmbd.observe.names import unknown
+    from jaxmbd.observe import unknown
 
     states = getattr(model, "states", {})
     if problems := unknown("state", name, states):
@@ -173,8 +172,7 @@ def _wheels(model: Any) -> list[Any]:
 
 
 def _written(model: Any, solution: Any, out: Path | None, shown: dict[str, Any]) -> Path:
-    from jaxmbd.viz import animation, movie, picture
-    from jaxmbd.viz.animated_page import page
+    from jaxmbd.viz import animation, movie, page, picture
 
     if out is None:
         return page(model, solution, **shown).open()

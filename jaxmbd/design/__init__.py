@@ -10,18 +10,18 @@ useful on both sides. `jaxmbd.closure_margin` is one for any mechanism; one of y
 function of the mechanism with these properties, for example of a crank's reach.
 """
 
+from jaxmbd.design.answers import in_step
+from jaxmbd.design.curvatures import hessian_vector
 from jaxmbd.design.descent import Descent
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import AtLeast, AtMost, Bounded, Equals, InRange
 from jaxmbd.design.gradient_check import GradientCheck, check_gradient
-from jaxmbd.design.lockstep import in_step
-from jaxmbd.design.measures import Deviation, Mean, Measure, Quantile, Tail, Variance
 from jaxmbd.design.minimization import minimize
 from jaxmbd.design.optimum import Optimum
+from jaxmbd.design.problem import Point
 from jaxmbd.design.ranges import Between, Together, Within
 from jaxmbd.design.restoration import Closing
-from jaxmbd.design.scatter import Scatter
-from jaxmbd.design.second_order import hessian_vector
+from jaxmbd.design.scatter import Deviation, Mean, Measure, Quantile, Scatter, Tail, Variance
 from jaxmbd.design.unknowns import Unknowns
 
 __all__ = [

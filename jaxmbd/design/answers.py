@@ -1,17 +1,199 @@
-"""Answers to the questions of optimisers in step: designs and curvatures, batched and kept."""
+"""Answers to the questions of optimisers in step: designs and curvatures, batched and kept.
+
+Optimisers for one problem, such as SciPy's, call a function and wait. Here many of them run at
+once, each in a thread of its own; when all wait, their questions are answered together.
+
+Evaluations may be kept in a file. Optimisers are deterministic, so that a run that was ended, begun
+anew with the same file, passes through its past in no time and goes on where it stopped, with the
+same numbers.
+"""
 
 from __future__ import annotations
 
+import json
+import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jaxmbd.design.curvatures import Curvatures
 from jaxmbd.design.evaluation import Evaluation
-from jaxmbd.design.kept import Kept, question
 from jaxmbd.design.problem import Problem
+
+
+class _Cancelled(BaseException):
+    """Ends a task whose answer will never come."""
+
+
+class _Desk:
+    """Where tasks leave questions and wait for answers."""
+
+    def __init__(self, count: int):
+        self.condition = threading.Condition()
+        self.questions: dict[int, Any] = {}
+        self.answers: dict[int, Any] = {}
+        self.working = count
+        self.cancelled = False
+
+    def ask(self, who: int, question: Any) -> Any:
+        with self.condition:
+            if self.cancelled:
+                raise _Cancelled
+            self.questions[who] = question
+            self.working -= 1
+            self.condition.notify_all()
+            self.condition.wait_for(lambda: who in self.answers or self.cancelled)
+            if who not in self.answers:
+                raise _Cancelled
+            return self.answers.pop(who)
+
+    def leave(self) -> None:
+        with self.condition:
+            self.working -= 1
+            self.condition.notify_all()
+
+    def asked(self) -> dict[int, Any]:
+        """All questions, once no task works; none if all have left."""
+        with self.condition:
+            # With a limit of time, so that Ctrl-C is seen.
+            while not self.condition.wait_for(lambda: self.working == 0, timeout=1.0):
+                pass
+            questions, self.questions = self.questions, {}
+            return dict(sorted(questions.items()))
+
+    def answer(self, answers: dict[int, Any]) -> None:
+        with self.condition:
+            self.answers.update(answers)
+            self.working += len(answers)
+            self.condition.notify_all()
+
+    def cancel(self) -> None:
+        with self.condition:
+            self.cancelled = True
+            self.condition.notify_all()
+
+
+def in_step(
+    task: Callable[[int, Callable[[Any], Any]], Any],
+    count: int,
+    evaluate: Callable[[list[Any]], Sequence[Any]],
+) -> list[Any]:
+    """Run ``task(i, ask)`` for i < count, answering what all of them ask in one batch each time.
+
+    Args:
+        task: an algorithm; ``ask(question)`` waits for its answer.
+        count: how many, each with a thread.
+        evaluate: a list of questions to their answers, in the caller's thread.
+
+    Returns:
+        What the tasks return. An error in one of them, in `evaluate`, or Ctrl-C ends all.
+
+    Example:
+        >>> from jaxmbd.design.answers import in_step
+        >>> def climb(i, ask):
+        ...     return [ask((i, step)) for step in range(2)]
+        >>> in_step(climb, 2, lambda questions: [10 * i + step for i, step in questions])
+        [[0, 1], [10, 11]]
+    """
+    desk, results, errors = _Desk(count), [None] * count, []
+
+    def run(i: int) -> None:
+        try:
+            results[i] = task(i, lambda question: desk.ask(i, question))
+        except _Cancelled:
+            pass
+        except BaseException as error:  # raised again in the caller's thread
+            errors.append(error)
+        finally:
+            desk.leave()
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
+    try:
+        for thread in threads:
+            thread.start()
+        while questions := desk.asked():
+            if errors:
+                break
+            desk.answer(dict(zip(questions, evaluate(list(questions.values())), strict=True)))
+    finally:
+        desk.cancel()
+        for thread in threads:
+            thread.join(timeout=5.0)
+    if errors:
+        raise errors[0]
+    return results
+
+
+class Kept:
+    """Answers by question in an SQLite file.
+
+    Args:
+        path: the file; created if there is none.
+        problem: JSON values that determine the problem.
+
+    Raises:
+        ValueError: the file belongs to another problem, or is no such file.
+    """
+
+    def __init__(self, path: str | Path, problem: dict[str, Any]):
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(problem, sort_keys=True)
+        try:
+            self._file = sqlite3.connect(self.path)
+            with self._file:
+                self._file.execute("create table if not exists problem (text)")
+                self._file.execute(
+                    "create table if not exists answers (question blob primary key, answer blob)"
+                )
+                known = self._file.execute("select text from problem").fetchone()
+                if known is None:
+                    self._file.execute("insert into problem values (?)", (text,))
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{self.path} is no file of kept evaluations: {error}") from None
+        if known is not None and known[0] != text:
+            old, new = json.loads(known[0]), json.loads(text)
+            what = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k)]
+            self._file.close()
+            raise ValueError(
+                f"{self.path} keeps the evaluations of another problem, which differs in "
+                f"{', '.join(what)}; remove it, or give another store="
+            )
+
+    def __len__(self) -> int:
+        return self._file.execute("select count(*) from answers").fetchone()[0]
+
+    def find(self, questions: Sequence[bytes]) -> list[bytes | None]:
+        """The answers that are known."""
+        found = []
+        for question in questions:
+            row = self._file.execute(
+                "select answer from answers where question = ?", (question,)
+            ).fetchone()
+            found.append(None if row is None else row[0])
+        return found
+
+    def add(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keep answers; they are on disk when this returns."""
+        with self._file:
+            self._file.executemany("insert or replace into answers values (?, ?)", pairs)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def question(kind: str, *arrays: np.ndarray) -> bytes:
+    """A key of a question by its numbers."""
+    digest = blake2b(kind.encode(), digest_size=20)
+    for x in arrays:
+        digest.update(np.ascontiguousarray(x, np.float64).tobytes())
+    return digest.digest()
 
 
 class Answers:

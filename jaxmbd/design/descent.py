@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.design.course import Course
+from jaxmbd.design.optimum import Course
 from jaxmbd.design.problem import OBJECTIVE, Point, Problem
 
 _MANY = 40

@@ -18,8 +18,7 @@ from jax import Array
 
 from jaxmbd import lanes
 from jaxmbd.design.goals import Outputs, What, value_of
-from jaxmbd.design.measures import Mean, Measure
-from jaxmbd.design.scatter import Scatter, deviated
+from jaxmbd.design.scatter import Mean, Measure, Scatter, deviated
 from jaxmbd.design.unknowns import Unknowns
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError
 
-from jaxmbd.design.measures import Measure, Tail
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.design.scatter import Measure, Tail
+from jaxmbd.plumbing import meant
 
 What = str | Callable[[Any], Any]
 """The name of an output, or a function of the subject: a mechanism, or what is observed of it."""

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.design.course import Course
+from jaxmbd.design.optimum import Course
 from jaxmbd.design.problem import Point, Problem
 
 _INSIDE = 0.999

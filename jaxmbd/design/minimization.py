@@ -11,26 +11,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.design.answers import Answers
-from jaxmbd.design.course import Ask, Course
+from jaxmbd.design.answers import Answers, Kept, in_step, question
 from jaxmbd.design.descent import Descent, descend
 from jaxmbd.design.evaluation import Evaluation
-from jaxmbd.design.experiment_margin import closing_of
 from jaxmbd.design.goals import Bounded, What
-from jaxmbd.design.kept import Kept, question
 from jaxmbd.design.levenberg_marquardt import levenberg_marquardt
-from jaxmbd.design.lockstep import in_step
-from jaxmbd.design.measures import Measure, Quantile
 from jaxmbd.design.newton import finished
-from jaxmbd.design.optimum import Optimum, optimum_of
+from jaxmbd.design.optimality import FEW
+from jaxmbd.design.optimum import Ask, Course, Optimum, optimum_of
 from jaxmbd.design.problem import OBJECTIVE, Point, Problem, Scaled
-from jaxmbd.design.restoration import Closing, restored
-from jaxmbd.design.saddle import FEW
-from jaxmbd.design.scatter import Scatter
+from jaxmbd.design.restoration import Closing, closing_of, restored
+from jaxmbd.design.scatter import Measure, Quantile, Scatter
 from jaxmbd.design.scipy_methods import METHODS
 from jaxmbd.design.starts import starting_points
 from jaxmbd.design.unknowns import Unknowns, Vary
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.plumbing import meant
 
 LEAST_SQUARES = ("levenberg-marquardt", "least-squares")
 _ASIDE, _STAYED = 0.05, 1e-6

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmbd.design.course import Ask
 from jaxmbd.design.optimality import AT_LIMIT, Optimality, optimality
+from jaxmbd.design.optimum import Ask
 from jaxmbd.design.problem import Point, Scaled
 
 _STEPS = 30

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.kinematics.scales import mechanism_length
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.kinematics import mechanism_length
+from jaxmbd.model import Mechanism
 from jaxmbd.variables import set_variables, variables
 
 

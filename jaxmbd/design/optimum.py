@@ -1,18 +1,42 @@
-"""What an optimisation found: the design, what changed, which limits bind, how optimal it is."""
+"""What an optimisation found: the design, what changed, which limits bind, how optimal it is.
+
+A `Course` is what an optimiser did from one start.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.analysis.status import Status
-from jaxmbd.design.course import Course
-from jaxmbd.design.optimality import Optimality, optimality
+from jaxmbd.analysis import Status
+from jaxmbd.design.optimality import Optimality, falling_direction, optimality, told
 from jaxmbd.design.problem import Point, Problem, Scaled
-from jaxmbd.design.saddle import falling_direction, told
-from jaxmbd.observe.experiment import Experiment
+from jaxmbd.observe import Experiment
+
+Ask = Callable[[Any], Any]
+"""Asks a question, as `Answers` has them, and waits for the answer."""
+
+
+class Course(NamedTuple):
+    """What an optimiser did from one start.
+
+    Attributes:
+        best: the best design: feasible and of least objective, or else of least violation.
+        history: (objective, violation) of its iterations.
+        evaluations: designs evaluated.
+        message: why it stopped.
+        start: the first design that works; None if none did.
+    """
+
+    best: Point
+    history: list[tuple[float, float]]
+    evaluations: int
+    message: str
+    start: Point | None
+
 
 _SAME = 1e-6
 _TRADE = {"m": (1e3, "mm"), "rad": (180.0 / np.pi, "deg")}

@@ -13,8 +13,8 @@ from scipy.optimize import NonlinearConstraint, OptimizeResult, least_squares
 from scipy.optimize import minimize as scipy_minimize
 from scipy.sparse.linalg import LinearOperator
 
-from jaxmbd.design.course import Ask, Course
 from jaxmbd.design.optimality import optimality
+from jaxmbd.design.optimum import Ask, Course
 from jaxmbd.design.problem import Point, Problem, Scaled
 
 _RESTARTS = 6

@@ -12,7 +12,7 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.design.ranges import Between, Together, Within, scale_of
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.variables import Parametrization, Variable, set_variables, variables
 
 Vary = Mapping[str, Within | Between | Together]

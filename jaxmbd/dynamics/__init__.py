@@ -1,13 +1,47 @@
 """Equations of motion: DeNOC, mass matrix, bias, KKT, forward and inverse dynamics, reactions."""
 
-from jaxmbd.dynamics.bearing_edges import EdgeForces, edge_forces
-from jaxmbd.dynamics.bias_forces import bias
+from jaxmbd.dynamics.bias_forces import (
+    Inputs,
+    applied_loads,
+    bias,
+    inertia_efforts,
+    joint_efforts,
+    load_sizes,
+)
 from jaxmbd.dynamics.denoc_matrices import DeNOC, denoc, denoc_equations
-from jaxmbd.dynamics.forward import forward_dynamics, kinetic_energy, potential_energy
-from jaxmbd.dynamics.friction import friction_efforts
-from jaxmbd.dynamics.inertia import mass_matrix
-from jaxmbd.dynamics.inverse import inverse_dynamics
-from jaxmbd.dynamics.reactions import joint_reactions
+from jaxmbd.dynamics.forward import (
+    applied_efforts,
+    check_determinate,
+    forward_dynamics,
+    kinetic_energy,
+    potential_energy,
+)
+from jaxmbd.dynamics.friction import friction_efforts, rubbing_joints, solve_motion
+from jaxmbd.dynamics.inertia import armature_diagonal, mass_matrix, rotor_energy, world_inertias
+from jaxmbd.dynamics.inverse import (
+    actuated_columns,
+    check_actuated,
+    inverse_dynamics,
+    required_efforts,
+    share_efforts,
+)
+from jaxmbd.dynamics.kkt import (
+    System,
+    conditioning,
+    determinate,
+    kkt_system,
+    least_norm,
+    rows_met,
+    solve_kkt,
+)
+from jaxmbd.dynamics.mass_operators import mass_diagonal, mass_operator
+from jaxmbd.dynamics.reactions import (
+    EdgeForces,
+    edge_forces,
+    joint_reactions,
+    reactions_and_friction,
+    rubbing_effort,
+)
 
 __all__ = [
     "DeNOC",

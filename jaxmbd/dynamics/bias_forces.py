@@ -3,6 +3,8 @@
 ``τ_i = P_iᵀ w_i``, ``w_i = (inertia wrench) − (loads) + Σ_children A'ᵀ w_c`` (Hanzaki et al. 2009,
 (22)): for the velocity-product accelerations alone this is the bias h, for the full accelerations
 it is ``M v̇ + h``.
+
+Sizes of the loads along each speed: what rounding errors of efforts are relative to.
 """
 
 from __future__ import annotations
@@ -11,19 +13,23 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.armatures import rotor_efforts
-from jaxmbd.dynamics.inertia import references, shifted_columns, world_inertias
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.kinematics.recursion import PerBody, each, inward
-from jaxmbd.model.forces import Controlled, Effort, Load
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics.ltdl import ltdl_solve
-from jaxmbd.numerics.traced_once import traced_once
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.dynamics.inertia import references, rotor_efforts, shifted_columns, world_inertias
+from jaxmbd.kinematics import (
+    Accelerations,
+    MotionState,
+    PerBody,
+    each,
+    inward,
+    motion_state,
+    propagate_accelerations,
+)
+from jaxmbd.lanes import traced_once
+from jaxmbd.model import GROUND, Controlled, Effort, Load, Mechanism
+from jaxmbd.numerics import ltdl_solve
+from jaxmbd.spatial import cross
 
 Inputs = Mapping[str, Any]
 """Effort along a joint's coordinates, by joint name: a scalar or (nv,) [N·m or N]; the control of
@@ -230,3 +236,37 @@ def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
     acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
     loads, efforts = applied_loads(m, None)
     return inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
+
+
+def load_sizes(m: MotionState, vdot: Array) -> Array:
+    """Sums (nv,) of the magnitudes of all forces and moments, times those of the motions.
+
+    Where ``M v̇ + h = τ + Jᵀ λ`` balances, its terms cancel or are perpendicular to the motion (the
+    weight of a hanging pendulum); these sums remain. Reactions do not count: near a singular
+    position they may be far larger than what causes them.
+    """
+    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
+    loads, efforts = applied_loads(m, None)
+    gravity, force, moment = _norm(m.mech.field()), [], []
+    for i, inertia in enumerate(world_inertias(m)):
+        mass, w = m.mech.bodies[m.top.bodies[i]].mass, m.vel.angular[i]
+        force.append(mass * (_norm(acc.linear[i]) + gravity))
+        moment.append(_norm(inertia @ acc.angular[i]) + _norm(cross(w, inertia @ w)))
+    for load in loads:
+        if load.body != GROUND:
+            i = m.top.index(load.body)
+            arm = load.point - m.pos.com[i]
+            force[i] = force[i] + _norm(load.force)
+            moment[i] = moment[i] + _norm(load.moment) + _norm(arm) * _norm(load.force)
+    total = jnp.abs(joint_efforts(m, efforts))
+    if (rotors := rotor_efforts(m.mech, vdot)) is not None:
+        total = total + jnp.abs(rotors)
+    for i, com in enumerate(m.pos.com):
+        moved = np.isin(np.arange(m.top.nv), m.top.support[i])
+        along = _norm(m.pos.angular) * moment[i] + _norm(m.columns_at(com)) * force[i]
+        total = total + moved.astype(along.dtype) * along
+    return total
+
+
+def _norm(x: Array) -> Array:
+    return jnp.sqrt(jnp.sum(x * x, axis=-1))

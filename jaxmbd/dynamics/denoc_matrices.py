@@ -13,13 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.dynamics.armatures import armature_diagonal
 from jaxmbd.dynamics.bias_forces import BodyWrenches, Inputs, applied_loads, joint_efforts
-from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.model.forces import Load
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.rotations import skew
+from jaxmbd.dynamics.inertia import armature_diagonal, world_inertias
+from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.model import Load, Mechanism
+from jaxmbd.spatial import skew
 
 
 class DeNOC(NamedTuple):

@@ -10,22 +10,14 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.dynamics.armatures import rotor_energy
-from jaxmbd.dynamics.backend import compiled, given, host_jit
-from jaxmbd.dynamics.bias_forces import (
-    Inputs,
-    applied_loads,
-    inertia_efforts,
-    joint_efforts,
-)
+from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, inertia_efforts, joint_efforts
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
+from jaxmbd.dynamics.inertia import rotor_energy
 from jaxmbd.dynamics.kkt import indeterminate, kkt_system, least_norm
-from jaxmbd.dynamics.mass_operator import mass_array
-from jaxmbd.kinematics.closure import closure_gamma
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.model.finite import finite_numbers, has_literal_zeros
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.dynamics.mass_operators import mass_array
+from jaxmbd.kinematics import MotionState, closure_gamma, motion_state, propagate_accelerations
+from jaxmbd.lanes import compiled, given, host_jit
+from jaxmbd.model import Mechanism, finite_numbers, has_literal_zeros
 
 
 def applied_efforts(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
@@ -62,7 +54,7 @@ def forward_dynamics(
         v: speeds (nv,), on the constraints.
         t: time [s].
         inputs: efforts on joints by name, a scalar or (nv,) each [N·m or N].
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
         ValueError: on the host, if a motion has neither inertia nor constraint, or if a joint jams

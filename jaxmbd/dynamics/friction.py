@@ -26,12 +26,9 @@ from jaxmbd.dynamics.reactions import (
     reactions_and_friction,
     rubbing_efforts,
 )
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.model.forces.base import RubbingElement
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.lu import lu_solve, unpivoted_lu
+from jaxmbd.kinematics import MotionState, motion_state, propagate_accelerations
+from jaxmbd.model import Mechanism, RubbingElement
+from jaxmbd.numerics import lu_solve, tolerances, unpivoted_lu
 
 _PASSES = 6
 

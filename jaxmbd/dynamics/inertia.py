@@ -15,16 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.dynamics.armatures import armature_diagonal
-from jaxmbd.kinematics.joint_parts import by_joint
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Columns
-from jaxmbd.kinematics.recursion import PerBody, each, outward
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.small_arrays import identity, inner, outer, trace, where
-from jaxmbd.numerics.traced_once import nothing, traced_once
-from jaxmbd.numerics.triangular import symmetric
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.graph import topology
+from jaxmbd.kinematics import Columns, MotionState, PerBody, by_joint, each, motion_state, outward
+from jaxmbd.lanes import nothing, traced_once
+from jaxmbd.model import Armature, Mechanism
+from jaxmbd.numerics import identity, inner, outer, symmetric, trace, where
+from jaxmbd.spatial import cross
 
 
 class CompositeInertia(NamedTuple):
@@ -195,3 +191,29 @@ def mass_matrix(mech: Mechanism, q: Array) -> Array:
         (1, 1)
     """
     return joint_space_inertia(motion_state(mech, q))
+
+
+def armature_diagonal(mech: Mechanism) -> Array | None:
+    """Σ a (nv,) of all armatures [kg m² or kg]; None without any, so that they cost nothing."""
+    if not mech.structure.armatures:
+        return None
+    top = topology(mech)
+    total = jnp.zeros(top.nv, jnp.asarray(mech.gravity).dtype)
+    for name, joint in mech.structure.armatures:
+        place, element = top.layout[joint].v, mech.forces[name]
+        assert place is not None and isinstance(element, Armature)
+        total = total.at[place].add(element.along(place.stop - place.start))
+    return total
+
+
+def rotor_efforts(mech: Mechanism, vdot: Array | None) -> Array | None:
+    """``a v̇`` (nv,), what the rotors take of the efforts; None without v̇ or without any."""
+    if vdot is None or (along := armature_diagonal(mech)) is None:
+        return None
+    return along * vdot
+
+
+def rotor_energy(mech: Mechanism, v: Array) -> Array | float:
+    """``½ Σ a v²`` [J]."""
+    along = armature_diagonal(mech)
+    return 0.0 if along is None else 0.5 * jnp.sum(along * v * v)

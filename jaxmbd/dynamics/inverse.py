@@ -11,8 +11,6 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.dynamics.armatures import rotor_efforts
-from jaxmbd.dynamics.backend import compiled, given, host_jit
 from jaxmbd.dynamics.bias_forces import (
     BodyWrenches,
     Inputs,
@@ -21,17 +19,23 @@ from jaxmbd.dynamics.bias_forces import (
     joint_efforts,
 )
 from jaxmbd.dynamics.friction import less_friction
+from jaxmbd.dynamics.inertia import rotor_efforts
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
 from jaxmbd.graph import Topology, topology
-from jaxmbd.kinematics.closure import closure_jacobian
-from jaxmbd.kinematics.motion import MotionState, check_shape, motion_state
-from jaxmbd.kinematics.own_rows import own_rows
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
-from jaxmbd.model.finite import finite_numbers
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
+from jaxmbd.kinematics import (
+    Accelerations,
+    MotionState,
+    check_shape,
+    closure_jacobian,
+    mechanism_length,
+    motion_state,
+    own_rows,
+    propagate_accelerations,
+    speed_units,
+)
+from jaxmbd.lanes import compiled, given, host_jit
+from jaxmbd.model import Mechanism, finite_numbers
+from jaxmbd.numerics import ldlt_rank_revealing, ldlt_solve, minimum_norm, tolerances
 
 
 def inverse_dynamics(
@@ -61,7 +65,7 @@ def inverse_dynamics(
         t: time [s].
         inputs: known additional efforts, by joint.
         actuated: the actuated tree joints, or one coordinate of a joint as ``(joint, i)``.
-        backend: "auto", "lanes" or "xla" (`jaxmbd.dynamics.backend`).
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
         ValueError: an actuated joint is unknown or cut; on the host, the actuated joints cannot

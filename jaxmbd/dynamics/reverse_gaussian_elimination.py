@@ -35,17 +35,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.dynamics.tree_inertia import (
-    TreeInertia,
-    inward_wrench,
-    moved_inertia,
-    outward_twist,
-)
-from jaxmbd.kinematics.recursion import Known, PerBody, inward, outward
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.column_sets import chosen_columns, placed_columns
-from jaxmbd.numerics.traced_once import traced_once
-from jaxmbd.numerics.triangular import symmetric
+from jaxmbd.dynamics.tree_inertia import TreeInertia, inward_wrench, moved_inertia, outward_twist
+from jaxmbd.kinematics import Known, PerBody, inward, outward
+from jaxmbd.lanes import traced_once
+from jaxmbd.numerics import chosen_columns, placed_columns, symmetric, tolerances
 
 
 class Eliminated(eqx.Module):

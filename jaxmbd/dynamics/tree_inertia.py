@@ -16,17 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.dynamics.armatures import armature_diagonal
-from jaxmbd.dynamics.inertia import world_inertias
+from jaxmbd.dynamics.inertia import armature_diagonal, world_inertias
 from jaxmbd.graph import Topology
-from jaxmbd.kinematics.joint_parts import by_joint
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.propagation import Columns
-from jaxmbd.kinematics.recursion import Known, PerBody, each, inward, outward
-from jaxmbd.numerics.small_arrays import outer, trace
-from jaxmbd.numerics.traced_once import nothing, traced_once
-from jaxmbd.numerics.triangular import symmetric
-from jaxmbd.spatial.rotations import cross, skew
+from jaxmbd.kinematics import Columns, Known, MotionState, PerBody, by_joint, each, inward, outward
+from jaxmbd.lanes import nothing, traced_once
+from jaxmbd.numerics import outer, symmetric, trace
+from jaxmbd.spatial import cross, skew
 
 
 class TreeInertia(eqx.Module):

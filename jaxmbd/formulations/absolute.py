@@ -29,8 +29,7 @@ from jaxmbd.formulations.state import State, StateMotion, speed_rows
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.array_types import AnyArray
+from jaxmbd.numerics import AnyArray, tolerances
 
 
 class AbsoluteSolution(NamedTuple):

@@ -36,8 +36,7 @@ from jaxmbd.formulations.state import StateMotion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_accelerations
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.array_types import AnyArray
+from jaxmbd.numerics import AnyArray, tolerances
 
 Actuated = Sequence[str | tuple[str, int]]
 """Joints, or one coordinate of a joint as (joint, i)."""

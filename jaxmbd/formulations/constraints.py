@@ -29,6 +29,7 @@ from jaxmbd.model import (
     Fixed,
     Free,
     Helical,
+    Joint,
     Mechanism,
     Planar,
     Prismatic,
@@ -37,8 +38,7 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.joints import Joint
-from jaxmbd.numerics.array_types import AnyArray
+from jaxmbd.numerics import AnyArray
 
 FORCE_ROWS: dict[type[Joint], int] = {
     Revolute: 3,

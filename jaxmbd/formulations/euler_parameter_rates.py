@@ -19,8 +19,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model import Mechanism, Spherical
-from jaxmbd.numerics.array_types import AnyArray
-from jaxmbd.spatial.rotations import normalize_quaternion, rotation_matrix
+from jaxmbd.numerics import AnyArray
+from jaxmbd.spatial import normalize_quaternion, rotation_matrix
 
 
 class EulerParameterBall(Spherical):

@@ -23,7 +23,7 @@ from jaxtyping import Float
 from jaxmbd.formulations.newton_euler import applied_wrenches
 from jaxmbd.formulations.state import StateMotion
 from jaxmbd.model import Armature, Mechanism
-from jaxmbd.spatial.rotations import vee
+from jaxmbd.spatial import vee
 
 PosesOf = Callable[[Array], Mapping[str, tuple[Any, Any]]]
 """Coordinates s (n,) to body: (rotation from the drawn orientation (3, 3), COM (3,) [m])."""

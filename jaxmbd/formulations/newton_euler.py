@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from jaxmbd.formulations.constraints import points
 from jaxmbd.formulations.state import StateMotion, effort_directions, speed_rows
-from jaxmbd.model.forces import Armature, Effort
+from jaxmbd.model import Armature, Effort
 
 
 def world_inertia(motion: StateMotion, body: str) -> Float[Array, "3 3"]:

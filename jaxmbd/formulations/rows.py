@@ -17,7 +17,7 @@ from jax import Array
 
 from jaxmbd.formulations.constraints import constraint, linearised, rows_are_lengths
 from jaxmbd.formulations.state import StateMotion, joint_speeds, speed_rows
-from jaxmbd.model.drive import PointDrive
+from jaxmbd.model import PointDrive
 
 
 class Rows(NamedTuple):

@@ -28,6 +28,7 @@ from jaxmbd.model import (
     Fixed,
     Free,
     Helical,
+    Joint,
     Planar,
     Prismatic,
     Revolute,
@@ -35,8 +36,7 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.joints import Joint
-from jaxmbd.spatial.rotations import perpendicular_pair
+from jaxmbd.spatial import perpendicular_pair
 
 
 def _columns(*pairs: tuple[Array, Array]) -> Array:

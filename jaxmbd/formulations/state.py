@@ -31,6 +31,7 @@ from jaxmbd.model import (
     Fixed,
     Free,
     Helical,
+    Joint,
     Mechanism,
     Planar,
     Prismatic,
@@ -39,8 +40,7 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.joints import Joint
-from jaxmbd.numerics.least_norm import factor_rows
+from jaxmbd.numerics import factor_rows
 
 State = Mapping[str, tuple[Any, Any, Any, Any]]
 """Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of

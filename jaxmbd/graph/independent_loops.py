@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jaxmbd.graph.layout import Topology, topology
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
+from jaxmbd.model import GROUND, Mechanism
 
 
 class Loop(NamedTuple):

@@ -12,16 +12,16 @@ import numpy as np
 
 from jaxmbd.graph.elimination import Elimination, elimination
 from jaxmbd.graph.loop_blocks import loop_blocks
-from jaxmbd.graph.runs import one_by_one, serial_runs
 from jaxmbd.graph.spanning_tree import (
     Tree,
     cumulative_freedom,
     held_coordinates,
+    one_by_one,
+    serial_runs,
     spanning_tree,
 )
-from jaxmbd.model.mechanism import Edge, Mechanism, Structure
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics.block_rows import Sparsity
+from jaxmbd.model import GROUND, Edge, Mechanism, Structure
+from jaxmbd.numerics import Sparsity
 
 
 class Place(NamedTuple):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmbd.numerics.block_ldlt import Pattern, filled, normal_pattern
-from jaxmbd.numerics.block_rows import Sparsity
+from jaxmbd.numerics import Pattern, Sparsity, filled, normal_pattern
 
 WORTH_IT = 0.6
 """Multiplications with blocks, relative to those without, below which blocks are used."""

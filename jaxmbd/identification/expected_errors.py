@@ -11,8 +11,7 @@ import numpy as np
 
 from jaxmbd.identification.combinations import Ambiguity
 from jaxmbd.identification.identification import check_start
-from jaxmbd.identification.identified import ambiguities_of
-from jaxmbd.identification.identified_text import close_text, open_text, table, weak_text
+from jaxmbd.identification.identified import ambiguities_of, close_text, open_text, table, weak_text
 from jaxmbd.identification.information import Information, information
 from jaxmbd.identification.measured import Measured, blank, records
 from jaxmbd.identification.noise import noise_of

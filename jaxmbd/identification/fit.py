@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmbd.identification.losses import Loss
 from jaxmbd.identification.noise import Noise
-from jaxmbd.numerics.extras import optional
+from jaxmbd.plumbing import optional
 
 ROUNDS = 60
 """At most this often samples are weighted anew."""

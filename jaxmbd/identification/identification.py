@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.analysis.status import Status
-from jaxmbd.design.lockstep import in_step
+from jaxmbd.analysis import Status
+from jaxmbd.design import in_step
 from jaxmbd.identification.fit import Fit, fitted
 from jaxmbd.identification.identified import Identified, data_of, identified
+from jaxmbd.identification.information import ERRORS
 from jaxmbd.identification.losses import Loss, loss_of
 from jaxmbd.identification.measured import Measured, Record, records
 from jaxmbd.identification.noise import Noise, noise_of
-from jaxmbd.identification.precision import ERRORS
 from jaxmbd.identification.predictor import Prediction, Predictor
 from jaxmbd.identification.unknown_numbers import nominal_mechanism, unknowns_of
 from jaxmbd.observe import REASONS, Experiment

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.extras import optional
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.model import Mechanism
 from jaxmbd.observe import REASONS, Experiment, Output, Together
+from jaxmbd.plumbing import meant, optional
 
 
 @dataclass(frozen=True, eq=False)

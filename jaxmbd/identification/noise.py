@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.identification.measured import Record
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.plumbing import meant
 from jaxmbd.variables import in_si
 
 LEAST = 1e-12

@@ -12,12 +12,11 @@ import numpy as np
 from jax import Array
 
 from jaxmbd import lanes
-from jaxmbd.analysis.status import Status
+from jaxmbd.analysis import Status
 from jaxmbd.design import Unknowns
-from jaxmbd.identification.held_values import held_values, with_held
 from jaxmbd.identification.measured import Record
-from jaxmbd.identification.unknown_numbers import Linear, held_path
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.identification.unknown_numbers import Linear, held_path, held_values, with_held
+from jaxmbd.model import Mechanism
 from jaxmbd.observe import Experiment
 
 AT_MOST = 1024

@@ -13,25 +13,28 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io.data_file import check_depth, read_json
-from jaxmbd.model.body import Body
-from jaxmbd.model.forces import PointForce, SignedSquare, SpringDamper, Torque
-from jaxmbd.model.joints import (
+from jaxmbd.model import (
+    GROUND,
+    Body,
     Cylindrical,
     Fixed,
     Free,
     Joint,
+    Mechanism,
     ParallelAxes,
     PerpendicularAxes,
     Planar,
+    PointForce,
     PointOnLine,
     Prismatic,
     Revolute,
     Rod,
+    SignedSquare,
     Spherical,
+    SpringDamper,
+    Torque,
     Universal,
 )
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
 
 Source = dict[str, Any] | str | os.PathLike[str]
 _TEXTS = ("name", "type", "A", "B")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io.data_file import read_toml
-from jaxmbd.model.table_points import UNITS
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.model import UNITS
+from jaxmbd.plumbing import meant
 
 _LARGEST = 1e9
 """Beyond any offset, in any unit."""

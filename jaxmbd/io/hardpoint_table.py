@@ -14,11 +14,8 @@ import numpy as np
 
 from jaxmbd.io.hardpoint_mapping import COLUMNS, HardpointMapping, MappingLike, read_mapping
 from jaxmbd.io.named_files import is_file
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import vector_in_space
-from jaxmbd.model.table_points import UNITS, TablePoints, named_points
-from jaxmbd.numerics.extras import optional
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.model import UNITS, Mechanism, TablePoints, named_points, vector_in_space
+from jaxmbd.plumbing import meant, optional
 
 NAME_TITLES = ("name", "point", "hardpoint", "hard point", "hardpoint name", "label")
 WORKBOOKS = (".xlsx", ".xlsm")

@@ -11,10 +11,10 @@ import numpy as np
 
 from jaxmbd.analysis import mobility
 from jaxmbd.graph import topology
-from jaxmbd.io.mujoco_coordinates import MujocoCoordinates
+from jaxmbd.io.mujoco.coordinates import MujocoCoordinates
 from jaxmbd.io.shape import Shape
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.near_names import listed
+from jaxmbd.model import Mechanism
+from jaxmbd.plumbing import listed
 
 
 class LeftOut(NamedTuple):

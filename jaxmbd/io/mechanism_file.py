@@ -10,7 +10,7 @@ from typing import Any
 from jaxmbd.io.data_file import read_json
 from jaxmbd.io.read_dict import from_dict
 from jaxmbd.io.write_dict import to_dict
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 
 
 def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:

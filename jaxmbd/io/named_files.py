@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jaxmbd.io.imported import LeftOut
-from jaxmbd.model.user_warning import warn_user
+from jaxmbd.plumbing import warn_user
 
 SCHEMES = ("package://", "model://")
 MANIFESTS = ("package.xml", "model.config")

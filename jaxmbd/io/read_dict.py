@@ -1,22 +1,239 @@
-"""A mechanism from plain Python data, with all its problems in one message."""
+"""A mechanism from plain Python data, with all its problems in one message.
+
+Reading one body, joint, force, drive, coupling or point, of any type, from its fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from jaxmbd.io.data_file import check_depth
-from jaxmbd.io.read_fields import READERS, attempt, numbers
 from jaxmbd.io.write_dict import FORMAT, PRECISIONS
-from jaxmbd.model.body import Body
-from jaxmbd.model.joints import Fixed
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import ComRef
-from jaxmbd.model.plane import is_planar
-from jaxmbd.model.validation import validate
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.model import (
+    COUPLING_TYPES,
+    DRIVE_TYPES,
+    FORCE_TYPES,
+    JOINT_TYPES,
+    LAWS,
+    Body,
+    ComRef,
+    Drive,
+    Fixed,
+    FunctionLaw,
+    Mechanism,
+    Part,
+    PointRef,
+    Toward,
+    is_planar,
+    validate,
+)
+from jaxmbd.plumbing import meant
+
+
+class _Unreadable(Exception):
+    """A value that cannot be read; the text says why and what to do."""
+
+
+def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:
+    """The result of `read`; None, and a line in `problems`, if the value cannot be read."""
+    try:
+        return read()
+    except _Unreadable as error:
+        problems.append(f"{what} {error}")
+        return None
+
+
+def _read_typed(types: dict[str, type], noun: str) -> Callable[..., Any]:
+    def read(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
+        kind = fields.pop("type", None)
+        if not isinstance(kind, str) or kind not in types:
+            told = (
+                'has no "type"'
+                if kind is None
+                else f"has the unknown type {kind!r}{meant(kind, types)}"
+            )
+            problems.append(f"{what} {told}; {noun} types: {list(types)}")
+            return None
+        return _build(what, types[kind], fields, dtype, problems)
+
+    return read
+
+
+def _read_body(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
+    if isinstance(fields.get("com"), dict):
+        problems.append(f"{what}: com is an object; give 3 coordinates, or the name of a point")
+        return None
+    return _build(what, Body, fields, dtype, problems)
+
+
+def _read_point(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
+    if set(fields) != {"at"}:
+        problems.append(f'{what} must have "at" with its 3 coordinates, and nothing else')
+        return None
+    return attempt(what, lambda: numbers(fields["at"], dtype), problems)
+
+
+def _read_drive(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
+    return _read_typed(DRIVE_TYPES, "drive")(
+        what, {"type": Drive.__name__, **fields}, dtype, problems
+    )
+
+
+def _build(what: str, cls: type, given: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
+    """`cls` from its fields by name; None if there is a problem."""
+    before = len(problems)
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    values = {}
+    for name, value in given.items():
+        if name not in fields:
+            problems.append(
+                f"{what}: {cls.__name__} has no {name!r}{meant(name, fields)}; its fields: "
+                f"{list(fields)}"
+            )
+            continue
+        static = fields[name].metadata.get("static", False)
+        reader = _static if static else _value
+        values[name] = attempt(
+            f"{what}: {name}", lambda r=reader, v=value, f=fields[name]: r(v, f, dtype), problems
+        )
+    missing = [n for n in _required(cls) if n not in given]
+    if missing:
+        problems.append(f"{what}: {cls.__name__} needs {', '.join(missing)}; add to its object")
+    if len(problems) > before:
+        return None
+    try:
+        return cls(**values)
+    except (TypeError, ValueError) as error:
+        problems.append(f"{what}: {error}")
+        return None
+
+
+def _required(cls: type) -> list[str]:
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in parameters if p.default is p.empty and p.kind in kinds]
+
+
+def _static(value: Any, field: Any, dtype: Any) -> Any:
+    if field.metadata.get("function"):
+        if not isinstance(value, str) or value not in LAWS:
+            raise _Unreadable(_unknown_law(value))
+        return LAWS[value]
+    wanted = {"str": str, "int": int, "bool": bool}.get(
+        str(getattr(field.type, "__name__", field.type))
+    )
+    if wanted is not None and type(value) is not wanted:
+        raise _Unreadable(f"is {value!r}; expected {wanted.__name__}")
+    return _tuples(value)
+
+
+def _tuples(value: Any) -> Any:
+    """Lists, and tuples in their written form, as tuples."""
+    if isinstance(value, dict) and set(value) == {"tuple"}:
+        value = value["tuple"]
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+
+
+def _value(value: Any, field: Any, dtype: Any) -> Any:
+    if value is None:
+        return None
+    if field.name == "law" and not (isinstance(value, dict) and "law" in value):
+        raise _Unreadable(f'is {value!r:.60}; give an object with "law", the name of one')
+    if isinstance(value, str):
+        return PointRef(value)
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(n, str) for n in value):
+        return Toward(*value)
+    if not isinstance(value, dict):
+        return numbers(value, dtype)
+    if "law" in value:
+        return _law(value, dtype)
+    if "type" in value:
+        return _nested_joint(value, dtype)
+    if set(value) == {"com_of"} and isinstance(value["com_of"], str):
+        return ComRef(value["com_of"])
+    if set(value) == {"dict"} and isinstance(value["dict"], dict):
+        return {k: _value(v, field, dtype) for k, v in value["dict"].items()}
+    for kind, make in (("tuple", tuple), ("list", list)):
+        if set(value) == {kind} and isinstance(value[kind], list):
+            return make(_value(v, field, dtype) for v in value[kind])
+    raise _Unreadable(
+        f"is an object with {sorted(value)}; expected numbers, the name of a point, or an object "
+        'with "law", "type", "com_of", "dict", "tuple" or "list"'
+    )
+
+
+def numbers(value: Any, dtype: Any) -> np.ndarray:
+    """`value`, a number or nested lists of them, as an array."""
+
+    def check(x: Any) -> None:
+        if isinstance(x, list):
+            for y in x:
+                check(y)
+        elif isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
+            raise _Unreadable(f"holds {x!r} where a number belongs")
+
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    elif isinstance(value, tuple):
+        value = list(value)
+    check(value)
+    try:
+        return np.asarray(value, dtype=dtype)
+    except ValueError:
+        raise _Unreadable("has rows of different lengths") from None
+    except OverflowError:
+        raise _Unreadable("holds an integer larger than any floating-point number") from None
+
+
+def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
+    problems: list[str] = []
+    joint = READERS["joints"]("a joint", dict(value), dtype, problems)
+    if problems:
+        raise _Unreadable("holds " + "; ".join(problems))
+    return joint
+
+
+def _law(value: dict[str, Any], dtype: Any) -> Any:
+    name = value["law"]
+    if not isinstance(name, str) or name not in LAWS:
+        raise _Unreadable(_unknown_law(name))
+    thing = LAWS[name]
+    parameters = {k: v for k, v in value.items() if k != "law"}
+    if not (isinstance(thing, type) and issubclass(thing, (Part, eqx.Module))):
+        if parameters:
+            raise _Unreadable(
+                f"law {name!r} is a function without parameters; remove {list(parameters)}"
+            )
+        return FunctionLaw(thing)
+    problems: list[str] = []
+    built = _build(f"law {name!r}", thing, parameters, dtype, problems)
+    if problems:
+        raise _Unreadable("; ".join(problems))
+    return built
+
+
+def _unknown_law(name: Any) -> str:
+    return (
+        f"names the law {name!r}{meant(str(name), LAWS)}, which is not registered; import the code "
+        f"that defines it with @jaxmbd.register_law({name!r}) before loading; known: {sorted(LAWS)}"
+    )
+
+
+READERS: dict[str, Callable[..., Any]] = {
+    "bodies": _read_body,
+    "joints": _read_typed(JOINT_TYPES, "joint"),
+    "forces": _read_typed(FORCE_TYPES, "force"),
+    "drives": _read_drive,
+    "couplings": _read_typed(COUPLING_TYPES, "coupling"),
+    "points": _read_point,
+}
+
 
 PARTS = ("bodies", "joints", "forces", "drives", "points", "couplings")
 KEYS = ("format", "dtype", "gravity", "cut", *PARTS)

@@ -9,13 +9,19 @@ import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
-from jaxmbd.model.drive import Drive
-from jaxmbd.model.forces import FunctionLaw, law_name
-from jaxmbd.model.joints import Joint
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
-from jaxmbd.model.part import Part
-from jaxmbd.model.register import is_registered
+from jaxmbd.model import (
+    ComRef,
+    Drive,
+    FunctionLaw,
+    Joint,
+    Mechanism,
+    Part,
+    PointRef,
+    Toward,
+    is_concrete,
+    is_registered,
+    law_name,
+)
 
 FORMAT = "jaxmbd-mechanism-1"
 """The format that files of mechanisms name first."""

@@ -18,12 +18,10 @@ from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
-from jaxmbd.model.drive import PointDrive
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics.block_rows import BlockRows, Rows, taken
-from jaxmbd.numerics.traced_once import traced_once
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.lanes import traced_once
+from jaxmbd.model import GROUND, Mechanism, PointDrive
+from jaxmbd.numerics import BlockRows, Rows, taken
+from jaxmbd.spatial import cross
 
 
 def _all(m: MotionState, *_: Any) -> Any:

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.joint_parts import nameless
 from jaxmbd.kinematics.propagation import (
     Positions,
     Velocities,
@@ -21,15 +20,11 @@ from jaxmbd.kinematics.propagation import (
     propagate_velocities,
     rotate,
 )
-from jaxmbd.kinematics.recursion import PerBody
-from jaxmbd.model.joints import Joint
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics.block_rows import merged, taken
-from jaxmbd.numerics.kept_values import KeptValues
-from jaxmbd.numerics.ltdl import ltdl_solve
-from jaxmbd.numerics.traced_once import traced_once
-from jaxmbd.spatial.rotations import cross, skew
+from jaxmbd.kinematics.recursion import PerBody, nameless
+from jaxmbd.lanes import KeptValues, traced_once
+from jaxmbd.model import GROUND, Joint, Mechanism
+from jaxmbd.numerics import ltdl_solve, merged, taken
+from jaxmbd.spatial import cross, skew
 
 
 class Pose(NamedTuple):
@@ -50,7 +45,7 @@ class Pose(NamedTuple):
 class MotionState:
     """The motion at (t, q, v); implements the protocol `Motion` of the force elements.
 
-    A pytree, so that functions of it are traced once (`jaxmbd.numerics.traced_once`).
+    A pytree, so that functions of it are traced once (`jaxmbd.lanes.kept_traces`).
 
     Attributes:
         kept: what is derived from its numbers on demand.

@@ -14,13 +14,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.joint_parts import body_runs, by_joint, nameless
-from jaxmbd.kinematics.recursion import Known, PerBody, Runs, outward
-from jaxmbd.model.joints import Joint
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.small_arrays import identity, outer
-from jaxmbd.numerics.traced_once import is_foreign, traced_once
-from jaxmbd.spatial.rotations import cross, skew
+from jaxmbd.kinematics.recursion import Known, PerBody, Runs, body_runs, by_joint, nameless, outward
+from jaxmbd.lanes import is_foreign, traced_once
+from jaxmbd.model import Joint, Mechanism
+from jaxmbd.numerics import identity, outer
+from jaxmbd.spatial import cross, skew
 
 
 class Positions(NamedTuple):

@@ -15,9 +15,9 @@ from jax import Array
 
 from jaxmbd.graph import topology
 from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.row_sum import row_sum
-from jaxmbd.numerics.traced_once import nothing, traced_once
+from jaxmbd.lanes import nothing, traced_once
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import row_sum
 
 
 @partial(traced_once, runs=nothing)

@@ -19,14 +19,18 @@ and `interruption`.
 """
 
 from jaxmbd.lanes import nested
+from jaxmbd.lanes.backend import check_backend, compiled, given, host_jit
 from jaxmbd.lanes.batch import jit, vmap
-from jaxmbd.lanes.flag import flagged
-from jaxmbd.lanes.guard import guarded
+from jaxmbd.lanes.context import tracing
+from jaxmbd.lanes.guard import flagged, guarded, rarely
 from jaxmbd.lanes.interruption import finished
 from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.kept_traces import KeptValues, is_foreign, nothing, traced_once
 from jaxmbd.lanes.program_digest import digest
-from jaxmbd.lanes.rare import rarely
+from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.report import Explanation, explain
+from jaxmbd.lanes.targets import disk, own_folder, stopping
+from jaxmbd.lanes.targets.disk import directory
 
 __all__ = [
     "Explanation",

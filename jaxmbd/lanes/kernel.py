@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.collector import collector_paused
+from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.layout import SLOT
 from jaxmbd.lanes.ir.liveness import live_nodes
-from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
 from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph

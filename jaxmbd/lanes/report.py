@@ -13,9 +13,8 @@ import jax
 import jax.numpy as jnp
 import llvmlite.binding as llvm
 
-from jaxmbd.lanes.collector import collector_paused
-from jaxmbd.lanes.ir.layout import SLOT
-from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.context import collector_paused
+from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu
 

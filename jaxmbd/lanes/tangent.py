@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
-from jaxmbd.lanes.collector import collector_paused
+from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
 from jaxmbd.lanes.summed_pullback import pullback

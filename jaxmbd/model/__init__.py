@@ -1,21 +1,30 @@
 """The user's description: bodies, joints, force elements, drives, couplings, mechanisms."""
 
 from jaxmbd.model.body import Body
-from jaxmbd.model.coupling import Coupling, Gear, RackAndPinion
+from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear, RackAndPinion
 from jaxmbd.model.drawn_in_space import in_space
-from jaxmbd.model.drive import Drive, PointDrive
+from jaxmbd.model.drive import DRIVE_TYPES, Drive, PointDrive, value_and_rates
+from jaxmbd.model.finite import finite_numbers, has_literal_zeros
 from jaxmbd.model.forces import (
+    FORCE_TYPES,
+    LAWS,
     Actuator,
     AntiRollBar,
     Armature,
     BodyActuator,
     BumpStop,
     Bushing,
+    Controlled,
     DamperCurve,
+    Effort,
+    ForceElement,
+    FunctionLaw,
     JointDrag,
     JointFriction,
     JointLimit,
     JointTorque,
+    Load,
+    Measure,
     PacejkaTyre,
     PointForce,
     SignedSquare,
@@ -26,14 +35,20 @@ from jaxmbd.model.forces import (
     TorsionBar,
     TorsionSpring,
     Tyre,
+    law_name,
     register_law,
 )
+from jaxmbd.model.forces.base import RubbingElement, coordinate_units, effort_measures
+from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints import (
+    JOINT_TYPES,
     Cam,
     Cylindrical,
     Fixed,
     Free,
     Helical,
+    Joint,
     ParallelAxes,
     PerpendicularAxes,
     Planar,
@@ -46,10 +61,29 @@ from jaxmbd.model.joints import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.joints.base import Closing, J, Look, with_directions
+from jaxmbd.model.mechanism import Edge, Mechanism, Structure
 from jaxmbd.model.mirror_image import mirror
-from jaxmbd.model.register import register_type
+from jaxmbd.model.numbers import (
+    GROUND,
+    ComRef,
+    PointRef,
+    Toward,
+    Units,
+    changed,
+    is_concrete,
+    number,
+    vector_in_space,
+)
+from jaxmbd.model.part import Part
+from jaxmbd.model.parts import CheckedPoints, renamed, used_points
+from jaxmbd.model.plane import is_planar
+from jaxmbd.model.plausibility import warn_of_implausible
+from jaxmbd.model.reflection import Reflection, name_pairs
+from jaxmbd.model.register import is_registered, register_type
 from jaxmbd.model.softening import soften
+from jaxmbd.model.table_points import UNITS, TablePoints, named_points
+from jaxmbd.model.validation import validate
 
 __all__ = [
     "Actuator",

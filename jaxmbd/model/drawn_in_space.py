@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model.parts import CheckedPoints
 from jaxmbd.model.plane import drawn_in_space
-from jaxmbd.model.points_in_use import CheckedPoints
 
 
 def in_space(mech: Mechanism) -> Mechanism:

@@ -14,7 +14,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.row_sum import MANY, row_sum
+from jaxmbd.numerics import MANY, row_sum
 
 
 def has_literal_zeros(mech: Mechanism) -> bool:

@@ -20,14 +20,13 @@ from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
 from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
 from jaxmbd.model.part import Part
-from jaxmbd.model.parts import merged
+from jaxmbd.model.parts import CheckedPoints, merged, warn_of_new_points
 from jaxmbd.model.plane import is_planar
 from jaxmbd.model.plausibility import warn_of_implausible
-from jaxmbd.model.points_in_use import CheckedPoints, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.table_points import TablePoints, named_points
-from jaxmbd.model.user_warning import warn_user
 from jaxmbd.model.validation import validate
+from jaxmbd.plumbing import warn_user
 
 _SWITCH = "jax.config.update('jax_enable_x64', True)"
 _ASK = "for example gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"

@@ -10,7 +10,7 @@ from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.forces.base import RubbingElement
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import ComRef, PointRef
-from jaxmbd.model.points_in_use import CheckedPoints
+from jaxmbd.model.parts import CheckedPoints
 from jaxmbd.model.reflection import Reflection
 
 

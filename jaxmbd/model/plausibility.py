@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
-from jaxmbd.model.sides import name_pairs
-from jaxmbd.model.user_warning import warn_user
+from jaxmbd.model.reflection import name_pairs
+from jaxmbd.plumbing import warn_user
 
 LARGEST, SMALLEST = 100.0, 1e-3
 """Sizes [m] of the largest body between which a drawing may be in metres: a crane's jib is shorter,

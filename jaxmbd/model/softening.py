@@ -6,12 +6,12 @@ from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 
-from jaxmbd.model.connections import reached_bodies
 from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
 from jaxmbd.model.joints import Free, Joint
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.model.numbers import number
-from jaxmbd.model.points_in_use import CheckedPoints
+from jaxmbd.model.parts import CheckedPoints
+from jaxmbd.model.validation import reached_bodies
 
 Model = Literal["directional", "single", "three"]
 

@@ -10,17 +10,159 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
-from jaxmbd.model.connections import connection_problems, cut_problems, name_problems
-from jaxmbd.model.coordinate_validation import (
-    coordinate_problems,
-    coupling_problems,
-    drive_problems,
-)
+from jaxmbd.model.coupling import BaseCoupling
+from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 from jaxmbd.model.plane import drawn_in_space, is_planar, plane_problems
-from jaxmbd.model.user_warning import warn_user
+from jaxmbd.plumbing import warn_user
+
+
+def name_problems(
+    joints: dict[str, Any],
+    forces: dict[str, Any],
+    drives: dict[str, Any],
+    points: dict[str, Any],
+    couplings: dict[str, Any],
+) -> list[str]:
+    """Names that are used twice."""
+    found = [
+        f"{kind} '{name}' has the name of a {other}; give it one of its own, for example "
+        f"'{name}_{kind}'"
+        for kind, elements in (("drive", drives), ("coupling", couplings))
+        for name in elements
+        for other, names in (("joint", joints), ("drive", drives))
+        if name in names and kind != other
+    ]
+    taken = {name: f"the point '{name}'" for name in points}
+    for kind, elements in (("joint", joints), ("force", forces), ("drive", drives)):
+        for name, element in elements.items():
+            for field, value in getattr(element, "points", {}).items():
+                key = f"{name}.{field}"
+                if isinstance(value, (PointRef, ComRef)):
+                    continue
+                if key in taken:
+                    found.append(
+                        f"{kind} '{name}': its {field} would become the point '{key}', which "
+                        f"{taken[key]} already is; rename one of them"
+                    )
+                taken[key] = f"that of {kind} '{name}'"
+    return found
+
+
+def reached_bodies(edges: list[Any]) -> set[str]:
+    """Bodies that some chain of joints connects to the ground."""
+    reached, grew = {GROUND}, True
+    while grew:
+        grew = False
+        for joint in edges:
+            if (joint.a in reached) != (joint.b in reached):
+                reached |= {joint.a, joint.b}
+                grew = True
+    return reached
+
+
+def connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
+    """Bodies that no chain of joints connects to the ground."""
+    reached = reached_bodies(
+        [j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree]
+    )
+    return [
+        f"body '{name}' is not connected to the ground (rods do not count); add a joint, for "
+        f"example Free('ground', '{name}')"
+        for name in bodies
+        if name not in reached
+    ]
+
+
+def cut_problems(
+    bodies: dict[str, Any], joints: dict[str, Any], cut: tuple[str, ...] | None
+) -> list[str]:
+    """Problems of `cut`: unknown joints, remaining loops, bodies cut off from the ground."""
+    if cut is None:
+        return []
+    found = []
+    for name in cut:
+        if name not in joints:
+            found.append(f"cut= names the joint '{name}', which does not exist: {list(joints)}")
+        elif not joints[name].can_be_cut:
+            kind = type(joints[name]).__name__
+            found.append(f"cut= names '{name}', but a {kind} joint cannot be cut")
+    tree = {n: j for n, j in joints.items() if isinstance(j, Joint) and j.can_be_in_tree}
+    whole = reached_bodies(list(tree.values()))
+    tree = {n: j for n, j in tree.items() if n not in cut}
+    reached = reached_bodies(list(tree.values()))
+    off = [b for b in bodies if b in whole and b not in reached]
+    if off:
+        found.append(f"cut={list(cut)} cuts the bodies {off} off from the ground; cut fewer joints")
+    elif len(tree) > len(reached) - 1:
+        found.append(
+            f"cut={list(cut)} leaves loops among the joints {list(tree)}; cut one joint in each "
+            "loop"
+        )
+    return found
+
+
+def coordinate_problems(
+    what: str, joint: Any, index: Any, joints: dict[str, Any], acts: str = "acts on"
+) -> list[str]:
+    """Problems of a joint name and coordinate index: unknown joint, or no such coordinate."""
+    if joint not in joints:
+        return [f"{what} names the joint '{joint}', which does not exist: {list(joints)}"]
+    kind = joints[joint]
+    if not isinstance(kind, Joint):
+        return []
+    if not kind.can_be_in_tree:
+        return [
+            f"{what} {acts} '{joint}', but a {type(kind).__name__} is a constraint and has no "
+            "coordinates"
+        ]
+    if not kind.scalar_coordinates:
+        return [
+            f"{what} {acts} one coordinate of '{joint}', whose q is set as a whole: "
+            f"{kind.coordinates_text}"
+        ]
+    if not isinstance(index, int) or not 0 <= index < kind.nv:
+        return [f"{what}: index {index} is outside the {kind.nv} coordinates of '{joint}'"]
+    return []
+
+
+def drive_problems(
+    name: str, drive: Any, bodies: dict[str, Any], joints: dict[str, Any]
+) -> list[str]:
+    """Problems of a drive: wrong type, unknown body or joint, no function."""
+    what = f"drive '{name}'"
+    if not isinstance(drive, (Drive, PointDrive)):
+        return [f"{what} is a {type(drive).__name__}; give a Drive or a PointDrive"]
+    found = []
+    if not callable(drive.function):
+        found.append(f"{what}: function is {drive.function!r}; give a function of (t, params)")
+    if isinstance(drive, Drive):
+        return found + coordinate_problems(what, drive.joint, drive.index, joints)
+    if drive.body not in bodies:
+        found.append(
+            f"{what} names the body '{drive.body}', which does not exist or does not move; known: "
+            f"{list(bodies)}"
+        )
+    if drive.axis not in ("x", "y", "z"):
+        found.append(f"{what}: axis is {drive.axis!r}; give 'x', 'y' or 'z'")
+    return found
+
+
+def coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[str]:
+    """Problems of a coupling: wrong type, or coordinates that do not exist."""
+    what = f"coupling '{name}'"
+    if not isinstance(coupling, BaseCoupling):
+        return [
+            f"{what} is a {type(coupling).__name__}; give a Gear, a RackAndPinion or a Coupling"
+        ]
+    found, terms = [], coupling.terms
+    for joint, index in terms:
+        found += coordinate_problems(what, joint, index, joints, "couples")
+    if len(set(terms)) < len(terms) or not terms:
+        found.append(f"{what} couples {list(terms)}; name each coordinate once, and at least one")
+    return found
 
 
 def validate(

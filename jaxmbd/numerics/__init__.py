@@ -9,3 +9,59 @@ preserve literal zeros, so that sparsity is exploited; `small_arrays` has what t
 they are first used, `extras` packages of jaxmbd's extras, and `near_names` hints at names that were
 perhaps meant.
 """
+
+from jaxmbd.numerics.block_factors import (
+    BlockRankRevealed,
+    Pattern,
+    block_ldlt,
+    filled,
+    normal_pattern,
+)
+from jaxmbd.numerics.block_rows import (
+    BlockColumns,
+    BlockRows,
+    Columns,
+    Rows,
+    Sparsity,
+    dense,
+    largest,
+    merged,
+    only,
+    squared_rows,
+    taken,
+    turned,
+)
+from jaxmbd.numerics.derivatives import believed, jacobian, nan_where, solution, tested
+from jaxmbd.numerics.least_norm import FactoredRows, factor_rows
+from jaxmbd.numerics.rank_revealing import (
+    Doubt,
+    RankRevealed,
+    ldlt_rank_revealing,
+    ldlt_solve,
+    minimum_norm,
+)
+from jaxmbd.numerics.small_arrays import (
+    MANY,
+    AnyArray,
+    chosen_columns,
+    diagonal,
+    identity,
+    inner,
+    outer,
+    placed_columns,
+    product,
+    row_sum,
+    trace,
+    where,
+)
+from jaxmbd.numerics.tolerances import StepTolerances, newton
+from jaxmbd.numerics.triangular import (
+    ltdl,
+    ltdl_backward,
+    ltdl_forward,
+    ltdl_solve,
+    lu_solve,
+    lu_transpose_solve,
+    symmetric,
+    unpivoted_lu,
+)

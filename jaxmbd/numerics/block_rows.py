@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.numerics.block_ldlt import Pattern
+from jaxmbd.numerics.block_factors import Pattern
 
 
 class Sparsity(NamedTuple):

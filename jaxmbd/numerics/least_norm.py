@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.lanes import rarely
-from jaxmbd.numerics.block_ldlt import BlockRankRevealed, block_ldlt
+from jaxmbd.numerics.block_factors import BlockRankRevealed, block_ldlt
 from jaxmbd.numerics.block_rows import BlockRows, Rows, squared_rows
 from jaxmbd.numerics.rank_revealing import Doubt, RankRevealed, ldlt_rank_revealing
 from jaxmbd.numerics.small_arrays import inner, trace

@@ -11,11 +11,10 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float
 
-from jaxmbd.numerics.ltdl import ltdl_solve
+from jaxmbd.lanes import traced_once
 from jaxmbd.numerics.small_arrays import diagonal, outer, same_type, spread, where
 from jaxmbd.numerics.tolerances import faintness, redundancy
-from jaxmbd.numerics.traced_once import traced_once
-from jaxmbd.numerics.triangular import unit_lower_solve, unit_lower_transpose_solve
+from jaxmbd.numerics.triangular import ltdl_solve, unit_lower_solve, unit_lower_transpose_solve
 
 
 class RankRevealed(NamedTuple):

@@ -17,9 +17,9 @@ from jaxmbd.observe.angles import (
     CoordinateRate,
     DirectionAngle,
     Toe,
+    wheel_axis,
 )
-from jaxmbd.observe.describe import described
-from jaxmbd.observe.experiment import REASONS, Experiment, Trajectory
+from jaxmbd.observe.experiment import REASONS, Curves, Experiment, Trajectory, called
 from jaxmbd.observe.forces import (
     ClosureError,
     DriveEffort,
@@ -30,8 +30,8 @@ from jaxmbd.observe.forces import (
     Reaction,
 )
 from jaxmbd.observe.motion import Motion
-from jaxmbd.observe.observable import Observable
-from jaxmbd.observe.outputs import Axis, Declaration, Output
+from jaxmbd.observe.observable import Observable, as_point, described, unknown, unknown_point
+from jaxmbd.observe.outputs import XYZ, Axis, Declaration, Output
 from jaxmbd.observe.points import (
     Acceleration,
     Distance,
@@ -45,6 +45,7 @@ from jaxmbd.observe.reductions import REDUCTIONS, Reduced
 from jaxmbd.observe.snapshot import Snapshot, element_measures
 from jaxmbd.observe.sweep import Sweep
 from jaxmbd.observe.together import Together
+from jaxmbd.observe.unheld import counted, held_rows, point_moves, unheld_joints
 
 __all__ = [
     "REASONS",

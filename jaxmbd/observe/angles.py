@@ -8,14 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.measure import coordinate_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.observe.names import unknown, unknown_coordinate
-from jaxmbd.observe.observable import Observable
+from jaxmbd.model import GROUND, Mechanism, coordinate_units
+from jaxmbd.observe.observable import Observable, unknown, unknown_coordinate
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.snapshot import Snapshot
-from jaxmbd.spatial.rotations import cross, unit
+from jaxmbd.spatial import cross, unit
 
 
 @dataclass(frozen=True)

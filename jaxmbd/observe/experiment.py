@@ -15,13 +15,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis.closest import Opening, opening, places
-from jaxmbd.analysis.known import Key, parse_known
-from jaxmbd.analysis.status import Status
-from jaxmbd.dynamics.backend import compiled, host_jit
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.describe import described
-from jaxmbd.observe.observable import Observable
+from jaxmbd.analysis import Key, Opening, Status, opening, parse_known, places
+from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.model import Mechanism
+from jaxmbd.observe.observable import Observable, described
 from jaxmbd.observe.outputs import XYZ, Axis, Declaration, Output
 from jaxmbd.observe.reductions import OVER_ALL, Reduced
 

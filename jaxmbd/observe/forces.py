@@ -10,16 +10,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.analysis.known import Key, PointCoordinate, held_name, is_angle, parse_known
-from jaxmbd.analysis.status import closure_error
-from jaxmbd.dynamics.forward import kinetic_energy, potential_energy
+from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_angle, parse_known
+from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.lanes.context import tracing
-from jaxmbd.lanes.recent import Recent
-from jaxmbd.model.forces import Measure
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.names import unknown
-from jaxmbd.observe.observable import Observable
+from jaxmbd.lanes import Recent, tracing
+from jaxmbd.model import Measure, Mechanism
+from jaxmbd.observe.observable import Observable, unknown
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
 from jaxmbd.observe.snapshot import Snapshot

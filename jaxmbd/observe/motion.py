@@ -10,12 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis.inputs import efforts_at, parse_inputs
-from jaxmbd.analysis.known import Key
-from jaxmbd.analysis.simulation import simulate
-from jaxmbd.analysis.status import Status
-from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.analysis import Key, Status, assemble_velocity, efforts_at, parse_inputs, simulate
+from jaxmbd.model import Mechanism
 from jaxmbd.observe.experiment import (
     Curves,
     Experiment,

@@ -1,17 +1,90 @@
-"""What can be observed at an instant, and arithmetic with it."""
+"""What can be observed at an instant, and arithmetic with it.
+
+Names in observables and experiments are checked, with the nearest name that exists in the message.
+Observables and experiments have descriptions: plain data that determines them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.reductions import Reduced
 from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.plumbing import meant
+
+
+def unknown(kind: str, name: Any, known: Iterable[str]) -> list[str]:
+    """A problem if there is no part of that name."""
+    known = list(known)
+    if name in known:
+        return []
+    return [f"there is no {kind} {name!r}{meant(name, known) or f'; there are {known}'}"]
+
+
+def unknown_point(mech: Mechanism, body: str, point: Any) -> list[str]:
+    """Problems of a point of a body, given by name or coordinates."""
+    found = unknown("body", body, (*mech.structure.bodies, GROUND))
+    if isinstance(point, str):
+        return found + unknown("point", point, mech.structure.points)
+    if len(point) != (size := 2 if mech.structure.planar else 3):
+        found.append(f"the point {point} has {len(point)} coordinates; give {size}, or a name")
+    return found
+
+
+def unknown_coordinate(mech: Mechanism, joint: str, index: int) -> list[str]:
+    """Problems of a joint coordinate."""
+    names = [e.name for e in mech.structure.joints if e.kind.can_be_in_tree]
+    if found := unknown("joint with coordinates", joint, names):
+        return found
+    kind = mech.joint(joint)
+    if 0 <= index < kind.nq:
+        return []
+    return [f"joint {joint!r} has {kind.nq} coordinates ({kind.coordinates_text}), not {index}"]
+
+
+def as_point(x: Any) -> Any:
+    """A point as a name or a tuple, which can be compared and hashed."""
+    return x if isinstance(x, str) else tuple(float(y) for y in x)
+
+
+def described(x: Any) -> Any:
+    """JSON values that determine `x`: types by name, functions by import path, numbers exactly.
+
+    Example:
+        >>> from jaxmbd.observe import Travel, described
+        >>> described(Travel("upright", "wheel_centre", "z"))["type"]
+        'Travel'
+    """
+    if x is None or isinstance(x, (bool, int, str)):
+        return x
+    if isinstance(x, float):
+        return x if np.isfinite(x) else repr(x)
+    if isinstance(x, Mapping):
+        plain = all(isinstance(k, str) for k in x)
+        pairs = [(k if plain else described(k), described(v)) for k, v in x.items()]
+        return dict(pairs) if plain else [list(p) for p in pairs]
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        fields = {f.name: described(getattr(x, f.name)) for f in dataclasses.fields(x)}
+        return {"type": type(x).__name__, **fields}
+    if (fields := getattr(x, "_asdict", None)) is not None:
+        return {"type": type(x).__name__, **{n: described(y) for n, y in fields().items()}}
+    if isinstance(x, (list, tuple)):
+        return [described(y) for y in x]
+    if hasattr(x, "tolist"):
+        return described(np.asarray(x).tolist())
+    if callable(x):
+        thing = x if hasattr(x, "__qualname__") else type(x)
+        return {"function": f"{thing.__module__}:{thing.__qualname__}"}
+    return repr(x)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.kinematics.closure import point_acceleration
-from jaxmbd.model.forces.spring_damper import distance
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.names import as_point, unknown_point
-from jaxmbd.observe.observable import Observable
+from jaxmbd.kinematics import point_acceleration
+from jaxmbd.model import Mechanism, distance
+from jaxmbd.observe.observable import Observable, as_point, unknown_point
 from jaxmbd.observe.outputs import Output
 from jaxmbd.observe.snapshot import Snapshot
 

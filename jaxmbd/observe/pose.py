@@ -10,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis.closest import attempt
-from jaxmbd.analysis.known import Key, parse_known
-from jaxmbd.analysis.statics import equilibrium
+from jaxmbd.analysis import Key, attempt, equilibrium, parse_known
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.observe.experiment import (
     Curves,
     Experiment,

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.lanes import traced_once
+from jaxmbd.model import Mechanism
 from jaxmbd.observe.outputs import Output
 
 

@@ -8,18 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.analysis.known import Key, PointCoordinate, point_of
-from jaxmbd.analysis.rest import balance_at_rest
-from jaxmbd.dynamics.forward import forward_dynamics
-from jaxmbd.dynamics.reactions import reactions_and_friction, rubbing_effort
+from jaxmbd.analysis import Key, PointCoordinate, balance_at_rest, point_of
+from jaxmbd.dynamics import forward_dynamics, reactions_and_friction, rubbing_effort
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations
-from jaxmbd.model.drive import Drive, PointDrive
-from jaxmbd.model.forces import Measure
-from jaxmbd.model.forces.base import RubbingElement
-from jaxmbd.model.forces.measure import effort_measures
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.kinematics import Accelerations, MotionState, motion_state, propagate_accelerations
+from jaxmbd.model import Drive, Measure, Mechanism, PointDrive, RubbingElement, effort_measures
 
 
 class Snapshot:
@@ -27,8 +20,8 @@ class Snapshot:
 
     In motion the accelerations are those of forward dynamics. At rest they are zero, and held
     coordinates are held by efforts of their own. No inertia counts then: what is free and idle is
-    held by efforts that no output shows (`jaxmbd.analysis.rest`). Multipliers and reactions are NaN
-    where a load acts along a freedom of the loops that nothing holds.
+    held by efforts that no output shows (`jaxmbd.analysis.balance`). Multipliers and reactions are
+    NaN where a load acts along a freedom of the loops that nothing holds.
 
     Attributes:
         mech: the mechanism.

@@ -11,17 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.known import (
+from jaxmbd.analysis import (
     Key,
     PointCoordinate,
     PointTravel,
+    Status,
     drawn_value,
     is_angle,
     parse_known,
 )
-from jaxmbd.analysis.status import Status
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.observe.experiment import (
     Curves,
     Experiment,

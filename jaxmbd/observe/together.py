@@ -8,8 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.analysis.status import Status
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.analysis import Status
+from jaxmbd.model import Mechanism
 from jaxmbd.observe.experiment import REASONS, Experiment, Trajectory, called
 from jaxmbd.observe.outputs import Axis, Declaration, Output
 

@@ -14,16 +14,13 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import Key, closing_rows, known_values
-from jaxmbd.dynamics.backend import compiled, host_jit
+from jaxmbd.analysis import Key, closing_rows, known_values
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import motion_state, step_coordinates
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.model.user_warning import warn_user
+from jaxmbd.kinematics import MotionState, motion_state, speed_units, step_coordinates
+from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.numerics import tolerances
+from jaxmbd.plumbing import warn_user
 
 _STEP = 1e-2
 """Length of the step beside the drawn configuration, relative to the mechanism's speeds."""

@@ -1,25 +1,186 @@
-"""The numbers that a report shows, read once from a study's dataset."""
+"""The numbers that a report shows, read once from a study's dataset.
+
+Outputs are taken as single numbers and single curves. Why samples failed is told by the status and
+by what the experiment says of the worst joint.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.report.parts import Part, coordinate, nominal, parts, titled
-from jaxmbd.report.reasons import Failures, failures
 from jaxmbd.statistics import (
     Envelope,
     computed,
     counted,
     envelope,
     input_values,
+    pieces,
     succeeded,
     varying,
 )
-from jaxmbd.statistics.samples import pieces
+
+# Of an output of many components, so many are shown.
+_MOST_COMPONENTS = 12
+
+
+class Part(NamedTuple):
+    """One number or one curve of an output.
+
+    Attributes:
+        label: the output's path, with the component if it has several: ``hub[axis=z]``.
+        variable: name in the dataset.
+        index: of the component, by dimension.
+        dim: along which it is a curve; "" for a number.
+        unit: SI unit.
+        text: what it is.
+    """
+
+    label: str
+    variable: str
+    index: tuple[tuple[str, int], ...]
+    dim: str
+    unit: str
+    text: str
+
+    def of(self, values: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
+        """This part (n,) or (n, k) of the output's values, whose axes are `dims`."""
+        at = tuple(dict(self.index).get(d, slice(None)) for d in dims)
+        return np.asarray(values, np.float64)[at]
+
+    def place(self, dataset: Any, along: int = 0) -> tuple[str, tuple[int, ...]]:
+        """The output's path, and the index in it of this number, or of that point of this curve."""
+        variable = dataset[self.variable]
+        index = dict(self.index) | ({self.dim: along} if self.dim else {})
+        path = str(variable.attrs.get("path", self.variable))
+        return path, tuple(index[d] for d in variable.dims[1:])
+
+
+def parts(dataset: Any, role: str = "output") -> list[Part]:
+    """Numbers and curves of all outputs, in the order of the dataset."""
+    found: list[Part] = []
+    for name in dataset.data_vars:
+        variable = dataset[name]
+        real = np.issubdtype(variable.dtype, np.number)
+        if variable.attrs.get("role") == role and variable.dims[:1] == ("sample",) and real:
+            found += _of(dataset, str(name))
+    return found
+
+
+def _of(dataset: Any, name: str) -> list[Part]:
+    variable = dataset[name]
+    dims = variable.dims[1:]
+    numeric = [d for d in dims if _is_axis(dataset, d)]
+    curve = max(numeric, key=lambda d: dataset.sizes[d], default="")
+    others = [d for d in dims if d != curve]
+    about = variable.attrs
+    unit, text = about.get("units", ""), about.get("long_name", "")
+    found = []
+    combinations = product(*(range(dataset.sizes[d]) for d in others))
+    for index in islice(combinations, _MOST_COMPONENTS):
+        chosen = tuple(zip(others, index, strict=True))
+        where = ", ".join(f"{d}={_coordinate(dataset, d, i)}" for d, i in chosen)
+        path = about.get("path", name)
+        label = f"{path}[{where}]" if where else path
+        found.append(Part(label, name, chosen, curve, unit, text))
+    return found
+
+
+def _is_axis(dataset: Any, dim: str) -> bool:
+    """Whether values along a dimension are a curve, not components."""
+    if dim in dataset.coords:
+        return dataset.sizes[dim] > 1 and np.issubdtype(dataset[dim].dtype, np.number)
+    return dataset.sizes[dim] > 3
+
+
+def _coordinate(dataset: Any, dim: str, index: int) -> str:
+    return str(dataset[dim].values[index]) if dim in dataset.coords else str(index)
+
+
+def coordinate(dataset: Any, dim: str) -> tuple[np.ndarray, str]:
+    """Values along a dimension and its title with unit; 0, 1, … if it has no coordinate."""
+    if dim not in dataset.coords:
+        return np.arange(float(dataset.sizes[dim])), dim
+    return np.asarray(dataset[dim], np.float64), titled(dim, dataset[dim].attrs.get("units", ""))
+
+
+def titled(label: str, unit: str) -> str:
+    """A label with its unit.
+
+    Example:
+        >>> from jaxmbd.report.digest import titled
+        >>> titled("toe", "rad"), titled("ratio", "")
+        ('toe [rad]', 'ratio')
+    """
+    return f"{label} [{unit}]" if unit else label
+
+
+def nominal(dataset: Any, part: Part) -> np.ndarray | None:
+    """The part of the nominal sample; None if the dataset does not have it."""
+    name = f"nominal.{part.variable}"
+    if name not in dataset:
+        return None
+    return part.of(np.asarray(dataset[name])[None], ("sample", *dataset[name].dims))[0]
+
+
+class Failures(NamedTuple):
+    """Failed samples and their reasons.
+
+    Attributes:
+        samples: their numbers.
+        reasons: of each of them.
+        details: by title, what else the study says of each of them.
+    """
+
+    samples: np.ndarray
+    reasons: list[str]
+    details: dict[str, list[Any]]
+
+
+def failures(dataset: Any, ok: np.ndarray) -> Failures:
+    """The failed samples of a study.
+
+    Args:
+        dataset: of the study.
+        ok: which samples succeeded (n,).
+    """
+    samples = np.flatnonzero(~ok)
+    status = [n for n in dataset.data_vars if dataset[n].attrs.get("role") == "status"]
+    reasons = [""] * len(samples)
+    if status and len(samples):
+        reasons = _meanings(dataset[status[0]], samples)
+    details: dict[str, list[Any]] = {}
+    for name in dataset.data_vars:
+        variable = dataset[name]
+        if (
+            variable.attrs.get("role") != "reason"
+            or variable.dims != ("sample",)
+            or not len(samples)
+        ):
+            continue
+        if "flag_meanings" in variable.attrs:
+            shown = _meanings(variable, samples)
+        else:
+            shown = [float(x) for x in np.asarray(variable)[samples]]
+        unit = variable.attrs.get("units", "")
+        path = str(variable.attrs.get("path", name)).replace("_", " ")
+        details[f"{path} [{unit}]" if unit else path] = shown
+    return Failures(samples, reasons, details)
+
+
+def _meanings(variable: Any, samples: np.ndarray) -> list[str]:
+    """What whole numbers mean, by the attributes flag_values and flag_meanings."""
+    meanings = str(variable.attrs.get("flag_meanings", "")).split()
+    values = np.atleast_1d(variable.attrs.get("flag_values", np.arange(len(meanings)))).tolist()
+    known = dict(zip(values, meanings, strict=False))
+    numbers = np.asarray(variable)[samples].tolist()
+    none = "–" if known else ""
+    return [known.get(x, f"{x}" if x >= 0 else none).replace("_", " ") for x in numbers]
+
 
 Limits = Mapping[str, tuple[float | None, float | None]]
 

@@ -6,18 +6,27 @@ distribution, because a distribution is known by its quantile function.
 """
 
 from jaxmbd.sampling.continuous import LogNormal, Normal, Triangular, TruncatedNormal, Uniform
-from jaxmbd.sampling.correlation import Covariance, RankCorrelation
+from jaxmbd.sampling.correlation import Covariance, RankCorrelation, indefinite, numbers_of
 from jaxmbd.sampling.descriptions import design, distribution
-from jaxmbd.sampling.design_types import Design, TableDesign, UnitDesign
+from jaxmbd.sampling.designs import (
+    Design,
+    FullFactorial,
+    Given,
+    Grid,
+    LatinHypercube,
+    MonteCarlo,
+    Saltelli,
+    Sobol,
+    TableDesign,
+    UnitDesign,
+    space_of,
+)
 from jaxmbd.sampling.discrete import Choice, Empirical
 from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
-from jaxmbd.sampling.names import Space, components
-from jaxmbd.sampling.random_designs import LatinHypercube, MonteCarlo, Sobol
-from jaxmbd.sampling.saltelli import Saltelli
+from jaxmbd.sampling.names import Space, components, near
+from jaxmbd.sampling.normal_law import normal_probability, normal_quantile
 from jaxmbd.sampling.sampler import Sampler
-from jaxmbd.sampling.scaled import Scaled
-from jaxmbd.sampling.scatter import Distribution
-from jaxmbd.sampling.tables import FullFactorial, Given, Grid
+from jaxmbd.sampling.scatter import Distribution, Scaled
 
 __all__ = [
     "Choice",

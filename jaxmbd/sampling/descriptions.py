@@ -7,13 +7,18 @@ from dataclasses import fields
 from typing import Any
 
 from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTRIBUTIONS
-from jaxmbd.sampling.design_types import Design
+from jaxmbd.sampling.designs import (
+    Design,
+    FullFactorial,
+    Grid,
+    LatinHypercube,
+    MonteCarlo,
+    Saltelli,
+    Sobol,
+)
 from jaxmbd.sampling.frozen_scipy import scipy_distribution
 from jaxmbd.sampling.names import near
-from jaxmbd.sampling.random_designs import LatinHypercube, MonteCarlo, Sobol
-from jaxmbd.sampling.saltelli import Saltelli
 from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
-from jaxmbd.sampling.tables import FullFactorial, Grid
 
 DESIGNS: dict[str, type[Design]] = {
     d.kind: d for d in (MonteCarlo, LatinHypercube, Sobol, Saltelli, Grid, FullFactorial)

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jaxmbd.sampling.copula import Copula
-from jaxmbd.sampling.correlation import Covariance
+from jaxmbd.sampling.correlation import Copula, Covariance
 from jaxmbd.sampling.names import components
 from jaxmbd.sampling.scatter import Distribution
 

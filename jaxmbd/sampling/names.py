@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.numerics.near_names import closest
+from jaxmbd.plumbing import closest
 
 
 class Space(NamedTuple):

@@ -7,22 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.sampling.copula import Copula, copula, covariance_scatter
 from jaxmbd.sampling.correlation import (
+    Copula,
     Covariance,
     RankCorrelation,
     as_correlations,
+    copula,
     correlated,
+    covariance_scatter,
 )
-from jaxmbd.sampling.design_types import BLOCK, Design, TableDesign, UnitDesign, space_of
+from jaxmbd.sampling.designs import (
+    BLOCK,
+    Design,
+    Grid,
+    MonteCarlo,
+    Saltelli,
+    TableDesign,
+    UnitDesign,
+    space_of,
+)
 from jaxmbd.sampling.drawn_covariance import drawn_covariance
 from jaxmbd.sampling.frozen_scipy import as_distribution
 from jaxmbd.sampling.names import Space, component_index, near
 from jaxmbd.sampling.normal_law import normal_quantile
-from jaxmbd.sampling.random_designs import MonteCarlo
-from jaxmbd.sampling.saltelli import Saltelli
 from jaxmbd.sampling.scatter import Distribution
-from jaxmbd.sampling.tables import Grid
 from jaxmbd.sampling.tied_ranks import rank_correlation
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.

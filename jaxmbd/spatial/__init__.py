@@ -11,6 +11,27 @@ from jaxmbd.spatial.euler_bryant import (
     euler_rotation,
     euler_velocity,
 )
+from jaxmbd.spatial.rotations import (
+    UnitVector,
+    alignment,
+    angle_about,
+    axis_rotation,
+    cross,
+    gibbs_vector,
+    normalize_quaternion,
+    perpendicular_pair,
+    quaternion_difference,
+    quaternion_from_matrix,
+    quaternion_rate,
+    quaternion_spin,
+    quaternion_step,
+    rotation_between,
+    rotation_matrix,
+    rotation_vector,
+    skew,
+    unit,
+    vee,
+)
 
 __all__ = [
     "Angles",

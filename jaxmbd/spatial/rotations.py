@@ -13,10 +13,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.array_types import AnyArray
-from jaxmbd.numerics.small_arrays import identity, outer
-from jaxmbd.numerics.traced_once import traced_once
+from jaxmbd.lanes import traced_once
+from jaxmbd.numerics import AnyArray, identity, outer, tolerances
 
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
 # a direction that is unlikely in any model.

@@ -7,14 +7,20 @@ quantiles and correlations are of the samples that have a value, and the others 
 """
 
 from jaxmbd.statistics.allocation import Allocation, Limit, allocate
-from jaxmbd.statistics.association import Association, correlation_table, correlations
+from jaxmbd.statistics.association import (
+    Association,
+    Separation,
+    correlation_table,
+    correlations,
+    failure_counts,
+    failure_map,
+)
 from jaxmbd.statistics.convergence import (
     Convergence,
     convergence_of_mean,
     convergence_of_quantile,
 )
 from jaxmbd.statistics.envelopes import Envelope, envelope
-from jaxmbd.statistics.failures import Separation, failure_counts, failure_map
 from jaxmbd.statistics.process_capability import (
     Capability,
     Worst,
@@ -22,10 +28,11 @@ from jaxmbd.statistics.process_capability import (
     proportion_interval,
     worst,
 )
-from jaxmbd.statistics.samples import counted, varying
+from jaxmbd.statistics.samples import counted, pieces, varying
 from jaxmbd.statistics.sensitivity import Sensitivity, sensitivities
 from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 from jaxmbd.statistics.study_results import (
+    NOT_COMPUTED,
     ValueCount,
     computed,
     input_values,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.sampling.normal_law import normal_quantile
+from jaxmbd.sampling import normal_quantile
 from jaxmbd.statistics.samples import counted
 
 

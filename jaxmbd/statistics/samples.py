@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.sampling.names import components
+from jaxmbd.sampling import components
 
 _ROWS_READ = 16384
 

@@ -10,12 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd import lanes
-from jaxmbd.model.user_warning import warn_user
-from jaxmbd.numerics.near_names import listed
-from jaxmbd.sampling import Covariance, components
-from jaxmbd.sampling.copula import numbers_of
-from jaxmbd.sampling.correlation import indefinite
-from jaxmbd.sampling.names import near
+from jaxmbd.plumbing import listed, warn_user
+from jaxmbd.sampling import Covariance, components, indefinite, near, numbers_of
 
 
 class Sensitivity(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.numerics.extras import optional
+from jaxmbd.plumbing import optional
 from jaxmbd.sampling import Saltelli, Space
 from jaxmbd.statistics.samples import counted
 

@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.sampling import Saltelli, design
-from jaxmbd.sampling.design_types import space_of
-from jaxmbd.sampling.names import near
+from jaxmbd.sampling import Saltelli, design, near, space_of
 from jaxmbd.statistics.samples import counted, pieces
 from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 

@@ -5,7 +5,6 @@
 from jaxmbd.suspension import wheel_position  # noqa: F401
 from jaxmbd.suspension import steering_axis  # noqa: F401
 from jaxmbd.suspension import instant_centres  # noqa: F401
-from jaxmbd.suspension import longitudinal_support  # noqa: F401
 from jaxmbd.suspension import spring_rates  # noqa: F401
 
 # isort: on
@@ -13,8 +12,9 @@ from jaxmbd.suspension.both_sides import axle, axle_corners
 from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
+from jaxmbd.suspension.display import number, plain_table, shown
 from jaxmbd.suspension.kinematics_table import Kinematics, kinematics
-from jaxmbd.suspension.motions import CornerState, contact_point, corner_state
+from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
 from jaxmbd.suspension.observables import Characteristic, characteristics, instant
 from jaxmbd.suspension.registry import (
     CHARACTERISTICS,

@@ -8,12 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import AntiRollBar, Body, Mechanism, TorsionBar, mirror
-from jaxmbd.model.numbers import GROUND, ComRef, PointRef, changed, is_concrete
-from jaxmbd.model.points_in_use import CheckedPoints, used_points
-from jaxmbd.model.reflection import Reflection
-from jaxmbd.model.renamed import renamed
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.model import (
+    GROUND,
+    AntiRollBar,
+    Body,
+    CheckedPoints,
+    ComRef,
+    Mechanism,
+    PointRef,
+    Reflection,
+    TorsionBar,
+    changed,
+    is_concrete,
+    mirror,
+    renamed,
+    used_points,
+)
+from jaxmbd.plumbing import meant
 from jaxmbd.suspension.corner import Corner
 
 SIDES = ("left", "right")

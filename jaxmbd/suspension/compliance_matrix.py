@@ -23,11 +23,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis import Status, equilibrium, flexibility
-from jaxmbd.analysis.known import Known
+from jaxmbd.analysis import Known, Status, equilibrium, flexibility
 from jaxmbd.kinematics import point_position, poses
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.spatial.rotations import cross, skew, unit
+from jaxmbd.model import Mechanism
+from jaxmbd.spatial import cross, skew, unit
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import drawn_wheel
 

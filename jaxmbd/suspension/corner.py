@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND, is_concrete
-from jaxmbd.observe.names import as_point, unknown, unknown_point
+from jaxmbd.model import GROUND, Mechanism, is_concrete
+from jaxmbd.observe import as_point, unknown, unknown_point
 
 Place = Any
 """A point by name or coordinates, or ``(body, point)`` where it is not on the expected body."""

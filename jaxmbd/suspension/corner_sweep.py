@@ -10,12 +10,11 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import Key
+from jaxmbd.analysis import Key
 from jaxmbd.graph import topology
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.user_warning import warn_user
-from jaxmbd.observe.experiment import Curves, Experiment
-from jaxmbd.observe.sweep import Sweep
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Curves, Experiment, Sweep
+from jaxmbd.plumbing import warn_user
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import held_joints, wheel_key
 from jaxmbd.suspension.observables import Characteristic

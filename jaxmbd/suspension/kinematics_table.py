@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jaxmbd.analysis import Status
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.experiment import called
-from jaxmbd.observe.names import unknown
-from jaxmbd.observe.outputs import Output
-from jaxmbd.observe.sweep import Sweep
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Output, Sweep, called, unknown
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, listed, of_mechanism
 from jaxmbd.suspension.display import meaning, number, plain_table, shown

@@ -22,20 +22,29 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, PointTravel, parse_known
-from jaxmbd.analysis.settled_motion import settled_speeds
-from jaxmbd.analysis.velocity import asked_rows, is_met
-from jaxmbd.dynamics.backend import compiled, host_jit
-from jaxmbd.kinematics import coordinate_rates, motion_state
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.consistency import solution
-from jaxmbd.numerics.least_norm import factor_rows
-from jaxmbd.observe.angles import wheel_axis
-from jaxmbd.spatial.rotations import cross, unit
+from jaxmbd.analysis import (
+    JointCoordinate,
+    Key,
+    PointCoordinate,
+    PointTravel,
+    asked_rows,
+    is_met,
+    parse_known,
+    settled_speeds,
+)
+from jaxmbd.kinematics import (
+    MotionState,
+    coordinate_rates,
+    mechanism_length,
+    motion_state,
+    placed_numbers,
+    speed_units,
+)
+from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.numerics import factor_rows, solution, tolerances
+from jaxmbd.observe import wheel_axis
+from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
 
 _LENGTHS = 100.0

@@ -9,10 +9,8 @@ from weakref import WeakKeyDictionary
 
 from jax import Array
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.observable import Observable
-from jaxmbd.observe.outputs import Output
-from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Observable, Output, Snapshot
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import CornerState, Held, corner_state, state_rates
 from jaxmbd.suspension.registry import (

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 from jax import Array
 
-from jaxmbd.numerics.near_names import meant
+from jaxmbd.plumbing import meant
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import CornerState, contact_point
 

@@ -13,18 +13,15 @@ from jax import Array
 
 from jaxmbd import lanes
 from jaxmbd.analysis import Status
-from jaxmbd.dynamics.backend import host_jit
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.names import unknown
-from jaxmbd.observe.outputs import Output
-from jaxmbd.observe.sweep import Sweep
+from jaxmbd.lanes import host_jit
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Output, Sweep, unknown
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, listed, of_mechanism
 from jaxmbd.suspension.display import number, plain_table, shown
 from jaxmbd.suspension.registry import available
 from jaxmbd.suspension.zoo_corners import find_corner
-from jaxmbd.variables import Parametrization, set_variables, variables
-from jaxmbd.variables.table import Variable
+from jaxmbd.variables import Parametrization, Variable, set_variables, variables
 
 OBSERVED = (
     "camber",

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.spatial.rotations import cross, unit
+from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.registry import Instant, characteristic
 
 

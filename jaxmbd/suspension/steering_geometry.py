@@ -30,11 +30,9 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.analysis import Status
-from jaxmbd.dynamics.backend import host_jit
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe.experiment import called
-from jaxmbd.observe.outputs import Output
-from jaxmbd.observe.sweep import Sweep
+from jaxmbd.lanes import host_jit
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Output, Sweep, called
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, of_mechanism
 from jaxmbd.suspension.kinematics_table import Kinematics

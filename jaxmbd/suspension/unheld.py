@@ -11,14 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis.known import Key
-from jaxmbd.dynamics.backend import compiled, host_jit
+from jaxmbd.analysis import Key
 from jaxmbd.graph import neutral
-from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.scales import mechanism_length, speed_units
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.observe.unheld import counted, held_rows, point_moves
+from jaxmbd.kinematics import mechanism_length, motion_state, speed_units
+from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.observe import counted, held_rows, point_moves
 from jaxmbd.suspension.corner import Corner
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import is_concrete
+from jaxmbd.model import Mechanism, is_concrete
 from jaxmbd.suspension.corner import Corner
 
 _TOP = ("ground", "strut_top")

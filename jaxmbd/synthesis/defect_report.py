@@ -11,10 +11,10 @@ import numpy as np
 from jax import Array
 
 from jaxmbd import lanes
-from jaxmbd.analysis.known import is_angle
+from jaxmbd.analysis import is_angle
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import Course, Followed, course, follow
 from jaxmbd.synthesis.tasks import Task
 from jaxmbd.synthesis.transmission_index import input_key

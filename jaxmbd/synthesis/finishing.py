@@ -10,7 +10,7 @@ from jax import Array, lax
 
 from jaxmbd.analysis import closure_margin
 from jaxmbd.design import AtLeast, Between, Bounded, Optimum, minimize
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import course, follow
 from jaxmbd.synthesis.problem import Problem
 from jaxmbd.synthesis.starts import follow_stations

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.closest import attempt
-from jaxmbd.analysis.status import Status
+from jaxmbd.analysis import Status, attempt
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import motion_state
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.transmission_index import input_key, transmission
 
 _PARTS, _STATIONS = 12, 20

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.known import closing_rows
+from jaxmbd.analysis import closing_rows
 from jaxmbd.design import Unknowns
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.tasks import Task
 from jaxmbd.synthesis.transmission_index import input_key, transmission
 

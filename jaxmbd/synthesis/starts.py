@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd import lanes
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import Course, Followed, course, follow
 from jaxmbd.synthesis.problem import Problem
 

@@ -9,8 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.design import Optimum
-from jaxmbd.design.problem import Point
+from jaxmbd.design import Optimum, Point
 from jaxmbd.synthesis.defect_report import Defects, defects
 from jaxmbd.synthesis.finishing import finish, unknowns_of
 from jaxmbd.synthesis.problem import Problem

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis.known import JointCoordinate, parse_known
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.model.mechanism import Mechanism
+from jaxmbd.analysis import JointCoordinate, parse_known
+from jaxmbd.kinematics import MotionState
+from jaxmbd.model import Mechanism
 
 
 @dataclass(frozen=True, eq=False)

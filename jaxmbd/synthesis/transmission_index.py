@@ -10,15 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis.known import JointCoordinate, parse_known
+from jaxmbd.analysis import JointCoordinate, parse_known
 from jaxmbd.graph import Topology
-from jaxmbd.kinematics.motion import MotionState
-from jaxmbd.kinematics.own_rows import own_jacobian
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.lu import unpivoted_lu
-from jaxmbd.observe.observable import Observable
-from jaxmbd.observe.outputs import Output
-from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.kinematics import MotionState, own_jacobian
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import unpivoted_lu
+from jaxmbd.observe import Observable, Output, Snapshot
 
 
 def transmission(m: MotionState, joint: str, index: int = 0) -> Array:

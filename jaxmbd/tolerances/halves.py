@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import PointRef, Toward, changed, is_concrete
+from jaxmbd.model import Mechanism, PointRef, Toward, changed, is_concrete
 
 REFERENCES = ("x_axis",)
 """Directions that only say how a coordinate is counted; they have no tolerance."""

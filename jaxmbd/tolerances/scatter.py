@@ -11,12 +11,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import number
-from jaxmbd.numerics.near_names import listed, near
+from jaxmbd.model import Mechanism, number
+from jaxmbd.plumbing import listed, near
 from jaxmbd.tolerances.halves import Element, Half, elements_of, moved_halves, tilt_axes
-from jaxmbd.variables import Parametrization, Variable, Variables, in_si, set_variables
-from jaxmbd.variables.leaves import drawn_point
+from jaxmbd.variables import Parametrization, Variable, Variables, drawn_point, in_si, set_variables
 
 
 def split(

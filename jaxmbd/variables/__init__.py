@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from jaxmbd.numerics.on_use import on_use
+from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
+    from jaxmbd.variables.leaves import drawn_point
     from jaxmbd.variables.mirror import mirrored
     from jaxmbd.variables.parametrization import Parametrization
     from jaxmbd.variables.setting import get_variables, set_variables
     from jaxmbd.variables.table import Variable, Variables, variables
-    from jaxmbd.variables.units import in_si
+    from jaxmbd.variables.units import in_si, parsed
 
 __all__ = [
     "Parametrization",
@@ -25,10 +26,11 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
+        "leaves": "drawn_point",
         "mirror": "mirrored",
         "parametrization": "Parametrization",
         "setting": "get_variables set_variables",
         "table": "Variable Variables variables",
-        "units": "in_si",
+        "units": "in_si parsed",
     },
 )

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import is_concrete, number
-from jaxmbd.model.sides import name_pairs
+from jaxmbd.model import Mechanism, is_concrete, name_pairs, number
 from jaxmbd.variables.leaves import Number, is_vector, numbers_of, order_of
 from jaxmbd.variables.parametrization import Parametrization
 from jaxmbd.variables.setting import addresses, set_variables

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import number
+from jaxmbd.model import Mechanism, number
 from jaxmbd.variables.table import Variable, Variables, variables
 
 

@@ -9,12 +9,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import ComRef, PointRef, Toward, changed, is_concrete, number
-from jaxmbd.model.plausibility import warn_of_implausible
-from jaxmbd.numerics.near_names import near
-from jaxmbd.variables.components import with_components
-from jaxmbd.variables.leaves import KINDS, Number, numbers_of, order_of, replaced_leaves
+from jaxmbd.model import (
+    ComRef,
+    Mechanism,
+    PointRef,
+    Toward,
+    changed,
+    is_concrete,
+    number,
+    warn_of_implausible,
+)
+from jaxmbd.plumbing import near
+from jaxmbd.variables.leaves import (
+    KINDS,
+    Number,
+    numbers_of,
+    order_of,
+    replaced_leaves,
+    with_components,
+)
 from jaxmbd.variables.units import in_si
 
 

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.model.numbers import is_concrete
-from jaxmbd.model.points_in_use import used_points
-from jaxmbd.numerics.near_names import listed, near
+from jaxmbd.model import Mechanism, is_concrete, used_points
+from jaxmbd.plumbing import listed, near
 from jaxmbd.variables.leaves import Number, numbers_of, order_of
 from jaxmbd.variables.setting import Address
 

@@ -2,21 +2,26 @@
 
 from typing import TYPE_CHECKING
 
-from jaxmbd.numerics.on_use import on_use
+from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
-    from jaxmbd.viz.animated_page import Page, animation, show
+    from jaxmbd.viz.animated_page import Page, animation, page, show
+    from jaxmbd.viz.explorer.experiments import (
+        held_text,
+        undriven,
+        usual_experiment,
+        usual_motion,
+    )
     from jaxmbd.viz.explorer.exploration import Exploration
     from jaxmbd.viz.explorer.opened import Explorer, explore
-    from jaxmbd.viz.fan import curve_fan, histogram
-    from jaxmbd.viz.force_glyphs import Wheel
+    from jaxmbd.viz.figures import curve_fan, histogram
+    from jaxmbd.viz.glyphs import Wheel
     from jaxmbd.viz.kinematics_curves import kinematics_figure
     from jaxmbd.viz.moving_picture import movie, picture
     from jaxmbd.viz.scene import Scene
-    from jaxmbd.viz.serving import viser_server
     from jaxmbd.viz.suspension_corner import corner_figure
     from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
-    from jaxmbd.viz.viser_scene import ViserScene, set_stage
+    from jaxmbd.viz.viser_scene import ViserScene, set_stage, viser_server
     from jaxmbd.viz.wheels_of_corners import corner_wheel
 
 __all__ = [
@@ -45,18 +50,18 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
-        "animated_page": "Page animation show",
+        "animated_page": "Page animation page show",
+        "explorer.experiments": "held_text undriven usual_experiment usual_motion",
         "explorer.exploration": "Exploration",
         "explorer.opened": "Explorer explore",
-        "fan": "curve_fan histogram",
-        "force_glyphs": "Wheel",
+        "figures": "curve_fan histogram",
+        "glyphs": "Wheel",
         "kinematics_curves": "kinematics_figure",
         "moving_picture": "movie picture",
         "scene": "Scene",
-        "serving": "viser_server",
         "suspension_corner": "corner_figure",
         "topology_diagram": "redundancy_figure topology_figure",
-        "viser_scene": "ViserScene set_stage",
+        "viser_scene": "ViserScene set_stage viser_server",
         "wheels_of_corners": "corner_wheel",
     },
 )

@@ -15,9 +15,8 @@ from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
 from jaxmbd.viz.cast import ARROW, TRACE, WORST, Actor, Cast, cast_of
 from jaxmbd.viz.scene import Colour
-from jaxmbd.viz.serving import in_notebook, viser_server
 from jaxmbd.viz.solids import arrow, frame_along
-from jaxmbd.viz.viser_scene import ViserScene, set_stage
+from jaxmbd.viz.viser_scene import ViserScene, in_notebook, set_stage, viser_server
 
 _CAPTION = """<div style="position:fixed;left:14px;top:12px;z-index:5;pointer-events:none;
 font:13px/1.45 system-ui,sans-serif;color:#39424e;background:rgba(255,255,255,.72);

@@ -9,12 +9,11 @@ import numpy as np
 
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import Pose
-from jaxmbd.model import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.observe.names import unknown_point
+from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.observe import unknown_point
 from jaxmbd.viz.course import Course, samples, tracks
 from jaxmbd.viz.force_arrows import arrow_scale, arrows_along, chosen_arrows
-from jaxmbd.viz.force_glyphs import Wheel
+from jaxmbd.viz.glyphs import Wheel
 from jaxmbd.viz.scene import Colour, Scene
 from jaxmbd.viz.solids import bounding_corners
 

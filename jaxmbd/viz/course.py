@@ -9,8 +9,7 @@ import jax
 import numpy as np
 
 from jaxmbd import lanes
-from jaxmbd.analysis import assemble
-from jaxmbd.analysis.known import Key
+from jaxmbd.analysis import Key, assemble
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import Pose, poses
 from jaxmbd.model import Mechanism

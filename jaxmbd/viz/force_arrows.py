@@ -9,16 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd import lanes
-from jaxmbd.analysis.inputs import efforts_at, parse_inputs
+from jaxmbd.analysis import efforts_at, parse_inputs
 from jaxmbd.dynamics import forward_dynamics, joint_reactions
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.model import Mechanism
-from jaxmbd.model.forces import Load
-from jaxmbd.model.forces.base import RubbingElement
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.observe.names import unknown
-from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.model import GROUND, Load, Mechanism, RubbingElement
+from jaxmbd.observe import Snapshot, unknown
 from jaxmbd.viz.course import Track
 
 GROUPS = ("reactions", "forces")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.suspension import Kinematics
-from jaxmbd.viz.fan import LINE, WORST, tidy
-from jaxmbd.viz.own_figure import DPI, own_figure
+from jaxmbd.viz.figures import DPI, LINE, WORST, own_figure, tidy
 
 _COLOURS = (LINE, WORST, "#4c9f70", "#e0a030", "#7a5195", "#5f6b76")
 _TRAVEL = (

@@ -9,8 +9,7 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.campaign import shown
-from jaxmbd.viz.fan import curve_fan, histogram
-from jaxmbd.viz.own_figure import DPI, own_figure
+from jaxmbd.viz.figures import DPI, curve_fan, histogram, own_figure
 
 _FANS = (
     ("toe", "toe_rest", "travel", "toe, in positive"),

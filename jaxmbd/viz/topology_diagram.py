@@ -11,8 +11,8 @@ from jaxmbd.analysis import Redundancy, redundancy
 from jaxmbd.graph import topology
 from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics.extras import optional
-from jaxmbd.viz.own_figure import DPI, own_figure
+from jaxmbd.plumbing import optional
+from jaxmbd.viz.figures import DPI, own_figure
 from jaxmbd.viz.topology_drawing import Drawing
 
 _LINE = 0.19

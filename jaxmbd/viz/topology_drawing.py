@@ -1,17 +1,279 @@
-"""How a topology diagram is drawn, in inches, with y downwards from zero to minus its height."""
+"""How a topology diagram is drawn, in inches, with y downwards from zero to minus its height.
+
+Each body and each cut joint is a card; the tree's cards are drawn downwards from its root.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jaxmbd.analysis import Redundancy
-from jaxmbd.model import Mechanism
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.viz.fan import GREY, LINE, WORST
-from jaxmbd.viz.topology_cards import Card, cards, letter, links
-from jaxmbd.viz.topology_signs import SQUARE, extent, hatched, ring, squares
-from jaxmbd.viz.tree_layout import tree_layout
+from jaxmbd.graph import Topology, loops, topology
+from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.viz.figures import BAND, GREY, LINE, WORST
+
+_LETTERS = {
+    "Revolute": "R",
+    "Prismatic": "P",
+    "Helical": "H",
+    "Cylindrical": "C",
+    "Universal": "U",
+    "Spherical": "S",
+    "Planar": "E",
+    "Free": "6",
+    "Fixed": "0",
+    "Rod": "L",
+}
+"""Of joint types, as usual in the theory of mechanisms (E: ebene, plane)."""
+
+
+class Card(NamedTuple):
+    """A body with the tree joint above it, or a cut joint.
+
+    Attributes:
+        title: name of the body, or of the cut joint.
+        type: name of the joint's type.
+        lines: what else is written.
+        loops: numbers of the loops that the joint is in, from 1.
+        rows: of a cut joint, for each row whether it is redundant; of a body None.
+        other: of a cut joint the body that it is connected to, beside the one that it is below.
+        idle: whether the body spins idly.
+    """
+
+    title: str
+    type: str
+    lines: tuple[str, ...]
+    loops: tuple[int, ...]
+    rows: tuple[bool, ...] | None = None
+    other: str | None = None
+    idle: bool = False
+
+
+def letter(kind: str) -> str:
+    """One or two letters for a joint type."""
+    return _LETTERS.get(kind, kind[:2])
+
+
+def cards(
+    mech: Mechanism, found: Redundancy | None = None
+) -> tuple[dict[str, Card], dict[str, list[str]]]:
+    """The cards by key, and the keys below each key; ``"ground"`` is the root and has no card.
+
+    Args:
+        mech: the mechanism.
+        found: redundant rows and idle spins to mark, if any.
+    """
+    top = topology(mech)
+    kinds = {e.name: e.kind.__name__.removesuffix("InPlane") for e in mech.structure.joints}
+    numbers: dict[str, tuple[int, ...]] = {}
+    for k, loop in enumerate(loops(mech), 1):
+        for joint in (*loop.joints, loop.cut):
+            numbers[joint] = (*numbers.get(joint, ()), k)
+    redundant = set(found.mobility.redundant) if found else set()
+    idle = found.idle if found else {}
+    all_cards: dict[str, Card] = {}
+    below: dict[str, list[str]] = {}
+    for i, (body, joint) in enumerate(zip(top.bodies, top.tree, strict=True)):
+        below.setdefault(GROUND if top.parent[i] < 0 else top.bodies[top.parent[i]], []).append(
+            body
+        )
+        lines = (f"{joint}  {_slice('q', top.layout[joint].q)}", *_held(mech, top, joint))
+        lines += ("spins idly",) if body in idle else ()
+        all_cards[body] = Card(body, kinds[joint], lines, numbers.get(joint, ()), idle=body in idle)
+    for edge in mech.structure.joints:
+        if edge.name not in top.cut:
+            continue
+        near, far = sorted((edge.a, edge.b), key=lambda body: -_depth(top, body))
+        rows = top.layout[edge.name].rows
+        assert rows is not None
+        marks = tuple(name in redundant for name in top.row_names[rows])
+        below.setdefault(near, []).append(_key(edge.name))
+        all_cards[_key(edge.name)] = Card(
+            edge.name,
+            kinds[edge.name],
+            (_slice("rows", rows),),
+            numbers[edge.name],
+            marks,
+            far,
+        )
+    return all_cards, below
+
+
+def links(cards: Mapping[str, Card]) -> list[tuple[str, str]]:
+    """The cut joints between two bodies: the card's key, and the other body."""
+    return [(key, card.other) for key, card in cards.items() if card.other not in (None, GROUND)]  # type: ignore[misc]
+
+
+def _key(cut: str) -> str:
+    return f"cut joint {cut}"  # a body may have the same name
+
+
+def _depth(top: Topology, body: str) -> int:
+    depth, i = 0, top.index(body)
+    while i >= 0:
+        depth, i = depth + 1, top.parent[i]
+    return depth
+
+
+def _slice(name: str, place: slice | None) -> str:
+    if place is None or place.stop == place.start:
+        return "no coordinates"
+    last = place.stop - 1
+    return (
+        f"{name}[{place.start}]" if last == place.start else f"{name}[{place.start}:{place.stop}]"
+    )
+
+
+def _held(mech: Mechanism, top: Topology, joint: str) -> tuple[str, ...]:
+    """The drives and couplings of a joint's coordinates, with their rows."""
+    names = [f"drive {n}" for n, j, _ in mech.structure.drives if j == joint]
+    for name, terms in mech.structure.couplings:
+        if any(j == joint for j, _ in terms):
+            names.append(f"coupling {name}")
+    return tuple(f"{n}  {_slice('row', top.layout[n.split(' ', 1)[1]].rows)}" for n in names)
+
+
+RING = 0.13
+"""Radius of the circle of a joint's letter [in]."""
+SQUARE = 0.085
+"""Side of a row's square [in]."""
+
+
+def extent(text: str, size: float, *, bold: bool = False) -> float:
+    """Width of a text [in]."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    font = FontProperties(weight="bold" if bold else "normal")
+    return TextPath((0, 0), text, size=size, prop=font).get_extents().width / 72.0
+
+
+def hatched(ax: Any, left: float, right: float, y: float, *, up: bool) -> None:
+    """The sign of the ground: a line at y, hatched on the other side."""
+    from matplotlib.patches import Rectangle
+
+    low = y if up else y - 0.1
+    ax.add_patch(Rectangle((left, low), right - left, 0.1, hatch="//////", facecolor="none",
+                           edgecolor=GREY, linewidth=0.0, zorder=1))  # fmt: skip
+    ax.plot([left, right], [y, y], color=GREY, linewidth=1.5, zorder=1)
+
+
+def ring(ax: Any, x: float, y: float, text: str, colour: str) -> None:
+    """The letter of a joint type, in a circle."""
+    from matplotlib.patches import Circle
+
+    ax.add_patch(Circle((x, y), RING, facecolor=colour, edgecolor="white", lw=1.0, zorder=4))
+    ax.text(x, y, text, color="white", fontsize=8 if len(text) == 1 else 6.5, fontweight="bold",
+            ha="center", va="center_baseline", zorder=5)  # fmt: skip
+
+
+def squares(ax: Any, x: float, y: float, rows: Sequence[bool]) -> None:
+    """One square for each row, red and crossed if it is redundant."""
+    from matplotlib.patches import Rectangle
+
+    step = SQUARE + 0.04
+    left = x - step * len(rows) / 2 + 0.02
+    for k, redundant in enumerate(rows):
+        at, colour = (left + step * k, y - SQUARE / 2), WORST if redundant else BAND
+        face = "none" if redundant else colour
+        look: dict[str, Any] = dict(facecolor=face, edgecolor=colour, lw=0.9, zorder=3)
+        ax.add_patch(Rectangle(at, SQUARE, SQUARE, **look))
+        if redundant:
+            (u, v), s = at, SQUARE
+            ax.plot([u, u + s], [v, v + s], color=colour, linewidth=0.9, zorder=3)
+            ax.plot([u, u + s], [v + s, v], color=colour, linewidth=0.9, zorder=3)
+
+
+_SWEEPS = 8
+
+
+class Box(NamedTuple):
+    """Where a node is drawn: its centre, its depth below the root, and the width of its box."""
+
+    x: float
+    depth: int
+    width: float
+
+
+def tree_layout(
+    children: Mapping[str, Sequence[str]],
+    root: str,
+    widths: Mapping[str, float],
+    links: Sequence[tuple[str, str]] = (),
+    gap: float = 0.25,
+) -> dict[str, Box]:
+    """Place the nodes of a tree: parents above the middle of their children, no boxes overlap.
+
+    Siblings keep their order, except where exchanging neighbours brings the ends of `links` nearer
+    to each other.
+
+    Args:
+        children: of each node that has any.
+        root: name of the root.
+        widths: of each node's box.
+        links: pairs of nodes that are connected beside the tree.
+        gap: least distance of boxes.
+    """
+    order = {node: list(below) for node, below in children.items()}
+    best = _placed(order, root, widths, gap)
+    for _ in range(_SWEEPS if links else 0):
+        before = _stretch(best, links)
+        for below in order.values():
+            for k in range(len(below) - 1):
+                below[k : k + 2] = below[k + 1], below[k]
+                trial = _placed(order, root, widths, gap)
+                if _stretch(trial, links) < _stretch(best, links) - 1e-9:
+                    best = trial
+                else:
+                    below[k : k + 2] = below[k + 1], below[k]
+        if _stretch(best, links) == before:
+            break
+    return best
+
+
+def _stretch(boxes: Mapping[str, Box], links: Sequence[tuple[str, str]]) -> float:
+    return sum((boxes[a].x - boxes[b].x) ** 2 for a, b in links)
+
+
+def _placed(
+    children: Mapping[str, Sequence[str]], root: str, widths: Mapping[str, float], gap: float
+) -> dict[str, Box]:
+    """Subtrees side by side, each as near to the one on its left as their outlines allow."""
+    boxes: dict[str, Box] = {}
+
+    def place(node: str, depth: int) -> dict[int, tuple[float, float]]:
+        """Place a subtree around x = 0; returns its outline: leftmost and rightmost by depth."""
+        outline: dict[int, tuple[float, float]] = {}
+        tops = []
+        for child in children.get(node, ()):
+            own = place(child, depth + 1)
+            step = max(
+                (outline[d][1] + gap - left for d, (left, _) in own.items() if d in outline),
+                default=0.0,
+            )
+            _shift(boxes, children, child, step)
+            for d, (left, right) in own.items():
+                low, high = outline.get(d, (left + step, right + step))
+                outline[d] = min(low, left + step), max(high, right + step)
+            tops.append(boxes[child].x)
+        x = (tops[0] + tops[-1]) / 2 if tops else 0.0
+        boxes[node] = Box(x, depth, widths[node])
+        outline[depth] = x - widths[node] / 2, x + widths[node] / 2
+        return outline
+
+    place(root, 0)
+    left = min(b.x - b.width / 2 for b in boxes.values())
+    return {node: b._replace(x=b.x - left) for node, b in boxes.items()}
+
+
+def _shift(
+    boxes: dict[str, Box], children: Mapping[str, Sequence[str]], node: str, step: float
+) -> None:
+    boxes[node] = boxes[node]._replace(x=boxes[node].x + step)
+    for child in children.get(node, ()):
+        _shift(boxes, children, child, step)
+
 
 _TITLE, _MARGIN, _LEVEL, _TEXT, _PAD = 0.75, 0.3, 0.46, 0.155, 0.11
 _SMALL, _NAME, _HEAD = 7.5, 9.0, 10.5  # sizes of text [pt]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from jaxmbd.model import Mechanism
-from jaxmbd.suspension import Corner
-from jaxmbd.suspension.motions import drawn_wheel
-from jaxmbd.viz.force_glyphs import Wheel
+from jaxmbd.suspension import Corner, drawn_wheel
+from jaxmbd.viz.glyphs import Wheel
 
 
 def corner_wheel(mech: Mechanism, corner: Corner) -> Wheel:

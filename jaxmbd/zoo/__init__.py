@@ -15,6 +15,7 @@ from jaxmbd.zoo.agile_wrist import (
 from jaxmbd.zoo.corners import double_wishbone, macpherson, multi_link
 from jaxmbd.zoo.delta_robot import delta_robot, delta_robot_angles
 from jaxmbd.zoo.double_parallel_crank import double_parallel_crank
+from jaxmbd.zoo.drawing import camber_angle, toe_angle
 from jaxmbd.zoo.five_bar import five_bar, five_bar_angles
 from jaxmbd.zoo.five_point import five_point
 from jaxmbd.zoo.iftomm import andrews_squeezer, bricard, flyball_governor
@@ -31,7 +32,6 @@ from jaxmbd.zoo.rsrrp import RampedDrive, rsrrp
 from jaxmbd.zoo.rssr import rssr, rssr_revolutes, rssr_theta
 from jaxmbd.zoo.spatial_slider_crank import spatial_slider_crank
 from jaxmbd.zoo.stewart_gough import stewart_gough, stewart_gough_lengths
-from jaxmbd.zoo.wheel import camber_angle, toe_angle
 
 __all__ = [
     "RampedDrive",

@@ -39,9 +39,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model import Body, Cylindrical, Mechanism, Revolute
-from jaxmbd.model.numbers import number
-from jaxmbd.spatial.rotations import axis_rotation, cross
+from jaxmbd.model import Body, Cylindrical, Mechanism, Revolute, number
+from jaxmbd.spatial import axis_rotation, cross
 from jaxmbd.zoo.drawing import downward
 
 _X, _Y, _Z = np.eye(3)

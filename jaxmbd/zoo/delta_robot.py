@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import Body, Free, Mechanism, Revolute, Rod
-from jaxmbd.model.joints import Joint
-from jaxmbd.model.numbers import number
+from jaxmbd.model import Body, Free, Joint, Mechanism, Revolute, Rod, number
 from jaxmbd.zoo.drawing import downward, functions_for, rod_inertia
 
 _ARMS = (1, 2, 3)

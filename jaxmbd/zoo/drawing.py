@@ -2,6 +2,8 @@
 
 A number derived from plain or NumPy numbers is a float64 NumPy number: a mechanism of plain Python
 numbers is then the same with and without JAX's double precision.
+
+Angles of a left wheel follow from its spindle's direction (ISO 8855: x forward, y left, z up).
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jaxtyping import Float
 
-from jaxmbd.model import Body
-from jaxmbd.model.numbers import number
-from jaxmbd.model.table_points import TablePoints
+from jaxmbd.model import Body, TablePoints, number
 
 
 def functions_for(*numbers: Any) -> ModuleType:
@@ -89,3 +91,39 @@ def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dic
     if unknown:
         raise ValueError(f"points= names {unknown}, which are no hardpoints here: {list(points)}")
     return {name: number(overrides.get(name, x)) for name, x in points.items()}
+
+
+def camber_angle(direction: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
+    """Camber [rad] of a left wheel: positive where its top leans outward.
+
+    The spindle's inclination in the vertical plane across the car, ``atan2(−d_z, d_y)``; the
+    length of `direction` does not matter.
+
+    Args:
+        direction: the spindle's, pointing outboard (to the left), (…, 3).
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> float(mbd.zoo.camber_angle(jnp.array([0.0, 1.0, -1.0]))) > 0
+        True
+    """
+    d = jnp.asarray(direction)
+    return jnp.arctan2(-d[..., 2], d[..., 1])
+
+
+def toe_angle(direction: Float[Array, "*batch 3"]) -> Float[Array, "*batch"]:
+    """Toe [rad] of a left wheel: positive for toe-in, where its front points inward.
+
+    The spindle's direction seen from above, ``atan2(d_x, d_y)``; the length of `direction` does
+    not matter.
+
+    Args:
+        direction: the spindle's, pointing outboard (to the left), (…, 3).
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> float(mbd.zoo.toe_angle(jnp.array([1.0, 1.0, 0.0]))) > 0
+        True
+    """
+    d = jnp.asarray(direction)
+    return jnp.arctan2(d[..., 0], d[..., 1])

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import Mechanism, Revolute
-from jaxmbd.model.numbers import number
+from jaxmbd.model import Mechanism, Revolute, number
 from jaxmbd.zoo.drawing import bar_in_plane, downward_in_plane, functions_for, middle
 
 

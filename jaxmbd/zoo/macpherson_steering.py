@@ -25,9 +25,9 @@ from jaxmbd.model import (
     Spherical,
     SpringDamper,
     Universal,
+    number,
     register_law,
 )
-from jaxmbd.model.numbers import number
 from jaxmbd.zoo.drawing import (
     downward,
     middle,

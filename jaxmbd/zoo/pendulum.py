@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxmbd.model import Body, Mechanism, Revolute
-from jaxmbd.model.numbers import ComRef
+from jaxmbd.model import Body, ComRef, Mechanism, Revolute
 from jaxmbd.zoo.drawing import downward
 
 _Z = (0.0, 0.0, 1.0)

@@ -22,10 +22,11 @@ from jaxmbd.model import (
     Prismatic,
     Revolute,
     Spherical,
+    Units,
+    number,
     register_law,
     soften,
 )
-from jaxmbd.model.numbers import Units, number
 from jaxmbd.zoo.drawing import downward, functions_for, middle, rod_inertia, unit_vector
 
 _Z = np.array([0.0, 0.0, 1.0])

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import Body, Mechanism, PerpendicularAxes, Revolute, Spherical
-from jaxmbd.model.numbers import number
+from jaxmbd.model import Body, Mechanism, PerpendicularAxes, Revolute, Spherical, number
 from jaxmbd.zoo.drawing import downward, functions_for, middle, rod_inertia, unit_vector
 
 _Z = np.array([0.0, 0.0, 1.0])

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import Body, Mechanism, Prismatic, Revolute, Spherical, Universal
-from jaxmbd.model.numbers import number
+from jaxmbd.model import Body, Mechanism, Prismatic, Revolute, Spherical, Universal, number
 from jaxmbd.zoo.drawing import downward, functions_for, middle, rod_inertia, unit_vector
 
 _X = np.array([1.0, 0.0, 0.0])

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import Body, Mechanism, Prismatic, Spherical, Universal
-from jaxmbd.model.numbers import number
+from jaxmbd.model import Body, Mechanism, Prismatic, Spherical, Universal, number
 from jaxmbd.zoo.drawing import downward, functions_for, rod_inertia, unit_vector
 
 _UP = np.array([0.0, 0.0, 1.0])

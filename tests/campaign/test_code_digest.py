@@ -15,7 +15,7 @@ from jaxmbd.sampling import Normal
 CALLED_BACK = """
 import jax, numpy as np
 from functools import partial
-from jaxmbd.campaign.code_digest import code_digest
+from jaxmbd.campaign.identity import code_digest
 
 GAIN, TABLE = 2.0, {"a": np.arange(3.0), "b": (1, {"x", "y", "z"})}
 

@@ -24,7 +24,7 @@ from jaxmbd.campaign.store import (
     restore_head,
     verify,
 )
-from jaxmbd.campaign.store.head import ABOUT_MARKS, FORMAT
+from jaxmbd.campaign.store.layout import ABOUT_MARKS, FORMAT
 
 ATTRIBUTES = {"title": "waves", "study": {"seed": 3, "inputs": {"a": {"sigma": 0.5}}}}
 

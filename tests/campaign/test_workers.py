@@ -148,7 +148,7 @@ def test_that_nobody_works_is_told(tmp_path, monkeypatch):
             threading.Timer(0.3, lambda: future.set_result(fn(*args))).start()
             return future
 
-    monkeypatch.setattr("jaxmbd.campaign.runner.engine._SILENCE", 0.1)
+    monkeypatch.setattr("jaxmbd.campaign.runner.chunk_runner._SILENCE", 0.1)
     with pytest.warns(UserWarning, match="no chunk has come back") as found:
         run(tmp_path / "s.zarr", Squares(8), executor=Idle())
     assert len(found) == 1

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.design import differences as d
+from jaxmbd.design import gradient_check as d
 from jaxmbd.design import hessian_vector
-from jaxmbd.design.second_order import MODES
+from jaxmbd.design.curvatures import MODES
 
 
 @jax.custom_jvp

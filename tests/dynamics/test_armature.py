@@ -12,7 +12,7 @@ import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
-from jaxmbd.dynamics.mass_operator import mass_array, mass_diagonal, mass_operator
+from jaxmbd.dynamics.mass_operators import mass_array, mass_diagonal, mass_operator
 from jaxmbd.formulations import absolute_forward_dynamics, lagrange_efforts
 from jaxmbd.kinematics import motion_state
 

@@ -12,12 +12,11 @@ from jaxmbd import lanes
 from jaxmbd.analysis.status import closure, initial_status
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.inertia import joint_space_inertia
-from jaxmbd.dynamics.kkt import System, conditioning, kkt_system, least_norm, solve_kkt
-from jaxmbd.dynamics.kkt_factors import factor_kkt
-from jaxmbd.dynamics.mass_operator import mass_array, mass_diagonal, mass_size
+from jaxmbd.dynamics.kkt import System, conditioning, factor_kkt, kkt_system, least_norm, solve_kkt
+from jaxmbd.dynamics.mass_operators import mass_array, mass_diagonal, mass_size
 from jaxmbd.kinematics.closure import closure_residual, closure_rows
 from jaxmbd.kinematics.motion import motion_state
-from jaxmbd.kinematics.own_rows import own_jacobian, own_rows
+from jaxmbd.kinematics.row_units import own_jacobian, own_rows
 from jaxmbd.kinematics.scales import speed_units
 from jaxmbd.numerics.block_rows import BlockRows, dense
 

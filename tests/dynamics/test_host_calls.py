@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.dynamics.backend import given, host_jit
+from jaxmbd.lanes.backend import given, host_jit
 
 
 def test_leaves_that_are_not_arrays_are_static_and_keep_their_places():

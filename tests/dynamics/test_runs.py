@@ -10,8 +10,8 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.dynamics.mass_operator import mass_array, mass_operator
-from jaxmbd.graph import layout, runs
+from jaxmbd.dynamics.mass_operators import mass_array, mass_operator
+from jaxmbd.graph import layout, spanning_tree
 from jaxmbd.graph.elimination import Elimination
 from jaxmbd.kinematics import motion_state
 from jaxmbd.spatial.rotations import axis_rotation
@@ -70,7 +70,7 @@ def loops(monkeypatch):
 
     def shortest(n):
         layout._topology.cache_clear()
-        monkeypatch.setattr(runs, "SHORTEST", n)
+        monkeypatch.setattr(spanning_tree, "SHORTEST", n)
 
     yield shortest
     layout._topology.cache_clear()

@@ -5,10 +5,9 @@ import pytest
 
 from jaxmbd.identification.combinations import ambiguities
 from jaxmbd.identification.fit import fitted
-from jaxmbd.identification.information import information
+from jaxmbd.identification.information import information, precision
 from jaxmbd.identification.losses import LOSSES, loss_of
 from jaxmbd.identification.noise import Noise
-from jaxmbd.identification.precision import precision
 from jaxmbd.identification.residual_check import residual_check
 
 T = np.linspace(0.1, 1.0, 20)

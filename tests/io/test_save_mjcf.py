@@ -13,8 +13,8 @@ from written_models import round_trip
 
 import jaxmbd as mbd
 from jaxmbd.io import load_mjcf, save_mjcf
-from jaxmbd.io.mujoco_equalities import polynomial
-from jaxmbd.io.mujoco_tendons import polynomial as polynomial_of_a_tendon
+from jaxmbd.io.mujoco.equalities import polynomial
+from jaxmbd.io.mujoco.tendons import polynomial as polynomial_of_a_tendon
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")
 

@@ -7,7 +7,7 @@ from written_models import round_trip
 
 import jaxmbd as mbd
 from jaxmbd.io import load_urdf, save_urdf
-from jaxmbd.io.urdf_file import roll_pitch_yaw
+from jaxmbd.io.export.urdf import roll_pitch_yaw
 
 
 def check(mech, path, seed=0):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.collector import collector_paused
+from jaxmbd.lanes.context import collector_paused
 
 
 @pytest.fixture(params=[True, False], ids=["on", "off"])

@@ -11,10 +11,10 @@ from random_mechanisms import random_mechanism, random_motion
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.dynamics.backend import compiled
 from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.own_rows import own_jacobian
+from jaxmbd.kinematics.row_units import own_jacobian
+from jaxmbd.lanes.backend import compiled
 
 ZOO = ["rssr"]
 ZOO += [

@@ -14,8 +14,7 @@ import pytest
 from jaxmbd import lanes
 from jaxmbd.lanes.codegen import pieces
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, arrange
-from jaxmbd.lanes.codegen.spills import NEVER, Plan
+from jaxmbd.lanes.codegen.schedule import LOOP, NEVER, STRAIGHT, Plan, arrange
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu
 

@@ -8,7 +8,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.numerics import row_sum
+from jaxmbd.numerics import small_arrays
 
 jax.config.update("jax_enable_x64", True)
 AUTO = jax.make_mesh((2,), ("b",), axis_types=(AxisType.Auto,))
@@ -89,14 +89,14 @@ def mechanisms_under_shard_map():
 
 def long_sums_under_shard_map():
     """Sums that are loops, over rows that vary from device to device and over rows that do not."""
-    row_sum.MANY = 8  # so that a loop needs no hundreds of rows
+    small_arrays.MANY = 8  # so that a loop needs no hundreds of rows
     weights = jnp.cos(jnp.arange(8.0))
 
     def of_rows(scale, x):
-        return row_sum.row_sum(list(scale * weights * x))
+        return small_arrays.row_sum(list(scale * weights * x))
 
     def of_terms(scale, x):
-        return row_sum.row_sum(list(scale * weights), lambda row: row * x)
+        return small_arrays.row_sum(list(scale * weights), lambda row: row * x)
 
     expected = float(jnp.sum(weights) * jnp.sum(X))
     for mapped in (lanes.vmap, jax.vmap):

@@ -10,7 +10,7 @@ import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.kinematics.scales import mechanism_length
 from jaxmbd.model.finite import finite_numbers
-from jaxmbd.numerics.row_sum import MANY
+from jaxmbd.numerics.small_arrays import MANY
 
 POINTS = np.random.default_rng(2).normal(size=(MANY + 9, 3))
 

@@ -6,7 +6,7 @@ import pytest
 
 from jaxmbd import lanes
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_ldlt import block_ldlt, filled, normal_pattern
+from jaxmbd.numerics.block_factors import block_ldlt, filled, normal_pattern
 from jaxmbd.numerics.block_rows import BlockRows, Sparsity, largest, squared_rows
 from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
 

@@ -10,8 +10,8 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.kinematics import motion_state
+from jaxmbd.lanes.kept_traces import KEPT, traced_once
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.numerics.traced_once import KEPT, traced_once
 
 X = jnp.array([0.3, -0.4, 0.5])
 

@@ -8,7 +8,7 @@ import jaxmbd as mbd
 from jaxmbd.viz.cast import GHOST, WORST, cast_of
 from jaxmbd.viz.course import Course, Track, tracks
 from jaxmbd.viz.force_arrows import arrow_scale, arrows_along, chosen_arrows
-from jaxmbd.viz.painter import Painter
+from jaxmbd.viz.moving_picture import Painter
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ from jaxmbd.observe import Coordinate, Motion, Pose, Position, Sweep
 from jaxmbd.suspension import kinematics
 from jaxmbd.viz import Exploration
 from jaxmbd.viz.explorer.experiments import held_text, undriven, usual_experiment
-from jaxmbd.viz.explorer.goals import GOALS, gradient
-from jaxmbd.viz.explorer.live_curves import LiveCurves
-from jaxmbd.viz.explorer.ranges import ranges
+from jaxmbd.viz.explorer.exploration import ranges
+from jaxmbd.viz.explorer.live_curves import GOALS, LiveCurves, gradient
 
 INBOARD = "points/tierod_inboard/z"
 

@@ -7,7 +7,7 @@ import jaxmbd as mbd
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.suspension import zoo_corner
 from jaxmbd.viz import Scene, Wheel, corner_wheel
-from jaxmbd.viz.link_shapes import attachments, inertia_box
+from jaxmbd.viz.glyphs import attachments, inertia_box
 from jaxmbd.viz.solids import frame_along
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")

@@ -5,8 +5,7 @@ import pytest
 from random_mechanisms import random_mechanism
 
 import jaxmbd as mbd
-from jaxmbd.viz.topology_cards import cards
-from jaxmbd.viz.tree_layout import tree_layout
+from jaxmbd.viz.topology_drawing import cards, tree_layout
 
 pytest.importorskip("matplotlib")
 from jaxmbd.viz import redundancy_figure, topology_figure  # noqa: E402

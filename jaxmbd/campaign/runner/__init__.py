@@ -2,8 +2,7 @@
 
 from jaxmbd.campaign.runner.chunk_runner import Interrupted, run_chunks
 from jaxmbd.campaign.runner.report import ChunkReport, RunReport, Work
-from jaxmbd.campaign.runner.study_session import Session, check_same, session
-from jaxmbd.campaign.runner.tree_differences import differences
+from jaxmbd.campaign.runner.study_session import Session, check_same, differences, session
 
 __all__ = [
     "ChunkReport",

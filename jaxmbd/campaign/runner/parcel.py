@@ -13,8 +13,8 @@ from types import FunctionType
 from typing import Any
 
 from jaxmbd.campaign.store.files import work_folder, write_file
-from jaxmbd.lanes.recent import Recent
-from jaxmbd.model.forces.laws import LAWS
+from jaxmbd.lanes import Recent
+from jaxmbd.model import LAWS
 
 _DEPTH = 10
 _loaded = Recent(4)

@@ -1,4 +1,7 @@
-"""Open a study's store to run into it: new or half done, but of the same study, for one process."""
+"""Open a study's store to run into it: new or half done, but of the same study, for one process.
+
+Where its description differs from the study's, the message says so.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxmbd.campaign.runner.tree_differences import differences
 from jaxmbd.campaign.store import Layout, StoreDiffers, StoreError, lock
 from jaxmbd.campaign.store.files import store_path
-from jaxmbd.model.user_warning import warn_user
+from jaxmbd.plumbing import warn_user
 
 if TYPE_CHECKING:
     from jaxmbd.campaign.store import Damage, StudyStore
+
 
 IDENTITY = "study"
 PROVENANCE = "provenance"
@@ -121,3 +124,37 @@ def _described(layout: Layout) -> dict[str, Any]:
         for name, f in layout.fields.items()
     }
     return {"count": layout.count, "fields": fields}
+
+
+def differences(old: Any, new: Any, name: str = "") -> list[str]:
+    """Where two trees of JSON values differ, as "path: old -> new".
+
+    Example:
+        >>> from jaxmbd.campaign.runner import differences
+        >>> differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3], "c": 0})
+        ['b/1: 2 -> 3', 'c: nothing -> 0']
+    """
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [*old, *(k for k in new if k not in old)]
+        pairs = [(str(k), old.get(k, _NOTHING), new.get(k, _NOTHING)) for k in keys]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [(str(i), a, b) for i, (a, b) in enumerate(zip(old, new, strict=True))]
+    elif old == new or (old != old and new != new):
+        return []
+    else:
+        return [f"{name}: {_short(old)} -> {_short(new)}"]
+    prefix = f"{name}/" if name else ""
+    return [line for key, a, b in pairs for line in differences(a, b, prefix + key)]
+
+
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+_NOTHING = _Nothing()
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -21,9 +21,9 @@ import jax
 from jaxmbd.campaign.identity import provenance
 from jaxmbd.campaign.runner.parcel import take_parcel
 from jaxmbd.campaign.runner.report import ChunkReport, failures, here, note
-from jaxmbd.campaign.runner.tree_differences import differences
+from jaxmbd.campaign.runner.study_session import differences
 from jaxmbd.campaign.store import StoreError, holder
-from jaxmbd.lanes.targets import stopping
+from jaxmbd.lanes import stopping
 
 if TYPE_CHECKING:
     from jaxmbd.campaign.store import StudyStore

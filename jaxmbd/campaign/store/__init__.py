@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from jaxmbd.campaign.store.errors import StoreDiffers, StoreError
+from jaxmbd.campaign.store.files import StoreDiffers, StoreError
 from jaxmbd.campaign.store.layout import SAMPLE, Field, Fixed, Layout
 from jaxmbd.campaign.store.store_lock import holder, lock, revoke
-from jaxmbd.numerics.extras import require
-from jaxmbd.numerics.on_use import on_use
+from jaxmbd.plumbing import on_use, require
 
 if TYPE_CHECKING:
     from jaxmbd.campaign.store.check import Damage, restore_head, verify

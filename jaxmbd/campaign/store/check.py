@@ -10,11 +10,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxmbd.campaign.store.encoding import checksum
-from jaxmbd.campaign.store.errors import StoreDiffers, StoreError, explained
-from jaxmbd.campaign.store.files import store_path, sync_folder, work_folder, write_file
-from jaxmbd.campaign.store.head import ABOUT_MARKS, FORMAT, IDENTITY, MARK, ROOT, canonical, head
-from jaxmbd.campaign.store.layout import Layout
+from jaxmbd.campaign.store.files import (
+    StoreDiffers,
+    StoreError,
+    explained,
+    store_path,
+    sync_folder,
+    work_folder,
+    write_file,
+)
+from jaxmbd.campaign.store.layout import (
+    ABOUT_MARKS,
+    FORMAT,
+    IDENTITY,
+    MARK,
+    ROOT,
+    Layout,
+    canonical,
+    head,
+)
+from jaxmbd.campaign.store.stored_arrays import checksum
 from jaxmbd.campaign.store.study_store import StudyStore
 
 

@@ -1,11 +1,17 @@
-"""Files that are there as a whole or not at all, also after a power cut."""
+"""Files that are there as a whole or not at all, also after a power cut.
+
+What can go wrong with a store on disk, said so that the user knows what to do.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +123,64 @@ def place_folder(path: Path, files: dict[str, bytes], drafts: Path) -> None:
         shutil.rmtree(new, ignore_errors=True)
         raise
     sync_folder(path.parent)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class StoreError(OSError):
+    """A store cannot be created, read or written; the text says why and what to do.
+
+    Example:
+        >>> from jaxmbd.campaign import StoreError
+        >>> issubclass(StoreError, OSError)
+        True
+    """
+
+
+class StoreDiffers(ValueError):
+    """The store at that path belongs to another study; the text lists the differences.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> other = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8, seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/s.zarr", progress=False)
+        ...     try:
+        ...         other.run(folder + "/s.zarr")
+        ...     except mbd.campaign.StoreDiffers as error:
+        ...         "study/seed: 0 -> 1" in str(error)
+        True
+    """
+
+
+@contextmanager
+def explained(path: Path, doing: str) -> Iterator[None]:
+    """Errors of the operating system become a `StoreError` that says what to do.
+
+    Args:
+        path: of the store.
+        doing: what was tried, as "write chunk 12".
+    """
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        told = StoreError(f"cannot {doing} of {path}: {error}. {_remedy(error.errno)}")
+        told.errno = error.errno
+        raise told from error
+
+
+def _remedy(number: int | None) -> str:
+    kept = "What was stored before is untouched"
+    if number in _FULL:
+        return f"The disk is full. {kept}: free some space and run the same study again to go on"
+    if number in _FORBIDDEN:
+        return f"There is no permission to write. {kept}: change that, or choose another path"
+    return f"{kept}: remedy the cause and run the same study again to go on"

@@ -11,9 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jaxmbd.campaign.store.errors import StoreError, explained
-from jaxmbd.campaign.store.files import store_path
-from jaxmbd.model.user_warning import warn_user
+from jaxmbd.campaign.store.files import StoreError, explained, store_path
+from jaxmbd.plumbing import warn_user
 
 try:
     import fcntl

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmbd.campaign.store.encoding import checksum, decoded, encoded, filled_up
-from jaxmbd.campaign.store.errors import StoreError, explained
 from jaxmbd.campaign.store.files import (
     AT_ONCE,
+    StoreError,
+    explained,
     place_folder,
     store_path,
     sync_file,
@@ -25,9 +25,15 @@ from jaxmbd.campaign.store.files import (
     work_folder,
     write_file,
 )
-from jaxmbd.campaign.store.head import FORMAT, MARK, ROOT, head, key, read_head
-from jaxmbd.campaign.store.layout import SAMPLE, Layout
-from jaxmbd.campaign.store.stored_arrays import StoredArray, StoredArrays
+from jaxmbd.campaign.store.layout import FORMAT, MARK, ROOT, SAMPLE, Layout, head, key, read_head
+from jaxmbd.campaign.store.stored_arrays import (
+    StoredArray,
+    StoredArrays,
+    checksum,
+    decoded,
+    encoded,
+    filled_up,
+)
 
 if TYPE_CHECKING:
     import xarray

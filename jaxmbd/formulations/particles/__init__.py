@@ -6,13 +6,12 @@ from jaxmbd.formulations.particles.accelerations import (
     particle_accelerations_of_state,
 )
 from jaxmbd.formulations.particles.chain import chain_accelerations
-from jaxmbd.formulations.particles.count import ParticleCount, particle_count
+from jaxmbd.formulations.particles.count import ParticleCount, least_forms, particle_count
 from jaxmbd.formulations.particles.geometry import (
     Invariants,
     dependent_particle,
     invariants,
 )
-from jaxmbd.formulations.particles.least import least_forms
 from jaxmbd.formulations.particles.masses import (
     EquivalentParticles,
     equivalent_particles,

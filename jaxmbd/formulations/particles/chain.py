@@ -37,8 +37,8 @@ from jaxmbd.formulations.particles.motion import ParticleLoads, ParticleMotion
 from jaxmbd.formulations.particles.system import ParticleSystem
 from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import Free, Mechanism, Revolute, Spherical, in_space
-from jaxmbd.numerics.array_types import AnyArray
-from jaxmbd.spatial.rotations import cross, skew
+from jaxmbd.numerics import AnyArray
+from jaxmbd.spatial import cross, skew
 
 
 class Affine(NamedTuple):

@@ -18,6 +18,7 @@ from jaxmbd.model import (
     Fixed,
     Free,
     Helical,
+    Joint,
     ParallelAxes,
     PerpendicularAxes,
     Planar,
@@ -29,7 +30,6 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.joints import Joint
 
 
 def distance_rows(

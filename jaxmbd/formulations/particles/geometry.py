@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.spatial.rotations import cross, skew
+from jaxmbd.spatial import cross, skew
 
 
 class Frame(NamedTuple):

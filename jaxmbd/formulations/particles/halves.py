@@ -17,6 +17,7 @@ from jaxmbd.model import (
     Fixed,
     Free,
     Helical,
+    Joint,
     Mechanism,
     ParallelAxes,
     PerpendicularAxes,
@@ -29,8 +30,7 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.model.joints import Joint
-from jaxmbd.spatial.rotations import cross, perpendicular_pair, rotation_between, unit
+from jaxmbd.spatial import cross, perpendicular_pair, rotation_between, unit
 
 SHARED: dict[type[Joint], int] = {Spherical: 1, Universal: 1, Revolute: 2}
 """Number of particles that the two bodies of a tree joint share; a fixed joint shares all."""

@@ -24,8 +24,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.model import Body
-from jaxmbd.model.numbers import is_concrete
+from jaxmbd.model import Body, is_concrete
 from jaxmbd.numerics import tolerances
 
 # Second moments, relative to the largest, that count as zero: inertias are given to a few digits

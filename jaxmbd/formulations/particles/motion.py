@@ -16,10 +16,8 @@ from jax import Array
 
 from jaxmbd.formulations.particles.geometry import spin
 from jaxmbd.formulations.particles.system import ParticleSystem, Positions
-from jaxmbd.model import Free, Spherical
-from jaxmbd.model.forces import Armature, Effort, ForceElement, JointFriction
-from jaxmbd.model.numbers import GROUND
-from jaxmbd.spatial.rotations import cross, quaternion_from_matrix
+from jaxmbd.model import GROUND, Armature, Effort, ForceElement, Free, JointFriction, Spherical
+from jaxmbd.spatial import cross, quaternion_from_matrix
 
 
 class ParticleMotion:

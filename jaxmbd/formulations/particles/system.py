@@ -35,9 +35,17 @@ from jaxmbd.formulations.particles.geometry import (
 from jaxmbd.formulations.particles.halves import SHARED, Half, attached, halves
 from jaxmbd.formulations.particles.masses import second_moment
 from jaxmbd.graph import topology
-from jaxmbd.model import Fixed, Free, Mechanism, Revolute, Spherical, Universal
-from jaxmbd.model.joints import Joint
-from jaxmbd.model.numbers import GROUND, is_concrete
+from jaxmbd.model import (
+    GROUND,
+    Fixed,
+    Free,
+    Joint,
+    Mechanism,
+    Revolute,
+    Spherical,
+    Universal,
+    is_concrete,
+)
 from jaxmbd.numerics import tolerances
 
 Forms = int | Mapping[str, int]

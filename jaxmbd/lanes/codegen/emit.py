@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from jaxmbd.lanes.codegen import entry, instructions, loops, memory, parts, pieces, rows
-from jaxmbd.lanes.codegen.llvm_text import LLVM, literal
 from jaxmbd.lanes.codegen.parts import Parts
 from jaxmbd.lanes.codegen.uses import Uses
-from jaxmbd.lanes.codegen.writer import Writer
+from jaxmbd.lanes.codegen.writer import LLVM, Writer, literal
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import Loop, Node, Region

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.ir.layout import WARP
+from jaxmbd.lanes.ir.nodes import WARP
 
 
 def cpu_header(w: Writer, inputs: int, outputs: int) -> str:

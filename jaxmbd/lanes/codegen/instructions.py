@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxmbd.lanes.codegen.llvm_text import LLVM
 from jaxmbd.lanes.codegen.uses import may_invert
-from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.ir.layout import BYTES
-from jaxmbd.lanes.ir.nodes import Node
+from jaxmbd.lanes.codegen.writer import LLVM, Writer
+from jaxmbd.lanes.ir.nodes import BYTES, Node
 from jaxmbd.lanes.ir.operation import Call, Infix, Intrinsic
 from jaxmbd.lanes.ir.table import OPERATIONS
 

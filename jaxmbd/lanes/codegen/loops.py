@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jaxmbd.lanes.codegen.llvm_text import LLVM
-from jaxmbd.lanes.codegen.writer import Writer
+from jaxmbd.lanes.codegen.writer import LLVM, Writer
 from jaxmbd.lanes.ir.nodes import Loop, Node
 
 SELDOM = '!0 = !{!"branch_weights", i32 1, i32 1000}'

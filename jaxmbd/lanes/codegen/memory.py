@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from jaxmbd.lanes.codegen.llvm_text import LLVM, stored
 from jaxmbd.lanes.codegen.rows import from_memory, row_address, store_row, to_memory
-from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.ir.layout import BYTES, SLOT, WARP
-from jaxmbd.lanes.ir.nodes import Buffer, Node
+from jaxmbd.lanes.codegen.writer import LLVM, Writer, stored
+from jaxmbd.lanes.ir.nodes import BYTES, SLOT, WARP, Buffer, Node
 
 
 def _place(w: Writer, index: Node, offset: int) -> str:

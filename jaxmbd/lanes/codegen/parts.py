@@ -14,8 +14,7 @@ from typing import Any
 from jaxmbd.lanes.codegen import entry
 from jaxmbd.lanes.codegen.uses import readers_of
 from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.ir.layout import SLOT
-from jaxmbd.lanes.ir.nodes import Loop, Node
+from jaxmbd.lanes.ir.nodes import SLOT, Loop, Node
 from jaxmbd.lanes.ir.table import root
 
 LEAST = 7000

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 
 from jaxmbd.lanes.codegen.parts import Parts
 from jaxmbd.lanes.codegen.rows import block_start
-from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, arrange
-from jaxmbd.lanes.codegen.spills import Plan
+from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, Plan, arrange
 from jaxmbd.lanes.codegen.uses import readers_of
 from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.nodes import Node

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmbd.lanes.codegen.llvm_text import stored
-from jaxmbd.lanes.codegen.writer import Writer
-from jaxmbd.lanes.ir.layout import BYTES
-from jaxmbd.lanes.ir.nodes import Buffer, Node
+from jaxmbd.lanes.codegen.writer import Writer, stored
+from jaxmbd.lanes.ir.nodes import BYTES, Buffer, Node
 
 AHEAD = 2
 """How many vectors of samples ahead arguments are prefetched."""

@@ -2,7 +2,57 @@
 
 Each polynomial minimises the maximum relative error of the final result (Remez); the coefficients
 were rounded one after another, with the remaining ones refitted each time.
+
+π and ln 2 are there in extended precision, split into sums of floats.
 """
+
+from __future__ import annotations
+
+import functools
+import struct
+from fractions import Fraction
+
+PRECISION = 1400  # bits; the largest double needs 1150 of 2/π
+
+
+def _inverse(q: int, alternating: bool) -> Fraction:
+    """atan(1/q) if alternating, else artanh(1/q): Σ ±1/(n qⁿ) over odd n."""
+    one = 1 << PRECISION
+    total, n = 0, 1
+    while q**n <= one:
+        term = one // (n * q**n)
+        total += -term if alternating and n % 4 == 3 else term
+        n += 2
+    return Fraction(total, one)
+
+
+PI = 16 * _inverse(5, True) - 4 * _inverse(239, True)
+"""Machin's formula."""
+LN2 = 2 * _inverse(3, False)
+
+
+def nearest(x: Fraction, bits: int) -> float:
+    """The float of 32 or 64 bits nearest to x."""
+    return float(x) if bits == 64 else struct.unpack("f", struct.pack("f", float(x)))[0]
+
+
+@functools.cache
+def parts(x: Fraction, count: int, bits: int) -> tuple[float, ...]:
+    """Floats whose sum approximates x, each the nearest to what the previous ones leave."""
+    result = []
+    for _ in range(count):
+        result.append(nearest(x, bits))
+        x -= Fraction(result[-1])
+    return tuple(result)
+
+
+@functools.cache
+def words_of_two_over_pi(padding: int, count: int) -> tuple[int, ...]:
+    """`padding` zero bits, then the fractional bits of 2/π, in `count` words of 64 bits."""
+    length = 64 * count - padding
+    digits = int(2 / PI * (1 << length))
+    return tuple(digits >> 64 * (count - 1 - index) & (1 << 64) - 1 for index in range(count))
+
 
 SINE = {
     64: (
@@ -213,3 +263,137 @@ POWER_LOGARITHM = {
     ),
 }
 """(2 artanh s / s − 2 − 2s²/3)/s⁴ in s², |s| ≤ 3 − √8, to 73 bits of the logarithm."""
+
+
+ERROR = {
+    64: (
+        0.1283791670955126,
+        -0.376126389031841,
+        0.11283791670971186,
+        -0.026866170648070464,
+        0.005223977653066259,
+        -0.0008548328545516286,
+        0.00012055385848810037,
+        -1.4926852530982174e-05,
+        1.6480230560365513e-06,
+        -1.6544342577612632e-07,
+        1.5900200894049256e-08,
+        -1.5925358859311722e-09,
+        1.3263484152908817e-10,
+    ),
+}
+"""erf a / a − 1 in a², |a| ≤ 1."""
+
+SCALED_COMPLEMENT = {
+    64: (
+        0.25300805826972966,
+        -0.13562110612458114,
+        -0.04756229435345055,
+        0.1296451587027572,
+        -0.11927366341531778,
+        0.06830802734414447,
+        -0.02377051491847206,
+        0.0025293918125731773,
+        0.0018886903568561485,
+        -0.0007798322328192931,
+        -0.00010515977476096712,
+        0.0001250990893947919,
+        4.949301963772891e-06,
+        -2.0099458325585046e-05,
+        -7.306671467682602e-07,
+        3.4693855958431456e-06,
+        3.5437948234518393e-07,
+        -6.113095436025136e-07,
+        -1.3706727041733805e-07,
+        9.599936069803482e-08,
+        3.667938468556968e-08,
+        -9.666080053984226e-09,
+        -5.2478688955185146e-09,
+    ),
+}
+"""(2a + 1) e^(a²) erfc a − 1 in t = (a − 3)/(a + 3), 0.3 ≤ a ≤ 27.5."""
+
+INVERSE_ERROR = {
+    64: (
+        0.6536545626831027,
+        0.2401581824255883,
+        -0.0060336708714269,
+        -0.000740702534154321,
+        0.0001867342080200511,
+        -1.388252339498156e-05,
+        -1.3654691763344108e-06,
+        4.2347881833035606e-07,
+        -2.9070390826796275e-08,
+        -4.112661679674237e-09,
+        1.0512231162337985e-09,
+        -5.414240050315007e-11,
+        -1.2978709275787296e-11,
+        2.630316732357811e-12,
+        -8.074256916304309e-14,
+        -3.997313718032258e-14,
+        6.525105975315879e-15,
+        -4.648736443727094e-17,
+        -1.2255968511410887e-16,
+        1.622575911591783e-17,
+        6.348522431766473e-19,
+        -3.9349226124886367e-19,
+        1.892725002453591e-20,
+        4.9164680012682935e-21,
+        -3.4116098185740717e-22,
+        -2.8283395968091314e-23,
+    ),
+}
+"""erf⁻¹ x / x in w − 3.125, w = −log(1 − x²) ≤ 6.25."""
+
+INVERSE_ERROR_MIDDLE = {
+    64: (
+        2.0838856104922208,
+        1.0052589676941655,
+        0.00537091455355509,
+        -0.003751208508223805,
+        0.0024914420979534517,
+        -0.0016882755354781117,
+        0.0009532893416625133,
+        -0.0003550378133672487,
+        2.403151187245563e-05,
+        6.828711416077537e-05,
+        -4.732067387954804e-05,
+        1.2465042891972074e-05,
+        2.932550344788262e-06,
+        -3.985746162937444e-06,
+        1.481669626976817e-06,
+        -2.7551651968723175e-08,
+        -2.4560884309385816e-07,
+        1.3152829505148425e-07,
+        -2.0820379511973993e-08,
+        -1.528352563058638e-08,
+        7.646214368138052e-09,
+    ),
+}
+"""The same in √w − 3.25, 6.25 ≤ w ≤ 16."""
+
+INVERSE_ERROR_TAIL = {
+    64: (
+        3.8499064014085844,
+        1.0103004648645448,
+        -0.00013871931838028227,
+        -0.0002150301198026942,
+        7.59952781003146e-05,
+        -1.9681771133869487e-05,
+        4.526052490138645e-06,
+        -9.930259925709609e-07,
+        2.2905300437205458e-07,
+        -6.75705800590001e-08,
+        2.9018095704194548e-08,
+        -1.5219147642664103e-08,
+        7.822406015563384e-09,
+        -3.525735529938533e-09,
+        1.3150063011163694e-09,
+        -3.8841762118045946e-10,
+        7.010260313522991e-11,
+        1.8519003375773642e-11,
+        -2.0510121082187775e-11,
+        5.091795654064724e-12,
+    ),
+}
+"""The same in √w − 5, 16 ≤ w ≤ 37."""

@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 
 from jaxmbd.lanes.elementary.body import Value
-from jaxmbd.lanes.elementary.error_coefficients import (
+from jaxmbd.lanes.elementary.coefficients import (
     ERROR,
     INVERSE_ERROR,
     INVERSE_ERROR_MIDDLE,
     INVERSE_ERROR_TAIL,
     SCALED_COMPLEMENT,
 )
-from jaxmbd.lanes.elementary.exponential import exp_of_remainder, reduce, scaled
-from jaxmbd.lanes.elementary.logarithmic import log
+from jaxmbd.lanes.elementary.exponential import exp_of_remainder, log, reduce, scaled
 from jaxmbd.lanes.elementary.operations import (
     copysign,
     fma,

@@ -1,30 +1,54 @@
-"""Exponential functions.
+"""Exponential functions, logarithms, powers and roots.
 
-x = n ln 2 + r with an integer n and |r| ≤ ln 2/2, reduced by Cody and Waite's method (1980); then
-eˣ = 2ⁿ eʳ. n is rounded by adding a number so large that the last bit of the sum has the value 1;
-its low bits, shifted to the exponent field, are the float 2ⁿ.
+*Exponentials.* x = n ln 2 + r with an integer n and |r| ≤ ln 2/2, reduced by Cody and Waite's
+method (1980); then eˣ = 2ⁿ eʳ. n is rounded by adding a number so large that the last bit of the
+sum has the value 1; its low bits, shifted to the exponent field, are the float 2ⁿ.
+
+*Logarithms.* x = 2ᵏ m with √½ ≤ m < √2 and f = m − 1; with s = f/(2 + f), log m = 2 artanh s is
+f − f²/2 + s (f²/2 + s² P(s²)), whose first two terms are nearly exact (Tang, ACM TOMS 16, 1990;
+Muller, Elementary Functions, ch. 4).
+
+*Powers.* x^y = e^(y log x) needs log x in more than working precision: y log x may be as large as
+745, and an absolute error in it is a relative error of the result. For doubles the logarithm is
+therefore a sum of two doubles, accurate to about 68 bits (Muller, Elementary Functions, ch. 11);
+floats use doubles.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from jaxmbd.lanes.elementary.body import Value
 from jaxmbd.lanes.elementary.coefficients import (
     BINARY_EXPONENTIAL,
     EXPONENTIAL,
     HYPERBOLIC_SINE,
+    INVERSE_CUBE_ROOT,
+    LN2,
+    LOGARITHM,
+    POWER_LOGARITHM,
+    nearest,
+    parts,
 )
-from jaxmbd.lanes.elementary.constants import LN2, nearest, parts
 from jaxmbd.lanes.elementary.operations import (
+    bits_of,
     clamped,
     copysign,
+    difference,
+    flip,
     fma,
     format_of,
     from_pattern,
     horner,
     magnitude,
     pattern,
+    resized,
+    sign_bit,
+    sqrt,
+    truncated,
+    two_product,
     two_sum,
     where,
 )
@@ -174,3 +198,181 @@ def power(exponent: Value) -> Value:
 def _magic(x: Value) -> float:
     form = format_of(x)
     return form.magic + 2 * form.bias
+
+
+def log(x: Value) -> Value:
+    """Natural logarithm: −∞ at 0, NaN below."""
+    k, m = exponent_and_significand(x)
+    return logarithm_limits(x, logarithm(k, m - 1.0))
+
+
+def log1p(x: Value) -> Value:
+    """log(1 + x): −∞ at −1, NaN below."""
+    u, rest = difference(x, x.constant(-1.0))
+    return copysign(logarithm_limits(x, _log_of_sum(u, rest), least=-1.0), x)
+
+
+def asinh(x: Value) -> Value:
+    """Inverse hyperbolic sine, log(a + √(a² + 1)) with a = |x|."""
+    a = magnitude(x)
+    p, error = two_product(a, a)
+    h, rest = difference(p, p.constant(-1.0))
+    y = _log_of_sum_with_root(a, h, error + rest)
+    return copysign(where(a < math.inf, y, a), x)
+
+
+def acosh(x: Value) -> Value:
+    """Inverse hyperbolic cosine, log(x + √(x² − 1)); NaN below 1."""
+    p, error = two_product(x, x)
+    h, rest = two_sum(p, x.constant(-1.0))
+    y = _log_of_sum_with_root(x, h, error + rest)
+    return where(x < math.inf, where(x < 1.0, math.nan, y), x)
+
+
+def atanh(x: Value) -> Value:
+    """Inverse hyperbolic tangent, log((1 + a)/(1 − a))/2 with a = |x|."""
+    a = magnitude(x)
+    one = a.constant(1.0)
+    n, n_rest = two_sum(one, a)
+    d, d_rest = two_sum(one, -a)
+    q = n / d
+    rest = (fma(-q, d, n) + fma(-q, d_rest, n_rest)) / d
+    limit = where(a.equals(1.0), x.constant(math.inf), math.nan)
+    return copysign(where(a < 1.0, 0.5 * _log_of_sum(q, rest), limit), x)
+
+
+def _log_of_sum_with_root(x: Value, h: Value, rest: Value) -> Value:
+    """log(x + √(h + rest)); log 2x for large x, where h might overflow."""
+    root = sqrt(h)
+    # the smallest normal number avoids 0/0
+    root_rest = (fma(-root, root, h) + rest) / (2.0 * root + format_of(x).smallest)
+    larger = root > x
+    u, error = two_sum(where(larger, root, x), where(larger, x, root))
+    large = x > 2.0 ** (format_of(x).bias // 2)
+    u = where(large, x, u)
+    return _log_of_sum(u, where(large, 0.0, error + root_rest), where(large, x.constant(1.0), 0.0))
+
+
+def _log_of_sum(u: Value, rest: Value, k: Value | None = None) -> Value:
+    """log(2ᵏ (u + rest)) for |rest| of an ulp of u at most."""
+    exponent, m = exponent_and_significand(u)
+    return logarithm(exponent if k is None else exponent + k, m - 1.0) + rest / u
+
+
+def exponent_and_significand(x: Value) -> tuple[Value, Value]:
+    """Exponent k, as a float, and m with x = 2ᵏ m and √½ ≤ m < √2; x > 0 may be denormal."""
+    form = format_of(x)
+    denormal = x < form.smallest
+    lift = form.digits + 2
+    x = where(denormal, x * 2.0**lift, x)
+    root = bits_of(math.sqrt(0.5), x.bits)
+    # positive for every x > 0: the biased exponent of √½ is bias − 1
+    moved = pattern(x) - (root - (form.bias << form.digits))
+    m = from_pattern((moved & (1 << form.digits) - 1) + root)
+    # an integer in the low bits of the float 2^digits adds its value to it
+    excess = from_pattern(moved >> form.digits | bits_of(2.0**form.digits, x.bits))
+    unbias = 2.0**form.digits + form.bias
+    return excess - where(denormal, x.constant(unbias + lift), x.constant(unbias)), m
+
+
+def logarithm(k: Value, f: Value) -> Value:
+    """The sum k ln 2 + log(1 + f)."""
+    high, low = parts(LN2, 2, f.bits)
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * 0.5 * f
+    bend = fma(s, fma(horner(z, LOGARITHM[z.bits]), z, half_square), k * low)
+    return fma(k, high, f - (half_square - bend))
+
+
+def logarithm_limits(x: Value, result: Value, least: float = 0.0) -> Value:
+    """The result where least < x < ∞; −∞ at x = least, NaN below; x where it is ∞ or NaN."""
+    result = where(x < math.inf, result, x)
+    edge = where(x.equals(least), x.constant(-math.inf), math.nan)
+    return where(x > least, result, edge)
+
+
+def pow(x: Value, y: Value) -> Value:  # noqa: A001 it is its name
+    """x^y with the special values of C's pow; NaN for x < 0 and non-integer y."""
+    a = magnitude(x)
+    if x.bits == 64:
+        result = _power(a, y)
+    else:
+        result = resized(exp(resized(y, 64) * log(resized(a, 64))), 32)
+    integer = truncated(y).equals(y)
+    half = y * 0.5
+    even = truncated(half).equals(half)
+    sign = where(even, pattern(y.constant(0.0)), where(integer, sign_bit(x), 0))
+    result = flip(result, sign)
+    defined = integer | (x >= 0.0) | a.equals(math.inf)
+    result = where(defined, result, x * math.nan + y)
+    certain = y.equals(0.0) | x.equals(1.0) | (a.equals(1.0) & magnitude(y).equals(math.inf))
+    return where(certain, 1.0, result)
+
+
+def cbrt(x: Value) -> Value:
+    """Cube root of |x| = 2^(3q) m: m^(−1/3) by a polynomial and one third-order iteration.
+
+    Then m^(1/3) = m (m^(−1/3))², corrected by its residual.
+    """
+    form = format_of(x)
+    a = magnitude(x)
+    k, m = exponent_and_significand(a)
+    shifted = fma(k, 1.0 / 3.0, form.magic + form.bias)
+    rest = fma(shifted - (form.magic + form.bias), -3.0, k)  # −1, 0 or 1
+    w = horner(m, INVERSE_CUBE_ROOT[x.bits])
+    error = fma(-m * w, w * w, 1.0)
+    w = fma(w * error, fma(error, 2.0 / 9.0, 1.0 / 3.0), w)
+
+    root = 2.0 ** (1.0 / 3.0)
+    w = w * where(rest > 0.0, x.constant(1.0 / root), where(rest < 0.0, x.constant(root), 1.0))
+    m = m * where(rest > 0.0, x.constant(2.0), where(rest < 0.0, x.constant(0.5), 1.0))
+    square = w * w
+    y = m * square
+    y_square, low = two_product(y, y)
+    residual = fma(-y, low, fma(-y, y_square, m))
+    y = fma(residual, square * (1.0 / 3.0), y)
+    result = y * from_pattern(pattern(shifted) << form.digits)
+    return copysign(where((a > 0.0) & (a < math.inf), result, a), x)
+
+
+def _power(a: Value, y: Value) -> Value:
+    """a^y for a ≥ 0."""
+    high, low = _logarithm_pair(a)
+    finite = a < math.inf
+    high = where(finite, where(a > 0.0, high, -math.inf), a)
+    low = where(finite & (a > 0.0), low, 0.0)
+    product = y * high
+    rest = fma(y, low, fma(y, high, -product))
+    inside = magnitude(product) < 2.0 * BOUNDS[a.bits][1]
+    reduced = reduce(clamped(product, *BOUNDS[a.bits]), rest=True)
+    reduced = reduced.moved(by=where(inside, rest, 0.0))
+    return scaled(exp_of_remainder(reduced), reduced)
+
+
+def _logarithm_pair(x: Value) -> tuple[Value, Value]:
+    """Logarithm k ln 2 + 2 artanh s, s = f/(2 + f), as a sum of two doubles; 0 < x < ∞."""
+    k, m = exponent_and_significand(x)
+    f = m - 1.0
+    d = f + 2.0
+    inverse = 1.0 / d
+    s = f * inverse
+    s_low = fma(-s, f - (d - 2.0), fma(-s, d, f)) * inverse
+
+    z, z_low = two_product(s, s)
+    z_low = fma(2.0 * s, s_low, z_low)
+    cube, cube_low = two_product(s, z)
+    cube_low = fma(s, z_low, fma(s_low, z, cube_low))
+    two_thirds, rest = parts(Fraction(2, 3), 2, x.bits)
+    factor, factor_low = two_sum(
+        x.constant(two_thirds), fma(z, horner(z, POWER_LOGARITHM[x.bits]), rest)
+    )
+    bend, bend_low = two_product(cube, factor)
+    bend_low = fma(cube, factor_low, fma(cube_low, factor, bend_low))
+
+    high, low = two_sum(2.0 * s, bend)
+    low = low + fma(s_low, 2.0, bend_low)
+    ln2, ln2_low = parts(LN2, 2, x.bits)
+    whole, whole_low = two_product(k, k.constant(ln2))
+    total, error = two_sum(whole, high)
+    return two_sum(total, error + (low + fma(k, ln2_low, whole_low)))

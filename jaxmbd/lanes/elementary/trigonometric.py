@@ -1,4 +1,4 @@
-"""Sine, cosine and tangent.
+"""Sine, cosine and tangent, and their inverses.
 
 The argument is reduced to r = x − n π/2, |r| ≤ π/4, by Cody and Waite's method (Software Manual
 for the Elementary Functions, 1980): π/2 is a sum of three floats P₁ + P₂ + P₃. With fused
@@ -7,14 +7,34 @@ one rounding, however close x is to a multiple of π/2. That holds up to |x| = `
 `payne_hanek` is used.
 
 The sine is computed from |x| and gets the sign of x at the end, which keeps the sign of zero.
+
+Huge arguments are reduced modulo π/2 after Payne and Hanek (SIGNUM Newsletter 18, 1983): x = m 2ˢ
+with an integer m. Those leading bits of 2/π whose product with 2ˢ is a multiple of 4 do not matter;
+the 192 bits after them, W, give x·(2/π) mod 4 = 4·(m W mod 2¹⁹²)/2¹⁹², whose first two bits are the
+quadrant and the next 126 the fraction. No double is closer to a multiple of π/2 than 2⁻⁶², so at
+least 64 bits of the fraction are significant.
+
+The inverse functions are odd polynomials after reduction of the argument: asin and acos use asin a
+= π/2 − 2 asin √((1 − a)/2) above 1/2, with a correction for the rounding error of the square root;
+atan2 divides the smaller coordinate by the larger one.
 """
 
 from __future__ import annotations
 
 from jaxmbd.lanes.elementary.body import Value
-from jaxmbd.lanes.elementary.coefficients import COSINE, SINE
-from jaxmbd.lanes.elementary.constants import PI, nearest, parts
+from jaxmbd.lanes.elementary.coefficients import (
+    ARCSINE,
+    ARCTANGENT,
+    COSINE,
+    PI,
+    SINE,
+    nearest,
+    parts,
+    words_of_two_over_pi,
+)
 from jaxmbd.lanes.elementary.operations import (
+    as_float,
+    copysign,
     difference,
     flip,
     fma,
@@ -23,11 +43,75 @@ from jaxmbd.lanes.elementary.operations import (
     magnitude,
     odd,
     pattern,
+    resized,
     sign_bit,
+    sqrt,
     two_product,
     two_sum,
     where,
 )
+
+PADDING = 64  # zero bits ahead of 2/π, for the smallest arguments
+WORDS = 20
+"""64-bit words of 2/π (padding included): enough for the window of the largest double."""
+
+
+def reduce_huge(x: Value) -> tuple[Value, Value, Value]:
+    """`payne_hanek` lane by lane, for floats of either format."""
+    r, rest, q = x.body.each_lane("payne_hanek", resized(x, 64), ("f64", "f64", "i64"))
+    if x.bits == 32:
+        high = resized(r, 32)
+        return high, resized(r - resized(high, 64), 32), resized(q, 32)
+    return r, rest, q
+
+
+def payne_hanek(x: Value) -> tuple[Value, Value, Value]:
+    """Remainder r, its rounding error and quadrant of a double x ≥ 2¹⁷; NaN if not finite."""
+    form = format_of(x)
+    bits = pattern(x)
+    exponent = bits >> form.digits
+    m = bits & (1 << form.digits) - 1 | 1 << form.digits
+    s = exponent - (form.bias + form.digits)
+    offset = s + (PADDING - 2)
+    offset = where(offset < 0, 0, offset)  # small arguments, whose result is not used
+    w2, w1, w0 = _window(offset)
+    m, product = resized(m, 128), resized(m * w2, 128) << 64
+    turn = m * resized(w1, 128) + product + (m * resized(w0, 128) >> 64)
+
+    q = (turn + (1 << 125)) >> 126
+    fraction = turn - (q << 126)
+    negative = fraction < 0
+    fraction = where(negative, -fraction, fraction)
+    r, rest = _times_half_pi(fraction)
+    r = where(negative, -r, r) + (x - x)  # NaN for infinity
+    return r, where(negative, -rest, rest), resized(q, 64)
+
+
+def _window(offset: Value) -> tuple[Value, Value, Value]:
+    """192 bits of 2/π from a bit offset, as three words, the most significant first."""
+    body = offset.body
+    words = words_of_two_over_pi(PADDING, WORDS)
+    table = body.table("two_over_pi", words)
+    first, shift = offset >> 6, offset & 63
+    word = [body.load(table, first + index) for index in range(4)]
+    w2, w1, w0 = (
+        body.intrinsic("fshl", high, low, shift) for high, low in zip(word, word[1:], strict=False)
+    )
+    return w2, w1, w0
+
+
+def _times_half_pi(fraction: Value) -> tuple[Value, Value]:
+    """fraction·2⁻¹²⁶·π/2 for 0 ≤ fraction < 2¹²⁶, from three parts of 43 bits."""
+    mask = (1 << 43) - 1
+    low, middle, top = (
+        as_float(resized(fraction >> 43 * index & mask, 64), "f64") for index in range(3)
+    )
+    high, rest = two_sum(top * 2.0**-40, middle * 2.0**-83)
+    rest = fma(low, 2.0**-126, rest)
+    p1, p2 = parts(PI / 2, 2, 64)
+    product, error = two_product(high, high.constant(p1))
+    return two_sum(product, fma(high, p2, fma(rest, p1, error)))
+
 
 LIMITS = {64: 2.0**30, 32: 2.0**17}
 
@@ -127,3 +211,80 @@ def _sine_sign(x: Value, q: Value) -> Value:
 def _cosine_sign(q: Value) -> Value:
     """Negative in quadrants 1 and 2."""
     return sign_bit((q + 1) << (q.bits - 2))
+
+
+def asin(x: Value) -> Value:
+    """Inverse sine; NaN beyond ±1."""
+    a = magnitude(x)
+    near, s, rest = _arcsine_parts(a)
+    quarter, quarter_rest = parts(PI / 2, 2, x.bits)
+    far, error = two_sum(x.constant(quarter), -2.0 * s)
+    far = far + (error - fma(rest, 2.0, -quarter_rest))
+    return copysign(where(near, s + rest, far), x)
+
+
+def acos(x: Value) -> Value:
+    """Inverse cosine; NaN beyond ±1."""
+    near, s, rest = _arcsine_parts(magnitude(x))
+    sign = sign_bit(x)
+    s, rest = flip(s, sign), flip(rest, sign)
+    quarter, quarter_rest = parts(PI / 2, 2, x.bits)
+    middle = quarter - (s + (rest - quarter_rest))
+    # for x < 0: π − 2 asin √((1 − a)/2), by the signs of s and rest
+    base = where(x < 0.0, x.constant(2.0 * quarter), 0.0)
+    base_rest = where(x < 0.0, x.constant(2.0 * quarter_rest), 0.0)
+    outer = base + (2.0 * s + fma(rest, 2.0, base_rest))
+    return where(near, middle, outer)
+
+
+def atan(x: Value) -> Value:
+    """Inverse tangent."""
+    a = magnitude(x)
+    steep = a > 1.0
+    t = where(steep, 1.0 / a, a)
+    return copysign(_arctangent(t, steep, None), x)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), with the special values of C's atan2."""
+    a, b = magnitude(y), magnitude(x)
+    steep = a > b
+    low, high = where(steep, b, a), where(steep, a, b)
+    t = where(low.equals(high), 1.0, low / high)  # also where both are infinite
+    t = where(high.equals(0.0), low, t)
+    return copysign(_arctangent(t, steep, x), y)
+
+
+def _arcsine_parts(a: Value) -> tuple[Value, Value, Value]:
+    """Whether a ≤ 1/2, and s, rest with s + rest = asin a there, else asin √((1 − a)/2)."""
+    near = a <= 0.5
+    z = where(near, a * a, 0.5 - 0.5 * a)
+    root = sqrt(z)
+    # the smallest normal number avoids 0/0
+    error = fma(-root, root, z) / (2.0 * root + format_of(a).smallest)
+    s = where(near, a, root)
+    rest = fma(s * z, horner(z, ARCSINE[z.bits]), where(near, 0.0, error))
+    return near, s, rest
+
+
+def _arctangent(t: Value, steep: Value, x: Value | None) -> Value:
+    """Arctangent of 0 ≤ t ≤ 1; where `steep`, π/2 minus that; where x < 0, π minus the result.
+
+    The upper part of the polynomial is split into even and odd powers, which run in parallel.
+    """
+    quarter, rest = parts(PI / 2, 2, t.bits)
+    sign = where(steep, pattern(t.constant(-0.0)), pattern(t.constant(0.0)))
+    base = t.constant(0.0)
+    if x is not None:
+        left = sign_bit(x)
+        sign = sign ^ left
+        base = where(left < 0, t.constant(2.0 * quarter), base)
+    base = where(steep, t.constant(quarter), base)
+
+    z = t * t
+    square = z * z
+    lower, upper = ARCTANGENT[t.bits][:4], ARCTANGENT[t.bits][4:]
+    p = fma(horner(square, upper[1::2]), z, horner(square, upper[::2]))
+    p = horner(z, (*lower, p))
+    t = flip(t, sign)
+    return (base + t) + fma(p * z, t, base * (rest / quarter))

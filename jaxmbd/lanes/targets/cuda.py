@@ -15,8 +15,7 @@ from typing import Any
 
 import jax
 
-from jaxmbd.lanes.ir.layout import SLOT, WARP
-from jaxmbd.lanes.ir.nodes import Unsupported
+from jaxmbd.lanes.ir.nodes import SLOT, WARP, Unsupported
 from jaxmbd.lanes.targets import cpu, cuda_launcher, ptx
 
 SCRATCH_SHARE = 8

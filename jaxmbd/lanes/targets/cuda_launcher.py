@@ -9,7 +9,7 @@ are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
 
 from __future__ import annotations
 
-from jaxmbd.lanes.ir.layout import WARP
+from jaxmbd.lanes.ir.nodes import WARP
 from jaxmbd.lanes.targets import ffi
 
 KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, BUDGET, BLOCK, FEW = range(11)

@@ -4,14 +4,12 @@ from jaxmbd.model.forces.actuator import Actuator, Controlled
 from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
 from jaxmbd.model.forces.armature import Armature
-from jaxmbd.model.forces.base import Effort, ForceElement, FunctionLaw, Load, Motion
+from jaxmbd.model.forces.base import Effort, ForceElement, FunctionLaw, Load, Measure, Motion
 from jaxmbd.model.forces.body_actuator import BodyActuator
 from jaxmbd.model.forces.bushing import Bushing
-from jaxmbd.model.forces.damper_curve import DamperCurve
 from jaxmbd.model.forces.joint_drag import JointDrag
 from jaxmbd.model.forces.joint_friction import JointFriction
-from jaxmbd.model.forces.laws import LAWS, SignedSquare, Table, law_name, register_law
-from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.forces.laws import LAWS, DamperCurve, SignedSquare, Table, law_name, register_law
 from jaxmbd.model.forces.pacejka_tyre import PacejkaTyre
 from jaxmbd.model.forces.soft_joint import SoftJoint
 from jaxmbd.model.forces.spring_damper import SpringDamper, TorsionSpring

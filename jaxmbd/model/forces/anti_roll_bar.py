@@ -9,10 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
-from jaxmbd.model.forces.measure import Measure, coordinate_units
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, coordinate_units
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.spatial import cross
 
 
 class AntiRollBar(ForceElement):

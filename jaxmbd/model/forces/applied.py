@@ -9,8 +9,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.forces.measure import Measure, effort_measures
+from jaxmbd.model.forces.base import (
+    Effort,
+    ForceElement,
+    Load,
+    Measure,
+    Motion,
+    effort_measures,
+    law,
+)
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
 from jaxmbd.model.reflection import Reflection
 

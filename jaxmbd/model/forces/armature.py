@@ -9,8 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
-from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion
 from jaxmbd.model.numbers import Units, is_concrete, number
 
 

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.actuator import Controlled
-from jaxmbd.model.forces.base import Effort, Load, Motion
-from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.forces.base import Effort, Load, Measure, Motion
 from jaxmbd.model.numbers import GROUND, Units, number, optional_number, point
 
 

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.forces.base import Motion
+from jaxmbd.model.forces.base import Measure, Motion
 from jaxmbd.model.forces.elastic import ElasticConnection
-from jaxmbd.model.forces.measure import Measure
 from jaxmbd.model.numbers import (
     Units,
     changed,
@@ -22,7 +21,7 @@ from jaxmbd.model.numbers import (
     point,
 )
 from jaxmbd.model.reflection import Reflection
-from jaxmbd.spatial.rotations import cross, rotation_vector, unit
+from jaxmbd.spatial import cross, rotation_vector, unit
 
 MEASURES = ("finite", "small")
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
-from jaxmbd.spatial.rotations import skew
+from jaxmbd.spatial import skew
 
 
 class ElasticConnection(ForceElement):

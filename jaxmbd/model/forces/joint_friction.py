@@ -9,12 +9,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, Load, Motion, RubbingElement
-from jaxmbd.model.forces.measure import Measure, effort_measures
+from jaxmbd.model.forces.base import Effort, Load, Measure, Motion, RubbingElement, effort_measures
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import Units, is_concrete, number, optional_number
-from jaxmbd.spatial.rotations import cross
+from jaxmbd.spatial import cross
 
 
 class JointFriction(RubbingElement):

@@ -9,9 +9,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Motion
+from jaxmbd.model.forces.base import Measure, Motion
 from jaxmbd.model.forces.elastic import ElasticConnection
-from jaxmbd.model.forces.measure import Measure
 from jaxmbd.model.joints.base import Joint, with_directions
 from jaxmbd.model.numbers import Units, changed, number
 from jaxmbd.model.reflection import Reflection

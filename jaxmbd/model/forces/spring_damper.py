@@ -11,12 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.lanes import flagged
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
+from jaxmbd.lanes import flagged, traced_once
+from jaxmbd.model.forces.base import (
+    Effort,
+    ForceElement,
+    Load,
+    Measure,
+    Motion,
+    coordinate_units,
+    law,
+)
 from jaxmbd.model.forces.laws import law_energy
-from jaxmbd.model.forces.measure import Measure, coordinate_units
 from jaxmbd.model.numbers import Units, number, optional_number, point
-from jaxmbd.numerics.traced_once import traced_once
 
 
 @traced_once

@@ -18,8 +18,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
-from jaxmbd.model.forces.measure import Measure, coordinate_units
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, coordinate_units
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, point
 

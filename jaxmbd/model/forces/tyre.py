@@ -9,8 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion, law
-from jaxmbd.model.forces.measure import Measure
+from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, law
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
 
 

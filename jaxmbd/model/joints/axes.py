@@ -10,16 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.joints.look import Form, Look
+from jaxmbd.model.joints.base import Form, Joint, Look
 from jaxmbd.model.numbers import GROUND, ComRef, changed, direction, is_concrete, point
-from jaxmbd.spatial.rotations import (
-    UnitVector,
-    alignment,
-    perpendicular_pair,
-    rotation_between,
-    unit,
-)
+from jaxmbd.spatial import UnitVector, alignment, perpendicular_pair, rotation_between, unit
 
 _AROUND = np.stack(
     [

@@ -20,6 +20,8 @@ one new file. Its author defines the fields, `nq`, `nv`, `speeds`, `rows` and
 and overrides whatever else differs from the defaults. `rotation`, `translation`, `subspace`, `rate`
 and `wrenches` are called on joints without names and points (None), so that joints of one type
 are traced once: they depend on the type's other fields and their arguments only.
+
+`Look` is what a joint's picture is made of, without its geometry.
 """
 
 from __future__ import annotations
@@ -32,10 +34,47 @@ import equinox as eqx
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import Toward, Units, changed, lifted
 from jaxmbd.model.part import Part
 from jaxmbd.model.reflection import Reflection
+
+Form = Literal[
+    "ball",
+    "bar",
+    "block",
+    "cross",
+    "cube",
+    "curve",
+    "foot",
+    "housing",
+    "nut",
+    "pin",
+    "rail",
+    "rod",
+    "roller",
+    "screw",
+    "shaft",
+    "sheet",
+    "sleeve",
+]
+
+
+class Look(NamedTuple):
+    """A part of a joint's picture, at the joint point of one of its bodies.
+
+    Attributes:
+        form: what it is; a "rod" reaches from a's point to b's.
+        on: the body that it moves with.
+        axis: direction (3,) as drawn that it is about, along or normal to; None for a form that
+            has none.
+        detail: the radius of a "roller" [m], the points (n, 3) [m] of a "curve" from a's point.
+    """
+
+    form: Form
+    on: Literal["a", "b"]
+    axis: Any = None
+    detail: Any = None
+
 
 Closing = Literal["points", "axes", "bodies", "point on line", "distance"]
 """What a cut joint holds together: two points, two axes with a point each, two bodies as drawn, a

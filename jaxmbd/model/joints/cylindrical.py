@@ -8,9 +8,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.joints.base import Bearing, Elementary
-from jaxmbd.model.joints.look import Look
-from jaxmbd.spatial.rotations import angle_about, axis_rotation
+from jaxmbd.model.joints.base import Bearing, Elementary, Look
+from jaxmbd.spatial import angle_about, axis_rotation
 
 
 class Cylindrical(AxisJoint):

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Closing, Elementary, Joint
+from jaxmbd.model.joints.base import Closing, Elementary, Joint, Look
 from jaxmbd.model.joints.in_plane import small_angle, unit_vectors
-from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import point
-from jaxmbd.spatial.rotations import gibbs_vector
+from jaxmbd.spatial import gibbs_vector
 
 
 class Fixed(Joint):

@@ -10,12 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Elementary, Joint
+from jaxmbd.model.joints.base import Elementary, Joint, Look
 from jaxmbd.model.joints.in_plane import X, Z
-from jaxmbd.model.joints.look import Look
 from jaxmbd.model.joints.planar import Planar, PlanarInPlane
 from jaxmbd.model.numbers import GROUND, ComRef
-from jaxmbd.spatial.rotations import (
+from jaxmbd.spatial import (
     normalize_quaternion,
     quaternion_difference,
     quaternion_from_matrix,

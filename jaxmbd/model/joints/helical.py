@@ -9,11 +9,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.joints.base import Elementary
-from jaxmbd.model.joints.look import Look
+from jaxmbd.model.joints.base import Elementary, Look
 from jaxmbd.model.numbers import Units, changed, number
 from jaxmbd.model.reflection import Reflection
-from jaxmbd.spatial.rotations import angle_about, axis_rotation
+from jaxmbd.spatial import angle_about, axis_rotation
 
 
 class Helical(AxisJoint):

@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxmbd.model.joints.axes import AxesCondition, opposed_halves, wrench_columns
 from jaxmbd.model.numbers import direction
-from jaxmbd.spatial.rotations import alignment, perpendicular_pair, unit
+from jaxmbd.spatial import alignment, perpendicular_pair, unit
 
 
 class ParallelAxes(AxesCondition):

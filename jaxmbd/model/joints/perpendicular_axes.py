@@ -12,7 +12,7 @@ from jax import Array
 
 from jaxmbd.model.joints.axes import AxesCondition, wrench_columns
 from jaxmbd.model.numbers import Units, direction, is_concrete, optional_number
-from jaxmbd.spatial.rotations import cross, unit
+from jaxmbd.spatial import cross, unit
 
 
 class PerpendicularAxes(AxesCondition):

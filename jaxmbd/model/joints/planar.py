@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
-from jaxmbd.model.joints.base import Elementary, Joint
+from jaxmbd.model.joints.base import Elementary, Joint, Look
 from jaxmbd.model.joints.in_plane import (
     X,
     Z,
@@ -20,16 +20,8 @@ from jaxmbd.model.joints.in_plane import (
     turn_in_plane,
     unit_vectors,
 )
-from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import changed, direction, is_concrete, point, vector_in_space
-from jaxmbd.spatial.rotations import (
-    alignment,
-    angle_about,
-    axis_rotation,
-    cross,
-    perpendicular_pair,
-    unit,
-)
+from jaxmbd.spatial import alignment, angle_about, axis_rotation, cross, perpendicular_pair, unit
 
 
 class Planar(Joint):

@@ -13,8 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.joints.look import Look
+from jaxmbd.model.joints.base import Joint, Look
 from jaxmbd.model.numbers import (
     Units,
     direction,
@@ -24,7 +23,7 @@ from jaxmbd.model.numbers import (
     point,
 )
 from jaxmbd.model.reflection import Reflection
-from jaxmbd.spatial.rotations import cross, perpendicular_pair, unit
+from jaxmbd.spatial import cross, perpendicular_pair, unit
 
 Curve = Callable[[Array, Any], Array]
 """``curve(u, params)`` → a point (3,) [m] from a's joint point, in global axes as drawn."""

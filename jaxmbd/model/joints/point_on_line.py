@@ -9,11 +9,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Closing, Joint
+from jaxmbd.model.joints.base import Closing, Joint, Look
 from jaxmbd.model.joints.in_plane import across
-from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import direction, point, vector_in_space
-from jaxmbd.spatial.rotations import perpendicular_pair, unit
+from jaxmbd.spatial import perpendicular_pair, unit
 
 
 class PointOnLine(Joint):

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Joint
-from jaxmbd.model.joints.look import Look
+from jaxmbd.model.joints.base import Joint, Look
 from jaxmbd.model.numbers import direction, point
-from jaxmbd.spatial.rotations import unit
+from jaxmbd.spatial import unit
 
 
 class PointOnPlane(Joint):

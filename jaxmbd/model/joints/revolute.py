@@ -9,11 +9,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
-from jaxmbd.model.joints.base import Bearing, Closing, Elementary, Joint
+from jaxmbd.model.joints.base import Bearing, Closing, Elementary, Joint, Look
 from jaxmbd.model.joints.in_plane import Z, angle_in_plane, turn_in_plane, unit_vectors
-from jaxmbd.model.joints.look import Look
 from jaxmbd.model.numbers import changed, direction
-from jaxmbd.spatial.rotations import angle_about, axis_rotation
+from jaxmbd.spatial import angle_about, axis_rotation
 
 
 class Revolute(AxisJoint):

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Closing, Joint
-from jaxmbd.model.joints.look import Look
+from jaxmbd.model.joints.base import Closing, Joint, Look
 from jaxmbd.model.numbers import PointRef, Units, is_concrete, optional_number, point
 
 

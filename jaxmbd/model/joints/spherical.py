@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxmbd.model.joints.base import Bearing, Closing, Elementary, Joint
 from jaxmbd.model.numbers import point
-from jaxmbd.spatial.rotations import (
+from jaxmbd.spatial import (
     normalize_quaternion,
     quaternion_difference,
     quaternion_from_matrix,

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
-from jaxmbd.model.joints.base import Elementary, Joint
-from jaxmbd.model.joints.look import Look
+from jaxmbd.model.joints.base import Elementary, Joint, Look
 from jaxmbd.model.numbers import changed, direction, point
-from jaxmbd.spatial.rotations import UnitVector, axis_rotation, cross, unit
+from jaxmbd.spatial import UnitVector, axis_rotation, cross, unit
 
 
 class Universal(Joint):

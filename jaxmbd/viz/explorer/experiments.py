@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.analysis.known import Key, PointCoordinate, held_name, parse_known
+from jaxmbd.analysis import Key, PointCoordinate, held_name, parse_known
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.scales import mechanism_length
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.observe import Coordinate, HoldingEffort, Motion, Position, Sweep
-from jaxmbd.observe.names import unknown, unknown_point
-from jaxmbd.observe.unheld import unheld_joints
+from jaxmbd.kinematics import mechanism_length
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import (
+    Coordinate,
+    HoldingEffort,
+    Motion,
+    Position,
+    Sweep,
+    unheld_joints,
+    unknown,
+    unknown_point,
+)
 from jaxmbd.suspension import CHARACTERISTICS, Corner, available, find_corner, kinematics_sweep
 
 CURVES = (

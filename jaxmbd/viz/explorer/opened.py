@@ -10,15 +10,14 @@ from functools import partial
 from typing import Any
 
 from jaxmbd.io import Imported
-from jaxmbd.model.mechanism import Mechanism
-from jaxmbd.numerics.extras import optional
+from jaxmbd.model import Mechanism
 from jaxmbd.observe import Experiment, Position
+from jaxmbd.plumbing import optional
 from jaxmbd.suspension import CornerSweep
-from jaxmbd.viz.explorer.exploration import Exploration
+from jaxmbd.viz.explorer.exploration import Exploration, Vary
 from jaxmbd.viz.explorer.page import Page
-from jaxmbd.viz.explorer.ranges import Vary
 from jaxmbd.viz.scene import Scene
-from jaxmbd.viz.serving import in_notebook, viser_server
+from jaxmbd.viz.viser_scene import in_notebook, viser_server
 from jaxmbd.viz.wheels_of_corners import corner_wheel
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.suspension.display import shown
+from jaxmbd.suspension import shown
 from jaxmbd.viz.explorer.exploration import Exploration
 
 FEW = 6

@@ -3,7 +3,6 @@
 from jaxmbd.lanes.trace.registry import RULES
 from jaxmbd.lanes.trace.rules import (
     arithmetic,
-    callbacks,
     contraction,
     control,
     derivatives,
@@ -14,6 +13,6 @@ from jaxmbd.lanes.trace.rules import (
 )
 
 __all__ = [
-    "RULES", "arithmetic", "callbacks", "contraction", "control", "derivatives", "indexing",
+    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing",
     "linear", "scan", "shapes",
 ]  # fmt: skip

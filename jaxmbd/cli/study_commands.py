@@ -1,0 +1,240 @@
+"""``jaxmbd run``, ``resume`` and ``verify``: studies from TOML files, into their stores."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jaxmbd.cli.jax_setup import set_up_jax
+from jaxmbd.cli.says import FINDINGS, FINE, Says, add_command
+
+
+def add(commands: Any) -> None:
+    """The commands' arguments."""
+    _add_run(commands)
+    _add_resume(commands)
+    _add_verify(commands)
+
+
+def _add_run(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "run",
+        _run,
+        "run a study from a TOML file",
+        "Run a study into a new store. The nominal sample is judged first: if it fails, nothing\n"
+        "is run, and outputs of which it has no value are warned of. Every chunk of samples is\n"
+        "durable as soon as it is computed: after Ctrl-C, a kill or a power cut go on with\n"
+        f"`jaxmbd resume`, and nothing is lost. {ATTENTION}\n\n"
+        "The file has title, samples, seed, design, correlation, and the tables\n"
+        "  [mechanism]   zoo = NAME, or file = MODEL.json\n"
+        "  [tolerances]  if there: each part is made with errors of its own (build scatter)\n"
+        "  [inputs]      a distribution for each variable that scatters; quantities have units\n"
+        "                (`jaxmbd check MODEL --variables` lists the variables)\n"
+        "  [experiment]  what is done, and in [experiment.observe] what is observed of it: types\n"
+        "                and their arguments are those of the classes in help(jaxmbd.observe)\n"
+        "examples/build_scatter.toml has all of them.",
+        "jaxmbd run study.toml\n"
+        "jaxmbd run study.toml --out results/first.zarr\n"
+        "jaxmbd run study.toml --scheduler tcp://10.0.0.1:8786",
+    )
+    add_study(parser)
+    add_computing(parser)
+    parser.add_argument(
+        "--overwrite", action="store_true", help="remove the store if it exists, and begin anew"
+    )
+
+
+def _run(options: argparse.Namespace, says: Says) -> int:
+    store = store_of(options)
+    if store.exists() and not options.overwrite:
+        raise ValueError(
+            f"{store} exists. Go on with it: jaxmbd resume {options.study}; or choose another "
+            "--out, or replace it with --overwrite"
+        )
+    study = study_of(options)
+    if store.exists():
+        from jaxmbd.campaign import remove_study
+
+        study.check()  # before anything is removed
+        remove_study(store)
+    return computed(options, says, study, store)
+
+
+def _add_resume(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "resume",
+        _resume,
+        "go on with a study that was stopped or killed",
+        "Compute the chunks that a store lacks. The store ends with the same bytes as one that\n"
+        "was never interrupted. If the study's file has changed what it means, the command\n"
+        f"refuses and shows the difference. {ATTENTION}",
+        "jaxmbd resume study.toml\njaxmbd resume study.toml --out results/first.zarr",
+    )
+    add_study(parser)
+    add_computing(parser)
+
+
+def _resume(options: argparse.Namespace, says: Says) -> int:
+    store = store_of(options)
+    if not store.exists():
+        raise ValueError(f"there is no {store} to go on with; begin: jaxmbd run {options.study}")
+    return computed(options, says, study_of(options), store)
+
+
+def _add_verify(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "verify",
+        _verify,
+        "check every byte of a store, and compute again what is damaged",
+        "Check every file of a store against its checksum. Damaged chunks are computed again, to\n"
+        "the same bytes. The exit status is 3 if there was damage.",
+        "jaxmbd verify study.toml\njaxmbd verify study.toml --out results/first.zarr",
+    )
+    add_study(parser)
+
+
+def _verify(options: argparse.Namespace, says: Says) -> int:
+    store = store_of(options)
+    if not store.exists():
+        raise ValueError(f"there is no {store} to verify; choose it with --out")
+    shown = not says.as_json and sys.stderr.isatty()
+    found = study_of(options).verify(store, progress=shown)
+    for damage in found:
+        says.text(str(damage))
+    says.text(f"{store}: {f'{len(found)} damaged files, mended' if found else 'no damage'}")
+    damages = [{"text": str(x), "chunk": getattr(x, "chunk", None)} for x in found]
+    says.result({"store": store, "damage": damages})
+    return FINDINGS if found else FINE
+
+
+def add_study(parser: argparse.ArgumentParser) -> None:
+    """The study's file and its store."""
+    parser.add_argument("study", type=Path, help="a study as TOML")
+    parser.add_argument(
+        "--out", type=Path, metavar="STORE", help="the store (default: STUDY.zarr, here)"
+    )
+
+
+def add_computing(parser: argparse.ArgumentParser) -> None:
+    """Where and how it is computed."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="compute with the workers of this Dask scheduler, which see the same folder "
+        "(default: all cores or GPUs of this process)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, no table")
+
+
+def store_of(options: argparse.Namespace) -> Path:
+    """The path of the store."""
+    return options.out or Path(options.study.with_suffix(".zarr").name)
+
+
+def study_of(options: argparse.Namespace) -> Any:
+    """The study, with JAX set up for it."""
+    set_up_jax()
+    from jaxmbd.campaign import load_study
+
+    if options.study.is_dir():
+        raise ValueError(
+            f"{options.study} is a folder; give the study's TOML file, and with --out the store"
+        )
+    with warnings.catch_warnings(record=True) as caught:
+        study = load_study(options.study)
+    for warning in caught:
+        print(f"jaxmbd: warning: {warning.message}", file=sys.stderr)
+    return study
+
+
+@contextmanager
+def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
+    """The executor of a Dask scheduler; None without one."""
+    if options.scheduler is None:
+        yield None
+        return
+    from jaxmbd.plumbing import optional
+
+    distributed = optional("distributed", "dask", "--scheduler")
+    with distributed.Client(options.scheduler, timeout=30) as client:
+        says.note(f"{len(client.scheduler_info()['workers'])} workers at {options.scheduler}")
+        with client.get_executor() as executor:
+            yield executor
+
+
+def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -> int:
+    """Run a study into its store, and say what came out."""
+    from jaxmbd.campaign import run_study
+
+    shown = not (options.quiet or says.as_json) and sys.stderr.isatty()
+    begun = time.perf_counter()
+    study.model.warn()
+    try:
+        with executor_of(options, says) as executor:
+            results = run_study(study, store, executor=executor, progress=shown).arrays()
+    except KeyboardInterrupt as stop:
+        out = "" if options.out is None else f" --out {options.out}"
+        how = f"go on with: jaxmbd resume {options.study}{out}"
+        raise KeyboardInterrupt(f"{stop}\n{how}" if str(stop) else how) from None
+    seconds = time.perf_counter() - begun
+    if not options.quiet:
+        from jaxmbd.campaign import spread_table, status_line
+
+        says.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results), sep="\n")
+    status, about = outcome(results, says)
+    if not options.quiet:
+        says.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
+    says.result({"store": store, "seconds": seconds, **about, **summary(results)})
+    return status
+
+
+ATTENTION = "The exit status is\n3 if samples failed, or have no value of an output."
+"""What the helps of the commands say that end with `outcome`."""
+
+
+def outcome(results: Any, says: Says) -> tuple[int, dict[str, Any]]:
+    """The exit status, and the outputs of which samples have no value; they are told.
+
+    Args:
+        results: the `xarray.Dataset` of a study, or its store's arrays.
+        says: prints them, on stderr.
+    """
+    from jaxmbd.campaign import missing_line
+    from jaxmbd.statistics import value_counts
+
+    counts = value_counts(results)
+    if text := missing_line(counts):
+        says.note(f"jaxmbd: {text}")
+    fine = all(x.count == x.samples for x in counts.values())
+    return FINE if fine else FINDINGS, {"missing": {n: x.missing for n, x in counts.items()}}
+
+
+def summary(results: Any) -> dict[str, Any]:
+    """Samples, failures by kind, and the spread of each output, of a study's results."""
+    import numpy as np
+
+    from jaxmbd.analysis import Status
+    from jaxmbd.campaign import spreads
+
+    status = np.asarray(results["status"])
+    kinds = {s.name.lower(): int(np.sum(status == s)) for s in Status if s != Status.OK}
+    outputs = {}
+    for x in spreads(results):
+        count = int(x.values.size)
+        about = {"unit": x.unit, "nominal": x.nominal, "count": count, "left_out": x.left_out}
+        if x.values.size:
+            about["mean"] = float(x.values.mean())
+            about |= {"std": x.std} if x.values.size > 1 else {}
+            about |= {"min": float(x.values.min()), "max": float(x.values.max())}
+        outputs[x.name] = about
+    failed = {kind: n for kind, n in kinds.items() if n}
+    return {"samples": len(status), "failed": failed, "outputs": outputs}

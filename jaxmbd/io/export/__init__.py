@@ -1,0 +1,1 @@
+"""Mechanisms as robot descriptions: MJCF and URDF."""

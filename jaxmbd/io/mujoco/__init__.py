@@ -1,0 +1,1 @@
+"""Models of MuJoCo: read by its own compiler, as mechanisms with nothing dropped in silence."""

@@ -1,0 +1,96 @@
+"""Which compiler runs the engine's functions: lanes, or XLA alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxmbd.lanes.batch import jit
+from jaxmbd.lanes.context import collector_paused
+
+BACKENDS = ("auto", "lanes", "xla")
+"""``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
+raises an error if it cannot; ``"auto"`` falls back to XLA then; ``"xla"`` does not use lanes."""
+
+
+def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
+    """``fn(*args)`` by the chosen backend; leaves that are not arrays are static.
+
+    To be called while tracing (inside `jax.jit`), so that it is compiled only once.
+
+    Raises:
+        ValueError: the backend is unknown.
+    """
+    check_backend(backend)
+    if backend == "xla":
+        with collector_paused():
+            return fn(*args)
+    arrays, static = eqx.partition(args, eqx.is_array)
+
+    def of_arrays(arrays: Any) -> Any:
+        return fn(*eqx.combine(arrays, static))
+
+    return jit(of_arrays, strict=backend == "lanes")(arrays)
+
+
+def check_backend(backend: str) -> None:
+    """Raise a ValueError for an unknown backend."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}; give one of {list(BACKENDS)}")
+
+
+def host_jit(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` for the call that a function of the host makes; leaves that are no arrays static.
+
+    Like `equinox.filter_jit`, whose own work takes longer than a kernel.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.lanes.backend import host_jit
+        >>> f = host_jit(lambda how, x: x + 1 if how == "up" else x - 1)
+        >>> f("up", jnp.ones(())).item(), f("down", jnp.ones(())).item()
+        (2.0, 0.0)
+    """
+
+    @wraps(fn)
+    def of_arrays(place: tuple[Any, ...], *arrays: Any) -> Any:
+        tree, static = place
+        leaves = list(arrays)
+        for k, _, x in static:  # from the first to the last, so each goes where it was
+            leaves.insert(k, x)
+        return fn(*jax.tree_util.tree_unflatten(tree, leaves))
+
+    jitted = jax.jit(of_arrays, static_argnums=0)
+
+    @wraps(fn)
+    def call(*args: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten(args)
+        kinds = {kind for kind in set(map(type, leaves)) if not _is_array_type(kind)}
+        others = [k for k, x in enumerate(leaves) if type(x) in kinds and not eqx.is_array(x)]
+        static = tuple((k, type(leaves[k]), leaves[k]) for k in others)  # 1 is not True
+        for k in reversed(others):
+            del leaves[k]
+        return jitted((tree, static), *leaves)
+
+    return call
+
+
+@lru_cache(maxsize=64)
+def _is_array_type(kind: type) -> bool:
+    return issubclass(kind, (jax.Array, np.ndarray))
+
+
+def given(x: Any, dtype: Any) -> Array:
+    """An argument of a host call as an array; one that needs no work stays as it is."""
+    if isinstance(x, float):
+        return np.asarray(x, dtype)  # pyright: ignore[reportReturnType]
+    if _is_array_type(type(x)) and x.dtype == dtype and not getattr(x, "weak_type", False):
+        return x
+    return jnp.asarray(x, dtype)
