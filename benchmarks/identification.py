@@ -28,7 +28,7 @@ import jaxmbd as mbd  # noqa: E402
 from jaxmbd.design import Between, Within  # noqa: E402
 from jaxmbd.identification import identify_each  # noqa: E402
 from jaxmbd.identification.unknown_numbers import with_held  # noqa: E402
-from jaxmbd.observe import Camber, Coordinate, Motion, Pose, Reaction, Sweep, Toe, Travel  # noqa: E402
+from jaxmbd.observe import Camber, Configuration, Coordinate, Motion, Reaction, Sweep, Toe, Travel  # noqa: E402
 
 LOW, HIGH = 0.90, 0.99
 """Shares of repetitions with the truth within two standard errors that pass, of every unknown."""
@@ -93,7 +93,7 @@ def linkage_motion() -> Motion:
         "force": Reaction("A", axis="z"),
         "thrust": Reaction("D", axis="x"),
     }
-    return Motion(2.0, 2e-3, outputs, Pose({"A": 0.1}), save_every=10, keep=None)
+    return Motion(2.0, 2e-3, outputs, Configuration({"A": 0.1}), save_every=10, keep=None)
 
 
 LINKAGE_TRUTH = {
@@ -162,7 +162,9 @@ def cases() -> dict[str, Case]:
     mass = {"bodies/coupler/mass": 2.9}
     spring = mbd.TorsionSpring("hinge", stiffness=30.0, damping=0.0)
     bob = mbd.zoo.simple_pendulum(gravity=0.0).replace(forces={"spring": spring})
-    free = Motion(2.0, 2e-3, {"angle": Coordinate("hinge")}, Pose({"hinge": 0.3}), save_every=20)
+    free = Motion(
+        2.0, 2e-3, {"angle": Coordinate("hinge")}, Configuration({"hinge": 0.3}), save_every=20
+    )
     swing = {"bodies/bob/mass": 1.2, "forces/spring/stiffness": 36.0}
     apart = {"errors": "autocorrelated"}
     wandering = {

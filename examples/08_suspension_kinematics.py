@@ -41,14 +41,16 @@ print(published, "\n")
 
 # --- Which coordinate of the track rod moves what -----------------------------------------------
 observe = ["toe", "roll_centre_height", "virtual_caster"]
-rod = mbd.suspension.sensitivities(corner, roles, vary="points/trackrod_*", observe=observe)
+rod = mbd.suspension.hardpoint_sensitivities(
+    corner, roles, vary="points/trackrod_*", observe=observe
+)
 print(rod, "\n")
 best, effect = rod.ranked("toe_gradient")[0]
 print(f"most effect on bump steer: {best}, {effect:+.2f} deg/m per mm")
 
 # --- Move it until toe does not change at the drawn height --------------------------------------
 for _ in range(5):
-    now = mbd.suspension.sensitivities(corner, roles, vary=best, observe=["toe"])
+    now = mbd.suspension.hardpoint_sensitivities(corner, roles, vary=best, observe=["toe"])
     slope, change = now.values[0, 1], now.of("toe_gradient", best)
     step = float(np.clip(-slope / change, -0.02, 0.02))
     [place] = mbd.get_variables(corner, [best]).values()

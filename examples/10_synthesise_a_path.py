@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxmbd import point_position
 from jaxmbd.design import Between, Within
-from jaxmbd.synthesis import PathGeneration, Problem, follow, four_bar, synthesize
+from jaxmbd.synthesis import PathGeneration, Problem, follow, massless_four_bar, synthesize
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -31,7 +31,7 @@ LIMITS = [-60.0, -60.0], [60.0, 60.0]
 BEGIN = {"A": (10.0, 25.0), "B": (10.0, 30.0), "C": (30.0, 35.0), "D": (30.0, 25.0)}
 
 problem = Problem(
-    four_bar(),
+    massless_four_bar(),
     PathGeneration("A", body="coupler", point="P", targets=LINE),
     {f"points/{name}": Between(*LIMITS, start=at) for name, at in BEGIN.items()}
     | {"points/P": Within(1.0, start=LINE[0])},

@@ -15,9 +15,9 @@ import matplotlib
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd.design import Between, Together, Within
+from jaxmbd.design import Between, MovedTogether, Within
 from jaxmbd.identification import identifiability
-from jaxmbd.observe import Coordinate, Motion, Pose, Reaction
+from jaxmbd.observe import Configuration, Coordinate, Motion, Reaction
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -32,7 +32,7 @@ linkage = mbd.zoo.four_bar().replace(
     forces={"upper_spring": spring, "lower_spring": spring, "friction": friction}
 )
 outputs = {"angle": Coordinate("A"), "force": Reaction("A", axis="z")}
-release = Motion(2.0, 2e-3, outputs, Pose({"A": 0.1}), save_every=10, keep=None)
+release = Motion(2.0, 2e-3, outputs, Configuration({"A": 0.1}), save_every=10, keep=None)
 NOISE = {"angle": 2e-3, "force": 0.5}  # [rad], [N]
 
 # --- Before measuring: what would the data tell? -------------------------------------------------
@@ -60,7 +60,7 @@ data["force"][[12, 47, 80]] += (30.0, -25.0, 40.0)
 data["angle"][60:75] = np.nan
 
 # --- The identification: both springs are alike, so they are one unknown --------------------------
-alike = Together("forces/*_spring/stiffness", Within("7.5 N m/rad"))
+alike = MovedTogether("forces/*_spring/stiffness", Within("7.5 N m/rad"))
 found = mbd.identify(linkage, unknown | {"springs": alike}, data, release, loss="huber")
 print(found)
 off = {n: abs(found.values[n] - x) / found.errors[n] for n, x in TRUTH.items()}

@@ -1,7 +1,11 @@
 """What the package shows of itself: its names, its types, the extras that its messages promise."""
 
+import pkgutil
 import re
+import sys
 import tomllib
+from collections import defaultdict
+from importlib import import_module
 
 from repository import ROOT
 
@@ -30,3 +34,14 @@ def test_extras_are_those_that_the_code_asks_for():
         "docs",
     }  # of the machine, and of those who work on jaxmbd
     assert asked == PROJECT["optional-dependencies"].keys() - tools
+
+
+def test_one_name_is_one_thing():
+    """A name that several packages export is the same object in all of them."""
+    packages = [m for m in pkgutil.walk_packages(mbd.__path__, "jaxmbd.") if m.ispkg]
+    found = defaultdict(dict)
+    for package in [mbd, *(sys.modules.get(m.name) or import_module(m.name) for m in packages)]:
+        for name in getattr(package, "__all__", ()):
+            found[name][id(getattr(package, name))] = package.__name__
+    twice = {name: list(things.values()) for name, things in found.items() if len(things) > 1}
+    assert not twice

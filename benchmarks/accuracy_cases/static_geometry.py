@@ -91,7 +91,7 @@ def found(points: dict[str, np.ndarray], radius: float) -> dict[str, float]:
     roles = replace(suspension.zoo_corner("double_wishbone_kinematic"), tyre_radius=radius)
     names = {ours for ours, _ in VALUES.values() if not ours.endswith("_gradient")}
     wanted = suspension.characteristics(roles, sorted(names), gradients=["camber", "toe"])
-    drawn = observe.Pose({}, wanted)
+    drawn = observe.Configuration({}, wanted)
     values = drawn(zoo.double_wishbone_kinematic(points=points))
     return {name: float(values[name]) for name in wanted}
 

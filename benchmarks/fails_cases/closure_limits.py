@@ -20,7 +20,7 @@ import numpy as np
 import jaxmbd as mbd
 from fails_cases import mechanisms
 from fails_cases.judged import CRASHED, FLAGGED, RIGHT, WRONG, Judged, compare
-from jaxmbd.observe import Pose, Position
+from jaxmbd.observe import Configuration, Position
 
 PER_CASE = 8
 _TRIANGLE = "triangle inequality of the two links and what they span"
@@ -102,7 +102,7 @@ def _margins(rng: np.random.Generator, n: int, text: str) -> Iterator[Judged]:
         found, rate = jax.jvp(lambda y: of(y, turn).margin, (x,), (along,))
         return of(x, turn), found, rate, jax.grad(lambda y: of(y, turn).margin)(x)
 
-    pose = Pose({"A": angle}, {"x": Position("rocker", "C_rocker")})
+    pose = Configuration({"A": angle}, {"x": Position("rocker", "C_rocker")})
     found, _, rates, slopes = _numpy(mbd.lanes.vmap(engine)(lengths, turn, along))
     seen = _numpy(mbd.lanes.vmap(lambda x: pose.computed(mbd.zoo.four_bar(*x)))(lengths))
     both, by = room(lengths, turn)

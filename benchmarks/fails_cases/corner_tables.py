@@ -152,7 +152,9 @@ def _sensitivities(b: corner_kinds.Batch) -> Iterator[Judged]:
     for i, mech in enumerate(b.mechs[:3]):
         text = b.text(i)
         try:
-            found = suspension.sensitivities(mech, b.corner, travel=travel.tolist(), steer=steer)
+            found = suspension.hardpoint_sensitivities(
+                mech, b.corner, travel=travel.tolist(), steer=steer
+            )
         except ValueError as error:
             outcome = CRASHED if places.there(i) else REFUSED
             yield Judged("suspension.Sensitivities.derivatives", outcome, np.nan, f"{error} {text}")

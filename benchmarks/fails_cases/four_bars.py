@@ -130,7 +130,7 @@ def drawn(rng: np.random.Generator) -> tuple[str, Bar]:
 
 def mechanism(bar: Bar) -> mbd.Mechanism:
     """The four-bar drawn so."""
-    return synthesis.four_bar({n: (x.real, x.imag) for n, x in bar._asdict().items()})
+    return synthesis.massless_four_bar({n: (x.real, x.imag) for n, x in bar._asdict().items()})
 
 
 def judged(seed: int, size: int) -> Iterator[Judged]:

@@ -29,10 +29,11 @@ NO_NUMBER = frozenset(
         "variables", "get_variables", "set_variables", "mirrored", "topology",
         "suspension.available", "suspension.axle", "suspension.axle_corners",
         "suspension.characteristic", "suspension.characteristics", "suspension.find_corner",
-        "suspension.texts", "suspension.zoo_corner", "synthesis.four_bar", "synthesis.rssr",
-        "statistics.input_values", "statistics.output_names", "statistics.output_values",
-        "statistics.varying", "sampling.as_distribution", "sampling.components", "sampling.design",
-        "sampling.distribution", "campaign.corner_study", "campaign.shown", "campaign.status_line",
+        "suspension.texts", "suspension.zoo_corner", "synthesis.massless_four_bar",
+        "synthesis.massless_rssr", "statistics.input_values", "statistics.output_names",
+        "statistics.output_values", "statistics.varying", "sampling.as_distribution",
+        "sampling.components", "sampling.design_of", "sampling.distribution_of",
+        "campaign.corner_study", "campaign.shown", "campaign.status_line",
         # of an earlier run, a rule, or a type
         "campaign.Interrupted", "campaign.Rerun", "campaign.StoreDiffers", "campaign.StoreError",
     }
@@ -46,7 +47,7 @@ NO_RESULT = frozenset(
         "synthesis.FunctionGeneration", "synthesis.MotionGeneration", "synthesis.PathGeneration",
         "synthesis.Problem", "synthesis.Task", "synthesis.Transmission", "sampling.UnitDesign",
         "sampling.TableDesign", "design.Between", "design.Bounded", "design.Closing",
-        "design.Evaluation", "design.Scatter", "design.Together", "design.Unknowns",
+        "design.Evaluation", "design.Scatter", "design.MovedTogether", "design.Unknowns",
         "design.Within", "identification.Measured", "campaign.Study",
     }
 )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from fails_cases.judged import CRASHED, FLAGGED, RIGHT, WRONG, Judged, compare
-from jaxmbd.observe import Motion, Pose, Position, Sweep
+from jaxmbd.observe import Configuration, Motion, Position, Sweep
 
 PER_CASE = 12
 _REACH = "reach of the rod in closed form"
@@ -169,7 +169,9 @@ def _courses(crank: Any, rod: Any, text: str) -> Iterator[Judged]:
     """A sweep, and a motion of the crank by its drive, of one mechanism each."""
     angles = np.linspace(START, START + SPEED * END, 5)
     sweep = Sweep({"O": angles}, {"x": Position("slider", "A", "x")})
-    moving = Motion(0.05, STEP, {"x": Position("slider", "A", "x")}, keep=None, start=Pose({}))
+    moving = Motion(
+        0.05, STEP, {"x": Position("slider", "A", "x")}, keep=None, start=Configuration({})
+    )
     for i in range(min(8, len(crank))):
         if math.isnan(rod[i]):
             continue

@@ -21,7 +21,7 @@ REDUCED = "the same of the curve in NumPy"
 NUMBERS = (
     {
         "Sweep": "closure errors of rigid bodies in NumPy with the coordinate held",
-        "Pose": "closure errors of rigid bodies in NumPy with the coordinate held",
+        "Configuration": "closure errors of rigid bodies in NumPy with the coordinate held",
         "Settle": VIRTUAL,
         "HoldingEffort": instants.MAXIMAL,
         "Reaction, at rest": instants.MAXIMAL,
@@ -257,8 +257,8 @@ def judge_pose(b: mechanisms.Batch) -> Iterator[Judged]:
     }
     watched = observed.reactions(b.mech)
     outputs |= {f"w{k}": w.what for k, w in enumerate(watched)}
-    for number, settle in (("Pose", False), ("Settle", True)):
-        pose = mbd.observe.Pose({b.kind.hold: x}, outputs, settle=settle)
+    for number, settle in (("Configuration", False), ("Settle", True)):
+        pose = mbd.observe.Configuration({b.kind.hold: x}, outputs, settle=settle)
         found = _numpy(mbd.lanes.vmap(pose.computed)(b.stacked))
         along = {n: v[:, None] for n, v in found.items()}
         yield from _stations(b, np.array([x]), watched, along, found["status"] == 0, number)

@@ -17,7 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd.design import Between, Within
-from jaxmbd.synthesis import FunctionGeneration, PathGeneration, Problem, four_bar, rssr
+from jaxmbd.synthesis import (
+    FunctionGeneration,
+    PathGeneration,
+    Problem,
+    massless_four_bar,
+    massless_rssr,
+)
 
 LINE = [(20.0, 20.0 + 5.0 * i) for i in range(6)]
 EIGHTEEN = [
@@ -65,7 +71,7 @@ def _path(
         inputs = None if step is None else np.deg2rad(step) * np.arange(len(points))
         task = PathGeneration("A", inputs, body="coupler", point="P", targets=points)
         lengths = dict.fromkeys(LINKS, links)
-        return Problem(four_bar(), task, vary, lengths=lengths, full_turn=True)
+        return Problem(massless_four_bar(), task, vary, lengths=lengths, full_turn=True)
 
     return Case(text, problem, box, links)
 
@@ -82,7 +88,7 @@ def _logarithm() -> Problem:
     # Where the pivots stand along their axes changes nothing.
     names = ("A/x", "A/y", "B", "rocker_pivot/y", "rocker_pivot/z")
     return Problem(
-        rssr(),
+        massless_rssr(),
         task,
         {f"points/{name}": Within(2.0) for name in names},
         lengths={("crank_pivot", "A"): (0.3, 3.0), ("A", "B"): (0.3, 5.0)},

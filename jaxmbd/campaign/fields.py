@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.campaign.inputs import Input
-from jaxmbd.campaign.store import SAMPLE, Field, Fixed
+from jaxmbd.campaign.store import SAMPLE, Field, FixedArray
 from jaxmbd.observe import XYZ, Axis, Output
 
 CHUNK_BYTES = 1 << 27
@@ -149,10 +149,10 @@ def fixed_arrays(
     outputs: Mapping[str, Output],
     axes: Mapping[str, Axis],
     nominal: Mapping[str, Any],
-) -> dict[str, Fixed]:
+) -> dict[str, FixedArray]:
     """The arrays without samples: coordinates of axes, nominal values of inputs and outputs."""
     fixed = {
-        dim: Fixed((dim,), np.asarray(x.values), {"units": x.unit, "long_name": x.text})
+        dim: FixedArray((dim,), np.asarray(x.values), {"units": x.unit, "long_name": x.text})
         for dim, x in axes.items()
     }
     for name, values in nominal.items():
@@ -161,7 +161,7 @@ def fixed_arrays(
         else:
             dims, about = outputs[name].dims, output_attributes(name, outputs[name])
         about = about | {"role": "nominal"}
-        fixed[f"nominal.{array_name(name)}"] = Fixed(dims, np.asarray(values), about)
+        fixed[f"nominal.{array_name(name)}"] = FixedArray(dims, np.asarray(values), about)
     return fixed
 
 

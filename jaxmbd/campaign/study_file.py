@@ -62,7 +62,9 @@ from jaxmbd.variables import in_si, set_variables, variables
 FORMAT = 2
 """The newest format of a study's file."""
 
-EXPERIMENTS = {name: getattr(observe, name) for name in ("Sweep", "Pose", "Settle", "Motion")}
+EXPERIMENTS = {
+    name: getattr(observe, name) for name in ("Sweep", "Configuration", "Settle", "Motion")
+}
 OBSERVABLES: dict[str, Callable[..., Any]] = {
     name: getattr(observe, name)
     for name in (
@@ -309,7 +311,7 @@ def load_study(path: str | Path) -> Study:
         ... mechanism = { zoo = "rssr" }
         ... inputs = { "points/B" = { distribution = "normal", sigma = "0.1 mm" } }
         ... [experiment]
-        ... type = "Pose"
+        ... type = "Configuration"
         ... known = { crank = "10 deg" }
         ... observe = { rocker = { type = "Coordinate", joint = "rocker" } }
         ... '''
@@ -464,7 +466,7 @@ def _inputs(table: Any, problems: Problems) -> dict[str, Any]:
         rest = dict(entry)
         about = {key: rest.pop(key) for key in ("nominal", "unit", "text") if key in rest}
         try:
-            inputs[name] = Input(sampling.distribution(rest) if rest else None, **about)
+            inputs[name] = Input(sampling.distribution_of(rest) if rest else None, **about)
         except ValueError as error:
             problems.append(f"inputs.{name}: {error}")
     return inputs

@@ -17,7 +17,7 @@ from jaxmbd.kinematics import (
     step_coordinates,
 )
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Pose
+from jaxmbd.observe import Configuration
 
 _NEAR_SINGULAR = 1e-3
 _ILL_CONDITIONED = 1e-9
@@ -32,7 +32,7 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         ``facts``, ``trouble``, ``sound``, and the numbers behind them.
     """
     top, drawn = topology(mech), mobility(mech)
-    whole = Pose()
+    whole = Configuration()
     failed = whole(mech)
     status = Status(int(failed["status"]))
     facts: dict[str, Any] = {
@@ -72,7 +72,7 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
     return {"facts": facts, "trouble": trouble, "sound": sound, **numbers}
 
 
-def _open(whole: Pose, mech: Mechanism, failed: Any, status: Status) -> str:
+def _open(whole: Configuration, mech: Mechanism, failed: Any, status: Status) -> str:
     """Which joint stays open."""
     names = whole.declare(mech).outputs["open_joint"].flags
     place = int(failed["open_joint"])

@@ -1,8 +1,8 @@
 """Design by gradients: objectives and constraints over what a mechanism does, minimised.
 
-`minimize` is all that most need, with ranges (`Within`, `Between`, `Together`), bounds (`AtMost`,
-`AtLeast`, `Equals`, `InRange`), and for robust design a `Scatter` with what is taken of its samples
-(`Mean`, `Deviation`, `Variance`, `Quantile`, `Tail`).
+`minimize` is all that most need, with ranges (`Within`, `Between`, `MovedTogether`), bounds
+(`AtMost`, `AtLeast`, `Equals`, `InRange`), and for robust design a `Scatter` with a `Statistic` of
+its samples (`Mean`, `Deviation`, `Variance`, `Quantile`, `Tail`).
 
 *A design whose loops cannot close* is a place from which a search has to come back, not an error.
 `Closing` takes a margin: a signed distance, positive where the loops close, whose derivative is
@@ -19,9 +19,9 @@ from jaxmbd.design.gradient_check import GradientCheck, check_gradient
 from jaxmbd.design.minimization import minimize
 from jaxmbd.design.optimum import Optimum
 from jaxmbd.design.problem import Point
-from jaxmbd.design.ranges import Between, Together, Within
+from jaxmbd.design.ranges import Between, MovedTogether, Within
 from jaxmbd.design.restoration import Closing
-from jaxmbd.design.scatter import Deviation, Mean, Measure, Quantile, Scatter, Tail, Variance
+from jaxmbd.design.scatter import Deviation, Mean, Quantile, Scatter, Statistic, Tail, Variance
 from jaxmbd.design.unknowns import Unknowns
 
 __all__ = [
@@ -37,12 +37,12 @@ __all__ = [
     "GradientCheck",
     "InRange",
     "Mean",
-    "Measure",
+    "Statistic",
     "Optimum",
     "Quantile",
     "Scatter",
     "Tail",
-    "Together",
+    "MovedTogether",
     "Unknowns",
     "Variance",
     "Within",

@@ -18,7 +18,7 @@ from jax import Array
 
 from jaxmbd import lanes
 from jaxmbd.design.goals import Outputs, What, value_of
-from jaxmbd.design.scatter import Mean, Measure, Scatter, deviated
+from jaxmbd.design.scatter import Mean, Scatter, Statistic, deviated
 from jaxmbd.design.unknowns import Unknowns
 
 
@@ -54,7 +54,7 @@ class Evaluation:
         goals: Mapping[str, What],
         observe: Callable[[Any], Any] | None = None,
         scatter: Scatter | None = None,
-        measures: Mapping[str, Measure] | None = None,
+        measures: Mapping[str, Statistic] | None = None,
         of_model: Mapping[str, What] | None = None,
     ):
         self.unknowns, self.goals, self.observe = unknowns, dict(goals), observe

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError
 
-from jaxmbd.design.scatter import Measure, Tail
+from jaxmbd.design.scatter import Statistic, Tail
 from jaxmbd.plumbing import meant
 
 What = str | Callable[[Any], Any]
@@ -38,7 +38,7 @@ class Bounded:
     what: What
     lower: Any
     upper: Any
-    over: Measure | None = None
+    over: Statistic | None = None
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
@@ -50,7 +50,7 @@ class Bounded:
             raise ValueError(f"a bound from {self.lower.tolist()} to {self.upper.tolist()}")
 
 
-def AtMost(what: What, limit: Any, *, over: Measure | None = None) -> Bounded:
+def AtMost(what: What, limit: Any, *, over: Statistic | None = None) -> Bounded:
     """A quantity that must not exceed a limit.
 
     Example:
@@ -61,7 +61,7 @@ def AtMost(what: What, limit: Any, *, over: Measure | None = None) -> Bounded:
     return Bounded(what, -np.inf, limit, over)
 
 
-def AtLeast(what: What, limit: Any, *, over: Measure | None = None) -> Bounded:
+def AtLeast(what: What, limit: Any, *, over: Statistic | None = None) -> Bounded:
     """A quantity that must not fall below a limit.
 
     Example:
@@ -74,7 +74,7 @@ def AtLeast(what: What, limit: Any, *, over: Measure | None = None) -> Bounded:
     return Bounded(what, limit, np.inf, over)
 
 
-def Equals(what: What, value: Any, *, over: Measure | None = None) -> Bounded:
+def Equals(what: What, value: Any, *, over: Statistic | None = None) -> Bounded:
     """A quantity that must have a value.
 
     Example:
@@ -85,7 +85,7 @@ def Equals(what: What, value: Any, *, over: Measure | None = None) -> Bounded:
     return Bounded(what, value, value, over)
 
 
-def InRange(what: What, lower: Any, upper: Any, *, over: Measure | None = None) -> Bounded:
+def InRange(what: What, lower: Any, upper: Any, *, over: Statistic | None = None) -> Bounded:
     """A quantity that must lie between two limits.
 
     Example:

@@ -21,7 +21,7 @@ from jaxmbd.design.optimality import FEW
 from jaxmbd.design.optimum import Ask, Course, Optimum, optimum_of
 from jaxmbd.design.problem import OBJECTIVE, Point, Problem, Scaled
 from jaxmbd.design.restoration import Closing, closing_of, restored
-from jaxmbd.design.scatter import Measure, Quantile, Scatter
+from jaxmbd.design.scatter import Quantile, Scatter, Statistic
 from jaxmbd.design.scipy_methods import METHODS
 from jaxmbd.design.starts import starting_points
 from jaxmbd.design.unknowns import Unknowns, Vary
@@ -46,7 +46,7 @@ def minimize(
     candidates: int = 0,
     seed: int = 0,
     scatter: Scatter | None = None,
-    over: Measure | None = None,
+    over: Statistic | None = None,
     closing: Closing | Callable[[Any], Any] | None = None,
     steps: int = 300,
     tolerance: float = 1e-8,
@@ -82,8 +82,8 @@ def minimize(
         scatter: deviations that every design lives with; the objective is then taken `over` them.
         over: what is taken of the objective's samples; by default the mean.
         closing: a closure margin of the model, or `Closing`: kept by a constraint,
-            and followed back from starts at which a loop cannot close. For a `Sweep` or `Pose` it
-            need not be given for that; it is then no constraint.
+            and followed back from starts at which a loop cannot close. For a `Sweep` or
+            `Configuration` it need not be given for that; it is then no constraint.
         steps: most iterations of a start.
         tolerance: largest KKT residual of a design that counts as optimal.
         feasible: largest violation of a scaled constraint that counts as none.
@@ -189,7 +189,7 @@ def _problem(
     bounds: dict[str, Bounded],
     method: Any,
     scatter: Scatter | None,
-    over: Measure | None,
+    over: Statistic | None,
     closing: Closing | None,
 ) -> Problem:
     wrong = [n for n, b in bounds.items() if not isinstance(b, Bounded)]

@@ -84,7 +84,7 @@ class Between:
 
 
 @dataclass(frozen=True)
-class Together:
+class MovedTogether:
     """One number that moves several alike: it is added to each, times the factor given for it.
 
     It starts at zero, and its range is the displacement's.
@@ -94,8 +94,8 @@ class Together:
         range: `Within` or `Between` of the displacement.
 
     Example:
-        >>> from jaxmbd.design import Together, Within
-        >>> Together(["points/rack_left/z", "points/rack_right/z"], Within(0.01)).factors
+        >>> from jaxmbd.design import MovedTogether, Within
+        >>> MovedTogether(["points/rack_left/z", "points/rack_right/z"], Within(0.01)).factors
         {'points/rack_left/z': 1.0, 'points/rack_right/z': 1.0}
     """
 

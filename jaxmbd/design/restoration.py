@@ -18,7 +18,7 @@ from scipy.optimize import minimize as scipy_minimize
 from jaxmbd.analysis import closure_margin
 from jaxmbd.design.problem import Problem
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Pose, Sweep
+from jaxmbd.observe import Configuration, Sweep
 
 Ask = Callable[[Any], Any]
 
@@ -81,7 +81,7 @@ def closing_of(observe: Any) -> Closing | None:
     """The margins of a sweep at five places of its axis, or of a pose; None of anything else."""
     if isinstance(observe, Sweep):
         return Closing(_Margins(observe), hold=False)
-    if isinstance(observe, Pose) and not observe.settle:
+    if isinstance(observe, Configuration) and not observe.settle:
         return Closing(_Margins(observe), hold=False)
     return None
 
@@ -89,7 +89,7 @@ def closing_of(observe: Any) -> Closing | None:
 class _Margins:
     """Margins of the configurations of a sweep, or of a pose."""
 
-    def __init__(self, observe: Sweep | Pose):
+    def __init__(self, observe: Sweep | Configuration):
         self.observe = observe
 
     def __call__(self, mech: Mechanism) -> Array:

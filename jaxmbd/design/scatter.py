@@ -1,6 +1,6 @@
 """The scatter that a robust design lives with: the same samples about every design.
 
-A `Measure` is what is taken of a quantity that scatters: its mean, deviation, a quantile. The
+A `Statistic` is what is taken of a quantity that scatters: its mean, deviation, a quantile. The
 samples are the same for all designs that are compared (common random numbers), so that each of
 these is a smooth function of the design, or piecewise smooth, with an exact derivative.
 """
@@ -23,13 +23,13 @@ from jaxmbd.model import Mechanism
 from jaxmbd.variables import Parametrization, get_variables, in_si, set_variables, variables
 
 
-class Measure(ABC):
+class Statistic(ABC):
     """A number of the samples of a quantity.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from jaxmbd.design import Mean, Measure
-        >>> isinstance(Mean(), Measure)
+        >>> from jaxmbd.design import Mean, Statistic
+        >>> isinstance(Mean(), Statistic)
         True
     """
 
@@ -39,7 +39,7 @@ class Measure(ABC):
 
 
 @dataclass(frozen=True)
-class Mean(Measure):
+class Mean(Statistic):
     """The expectation, plus `deviations` standard deviations.
 
     Attributes:
@@ -60,7 +60,7 @@ class Mean(Measure):
 
 
 @dataclass(frozen=True)
-class Deviation(Measure):
+class Deviation(Statistic):
     """The standard deviation (divided by s − 1).
 
     Example:
@@ -77,7 +77,7 @@ class Deviation(Measure):
 
 
 @dataclass(frozen=True)
-class Variance(Measure):
+class Variance(Statistic):
     """The variance (divided by s − 1).
 
     Example:
@@ -95,7 +95,7 @@ class Variance(Measure):
 
 
 @dataclass(frozen=True)
-class Quantile(Measure):
+class Quantile(Statistic):
     """The value below which a share of the samples lies, between samples linearly interpolated.
 
     Its derivative is that of the samples next to it: exact, and constant between the designs at
@@ -126,7 +126,7 @@ class Quantile(Measure):
 
 
 @dataclass(frozen=True)
-class Tail(Measure):
+class Tail(Statistic):
     """The mean of the worst share of the samples (superquantile, conditional value at risk).
 
     Smoother than `Quantile`, as it depends on all samples beyond it.

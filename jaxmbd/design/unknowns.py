@@ -11,11 +11,11 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.design.ranges import Between, Together, Within, scale_of
+from jaxmbd.design.ranges import Between, MovedTogether, Within, scale_of
 from jaxmbd.model import Mechanism
 from jaxmbd.variables import Parametrization, Variable, set_variables, variables
 
-Vary = Mapping[str, Within | Between | Together]
+Vary = Mapping[str, Within | Between | MovedTogether]
 """Path, pattern or name to its range."""
 
 
@@ -67,7 +67,7 @@ class Unknowns:
 
         Args:
             model: a `Mechanism`, a `Parametrization`, or None: then `vary` names the unknowns.
-            vary: path, name or pattern to `Within`, `Between` or `Together`.
+            vary: path, name or pattern to `Within`, `Between` or `MovedTogether`.
 
         Raises:
             ValueError: lists unknown paths with near misses, numbers that are varied twice, and
@@ -150,7 +150,7 @@ class _Parts:
         self.values: dict[str, Any] = {}
 
     def add(self, key: str, chosen: Any, find: Callable[[str], Mapping[str, Variable]]) -> None:
-        if isinstance(chosen, Together):
+        if isinstance(chosen, MovedTogether):
             self._add_together(key, chosen, find)
         elif isinstance(chosen, (Within, Between)):
             for path, variable in find(key).items():
@@ -158,7 +158,7 @@ class _Parts:
         else:
             raise ValueError(
                 f"{key!r}: {chosen!r} is no range; give Within(width), Between(lower, upper) or "
-                "Together(paths, range)"
+                "MovedTogether(paths, range)"
             )
 
     def _add_own(
@@ -190,10 +190,10 @@ class _Parts:
             self.values[path] = rows[0].reshape(want)
 
     def _add_together(
-        self, key: str, chosen: Together, find: Callable[[str], Mapping[str, Variable]]
+        self, key: str, chosen: MovedTogether, find: Callable[[str], Mapping[str, Variable]]
     ) -> None:
         if self.bare:
-            raise ValueError(f"{key!r}: Together needs a model whose numbers it moves")
+            raise ValueError(f"{key!r}: MovedTogether needs a model whose numbers it moves")
         every = [(v, x, f) for p, f in chosen.factors.items() for v, x in find(p).items()]
         units = {x.unit for _, x, _ in every}
         if len(units) != 1:

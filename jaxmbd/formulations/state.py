@@ -1,7 +1,7 @@
 """The motion of a mechanism from absolute coordinates, as force elements and efforts need it.
 
-`StateMotion` is this package's own `jaxmbd.model.forces.Motion`; joint coordinates, speeds and
-the wrenches of efforts follow from the two bodies' poses, with the conventions that the joint
+`StateMotion` is this package's own `jaxmbd.model.forces.ElementMotion`; joint coordinates, speeds
+and the wrenches of efforts follow from the two bodies' poses, with the conventions that the joint
 types document.
 """
 

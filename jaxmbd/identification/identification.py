@@ -50,11 +50,11 @@ def identify(
 
     Args:
         model: a `Mechanism` or a `Parametrization`.
-        vary: what is unknown: path or pattern to `design.Within`, `Between` or `Together`. Beside
-            the model's numbers: numbers that an experiment holds, ``start/JOINT``,
-            ``speeds/JOINT`` and ``inputs/JOINT`` of a `Motion`, ``known/JOINT`` of a `Pose` or
-            `Sweep` (after ``NAME/`` of the measurement, if there are several), and errors of the
-            instruments, ``offset/CHANNEL`` and ``gain/CHANNEL``.
+        vary: what is unknown: path or pattern to `design.Within`, `Between` or `MovedTogether`.
+            Beside the model's numbers: numbers that an experiment holds, ``start/JOINT``,
+            ``speeds/JOINT`` and ``inputs/JOINT`` of a `Motion`, ``known/JOINT`` of a
+            `Configuration` or `Sweep` (after ``NAME/`` of the measurement, if there are several),
+            and errors of the instruments, ``offset/CHANNEL`` and ``gain/CHANNEL``.
         data: channel to series (a dictionary of arrays, an xarray `Dataset`, a pandas
             `DataFrame`), or a list of `Measured`, each with an experiment of its own.
         observe: the experiment whose outputs were measured, unless `data` are `Measured`.

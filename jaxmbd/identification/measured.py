@@ -29,8 +29,8 @@ class Measured:
 
     Example:
         >>> from jaxmbd.identification import Measured
-        >>> from jaxmbd.observe import Coordinate, Pose
-        >>> turned = Pose({"crank": 0.1}, {"rocker": Coordinate("rocker")})
+        >>> from jaxmbd.observe import Coordinate, Configuration
+        >>> turned = Configuration({"crank": 0.1}, {"rocker": Coordinate("rocker")})
         >>> Measured(turned, {"rocker": 0.07}, "first").name
         'first'
     """

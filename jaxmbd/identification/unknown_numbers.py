@@ -15,7 +15,7 @@ from jaxmbd.analysis import PointCoordinate, PointTravel
 from jaxmbd.design import Unknowns
 from jaxmbd.identification.measured import Record
 from jaxmbd.model import Mechanism, coordinate_units
-from jaxmbd.observe import Motion, Pose, Sweep
+from jaxmbd.observe import Configuration, Motion, Sweep
 from jaxmbd.variables import Parametrization, Variable, Variables, set_variables
 
 
@@ -121,15 +121,15 @@ _TEXTS = {
 def held_values(experiment: Any, mech: Mechanism) -> dict[str, Variable]:
     """The single numbers that an experiment holds, by path.
 
-    Of a `Motion` these are ``start/JOINT``, ``speeds/JOINT`` and ``inputs/JOINT``, of a `Pose` or
-    `Sweep` ``known/JOINT``; ``JOINT/i`` where one coordinate of a joint is held, and
-    ``BODY/POINT/z`` for a `PointCoordinate`, ``BODY/POINT/dz`` for a `PointTravel`.
+    Of a `Motion` these are ``start/JOINT``, ``speeds/JOINT`` and ``inputs/JOINT``, of a
+    `Configuration` or `Sweep` ``known/JOINT``; ``JOINT/i`` where one coordinate of a joint is held,
+    and ``BODY/POINT/z`` for a `PointCoordinate`, ``BODY/POINT/dz`` for a `PointTravel`.
 
     Example:
         >>> import jaxmbd as mbd
         >>> from jaxmbd.identification.unknown_numbers import held_values
-        >>> from jaxmbd.observe import Coordinate, Motion, Pose
-        >>> start = Pose({"hinge": 0.2})
+        >>> from jaxmbd.observe import Coordinate, Motion, Configuration
+        >>> start = Configuration({"hinge": 0.2})
         >>> swing = Motion(1.0, 1e-3, {"angle": Coordinate("hinge")}, start, {"hinge": 0.0})
         >>> {p: x.unit for p, x in held_values(swing, mbd.zoo.simple_pendulum()).items()}
         {'start/hinge': 'rad', 'speeds/hinge': 'rad/s'}
@@ -163,7 +163,7 @@ def _held(experiment: Any) -> dict[str, Mapping[Any, Any]]:
         if isinstance(experiment.inputs, Mapping):
             found["inputs"] = experiment.inputs
         return found
-    return {"known": experiment.known} if isinstance(experiment, (Pose, Sweep)) else {}
+    return {"known": experiment.known} if isinstance(experiment, (Configuration, Sweep)) else {}
 
 
 def _name(key: Any) -> str:

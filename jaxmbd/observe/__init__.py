@@ -1,9 +1,9 @@
 """Outputs one can name: observables of an instant, and the experiments that observe them.
 
 An *observable* is a quantity at an instant (`Travel`, `Toe`, `Reaction`, `Element`, …): a small
-value with unit and meaning. An *experiment* (`Pose`, `Settle`, `Sweep`, `Motion`, or several
-`Together`) is a function from a `Mechanism` to named arrays: observables over its axis, or reduced
-along it (``Toe("upright").span()``), with a status, and the reason of a failure.
+value with unit and meaning. An *experiment* (`Configuration`, `Settle`, `Sweep`, `Motion`, or
+several `Together`) is a function from a `Mechanism` to named arrays: observables over its axis, or
+reduced along it (``Toe("upright").span()``), with a status, and the reason of a failure.
 
 An experiment's ``declare(mech)`` has units, meanings, dimensions and coordinates of its outputs;
 ``problems(mech)`` is a list of everything that is wrong with it for a mechanism, ``check(mech)``
@@ -40,7 +40,7 @@ from jaxmbd.observe.points import (
     Travel,
     Velocity,
 )
-from jaxmbd.observe.pose import Pose, Settle
+from jaxmbd.observe.pose import Configuration, Settle
 from jaxmbd.observe.reductions import REDUCTIONS, Reduced
 from jaxmbd.observe.snapshot import Snapshot, element_measures
 from jaxmbd.observe.sweep import Sweep
@@ -70,7 +70,7 @@ __all__ = [
     "Motion",
     "Observable",
     "Output",
-    "Pose",
+    "Configuration",
     "Position",
     "Reaction",
     "Reduced",

@@ -95,8 +95,8 @@ class Experiment:
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.observe import Coordinate, Experiment, Pose
-        >>> drawn = Pose({}, {"crank": Coordinate("crank")})
+        >>> from jaxmbd.observe import Coordinate, Experiment, Configuration
+        >>> drawn = Configuration({}, {"crank": Coordinate("crank")})
         >>> isinstance(drawn, Experiment), float(drawn(mbd.zoo.rssr())["crank"])
         (True, 0.0)
     """

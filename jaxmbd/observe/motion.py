@@ -20,7 +20,7 @@ from jaxmbd.observe.experiment import (
     known_problems,
 )
 from jaxmbd.observe.outputs import Axis
-from jaxmbd.observe.pose import Pose
+from jaxmbd.observe.pose import Configuration
 from jaxmbd.observe.snapshot import Snapshot
 
 
@@ -55,7 +55,7 @@ class Motion(Experiment):
     t1: float
     dt: float
     observe: Mapping[str, Any] = field(default_factory=dict)
-    start: Pose = field(default_factory=Pose)
+    start: Configuration = field(default_factory=Configuration)
     speeds: Mapping[Any, float] = field(default_factory=dict)
     inputs: Any = None
     method: Any = "rk4"

@@ -62,7 +62,7 @@ def _asked(key: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Pose(Experiment):
+class Configuration(Experiment):
     """One configuration with coordinates held, assembled from the drawn one.
 
     Attributes:
@@ -73,8 +73,8 @@ class Pose(Experiment):
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.observe import Coordinate, Pose
-        >>> turned = Pose({"crank": 0.1}, {"rocker": Coordinate("rocker")})
+        >>> from jaxmbd.observe import Coordinate, Configuration
+        >>> turned = Configuration({"crank": 0.1}, {"rocker": Coordinate("rocker")})
         >>> sorted(turned(mbd.zoo.rssr()))
         ['failed_at', 'open_distance', 'open_joint', 'rocker', 'status']
     """
@@ -132,7 +132,7 @@ class Pose(Experiment):
 
 def Settle(
     known: Mapping[Any, Any] | None = None, observe: Mapping[str, Any] | None = None
-) -> Pose:
+) -> Configuration:
     """The static equilibrium, with coordinates held or none.
 
     Example:
@@ -142,4 +142,4 @@ def Settle(
         >>> round(float(rest(mbd.zoo.simple_pendulum())["angle"]), 6)
         1.570796
     """
-    return Pose(known or {}, observe or {}, settle=True)
+    return Configuration(known or {}, observe or {}, settle=True)

@@ -23,8 +23,8 @@ class Together:
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.observe import Coordinate, Pose, Together
-        >>> at = lambda x: Pose({"crank": x}, {"rocker": Coordinate("rocker")})
+        >>> from jaxmbd.observe import Coordinate, Configuration, Together
+        >>> at = lambda x: Configuration({"crank": x}, {"rocker": Coordinate("rocker")})
         >>> both = Together({"near": at(0.1), "far": at(1.0)})
         >>> "near/rocker" in both.declare(mbd.zoo.rssr()).outputs
         True

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmbd.plumbing import optional
 from jaxmbd.report.digest import Digest, Fan, Quantity
-from jaxmbd.sampling import Saltelli, design, space_of
+from jaxmbd.sampling import Saltelli, design_of, space_of
 from jaxmbd.statistics import (
     Association,
     Sensitivity,
@@ -357,7 +357,7 @@ def _sobol(dataset: Any, q: Quantity, found: Digest) -> list[Bar]:
     said = dataset.attrs.get("study", {})
     if said.get("design", {}).get("design") != Saltelli.kind:
         return []
-    made = design(said["design"])
+    made = design_of(said["design"])
     assert isinstance(made, Saltelli)
     space = space_of((n, tuple(shape)) for n, shape in said["drawn"])
     try:

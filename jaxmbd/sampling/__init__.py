@@ -7,7 +7,7 @@ distribution, because a distribution is known by its quantile function.
 
 from jaxmbd.sampling.continuous import LogNormal, Normal, Triangular, TruncatedNormal, Uniform
 from jaxmbd.sampling.correlation import Covariance, RankCorrelation, indefinite, numbers_of
-from jaxmbd.sampling.descriptions import design, distribution
+from jaxmbd.sampling.descriptions import design_of, distribution_of
 from jaxmbd.sampling.designs import (
     Design,
     FullFactorial,
@@ -55,6 +55,6 @@ __all__ = [
     "UnitDesign",
     "as_distribution",
     "components",
-    "design",
-    "distribution",
+    "design_of",
+    "distribution_of",
 ]

@@ -25,7 +25,7 @@ DESIGNS: dict[str, type[Design]] = {
 }
 
 
-def distribution(description: Mapping[str, Any]) -> Distribution:
+def distribution_of(description: Mapping[str, Any]) -> Distribution:
     """The distribution that a description (as of `Distribution.describe`) says.
 
     Those of `scipy.stats` are called ``"scipy.weibull_min"``, with their parameters by name.
@@ -34,8 +34,8 @@ def distribution(description: Mapping[str, Any]) -> Distribution:
         ValueError: there is no such distribution or parameter, or a parameter is wrong.
 
     Example:
-        >>> from jaxmbd.sampling import distribution
-        >>> distribution({"distribution": "normal", "sigma": 0.5})
+        >>> from jaxmbd.sampling import distribution_of
+        >>> distribution_of({"distribution": "normal", "sigma": 0.5})
         Normal(sigma=0.5, mean=None, relative=False)
     """
     rest = dict(description)
@@ -47,15 +47,15 @@ def distribution(description: Mapping[str, Any]) -> Distribution:
     return _made(kind, DISTRIBUTIONS[kind], rest)
 
 
-def design(description: Mapping[str, Any]) -> Design:
+def design_of(description: Mapping[str, Any]) -> Design:
     """The design that a description (as of `Design.describe`) says; not of a table given.
 
     Raises:
         ValueError: there is no such design or parameter, or a parameter is wrong.
 
     Example:
-        >>> from jaxmbd.sampling import design
-        >>> design({"design": "sobol", "scramble": False})
+        >>> from jaxmbd.sampling import design_of
+        >>> design_of({"design": "sobol", "scramble": False})
         Sobol(scramble=False)
     """
     rest = dict(description)

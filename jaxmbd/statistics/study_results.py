@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.sampling import Saltelli, design, near, space_of
+from jaxmbd.sampling import Saltelli, design_of, near, space_of
 from jaxmbd.statistics.samples import counted, pieces
 from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 
@@ -195,7 +195,7 @@ def sobol_of(
     if said["design"]["design"] != Saltelli.kind:
         kind = said["design"]["design"]
         raise ValueError(f"Sobol indices need a study with the design Saltelli; this has {kind}")
-    made = design(said["design"])
+    made = design_of(said["design"])
     assert isinstance(made, Saltelli)
     space = space_of((n, tuple(shape)) for n, shape in said["drawn"])
     values = output_values(dataset, name, at=at, reduce=reduce)

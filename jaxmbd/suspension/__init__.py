@@ -24,7 +24,7 @@ from jaxmbd.suspension.registry import (
     characteristic,
     texts,
 )
-from jaxmbd.suspension.sensitivity_table import Sensitivities, sensitivities
+from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
 from jaxmbd.suspension.steering_geometry import Steering, steering, steering_curves
 from jaxmbd.suspension.zoo_corners import find_corner, zoo_corner
 
@@ -54,7 +54,7 @@ __all__ = [
     "instant",
     "kinematics",
     "kinematics_sweep",
-    "sensitivities",
+    "hardpoint_sensitivities",
     "steering",
     "steering_curves",
     "texts",

@@ -65,10 +65,10 @@ class Characteristic(Observable):
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.observe import Pose
+        >>> from jaxmbd.observe import Configuration
         >>> from jaxmbd.suspension import Characteristic, zoo_corner
         >>> roles = zoo_corner("double_wishbone_kinematic")
-        >>> drawn = Pose({}, {"kpi": Characteristic(roles, "kingpin_inclination")})
+        >>> drawn = Configuration({}, {"kpi": Characteristic(roles, "kingpin_inclination")})
         >>> round(float(drawn(mbd.zoo.double_wishbone_kinematic())["kpi"]), 4)  # atan(150/300)
         0.4636
     """

@@ -58,9 +58,9 @@ class Sensitivities:
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.suspension import sensitivities
+        >>> from jaxmbd.suspension import hardpoint_sensitivities
         >>> corner, points = mbd.zoo.multi_link(), "points/tierod_inboard"
-        >>> moved = sensitivities(corner, vary=points, observe=["toe"])
+        >>> moved = hardpoint_sensitivities(corner, vary=points, observe=["toe"])
         >>> moved.variables[2], round(moved.of("toe_gradient", "points/tierod_inboard/z"), 3)
         ('points/tierod_inboard/z', 10.321)
     """
@@ -122,7 +122,7 @@ class Sensitivities:
         return "\n\n".join(blocks)
 
 
-def sensitivities(
+def hardpoint_sensitivities(
     model: Mechanism | Parametrization,
     corner: Corner | None = None,
     vary: str | Iterable[str] = "points/*",
@@ -153,9 +153,9 @@ def sensitivities(
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.suspension import sensitivities
+        >>> from jaxmbd.suspension import hardpoint_sensitivities
         >>> corner, points = mbd.zoo.multi_link(), "points/tierod_inboard"
-        >>> table = sensitivities(corner, vary=points, observe=["toe"])
+        >>> table = hardpoint_sensitivities(corner, vary=points, observe=["toe"])
         >>> table.ranked("toe_gradient")[0][0]  # the inner end's height moves bump steer most
         'points/tierod_inboard/z'
     """

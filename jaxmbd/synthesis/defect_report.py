@@ -43,9 +43,9 @@ class Defects(NamedTuple):
             although that was asked for.
 
     Example:
-        >>> from jaxmbd.synthesis import PathGeneration, defects, four_bar
+        >>> from jaxmbd.synthesis import PathGeneration, defects, massless_four_bar
         >>> task = PathGeneration("A", [0, 0.1], body="coupler", point="P", targets=[[1.5, 3]] * 2)
-        >>> found = defects(four_bar(), task)
+        >>> found = defects(massless_four_bar(), task)
         >>> found.order, found.circuit, found.branch
         (False, False, False)
     """
@@ -95,9 +95,9 @@ def defects(
 
     Example:
         >>> import numpy as np
-        >>> from jaxmbd.synthesis import PathGeneration, defects, four_bar
+        >>> from jaxmbd.synthesis import PathGeneration, defects, massless_four_bar
         >>> task = PathGeneration("A", [0, 0.1], body="coupler", point="P", targets=[[1.5, 3]] * 2)
-        >>> defects(four_bar(), task).sound
+        >>> defects(massless_four_bar(), task).sound
         True
     """
     given = task.inputs if inputs is None else np.asarray(inputs, np.float64)

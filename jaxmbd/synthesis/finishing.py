@@ -36,10 +36,10 @@ def finish(problem: Problem, z: Any, **options: Any) -> Optimum:
     Example:
         >>> import numpy as np
         >>> from jaxmbd.design import Within
-        >>> from jaxmbd.synthesis import FunctionGeneration, Problem, finish, four_bar
+        >>> from jaxmbd.synthesis import FunctionGeneration, Problem, finish, massless_four_bar
         >>> crank = np.linspace(0.0, 0.2, 3)
         >>> task = FunctionGeneration("A", crank, output="D", values=0.9 * crank)
-        >>> found = finish(Problem(four_bar(), task, {"points/C/*": Within(0.5)}), None)
+        >>> found = finish(Problem(massless_four_bar(), task, {"points/C/*": Within(0.5)}), None)
         >>> found.status
         'optimal'
     """

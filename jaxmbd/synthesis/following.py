@@ -107,10 +107,10 @@ def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
 
         >>> import jax, numpy as np
         >>> jax.config.update("jax_enable_x64", True)
-        >>> from jaxmbd.synthesis import four_bar
+        >>> from jaxmbd.synthesis import massless_four_bar
         >>> from jaxmbd.synthesis.following import course
         >>> drawn = {"B": (0.0, 1.0), "C": (2.5, 2.5), "D": (4.0, 0.0)}
-        >>> found = course(four_bar(drawn), "A", 2.0 * np.pi)
+        >>> found = course(massless_four_bar(drawn), "A", 2.0 * np.pi)
         >>> b, c = np.hypot(2.5, 1.5), np.hypot(1.5, 2.5)
         >>> cosines = [(b**2 + c**2 - (4.0 + x) ** 2) / (2.0 * b * c) for x in (-1.0, 1.0)]
         >>> bool(np.isclose(min(found.least), min(np.sqrt(1.0 - np.square(cosines)))))

@@ -19,7 +19,7 @@ def _massless(at: str, planar: bool) -> Body:
     return Body(0.0, com=at, inertia=0.0 if planar else (0.0, 0.0, 0.0))
 
 
-def four_bar(points: dict[str, Any] | None = None) -> Mechanism:
+def massless_four_bar(points: dict[str, Any] | None = None) -> Mechanism:
     """A planar four-bar with a coupler point: kinematics only, links without mass.
 
     Bodies `crank` (from `A` on the ground to `B`), `coupler` (`B`, `C`, and the point `P`) and
@@ -29,8 +29,8 @@ def four_bar(points: dict[str, Any] | None = None) -> Mechanism:
         points: hardpoints by name, (2,) [m], instead of those of the default drawing.
 
     Example:
-        >>> from jaxmbd.synthesis import four_bar
-        >>> four_bar({"P": (1.0, 2.0)}).points["P"]
+        >>> from jaxmbd.synthesis import massless_four_bar
+        >>> massless_four_bar({"P": (1.0, 2.0)}).points["P"]
         array([1., 2.])
     """
     joints = {
@@ -49,7 +49,7 @@ def four_bar(points: dict[str, Any] | None = None) -> Mechanism:
     )
 
 
-def rssr(
+def massless_rssr(
     points: dict[str, Any] | None = None,
     crank_axis: Any = (0.0, 0.0, 1.0),
     rocker_axis: Any = (1.0, 0.0, 0.0),
@@ -66,8 +66,8 @@ def rssr(
         rocker_axis: direction (3,).
 
     Example:
-        >>> from jaxmbd.synthesis import rssr
-        >>> rssr().structure.bodies
+        >>> from jaxmbd.synthesis import massless_rssr
+        >>> massless_rssr().structure.bodies
         ('crank', 'rocker')
     """
     return Mechanism(

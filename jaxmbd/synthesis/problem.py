@@ -47,7 +47,7 @@ class Problem:
     Attributes:
         model: a `Mechanism` or `Parametrization`.
         task: what it is to do.
-        vary: path or pattern to `Within`, `Between` or `Together`.
+        vary: path or pattern to `Within`, `Between` or `MovedTogether`.
         lengths: pairs of points to (least, greatest) drawn distance [m].
         conditions: function of the mechanism to an array (k,) that must not be negative.
         least_transmission: the transmission index must not fall below it, from the first position
@@ -63,10 +63,10 @@ class Problem:
 
     Example:
         >>> from jaxmbd.design import Within
-        >>> from jaxmbd.synthesis import PathGeneration, Problem, four_bar
+        >>> from jaxmbd.synthesis import PathGeneration, Problem, massless_four_bar
         >>> path = [[1.0, 3.0], [1.4, 3.1], [1.8, 3.1]]
         >>> task = PathGeneration("A", body="coupler", point="P", targets=path)
-        >>> Problem(four_bar(), task, {"points/*": Within(2.0)}).full_turn
+        >>> Problem(massless_four_bar(), task, {"points/*": Within(2.0)}).full_turn
         False
     """
 

@@ -123,10 +123,11 @@ def synthesize(
         A four-bar whose coupler point passes through four points (see `examples`):
 
         >>> from jaxmbd.design import Within
-        >>> from jaxmbd.synthesis import PathGeneration, Problem, four_bar, synthesize
+        >>> from jaxmbd.synthesis import PathGeneration, Problem, massless_four_bar, synthesize
         >>> path = [[1.0, 3.0], [1.4, 3.1], [1.8, 3.1], [2.2, 3.0]]
         >>> task = PathGeneration("A", body="coupler", point="P", targets=path)
-        >>> found = synthesize(Problem(four_bar(), task, {"points/*": Within(2.0)}), starts=4)
+        >>> problem = Problem(massless_four_bar(), task, {"points/*": Within(2.0)})
+        >>> found = synthesize(problem, starts=4)
         >>> found.root_mean_square < 1e-6, found.defects.sound
         (True, True)
     """

@@ -6,7 +6,7 @@ import pytest
 from synthesis_cases.evolution import coupler_points
 
 import jaxmbd as mbd
-from jaxmbd.synthesis import follow, four_bar
+from jaxmbd.synthesis import follow, massless_four_bar
 
 
 @pytest.mark.parametrize("branch", [1.0, -1.0])
@@ -21,7 +21,7 @@ def test_path_of_a_four_bar(branch):
     # With the coupler point at its end, the same form gives the joint to the rocker.
     at_end = np.array([*x[:4], x[2], 0.0, *x[6:]])
     joint = coupler_points(at_end, np.array([first]), branch)[0]
-    linkage = four_bar({"A": pivot, "B": b, "C": joint, "D": d, "P": points[0]})
+    linkage = massless_four_bar({"A": pivot, "B": b, "C": joint, "D": d, "P": points[0]})
     q = follow(linkage, "A", turned).q
     path = jax.vmap(lambda q: mbd.point_position(linkage, q, "coupler", "P"))(q)
     assert np.asarray(path)[:, :2] == pytest.approx(points, abs=1e-9)

@@ -12,7 +12,7 @@ import jaxmbd as mbd
 from jaxmbd.campaign import Input, StoreDiffers, Study, spread_table, status_line
 from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
 from jaxmbd.campaign.store import StudyStore
-from jaxmbd.observe import Axis, Coordinate, Output, Pose, Sweep, Together
+from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
 
@@ -268,7 +268,7 @@ def test_a_mechanism_refuses_what_it_does_not_have():
     rssr = mbd.zoo.rssr()
     with pytest.raises(ValueError, match="observe="):
         Study(rssr, {"points/*": Normal(1e-3)}, samples=3)
-    angle = Pose({"crank": 0.3}, {"rocker": Coordinate("rocker")})
+    angle = Configuration({"crank": 0.3}, {"rocker": Coordinate("rocker")})
     with pytest.raises(ValueError) as caught:
         Study(
             rssr,
@@ -280,7 +280,9 @@ def test_a_mechanism_refuses_what_it_does_not_have():
 
 
 def test_a_nominal_that_fails_stops_the_study(tmp_path):
-    reach = Pose({mbd.PointCoordinate("coupler", "B", "z"): 5.0}, {"x": Coordinate("rocker")})
+    reach = Configuration(
+        {mbd.PointCoordinate("coupler", "B", "z"): 5.0}, {"x": Coordinate("rocker")}
+    )
     study = Study(mbd.zoo.rssr(), {"points/*": Normal(1e-3)}, observe=reach, samples=3)
     with pytest.raises(ValueError, match="the nominal sample fails: not assembled"):
         study.run(tmp_path / "none.zarr", progress=False)
@@ -333,7 +335,7 @@ def test_samples_and_executors_that_are_none_are_refused(tmp_path):
     ids=["grams", "millimetres"],
 )
 def test_scatter_in_wrong_units_is_warned_of(inputs, says):
-    at = Pose({"crank": 0.3}, {"rocker": Coordinate("rocker")})
+    at = Configuration({"crank": 0.3}, {"rocker": Coordinate("rocker")})
     with pytest.warns(UserWarning, match=says):
         Study(mbd.zoo.rssr(), inputs, observe=at, samples=50).check()
 

@@ -16,7 +16,7 @@ from jaxmbd import sampling
 from jaxmbd.campaign import Study
 from jaxmbd.campaign.study_file import load_study
 from jaxmbd.cli import main
-from jaxmbd.observe import Coordinate, Pose, Sweep, Together
+from jaxmbd.observe import Configuration, Coordinate, Sweep, Together
 
 TOML = """
 title = "Rocker of a spatial four-bar"
@@ -44,7 +44,7 @@ rocker = { type = "Coordinate", joint = "rocker" }
 ratio = { type = "Coordinate", joint = "rocker", factor = 2, reduce = ["slope", "30 deg"] }
 
 [experiments.still]
-type = "Pose"
+type = "Configuration"
 known = { "crank" = "10 deg" }
 observe = { angle = { type = "Coordinate", joint = "rocker" } }
 """
@@ -68,7 +68,7 @@ def said(capsys, *words):
 def test_a_file_means_what_python_means(file):
     rocker, angles = Coordinate("rocker"), np.linspace(0.0, np.radians(60.0), 4)
     turn = Sweep({"crank": angles}, {"rocker": rocker, "ratio": (2 * rocker).slope(np.pi / 6)})
-    still = Pose({"crank": np.radians(10.0)}, {"angle": rocker})
+    still = Configuration({"crank": np.radians(10.0)}, {"angle": rocker})
     mech = mbd.set_variables(mbd.zoo.rssr(gravity=9.81), {"bodies/rocker/mass": 0.084})
     study = Study(
         mech,
@@ -183,7 +183,9 @@ def test_all_mistakes_of_a_file_are_named_at_once(file, capsys):
     wrong = wrong.replace('"84 mm"', '"84 g"').replace('"0.1 mm"', "-0.1")
     wrong = wrong.replace('joint = "rocker", factor', 'joint = "rokcer", factor')
     wrong = wrong.replace('"10 deg"', '"10 kg"').replace("[experiments.still]", "[experiments.it]")
-    wrong = wrong.replace('"Pose"', '"Pose"\nsettled = true').replace("title", "titel")
+    wrong = wrong.replace('"Configuration"', '"Configuration"\nsettled = true').replace(
+        "title", "titel"
+    )
     file.write_text(wrong)
     assert main(["run", str(file)]) == 1
     text = capsys.readouterr().err

@@ -15,13 +15,13 @@ from jaxmbd.design import (
     Descent,
     Equals,
     Mean,
+    MovedTogether,
     Quantile,
     Scatter,
-    Together,
     Unknowns,
     Within,
 )
-from jaxmbd.observe import Coordinate, Pose, Sweep
+from jaxmbd.observe import Configuration, Coordinate, Sweep
 from jaxmbd.sampling import Normal
 
 # Hock and Schittkowski, Test Examples for Nonlinear Programming Codes, problem 71.
@@ -192,7 +192,7 @@ def test_freedoms_that_nobody_holds_are_warned_of():
 def test_the_edge_of_closure_is_held_by_a_margin_of_ones_own():
     """The shortest rod that still follows is as long as the crank; the objective ends there."""
     margin = Closing(lambda m: m.points["A"][0] - m.points["B"][0] - m.points["B"][0], 1e-3)
-    pose = Pose({"O": np.pi / 2}, {"swing": Coordinate("B")})
+    pose = Configuration({"O": np.pi / 2}, {"swing": Coordinate("B")})
     found = mbd.minimize(
         lambda seen: -(seen["swing"] ** 2), short_rod(), ROD, observe=pose, closing=margin
     )
@@ -243,7 +243,7 @@ def test_unknowns_are_components_groups_and_limits():
         mech,
         {
             "points/tierod_*/z": Within("15 mm"),
-            "lift": Together(
+            "lift": MovedTogether(
                 {"points/lateral_ball/z": 1, "points/lateral_inboard/z": -1}, Within(0.01)
             ),
             "forces/spring/stiffness": Within(0.1, relative=True),
@@ -287,7 +287,7 @@ def test_what_is_wrong_is_said():
         "angel",
         mech,
         vary,
-        observe=Pose({}, {"angle": Coordinate("hinge")}),
+        observe=Configuration({}, {"angle": Coordinate("hinge")}),
     )
     refused("AtMost", mass, mech, vary, constraints={"x": 3.0})
     refused(

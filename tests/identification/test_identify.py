@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.design import Between, Together, Within
+from jaxmbd.design import Between, MovedTogether, Within
 from jaxmbd.identification import Measured, identifiability, identify_each
 from jaxmbd.identification.identification import nominal_mechanism
 from jaxmbd.identification.measured import records
 from jaxmbd.identification.predictor import Predictor
 from jaxmbd.identification.unknown_numbers import unknowns_of
-from jaxmbd.observe import Coordinate, CoordinateRate, HoldingEffort, Motion, Pose, Sweep
+from jaxmbd.observe import Configuration, Coordinate, CoordinateRate, HoldingEffort, Motion, Sweep
 from jaxmbd.observe import Together as Both
 
 ANGLES = np.linspace(0.0, 1.2, 13)
@@ -43,7 +43,7 @@ SPRUNG = PENDULUM.replace(
 
 def swing(start=0.3, speed=0.0):
     outputs = {"angle": Coordinate("hinge"), "rate": CoordinateRate("hinge")}
-    held = Pose({"hinge": start})
+    held = Configuration({"hinge": start})
     return Motion(1.0, 0.01, outputs, held, {"hinge": speed}, save_every=2, keep=None)
 
 
@@ -208,7 +208,7 @@ def test_numbers_that_move_together_and_functions_as_experiments():
         first, second = m.bodies["bob_1"].mass, m.bodies["bob_2"].mass
         return {"sum": first + 3.0 * second}
 
-    vary = {"added": Together("bodies/*/mass", Within(0.5))}
+    vary = {"added": MovedTogether("bodies/*/mass", Within(0.5))}
     found = mbd.identify(mech, vary, {"sum": 4.8}, scales, noise={"sum": 0.1})
     assert found.values["added"] == pytest.approx(0.2, abs=1e-9)
     assert found.errors["added"] == pytest.approx(0.1 / 4.0, rel=1e-9)
@@ -281,7 +281,7 @@ def test_a_model_that_fails_at_the_start_says_what_stays_open():
     bar = mbd.zoo.four_bar(coupler=0.8, ground=2.0)  # its links do not reach
     vary = {"points/D/x": Within(0.1)}
     with pytest.raises(ValueError, match=r"not assembled, '.*' is open by 0\.\d+; give start="):
-        mbd.identify(bar, vary, {"crank": 0.0}, Pose({}, {"crank": Coordinate("A")}))
+        mbd.identify(bar, vary, {"crank": 0.0}, Configuration({}, {"crank": Coordinate("A")}))
 
 
 def test_held_values_may_be_traced():

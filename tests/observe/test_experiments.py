@@ -11,13 +11,13 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import lanes, observe
 from jaxmbd.observe import (
+    Configuration,
     Coordinate,
     CoordinateRate,
     Element,
     Energy,
     HoldingEffort,
     Motion,
-    Pose,
     Position,
     Reaction,
     Settle,
@@ -105,7 +105,7 @@ def test_a_failed_sample_leaves_the_gradient_of_shared_numbers_alone(settle):
 
 def test_the_reason_is_that_of_the_error_on_the_host():
     bar = mbd.zoo.four_bar(coupler=0.8, ground=2.0)  # its links do not reach
-    experiment = Pose({}, {"crank": Coordinate("A")})
+    experiment = Configuration({}, {"crank": Coordinate("A")})
     found = experiment(bar)
     place = experiment.declare(bar).outputs["open_joint"].flags[int(found["open_joint"])]
     with pytest.raises(ValueError) as error:
@@ -136,7 +136,9 @@ def test_holding_efforts_are_the_slope_of_the_energy():
     slope = np.gradient(found["energy"], angles, edge_order=2)
     np.testing.assert_allclose(found["effort"][1:-1], slope[1:-1], rtol=1e-3, atol=1e-6)
     # The ground carries all the weight.
-    feet = Pose({"crank": 0.4}, {n: Reaction(n, axis="z") for n in ("crank", "rocker")})(mech)
+    feet = Configuration({"crank": 0.4}, {n: Reaction(n, axis="z") for n in ("crank", "rocker")})(
+        mech
+    )
     weight = 9.81 * sum(float(b.mass) for b in mech.bodies.values())
     assert feet["crank"] + feet["rocker"] == pytest.approx(weight, rel=1e-9)
 
@@ -205,16 +207,16 @@ def test_a_motion_starts_from_equilibrium_or_with_a_speed():
 
 def test_together_the_first_failure_counts():
     mech = mbd.zoo.four_bar(ground=2.0)
-    fails = Pose({}, {"a": Coordinate("A")})
+    fails = Configuration({}, {"a": Coordinate("A")})
     with pytest.raises(ValueError, match="two experiments have an output 'a'"):
         Together([fails, fails]).check(mech)
-    both = Together({"one": fails, "two": Pose({}, {"b": Energy("potential")})})
+    both = Together({"one": fails, "two": Configuration({}, {"b": Energy("potential")})})
     found = both(mech)
     assert found["status"] == 1 and np.isnan(found["two/b"])
     flags = both.declare(mech).outputs["open_joint"].flags
     assert flags[int(found["open_joint"])] == "one: C" and len(flags) == 2
     assert set(found) == set(both.declare(mech).outputs)
-    whole = Together([SWEEP, Pose({"crank": 0.3}, {"angle": ROCKER})])
+    whole = Together([SWEEP, Configuration({"crank": 0.3}, {"angle": ROCKER})])
     assert whole(mbd.zoo.rssr())["angle"] == pytest.approx(float(theta(0.3)))
 
 
@@ -258,7 +260,7 @@ def test_places_that_an_axis_does_not_reach_are_refused(turns, what, says):
 def test_arithmetic_and_angles():
     mech = mbd.zoo.rssr()
     twice = 2.0 * ROCKER - ROCKER / 2.0 + 1.0
-    found = Pose({"crank": 0.4}, {"x": ROCKER, "y": twice, "z": abs(-ROCKER)})(mech)
+    found = Configuration({"crank": 0.4}, {"x": ROCKER, "y": twice, "z": abs(-ROCKER)})(mech)
     assert found["y"] == pytest.approx(1.5 * float(found["x"]) + 1.0)
     assert found["z"] == pytest.approx(abs(float(found["x"])))
     mixed = ROCKER + Position("coupler", "B", "x")
@@ -272,9 +274,9 @@ def test_arithmetic_and_angles():
         {"bob": mbd.Body(1.0, (1, 0, 0), np.eye(3))},
         {"hinge": mbd.Revolute("ground", "bob", (0, 0, 0), (0, 0, 1))},
     )
-    left = Pose({"hinge": -0.1}, turn)(arm)
+    left = Configuration({"hinge": -0.1}, turn)(arm)
     assert left["toe"] == pytest.approx(0.1) and left["between"] == pytest.approx(0.1)
-    right = Pose({"hinge": 0.1}, {"toe": observe.Toe("bob", "right")})(arm)
+    right = Configuration({"hinge": 0.1}, {"toe": observe.Toe("bob", "right")})(arm)
     assert right["toe"] == pytest.approx(0.1)
 
 
@@ -340,7 +342,7 @@ def test_a_rack_that_nobody_holds_is_warned_of(known, settle, warned):
 )
 def test_freedoms_that_nobody_holds_among_redundant_rows(mech, held, found):
     built = mech()
-    keys = Pose(held, {"x": Coordinate(next(iter(held)))}).keys(built)
+    keys = Configuration(held, {"x": Coordinate(next(iter(held)))}).keys(built)
     assert mbd.mobility(built).redundant and unheld_joints(built, keys) == found
 
 

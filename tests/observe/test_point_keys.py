@@ -8,7 +8,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd.campaign.study_file import read_study
 from jaxmbd.identification.unknown_numbers import held_values
-from jaxmbd.observe import HoldingEffort, Motion, Pose, Position, Settle, Sweep
+from jaxmbd.observe import Configuration, HoldingEffort, Motion, Position, Settle, Sweep
 
 PLACE, TRAVEL = mbd.PointCoordinate("lift", "top", "z"), mbd.PointTravel("lift", "top", "z")
 DRAWN, RISE = 0.3, 0.05
@@ -47,9 +47,9 @@ def test_a_key_means_the_same_in_all_functions(key, drawn):
 def test_a_key_means_the_same_in_all_experiments(key, drawn):
     value = drawn + RISE
     effort = {"effort": HoldingEffort(PLACE), "same": HoldingEffort(TRAVEL)}
-    motion = Motion(1e-3, 1e-3, SEEN, start=Pose({key: value}), speeds={key: 0.0})
+    motion = Motion(1e-3, 1e-3, SEEN, start=Configuration({key: value}), speeds={key: 0.0})
     found = {
-        "pose": Pose({key: value}, SEEN | effort)(MECH)["z"],
+        "pose": Configuration({key: value}, SEEN | effort)(MECH)["z"],
         "settle": Settle({key: value}, SEEN | effort)(MECH)["z"],
         "sweep": Sweep({key: (value, drawn)}, SEEN | effort)(MECH)["z"][0],
         "motion": motion(MECH)["z"][0],
@@ -88,7 +88,9 @@ def test_both_names_of_one_coordinate_are_told_apart_and_refused_together():
     assert PLACE != TRAVEL and len({PLACE, TRAVEL}) == 2
     with pytest.raises(ValueError, match="z of top on 'lift' is named twice"):
         mbd.assemble(MECH, {PLACE: 0.3, TRAVEL: 0.0})
-    held = held_values(Pose({PLACE: 0.3}), MECH) | held_values(Pose({TRAVEL: 0.1}), MECH)
+    held = held_values(Configuration({PLACE: 0.3}), MECH) | held_values(
+        Configuration({TRAVEL: 0.1}), MECH
+    )
     assert {p: x.unit for p, x in held.items()} == {
         "known/lift/top/z": "m",
         "known/lift/top/dz": "m",

@@ -8,7 +8,15 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.model.forces.spring_damper import distance
-from jaxmbd.observe import Coordinate, Element, HoldingEffort, Motion, Pose, Reaction, Sweep
+from jaxmbd.observe import (
+    Configuration,
+    Coordinate,
+    Element,
+    HoldingEffort,
+    Motion,
+    Reaction,
+    Sweep,
+)
 from jaxmbd.viz.course import Track, tracks
 from jaxmbd.viz.force_arrows import arrows_along
 
@@ -144,7 +152,9 @@ def test_a_mass_slightly_beside_the_line_is_held_by_a_moment_about_it():
     mech, beside = rssr(), np.array([1e-4, 2e-4, -1e-4])
     middle = 0.5 * (mech.points["A"] + mech.points["B"])
     right = {k: x for k, x in oracle(0.0, beside=beside).items()}
-    found = Pose({"crank": 0.0}, {k: LOADS[k] for k in right})(point_coupler(mech, middle + beside))
+    found = Configuration({"crank": 0.0}, {k: LOADS[k] for k in right})(
+        point_coupler(mech, middle + beside)
+    )
     assert found["status"] == 0
     agree(found, right)
     assert abs(np.linalg.norm(right["force"]) - expected()["n"][0]) > 1e-4
@@ -178,7 +188,7 @@ def test_what_is_not_a_number_is_not_ok():
         found = Sweep({"hinge": (0.0, 0.4, 0.6, 0.8)}, {"x": reduced})(mech)
         assert found["status"] == mbd.Status.NON_FINITE and found["failed_at"] == 0.6
     assert Sweep({"hinge": (0.0, 0.4)}, {"x": effort})(mech)["status"] == 0
-    assert Pose({"hinge": 0.6}, {"x": effort})(mech)["status"] == mbd.Status.NON_FINITE
+    assert Configuration({"hinge": 0.6}, {"x": effort})(mech)["status"] == mbd.Status.NON_FINITE
     assert np.isnan(distance(jnp.array([0.0, np.nan, 0.0]))[0])
     still = Motion(0.1, 0.05, {"n": LOADS["n"]})(point_coupler(rssr()))
     assert still["status"] != 0 and np.isnan(still["n"]).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.observe import Camber, Pose, Toe
+from jaxmbd.observe import Camber, Configuration, Toe
 from jaxmbd.suspension import Characteristic, Corner
 
 AXIS = np.array([0.03, 1.0, -0.05])
@@ -38,7 +38,7 @@ def test_toe_and_camber_follow_a_spindle_drawn_with_camber(sign, flipped):
         "wheel": Toe("wheel", side),
         "column": Characteristic(roles, "camber"),
     }
-    found = Pose({"hinge": 0.2, "bearing": 0.7}, seen)(mech)
+    found = Configuration({"hinge": 0.2, "bearing": 0.7}, seen)(mech)
     k = np.array([1, 0.2, 0.3]) / np.linalg.norm([1, 0.2, 0.3])
     s = AXIS * (1.0, sign, 1.0)  # Rodrigues' formula turns the drawn axis
     s = s * np.cos(0.2) + np.cross(k, s) * np.sin(0.2) + k * (k @ s) * (1 - np.cos(0.2))
@@ -49,7 +49,7 @@ def test_toe_and_camber_follow_a_spindle_drawn_with_camber(sign, flipped):
 
 def test_without_a_bearing_or_with_a_direction_of_its_own():
     seen = {"along_y": Toe("arm"), "given": Toe("arm", spindle=AXIS)}
-    welded, turning = (Pose({}, seen)(arm(bearing=b)) for b in (False, True))
+    welded, turning = (Configuration({}, seen)(arm(bearing=b)) for b in (False, True))
     assert float(welded["along_y"]) == 0.0
     for found in (welded, turning):
         assert float(found["given"]) == pytest.approx(np.arctan2(0.03, 1.0))

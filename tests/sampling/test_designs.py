@@ -22,7 +22,7 @@ from jaxmbd.sampling import (
     TruncatedNormal,
     Uniform,
 )
-from jaxmbd.sampling import design as described
+from jaxmbd.sampling import design_of as described
 
 COUNT = 5000
 INPUTS = {

@@ -21,7 +21,7 @@ from jaxmbd.sampling import (
     TruncatedNormal,
     Uniform,
     as_distribution,
-    distribution,
+    distribution_of,
 )
 from jaxmbd.sampling.normal_law import normal_quantile
 
@@ -123,10 +123,10 @@ def test_each_number_of_an_array_has_its_own_sigma():
         (lambda: Choice([]), "must be a list"),
         (lambda: Empirical([1.0, np.nan]), "not finite"),
         (lambda: as_distribution(stats.norm(0.0, -1.0)), "allowed ones"),
-        (lambda: distribution({"distribution": "norml"}), "did you mean 'normal'"),
-        (lambda: distribution({"distribution": "normal", "sigm": 1.0}), "did you mean 'sigma'"),
-        (lambda: distribution({"distribution": "normal"}), "sigma"),
-        (lambda: distribution({"distribution": "scipy.norml"}), "no distribution 'norml'"),
+        (lambda: distribution_of({"distribution": "norml"}), "did you mean 'normal'"),
+        (lambda: distribution_of({"distribution": "normal", "sigm": 1.0}), "did you mean 'sigma'"),
+        (lambda: distribution_of({"distribution": "normal"}), "sigma"),
+        (lambda: distribution_of({"distribution": "scipy.norml"}), "no distribution 'norml'"),
         (lambda: Covariance(["a", "b"], [[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
         (lambda: Covariance(["a"], [[-1.0]]), "variances must not be negative"),
     ],
@@ -178,7 +178,7 @@ def test_a_description_says_all(ours: Distribution):
     said = json.loads(json.dumps(ours.describe()))
     u, nominal = np.linspace(0.05, 0.95, 7), np.array(2.0)
     copies = [pickle.loads(pickle.dumps(ours))]
-    copies += [] if isinstance(ours, Scaled) else [distribution(said)]
+    copies += [] if isinstance(ours, Scaled) else [distribution_of(said)]
     for copy in copies:
         assert copy.describe() == said
         np.testing.assert_array_equal(copy.quantile(u, nominal), ours.quantile(u, nominal))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.observe import Pose
+from jaxmbd.observe import Configuration
 from jaxmbd.suspension import Characteristic, kinematics, kinematics_sweep, zoo_corner
 
 ROLES = zoo_corner("double_wishbone")
@@ -25,7 +25,7 @@ def test_a_spring_drawn_without_length_is_an_error():
     with pytest.raises(ValueError, match="'spring_top' and 'spring_bottom' are drawn at one place"):
         kinematics(flat, observe=["wheel_rate"], travel=[-0.01, 0.0, 0.01])
     with pytest.raises(ValueError, match="correct one of them, or leave spring="):
-        Pose({}, {"rate": Characteristic(ROLES, "wheel_rate")}).check(flat)
+        Configuration({}, {"rate": Characteristic(ROLES, "wheel_rate")}).check(flat)
     kinematics(flat, replace(ROLES, spring=None), observe=["toe"], travel=[0.0, 0.01])
     with pytest.raises(
         ValueError, match="'road' is a .*, which has no length; name a SpringDamper"

@@ -15,8 +15,8 @@ from jaxmbd.suspension import (
     Corner,
     available,
     find_corner,
+    hardpoint_sensitivities,
     kinematics,
-    sensitivities,
     steering,
     texts,
     zoo_corner,
@@ -71,7 +71,9 @@ VALUES = ["toe", "roll_centre_height", "motion_ratio", "wheel_rate"]
 @pytest.fixture(scope="module")
 def moved():
     vary = ["points/tierod_inboard", *PATHS[1:]]
-    return sensitivities(MULTI_LINK, vary=vary, observe=VALUES, gradients=GRADIENTS, travel=PLACES)
+    return hardpoint_sensitivities(
+        MULTI_LINK, vary=vary, observe=VALUES, gradients=GRADIENTS, travel=PLACES
+    )
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -15,8 +15,8 @@ from jaxmbd.synthesis import (
     Problem,
     defects,
     follow,
-    four_bar,
-    rssr,
+    massless_four_bar,
+    massless_rssr,
     transmission,
 )
 from jaxmbd.synthesis.finishing import outputs_of
@@ -41,7 +41,7 @@ def drawn(lengths, angle=0.9, side=1.0):
 
 def test_index_of_a_four_bar_is_the_sine_of_its_transmission_angle():
     lengths = (4.0, 1.0, 3.0, 2.5)
-    linkage = four_bar(drawn(lengths))
+    linkage = massless_four_bar(drawn(lengths))
     found = follow(linkage, "A", TURN)
     assert np.all(found.closed)
     for turned, index in zip(TURN, found.index, strict=True):
@@ -52,7 +52,7 @@ def test_index_of_a_four_bar_is_the_sine_of_its_transmission_angle():
     assert len(set(np.sign(found.index))) == 1  # one branch
 
 
-@pytest.mark.parametrize("linkage", [mbd.zoo.rssr(), rssr()], ids=["balls", "rod"])
+@pytest.mark.parametrize("linkage", [mbd.zoo.rssr(), massless_rssr()], ids=["balls", "rod"])
 def test_index_of_an_rssr_is_the_cosine_of_its_pressure_angle(linkage):
     q = mbd.assemble(linkage, {"crank": 0.7}).q
     a = mbd.point_position(linkage, q, "crank", "A")
@@ -64,7 +64,7 @@ def test_index_of_an_rssr_is_the_cosine_of_its_pressure_angle(linkage):
 
 
 def test_index_vanishes_at_a_dead_centre():
-    stretched = four_bar({"A": (0, 0), "B": (1, 0), "C": (3, 0), "D": (5, 0), "P": (2, 1)})
+    stretched = massless_four_bar({"A": (0, 0), "B": (1, 0), "C": (3, 0), "D": (5, 0), "P": (2, 1)})
     at = motion_state(stretched, mbd.neutral(stretched))
     assert abs(float(transmission(at, "A"))) < 1e-12
     assert abs(float(transmission(at, "D"))) < 1e-12  # as the input is in line too
@@ -73,7 +73,7 @@ def test_index_vanishes_at_a_dead_centre():
 @pytest.mark.slow
 def test_following_is_differentiable():
     def height(y):
-        linkage = four_bar({"D": jnp.stack([3.0, y])})
+        linkage = massless_four_bar({"D": jnp.stack([3.0, y])})
         q = follow(linkage, "A", [0.0, 0.4, 0.8]).q[-1]
         return mbd.point_position(linkage, q, "coupler", "P")[1]
 
@@ -93,7 +93,7 @@ def test_rotation_is_the_grashof_condition():
         if not np.all(np.isfinite(points["C"])) or min(np.abs(reach)) < 0.05:
             continue
         turns = reach[0] > 0.0 and reach[1] > 0.0
-        found = defects(four_bar(points), PATH)
+        found = defects(massless_four_bar(points), PATH)
         assert found.rotation is not turns, lengths
         assert found.circuit is not turns, lengths
         seen[turns] += 1
@@ -127,7 +127,7 @@ def test_the_limit_holds_over_the_whole_turn():
     points, limit = crank_rockers(24), 0.2
     task = PathGeneration("A", [0.0, 0.1], body="coupler", point="P", targets=[[0, 0], [1, 1]])
     vary = {f"points/{name}": Within(1.0) for name in "ABCD"}
-    problem = Problem(four_bar(), task, vary, least_transmission=limit, full_turn=True)
+    problem = Problem(massless_four_bar(), task, vary, least_transmission=limit, full_turn=True)
     drawn_as = np.concatenate([problem.nominal.points[name] for name in "ABCD"])
 
     def kept(z):
@@ -145,7 +145,7 @@ def test_the_limit_holds_over_the_whole_turn():
 
 def test_defects_judge_the_transmission_asked_for():
     points = {name: x[0] for name, x in crank_rockers(1).items()}
-    linkage, least = four_bar(points), float(least_sine(points))
+    linkage, least = massless_four_bar(points), float(least_sine(points))
     task = PathGeneration("A", [0.0, 0.05], body="coupler", point="P", targets=[[0, 0], [1, 1]])
     found = defects(linkage, task)
     assert found.sound and found.turn_transmission == pytest.approx(least, abs=1e-9)
@@ -156,14 +156,14 @@ def test_defects_judge_the_transmission_asked_for():
         assert judged.sound is good and ("defects of transmission" in str(judged)) is not good
         assert defects(linkage, task, least_transmission=wanted).sound
     assert not defects(linkage, task, least_transmission=found.transmission + 1e-4).sound
-    rocks = four_bar(drawn((3.0, 2.0, 2.2, 2.0), 0.5))
+    rocks = massless_four_bar(drawn((3.0, 2.0, 2.2, 2.0), 0.5))
     assert defects(rocks, task).sound and not defects(rocks, task, full_turn=True).sound
 
 
 def test_order_and_branch_are_told():
     lengths = (3.0, 2.0, 2.2, 2.0)  # the crank only rocks
     there = {"body": "coupler", "point": "P", "targets": [[0.0, 0.0]] * 3}
-    linkage = four_bar(drawn(lengths, 0.5))
+    linkage = massless_four_bar(drawn(lengths, 0.5))
     task = PathGeneration("A", **there)
     assert defects(linkage, task, [0.0, 0.2, 0.1]).order
     assert not defects(linkage, task, [0.0, 0.1, 0.2]).order
@@ -173,7 +173,7 @@ def test_order_and_branch_are_told():
 
 
 def test_errors_of_tasks_on_a_known_linkage():
-    linkage = four_bar(drawn((4.0, 1.0, 3.0, 2.5)))
+    linkage = massless_four_bar(drawn((4.0, 1.0, 3.0, 2.5)))
     q = follow(linkage, "A", [0.0, 0.5]).q
     m = motion_state(linkage, q[1])
     point = np.asarray(m.position("coupler", "P"))[:2]
@@ -198,7 +198,7 @@ def vars_of(task):
 
 
 def test_problems_are_told_at_once():
-    linkage = four_bar()
+    linkage = massless_four_bar()
     task = PathGeneration("E", body="couple", point="Q", targets=[[0, 0], [1, 1]])
     with pytest.raises(ValueError, match="(?s)'E'.*no body 'couple'.*no point 'Q'.*no point 'X'"):
         Problem(linkage, task, {"points/*": 1}, lengths={("A", "X"): (0, 1)})

@@ -15,8 +15,8 @@ from jaxmbd.synthesis import (
     PathGeneration,
     Problem,
     follow,
-    four_bar,
-    rssr,
+    massless_four_bar,
+    massless_rssr,
     synthesize,
 )
 from jaxmbd.synthesis.finishing import outputs_of, unknowns_of
@@ -32,7 +32,7 @@ def path():
     """Six points and few freedoms: links are bounded, so that they are not met exactly."""
     task = PathGeneration("A", body="coupler", point="P", targets=LINE)
     lengths = {("A", "B"): (0.5, 1.0), ("B", "C"): (1.0, 2.0), ("C", "D"): (1.0, 2.0)}
-    problem = Problem(four_bar(), task, POINTS, lengths=lengths, least_transmission=0.3)
+    problem = Problem(massless_four_bar(), task, POINTS, lengths=lengths, least_transmission=0.3)
     return problem, synthesize(problem, starts=32, finishes=2)
 
 
@@ -89,12 +89,14 @@ def test_search_closes_and_keeps_conditions(path):
 def test_a_function_is_generated_in_space():
     """What a known RSSR does is found again, as a function of its crank."""
     inputs = np.linspace(0.0, 1.2, 6)
-    truth = rssr({"A": (0.9, 0.2, 0.0), "B": (2.0, 1.8, 1.9), "rocker_pivot": (2.0, 2.8, 0.4)})
+    truth = massless_rssr(
+        {"A": (0.9, 0.2, 0.0), "B": (2.0, 1.8, 1.9), "rocker_pivot": (2.0, 2.8, 0.4)}
+    )
     q = np.asarray(follow(truth, "crank", inputs).q)
     values = q[:, mbd.topology(truth).layout["rocker"].q][:, 0]
     task = FunctionGeneration("crank", inputs, output="rocker", values=values)
     names = ("A/x", "A/y", "B/y", "B/z")
-    problem = Problem(rssr(), task, {f"points/{n}": Within(0.8) for n in names})
+    problem = Problem(massless_rssr(), task, {f"points/{n}": Within(0.8) for n in names})
     found = synthesize(problem, starts=16, finishes=2)
     assert found.root_mean_square < 1e-5
     assert found.defects.sound
@@ -109,7 +111,7 @@ def test_a_body_is_guided_through_poses():
     begin = {"A": [-1.0, -2.0], "B": [-1.0, 0.0], "C": [1.0, 0.5], "D": [1.0, -2.0]}
     vary = {f"points/{n}": Within(6.0, start=x) for n, x in begin.items()}
     vary["points/P"] = Within(0.1, start=[0.0, 0.0])
-    found = synthesize(Problem(four_bar(), task, vary, span=np.pi), starts=64)
+    found = synthesize(Problem(massless_four_bar(), task, vary, span=np.pi), starts=64)
     assert found.root_mean_square < 1e-6
     assert found.defects.sound
 
@@ -118,7 +120,7 @@ def test_a_body_is_guided_through_poses():
 def test_a_distance_to_the_dead_centre_is_kept():
     task = PathGeneration("A", body="coupler", point="P", targets=LINE)
     lengths = {("A", "B"): (0.5, 1.0), ("B", "C"): (1.0, 2.0), ("C", "D"): (1.0, 2.0)}
-    problem = Problem(four_bar(), task, POINTS, lengths=lengths, least_margin=0.3)
+    problem = Problem(massless_four_bar(), task, POINTS, lengths=lengths, least_margin=0.3)
     found = synthesize(problem, starts=32, finishes=2)
     q = follow(found.mechanism, "A", found.inputs).q
     margins = [
@@ -147,6 +149,6 @@ def test_the_transmission_angle_is_kept_all_the_way_round(path):
 def test_what_cannot_be_done_is_told():
     task = PathGeneration("A", body="coupler", point="P", targets=LINE)
     conditions = {("A", "B"): (50.0, 60.0)}
-    problem = Problem(four_bar(), task, POINTS, lengths=conditions)
+    problem = Problem(massless_four_bar(), task, POINTS, lengths=conditions)
     with pytest.raises(ValueError, match="no linkage keeps its conditions"):
         synthesize(problem, starts=8, steps=1)

@@ -8,7 +8,7 @@ from repository import ROOT
 
 import jaxmbd as mbd
 from jaxmbd.design import Between, Unknowns, Within
-from jaxmbd.observe import Coordinate, Motion, Pose, Position, Sweep
+from jaxmbd.observe import Configuration, Coordinate, Motion, Position, Sweep
 from jaxmbd.suspension import kinematics
 from jaxmbd.viz import Exploration
 from jaxmbd.viz.explorer.experiments import held_text, undriven, usual_experiment
@@ -257,7 +257,9 @@ def test_vectors_have_one_curve_for_each_component():
 
 def test_a_pose_has_no_curves():
     with pytest.raises(ValueError, match="Sweep or a Motion"):
-        Exploration.of(mbd.zoo.rssr(), Pose({"crank": 0.1}, {"rocker": Coordinate("rocker")}))
+        Exploration.of(
+            mbd.zoo.rssr(), Configuration({"crank": 0.1}, {"rocker": Coordinate("rocker")})
+        )
 
 
 def test_usual_sweeps():

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jaxmbd.campaign.store.files import StoreDiffers, StoreError
-from jaxmbd.campaign.store.layout import SAMPLE, Field, Fixed, Layout
+from jaxmbd.campaign.store.layout import SAMPLE, Field, FixedArray, Layout
 from jaxmbd.campaign.store.store_lock import holder, lock, revoke
 from jaxmbd.plumbing import on_use, require
 
@@ -15,7 +15,7 @@ __all__ = [
     "SAMPLE",
     "Damage",
     "Field",
-    "Fixed",
+    "FixedArray",
     "Layout",
     "StoreDiffers",
     "StoreError",

@@ -54,7 +54,7 @@ class Field:
         return {"f": float("nan"), "i": -1, "b": False}[kind]
 
 
-class Fixed(NamedTuple):
+class FixedArray(NamedTuple):
     """One array without samples: a coordinate, a nominal value.
 
     Attributes:
@@ -76,7 +76,7 @@ class Layout:
         count: number of samples.
         chunk: samples in a chunk; the last one may have fewer.
         fields: name to array over the samples.
-        fixed: name to array without samples, a `Fixed` or a tuple of its three parts.
+        fixed: name to array without samples, a `FixedArray` or a tuple of its three parts.
 
     Raises:
         ValueError: names all that is wrong.
@@ -88,9 +88,9 @@ class Layout:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = {name: Fixed(*x) for name, x in self.fixed.items()}
+        given = {name: FixedArray(*x) for name, x in self.fixed.items()}
         fixed = {
-            name: Fixed(tuple(x.dims), _numpy_array(x.values), x.attributes)
+            name: FixedArray(tuple(x.dims), _numpy_array(x.values), x.attributes)
             for name, x in given.items()
         }
         object.__setattr__(self, "fixed", fixed)
@@ -109,7 +109,7 @@ class Layout:
             raise IndexError(f"chunk {k} of {self.chunks}")
         return k * self.chunk, min((k + 1) * self.chunk, self.count)
 
-    def _problems(self, fixed: Mapping[str, Fixed]) -> list[str]:
+    def _problems(self, fixed: Mapping[str, FixedArray]) -> list[str]:
         found = []
         if self.count < 1 or self.chunk < 1:
             found.append(f"{self.count} samples in chunks of {self.chunk}: both must be positive")
@@ -240,7 +240,7 @@ def read_head(path: Path) -> tuple[Layout, dict[str, Any]]:
         else:
             file = path / key(name, *[0] * len(shape))
             data = b"" if 0 in shape else file.read_bytes()
-            fixed[name] = Fixed(dims, decoded(data, shape, kind), node["attributes"])
+            fixed[name] = FixedArray(dims, decoded(data, shape, kind), node["attributes"])
     names = nodes[MARK]["attributes"]["fields"]
     first = nodes[names[0]]
     chunk = first["chunk_grid"]["configuration"]["chunk_shape"][0]

@@ -4,7 +4,7 @@ from jaxmbd.model.forces.actuator import Actuator, Controlled
 from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
 from jaxmbd.model.forces.armature import Armature
-from jaxmbd.model.forces.base import Effort, ForceElement, FunctionLaw, Load, Measure, Motion
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, FunctionLaw, Load, Measure
 from jaxmbd.model.forces.body_actuator import BodyActuator
 from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.joint_drag import JointDrag
@@ -51,7 +51,7 @@ __all__ = [
     "FunctionLaw",
     "Load",
     "Measure",
-    "Motion",
+    "ElementMotion",
     "SignedSquare",
     "Table",
     "law_name",

@@ -9,7 +9,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, coordinate_units
+from jaxmbd.model.forces.base import (
+    Effort,
+    ElementMotion,
+    ForceElement,
+    Load,
+    Measure,
+    coordinate_units,
+)
 from jaxmbd.model.numbers import Units, changed, is_concrete, number, optional_number
 
 
@@ -135,7 +142,7 @@ class Actuator(Controlled):
             return [self.gear]
         return [self.gear[i] for i in range(len(self.joint))]
 
-    def _force(self, motion: Motion) -> Array:
+    def _force(self, motion: ElementMotion) -> Array:
         """The force before the gear."""
         x: Any = 0.0
         rate: Any = 0.0
@@ -145,7 +152,7 @@ class Actuator(Controlled):
         u = self.commanded(self.joint, jnp.result_type(rate))
         return self.cut(self.gain * u + self.bias[0] + self.bias[1] * x + self.bias[2] * rate)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         force, out = self._force(motion), []
         for gear, name in zip(self._gears(), self.joints, strict=True):
             effort, size = gear * force, motion.joint(name)[1].shape[0]
@@ -153,7 +160,7 @@ class Actuator(Controlled):
             out.append(Effort(name, jnp.stack(parts)))
         return out
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         force, found, power = self._force(motion), {}, 0.0
         for gear, name in zip(self._gears(), self.joints, strict=True):
             effort, unit = gear * force, coordinate_units(joints, name, self.index)[2]

@@ -9,7 +9,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, coordinate_units
+from jaxmbd.model.forces.base import (
+    Effort,
+    ElementMotion,
+    ForceElement,
+    Load,
+    Measure,
+    coordinate_units,
+)
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
 from jaxmbd.spatial import cross
 
@@ -57,7 +64,7 @@ class AntiRollBar(ForceElement):
         """Numbers, and a direction."""
         return {"stiffness": ((),), "damping": ((),), "up": ((3,),)}
 
-    def _twist(self, motion: Motion) -> tuple[Array, Array, Array, Array, Array]:
+    def _twist(self, motion: ElementMotion) -> tuple[Array, Array, Array, Array, Array]:
         """Ends, direction, x and ẋ."""
         x_a, v_a = motion.point(self.a, self.at_a)
         x_b, v_b = motion.point(self.b, self.at_b)
@@ -67,7 +74,7 @@ class AntiRollBar(ForceElement):
         carried = cross(motion.angular_velocity(self.chassis), apart)
         return x_a, x_b, u, x, u @ (v_a - v_b - carried)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x_a, x_b, u, x, rate = self._twist(motion)
         force = (self.stiffness * x + self.damping * rate) * u
         none = jnp.zeros_like(force)
@@ -78,7 +85,7 @@ class AntiRollBar(ForceElement):
             Load(self.chassis, x_b, -force, none),
         ]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         _, _, _, x, rate = self._twist(motion)
         force = self.stiffness * x + self.damping * rate
         return {
@@ -87,7 +94,7 @@ class AntiRollBar(ForceElement):
             "rate": Measure(rate, "m/s", "rate of that difference"),
         }
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         x = self._twist(motion)[3]
         return 0.5 * self.stiffness * x * x
 
@@ -144,12 +151,12 @@ class TorsionBar(ForceElement):
         """Numbers."""
         return {n: ((),) for n in ("stiffness", "damping", "ratio", "offset")}
 
-    def _difference(self, motion: Motion) -> tuple[Array, Array]:
+    def _difference(self, motion: ElementMotion) -> tuple[Array, Array]:
         (q_a, v_a), (q_b, v_b) = motion.joint(self.joint_a), motion.joint(self.joint_b)
         x = q_a[self.index_a] - self.ratio * q_b[self.index_b] - self.offset
         return x, v_a[self.index_a] - self.ratio * v_b[self.index_b]
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x, rate = self._difference(motion)
         torque = self.stiffness * x + self.damping * rate
         out: list[Load | Effort] = []
@@ -159,7 +166,7 @@ class TorsionBar(ForceElement):
             out.append(Effort(joint, jnp.stack(parts)))
         return out
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         x, rate = self._difference(motion)
         length, speed, unit = coordinate_units(joints, self.joint_a, self.index_a)
         torque = self.stiffness * x + self.damping * rate
@@ -169,6 +176,6 @@ class TorsionBar(ForceElement):
             "rate": Measure(rate, speed, "rate of the twist"),
         }
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         x, _ = self._difference(motion)
         return 0.5 * self.stiffness * x * x

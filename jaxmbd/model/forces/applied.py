@@ -11,10 +11,10 @@ from jax import Array
 
 from jaxmbd.model.forces.base import (
     Effort,
+    ElementMotion,
     ForceElement,
     Load,
     Measure,
-    Motion,
     effort_measures,
     law,
 )
@@ -51,18 +51,18 @@ class PointForce(ForceElement):
             raise ValueError("its law gives a vector, whose mirror image has to be given")
         return super().mirror_image(reflection)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x, velocity = motion.point(self.b, self.at)
         force = vector_in_space(jnp.asarray(self.force))
         if self.law is not None:
             force = force + vector_in_space(jnp.asarray(self.law(motion.t, x, velocity)))
         return [Load(self.b, x, force, jnp.zeros_like(force))]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         load: Any = self.loads(motion)[0]
         return {"force": Measure(load.force, "N", f"force on {self.b}, world axes")}
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         x, _ = motion.point(self.b, self.at)
         return -(vector_in_space(jnp.asarray(self.force)) @ x)
 
@@ -96,7 +96,7 @@ class Torque(ForceElement):
             raise ValueError("its law gives a vector, whose mirror image has to be given")
         return super().mirror_image(reflection)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         torque = vector_in_space(jnp.asarray(self.torque))
         if self.law is not None:
             spin = motion.angular_velocity(self.b) - motion.angular_velocity(self.a)
@@ -104,7 +104,7 @@ class Torque(ForceElement):
         none = jnp.zeros_like(torque)
         return [Load(self.a, none, none, -torque), Load(self.b, none, none, torque)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         load: Any = self.loads(motion)[1]
         return {"torque": Measure(load.moment, "N m", f"torque on {self.b}, world axes")}
 
@@ -133,13 +133,13 @@ class JointTorque(ForceElement):
         """One number, or one for each speed of the joint."""
         return {"torque": ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)}
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)
         effort = jnp.broadcast_to(jnp.asarray(self.torque, v.dtype), v.shape)
         if self.law is not None:
             effort = effort + self.law(motion.t, q, v)
         return [Effort(self.joint, effort)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         effort: Any = self.loads(motion)[0]
         return effort_measures(self.joint, effort.value, joints)

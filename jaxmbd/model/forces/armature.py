@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
 from jaxmbd.model.numbers import Units, is_concrete, number
 
 
@@ -62,11 +62,11 @@ class Armature(ForceElement):
         """A for each of the joint's `nv` speeds."""
         return jnp.broadcast_to(jnp.asarray(self.inertia), (nv,))
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         """None: what it adds is part of the mass matrix."""
         return []
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         """Its kinetic energy."""
         _, v = motion.joint(self.joint)
         energy = 0.5 * jnp.sum(self.along(v.shape[0]) * v * v)

@@ -67,7 +67,7 @@ __all__ = [
     "FunctionLaw",
     "Load",
     "Measure",
-    "Motion",
+    "ElementMotion",
     "RubbingElement",
     "law",
 ]
@@ -104,7 +104,7 @@ class Effort(NamedTuple):
     value: Array
 
 
-class Motion(Protocol):
+class ElementMotion(Protocol):
     """The motion at an instant, as force elements see it.
 
     Example:
@@ -222,15 +222,15 @@ class ForceElement(Part):
         }
         return changed(self, **changes)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         """Loads and efforts at this instant."""
         raise TypeError(f"{type(self).__name__} defines no loads")
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         """Potential energy [J]; zero where the element has none."""
         return 0.0
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         """Its own forces and deflections by name, for output.
 
         By default the resultant force on each body, the moment about the first point of attack

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.forces.actuator import Controlled
-from jaxmbd.model.forces.base import Effort, Load, Measure, Motion
+from jaxmbd.model.forces.base import Effort, ElementMotion, Load, Measure
 from jaxmbd.model.numbers import GROUND, Units, number, optional_number, point
 
 
@@ -69,18 +69,18 @@ class BodyActuator(Controlled):
         found |= dict.fromkeys(("gain", "bias", "control"), ((),))
         return found | dict.fromkeys(self.ranges(), ((2,),))
 
-    def _wrench(self, motion: Motion) -> tuple[Array, Array, Array]:
+    def _wrench(self, motion: ElementMotion) -> tuple[Array, Array, Array]:
         """Point, force and moment on b, world axes."""
         x, _ = motion.point(self.b, self.at)
         turn = motion.rotation(self.b)
         size = self.cut(self.gain * self.commanded(self.b, x.dtype) + self.bias)
         return x, turn @ (size * jnp.asarray(self.force)), turn @ (size * jnp.asarray(self.moment))
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x, force, moment = self._wrench(motion)
         return [Load(self.a, x, -force, -moment), Load(self.b, x, force, moment)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         _, force, moment = self._wrench(motion)
         return {
             "force": Measure(force, "N", f"force on {self.b}, world axes"),

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.forces.base import Measure, Motion
+from jaxmbd.model.forces.base import ElementMotion, Measure
 from jaxmbd.model.forces.elastic import ElasticConnection
 from jaxmbd.model.numbers import (
     Units,
@@ -126,7 +126,7 @@ class Bushing(ElasticConnection):
         rates = {"stiffness": image(self.stiffness), "damping": image(self.damping)}
         return changed(self, frame=frame, **rates)
 
-    def measure_pose(self, motion: Motion, r_a: Array, r_b: Array, d: Array) -> Array:
+    def measure_pose(self, motion: ElementMotion, r_a: Array, r_b: Array, d: Array) -> Array:
         axes = self.axes(d.dtype)
         s = axes.T @ (r_a.T @ (r_b @ axes))
         if self.measure == "small":
@@ -135,7 +135,7 @@ class Bushing(ElasticConnection):
             rho = rotation_vector(s)
         return jnp.concatenate([rho, axes.T @ (r_a.T @ d)])
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         delta, rate = self.deformation(motion)
         effort = self.resistance(delta, rate)
         return {

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Motion
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load
 from jaxmbd.spatial import skew
 
 
@@ -27,7 +27,7 @@ class ElasticConnection(ForceElement):
         """Names of a and b, each followed by its point."""
         raise TypeError(f"{type(self).__name__} connects nothing")
 
-    def measure_pose(self, motion: Motion, r_a: Array, r_b: Array, d: Array) -> Array:
+    def measure_pose(self, motion: ElementMotion, r_a: Array, r_b: Array, d: Array) -> Array:
         """The deformation δ (n,) at rotations `r_a`, `r_b` and offset `d`, world axes."""
         raise TypeError(f"{type(self).__name__} defines no deformation")
 
@@ -43,23 +43,23 @@ class ElasticConnection(ForceElement):
         """``−(K δ + B δ̇)`` (n,), the efforts on b along δ."""
         return -(self.elastic(deformation) + self.viscous(rate))
 
-    def deformation(self, motion: Motion) -> tuple[Array, Array]:
+    def deformation(self, motion: ElementMotion) -> tuple[Array, Array]:
         """The deformation δ (n,) and its rate δ̇ (n,)."""
         function, rates, _, _ = self._measure(motion)
         zero = jnp.zeros_like(rates[2])
         return jax.jvp(function, (zero, zero, zero), rates)
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         """``½ δᵀ K δ`` [J]."""
         delta, _ = self.deformation(motion)
         return 0.5 * delta @ self.elastic(delta)
 
-    def dissipation(self, motion: Motion) -> Array:
+    def dissipation(self, motion: ElementMotion) -> Array:
         """Rayleigh's function ``½ δ̇ᵀ B δ̇`` [W]: half the power that is lost."""
         _, rate = self.deformation(motion)
         return 0.5 * rate @ self.viscous(rate)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         a, _, b, _ = self.connected
         function, rates, x_a, x_b = self._measure(motion)
         zero = jnp.zeros_like(x_a)
@@ -68,7 +68,9 @@ class ElasticConnection(ForceElement):
         moment_a, moment_b, force = pull(self.resistance(delta, rate))
         return [Load(a, x_a, -force, moment_a), Load(b, x_b, force, moment_b)]
 
-    def _measure(self, motion: Motion) -> tuple[Any, tuple[Array, Array, Array], Array, Array]:
+    def _measure(
+        self, motion: ElementMotion
+    ) -> tuple[Any, tuple[Array, Array, Array], Array, Array]:
         """δ as a function of small rotations of a, of b and a shift of b; their rates; points."""
         a, at_a, b, at_b = self.connected
         x_a, v_a = motion.point(a, at_a)

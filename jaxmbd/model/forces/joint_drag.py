@@ -9,7 +9,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, effort_measures
+from jaxmbd.model.forces.base import (
+    Effort,
+    ElementMotion,
+    ForceElement,
+    Load,
+    Measure,
+    effort_measures,
+)
 from jaxmbd.model.numbers import Units, is_concrete, number
 
 
@@ -62,15 +69,15 @@ class JointDrag(ForceElement):
             found.append(f"velocity_scale is {float(scale):g}; it must be positive")
         return found
 
-    def _parts(self, motion: Motion) -> tuple[Array, Array]:
+    def _parts(self, motion: ElementMotion) -> tuple[Array, Array]:
         _, v = motion.joint(self.joint)
         return -self.dry * jnp.tanh(v / self.velocity_scale), -self.viscous * v
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         dry, viscous = self._parts(motion)
         return [Effort(self.joint, dry + viscous)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         found: dict[str, Measure] = {}
         dry, viscous = self._parts(motion)
         for what, effort in (("effort", dry + viscous), ("dry", dry), ("viscous", viscous)):

@@ -9,7 +9,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, Load, Measure, Motion, RubbingElement, effort_measures
+from jaxmbd.model.forces.base import (
+    Effort,
+    ElementMotion,
+    Load,
+    Measure,
+    RubbingElement,
+    effort_measures,
+)
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import Units, is_concrete, number, optional_number
@@ -106,11 +113,11 @@ class JointFriction(RubbingElement):
         found = [f"{n} is {float(x):g}; it must be positive" for n, x in given.items()]
         return found + [f"{n} is {float(x):g}; it must not be negative" for n, x in least.items()]
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         """The viscous part, which does not depend on the reaction."""
         return [Effort(self.joint, self.viscous_effort(motion.joint(self.joint)[1]))]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         """The viscous part; the dry part needs the reaction."""
         effort = self.viscous_effort(motion.joint(self.joint)[1])
         return effort_measures(self.joint, effort, joints, "viscous")

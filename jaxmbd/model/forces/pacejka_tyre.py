@@ -31,7 +31,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, law
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure, law
 from jaxmbd.model.numbers import Units, number, point
 from jaxmbd.spatial import cross, unit
 
@@ -143,7 +143,7 @@ class PacejkaTyre(ForceElement):
         shapes = super().shapes(joints) | {name: ((n,),) for name, n in sized.items()}
         return {name: shape for name, shape in shapes.items() if name != "free_rolling"}
 
-    def contact(self, motion: Motion) -> Contact:
+    def contact(self, motion: ElementMotion) -> Contact:
         """The contact of the wheel with the road."""
         x, velocity = motion.point(self.b, self.at)
         up = jnp.asarray(self.up)
@@ -192,13 +192,13 @@ class PacejkaTyre(ForceElement):
         steep = c * jnp.maximum(mu, 1e-9)  # a tyre without friction slides at any slip
         return mu * normal, 2.0 * c1 / (c2 * (1.0 + ratio * ratio) * steep)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         at = self.contact(motion)
         f_x, f_y, moment = self.forces(at.normal, at.slip, at.slip_angle)
         force = at.normal * at.up + f_x * at.forward + f_y * at.left
         return [Load(self.b, at.point, force, moment * at.up)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         at = self.contact(motion)
         f_x, f_y, moment = self.forces(at.normal, at.slip, at.slip_angle)
         return {
@@ -213,7 +213,7 @@ class PacejkaTyre(ForceElement):
             ),
         }
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         depth = jnp.maximum(self.contact(motion).deflection, 0.0)
         return 0.5 * self.stiffness * depth * depth
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Measure, Motion
+from jaxmbd.model.forces.base import ElementMotion, Measure
 from jaxmbd.model.forces.elastic import ElasticConnection
 from jaxmbd.model.joints.base import Joint, with_directions
 from jaxmbd.model.numbers import Units, changed, number
@@ -84,13 +84,13 @@ class SoftJoint(ElasticConnection):
         """One number, or one for moment rows and one for force rows."""
         return {"stiffness": ((), (2,)), "damping": ((), (2,))}
 
-    def measure_pose(self, motion: Motion, r_a: Array, r_b: Array, d: Array) -> Array:
+    def measure_pose(self, motion: ElementMotion, r_a: Array, r_b: Array, d: Array) -> Array:
         joint = with_directions(self.replaced, motion.drawn)
         drawn = motion.drawn(joint.point_b) - motion.drawn(joint.point_a)
         eye = jnp.eye(3, dtype=d.dtype)
         return joint.residual(eye, r_a.T @ r_b, r_a.T @ d, drawn)
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         delta, rate = self.deformation(motion)
         effort = self.resistance(delta, rate)
         found, count = {}, {"force": 0, "moment": 0}

@@ -14,10 +14,10 @@ from jax import Array
 from jaxmbd.lanes import flagged, traced_once
 from jaxmbd.model.forces.base import (
     Effort,
+    ElementMotion,
     ForceElement,
     Load,
     Measure,
-    Motion,
     coordinate_units,
     law,
 )
@@ -112,7 +112,7 @@ class SpringDamper(ForceElement):
     def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
         return {"free_length": distance(drawn(self.at_b) - drawn(self.at_a))[0]}
 
-    def _extension(self, motion: Motion) -> tuple[Array, Array, Array, Array, Array]:
+    def _extension(self, motion: ElementMotion) -> tuple[Array, Array, Array, Array, Array]:
         xa, va = motion.point(self.a, self.at_a)
         xb, vb = motion.point(self.b, self.at_b)
         length, direction = distance(xb - xa)
@@ -125,7 +125,7 @@ class SpringDamper(ForceElement):
         tension = self.preload + self.stiffness * x + self.damping * rate
         return tension if self.law is None else tension + self.law(x, rate)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         xa, xb, _, x, rate = self._extension(motion)
         tension, slope = self._tension(x, rate), self.stiffness
         if self.law is not None:
@@ -135,7 +135,7 @@ class SpringDamper(ForceElement):
         none = jnp.zeros_like(force)
         return [Load(self.a, xa, force, none), Load(self.b, xb, -force, none)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         xa, xb, _, x, rate = self._extension(motion)
         force, spring = self._tension(x, rate), self._tension(x, jnp.zeros_like(rate))
         return {
@@ -147,7 +147,7 @@ class SpringDamper(ForceElement):
             "rate": Measure(rate, "m/s", "rate of extension"),
         }
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         _, _, _, x, _ = self._extension(motion)
         energy = self.preload * x + 0.5 * self.stiffness * x * x
         return energy if self.law is None else energy + law_energy(self.law, x)
@@ -190,7 +190,7 @@ class TorsionSpring(ForceElement):
         effort = self.stiffness * x + self.damping * rate
         return effort if self.law is None else effort + self.law(x, rate)
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         q, v = motion.joint(self.joint)
         x, rate = q[self.index] - self.free_angle, v[self.index]
         effort, spring = self._resistance(x, rate), self._resistance(x, jnp.zeros_like(rate))
@@ -203,13 +203,13 @@ class TorsionSpring(ForceElement):
             "rate": Measure(rate, speed, "rate of the coordinate"),
         }
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)
         effort = self._resistance(q[self.index] - self.free_angle, v[self.index])
         parts = [-effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
         return [Effort(self.joint, jnp.stack(parts))]
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         x = motion.joint(self.joint)[0][self.index] - self.free_angle
         energy = 0.5 * self.stiffness * x * x
         return energy if self.law is None else energy + law_energy(self.law, x)

@@ -18,7 +18,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, coordinate_units
+from jaxmbd.model.forces.base import (
+    Effort,
+    ElementMotion,
+    ForceElement,
+    Load,
+    Measure,
+    coordinate_units,
+)
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, point
 
@@ -26,14 +33,14 @@ from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, po
 class _Stop(ForceElement):
     """Base of the stops: the contact law for the fields that they have in common."""
 
-    def contacts(self, motion: Motion) -> list[tuple[Array, Array]]:
+    def contacts(self, motion: ElementMotion) -> list[tuple[Array, Array]]:
         """Depth of penetration of each stop [m or rad], negative before contact, and its rate."""
         raise TypeError(f"{type(self).__name__} defines no contacts")
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         return sum((_energy(self, depth) for depth, _ in self.contacts(motion)), 0.0)
 
-    def lost_power(self, motion: Motion) -> Array | float:
+    def lost_power(self, motion: ElementMotion) -> Array | float:
         """Power dissipated in the contacts [W], never negative."""
         return sum((_lost(self, *contact) for contact in self.contacts(motion)), 0.0)
 
@@ -109,7 +116,7 @@ class BumpStop(_Stop):
         """Numbers."""
         return {n: ((),) for n in ("gap", "stiffness", "progression", "dissipation")}
 
-    def contacts(self, motion: Motion) -> list[tuple[Array, Array]]:
+    def contacts(self, motion: ElementMotion) -> list[tuple[Array, Array]]:
         x_a, v_a = motion.point(self.a, self.at_a)
         x_b, v_b = motion.point(self.b, self.at_b)
         length, along = distance(x_b - x_a)
@@ -117,7 +124,7 @@ class BumpStop(_Stop):
         beyond = self._sign * (length - drawn) - self.gap
         return [(beyond, self._sign * (along @ (v_b - v_a)))]
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x_a, _ = motion.point(self.a, self.at_a)
         x_b, _ = motion.point(self.b, self.at_b)
         _, along = distance(x_b - x_a)
@@ -126,7 +133,7 @@ class BumpStop(_Stop):
         none = jnp.zeros_like(force)
         return [Load(self.a, x_a, force, none), Load(self.b, x_b, -force, none)]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         [(depth, rate)] = self.contacts(motion)
         acts = "pulls the ends together" if self.rebound else "pushes the ends apart"
         return {
@@ -185,7 +192,7 @@ class JointLimit(_Stop):
             return [f"lower={float(self.lower):g} is over upper={float(self.upper):g}"]
         return []
 
-    def contacts(self, motion: Motion) -> list[tuple[Array, Array]]:
+    def contacts(self, motion: ElementMotion) -> list[tuple[Array, Array]]:
         q, v = motion.joint(self.joint)
         x, rate = q[self.index], v[self.index]
         return [(sign * (x - end), sign * rate) for sign, end in self._ends()]
@@ -196,7 +203,7 @@ class JointLimit(_Stop):
             effort = effort - sign * _push(self, *contact)
         return effort
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         length, _, unit = coordinate_units(joints, self.joint, self.index)
         contacts = self.contacts(motion)
         found = {"effort": Measure(self._effort(contacts), unit, "effort, positive along +q")}
@@ -206,7 +213,7 @@ class JointLimit(_Stop):
             found[f"depth_{end}"] = Measure(depth, length, text)
         return found
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         _, v = motion.joint(self.joint)
         effort = self._effort(self.contacts(motion))
         parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]

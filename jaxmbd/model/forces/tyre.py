@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ForceElement, Load, Measure, Motion, law
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure, law
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
 
 
@@ -53,7 +53,7 @@ class Tyre(ForceElement):
         "up": "",
     }
 
-    def _compression(self, motion: Motion) -> tuple[Array, Array, Array, Array]:
+    def _compression(self, motion: ElementMotion) -> tuple[Array, Array, Array, Array]:
         x, velocity = motion.point(self.b, self.at)
         up = vector_in_space(jnp.asarray(self.up))
         height, rise = self.road, 0.0
@@ -67,12 +67,12 @@ class Tyre(ForceElement):
         push = jnp.maximum(self.stiffness * depth + self.damping * rate, 0.0)
         return jnp.where(depth > 0.0, push, 0.0)
 
-    def loads(self, motion: Motion) -> list[Load | Effort]:
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x, up, depth, rate = self._compression(motion)
         force = self._normal(depth, rate) * up
         return [Load(self.b, x, force, jnp.zeros_like(force))]
 
-    def measures(self, motion: Motion, joints: Mapping[str, Any]) -> dict[str, Measure]:
+    def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         _, _, depth, rate = self._compression(motion)
         return {
             "normal": Measure(self._normal(depth, rate), "N", "force of the road on the wheel"),
@@ -80,6 +80,6 @@ class Tyre(ForceElement):
             "rate": Measure(rate, "m/s", "rate of deflection"),
         }
 
-    def energy(self, motion: Motion) -> Array | float:
+    def energy(self, motion: ElementMotion) -> Array | float:
         _, _, depth, _ = self._compression(motion)
         return 0.5 * self.stiffness * jnp.maximum(depth, 0.0) ** 2

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.design import Between, Together, Unknowns, Within
+from jaxmbd.design import Between, MovedTogether, Unknowns, Within
 from jaxmbd.io import Imported, save
 from jaxmbd.kinematics import mechanism_length
 from jaxmbd.model import Mechanism
@@ -22,7 +22,7 @@ from jaxmbd.variables import Parametrization, Variable, variables
 from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
 from jaxmbd.viz.explorer.live_curves import GOALS, LiveCurves, Response, gradient
 
-Ranges = Mapping[str, Within | Between | Together]
+Ranges = Mapping[str, Within | Between | MovedTogether]
 
 
 Vary = str | Iterable[str] | Ranges | None
