@@ -16,7 +16,7 @@ PACKAGES = [
     if "on_use(" in path.read_text("utf-8")
 ]
 
-HEAVY = "scipy.stats scipy.optimize viser mujoco diffrax optimistix optax lineax SALib altair"
+HEAVY = "scipy.stats scipy.optimize viser mujoco diffrax optimistix optax SALib altair"
 """Packages of other people that few programs need."""
 UNUSUAL = "io design suspension synthesis identification report viz.explorer viz.scene formulations"
 """Packages of jaxmbd that the demonstration does not need."""
@@ -121,7 +121,7 @@ def test_what_must_be_there_is_asked_for_before_a_name_is_imported():
         ("jaxmbd.minimize, jaxmbd.synthesis.Problem", "scipy.stats"),
         (
             DEMONSTRATION,
-            f"{HEAVY} scipy pandas xarray zarr pint "
+            f"{HEAVY} pandas xarray zarr pint "
             + " ".join(f"jaxmbd.{name}" for name in UNUSUAL.split()),
         ),
     ],

@@ -24,7 +24,6 @@ from jaxmbd.sampling.designs import (
 from jaxmbd.sampling.discrete import Choice, Empirical
 from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
 from jaxmbd.sampling.names import Space, components, near
-from jaxmbd.sampling.normal_law import normal_probability, normal_quantile
 from jaxmbd.sampling.sampler import Sampler
 from jaxmbd.sampling.scatter import Distribution, Scaled
 

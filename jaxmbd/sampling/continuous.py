@@ -12,8 +12,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from jaxmbd.sampling.normal_law import normal_probability, normal_quantile
 from jaxmbd.sampling.scatter import Distribution, check_finite, check_order, check_scale
 
 
@@ -42,7 +42,7 @@ class Normal(Distribution):
     scales = ("sigma",)
 
     def quantile(self, u, nominal):
-        return self.from_normal(normal_quantile(u), nominal)
+        return self.from_normal(ndtri(u), nominal)
 
     def from_normal(self, z, nominal):
         return _or(self.mean, nominal) + self._scale(self.sigma, nominal) * z
@@ -101,8 +101,8 @@ class TruncatedNormal(Distribution):
         # In the upper tail Φ loses digits: there the mirror image is evaluated.
         flip = a > 0.0
         a, b, u = np.where(flip, -b, a), np.where(flip, -a, b), np.where(flip, 1.0 - u, u)
-        below, above = normal_probability(a), normal_probability(b)
-        z = np.clip(normal_quantile(below + u * (above - below)), a, b)
+        below, above = ndtr(a), ndtr(b)
+        z = np.clip(ndtri(below + u * (above - below)), a, b)
         return centre + sigma * np.where(flip, -z, z)
 
     def std(self, nominal):
@@ -115,7 +115,7 @@ class TruncatedNormal(Distribution):
         half = 0.5 * np.where(narrow, b - a, 1.0)
         inside = half * _spread(half, np.where(narrow, a, 0.0) + half)
         a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
-        mass = normal_probability(b) - normal_probability(a)
+        mass = ndtr(b) - ndtr(a)
         at_a, at_b = (np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi) for x in (a, b))
         a, b = np.where(np.isinf(a), 0.0, a), np.where(np.isinf(b), 0.0, b)
         variance = 1.0 + (a * at_a - b * at_b) / mass - ((at_a - at_b) / mass) ** 2
@@ -142,7 +142,7 @@ class TruncatedNormal(Distribution):
             return ["a fraction of 0 is no sigma: some nominal values are 0"]
         _, _, a, b = self._standard(nominal)
         a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
-        mass = normal_probability(b) - normal_probability(a)
+        mass = ndtr(b) - ndtr(a)
         if np.all(mass > 1e-12):
             return []
         return [f"nothing is left between its limits, which are {_far(a, b)} sigma from its centre"]
@@ -221,7 +221,7 @@ class LogNormal(Distribution):
     dimensional = ("median",)
 
     def quantile(self, u, nominal):
-        return self.from_normal(normal_quantile(u), nominal)
+        return self.from_normal(ndtri(u), nominal)
 
     def from_normal(self, z, nominal):
         median = _or(self.median, nominal)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from jaxmbd.sampling.correlation import (
     Copula,
@@ -29,7 +30,6 @@ from jaxmbd.sampling.designs import (
 from jaxmbd.sampling.drawn_covariance import drawn_covariance
 from jaxmbd.sampling.frozen_scipy import as_distribution
 from jaxmbd.sampling.names import Space, component_index, near
-from jaxmbd.sampling.normal_law import normal_quantile
 from jaxmbd.sampling.scatter import Distribution
 from jaxmbd.sampling.tied_ranks import rank_correlation
 
@@ -202,7 +202,7 @@ class Sampler:
             columns, lower = self._copula
             linked[columns] = True
             z = u.copy()
-            z[:, columns] = correlated(lower, normal_quantile(u[:, columns]))
+            z[:, columns] = correlated(lower, ndtri(u[:, columns]))
         found, at = {}, 0
         for name, distribution in self.scatter.items():
             nominal = self.nominal[name]
@@ -213,7 +213,7 @@ class Sampler:
             if not linked[part].any():
                 values = distribution.quantile(u[:, part].reshape(-1, *shape), nominal)
             else:
-                own = np.where(linked[part], z[:, part], normal_quantile(u[:, part]))
+                own = np.where(linked[part], z[:, part], ndtri(u[:, part]))
                 values = distribution.from_normal(own.reshape(-1, *shape), nominal)
             found[name] = values
         return found

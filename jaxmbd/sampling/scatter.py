@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-
-from jaxmbd.sampling.normal_law import normal_probability
+from scipy.special import ndtr
 
 #: Names under which descriptions have the distributions.
 DISTRIBUTIONS: dict[str, type[Distribution]] = {}
@@ -70,7 +69,7 @@ class Distribution(ABC):
 
     def from_normal(self, z: np.ndarray, nominal: np.ndarray) -> np.ndarray:
         """Values for standard normal numbers instead of probabilities: `quantile(Φ(z))`."""
-        return self.quantile(inside_unit(normal_probability(z)), nominal)
+        return self.quantile(inside_unit(ndtr(z)), nominal)
 
     @abstractmethod
     def faults(self) -> list[str]:

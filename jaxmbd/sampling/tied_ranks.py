@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
-from jaxmbd.sampling.normal_law import normal_quantile
+from scipy.special import gammaln, ndtri
 
 # With so many terms the series is exact to 1e-7 up to this correlation.
 _TERMS, _SERIES_END = 2000, 0.992
@@ -112,15 +111,14 @@ def _hermite(steps: tuple[float, ...] | None) -> np.ndarray:
     k = np.arange(1, _TERMS)
     if steps is None:
         # E[φ(z) h_{2m}(z)] = (−1/4)^m √(2m)! / (2 √π m!), odd ones vanish.
-        from scipy import special
 
         m = (k - 1) // 2
-        size = np.exp(0.5 * special.gammaln(2 * m + 1) - special.gammaln(m + 1) - m * np.log(4.0))
+        size = np.exp(0.5 * gammaln(2 * m + 1) - gammaln(m + 1) - m * np.log(4.0))
         values = np.where(k % 2 == 1, (-1.0) ** m * size / (2.0 * np.sqrt(np.pi)), 0.0)
         return np.concatenate([[0.0], values / np.sqrt(k)])
     inner = np.array([0.0, *steps])
     jumps = 0.5 * (inner[2:] - inner[:-2])
-    t = normal_quantile(inner[1:-1])
+    t = ndtri(inner[1:-1])
     previous, now = np.zeros_like(t), np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi)
     found = [0.0]
     for n in range(1, _TERMS):

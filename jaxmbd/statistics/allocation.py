@@ -20,9 +20,10 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from jaxmbd.plumbing import listed
-from jaxmbd.sampling import Distribution, Scaled, near, normal_probability
+from jaxmbd.sampling import Distribution, Scaled, near
 from jaxmbd.statistics.sensitivity import Sensitivity
 
 
@@ -378,7 +379,7 @@ def _yield(limit: Limit, std: float) -> float:
         return 1.0
     mean = _mean(limit)
     above, below = (limit.high - mean) / std, (limit.low - mean) / std
-    return float(normal_probability(above) - normal_probability(below))
+    return float(ndtr(above) - ndtr(below))
 
 
 def _mean(limit: Limit) -> float:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
-from jaxmbd.sampling import normal_probability
 from jaxmbd.statistics.samples import counted, varying
 
 
@@ -118,7 +118,7 @@ def separation(failed: np.ndarray, passed: np.ndarray) -> tuple[float, float]:
     ranks = stats.rankdata(np.concatenate([failed, passed]))
     u = ranks[:m].sum() - 0.5 * m * (m + 1)
     deviation = (u - 0.5 * m * n) / np.sqrt(m * n * (m + n + 1) / 12.0)
-    return float(u / (m * n)), float(2.0 * normal_probability(-abs(deviation)))
+    return float(u / (m * n)), float(2.0 * ndtr(-abs(deviation)))
 
 
 class Separation(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
-from jaxmbd.sampling import normal_quantile
 from jaxmbd.statistics.samples import counted
 
 
@@ -63,7 +63,7 @@ def convergence_of_mean(
     mean = sums / counts
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(counts > 1, (squares - counts * mean**2) / (counts - 1), np.inf)
-    half = normal_quantile(0.5 + 0.5 * confidence) * np.sqrt(np.maximum(variance, 0.0) / counts)
+    half = ndtri(0.5 + 0.5 * confidence) * np.sqrt(np.maximum(variance, 0.0) / counts)
     left_out, mean = int(np.sum(~kept)), mean + shift
     return Convergence(counts, mean, mean - half, mean + half, left_out)
 

@@ -2,11 +2,10 @@
 
 import json
 import pickle
-from statistics import NormalDist
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import integrate, stats
 
 from jaxmbd.sampling import (
     Choice,
@@ -23,7 +22,6 @@ from jaxmbd.sampling import (
     as_distribution,
     distribution_of,
 )
-from jaxmbd.sampling.normal_law import normal_quantile
 
 # One of each, about a nominal value of 2, beside the same of scipy.stats.
 REFERENCES = [
@@ -209,28 +207,6 @@ def test_as_many_parameters_as_rows_do_not_fit_one_number(sizes):
     made = as_distribution(stats.norm(0.0, np.ones(sizes)))
     assert made.problems(np.array(0.0)) == ["its shape does not fit ()"]
     assert not made.problems(np.zeros(sizes))
-
-
-def test_normal_quantiles_are_exact_to_rounding_in_the_middle_and_in_both_tails():
-    rng = np.random.default_rng(0)
-    tiny, small = 10.0 ** -rng.uniform(0.3, 300.0, 500), 10.0 ** -rng.uniform(0.3, 15.0, 500)
-    near = 10.0 ** -rng.uniform(0.4, 17.0, 500)
-    edges = [5e-324, 1e-300, np.exp(-25.0), 0.075, 0.925, np.nextafter(1.0, 0.0)]
-    u = np.concatenate([rng.random(2000), tiny, 1.0 - small, 0.5 + near, 0.5 - near, edges])
-    z = normal_quantile(u)
-    expected = [NormalDist().inv_cdf(x) for x in u.tolist()]
-    np.testing.assert_allclose(z, expected, rtol=5e-16, atol=0.0)
-    np.testing.assert_allclose(z, special.ndtri(u), rtol=2e-15, atol=0.0)
-    np.testing.assert_allclose(special.ndtr(z[:2000]), u[:2000], rtol=1e-14)
-
-
-def test_normal_quantiles_of_the_limits_and_of_what_is_no_probability():
-    u = [0.0, 1.0, 0.5, -0.1, 1.1, -np.inf, np.inf, np.nan]
-    np.testing.assert_array_equal(normal_quantile(u), special.ndtri(u))
-    assert normal_quantile(np.ones((2, 0, 3))).shape == (2, 0, 3)
-    assert isinstance(normal_quantile(0.3), float)
-    rows = np.random.default_rng(0).random((5, 40))
-    np.testing.assert_array_equal(normal_quantile(rows.T)[7], normal_quantile(rows[:, 7]))
 
 
 def test_spreads_of_truncated_and_measured_values_are_exact():
