@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         DeNOC,
         EdgeForces,
         bias,
+        centre_of_mass,
         denoc,
         denoc_equations,
         edge_forces,
@@ -65,14 +66,16 @@ if TYPE_CHECKING:
         joint_reactions,
         kinetic_energy,
         mass_matrix,
+        momentum,
         potential_energy,
     )
     from jaxmbd.graph import Topology, neutral, topology
     from jaxmbd.identification import identify
-    from jaxmbd.io import load, save
+    from jaxmbd.io import load, load_mjcf, load_urdf, save
     from jaxmbd.kinematics import (
         Pose,
         body_accelerations,
+        body_jacobian,
         body_velocities,
         constraint_jacobian,
         constraint_residual,
@@ -142,6 +145,7 @@ if TYPE_CHECKING:
         set_variables,
         variables,
     )
+    from jaxmbd.viz import show
 
 __version__ = "0.1.0"
 
@@ -204,6 +208,8 @@ __all__ = [
     "register_type",
     "save",
     "load",
+    "load_mjcf",
+    "load_urdf",
     # describe: all numbers by path
     "variables",
     "get_variables",
@@ -238,6 +244,7 @@ __all__ = [
     "joint_coordinates",
     "body_velocities",
     "body_accelerations",
+    "body_jacobian",
     "coordinate_rates",
     "step_coordinates",
     # evaluate: constraints, inertia, energies, efforts and reactions
@@ -245,6 +252,8 @@ __all__ = [
     "constraint_jacobian",
     "gamma",
     "mass_matrix",
+    "centre_of_mass",
+    "momentum",
     "bias",
     "kinetic_energy",
     "potential_energy",
@@ -286,6 +295,7 @@ __all__ = [
     "synthesis",
     "identification",
     # pictures
+    "show",
     "viz",
 ]
 
@@ -304,16 +314,16 @@ __getattr__, __dir__ = on_use(
             "equilibrium flexibility linearize mobility project redundancy simulate simulate_driven"
         ),
         "dynamics": (
-            "DeNOC EdgeForces bias denoc denoc_equations edge_forces forward_dynamics "
-            "friction_efforts inverse_dynamics joint_reactions kinetic_energy mass_matrix "
-            "potential_energy"
+            "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "
+            "forward_dynamics friction_efforts inverse_dynamics joint_reactions kinetic_energy "
+            "mass_matrix momentum potential_energy"
         ),
         "graph": "Topology neutral topology",
-        "io": "load save",
+        "io": "load load_mjcf load_urdf save",
         "kinematics": (
-            "Pose body_accelerations body_velocities constraint_jacobian constraint_residual "
-            "coordinate_rates gamma joint_coordinates point_position point_velocity poses "
-            "step_coordinates"
+            "Pose body_accelerations body_jacobian body_velocities constraint_jacobian "
+            "constraint_residual coordinate_rates gamma joint_coordinates point_position "
+            "point_velocity poses step_coordinates"
         ),
         "model": (
             "Actuator AntiRollBar Armature Body BodyActuator BumpStop Bushing Cam Coupling "
@@ -327,5 +337,6 @@ __getattr__, __dir__ = on_use(
         "campaign": "Study",
         "design": "check_gradient minimize",
         "identification": "identify",
+        "viz": "show",
     },
 )

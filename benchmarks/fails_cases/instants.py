@@ -30,6 +30,9 @@ NUMBERS = (
         "point_velocity": f"{BODIES}, rates of positions",
         "body_velocities": f"{BODIES}, rates of positions",
         "body_accelerations": f"{BODIES}, complex steps along the motion",
+        "body_jacobian": f"{BODIES}, rates of positions",
+        "centre_of_mass": BODIES,
+        "momentum": f"momenta of {BODIES}",
         "coordinate_rates": "the quaternion's product in NumPy",
         "joint_coordinates": "the coordinates of the state",
         "constraint_residual": f"distances of joint halves of {BODIES}",
@@ -101,6 +104,9 @@ def engine(
         "point_velocity": mbd.point_velocity(mech, q, v, body, point),
         "body_velocities": mbd.body_velocities(mech, q, v),
         "body_accelerations": mbd.body_accelerations(mech, q, v, y),
+        "body_jacobian": mbd.body_jacobian(mech, q, body, point),
+        "centre_of_mass": mbd.centre_of_mass(mech, q),
+        "momentum": mbd.momentum(mech, q, v),
         "coordinate_rates": mbd.coordinate_rates(mech, q, v),
         "joint_coordinates": mbd.joint_coordinates(mech, q),
         "constraint_residual": mbd.constraint_residual(mech, guess, T),
@@ -291,6 +297,18 @@ def _kinematics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) ->
     for i, n in enumerate(r.bodies):
         yield from cases("body_velocities", x["body_velocities"][n], twists[:, i], far)
         yield from cases("body_accelerations", x["body_accelerations"][n], rate[:, i], push)
+    columns = r.twist_columns(s.q).reshape(r.n, len(r.bodies), 6, -1)[:, r.bodies.index(body)]
+    arm = (there.v - r.point(s.placed, body, r.com[body]).v)[:, :, None]
+    moved = columns[:, 3:] + np.cross(columns[:, :3], arm, axis=1)
+    jacobian = np.concatenate([columns[:, :3], moved], 1)
+    scaled = np.max(np.abs(jacobian * r.units[:, None, :]), axis=(1, 2)) * (1.0 + reach)
+    yield from cases(
+        "body_jacobian",
+        x["body_jacobian"] * r.units[:, None, :],
+        jacobian * r.units[:, None, :],
+        scaled,
+    )
+    yield from _momenta(r, s, x, twists, reach, cases)
     order = [r.bodies.index(n) for n in r.top.bodies]
     twist = twists[:, order].reshape(r.n, -1)
     yield from cases("DeNOC.twist", x["DeNOC.twist"].reshape(r.n, -1), twist, far)
@@ -300,6 +318,26 @@ def _kinematics(b: Any, r: Dynamics, s: _State, found: Answer, cases: _Cases) ->
         if place.q.stop > place.q.start:
             yield from cases("joint_coordinates", x["joint_coordinates"][n], s.q[:, place.q])
     yield from _rows(r, s, found, cases)
+
+
+def _momenta(
+    r: Dynamics, s: _State, x: Any, twists: Any, reach: Any, cases: Any
+) -> Iterator[Judged]:
+    """Centre of mass and momentum, where a body has a mass."""
+    mass = r.mass[:, :, None]
+    total = np.sum(mass, axis=1)
+    coms = np.stack([r.point(s.placed, n, r.com[n]).v for n in r.bodies], 1)
+    turns = np.stack([s.placed[n][0].v for n in r.bodies], 1)
+    with np.errstate(all="ignore"):
+        centre = np.sum(mass * coms, axis=1) / total
+    push = mass * twists[..., 3:]
+    inertia = turns @ r.inertia @ np.swapaxes(turns, -1, -2)
+    spin = np.einsum("sbij,sbj->sbi", inertia, twists[..., :3])
+    arms = np.cross(coms - centre[:, None], push)
+    found = np.concatenate([np.sum(spin + arms, axis=1), np.sum(push, axis=1)], -1)
+    size = np.max(np.abs(push), axis=(1, 2)) * (1.0 + reach) + np.max(np.abs(spin), axis=(1, 2))
+    yield from cases("centre_of_mass", x["centre_of_mass"], centre, reach)
+    yield from cases("momentum", x["momentum"], found, size)
 
 
 def _rows(r: Dynamics, s: _State, found: Answer, cases: _Cases) -> Iterator[Judged]:

@@ -42,11 +42,13 @@ from jaxmbd.dynamics.reactions import (
     reactions_and_friction,
     rubbing_effort,
 )
+from jaxmbd.dynamics.total_momentum import centre_of_mass, momentum
 
 __all__ = [
     "DeNOC",
     "EdgeForces",
     "bias",
+    "centre_of_mass",
     "denoc",
     "denoc_equations",
     "edge_forces",
@@ -56,5 +58,6 @@ __all__ = [
     "joint_reactions",
     "kinetic_energy",
     "mass_matrix",
+    "momentum",
     "potential_energy",
 ]

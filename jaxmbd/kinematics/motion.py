@@ -291,6 +291,31 @@ def point_velocity(mech: Mechanism, q: Array, v: Array, body: str, point: Any) -
     return motion_state(mech, q, v).point(body, point)[1]
 
 
+def body_jacobian(mech: Mechanism, q: Array, body: str, point: Any = None) -> Array:
+    """Jacobian J (6, nv) of a body: ``J v = [ω; velocity of a point]`` [rad/s, m/s], world axes.
+
+    Its last three rows are the Jacobian of the point; ``Jᵀ [n; f]`` are the efforts of a moment n
+    and of a force f at the point. Speeds of closed loops are not independent: those that close them
+    have ``constraint_jacobian(mech, q) @ v = 0``.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+        body: its name.
+        point: where the point of `body` is drawn, a name or coordinates; by default its COM.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.body_jacobian(m, mbd.neutral(m), "bob", (-2.0, 0, 0))[:, 0].tolist()
+        [0.0, 0.0, 1.0, 0.0, -2.0, 0.0]
+    """
+    m = motion_state(mech, q)
+    x = m.position(body, mech.com(body) if point is None else point)
+    moved = m.moves(GROUND, body)[:, None]
+    return jnp.concatenate([moved * m.angular_columns(), moved * m.columns_at(x)], axis=1).T
+
+
 def body_velocities(mech: Mechanism, q: Array, v: Array) -> dict[str, Array]:
     """Twist (6,) ``[ω; v of the COM]`` [rad/s, m/s] of every moving body, world axes.
 

@@ -1,0 +1,69 @@
+"""Momentum of a mechanism as a whole, and its centre of mass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.model import Mechanism
+from jaxmbd.spatial import cross
+
+
+def centre_of_mass(mech: Mechanism, q: Array) -> Array:
+    """World position (3,) [m] of the centre of mass of all moving bodies: ``Σ m x / Σ m``.
+
+    NaN if all bodies are massless.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.double_pendulum()
+        >>> mbd.centre_of_mass(m, mbd.neutral(m)).tolist()
+        [0.0, -1.5, 0.0]
+    """
+    return _centre(motion_state(mech, q))
+
+
+def momentum(mech: Mechanism, q: Array, v: Array, about: Any = None) -> Array:
+    """Angular and linear momentum (6,) ``[h; p]`` [kg m²/s; kg m/s] of all moving bodies.
+
+    ``p = Σ m u`` and ``h = Σ I ω + (x − c) × m u``, with x and u the positions and velocities of
+    the centres of mass. Without loads from the ground p and h about the centre of mass are
+    constant, but for the weight, which changes p by ``Σ m g`` a second. The spin of rotors
+    (`Armature`), which have no place of their own, does not count.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+        v: speeds (nv,).
+        about: the point c of the world [m]; by default the centre of mass.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> mbd.momentum(m, mbd.neutral(m), [3.0], about=(0.0, 0.0, 0.0)).tolist()
+        [0.0, 0.0, 3.0, 0.0, -3.0, 0.0]
+    """
+    m = motion_state(mech, q, v)
+    c = _centre(m) if about is None else jnp.asarray(about, m.q.dtype)
+    angular = linear = jnp.zeros(3, m.q.dtype)
+    for i, body in enumerate(m.top.bodies):
+        r, w = m.rotation(body), m.vel.angular[i]
+        push = mech.bodies[body].mass * m.vel.linear[i]
+        angular = angular + r @ (mech.inertia(body) @ (r.T @ w)) + cross(m.pos.com[i] - c, push)
+        linear = linear + push
+    return jnp.concatenate([angular, linear])
+
+
+def _centre(m: MotionState) -> Array:
+    masses = [m.mech.bodies[body].mass for body in m.top.bodies]
+    moment, mass = jnp.zeros(3, m.q.dtype), jnp.zeros((), m.q.dtype)
+    for i, own in enumerate(masses):
+        moment, mass = moment + own * m.pos.com[i], mass + own
+    return moment / mass
