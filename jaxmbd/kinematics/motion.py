@@ -43,7 +43,7 @@ class Pose(NamedTuple):
 
 @jax.tree_util.register_pytree_node_class
 class MotionState:
-    """The motion at (t, q, v); implements the protocol `Motion` of the force elements.
+    """The motion at (t, q, v); implements the protocol `ElementMotion` of the force elements.
 
     A pytree, so that functions of it are traced once (`jaxmbd.lanes.kept_traces`).
 

@@ -14,8 +14,9 @@ those listed before it:
 On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
 cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives, of which
 `summed_pullback` and `batch_sum` add up what all samples share), `nested` (a lanes call inside
-another), and the public functions of `batch`, `report`, `program_digest`, `guard`, `flag`, `rare`
-and `interruption`.
+another), and the public functions of `batch`, `report`, `program_digest`, `guard` and
+`interruption`. What the rest of the package needs of it is in `backend` (which compiler runs a
+function) and `kept_traces` (functions that are traced once).
 """
 
 from jaxmbd.lanes import nested

@@ -4,9 +4,7 @@ To first order an output's variance is Σ f_i V_ij f_j, with f_i what the scatte
 multiplied with, and V_ij the covariance of what inputs i and j cause now; diagonal if they are
 independent. A wanted yield bounds the standard deviation of each output. The cost of a part rises
 as its tolerance shrinks, cost_i (1/f_i − 1) (Chase and Greenwood 1988); the cheapest f is the
-solution of a convex problem (`cheapest_factors`).
-
-That problem is
+solution of a convex problem,
 
     minimise Σ price_i / f_i   subject to   f V_k f ≤ 1,   least ≤ f_i ≤ 1 (or f_i = 1)
 

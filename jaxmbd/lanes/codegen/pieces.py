@@ -1,8 +1,8 @@
 """Long pieces of straight-line code, with scheduling and spills decided before LLVM.
 
 LLVM largely keeps the instruction order that it is given, and with a thousand live values it spills
-more than necessary. So long pieces are scheduled here (`schedule`) and their spills and reloads
-(`spills`) written explicitly, as volatile accesses that LLVM does not move.
+more than necessary. So long pieces are scheduled here (`schedule`), and their spills and reloads
+written explicitly, as volatile accesses that LLVM does not move.
 """
 
 from __future__ import annotations
