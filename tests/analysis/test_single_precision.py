@@ -35,10 +35,13 @@ ELSEWHERE = {
     "friction_efforts",
     "in_space",
     "load",
+    "load_mjcf",
+    "load_urdf",
     "mirrored",
     "register_law",
     "register_type",
     "save",
+    "show",
     "soften",
     "variables",
 }
@@ -57,6 +60,8 @@ def pieces(mech, q, v):
         "check_state": mbd.check_state(mech, q, v),
         "body_velocities": mbd.body_velocities(mech, q, v)["coupler_1"],
         "constraint_jacobian": mbd.constraint_jacobian(mech, q),
+        "body_jacobian": mbd.body_jacobian(mech, q, "coupler_1", "B_1"),
+        "centre_of_mass": mbd.centre_of_mass(mech, q),
         "constraint_residual": mbd.constraint_residual(mech, q),
         "coordinate_rates": mbd.coordinate_rates(mech, q, v),
         "denoc": [x for x in dense if hasattr(x, "dtype")],
@@ -70,6 +75,7 @@ def pieces(mech, q, v):
         "joint_reactions": [reactions["ground_0"], reactions["ground_1"]],
         "kinetic_energy": mbd.kinetic_energy(mech, q, v),
         "mass_matrix": mbd.mass_matrix(mech, q),
+        "momentum": mbd.momentum(mech, q, v),
         "point_position": mbd.point_position(mech, q, "coupler_1", "B_1"),
         "point_velocity": mbd.point_velocity(mech, q, v, "coupler_1", "B_1"),
         "poses": mbd.poses(mech, q)["crank_1"],
@@ -166,6 +172,10 @@ def test_positions_and_speeds(found):
     close(found["point_position"][0], [1.0 - SIN, COS, 0.0])
     close(found["point_velocity"][0], [-SPEED * COS, -SPEED * SIN, 0.0])
     close(found["constraint_residual"][0], [0.0, 0.0])
+    moves = found["body_jacobian"][0] @ [SPEED, -SPEED, SPEED]
+    close(moves, [0.0, 0.0, 0.0, -SPEED * COS, -SPEED * SIN, 0.0])
+    close(found["centre_of_mass"][0], [0.5 - 2.0 / 3.0 * SIN, 2.0 / 3.0 * COS, 0.0])
+    close(found["momentum"][0], SPEED * np.array([0.0, 0.0, 1 / 3, -2.0 * COS, -2.0 * SIN, 0.0]))
     q, v = found["project"]
     close(q - q[0] * np.array([1.0, -1.0, 1.0]), np.zeros(3))
     close(v - v[0] * np.array([1.0, -1.0, 1.0]), np.zeros(3))
