@@ -6,6 +6,7 @@ import accuracy_table
 import design_table
 import pytest
 import readme_table
+import redundancy_table
 import scale_table
 import studies_table
 import throughput_table
@@ -14,6 +15,7 @@ SCRIPTS = (
     accuracy_table,
     design_table,
     readme_table,
+    redundancy_table,
     scale_table,
     studies_table,
     throughput_table,
