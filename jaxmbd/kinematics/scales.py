@@ -24,6 +24,8 @@ from jaxmbd.numerics import row_sum
 def mechanism_length(mech: Mechanism) -> Array:
     """A typical length [m]: RMS distance of points and COMs from their mean; 1 if they coincide.
 
+    NaN where squares of the distances are beyond the floating-point type.
+
     Results of least norm depend on it where they are not unique, so it has its derivative.
     """
     points = [mech.point(name) for name in mech.structure.points]
@@ -35,7 +37,8 @@ def mechanism_length(mech: Mechanism) -> Array:
 
     first, second = share * row_sum(points, moments)
     square = jnp.sum(second - first**2)
-    return jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 1.0)
+    flat = square <= 0.0  # not where it is NaN
+    return jnp.where(flat, 1.0, jnp.sqrt(jnp.where(flat, 1.0, square)))
 
 
 def row_scale(m: MotionState) -> Array:

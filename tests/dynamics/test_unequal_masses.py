@@ -1,5 +1,6 @@
 """Loops of very unequal masses in one mechanism: each moves as it does alone."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -65,3 +66,14 @@ def test_a_loop_keeps_its_rows_beside_a_gear_of_a_large_mechanism(far):
     assert mbd.check_state(mech, q).status == 0
     counted = mbd.mobility(mech, q)
     assert (counted.dof, counted.rank, counted.redundant) == (2, 3, ())
+
+
+@pytest.mark.parametrize("place", [1e160, 1e300])
+def test_a_mechanism_beyond_all_sizes_is_not_ok(place):
+    """Squares of its lengths overflow: nothing is computed, and nothing is said to be right."""
+    mech = mbd.zoo.four_bar()
+    rocker = mech.bodies["rocker"]
+    mech = mech.replace(bodies={"rocker": mbd.Body(rocker.mass, (0.1, place, 0.0), rocker.inertia)})
+    q = jnp.asarray(mbd.neutral(mech))
+    accelerations, _ = jax.jit(lambda q: mbd.forward_dynamics(mech, q, 0.1 * q + 0.1))(q)
+    assert np.all(np.isnan(accelerations))
