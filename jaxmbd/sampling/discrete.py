@@ -85,7 +85,7 @@ class Choice(Distribution):
             else np.asarray(self.probabilities)
         )
         order = np.argsort(values, kind="stable") if values.ndim == 1 else np.arange(count)
-        cumulative = np.cumsum(p[order])
+        cumulative = np.minimum(np.cumsum(p[order]), 1.0)  # sums may be above by rounding
         cumulative[-1] = 1.0
         return values[order], cumulative
 

@@ -209,6 +209,15 @@ def test_as_many_parameters_as_rows_do_not_fit_one_number(sizes):
     assert not made.problems(np.zeros(sizes))
 
 
+def test_values_without_probability_scatter_nothing():
+    """Also where the probabilities sum to more than one by rounding."""
+    shares = (0.4538945241874628, 0.0, 0.5455223802496607, 0.0005830955628766178)
+    made = Choice((0.0, 7e-6, 0.0, 0.0), shares)
+    assert sum(np.array(shares)[[0, 2, 3, 1]]) > 1.0
+    assert made.std(np.array(0.0)) == 0.0
+    assert np.all(np.diff(made.steps()) >= 0.0)
+
+
 def test_spreads_of_truncated_and_measured_values_are_exact():
     """By SciPy, by the values themselves, and by the quantiles of straight lines between them."""
     for low, high in ((1.0, None), (None, 2.0), (-1.0, 1.5), (5.0, 7.0)):
