@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.spatial import cross
@@ -53,17 +54,16 @@ def momentum(mech: Mechanism, q: Array, v: Array, about: Any = None) -> Array:
     m = motion_state(mech, q, v)
     c = _centre(m) if about is None else jnp.asarray(about, m.q.dtype)
     angular = linear = jnp.zeros(3, m.q.dtype)
-    for i, body in enumerate(m.top.bodies):
-        r, w = m.rotation(body), m.vel.angular[i]
-        push = mech.bodies[body].mass * m.vel.linear[i]
-        angular = angular + r @ (mech.inertia(body) @ (r.T @ w)) + cross(m.pos.com[i] - c, push)
-        linear = linear + push
+    motions = world_inertias(m), m.pos.com, m.vel.angular, m.vel.linear
+    for body, inertia, x, w, u in zip(m.top.bodies, *motions, strict=True):
+        push = mech.bodies[body].mass * u
+        angular, linear = angular + inertia @ w + cross(x - c, push), linear + push
     return jnp.concatenate([angular, linear])
 
 
 def _centre(m: MotionState) -> Array:
-    masses = [m.mech.bodies[body].mass for body in m.top.bodies]
-    moment, mass = jnp.zeros(3, m.q.dtype), jnp.zeros((), m.q.dtype)
-    for i, own in enumerate(masses):
-        moment, mass = moment + own * m.pos.com[i], mass + own
-    return moment / mass
+    moment, total = jnp.zeros(3, m.q.dtype), jnp.zeros((), m.q.dtype)
+    for body, com in zip(m.top.bodies, m.pos.com, strict=True):
+        mass = m.mech.bodies[body].mass
+        moment, total = moment + mass * com, total + mass
+    return moment / total
