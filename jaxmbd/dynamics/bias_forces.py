@@ -26,7 +26,7 @@ from jaxmbd.kinematics import (
     motion_state,
     propagate_accelerations,
 )
-from jaxmbd.lanes import traced_once
+from jaxmbd.lanes import traced_once, whole
 from jaxmbd.model import GROUND, Controlled, Effort, Load, Mechanism
 from jaxmbd.numerics import ltdl_solve
 from jaxmbd.spatial import cross
@@ -217,6 +217,7 @@ def inertia_efforts(m: MotionState, acc: Accelerations, loads: list[Load]) -> Ar
     return wrenches.efforts() if rotors is None else wrenches.efforts() + rotors
 
 
+@whole
 def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
     """Bias h (nv,) in ``M v̇ + h = τ + Jᵀ λ``: velocity products, weight and force elements.
 

@@ -16,7 +16,7 @@ from jaxmbd.dynamics.inertia import rotor_energy
 from jaxmbd.dynamics.kkt import indeterminate, kkt_system, least_norm
 from jaxmbd.dynamics.mass_operators import mass_array
 from jaxmbd.kinematics import MotionState, closure_gamma, motion_state, propagate_accelerations
-from jaxmbd.lanes import compiled, given, host_jit
+from jaxmbd.lanes import compiled, given, host_jit, whole
 from jaxmbd.model import Mechanism, finite_numbers, has_literal_zeros
 
 
@@ -121,6 +121,7 @@ def check_jamming(mech: Mechanism) -> None:
         )
 
 
+@whole
 def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
     """½ Σ (m v·v + ω·I ω) over the bodies, and ½ Σ a v² of the armatures [J].
 
@@ -140,6 +141,7 @@ def kinetic_energy(mech: Mechanism, q: Array, v: Array) -> Array:
     return total + rotor_energy(mech, m.v) if mech.structure.armatures else total
 
 
+@whole
 def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     """Weight ``−m g·x`` and the force elements' potentials [J] (constant forces ``−F·x``).
 

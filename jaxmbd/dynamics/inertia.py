@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import Columns, MotionState, PerBody, by_joint, each, motion_state, outward
-from jaxmbd.lanes import nothing, traced_once
+from jaxmbd.lanes import nothing, traced_once, whole
 from jaxmbd.model import Armature, Mechanism
 from jaxmbd.numerics import identity, inner, outer, symmetric, trace, where
 from jaxmbd.spatial import cross
@@ -181,6 +181,7 @@ def _shifted(w: Array, u: Array, point: Array, joint: Array) -> Array:
     return u + cross(w, (point - joint)[None])
 
 
+@whole
 def mass_matrix(mech: Mechanism, q: Array) -> Array:
     """M (nv, nv) of the tree: ``½ vᵀ M v`` is the kinetic energy for speeds v.
 

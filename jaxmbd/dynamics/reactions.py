@@ -32,10 +32,12 @@ from jaxmbd.kinematics import (
     motion_state,
     propagate_accelerations,
 )
+from jaxmbd.lanes import whole
 from jaxmbd.model import Load, Mechanism, PointDrive, RubbingElement
 from jaxmbd.spatial import cross
 
 
+@whole
 def joint_reactions(
     mech: Mechanism,
     q: Array,
@@ -205,6 +207,7 @@ class EdgeForces(NamedTuple):
     torque: Array
 
 
+@whole
 def edge_forces(
     mech: Mechanism,
     q: Array,

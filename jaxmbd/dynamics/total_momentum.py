@@ -9,10 +9,12 @@ from jax import Array
 
 from jaxmbd.dynamics.inertia import world_inertias
 from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.lanes import whole
 from jaxmbd.model import Mechanism
 from jaxmbd.spatial import cross
 
 
+@whole
 def centre_of_mass(mech: Mechanism, q: Array) -> Array:
     """World position (3,) [m] of the centre of mass of all moving bodies: ``Σ m x / Σ m``.
 
@@ -31,6 +33,7 @@ def centre_of_mass(mech: Mechanism, q: Array) -> Array:
     return _centre(motion_state(mech, q))
 
 
+@whole
 def momentum(mech: Mechanism, q: Array, v: Array, about: Any = None) -> Array:
     """Angular and linear momentum (6,) ``[h; p]`` [kg m²/s; kg m/s] of all moving bodies.
 
@@ -66,4 +69,4 @@ def _centre(m: MotionState) -> Array:
     for body, com in zip(m.top.bodies, m.pos.com, strict=True):
         mass = m.mech.bodies[body].mass
         moment, total = moment + mass * com, total + mass
-    return moment / total
+    return jnp.where(total == 0.0, jnp.nan, moment / total)

@@ -18,7 +18,7 @@ from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
-from jaxmbd.lanes import traced_once
+from jaxmbd.lanes import traced_once, whole
 from jaxmbd.model import GROUND, Mechanism, PointDrive
 from jaxmbd.numerics import BlockRows, Rows, taken
 from jaxmbd.spatial import cross
@@ -192,6 +192,7 @@ def point_acceleration(m: MotionState, acc: Accelerations, body: str, at: Any) -
     return _acceleration_at(m, acc, body, m.position(body, at))[1]
 
 
+@whole
 def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     """Closure error φ (nc,) of cut joints, couplings, drives [m in force, rad in moment rows].
 
@@ -206,6 +207,7 @@ def constraint_residual(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     return closure_residual(motion_state(mech, q, t=t))
 
 
+@whole
 def constraint_jacobian(mech: Mechanism, q: Array) -> Array:
     """J (nc, nv): ``J v`` is the velocity of b relative to a; where φ = 0 it is ``∂φ/∂q q̇``.
 
@@ -218,6 +220,7 @@ def constraint_jacobian(mech: Mechanism, q: Array) -> Array:
     return closure_jacobian(motion_state(mech, q))
 
 
+@whole
 def gamma(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
     """γ (nc,) of the acceleration level ``J v̇ = γ``: ``−J̇ v``, and f̈ for a drive.
 

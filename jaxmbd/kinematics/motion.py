@@ -21,7 +21,7 @@ from jaxmbd.kinematics.propagation import (
     rotate,
 )
 from jaxmbd.kinematics.recursion import PerBody, nameless
-from jaxmbd.lanes import KeptValues, traced_once
+from jaxmbd.lanes import KeptValues, traced_once, whole
 from jaxmbd.model import GROUND, Joint, Mechanism
 from jaxmbd.numerics import ltdl_solve, merged, taken
 from jaxmbd.spatial import cross, skew
@@ -245,6 +245,7 @@ def check_shape(name: str, x: Array, size: int) -> None:
         )
 
 
+@whole
 def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
     """Pose of every body, the ground included, at coordinates q (nq,).
 
@@ -267,6 +268,7 @@ def poses(mech: Mechanism, q: Array) -> dict[str, Pose]:
     return out
 
 
+@whole
 def point_position(mech: Mechanism, q: Array, body: str, point: Any) -> Array:
     """World position (3,) [m] of the point of `body` drawn at `point` (a name or coordinates).
 
@@ -279,6 +281,7 @@ def point_position(mech: Mechanism, q: Array, body: str, point: Any) -> Array:
     return motion_state(mech, q).position(body, point)
 
 
+@whole
 def point_velocity(mech: Mechanism, q: Array, v: Array, body: str, point: Any) -> Array:
     """World velocity (3,) [m/s] of the point of `body` drawn at `point`.
 
@@ -291,6 +294,7 @@ def point_velocity(mech: Mechanism, q: Array, v: Array, body: str, point: Any) -
     return motion_state(mech, q, v).point(body, point)[1]
 
 
+@whole
 def body_jacobian(mech: Mechanism, q: Array, body: str, point: Any = None) -> Array:
     """Jacobian J (6, nv) of a body: ``J v = [ω; velocity of a point]`` [rad/s, m/s], world axes.
 
@@ -316,6 +320,7 @@ def body_jacobian(mech: Mechanism, q: Array, body: str, point: Any = None) -> Ar
     return jnp.concatenate([moved * m.angular_columns(), moved * m.columns_at(x)], axis=1).T
 
 
+@whole
 def body_velocities(mech: Mechanism, q: Array, v: Array) -> dict[str, Array]:
     """Twist (6,) ``[ω; v of the COM]`` [rad/s, m/s] of every moving body, world axes.
 
@@ -329,6 +334,7 @@ def body_velocities(mech: Mechanism, q: Array, v: Array) -> dict[str, Array]:
     return _by_name(mech, vel.angular, vel.linear)
 
 
+@whole
 def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict[str, Array]:
     """Acceleration (6,) ``[ω̇; v̇ of the COM]`` [rad/s², m/s²] of every moving body, world axes.
 
@@ -344,6 +350,7 @@ def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict
     return _by_name(mech, acc.angular, acc.linear)
 
 
+@whole
 def joint_coordinates(mech: Mechanism, q: Array) -> dict[str, Array]:
     """Coordinates of every joint except rods; angles of cut joints are in (-π, π].
 

@@ -20,7 +20,7 @@ function) and `kept_traces` (functions that are traced once).
 """
 
 from jaxmbd.lanes import nested
-from jaxmbd.lanes.backend import check_backend, compiled, given, host_jit
+from jaxmbd.lanes.backend import check_backend, compiled, given, host_jit, whole
 from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.guard import flagged, guarded, rarely

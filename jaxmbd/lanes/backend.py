@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.lanes.batch import jit
-from jaxmbd.lanes.context import collector_paused
+from jaxmbd.lanes.context import collector_paused, is_tracing
 
 BACKENDS = ("auto", "lanes", "xla")
 """``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
@@ -38,6 +38,41 @@ def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
         return fn(*eqx.combine(arrays, static))
 
     return jit(of_arrays, strict=backend == "lanes")(arrays)
+
+
+def whole(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a mechanism that the host and JAX's eager derivatives call as one program.
+
+    JAX would compile the operations of an eager call one by one: sixty programs for the poses of a
+    suspension corner. Inside a function that lanes traces it is part of that. The first argument
+    has a `dtype`, which plain numbers among the others are converted to; strings, booleans and None
+    are static.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.lanes.backend import whole
+        >>> norm = whole(lambda x, y: jnp.sqrt(x @ x + y))
+        >>> norm(jnp.array([3.0, 0.0]), 16.0).item()
+        5.0
+    """
+
+    @host_jit
+    def program(args: Any, options: Any) -> Any:
+        return compiled("auto", lambda x, y: fn(*x, **y), args, options)
+
+    @wraps(fn)
+    def call(mech: Any, *args: Any, **options: Any) -> Any:
+        if is_tracing():
+            return fn(mech, *args, **options)
+        args, options = jax.tree_util.tree_map(lambda x: _number(x, mech.dtype), (args, options))
+        return program((mech, *args), options)
+
+    return call
+
+
+def _number(x: Any, dtype: Any) -> Any:
+    plain = isinstance(x, int | float) and not isinstance(x, bool)
+    return np.asarray(x, dtype) if plain else x
 
 
 def check_backend(backend: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 
 _LOCK = threading.Lock()
+_thread = threading.local()
 _paused = 0
 _was_enabled = True
 
@@ -47,6 +48,11 @@ def jit_enabled() -> AbstractContextManager[Any]:
     return jax.disable_jit(False) if disabled else nullcontext()
 
 
+def is_tracing() -> bool:
+    """Whether this thread traces a function for lanes."""
+    return getattr(_thread, "depth", 0) > 0
+
+
 @contextmanager
 def tracing() -> Iterator[None]:
     """The context for tracing a function: loops are not unrolled.
@@ -60,4 +66,8 @@ def tracing() -> Iterator[None]:
         jit_enabled(),
         jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()),
     ):
-        yield
+        _thread.depth = getattr(_thread, "depth", 0) + 1
+        try:
+            yield
+        finally:
+            _thread.depth -= 1
