@@ -77,6 +77,11 @@ def published(name: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def published_points(name: str) -> dict[str, Any]:
+    """Hardpoints (3,) [m] of a data file that has them in millimetres."""
+    return {n: np.array(x) / 1000.0 for n, x in published(name)["points_mm"].items()}
+
+
 def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dict[str, Any]:
     """Published hardpoints, with those of the user instead where given.
 
