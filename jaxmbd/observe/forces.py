@@ -13,27 +13,15 @@ from jax import Array
 from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_angle, parse_known
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.lanes import Recent, tracing
 from jaxmbd.model import Measure, Mechanism
-from jaxmbd.observe.observable import Observable, unknown
-from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.observable import Observable, Output, unknown
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
 from jaxmbd.observe.snapshot import Snapshot
 
 
 def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:
     """The measures of a force element, of which only unit, text and shape mean something."""
-
-    def found(mech: Mechanism) -> dict[str, Measure]:
-        return Snapshot(mech, jnp.asarray(neutral(mech), mech.dtype)).measures(element)
-
-    with tracing():  # the context of kernels, which then need not trace the same again
-        return _tables.get((id(mech), element), lambda: (mech, jax.eval_shape(found, mech)))[1]
-
-
-_tables = Recent(16)
-"""Tables of the last few elements, as each is asked for several times; with their mechanisms, so
-that no other has the same `id`."""
+    return jax.eval_shape(lambda m: Snapshot(m, neutral(m)).measures(element), mech)
 
 
 @dataclass(frozen=True)

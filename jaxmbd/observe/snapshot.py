@@ -30,6 +30,7 @@ class Snapshot:
         keys, values: held coordinates, at rest.
         moving: whether it is in motion.
         multipliers: λ (nc,) and the efforts that hold the held coordinates (nk,), where known.
+        shared: what observables have found and other ones need too, by keys of their own.
 
     Example:
         >>> import jaxmbd as mbd
@@ -57,6 +58,7 @@ class Snapshot:
         self.v = jnp.zeros(topology(mech).nv, self.q.dtype) if v is None else v
         self.inputs, self.keys, self.values = inputs, keys, values or []
         self.moving, self.multipliers = moving, multipliers
+        self.shared: dict[Any, Any] = {}
 
     @property
     def settled(self) -> bool:

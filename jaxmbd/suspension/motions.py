@@ -43,7 +43,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.numerics import factor_rows, solution, tolerances
-from jaxmbd.observe import wheel_axis
+from jaxmbd.observe import model_point, wheel_axis
 from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
 
@@ -217,15 +217,14 @@ def state_rates(
 
 def _position(m: MotionState, place: tuple[str, Any]) -> Array:
     body, point = place
-    return m.position(body, point if isinstance(point, str) else np.asarray(point))
+    return m.position(body, model_point(point))
 
 
 def drawn_wheel(mech: Mechanism, corner: Corner) -> tuple[Array, Array]:
     """The wheel centre (3,) [m] and the wheel's axis (3,), a unit vector, as drawn."""
 
     def at(place: Any) -> Array:
-        point = corner.placed("upright", place)[1]
-        return jnp.asarray(mech.point(point if isinstance(point, str) else np.asarray(point)))
+        return jnp.asarray(mech.point(model_point(corner.placed("upright", place)[1])))
 
     if corner.spindle is None:
         axis = wheel_axis(mech, corner.upright, (0.0, corner.sign, 0.0))

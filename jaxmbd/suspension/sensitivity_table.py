@@ -16,11 +16,10 @@ from jaxmbd.analysis import Status
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, Sweep, unknown
-from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, listed, of_mechanism
-from jaxmbd.suspension.display import number, plain_table, shown
-from jaxmbd.suspension.registry import available
-from jaxmbd.suspension.zoo_corners import find_corner
+from jaxmbd.suspension.corner import Corner, find_corner
+from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, name_list, of_mechanism
+from jaxmbd.suspension.kinematics_table import number, plain_table, shown
+from jaxmbd.suspension.wheel_characteristics import available
 from jaxmbd.variables import Parametrization, Variable, set_variables, variables
 
 OBSERVED = (
@@ -162,8 +161,8 @@ def hardpoint_sensitivities(
     mech = model if isinstance(model, Mechanism) else model({})
     corner = find_corner(mech) if corner is None else corner
     has = available(corner)
-    names = [n for n in OBSERVED if n in has] if observe is None else listed(observe)
-    slopes = [n for n in GRADIENTS if n in names] if gradients is None else listed(gradients)
+    names = [n for n in OBSERVED if n in has] if observe is None else name_list(observe)
+    slopes = [n for n in GRADIENTS if n in names] if gradients is None else name_list(gradients)
     places = [float(x) for x in np.ravel(travel)]
     sweep = kinematics_sweep(corner, travel=places, steer=steer, observe=names, gradients=slopes)
     sweep = of_mechanism(sweep, mech)
