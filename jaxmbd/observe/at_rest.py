@@ -66,6 +66,20 @@ def place(
     return Placed(rest.q, rest.status, nowhere, jnp.concatenate([rest.lam, rest.held]))
 
 
+def _resting(
+    mech: Mechanism, placed: Placed, keys: tuple[Key, ...], values: list[Array]
+) -> Snapshot:
+    """What observables see of a configuration."""
+    return Snapshot(
+        mech,
+        placed.q,
+        keys=keys,
+        values=values,
+        moving=False,
+        multipliers=placed.multipliers,
+    )
+
+
 def _asked(key: Any) -> Any:
     """A held coordinate in the form that `equilibrium` takes."""
     if not hasattr(key, "joint"):
@@ -128,14 +142,7 @@ class Configuration(Experiment):
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         placed, failure = self.place(mech)
         keys, values = parse_known(mech, self.known)
-        at = Snapshot(
-            mech,
-            placed.q,
-            keys=keys,
-            values=values,
-            moving=False,
-            multipliers=placed.multipliers,
-        )
+        at = _resting(mech, placed, keys, values)
         observed = {what: what.value(at)[None] for what in self.observed()}
         v, x = jnp.zeros((1, topology(mech).nv), mech.dtype), jnp.zeros(1, mech.dtype)
         failure = self.judged(failure, x, observed, at.undetermined)
@@ -238,11 +245,6 @@ class Sweep(Experiment):
             found.append(f"{both} are moved and held at once; leave them out of known")
         return found
 
-    def __call__(self, mech: Mechanism) -> dict[str, Array]:
-        """All outputs for one mechanism; warns of freedoms that nothing holds."""
-        self.warn(mech)
-        return super().__call__(mech)
-
     def warn(self, mech: Mechanism) -> None:
         """Warn of freedoms that nothing holds, unless they come to rest by themselves."""
         if not self.settle:
@@ -266,14 +268,7 @@ class Sweep(Experiment):
             guess, failed = carry
             values = held(step)
             placed = place(mech, keys, values, guess, self.settle)
-            snap = Snapshot(
-                mech,
-                placed.q,
-                keys=keys,
-                values=values,
-                moving=False,
-                multipliers=placed.multipliers,
-            )
+            snap = _resting(mech, placed, keys, values)
             ok = placed.status == Status.OK
             now = (placed.status, placed.closest, step)
             failed = tuple(

@@ -175,7 +175,8 @@ class Experiment:
         """Warn of what is hardly meant, though it can be computed; by default of nothing."""
 
     def __call__(self, mech: Mechanism) -> dict[str, Array]:
-        """All outputs for one mechanism; failures are data, also outside `jit`."""
+        """All outputs for one mechanism; failures are data, also outside `jit`. Calls `warn`."""
+        self.warn(mech)
         return called(self, mech)
 
     def computed(self, mech: Mechanism) -> dict[str, Array]:

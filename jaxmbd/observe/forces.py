@@ -14,6 +14,7 @@ from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_a
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
 from jaxmbd.model import Measure, Mechanism
+from jaxmbd.observe.experiment import known_problems
 from jaxmbd.observe.observable import Observable, Output, unknown
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
 from jaxmbd.observe.snapshot import Snapshot
@@ -21,7 +22,11 @@ from jaxmbd.observe.snapshot import Snapshot
 
 def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:
     """The measures of a force element, of which only unit, text and shape mean something."""
-    return jax.eval_shape(lambda m: Snapshot(m, neutral(m)).measures(element), mech)
+
+    def found(mech: Mechanism) -> dict[str, Measure]:
+        return Snapshot(mech, jnp.asarray(neutral(mech))).measures(element)
+
+    return jax.eval_shape(found, mech)
 
 
 @dataclass(frozen=True)
@@ -165,11 +170,7 @@ class HoldingEffort(Observable):
         return Output("N" if linear else "N m", f"effort that holds {held_name(key)}")
 
     def problems(self, mech: Mechanism) -> list[str]:
-        try:
-            single_key(mech, self.coordinate)
-        except ValueError as error:
-            return [str(error)]
-        return []
+        return known_problems(mech, {self.coordinate: 0.0})
 
 
 @dataclass(frozen=True)

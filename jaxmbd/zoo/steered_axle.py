@@ -21,6 +21,7 @@ from jaxmbd.model import (
     Mechanism,
     PacejkaTyre,
     Prismatic,
+    Reflection,
     Revolute,
     Spherical,
     SpringDamper,
@@ -48,7 +49,7 @@ _POINTS = {
     "tierod_outboard": "tie_outer",
     "wheel_centre": "wheel_centre",
 }
-_MIRROR = np.array([1.0, -1.0, 1.0])
+_MIRROR = Reflection(1)
 _WHEEL = 15.0, (0.4, 0.8, 0.4)  # mass, inertias about its centre
 _TIE_ROD, _RACK = 0.6, 2.5  # masses
 
@@ -63,11 +64,6 @@ def rack_sine(t: Any, params: Any) -> Any:
         0.06
     """
     return params["amplitude"] * jnp.sin(2.0 * jnp.pi / params["period"] * t)
-
-
-def _mirrored(tensor: Any) -> Any:
-    """A tensor (3, 3) mirrored in the plane xz."""
-    return number(tensor) * (_MIRROR[:, None] * _MIRROR)
 
 
 def _upright(data: Mapping[str, Any], centre: Any) -> Body:
@@ -117,7 +113,7 @@ def _bodies(side: str, left: Mapping[str, Any]) -> dict[str, Body]:
     bodies = _left_bodies(left)
     if side == "right":
         bodies = {
-            n: Body(x.mass, com=x.com * _MIRROR, inertia=_mirrored(x.inertia))
+            n: Body(x.mass, com=_MIRROR.polar(x.com), inertia=_MIRROR.tensor(x.inertia))
             for n, x in bodies.items()
         }
     return {f"{side}_{n}": x for n, x in bodies.items()}
@@ -218,7 +214,7 @@ def macpherson_steering(
     for side in sides:
         if side not in ("left", "right"):
             raise ValueError(f"sides={tuple(sides)!r}: give 'left', 'right' or both")
-        named |= {f"{side}_{n}": x if side == "left" else x * _MIRROR for n, x in left.items()}
+        named |= {f"{side}_{n}": x if side == "left" else _MIRROR.polar(x) for n, x in left.items()}
         bodies |= _bodies(side, left)
         joints |= _joints(side)
         forces |= _strut_forces(side, spring_rate, spring_preload, damping)

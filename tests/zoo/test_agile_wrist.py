@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from papers import agile_wrist as paper
-from papers.agile_wrist import BASE_AXES, ELBOW_AXES, MODES, PLATFORM_AXES
+from papers.agile_wrist import BASE_AXES, BASES, ELBOW_AXES, MODES, PLATFORM_AXES
 from repository import REFERENCES
 
 import jaxmbd as mbd
@@ -20,7 +20,6 @@ from jaxmbd.formulations import (
 )
 
 DATA = REFERENCES / "agile_eye_kinematics.csv"
-BASES = ("base1", "base2", "base3")
 THETA, RATE, ACCELERATION = np.array([[0.4, -0.3, 0.5], [1.0, -2.0, 0.7], [3.0, 2.0, -5.0]])
 
 
@@ -102,15 +101,6 @@ def test_impossible_modes_are_nan_and_do_not_spoil_gradients():
     np.testing.assert_allclose(paper.agile_eye_jacobian(theta, r), spins, rtol=0, atol=1e-14)
 
 
-def closed_form(mech):
-    @jax.jit
-    def poses(s):
-        turned = paper.agile_wrist_rotations(s)
-        return {n: (r, r @ mech.com(n)) for n, r in turned.items()}
-
-    return poses
-
-
 WRISTS = [
     pytest.param(True, id="overconstrained"),
     pytest.param(False, id="determinate", marks=pytest.mark.slow),
@@ -178,7 +168,9 @@ def test_torques_and_reactions_by_two_formulations(moving, carried):
 def test_torques_by_lagrange(moving, carried):
     """Neither joints nor loops enter: energies of the closed form alone."""
     mech, inputs = moving[0], carried[0]
-    third = jax.jit(partial(lagrange_efforts, mech, closed_form(mech)))(THETA, RATE, ACCELERATION)
+    third = jax.jit(partial(lagrange_efforts, mech, paper.closed_form(mech)))(
+        THETA, RATE, ACCELERATION
+    )
     np.testing.assert_allclose(third, [x[0] for x in inputs.values()], rtol=1e-11)
 
 
