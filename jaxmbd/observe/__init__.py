@@ -61,7 +61,7 @@ from jaxmbd.observe.points import (
     Velocity,
 )
 from jaxmbd.observe.snapshot import Snapshot, element_measures
-from jaxmbd.observe.unheld import Looked, unheld_joints
+from jaxmbd.observe.unheld import Looked, degrees_not_held, unheld_joints
 
 __all__ = [
     "REASONS",

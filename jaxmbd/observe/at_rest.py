@@ -95,7 +95,7 @@ class Configuration(Experiment):
         known: held coordinates, with the keys of `assemble`: joints [rad, m], a `PointCoordinate`,
             whose value is absolute [m], or a `PointTravel`, from where the point is drawn [m].
         observe: name to observable.
-        settle: whether the freedoms that are not held come to rest (`equilibrium`).
+        settle: whether degrees of freedom that are not held come to rest (`equilibrium`).
 
     Example:
         >>> import jaxmbd as mbd
@@ -169,8 +169,9 @@ class Sweep(Experiment):
     """Curves over coordinates that move step by step, as wheel travel in a kinematic test.
 
     Each configuration is found from the last, the first from that in which the moved coordinates
-    are as drawn. Velocities are zero; forces and reactions are the static ones. A freedom that
-    nothing holds stays where the search leaves it; calling the sweep with a mechanism warns of it.
+    are as drawn. Velocities are zero; forces and reactions are the static ones. A degree of
+    freedom that nothing holds stays where the search leaves it; calling the sweep with a mechanism
+    warns of it.
 
     Attributes:
         over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], a
@@ -180,7 +181,8 @@ class Sweep(Experiment):
         dim: name of the axis; by default that of the first coordinate: the joint's name, "travel",
             or the letter of a `PointCoordinate`.
         known: further coordinates, held at one value.
-        settle: whether freedoms that are not held come to rest at each step (`equilibrium`).
+        settle: whether degrees of freedom that are not held come to rest at each step
+            (`equilibrium`).
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -246,7 +248,7 @@ class Sweep(Experiment):
         return found
 
     def warn(self, mech: Mechanism) -> None:
-        """Warn of freedoms that nothing holds, unless they come to rest by themselves."""
+        """Warn of degrees of freedom that nothing holds, unless they come to rest by themselves."""
         if not self.settle:
             warn_of_unheld(mech, self.keys(mech))
 

@@ -80,7 +80,7 @@ class Reaction(Observable):
 
     In a sweep or at rest it is the static one, for which no inertia counts: the idle spin of a link
     between two balls is held by a moment about their line. It is NaN, with the status SINGULAR,
-    where a load acts along a freedom of the loops that nothing holds. If redundant constraints
+    where a load acts along a motion of the loops that nothing holds. If redundant constraints
     leave it indeterminate, it is that of least norm.
 
     Attributes:

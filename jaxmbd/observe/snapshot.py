@@ -21,7 +21,7 @@ class Snapshot:
     In motion the accelerations are those of forward dynamics. At rest they are zero, and held
     coordinates are held by efforts of their own. No inertia counts then: what is free and idle is
     held by efforts that no output shows (`jaxmbd.analysis.balance`). Multipliers and reactions are
-    NaN where a load acts along a freedom of the loops that nothing holds.
+    NaN where a load acts along a motion of the loops that nothing holds.
 
     Attributes:
         mech: the mechanism.
@@ -62,7 +62,7 @@ class Snapshot:
 
     @property
     def settled(self) -> bool:
-        """Whether it is an equilibrium: freedoms that nothing holds have come to rest."""
+        """Whether it is an equilibrium: what nothing holds has come to rest."""
         return not self.moving and self.multipliers is not None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Freedoms that nobody holds: a mechanism stays anywhere along them while it is swept.
+"""Degrees of freedom that nothing holds: along them a swept mechanism may be anywhere.
 
 Of the motions in which the closed loops and the held coordinates stay as they are, those count that
 move what is looked at. The spin of a rod between two balls does not, nor that of a wheel.
@@ -54,7 +54,7 @@ class Looked(NamedTuple):
 def unheld_joints(
     mech: Mechanism, keys: tuple[Key, ...], looked: Looked | None = None
 ) -> tuple[int, list[str]]:
-    """How many freedoms, as drawn, neither the keys nor loops hold, and joints that would.
+    """How many degrees of freedom neither keys nor loops hold as drawn, and joints that would.
 
     None are found while tracing. Where there are rows enough to hold everything, some depend on
     others; what is free then as drawn must be so beside it too, since it may be a dead centre.
@@ -71,7 +71,7 @@ def unheld_joints(
     found = _counted(mech, rows, moves, likely)
     if not (enough and found[0]):
         return found
-    # A small step along the freedom that moves most, then the loops are closed again.
+    # A small step along the motion that moves most, then the loops are closed again.
     free = _free(rows, tolerances.agreement(mech.dtype))
     step = _STEP * (np.linalg.svd(moves @ free.T)[2][0] @ free)
     for _ in range(_CLOSING):
@@ -83,18 +83,24 @@ def unheld_joints(
 
 
 def warn_of_unheld(mech: Mechanism, keys: tuple[Key, ...]) -> None:
-    """Warn of freedoms that neither the keys nor loops hold (`unheld_joints`)."""
+    """Warn of degrees of freedom that neither keys nor loops hold (`unheld_joints`)."""
     count, names = unheld_joints(mech, keys)
     if count:
-        what, them = ("freedom is", "it is") if count == 1 else ("freedoms are", "they are")
+        holding = ", ".join(_held_by(mech, name) for name in names)
         warn_user(
-            f"{count} {what} not held: {them} where the search leaves the mechanism; hold "
-            f"{', '.join(_held_by(mech, name) for name in names)} by known=, or give settle=True"
+            f"{degrees_not_held(count)}, so results depend on where the search starts; hold "
+            f"{holding} by known=, or give settle=True"
         )
 
 
+def degrees_not_held(count: int) -> str:
+    """The beginning of a message."""
+    degrees = "degree of freedom is" if count == 1 else "degrees of freedom are"
+    return f"{count} {degrees} not held"
+
+
 def _held_by(mech: Mechanism, name: str) -> str:
-    """What would hold a freedom of a joint: of a quaternion joint all numbers hold too much."""
+    """What would hold a joint: of one with a quaternion all its numbers hold too much."""
     joint = mech.joint(name)
     body = joint.a if joint.b == GROUND else joint.b
     return repr(name) if joint.scalar_coordinates else f"a PointCoordinate of {body!r}"
@@ -113,7 +119,7 @@ def _likely(mech: Mechanism) -> tuple[str, ...]:
 def _counted(
     mech: Mechanism, rows: np.ndarray, moves: np.ndarray, likely: tuple[str, ...]
 ) -> tuple[int, list[str]]:
-    """How many freedoms the rows (n, nv) do not hold that move something, and joints that would."""
+    """How many speeds that move something the rows (n, nv) leave, and joints that hold them."""
     lost = tolerances.agreement(mech.dtype)
     layout, unit = topology(mech).layout, np.eye(rows.shape[1])
 

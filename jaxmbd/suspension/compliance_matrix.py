@@ -31,7 +31,7 @@ from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
-"""Of one newton or newton metre each; their directions are told in `Compliance.coefficients`."""
+"""Of one newton or newton metre each; `Compliance.coefficients` has their directions."""
 RESPONSES = ("steer", "toe", "camber", "windup", "x", "y", "z", "patch_x", "patch_y", "patch_z")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmbd.analysis import Key
 from jaxmbd.graph import topology
 from jaxmbd.model import GROUND, Mechanism
-from jaxmbd.observe import Curves, Experiment, Looked, Sweep, unheld_joints
+from jaxmbd.observe import Curves, Experiment, Looked, Sweep, degrees_not_held, unheld_joints
 from jaxmbd.plumbing import warn_user
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import held_joints, wheel_key
@@ -76,7 +76,7 @@ class CornerSweep(Sweep):
         return found or self.on(mech).own_problems(mech)
 
     def warn(self, mech: Mechanism) -> None:
-        """Warn of freedoms of the wheel that nothing holds."""
+        """Warn of degrees of freedom of the wheel that nothing holds."""
         assert self.corner is not None
         top, keys = topology(mech), self.keys(mech)
         if not self.settle and top.nv - top.nc > len(keys):
@@ -119,7 +119,7 @@ def kinematics_sweep(
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
-        settle: whether freedoms that are not held, as those of bushings, come to rest.
+        settle: whether what is not held, as bushings are not, comes to rest.
 
     Raises:
         ValueError: both or none of travel and steer have several values, or a name is unknown.
@@ -160,8 +160,8 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     """The plain sweep for one mechanism, with all that is held in it.
 
     Raises:
-        ValueError: roles or names do not fit the mechanism, or a freedom of the wheel is not held
-            (where nothing is traced).
+        ValueError: roles or names do not fit the mechanism, or the wheel has a degree of
+            freedom that is not held (where nothing is traced).
     """
     assert sweep.corner is not None
     sweep.corner.check(mech)
@@ -173,12 +173,11 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
 
 
 def _not_held(mech: Mechanism, corner: Corner, keys: tuple[Key, ...]) -> str:
-    """Which freedoms of a corner's wheel are not held, and the cure; empty if all, or traced."""
+    """What of a corner's wheel is not held, and the cure; empty if nothing, or while tracing."""
     count, names = unheld_joints(mech, keys, _looked(mech, corner))
-    what, it = ("freedom is", "it") if count == 1 else ("freedoms are", "them")
-    told = f"{count} {what} not held: {', '.join(names)}"
+    it = "it" if count == 1 else "them"
     cure = f"name {it} in steering= or hold= of the Corner, or let {it} come to rest, settle=True"
-    return f"{told}; {cure}" if count else ""
+    return f"{degrees_not_held(count)}: {', '.join(names)}; {cure}" if count else ""
 
 
 def _looked(mech: Mechanism, corner: Corner) -> Looked:

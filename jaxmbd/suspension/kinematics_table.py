@@ -62,8 +62,8 @@ def meaning(name: str, text: str) -> str:
     if name.endswith("_gradient"):
         return text.partition(":")[0]
     text = re.sub(r" \[[^\]]*\]", "", text)
-    said = "[_ -]".join(map(re.escape, name.split("_")))
-    return re.sub(rf"^{said}(?![\w-])[,:]? *", "", text) or text
+    words = "[_ -]".join(map(re.escape, name.split("_")))
+    return re.sub(rf"^{words}(?![\w-])[,:]? *", "", text) or text
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -206,8 +206,8 @@ def kinematics(
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
-        settle: whether freedoms that are not held, as those of bushings, come to rest: all is then
-            of equilibria, under the loads of the mechanism.
+        settle: whether what is not held, as bushings are not, comes to rest: all is then of
+            equilibria, under the loads of the mechanism.
 
     Raises:
         ValueError: roles or names do not fit, or a position cannot be reached (the message says

@@ -4,8 +4,8 @@ The two motions of a corner are solutions of one linear system, the rows of the 
 those of the held coordinates, ``J v = b``: the *travel* motion raises the wheel centre by one metre
 with the steering held, the *steering* motion moves the rack (or lengthens the track rod) by one
 metre with the wheel centre's height held. What an experiment holds beside the wheel's height stays
-held. In an equilibrium the motions are slow ones of the equilibrium, `settled_speeds`: freedoms
-that nothing holds, as those of bushings, give way as all springs and loads have it.
+held. In an equilibrium the motions are slow ones of the equilibrium, `settled_speeds`:
+what nothing holds, as bushings, gives way as all springs and loads have it.
 
 Each gives the upright a twist ``[ω; v]`` at the wheel centre. Everything instantaneous, as instant
 centres, roll centre and steering axis, is algebra of these two twists, and derivatives along a

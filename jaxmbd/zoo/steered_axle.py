@@ -169,7 +169,7 @@ def macpherson_steering(
     `left_slide` (upright along the strut), `left_arm_ball`, `left_tie_inner` (universal joint on
     the rack, so that the tie rod has no idle spin) and `left_tie_outer` (ball); `rack` slides along
     y. The two balls of an upright are cut, as in the paper, and no branch has more than four
-    freedoms. The upright includes the wheel, whose spin is neglected.
+    degrees of freedom. The upright includes the wheel, whose spin is neglected.
 
     Forces: `left_spring`, `left_shock` along the strut, and the tyre force `left_tyre`, a
     `PacejkaTyre` with its default coefficients that rolls freely on a road moving back at `speed`:

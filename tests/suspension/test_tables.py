@@ -234,15 +234,15 @@ def test_an_unknown_column_is_answered_with_the_names(moved):
 
 
 def test_a_freedom_that_nobody_holds_is_named():
-    with pytest.raises(ValueError, match=r"1 freedom is not held: rack; name it in steering="):
+    with pytest.raises(ValueError, match=r"1 degree of freedom is not held: rack; name it in"):
         kinematics(RACKED, replace(RACK_ROLES, steering=None))
     carried = zoo_corner("five_point")
-    with pytest.raises(ValueError, match="1 freedom is not held: chassis;"):
+    with pytest.raises(ValueError, match="1 degree of freedom is not held: chassis;"):
         kinematics(mbd.zoo.five_point(), replace(carried, hold=()))
     loose = mbd.Mechanism(
         bodies={"upright": mbd.Body(10.0)}, joints={"free": mbd.Free("ground", "upright")}
     )
-    with pytest.raises(ValueError, match="5 freedoms are not held: free;"):
+    with pytest.raises(ValueError, match="5 degrees of freedom are not held: free;"):
         kinematics(loose, Corner("upright", (0.0, 0.7, 0.3), 0.3), travel=[0.0])
 
 
