@@ -37,15 +37,10 @@ from jaxmbd.model import (
     SpringDamper,
     Universal,
 )
-from jaxmbd.zoo.drawing import downward, middle, moved, published, published_points, turned_inertia
+from jaxmbd.zoo.drawing import downward, middle, moved, published, published_body, published_points
 
-_X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+_X, _Y = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 _LINKS = ("upper_front_link", "upper_rear_link", "lower_front_link", "lower_rear_link")
-
-
-def _body(data: Mapping[str, Any], com: Any = None) -> Body:
-    inertia = turned_inertia(data["moments"], data.get("axes", (_X, _Y, _Z)))
-    return Body(data["mass"], com=data["com"] if com is None else com, inertia=inertia)
 
 
 def _hinge(body: str, arm: str) -> Revolute:
@@ -61,10 +56,20 @@ def _wheel_and_track_rod() -> dict[str, Any]:
 
 
 def _forces(
-    spring: SpringDamper, shock: SpringDamper, wheel_load: Any
-) -> dict[str, SpringDamper | PointForce]:
-    load = PointForce("spindle", at="wheel_centre", force=(0.0, 0.0, wheel_load))
-    return {"spring": spring, "shock": shock, "wheel_load": load}
+    body: str,
+    rate: Any,
+    free_length: Any,
+    damping: Any,
+    load: Any,
+    spring: tuple[str, str] = ("spring_top", "spring_bottom"),
+    shock: tuple[str, str] = ("shock_top", "shock_bottom"),
+) -> dict[str, Any]:
+    """Spring and shock absorber from the chassis to a body, and the load on the wheel."""
+    return {
+        "spring": SpringDamper("ground", body, *spring, stiffness=rate, free_length=free_length),
+        "shock": SpringDamper("ground", body, *shock, damping=damping),
+        "wheel_load": PointForce("spindle", at="wheel_centre", force=(0.0, 0.0, load)),
+    }
 
 
 def double_wishbone(
@@ -101,10 +106,8 @@ def double_wishbone(
     """
     data = published("double_wishbone")
     p, bodies = moved(data["points"], points), data["bodies"]
-    ends = dict(at_a="spring_top", at_b="spring_bottom")
-    shock_ends = dict(at_a="shock_top", at_b="shock_bottom")
     return Mechanism(
-        bodies={name: _body(body) for name, body in bodies.items()},
+        bodies={name: published_body(body) for name, body in bodies.items()},
         joints={
             "rev_uca": _hinge("uca", "upper_arm"),
             "rev_lca": _hinge("lca", "lower_arm"),
@@ -112,11 +115,7 @@ def double_wishbone(
             "sph_lca": Spherical("lca", "upright", at="lower_arm_ball"),
             **_wheel_and_track_rod(),
         },
-        forces=_forces(
-            SpringDamper("ground", "lca", **ends, stiffness=spring_rate, free_length=free_length),
-            SpringDamper("ground", "lca", **shock_ends, damping=damping),
-            wheel_load,
-        ),
+        forces=_forces("lca", spring_rate, free_length, damping, wheel_load),
         points=p,
         gravity=downward(gravity, 2),
     )
@@ -156,10 +155,8 @@ def multi_link(
     """
     data = published("multi_link")
     p, axes = moved(data["points"], points), data["joint_axes"]
-    ends = dict(at_a="spring_top", at_b="spring_bottom")
-    shock_ends = dict(at_a="shock_top", at_b="shock_bottom")
     return Mechanism(
-        bodies={name: _body(body) for name, body in data["bodies"].items()},
+        bodies={name: published_body(body) for name, body in data["bodies"].items()},
         joints={
             "rev_ua": _hinge("upper_arm", "upper_arm"),
             "sph_ua": Spherical("upper_arm", "upright", at="upper_arm_ball"),
@@ -169,13 +166,7 @@ def multi_link(
             "sph_tl": Spherical("trailing", "upright", at="trailing_ball"),
             **_wheel_and_track_rod(),
         },
-        forces=_forces(
-            SpringDamper(
-                "ground", "trailing", **ends, stiffness=spring_rate, free_length=free_length
-            ),
-            SpringDamper("ground", "trailing", **shock_ends, damping=damping),
-            wheel_load,
-        ),
+        forces=_forces("trailing", spring_rate, free_length, damping, wheel_load),
         points=p,
         gravity=downward(gravity, 2),
     )
@@ -218,10 +209,10 @@ def macpherson(
     data = published("macpherson")
     p, axes = moved(data["points"], points), data["joint_axes"]
     strut = "strut_bottom", "strut_top"
-    ends = dict(at_a=strut[1], at_b=strut[0])
+    ends = strut[::-1]
     coms = {"strut": middle(p["strut_top"], p["strut_bottom"])}
     return Mechanism(
-        bodies={n: _body(body, coms.get(n)) for n, body in data["bodies"].items()},
+        bodies={n: published_body(body, coms.get(n)) for n, body in data["bodies"].items()},
         joints={
             "rev_lca": _hinge("lca", "lower_arm"),
             "sph_lca": Spherical("lca", "upright", at="lower_arm_ball"),
@@ -229,13 +220,7 @@ def macpherson(
             "univ_strut": Universal("ground", "strut", "strut_top", *axes["univ_strut"]),
             **_wheel_and_track_rod(),
         },
-        forces=_forces(
-            SpringDamper(
-                "ground", "upright", **ends, stiffness=spring_rate, free_length=free_length
-            ),
-            SpringDamper("ground", "upright", **ends, damping=damping),
-            wheel_load,
-        ),
+        forces=_forces("upright", spring_rate, free_length, damping, wheel_load, ends, ends),
         points=p,
         gravity=downward(gravity, 2),
     )
@@ -249,9 +234,8 @@ def _gyrating(mass: float, radius: float, *points: Any) -> Body:
 def _wishbone(p: Mapping[str, Any], name: str) -> tuple[Body, Revolute]:
     """A wishbone's body and its hinge through the two inboard points."""
     front, rear = p[f"{name}_inboard_front"], p[f"{name}_inboard_rear"]
-    ends = (f"{name}_inboard_rear", f"{name}_inboard_front")
-    hinge = Revolute("ground", name, at=ends[1], axis=ends)
-    return _gyrating(2.0, 0.15, front, rear, p[f"{name}_outboard"]), hinge
+    body = _gyrating(2.0, 0.15, front, rear, p[f"{name}_outboard"])
+    return body, _hinge(name, f"{name}_inboard")
 
 
 def _steering() -> dict[str, Any]:

@@ -54,12 +54,6 @@ def rod_inertia(direction: Any, axial: Any, transverse: Any) -> Any:
     return transverse * np.eye(3) + (axial - transverse) * (u[:, None] * u)
 
 
-def turned_inertia(moments: Any, axes: Any) -> Any:
-    """Inertia (3, 3) [kg m²] in global axes of `moments` (3,) about the columns of `axes`."""
-    columns = number(axes).T
-    return sum(m * (u[:, None] * u) for m, u in zip(moments, columns, strict=True))
-
-
 def unit_vector(direction: Any) -> Any:
     """`direction` (3,) over its length."""
     x = number(direction)
@@ -75,6 +69,13 @@ def published(name: str) -> dict[str, Any]:
     """One of the data files in this package."""
     path = resources.files("jaxmbd.zoo") / "data" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def published_body(data: Mapping[str, Any], com: Any = None) -> Body:
+    """A body of a data file, whose moments are about the columns of its axes."""
+    axes = number(data.get("axes", np.eye(3))).T
+    inertia = sum(m * (u[:, None] * u) for m, u in zip(data["moments"], axes, strict=True))
+    return Body(data["mass"], com=data["com"] if com is None else com, inertia=inertia)
 
 
 def published_points(name: str) -> dict[str, Any]:

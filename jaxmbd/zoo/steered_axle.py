@@ -34,8 +34,8 @@ from jaxmbd.zoo.drawing import (
     middle,
     moved,
     published,
+    published_body,
     rod_inertia,
-    turned_inertia,
     unit_vector,
 )
 
@@ -87,11 +87,7 @@ def _left_bodies(p: Mapping[str, Any]) -> dict[str, Body]:
     span = tie[1] - tie[0]
     strut = unit_vector(p["strut_top"] - p["strut_bottom"])
     return {
-        "arm": Body(
-            data["lca"]["mass"],
-            com=data["lca"]["com"],
-            inertia=turned_inertia(data["lca"]["moments"], data["lca"]["axes"]),
-        ),
+        "arm": published_body(data["lca"]),
         "strut": Body(
             data["strut"]["mass"],
             com=middle(p["strut_bottom"], p["strut_top"]),
