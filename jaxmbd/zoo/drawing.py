@@ -48,6 +48,12 @@ def bar_in_plane(mass: Any, length: Any, com: Any) -> Body:
     return Body(mass, com=com, inertia=mass * length**2 / 12.0)
 
 
+def bar(mass: Any, length: Any, com: Any, direction: Any, slenderness: float = 0.0) -> Body:
+    """A bar with m l²/12 across and ``slenderness·m`` about its axis [kg m²]."""
+    inertia = rod_inertia(direction, slenderness * mass, mass * length**2 / 12.0)
+    return Body(mass, com=com, inertia=inertia)
+
+
 def rod_inertia(direction: Any, axial: Any, transverse: Any) -> Any:
     """Inertia (3, 3) [kg m²] of a body of revolution about the unit vector `direction` (3,)."""
     u = number(direction)

@@ -19,7 +19,7 @@ from jaxmbd.model import (
     Universal,
     number,
 )
-from jaxmbd.zoo.drawing import downward, functions_for, rod_inertia, unit_vector
+from jaxmbd.zoo.drawing import bar, downward, functions_for, rod_inertia, unit_vector
 
 _X, _Y, _Z = np.eye(3)
 AGILE_EYE_AXES = np.array([(_X, _Z, -_Y), (_Z, _Y, -_X), (_Y, _X, -_Z)])
@@ -154,8 +154,7 @@ def delta_robot(
         along = c * out - s * _Z
         shoulder, elbow = radii[0] * out, radii[0] * out + arm * along
         points[f"shoulder_{i}"] = shoulder
-        bar = m_arm * arm**2 / 12.0
-        bodies[f"arm_{i}"] = Body(m_arm, shoulder + arm / 2.0 * along, rod_inertia(along, 0.0, bar))
+        bodies[f"arm_{i}"] = bar(m_arm, arm, shoulder + arm / 2.0 * along, along)
         # A turn about +across takes the outward direction down.
         joints[f"shoulder_{i}"] = Revolute("ground", f"arm_{i}", f"shoulder_{i}", axis=across)
         for side, name in ((-0.5, "right"), (0.5, "left")):
@@ -217,8 +216,8 @@ def stewart_gough(
         first = unit_vector(xp.cross(_Z, along))
         half = xp.sqrt((p - b) @ (p - b)) / 2.0
         for name, mass, share in (("cylinder", m_cylinder, 0.25), ("piston", m_piston, 0.75)):
-            bar = mass * half**2 / 12.0
-            inertia = rod_inertia(along, 0.01 * bar, bar)
+            across = mass * half**2 / 12.0
+            inertia = rod_inertia(along, 0.01 * across, across)
             bodies[f"{name}_{i}"] = Body(mass, b + share * (p - b), inertia)
         joints[f"U_{i}"] = Universal(
             "ground", f"cylinder_{i}", f"base_{i}", axis_a=first, axis_b=xp.cross(along, first)

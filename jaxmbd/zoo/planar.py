@@ -8,12 +8,12 @@ import numpy as np
 
 from jaxmbd.model import Body, ComRef, Mechanism, Prismatic, Revolute, number
 from jaxmbd.zoo.drawing import (
+    bar,
     bar_in_plane,
     downward,
     downward_in_plane,
     functions_for,
     middle,
-    rod_inertia,
 )
 
 _X, _Y, _Z = np.eye(3)
@@ -86,12 +86,6 @@ def double_pendulum(
     )
 
 
-def _bar(mass: Any, length: Any, com: Any, direction: Any, slenderness: float = 0.0) -> Body:
-    """A bar with m l²/12 across and ``slenderness·m`` about its axis [kg m²]."""
-    inertia = rod_inertia(direction, slenderness * mass, mass * length**2 / 12.0)
-    return Body(mass, com=com, inertia=inertia)
-
-
 def four_bar(
     crank: Any = 0.3,
     coupler: Any = 0.8,
@@ -128,9 +122,9 @@ def four_bar(
     m_crank, m_coupler, m_rocker = masses
     return Mechanism(
         bodies={
-            "crank": _bar(m_crank, crank, (0.0, 0.0, crank / 2), _Z, 1e-4),
-            "coupler": _bar(m_coupler, coupler, (coupler / 2, 0.0, crank), _X, 1e-4),
-            "rocker": _bar(m_rocker, rocker, (ground, 0.0, rocker / 2), _Z, 1e-4),
+            "crank": bar(m_crank, crank, (0.0, 0.0, crank / 2), _Z, 1e-4),
+            "coupler": bar(m_coupler, coupler, (coupler / 2, 0.0, crank), _X, 1e-4),
+            "rocker": bar(m_rocker, rocker, (ground, 0.0, rocker / 2), _Z, 1e-4),
         },
         joints={
             "A": Revolute("ground", "crank", at="A", axis=_Y),
@@ -184,8 +178,8 @@ def slider_crank(
     m_crank, m_rod, m_slider = masses
     return Mechanism(
         bodies={
-            "crank": _bar(m_crank, crank, (crank / 2, 0.0, 0.0), _X, 1e-4),
-            "rod": _bar(m_rod, rod, (crank + rod_com, 0.0, 0.0), _X, 1e-4),
+            "crank": bar(m_crank, crank, (crank / 2, 0.0, 0.0), _X, 1e-4),
+            "rod": bar(m_rod, rod, (crank + rod_com, 0.0, 0.0), _X, 1e-4),
             "slider": Body(m_slider, com="A", inertia=1e-4 * m_slider * np.ones(3)),
         },
         joints={
@@ -240,18 +234,18 @@ def n_four_bar(
     def at(x: Any, y: Any) -> tuple[Any, ...]:
         return (x, y) if planar else (x, y, 0.0)
 
-    def bar(com: tuple[Any, ...], direction: Any) -> Body:
-        return bar_in_plane(mass, length, com) if planar else _bar(mass, length, com, direction)
+    def link(com: tuple[Any, ...], direction: Any) -> Body:
+        return bar_in_plane(mass, length, com) if planar else bar(mass, length, com, direction)
 
     axis = None if planar else _Z
     for i in range(n + 1):
         points[f"A_{i}"] = at(i * length, 0.0)
         points[f"B_{i}"] = at(i * length, length)
-        bodies[f"crank_{i}"] = bar(at(i * length, length / 2), _Y)
+        bodies[f"crank_{i}"] = link(at(i * length, length / 2), _Y)
         joints[f"ground_{i}"] = Revolute("ground", f"crank_{i}", at=f"A_{i}", axis=axis)
     for i in range(1, n + 1):
         name = f"coupler_{i}"
-        bodies[name] = bar(at((i - 0.5) * length, length), _X)
+        bodies[name] = link(at((i - 0.5) * length, length), _X)
         joints[f"left_{i}"] = Revolute(f"crank_{i - 1}", name, at=f"B_{i - 1}", axis=axis)
         joints[f"right_{i}"] = Revolute(name, f"crank_{i}", at=f"B_{i}", axis=axis)
     down = downward_in_plane(gravity) if planar else downward(gravity, 1)

@@ -24,7 +24,7 @@ from jaxmbd.model import (
     register_law,
     soften,
 )
-from jaxmbd.zoo.drawing import downward, functions_for, middle, rod_inertia, unit_vector
+from jaxmbd.zoo.drawing import bar, downward, functions_for, middle, rod_inertia, unit_vector
 
 _X, _Y, _Z = np.eye(3)
 # The RSSR of Hanzaki, Saha and Rao (2009).
@@ -329,16 +329,8 @@ def rsrrp(
     block = 2e-4 * np.ones(3)
     mech = Mechanism(
         bodies={
-            "crank": Body(
-                m_crank,
-                com=middle(points["A"], points["S"]),
-                inertia=rod_inertia((0.0, 1.0, 0.0), 1e-4 * m_crank, m_crank * crank**2 / 12.0),
-            ),
-            "coupler": Body(
-                m_coupler,
-                com=middle(points["S"], points["R"]),
-                inertia=rod_inertia(along, 1e-4 * m_coupler, m_coupler * coupler**2 / 12.0),
-            ),
+            "crank": bar(m_crank, crank, middle(points["A"], points["S"]), _Y, 1e-4),
+            "coupler": bar(m_coupler, coupler, middle(points["S"], points["R"]), along, 1e-4),
             "rocker": Body(m_rocker, com="R", inertia=m_rocker * block),
             "slider": Body(m_slider, com="P", inertia=m_slider * block),
         },

@@ -30,6 +30,7 @@ from jaxmbd.model import (
     register_law,
 )
 from jaxmbd.zoo.drawing import (
+    bar,
     downward,
     middle,
     moved,
@@ -94,13 +95,7 @@ def _left_bodies(p: Mapping[str, Any]) -> dict[str, Body]:
             inertia=rod_inertia(strut, 0.005, 0.01),
         ),
         "upright": _upright(data, p["wheel_centre"]),
-        "tie_rod": Body(
-            _TIE_ROD,
-            com=middle(*tie),
-            inertia=rod_inertia(
-                unit_vector(span), 1e-4 * _TIE_ROD, _TIE_ROD * (span @ span) / 12.0
-            ),
-        ),
+        "tie_rod": bar(_TIE_ROD, (span @ span) ** 0.5, middle(*tie), unit_vector(span), 1e-4),
     }
 
 
