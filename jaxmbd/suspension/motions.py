@@ -179,13 +179,10 @@ def _state(mech: Mechanism, corner: Corner, q: Array, held: Held) -> CornerState
     m = motion_state(mech, q)
     speeds, steering = _motions(m, corner, held)
 
-    def points(places: Any, on: tuple[str, ...]) -> Array | None:
-        if places is None:
-            return None
-        pairs = zip(places, on, strict=True)
-        return jnp.stack([_position(m, corner.placed(role, x)) for x, role in pairs])
+    def points(role: str) -> Array | None:
+        found = [_position(m, (body, x)) for name, body, x in corner.points() if name == role]
+        return jnp.stack(found) if found else None
 
-    arm = ("chassis", "chassis", "upright")
     drawn_centre, drawn_spin = drawn_wheel(mech, corner)
     twists = _twist(m, corner, speeds), None if steering is None else _twist(m, corner, steering)
     spring = _spring(mech, corner, m.q, speeds, steering)
@@ -197,10 +194,10 @@ def _state(mech: Mechanism, corner: Corner, q: Array, held: Held) -> CornerState
         travel=twists[0],
         steer=twists[1],
         held=_held_rates(m, corner, twists, spring),
-        kingpin=points(corner.kingpin, ("upright", "upright")),
-        upper_arm=points(corner.upper_arm, arm),
-        lower_arm=points(corner.lower_arm, arm),
-        strut=points(corner.strut, ("upright", "chassis")),
+        kingpin=points("kingpin"),
+        upper_arm=points("upper_arm"),
+        lower_arm=points("lower_arm"),
+        strut=points("strut"),
         spring=spring,
         speeds=speeds,
         steering=steering,
