@@ -28,6 +28,7 @@ from jaxmbd.kinematics import point_position, poses
 from jaxmbd.model import Mechanism
 from jaxmbd.spatial import cross, skew
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.kinematics_table import shown
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
@@ -205,12 +206,6 @@ def _wheel(mech: Mechanism, q: Array, corner: Corner) -> tuple[Array, Array, Arr
     return centre, spin, contact_point(centre, spin, corner.tyre_radius)
 
 
-_UNITS = {  # response: factor and unit of the table
-    **dict.fromkeys(("steer", "toe", "camber", "windup"), (180.0 / np.pi, "deg")),
-    **dict.fromkeys(("x", "y", "z", "patch_x", "patch_y", "patch_z"), (1e3, "mm")),
-}
-
-
 def _table(c: Compliance) -> str:
     """The coefficients in the units of the trade, a block for each load and pattern."""
     if isinstance(c.matrix, Tracer) or c.matrix.ndim != 2:
@@ -221,13 +216,10 @@ def _table(c: Compliance) -> str:
     lines = [f"{'per kN (aligning: per 100 N·m)':36}{head}"]
     for k, side in enumerate(c.sides):
         for response in RESPONSES:
-            factor, unit_ = _UNITS[response]
-            cells = [
-                factor
-                * (100.0 if case.startswith("aligning") else 1e3)
-                * found[f"{case}/{response}"][k]
-                for case in cases
-            ]
-            row = "".join(f"{x:12.4f}" for x in cells)
-            lines.append(f"{f'{side} {response} [{unit_}]':36}{row}")
+            unit, factor = shown("rad" if response in RESPONSES[:4] else "m")
+            row = f"{f'{side} {response} [{unit}]':36}"
+            for case in cases:
+                load = 100.0 if case.startswith("aligning") else 1e3
+                row += f"{factor * load * found[f'{case}/{response}'][k]:12.4f}"
+            lines.append(row)
     return "\n".join(lines)

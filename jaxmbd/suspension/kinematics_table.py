@@ -131,19 +131,24 @@ class Kinematics:
         unit, factor = shown(self.about[name].unit)
         return factor * self.columns[name], unit
 
+    def _parts(self, name: str) -> dict[str, np.ndarray]:
+        """A column as it is printed, or the columns of a vector's components."""
+        values = self.shown(name)[0]
+        if values.ndim == 1:
+            return {name: values}
+        return {f"{name}_{end}": x for end, x in zip("xyz", values.T, strict=True)}
+
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all columns with their printed units as heading, one row for each place."""
         head, series = [f"{self.axis} [mm]"], [1e3 * self.x]
         for name in self.columns:
-            values, unit = self.shown(name)
-            parts = values[:, None] if values.ndim == 1 else values
-            ends = [""] if values.ndim == 1 else ["_x", "_y", "_z"]
-            head += [f"{name}{end} [{unit}]" for end in ends]
-            series += list(parts.T)
+            for label, values in self._parts(name).items():
+                head.append(f"{label} [{self.shown(name)[1]}]")
+                series.append(values)
         with open(path, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(head)
-            writer.writerows([[repr(float(y)) for y in row] for row in np.stack(series, axis=1)])
+            writer.writerows(np.stack(series, axis=1).tolist())
 
     def table(self, columns: Iterable[str] | None = None, places: int | None = _PRINTED) -> str:
         """The table that is printed, whole or in part.
@@ -165,11 +170,8 @@ class Kinematics:
         head = [self.axis, *(f"{1e3 * self.x[k]:+g}" for k in chosen), "mm", ""]
         rows = []
         for name in names:
-            values, unit = self.shown(name)
-            text = meaning(name, self.about[name].text)
-            parts = {"": values} if values.ndim == 1 else dict(zip("xyz", values.T, strict=True))
-            for end, y in parts.items():
-                label = f"{name}_{end}" if end else name
+            unit, text = self.shown(name)[1], meaning(name, self.about[name].text)
+            for label, y in self._parts(name).items():
                 rows.append([label, *(number(y[k]) for k in chosen), unit, text])
         rest = ""
         if len(chosen) < n:
