@@ -269,7 +269,7 @@ class Observable:
     """Base of all observables: a small value that can be compared, hashed and pickled.
 
     Observables add, subtract, are multiplied by numbers and have absolute values; along the axis of
-    an experiment they are reduced by `max`, `min`, `last` and so on (`jaxmbd.observe.reductions`).
+    an experiment they are reduced by `max`, `min`, `last` and so on (`jaxmbd.observe.REDUCTIONS`).
 
     Example:
         >>> from jaxmbd.observe import Observable, Toe

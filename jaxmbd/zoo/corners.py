@@ -209,7 +209,7 @@ def macpherson(
     data = published("macpherson")
     p, axes = moved(data["points"], points), data["joint_axes"]
     strut = "strut_bottom", "strut_top"
-    ends = strut[::-1]
+    ends = "strut_top", "strut_bottom"
     coms = {"strut": middle(p["strut_top"], p["strut_bottom"])}
     return Mechanism(
         bodies={n: published_body(body, coms.get(n)) for n, body in data["bodies"].items()},
