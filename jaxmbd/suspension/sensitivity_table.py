@@ -224,27 +224,23 @@ def _unknowns(
     model: Mechanism | Parametrization, vary: str | Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """Paths of single numbers, their units and values."""
-    patterns = [vary] if isinstance(vary, str) else list(vary)
-    paths, units, values = [], [], []
-    for pattern in patterns:
+    numbers: dict[str, tuple[str, float]] = {}
+    for pattern in name_list(vary):
         found = variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
-        for path, what in found.items():
-            for name, unit, x in _parts(what):
-                full = f"{path}/{name}" if name else path
-                if full not in paths:
-                    paths.append(full)
-                    units.append(unit)
-                    values.append(x)
-    return tuple(paths), tuple(units), np.array(values)
+        for what in found.values():
+            numbers |= _numbers(what)
+    units, values = ([x[k] for x in numbers.values()] for k in (0, 1))
+    return tuple(numbers), tuple(units), np.array(values)
 
 
-def _parts(what: Variable) -> list[tuple[str, str, float]]:
-    """(component, unit, value) of each number of a variable; the component of a number is ''."""
+def _numbers(what: Variable) -> dict[str, tuple[str, float]]:
+    """Path to unit and value of each number of a variable."""
     value = np.asarray(what.value, float)
     if not what.components:
-        return [("", what.unit, float(value))]
+        return {what.path: (what.unit, float(value))}
     if value.shape != (len(what.components),):
         raise ValueError(f"{what.path} is a matrix; name its components, as {what.path}/xy")
     units = what.unit.split("; ")
     units = units * len(what.components) if len(units) == 1 else units
-    return list(zip(what.components, units, value.tolist(), strict=True))
+    paths = [f"{what.path}/{name}" for name in what.components]
+    return dict(zip(paths, zip(units, value.tolist(), strict=True), strict=True))
