@@ -229,8 +229,8 @@ def _unknowns(
         found = variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
         for what in found.values():
             numbers |= _numbers(what)
-    units, values = ([x[k] for x in numbers.values()] for k in (0, 1))
-    return tuple(numbers), tuple(units), np.array(values)
+    units = tuple(unit for unit, _ in numbers.values())
+    return tuple(numbers), units, np.array([value for _, value in numbers.values()])
 
 
 def _numbers(what: Variable) -> dict[str, tuple[str, float]]:
