@@ -19,7 +19,18 @@ from jaxmbd.observe.angles import (
     Toe,
     wheel_axis,
 )
-from jaxmbd.observe.experiment import REASONS, Curves, Experiment, Trajectory, called
+from jaxmbd.observe.at_rest import Configuration, Settle, Sweep
+from jaxmbd.observe.experiment import (
+    REASONS,
+    XYZ,
+    Axis,
+    Curves,
+    Declaration,
+    Experiment,
+    Together,
+    Trajectory,
+    called,
+)
 from jaxmbd.observe.forces import (
     ClosureError,
     DriveEffort,
@@ -30,8 +41,17 @@ from jaxmbd.observe.forces import (
     Reaction,
 )
 from jaxmbd.observe.motion import Motion
-from jaxmbd.observe.observable import Observable, as_point, described, unknown, unknown_point
-from jaxmbd.observe.outputs import XYZ, Axis, Declaration, Output
+from jaxmbd.observe.observable import (
+    REDUCTIONS,
+    Observable,
+    Output,
+    Reduced,
+    as_point,
+    described,
+    model_point,
+    unknown,
+    unknown_point,
+)
 from jaxmbd.observe.points import (
     Acceleration,
     Distance,
@@ -40,12 +60,8 @@ from jaxmbd.observe.points import (
     Travel,
     Velocity,
 )
-from jaxmbd.observe.pose import Configuration, Settle
-from jaxmbd.observe.reductions import REDUCTIONS, Reduced
 from jaxmbd.observe.snapshot import Snapshot, element_measures
-from jaxmbd.observe.sweep import Sweep
-from jaxmbd.observe.together import Together
-from jaxmbd.observe.unheld import counted, held_rows, point_moves, unheld_joints
+from jaxmbd.observe.unheld import Looked, degrees_not_held, unheld_joints
 
 __all__ = [
     "REASONS",

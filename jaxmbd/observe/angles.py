@@ -8,9 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model import GROUND, Mechanism, coordinate_units
-from jaxmbd.observe.observable import Observable, unknown, unknown_coordinate
-from jaxmbd.observe.outputs import Output
+from jaxmbd.model import GROUND, Mechanism, coordinate_units, distance
+from jaxmbd.observe.observable import Observable, Output, unknown, unknown_coordinate
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.spatial import cross, unit
 
@@ -83,7 +82,7 @@ def _direction_problems(direction: tuple[float, ...]) -> list[str]:
     return [f"the direction {direction} needs three components that are not all zero"]
 
 
-def _turned(at: Snapshot, body: str, direction: tuple[float, ...]) -> Array:
+def _turned(at: Snapshot, body: str, direction: Any) -> Array:
     """A direction of a body, given as drawn, now."""
     return at.motion.rotation(body) @ jnp.asarray(direction, at.q.dtype)
 
@@ -152,7 +151,7 @@ class DirectionAngle(Observable):
         drawn = self.direction
         if drawn is None:
             drawn = wheel_axis(at.mech, self.body, self.along)
-        d = at.motion.rotation(self.body) @ jnp.asarray(drawn, at.q.dtype)
+        d = _turned(at, self.body, drawn)
         return jnp.arctan2(jnp.asarray(self.up) @ d, jnp.asarray(self.along) @ d)
 
     def about(self, mech: Mechanism) -> Output:
@@ -234,11 +233,7 @@ class AngleBetween(Observable):
     def value(self, at: Snapshot) -> Array:
         x = unit(_turned(at, self.a, self.direction_a))
         y = unit(_turned(at, self.b, self.direction_b))
-        c = cross(x, y)
-        square = c @ c
-        turned = square != 0.0  # the root has no derivative at zero
-        sine = jnp.where(turned, jnp.sqrt(jnp.where(turned, square, 1.0)), 0.0)
-        return jnp.arctan2(sine, x @ y)
+        return jnp.arctan2(distance(cross(x, y))[0], x @ y)
 
     def about(self, mech: Mechanism) -> Output:
         return Output("rad", f"angle between {self.a} and {self.b}")

@@ -13,10 +13,9 @@ from jax import Array
 from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_angle, parse_known
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.lanes import Recent, tracing
 from jaxmbd.model import Measure, Mechanism
-from jaxmbd.observe.observable import Observable, unknown
-from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.experiment import known_problems
+from jaxmbd.observe.observable import Observable, Output, unknown
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
 from jaxmbd.observe.snapshot import Snapshot
 
@@ -25,15 +24,9 @@ def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:
     """The measures of a force element, of which only unit, text and shape mean something."""
 
     def found(mech: Mechanism) -> dict[str, Measure]:
-        return Snapshot(mech, jnp.asarray(neutral(mech), mech.dtype)).measures(element)
+        return Snapshot(mech, jnp.asarray(neutral(mech))).measures(element)
 
-    with tracing():  # the context of kernels, which then need not trace the same again
-        return _tables.get((id(mech), element), lambda: (mech, jax.eval_shape(found, mech)))[1]
-
-
-_tables = Recent(16)
-"""Tables of the last few elements, as each is asked for several times; with their mechanisms, so
-that no other has the same `id`."""
+    return jax.eval_shape(found, mech)
 
 
 @dataclass(frozen=True)
@@ -87,7 +80,7 @@ class Reaction(Observable):
 
     In a sweep or at rest it is the static one, for which no inertia counts: the idle spin of a link
     between two balls is held by a moment about their line. It is NaN, with the status SINGULAR,
-    where a load acts along a freedom of the loops that nothing holds. If redundant constraints
+    where a load acts along a motion of the loops that nothing holds. If redundant constraints
     leave it indeterminate, it is that of least norm.
 
     Attributes:
@@ -177,11 +170,7 @@ class HoldingEffort(Observable):
         return Output("N" if linear else "N m", f"effort that holds {held_name(key)}")
 
     def problems(self, mech: Mechanism) -> list[str]:
-        try:
-            single_key(mech, self.coordinate)
-        except ValueError as error:
-            return [str(error)]
-        return []
+        return known_problems(mech, {self.coordinate: 0.0})
 
 
 @dataclass(frozen=True)

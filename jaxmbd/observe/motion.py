@@ -12,15 +12,15 @@ from jax import Array
 
 from jaxmbd.analysis import Key, Status, assemble_velocity, efforts_at, parse_inputs, simulate
 from jaxmbd.model import Mechanism
+from jaxmbd.observe.at_rest import Configuration
 from jaxmbd.observe.experiment import (
+    Axis,
     Curves,
     Experiment,
     Failure,
     frozen_values,
     known_problems,
 )
-from jaxmbd.observe.outputs import Axis
-from jaxmbd.observe.pose import Configuration
 from jaxmbd.observe.snapshot import Snapshot
 
 

@@ -6,21 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics import point_acceleration
 from jaxmbd.model import Mechanism, distance
-from jaxmbd.observe.observable import Observable, as_point, unknown_point
-from jaxmbd.observe.outputs import Output
+from jaxmbd.observe.observable import Observable, Output, as_point, model_point, unknown_point
 from jaxmbd.observe.snapshot import Snapshot
 
 AXES = ("x", "y", "z")
-
-
-def place(point: Any) -> Any:
-    """A point as the model takes it."""
-    return point if isinstance(point, str) else np.asarray(point)
 
 
 def component(x: Array, axis: str | None) -> Array:
@@ -88,7 +81,7 @@ class Position(_OfPoint):
     """
 
     def value(self, at: Snapshot) -> Array:
-        return component(at.motion.position(self.body, place(self.point)), self.axis)
+        return component(at.motion.position(self.body, model_point(self.point)), self.axis)
 
 
 class Travel(_OfPoint):
@@ -103,7 +96,7 @@ class Travel(_OfPoint):
     noun = "travel"
 
     def value(self, at: Snapshot) -> Array:
-        m, point = at.motion, place(self.point)
+        m, point = at.motion, model_point(self.point)
         return component(m.position(self.body, point) - m.drawn(point), self.axis)
 
 
@@ -120,7 +113,7 @@ class Velocity(_OfPoint):
     noun = "velocity"
 
     def value(self, at: Snapshot) -> Array:
-        return component(at.motion.point(self.body, place(self.point))[1], self.axis)
+        return component(at.motion.point(self.body, model_point(self.point))[1], self.axis)
 
 
 class Acceleration(_OfPoint):
@@ -138,8 +131,8 @@ class Acceleration(_OfPoint):
     def value(self, at: Snapshot) -> Array:
         m, acc = at.motion, at.accelerations
         if m.top.index(self.body) < 0:
-            return component(jnp.zeros_like(m.drawn(place(self.point))), self.axis)
-        return component(point_acceleration(m, acc, self.body, place(self.point)), self.axis)
+            return component(jnp.zeros_like(m.drawn(model_point(self.point))), self.axis)
+        return component(point_acceleration(m, acc, self.body, model_point(self.point)), self.axis)
 
 
 @dataclass(frozen=True)
@@ -170,7 +163,10 @@ class Distance(_OfTwoPoints):
 
     def value(self, at: Snapshot) -> Array:
         m = at.motion
-        x_a, x_b = m.position(self.a, place(self.at_a)), m.position(self.b, place(self.at_b))
+        x_a, x_b = (
+            m.position(self.a, model_point(self.at_a)),
+            m.position(self.b, model_point(self.at_b)),
+        )
         return distance(x_b - x_a)[0]
 
     def about(self, mech: Mechanism) -> Output:
@@ -187,8 +183,8 @@ class DistanceRate(_OfTwoPoints):
     """
 
     def value(self, at: Snapshot) -> Array:
-        x_a, v_a = at.motion.point(self.a, place(self.at_a))
-        x_b, v_b = at.motion.point(self.b, place(self.at_b))
+        x_a, v_a = at.motion.point(self.a, model_point(self.at_a))
+        x_b, v_b = at.motion.point(self.b, model_point(self.at_b))
         return distance(x_b - x_a)[1] @ (v_b - v_a)
 
     def about(self, mech: Mechanism) -> Output:

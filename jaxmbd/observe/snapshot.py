@@ -21,7 +21,7 @@ class Snapshot:
     In motion the accelerations are those of forward dynamics. At rest they are zero, and held
     coordinates are held by efforts of their own. No inertia counts then: what is free and idle is
     held by efforts that no output shows (`jaxmbd.analysis.balance`). Multipliers and reactions are
-    NaN where a load acts along a freedom of the loops that nothing holds.
+    NaN where a load acts along a motion of the loops that nothing holds.
 
     Attributes:
         mech: the mechanism.
@@ -30,6 +30,7 @@ class Snapshot:
         keys, values: held coordinates, at rest.
         moving: whether it is in motion.
         multipliers: λ (nc,) and the efforts that hold the held coordinates (nk,), where known.
+        shared: what observables have found and other ones need too, by keys of their own.
 
     Example:
         >>> import jaxmbd as mbd
@@ -57,10 +58,11 @@ class Snapshot:
         self.v = jnp.zeros(topology(mech).nv, self.q.dtype) if v is None else v
         self.inputs, self.keys, self.values = inputs, keys, values or []
         self.moving, self.multipliers = moving, multipliers
+        self.shared: dict[Any, Any] = {}
 
     @property
     def settled(self) -> bool:
-        """Whether it is an equilibrium: freedoms that nothing holds have come to rest."""
+        """Whether it is an equilibrium: what nothing holds has come to rest."""
         return not self.moving and self.multipliers is not None
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from jaxmbd.model import (
     renamed,
     used_points,
 )
-from jaxmbd.plumbing import meant
+from jaxmbd.observe import unknown
 from jaxmbd.suspension.corner import Corner
 
 SIDES = ("left", "right")
@@ -68,43 +68,46 @@ def axle(
         >>> [float(car.points[f"{side}_axle_outboard"][1]) for side in ("left", "right")]
         [0.875, -0.875]
     """
-    s = corner.structure
-    if unknown := [n for n in shared if n not in s.bodies]:
-        raise ValueError(
-            f"shared={list(shared)}: there is no body {unknown[0]!r}{meant(unknown[0], s.bodies)}; "
-            f"bodies are {list(s.bodies)}"
-        )
-    reflection, common = Reflection(1), _Common(corner, shared)
+    s, names = corner.structure, _order(corner)
+    if problems := [text for n in shared for text in unknown("body", n, s.bodies)]:
+        raise ValueError(f"shared={list(shared)}: {problems[0]}")
+    common = _common(corner, shared, names)
     first, second = SIDES if _is_left(corner) else SIDES[::-1]
     halves = {first: corner, second: mirror(corner, "y")}
-    parts: dict[str, dict[str, Any]] = {kind: {} for kind in _KINDS}
-    for kind in _KINDS:
-        for name in common.names[kind]:
-            part = getattr(corner, kind)[name]
-            if isinstance(part, Body):
-                part = _symmetric(part, reflection)
-            parts[kind][name] = common.renamed(part, first) if kind != "points" else part
-    for side in SIDES:
-        for kind in _KINDS:
-            for name in [n for n in _order(corner)[kind] if n not in common.names[kind]]:
-                part = getattr(halves[side], kind)[name]
-                new = common.renamed(part, side) if kind != "points" else part
-                parts[kind][f"{side}_{name}"] = new
+    own = {
+        side: {k: {n: f"{side}_{n}" for n in x if n not in common[k]} for k, x in names.items()}
+        for side in SIDES
+    }
+
+    def on(side: str, part: Any) -> Any:
+        """A part that refers to what is on its side."""
+        # A part refers to bodies or to joints; one name for both cannot be meant for one only.
+        return renamed(part, own[side]["joints"] | own[side]["bodies"], own[side]["points"])
+
+    parts: dict[str, dict[str, Any]] = {}
+    for kind in names:
+        drawn = getattr(corner, kind)
+        if kind == "points":
+            parts[kind] = {n: drawn[n] for n in common[kind]}
+        else:
+            parts[kind] = {n: on(first, _symmetric(drawn[n])) for n in common[kind]}
+        for side in SIDES:
+            for n, new in own[side][kind].items():
+                part = getattr(halves[side], kind)[n]
+                parts[kind][new] = part if kind == "points" else on(side, part)
     if anti_roll_bar is not None:
-        parts["forces"][bar_name] = common.across(anti_roll_bar)
+        left, right = (on(side, anti_roll_bar) for side in SIDES)
+        ends = ("joint_b",) if isinstance(anti_roll_bar, TorsionBar) else ("b", "at_b")
+        parts["forces"][bar_name] = changed(left, **{end: getattr(right, end) for end in ends})
     cut = None
     if s.cut is not None:
-        cut = dict.fromkeys(common.joint(n, side) for side in SIDES for n in s.cut)
+        cut = tuple(dict.fromkeys(own[side]["joints"].get(n, n) for side in SIDES for n in s.cut))
     points = CheckedPoints(parts.pop("points"), image=True)
-    return Mechanism(
-        **parts, points=points, gravity=corner.gravity, cut=None if cut is None else tuple(cut)
-    )
-
-
-_KINDS = ("bodies", "joints", "forces", "drives", "couplings", "points")
+    return Mechanism(**parts, points=points, gravity=corner.gravity, cut=cut)
 
 
 def _order(mech: Mechanism) -> dict[str, tuple[str, ...]]:
+    """Names of all parts in their order, by kind."""
     s = mech.structure
     return {
         "bodies": s.bodies,
@@ -121,67 +124,50 @@ def _is_left(corner: Mechanism) -> bool:
     return not known or float(np.mean(known)) >= 0.0
 
 
-def _symmetric(body: Body, reflection: Reflection) -> Body:
-    """A body with the symmetric part of its centre of mass and inertia."""
-    com = body.com
+def _symmetric(part: Any) -> Any:
+    """Of a body, the symmetric part of its centre of mass and inertia; other parts as they are."""
+    if not isinstance(part, Body):
+        return part
+    com, reflection = part.com, Reflection(1)
     if not isinstance(com, (PointRef, ComRef)):
         com = 0.5 * (com + reflection.polar(com))
-    return Body(body.mass, com, 0.5 * (body.inertia + reflection.tensor(body.inertia)))
+    return Body(part.mass, com, 0.5 * (part.inertia + reflection.tensor(part.inertia)))
 
 
-class _Common:
-    """What the two sides have in common, and the names of all else on either side."""
+def _common(
+    corner: Mechanism, shared: Sequence[str], order: dict[str, tuple[str, ...]]
+) -> dict[str, list[str]]:
+    """Names of what both sides have in common, by kind."""
+    s, bodies = corner.structure, {GROUND, *shared}
+    names = {"bodies": [n for n in s.bodies if n in bodies]}
+    names["joints"] = [e.name for e in s.joints if {e.a, e.b} <= bodies]
+    joints = set(names["joints"])
+    names["forces"] = [
+        n
+        for n, force in ((n, corner.forces[n]) for n in s.forces)
+        if {*force.bodies} <= bodies and {*force.joints} <= joints
+    ]
+    names["drives"] = [
+        n
+        for n, joint, _ in s.drives
+        if (joint in joints if joint else getattr(corner.drives[n], "body", "") in bodies)
+    ]
+    names["couplings"] = [n for n, terms in s.couplings if {j for j, _ in terms} <= joints]
+    for name, terms in s.couplings:
+        if name not in names["couplings"] and {j for j, _ in terms} & joints:
+            raise ValueError(
+                f"coupling '{name}' joins one side to a shared joint, which moves the other "
+                "way in the mirror; take it out and add one for each side to the axle"
+            )
 
-    def __init__(self, corner: Mechanism, shared: Iterable[str]):
-        order, s = _order(corner), corner.structure
-        bodies = {GROUND, *shared}
-        names = {"bodies": [n for n in order["bodies"] if n in bodies]}
-        names["joints"] = [e.name for e in s.joints if {e.a, e.b} <= bodies]
-        joints = set(names["joints"])
-        names["forces"] = [
-            n
-            for n in order["forces"]
-            if {*corner.forces[n].bodies} <= bodies and {*corner.forces[n].joints} <= joints
-        ]
-        names["drives"] = [
-            n
-            for n, joint, _ in s.drives
-            if (joint in joints if joint else getattr(corner.drives[n], "body", "") in bodies)
-        ]
-        names["couplings"] = [n for n, terms in s.couplings if {j for j, _ in terms} <= joints]
-        for name, terms in s.couplings:
-            if name not in names["couplings"] and {j for j, _ in terms} & joints:
-                raise ValueError(
-                    f"coupling '{name}' joins one side to a shared joint, which moves the other "
-                    "way in the mirror; take it out and add one for each side to the axle"
-                )
+    def used(of_both: bool) -> Any:
         kinds = ("bodies", "joints", "forces", "drives")
-        own = used_points(
-            [getattr(corner, k)[n] for k in kinds for n in order[k] if n not in names[k]]
-        )
-        ours = used_points([getattr(corner, k)[n] for k in kinds for n in names[k]])
-        names["points"] = [n for n in order["points"] if n in ours and n not in own]
-        self.names: Mapping[str, list[str]] = names
-        self.order = order
+        chosen = ((k, n) for k in kinds for n in order[k] if (n in names[k]) == of_both)
+        return used_points([getattr(corner, k)[n] for k, n in chosen])
 
-    def joint(self, name: str, side: str) -> str:
-        """The name of a joint on one side."""
-        return name if name in self.names["joints"] else f"{side}_{name}"
-
-    def renamed(self, part: Any, side: str) -> Any:
-        """A part that refers to what is on its side."""
-        own = {
-            kind: {n: f"{side}_{n}" for n in self.order[kind] if n not in self.names[kind]}
-            for kind in ("bodies", "joints", "points")
-        }
-        # A part refers to bodies or to joints; one name for both cannot be meant for one only.
-        return renamed(part, own["joints"] | own["bodies"], own["points"])
-
-    def across(self, bar: AntiRollBar | TorsionBar) -> Any:
-        """A bar with its first end on the left and its second end on the right."""
-        left, right = (self.renamed(bar, side) for side in SIDES)
-        ends = ("joint_b",) if isinstance(bar, TorsionBar) else ("b", "at_b")
-        return changed(left, **{end: getattr(right, end) for end in ends})
+    both, one = used(True), used(False)
+    names["points"] = [n for n in s.points if n in both and n not in one]
+    return names
 
 
 def axle_corners(car: Mechanism, corner: Corner) -> tuple[Corner, Corner]:

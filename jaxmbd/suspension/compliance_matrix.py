@@ -15,7 +15,7 @@ What is held, and what is not:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -26,14 +26,14 @@ from jax.core import Tracer
 from jaxmbd.analysis import Known, Status, equilibrium, flexibility
 from jaxmbd.kinematics import point_position, poses
 from jaxmbd.model import Mechanism
-from jaxmbd.spatial import cross, skew, unit
+from jaxmbd.spatial import cross, skew
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.motions import drawn_wheel
+from jaxmbd.suspension.kinematics_table import shown
+from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
-"""Of one newton or newton metre each; their directions are told in `Compliance.coefficients`."""
+"""Of one newton or newton metre each; `Compliance.coefficients` has their directions."""
 RESPONSES = ("steer", "toe", "camber", "windup", "x", "y", "z", "patch_x", "patch_y", "patch_z")
-_UP = np.array([0.0, 0.0, 1.0])
 
 
 class Compliance(eqx.Module):
@@ -115,22 +115,13 @@ class Compliance(eqx.Module):
 
     def _wrench(self, load: str, k: int) -> Array:
         """Moment and force at the wheel centre (6,)."""
-        none, arm = jnp.zeros(3, self.matrix.dtype), self._arms()[k]
+        x, y, z = jnp.eye(3, dtype=self.matrix.dtype)
         if load == "aligning":
-            return jnp.concatenate([_UP, none])
-        force = {
-            "lateral": (0.0, 1.0, 0.0),
-            "braking": (-1.0, 0.0, 0.0),
-            "traction": (1.0, 0.0, 0.0),
-            "vertical": (0.0, 0.0, 1.0),
-        }[load]
-        force = jnp.asarray(force, none.dtype)
-        at_patch = (
-            load == "lateral"
-            or (load == "braking" and self.brakes[k] == "outboard")
-            or (load == "traction" and self.drive[k] == "outboard")
-        )
-        return jnp.concatenate([cross(arm, force) if at_patch else none, force])
+            return jnp.concatenate([z, 0.0 * z])
+        force = {"lateral": y, "braking": -x, "traction": x, "vertical": z}[load]
+        places = {"lateral": "outboard", "braking": self.brakes[k], "traction": self.drive[k]}
+        at_patch = places.get(load) == "outboard"
+        return jnp.concatenate([cross(self._arms()[k], force) if at_patch else 0.0 * z, force])
 
     def __str__(self) -> str:
         return _table(self)
@@ -146,14 +137,8 @@ def _responses(spin: Array, arm: Array, side: str) -> Array:
     tilt_y, tilt_z = turned[1], sign * turned[2]
     camber = (out_z * tilt_y - out_y * tilt_z) / (out_y**2 + out_z**2)
     angles = jnp.stack([steer, -sign * steer, camber, left])
-    eye, none = jnp.eye(3, dtype=spin.dtype), jnp.zeros((3, 3), spin.dtype)
-    return jnp.concatenate(
-        [
-            jnp.concatenate([angles, jnp.zeros((4, 3), spin.dtype)], axis=1),
-            jnp.concatenate([none, eye], axis=1),
-            jnp.concatenate([-skew(arm), eye], axis=1),
-        ]
-    )
+    eye, none = jnp.eye(3, dtype=spin.dtype), jnp.zeros((4, 3), spin.dtype)
+    return jnp.block([[angles, none], [none[:3], eye], [-skew(arm), eye]])
 
 
 def compliance(
@@ -200,47 +185,25 @@ def compliance(
     wheels = (corners,) if isinstance(corners, Corner) else tuple(corners)
     for corner in wheels:
         corner.check(mech)
-    held = {(name, i): 0.0 for c in wheels for name in c.hold for i in range(mech.joints[name].nv)}
-    known = {**held, **dict(known or {})}
+    held = [held_joints(mech, corner) for corner in wheels]
+    known = {key: x for some in (*held, known or {}) for key, x in some.items()}
     options: dict[str, Any] = dict(known=known, t=t, inputs=inputs, backend=backend)
     rest = equilibrium(mech, guess=guess, throw=throw, **options)
     places = [corner.placed("upright", corner.wheel_centre) for corner in wheels]
     ok = rest.status == Status.OK
     q = jnp.where(ok, rest.q, jnp.nan)
     matrix = flexibility(mech, q, places, **options)
-    hubs = [_hub(mech, q, corner) for corner in wheels]
-    centre, spin, patch = (jnp.stack(x) for x in zip(*hubs, strict=True))
-    return Compliance(
-        matrix,
-        centre,
-        spin,
-        patch,
-        rest.q,
-        rest.status,
-        tuple(c.side for c in wheels),
-        tuple(c.brakes for c in wheels),
-        tuple(c.drive for c in wheels),
-    )
+    found = [_wheel(mech, q, corner) for corner in wheels]
+    centre, spin, patch = (jnp.stack(x) for x in zip(*found, strict=True))
+    words = [tuple(getattr(c, n) for c in wheels) for n in ("side", "brakes", "drive")]
+    return Compliance(matrix, centre, spin, patch, rest.q, rest.status, *words)
 
 
-class _Hub(NamedTuple):
-    centre: Array
-    spin: Array
-    patch: Array
-
-
-def _hub(mech: Mechanism, q: Array, corner: Corner) -> _Hub:
-    """Wheel centre, axis outwards, and the lowest point of the wheel's middle plane."""
+def _wheel(mech: Mechanism, q: Array, corner: Corner) -> tuple[Array, Array, Array]:
+    """Wheel centre, axis outwards, and contact patch."""
     centre = point_position(mech, q, *corner.placed("upright", corner.wheel_centre))
     spin = poses(mech, q)[corner.upright].rotation @ drawn_wheel(mech, corner)[1]
-    down = unit(spin * spin[2] - _UP)
-    return _Hub(centre, spin, centre + corner.tyre_radius * down)
-
-
-_UNITS = {  # response: factor and unit of the table
-    **dict.fromkeys(("steer", "toe", "camber", "windup"), (180.0 / np.pi, "deg")),
-    **dict.fromkeys(("x", "y", "z", "patch_x", "patch_y", "patch_z"), (1e3, "mm")),
-}
+    return centre, spin, contact_point(centre, spin, corner.tyre_radius)
 
 
 def _table(c: Compliance) -> str:
@@ -253,13 +216,10 @@ def _table(c: Compliance) -> str:
     lines = [f"{'per kN (aligning: per 100 N·m)':36}{head}"]
     for k, side in enumerate(c.sides):
         for response in RESPONSES:
-            factor, unit_ = _UNITS[response]
-            cells = [
-                factor
-                * (100.0 if case.startswith("aligning") else 1e3)
-                * found[f"{case}/{response}"][k]
-                for case in cases
-            ]
-            row = "".join(f"{x:12.4f}" for x in cells)
-            lines.append(f"{f'{side} {response} [{unit_}]':36}{row}")
+            unit, factor = shown("rad" if response in RESPONSES[:4] else "m")
+            row = f"{f'{side} {response} [{unit}]':36}"
+            for case in cases:
+                load = 100.0 if case.startswith("aligning") else 1e3
+                row += f"{factor * load * found[f'{case}/{response}'][k]:12.4f}"
+            lines.append(row)
     return "\n".join(lines)

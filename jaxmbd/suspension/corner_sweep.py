@@ -6,20 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
-from jax.core import Tracer
 
 from jaxmbd.analysis import Key
 from jaxmbd.graph import topology
-from jaxmbd.model import Mechanism
-from jaxmbd.observe import Curves, Experiment, Sweep
+from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.observe import Curves, Experiment, Looked, Sweep, degrees_not_held, unheld_joints
 from jaxmbd.plumbing import warn_user
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import held_joints, wheel_key
-from jaxmbd.suspension.observables import Characteristic
-from jaxmbd.suspension.registry import CHARACTERISTICS, available
-from jaxmbd.suspension.unheld import unheld
+from jaxmbd.suspension.wheel_characteristics import CHARACTERISTICS, Characteristic, available
 
 TRAVEL = tuple(np.linspace(-0.06, 0.06, 13).round(6).tolist())
 """Wheel travels of a table unless others are given [m]."""
@@ -80,9 +76,10 @@ class CornerSweep(Sweep):
         return found or self.on(mech).own_problems(mech)
 
     def warn(self, mech: Mechanism) -> None:
-        """Warn of freedoms of the wheel that nothing holds."""
-        top = topology(mech)
-        if not self.settle and top.nv - top.nc > len(keys := self.keys(mech)):
+        """Warn of degrees of freedom of the wheel that nothing holds."""
+        assert self.corner is not None
+        top, keys = topology(mech), self.keys(mech)
+        if not self.settle and top.nv - top.nc > len(keys):
             if text := _not_held(mech, self.corner, keys):
                 warn_user(text)
 
@@ -122,7 +119,7 @@ def kinematics_sweep(
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
-        settle: whether freedoms that are not held, as those of bushings, come to rest.
+        settle: whether what is not held, as bushings are not, comes to rest.
 
     Raises:
         ValueError: both or none of travel and steer have several values, or a name is unknown.
@@ -141,8 +138,8 @@ def kinematics_sweep(
     if len(along) != 1:
         raise ValueError("give several values of either travel or steer, and one of the other")
     [axis] = along
-    names = _scalars(corner) if observe is None else listed(observe)
-    slopes = [n for n in GRADIENTS if n in names] if gradients is None else listed(gradients)
+    names = _scalars(corner) if observe is None else name_list(observe)
+    slopes = [n for n in GRADIENTS if n in names] if gradients is None else name_list(gradients)
     wanted: dict[str, Any] = {}
     for name in dict.fromkeys([*names, *slopes]):
         if name in names:
@@ -163,8 +160,8 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     """The plain sweep for one mechanism, with all that is held in it.
 
     Raises:
-        ValueError: roles or names do not fit the mechanism, or a freedom of the wheel is not held
-            (where nothing is traced).
+        ValueError: roles or names do not fit the mechanism, or the wheel has a degree of
+            freedom that is not held (where nothing is traced).
     """
     assert sweep.corner is not None
     sweep.corner.check(mech)
@@ -175,18 +172,31 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     return whole
 
 
-def _not_held(mech: Mechanism, corner: Any, keys: tuple[Key, ...]) -> str:
-    """Which freedoms of a corner's wheel are not held, and the cure; empty if all, or traced."""
-    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
-        return ""
-    count, names = unheld(mech, corner, keys)
-    what, it = ("freedom is", "it") if count == 1 else ("freedoms are", "them")
-    told = f"{count} {what} not held: {', '.join(names)}"
+def _not_held(mech: Mechanism, corner: Corner, keys: tuple[Key, ...]) -> str:
+    """What of a corner's wheel is not held, and the cure; empty if nothing, or while tracing."""
+    count, names = unheld_joints(mech, keys, _looked(mech, corner))
+    it = "it" if count == 1 else "them"
     cure = f"name {it} in steering= or hold= of the Corner, or let {it} come to rest, settle=True"
-    return f"{told}; {cure}" if count else ""
+    return f"{degrees_not_held(count)}: {', '.join(names)}; {cure}" if count else ""
 
 
-def listed(names: str | Iterable[str]) -> list[str]:
+def _looked(mech: Mechanism, corner: Corner) -> Looked:
+    """The wheel, the chassis, all points with a role; a chassis or a rack is likeliest meant."""
+    fixed = {GROUND, corner.chassis}
+
+    def order(name: str) -> tuple[bool, bool, bool]:
+        joint = mech.joint(name)
+        touches = bool(fixed & {joint.a, joint.b})
+        slides = touches and joint.speeds == ("travel",)
+        return {joint.a, joint.b} != fixed, not slides, not touches
+
+    places = tuple(dict.fromkeys((body, point) for _, body, point in corner.points()))
+    turned = tuple(body for body in (corner.upright, corner.chassis) if body != GROUND)
+    joints = [e.name for e in mech.structure.joints if e.kind.can_be_in_tree]
+    return Looked(places, turned, tuple(sorted(joints, key=order)))
+
+
+def name_list(names: str | Iterable[str]) -> list[str]:
     """Names as a list, also of a single one."""
     return [names] if isinstance(names, str) else list(names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,13 +13,72 @@ import numpy as np
 from jaxmbd.analysis import Status
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, Sweep, called, unknown
-from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.corner_sweep import kinematics_sweep, listed, of_mechanism
-from jaxmbd.suspension.display import meaning, number, plain_table, shown
-from jaxmbd.suspension.zoo_corners import find_corner
+from jaxmbd.suspension.corner import Corner, find_corner
+from jaxmbd.suspension.corner_sweep import kinematics_sweep, name_list, of_mechanism
 from jaxmbd.variables import Parametrization
 
 _PRINTED = 5
+_SHOWN = {"rad": ("deg", 180.0 / np.pi), "m": ("mm", 1e3), "N/m": ("N/mm", 1e-3)}
+
+
+def shown(unit: str) -> tuple[str, float]:
+    """The unit in which a number is shown, and the factor from SI.
+
+    Angles in degrees, lengths in millimetres, rates in N/mm; derivatives per metre, per degree.
+
+    Example:
+        >>> from jaxmbd.suspension.kinematics_table import shown
+        >>> shown("m"), shown("rad/m")[0], shown("m/m")[0]
+        (('mm', 1000.0), 'deg/m', 'mm/m')
+    """
+    if unit in _SHOWN:
+        return _SHOWN[unit]
+    top, slash, below = unit.partition("/")
+    name, factor = _SHOWN.get(top, (top, 1.0))
+    if below == "rad":
+        return f"{name}/deg", factor / _SHOWN["rad"][1]
+    return f"{name}{slash}{below}", factor
+
+
+def number(x: float) -> str:
+    """A number with four significant digits, as short as it can be."""
+    if not np.isfinite(x):
+        return "–" if np.isnan(x) else f"{x:g}"
+    if abs(x) < 5e-7:
+        return "0"
+    return f"{x:.0f}" if 1e4 <= abs(x) < 1e7 else f"{x:.4g}"
+
+
+def meaning(name: str, text: str) -> str:
+    """A quantity's text beside its name and printed unit: without repeating either.
+
+    Example:
+        >>> from jaxmbd.suspension.kinematics_table import meaning
+        >>> meaning("toe", "toe [rad], positive: toe-in")
+        'positive: toe-in'
+        >>> meaning("toe_gradient", "its derivative along wheel travel: toe")
+        'its derivative along wheel travel'
+    """
+    if name.endswith("_gradient"):
+        return text.partition(":")[0]
+    text = re.sub(r" \[[^\]]*\]", "", text)
+    words = "[_ -]".join(map(re.escape, name.split("_")))
+    return re.sub(rf"^{words}(?![\w-])[,:]? *", "", text) or text
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table of texts: the first `left` columns and the last to the left, numbers to the right."""
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        last = len(row) - 1
+        cells = [
+            x.ljust(w) if i < left or i == last else x.rjust(w)
+            for i, (x, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join(map(line, [head, *rows]))
 
 
 @dataclass(frozen=True)
@@ -71,19 +131,24 @@ class Kinematics:
         unit, factor = shown(self.about[name].unit)
         return factor * self.columns[name], unit
 
+    def _parts(self, name: str) -> dict[str, np.ndarray]:
+        """A column as it is printed, or the columns of a vector's components."""
+        values = self.shown(name)[0]
+        if values.ndim == 1:
+            return {name: values}
+        return {f"{name}_{end}": x for end, x in zip("xyz", values.T, strict=True)}
+
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all columns with their printed units as heading, one row for each place."""
         head, series = [f"{self.axis} [mm]"], [1e3 * self.x]
         for name in self.columns:
-            values, unit = self.shown(name)
-            parts = values[:, None] if values.ndim == 1 else values
-            ends = [""] if values.ndim == 1 else ["_x", "_y", "_z"]
-            head += [f"{name}{end} [{unit}]" for end in ends]
-            series += list(parts.T)
+            for label, values in self._parts(name).items():
+                head.append(f"{label} [{self.shown(name)[1]}]")
+                series.append(values)
         with open(path, "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(head)
-            writer.writerows([[repr(float(y)) for y in row] for row in np.stack(series, axis=1)])
+            writer.writerows(np.stack(series, axis=1).tolist())
 
     def table(self, columns: Iterable[str] | None = None, places: int | None = _PRINTED) -> str:
         """The table that is printed, whole or in part.
@@ -96,7 +161,7 @@ class Kinematics:
             ValueError: a name is unknown.
         """
         scalars = [n for n, y in self.columns.items() if y.ndim == 1]
-        names = scalars if columns is None else listed(columns)
+        names = scalars if columns is None else name_list(columns)
         if problems := [t for n in names for t in unknown("column", n, self.columns)]:
             raise ValueError("; ".join(problems))
         n = len(self.x)
@@ -105,11 +170,8 @@ class Kinematics:
         head = [self.axis, *(f"{1e3 * self.x[k]:+g}" for k in chosen), "mm", ""]
         rows = []
         for name in names:
-            values, unit = self.shown(name)
-            text = meaning(name, self.about[name].text)
-            parts = {"": values} if values.ndim == 1 else dict(zip("xyz", values.T, strict=True))
-            for end, y in parts.items():
-                label = f"{name}_{end}" if end else name
+            unit, text = self.shown(name)[1], meaning(name, self.about[name].text)
+            for label, y in self._parts(name).items():
                 rows.append([label, *(number(y[k]) for k in chosen), unit, text])
         rest = ""
         if len(chosen) < n:
@@ -146,8 +208,8 @@ def kinematics(
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
-        settle: whether freedoms that are not held, as those of bushings, come to rest: all is then
-            of equilibria, under the loads of the mechanism.
+        settle: whether what is not held, as bushings are not, comes to rest: all is then of
+            equilibria, under the loads of the mechanism.
 
     Raises:
         ValueError: roles or names do not fit, or a position cannot be reached (the message says

@@ -4,8 +4,8 @@ The two motions of a corner are solutions of one linear system, the rows of the 
 those of the held coordinates, ``J v = b``: the *travel* motion raises the wheel centre by one metre
 with the steering held, the *steering* motion moves the rack (or lengthens the track rod) by one
 metre with the wheel centre's height held. What an experiment holds beside the wheel's height stays
-held. In an equilibrium the motions are slow ones of the equilibrium, `settled_speeds`: freedoms
-that nothing holds, as those of bushings, give way as all springs and loads have it.
+held. In an equilibrium the motions are slow ones of the equilibrium, `settled_speeds`:
+what nothing holds, as bushings, gives way as all springs and loads have it.
 
 Each gives the upright a twist ``[ω; v]`` at the wheel centre. Everything instantaneous, as instant
 centres, roll centre and steering axis, is algebra of these two twists, and derivatives along a
@@ -43,7 +43,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.numerics import factor_rows, solution, tolerances
-from jaxmbd.observe import wheel_axis
+from jaxmbd.observe import model_point, wheel_axis
 from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
 
@@ -179,13 +179,10 @@ def _state(mech: Mechanism, corner: Corner, q: Array, held: Held) -> CornerState
     m = motion_state(mech, q)
     speeds, steering = _motions(m, corner, held)
 
-    def points(places: Any, on: tuple[str, ...]) -> Array | None:
-        if places is None:
-            return None
-        pairs = zip(places, on, strict=True)
-        return jnp.stack([_position(m, corner.placed(role, x)) for x, role in pairs])
+    def points(role: str) -> Array | None:
+        found = [_position(m, (body, x)) for name, body, x in corner.points() if name == role]
+        return jnp.stack(found) if found else None
 
-    arm = ("chassis", "chassis", "upright")
     drawn_centre, drawn_spin = drawn_wheel(mech, corner)
     twists = _twist(m, corner, speeds), None if steering is None else _twist(m, corner, steering)
     spring = _spring(mech, corner, m.q, speeds, steering)
@@ -197,10 +194,10 @@ def _state(mech: Mechanism, corner: Corner, q: Array, held: Held) -> CornerState
         travel=twists[0],
         steer=twists[1],
         held=_held_rates(m, corner, twists, spring),
-        kingpin=points(corner.kingpin, ("upright", "upright")),
-        upper_arm=points(corner.upper_arm, arm),
-        lower_arm=points(corner.lower_arm, arm),
-        strut=points(corner.strut, ("upright", "chassis")),
+        kingpin=points("kingpin"),
+        upper_arm=points("upper_arm"),
+        lower_arm=points("lower_arm"),
+        strut=points("strut"),
         spring=spring,
         speeds=speeds,
         steering=steering,
@@ -217,15 +214,14 @@ def state_rates(
 
 def _position(m: MotionState, place: tuple[str, Any]) -> Array:
     body, point = place
-    return m.position(body, point if isinstance(point, str) else np.asarray(point))
+    return m.position(body, model_point(point))
 
 
 def drawn_wheel(mech: Mechanism, corner: Corner) -> tuple[Array, Array]:
     """The wheel centre (3,) [m] and the wheel's axis (3,), a unit vector, as drawn."""
 
     def at(place: Any) -> Array:
-        point = corner.placed("upright", place)[1]
-        return jnp.asarray(mech.point(point if isinstance(point, str) else np.asarray(point)))
+        return jnp.asarray(mech.point(model_point(corner.placed("upright", place)[1])))
 
     if corner.spindle is None:
         axis = wheel_axis(mech, corner.upright, (0.0, corner.sign, 0.0))

@@ -16,11 +16,10 @@ from jaxmbd.analysis import Status
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, Sweep, unknown
-from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, listed, of_mechanism
-from jaxmbd.suspension.display import number, plain_table, shown
-from jaxmbd.suspension.registry import available
-from jaxmbd.suspension.zoo_corners import find_corner
+from jaxmbd.suspension.corner import Corner, find_corner
+from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, name_list, of_mechanism
+from jaxmbd.suspension.kinematics_table import number, plain_table, shown
+from jaxmbd.suspension.wheel_characteristics import available
 from jaxmbd.variables import Parametrization, Variable, set_variables, variables
 
 OBSERVED = (
@@ -162,8 +161,8 @@ def hardpoint_sensitivities(
     mech = model if isinstance(model, Mechanism) else model({})
     corner = find_corner(mech) if corner is None else corner
     has = available(corner)
-    names = [n for n in OBSERVED if n in has] if observe is None else listed(observe)
-    slopes = [n for n in GRADIENTS if n in names] if gradients is None else listed(gradients)
+    names = [n for n in OBSERVED if n in has] if observe is None else name_list(observe)
+    slopes = [n for n in GRADIENTS if n in names] if gradients is None else name_list(gradients)
     places = [float(x) for x in np.ravel(travel)]
     sweep = kinematics_sweep(corner, travel=places, steer=steer, observe=names, gradients=slopes)
     sweep = of_mechanism(sweep, mech)
@@ -225,27 +224,23 @@ def _unknowns(
     model: Mechanism | Parametrization, vary: str | Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """Paths of single numbers, their units and values."""
-    patterns = [vary] if isinstance(vary, str) else list(vary)
-    paths, units, values = [], [], []
-    for pattern in patterns:
+    numbers: dict[str, tuple[str, float]] = {}
+    for pattern in name_list(vary):
         found = variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
-        for path, what in found.items():
-            for name, unit, x in _parts(what):
-                full = f"{path}/{name}" if name else path
-                if full not in paths:
-                    paths.append(full)
-                    units.append(unit)
-                    values.append(x)
-    return tuple(paths), tuple(units), np.array(values)
+        for what in found.values():
+            numbers |= _numbers(what)
+    units = tuple(unit for unit, _ in numbers.values())
+    return tuple(numbers), units, np.array([value for _, value in numbers.values()])
 
 
-def _parts(what: Variable) -> list[tuple[str, str, float]]:
-    """(component, unit, value) of each number of a variable; the component of a number is ''."""
+def _numbers(what: Variable) -> dict[str, tuple[str, float]]:
+    """Path to unit and value of each number of a variable."""
     value = np.asarray(what.value, float)
     if not what.components:
-        return [("", what.unit, float(value))]
+        return {what.path: (what.unit, float(value))}
     if value.shape != (len(what.components),):
         raise ValueError(f"{what.path} is a matrix; name its components, as {what.path}/xy")
     units = what.unit.split("; ")
     units = units * len(what.components) if len(units) == 1 else units
-    return list(zip(what.components, units, value.tolist(), strict=True))
+    paths = [f"{what.path}/{name}" for name in what.components]
+    return dict(zip(paths, zip(units, value.tolist(), strict=True), strict=True))

@@ -21,8 +21,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.model import distance
 from jaxmbd.spatial import cross, unit
-from jaxmbd.suspension.registry import Instant, characteristic
+from jaxmbd.suspension.wheel_characteristics import Instant, characteristic
 
 
 class Line(NamedTuple):
@@ -66,14 +67,19 @@ def virtual_line(at: Instant) -> Line:
     return screw_axis(s.steer - s.held[1] / s.held[0] * s.travel, s.centre)
 
 
-def _caster(at: Instant, axis: Line) -> Array:
-    """``atan2(−d_x, d_z)``."""
-    return jnp.arctan2(-axis.direction[0], axis.direction[2])
+_Function = Callable[[Instant, Line], Array]
+_OF_AXIS: list[tuple[_Function, str, str]] = []
+"""Functions of an instant and a steering axis, with unit and text."""
 
 
-def _inclination(at: Instant, axis: Line) -> Array:
-    """``atan2(−σ d_y, d_z)``."""
-    return jnp.arctan2(-at.corner.sign * axis.direction[1], axis.direction[2])
+def _of_axis(unit: str, text: str) -> Callable[[_Function], _Function]:
+    """Declare a function under its own name for the kingpin, with ``virtual_`` for the other."""
+
+    def declared(fn: _Function) -> _Function:
+        _OF_AXIS.append((fn, unit, text))
+        return fn
+
+    return declared
 
 
 def _ground_offset(at: Instant, axis: Line) -> Array:
@@ -88,122 +94,93 @@ def _centre_offset(at: Instant, axis: Line) -> Array:
     return axis.at_height(m[2]) - m
 
 
-def _trail(at: Instant, axis: Line) -> Array:
-    """``(g − c)_x``."""
-    return _ground_offset(at, axis)[0]
-
-
-def _mechanical_trail(at: Instant, axis: Line) -> Array:
-    """``(g − c)_x cos(caster)``: the distance of contact and axis in side view."""
-    return _trail(at, axis) * jnp.cos(_caster(at, axis))
-
-
-def _scrub(at: Instant, axis: Line) -> Array:
-    """``−σ (g − c)_y``."""
-    return -at.corner.sign * _ground_offset(at, axis)[1]
-
-
-def _centre_trail(at: Instant, axis: Line) -> Array:
-    """``(w − m)_x``; "hub trail" has this magnitude, in some tools with the opposite sign."""
-    return _centre_offset(at, axis)[0]
-
-
-def _spindle_length(at: Instant, axis: Line) -> Array:
-    """``−σ (w − m)_y``."""
-    return -at.corner.sign * _centre_offset(at, axis)[1]
-
-
-def _distance(at: Instant, axis: Line) -> Array:
-    """``|g − c|``, which some tools call scrub radius."""
-    offset = _ground_offset(at, axis)
-    square = offset @ offset
-    apart = square != 0.0  # the root has no derivative at zero
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
-
-
 def _heading(at: Instant) -> Array:
     """The wheel's heading (2,), horizontal and forward: its axis turned by a right angle."""
     s = at.corner.sign * at.state.spin[:2]
     return jnp.stack([s[1], -s[0]]) / jnp.sqrt(s @ s)
 
 
-def _wheel_trail(at: Instant, axis: Line) -> Array:
+@_of_axis("rad", "caster [rad], positive: top rearwards")
+def caster(at: Instant, axis: Line) -> Array:
+    """``atan2(−d_x, d_z)``."""
+    return jnp.arctan2(-axis.direction[0], axis.direction[2])
+
+
+@_of_axis("rad", "kingpin inclination [rad], positive: top inwards")
+def kingpin_inclination(at: Instant, axis: Line) -> Array:
+    """``atan2(−σ d_y, d_z)``."""
+    return jnp.arctan2(-at.corner.sign * axis.direction[1], axis.direction[2])
+
+
+@_of_axis(
+    "m", "caster trail [m], caster offset at the ground, along x, positive: axis ahead of contact"
+)
+def caster_trail(at: Instant, axis: Line) -> Array:
+    """``(g − c)_x``."""
+    return _ground_offset(at, axis)[0]
+
+
+@_of_axis(
+    "m", "mechanical trail [m], at right angles to the axis in side view, positive: axis ahead"
+)
+def mechanical_trail(at: Instant, axis: Line) -> Array:
+    """``(g − c)_x cos(caster)``: the distance of contact and axis in side view."""
+    return caster_trail(at, axis) * jnp.cos(caster(at, axis))
+
+
+@_of_axis("m", "scrub radius [m], kingpin offset at the ground, along y, positive: axis inboard")
+def scrub_radius(at: Instant, axis: Line) -> Array:
+    """``−σ (g − c)_y``."""
+    return -at.corner.sign * _ground_offset(at, axis)[1]
+
+
+@_of_axis("m", "caster offset at the wheel centre [m], hub trail, along x, positive: axis ahead")
+def caster_offset_wheel(at: Instant, axis: Line) -> Array:
+    """``(w − m)_x``; "hub trail" has this magnitude, in some tools with the opposite sign."""
+    return _centre_offset(at, axis)[0]
+
+
+@_of_axis(
+    "m", "kingpin offset at the wheel centre [m], spindle length, along y, positive: axis inboard"
+)
+def kingpin_offset_wheel(at: Instant, axis: Line) -> Array:
+    """``−σ (w − m)_y``."""
+    return -at.corner.sign * _centre_offset(at, axis)[1]
+
+
+@_of_axis("m", "distance [m] of the contact point from where the steering axis meets the ground")
+def steering_offset(at: Instant, axis: Line) -> Array:
+    """``|g − c|``, which some tools call scrub radius."""
+    return distance(_ground_offset(at, axis))[0]
+
+
+@_of_axis("m", "trail [m] along the wheel's heading, positive: axis ahead of contact")
+def wheel_trail(at: Instant, axis: Line) -> Array:
     """The component of g − c along the wheel's heading."""
     return _ground_offset(at, axis)[:2] @ _heading(at)
 
 
-def _wheel_scrub(at: Instant, axis: Line) -> Array:
+@_of_axis("m", "scrub radius [m] across the wheel's heading, positive: axis inboard")
+def wheel_scrub(at: Instant, axis: Line) -> Array:
     """−σ times the component of g − c to the left of the wheel's heading."""
     h = _heading(at)
     left = jnp.stack([-h[1], h[0]])
     return -at.corner.sign * (_ground_offset(at, axis)[:2] @ left)
 
 
-_DEFINED: dict[str, tuple[Callable[[Instant, Line], Array], str, str]] = {
-    "caster": (_caster, "rad", "caster [rad], positive: top rearwards"),
-    "kingpin_inclination": (
-        _inclination,
-        "rad",
-        "kingpin inclination [rad], positive: top inwards",
-    ),
-    "caster_trail": (
-        _trail,
-        "m",
-        "caster trail [m], caster offset at the ground, along x, positive: axis ahead of contact",
-    ),
-    "mechanical_trail": (
-        _mechanical_trail,
-        "m",
-        "mechanical trail [m], at right angles to the axis in side view, positive: axis ahead",
-    ),
-    "scrub_radius": (
-        _scrub,
-        "m",
-        "scrub radius [m], kingpin offset at the ground, along y, positive: axis inboard",
-    ),
-    "caster_offset_wheel": (
-        _centre_trail,
-        "m",
-        "caster offset at the wheel centre [m], hub trail, along x, positive: axis ahead",
-    ),
-    "kingpin_offset_wheel": (
-        _spindle_length,
-        "m",
-        "kingpin offset at the wheel centre [m], spindle length, along y, positive: axis inboard",
-    ),
-    "steering_offset": (
-        _distance,
-        "m",
-        "distance [m] of the contact point from where the steering axis meets the ground",
-    ),
-    "wheel_trail": (
-        _wheel_trail,
-        "m",
-        "trail [m] along the wheel's heading, positive: axis ahead of contact",
-    ),
-    "wheel_scrub": (
-        _wheel_scrub,
-        "m",
-        "scrub radius [m] across the wheel's heading, positive: axis inboard",
-    ),
-}
+def _register(fn: _Function, unit: str, text: str, prefix: str, need: str) -> None:
+    line = virtual_line if prefix else kingpin_line
+
+    def of_instant(at: Instant) -> Array:
+        return fn(at, line(at))
+
+    of_instant.__name__ = prefix + fn.__name__
+    characteristic(unit, prefix.replace("_", " ") + text, needs=(need,))(of_instant)
 
 
-def _declare(name: str, prefix: str, line: Callable[[Instant], Line], need: str) -> None:
-    of_line, unit_, text = _DEFINED[name]
-
-    def fn(at: Instant) -> Array:
-        return of_line(at, line(at))
-
-    fn.__name__ = prefix + name
-    whose = "virtual " if prefix else ""
-    characteristic(unit_, whose + text, needs=(need,))(fn)
-
-
-for _name in _DEFINED:
-    _declare(_name, "", kingpin_line, "kingpin")
-for _name in _DEFINED:
-    _declare(_name, "virtual_", virtual_line, "steering")
+for _prefix, _need in (("", "kingpin"), ("virtual_", "steering")):
+    for _entry in _OF_AXIS:
+        _register(*_entry, _prefix, _need)
 
 
 @characteristic(

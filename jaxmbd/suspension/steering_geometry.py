@@ -33,12 +33,11 @@ from jaxmbd.analysis import Status
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, Sweep, called
-from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, of_mechanism
 from jaxmbd.suspension.kinematics_table import Kinematics
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, wheel_key
-from jaxmbd.suspension.observables import characteristics
-from jaxmbd.suspension.zoo_corners import find_corner
+from jaxmbd.suspension.wheel_characteristics import characteristics
 
 RACK = tuple(np.linspace(-0.05, 0.05, 11).round(6).tolist())
 """Travels of the rack unless others are given [m]."""

@@ -4,48 +4,46 @@ Every argument may be traced, so a function of this package can be called inside
 `jax.vmap` and `jax.grad`. All numbers are in SI units.
 """
 
-from jaxmbd.zoo.agile_wrist import (
-    agile_eye_direct,
-    agile_eye_inverse,
-    agile_eye_jacobian,
-    agile_eye_trivial_orientations,
-    agile_wrist,
-    agile_wrist_rotations,
-)
-from jaxmbd.zoo.corners import double_wishbone, macpherson, multi_link
-from jaxmbd.zoo.delta_robot import delta_robot, delta_robot_angles
-from jaxmbd.zoo.double_parallel_crank import double_parallel_crank
-from jaxmbd.zoo.drawing import camber_angle, toe_angle
-from jaxmbd.zoo.five_bar import five_bar, five_bar_angles
-from jaxmbd.zoo.five_point import five_point
-from jaxmbd.zoo.iftomm import andrews_squeezer, bricard, flyball_governor
-from jaxmbd.zoo.kinematic_corners import (
+from jaxmbd.zoo.corners import (
+    double_wishbone,
     double_wishbone_kinematic,
     five_link_kinematic,
+    macpherson,
     macpherson_kinematic,
+    multi_link,
 )
-from jaxmbd.zoo.macpherson_steering import macpherson_steering, rack_sine
-from jaxmbd.zoo.pendulum import double_pendulum, simple_pendulum
-from jaxmbd.zoo.planar import four_bar, n_four_bar, slider_crank
-from jaxmbd.zoo.quick_return import quick_return
-from jaxmbd.zoo.rsrrp import RampedDrive, rsrrp
-from jaxmbd.zoo.rssr import rssr, rssr_revolutes, rssr_theta
-from jaxmbd.zoo.spatial_slider_crank import spatial_slider_crank
-from jaxmbd.zoo.stewart_gough import stewart_gough, stewart_gough_lengths
+from jaxmbd.zoo.drawing import camber_angle, toe_angle
+from jaxmbd.zoo.iftomm import andrews_squeezer, bricard, flyball_governor
+from jaxmbd.zoo.parallel_robots import agile_wrist, delta_robot, stewart_gough
+from jaxmbd.zoo.planar import (
+    double_parallel_crank,
+    double_pendulum,
+    five_bar,
+    five_bar_angles,
+    four_bar,
+    n_four_bar,
+    quick_return,
+    simple_pendulum,
+    slider_crank,
+)
+from jaxmbd.zoo.quarter_car import five_point
+from jaxmbd.zoo.spatial_linkages import (
+    RampedDrive,
+    rsrrp,
+    rssr,
+    rssr_revolutes,
+    rssr_theta,
+    spatial_slider_crank,
+)
+from jaxmbd.zoo.steered_axle import macpherson_steering, rack_sine
 
 __all__ = [
     "RampedDrive",
-    "agile_eye_direct",
-    "agile_eye_inverse",
-    "agile_eye_jacobian",
-    "agile_eye_trivial_orientations",
     "agile_wrist",
-    "agile_wrist_rotations",
     "andrews_squeezer",
     "bricard",
     "camber_angle",
     "delta_robot",
-    "delta_robot_angles",
     "double_parallel_crank",
     "double_pendulum",
     "double_wishbone",
@@ -71,6 +69,5 @@ __all__ = [
     "slider_crank",
     "spatial_slider_crank",
     "stewart_gough",
-    "stewart_gough_lengths",
     "toe_angle",
 ]

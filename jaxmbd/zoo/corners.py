@@ -1,15 +1,22 @@
-"""Published suspension corners with masses, springs and dampers: the left one, on a fixed chassis.
+"""Published suspension corners: the left one, on a fixed chassis, in ISO 8855 axes and SI units.
 
-Source: Project Chrono (BSD-3), projectchrono/chrono at commit
+x is forward, y left, z up. `points` is a dictionary of the hardpoints that differ from the
+published ones; all are `points` of the mechanism, and axes through two of them follow both.
+
+*With masses, springs and dampers*: Project Chrono (BSD-3), projectchrono/chrono at commit
 7689fbc02d12c5419fa6acad8791100fd89979dd, ``data/vehicle/generic/suspension/*.json``; axes of
-joints and bodies from its suspension templates. SI units, x forward, y left, z up. The track rod
-is a massless `Rod`, the tyre is replaced by a vertical force at the wheel's centre, the inertia of
-the drive shaft is left out. Each corner has two degrees of freedom, the wheel's travel and its
-spin; as drawn it is not in static equilibrium.
+joints and bodies from its suspension templates. The track rod is a massless `Rod`, the tyre is
+replaced by a vertical force at the wheel's centre, the inertia of the drive shaft is left out. Each
+corner has two degrees of freedom, the wheel's travel and its spin; as drawn it is not in static
+equilibrium. Centres of mass and inertias stay as published.
 
-`points` is a dictionary of the hardpoints that differ from the published ones. All are `points` of
-the mechanism: the axis of an arm's hinge runs through its two inboard points (``…_front``,
-``…_rear``) and follows them. Centres of mass and inertias stay as published.
+*For kinematics*: the example geometries of suspension-explorer-core,
+suspension-explorer/suspension-explorer-core at commit 9843fa7d5625e9eb6c4e4fb92cc464cd8ea98250,
+``tests/data/*geometry.yaml``; only their hardpoints are taken. The wheel's offset is zero, so its
+centre is `axle_outboard`; `axle_inboard` and `axle_outboard` are points of the upright, and
+`camber_angle`, `toe_angle` of the vector between them are the wheel's angles. The rack moves along
+y by the joint `rack` (positive to the left). The source gives no masses: those here are our own and
+do not matter for kinematics.
 """
 
 from __future__ import annotations
@@ -20,30 +27,20 @@ from typing import Any
 from jaxmbd.model import (
     Body,
     Cylindrical,
+    Free,
     Mechanism,
     PointForce,
+    Prismatic,
     Revolute,
     Rod,
     Spherical,
     SpringDamper,
     Universal,
 )
-from jaxmbd.zoo.drawing import (
-    downward,
-    middle,
-    moved,
-    published,
-    turned_inertia,
-)
+from jaxmbd.zoo.drawing import downward, middle, moved, published, published_body, published_points
 
-_Y = (0.0, 1.0, 0.0)
-_STRUT = ("strut_bottom", "strut_top")
-_GLOBAL = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-
-
-def _body(data: Mapping[str, Any], com: Any = None) -> Body:
-    inertia = turned_inertia(data["moments"], data.get("axes", _GLOBAL))
-    return Body(data["mass"], com=data["com"] if com is None else com, inertia=inertia)
+_X, _Y = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
+_LINKS = ("upper_front_link", "upper_rear_link", "lower_front_link", "lower_rear_link")
 
 
 def _hinge(body: str, arm: str) -> Revolute:
@@ -59,10 +56,20 @@ def _wheel_and_track_rod() -> dict[str, Any]:
 
 
 def _forces(
-    spring: SpringDamper, shock: SpringDamper, wheel_load: Any
-) -> dict[str, SpringDamper | PointForce]:
-    load = PointForce("spindle", at="wheel_centre", force=(0.0, 0.0, wheel_load))
-    return {"spring": spring, "shock": shock, "wheel_load": load}
+    body: str,
+    rate: Any,
+    free_length: Any,
+    damping: Any,
+    load: Any,
+    spring: tuple[str, str] = ("spring_top", "spring_bottom"),
+    shock: tuple[str, str] = ("shock_top", "shock_bottom"),
+) -> dict[str, Any]:
+    """Spring and shock absorber from the chassis to a body, and the load on the wheel."""
+    return {
+        "spring": SpringDamper("ground", body, *spring, stiffness=rate, free_length=free_length),
+        "shock": SpringDamper("ground", body, *shock, damping=damping),
+        "wheel_load": PointForce("spindle", at="wheel_centre", force=(0.0, 0.0, load)),
+    }
 
 
 def double_wishbone(
@@ -99,10 +106,8 @@ def double_wishbone(
     """
     data = published("double_wishbone")
     p, bodies = moved(data["points"], points), data["bodies"]
-    ends = dict(at_a="spring_top", at_b="spring_bottom")
-    shock_ends = dict(at_a="shock_top", at_b="shock_bottom")
     return Mechanism(
-        bodies={name: _body(body) for name, body in bodies.items()},
+        bodies={name: published_body(body) for name, body in bodies.items()},
         joints={
             "rev_uca": _hinge("uca", "upper_arm"),
             "rev_lca": _hinge("lca", "lower_arm"),
@@ -110,11 +115,7 @@ def double_wishbone(
             "sph_lca": Spherical("lca", "upright", at="lower_arm_ball"),
             **_wheel_and_track_rod(),
         },
-        forces=_forces(
-            SpringDamper("ground", "lca", **ends, stiffness=spring_rate, free_length=free_length),
-            SpringDamper("ground", "lca", **shock_ends, damping=damping),
-            wheel_load,
-        ),
+        forces=_forces("lca", spring_rate, free_length, damping, wheel_load),
         points=p,
         gravity=downward(gravity, 2),
     )
@@ -154,10 +155,8 @@ def multi_link(
     """
     data = published("multi_link")
     p, axes = moved(data["points"], points), data["joint_axes"]
-    ends = dict(at_a="spring_top", at_b="spring_bottom")
-    shock_ends = dict(at_a="shock_top", at_b="shock_bottom")
     return Mechanism(
-        bodies={name: _body(body) for name, body in data["bodies"].items()},
+        bodies={name: published_body(body) for name, body in data["bodies"].items()},
         joints={
             "rev_ua": _hinge("upper_arm", "upper_arm"),
             "sph_ua": Spherical("upper_arm", "upright", at="upper_arm_ball"),
@@ -167,13 +166,7 @@ def multi_link(
             "sph_tl": Spherical("trailing", "upright", at="trailing_ball"),
             **_wheel_and_track_rod(),
         },
-        forces=_forces(
-            SpringDamper(
-                "ground", "trailing", **ends, stiffness=spring_rate, free_length=free_length
-            ),
-            SpringDamper("ground", "trailing", **shock_ends, damping=damping),
-            wheel_load,
-        ),
+        forces=_forces("trailing", spring_rate, free_length, damping, wheel_load),
         points=p,
         gravity=downward(gravity, 2),
     )
@@ -215,25 +208,169 @@ def macpherson(
     """
     data = published("macpherson")
     p, axes = moved(data["points"], points), data["joint_axes"]
-    top, bottom = p["strut_top"], p["strut_bottom"]
-    ends = dict(at_a="strut_top", at_b="strut_bottom")
-    coms = {"strut": middle(top, bottom)}
+    strut = "strut_bottom", "strut_top"
+    ends = "strut_top", "strut_bottom"
+    coms = {"strut": middle(p["strut_top"], p["strut_bottom"])}
     return Mechanism(
-        bodies={n: _body(body, coms.get(n)) for n, body in data["bodies"].items()},
+        bodies={n: published_body(body, coms.get(n)) for n, body in data["bodies"].items()},
         joints={
             "rev_lca": _hinge("lca", "lower_arm"),
             "sph_lca": Spherical("lca", "upright", at="lower_arm_ball"),
-            "cyl_strut": Cylindrical("upright", "strut", "strut_bottom", _STRUT),
+            "cyl_strut": Cylindrical("upright", "strut", strut[0], axis=strut),
             "univ_strut": Universal("ground", "strut", "strut_top", *axes["univ_strut"]),
             **_wheel_and_track_rod(),
         },
-        forces=_forces(
-            SpringDamper(
-                "ground", "upright", **ends, stiffness=spring_rate, free_length=free_length
-            ),
-            SpringDamper("ground", "upright", **ends, damping=damping),
-            wheel_load,
-        ),
+        forces=_forces("upright", spring_rate, free_length, damping, wheel_load, ends, ends),
+        points=p,
+        gravity=downward(gravity, 2),
+    )
+
+
+def _gyrating(mass: float, radius: float, *points: Any) -> Body:
+    """A body with its centre of mass in the middle of some points and a radius of gyration."""
+    return Body(mass, com=middle(*points), inertia=(mass * radius**2,) * 3)
+
+
+def _wishbone(p: Mapping[str, Any], name: str) -> tuple[Body, Revolute]:
+    """A wishbone's body and its hinge through the two inboard points."""
+    front, rear = p[f"{name}_inboard_front"], p[f"{name}_inboard_rear"]
+    body = _gyrating(2.0, 0.15, front, rear, p[f"{name}_outboard"])
+    return body, _hinge(name, f"{name}_inboard")
+
+
+def _steering() -> dict[str, Any]:
+    return {
+        "rack": Prismatic("ground", "rack", at="trackrod_inboard", axis=_Y),
+        "trackrod": Rod("rack", "upright", at_a="trackrod_inboard", at_b="trackrod_outboard"),
+    }
+
+
+def double_wishbone_kinematic(
+    points: Mapping[str, Any] | None = None, gravity: Any = 9.81
+) -> Mechanism:
+    """Two wishbones, an upright, a track rod and a rack.
+
+    Source: suspension-explorer-core, ``geometry.yaml`` (the module's text names the commit).
+    Bodies `lower_wishbone`, `upper_wishbone`, `upright`, `rack`; joints `lower_wishbone`,
+    `upper_wishbone` (hinges through the two inboard points), `lower_ball`, `upper_ball`, `rack`,
+    `trackrod`.
+
+    Args:
+        points: hardpoints (3,) [m] in place of the published ones, by name.
+        gravity: [m/s²] along −z, or a vector (3,).
+
+    Returns:
+        The mechanism, of two degrees of freedom: the wheel's travel and the rack.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.zoo.double_wishbone_kinematic().points["axle_outboard"]
+        array([-0.02    ,  0.95    ,  0.313426])
+    """
+    p = moved(published_points("double_wishbone_kinematic"), points)
+    lower, lower_hinge = _wishbone(p, "lower_wishbone")
+    upper, upper_hinge = _wishbone(p, "upper_wishbone")
+    upright_points = [p[f"{s}_wishbone_outboard"] for s in ("lower", "upper")]
+    return Mechanism(
+        bodies={
+            "lower_wishbone": lower,
+            "upper_wishbone": upper,
+            "upright": _gyrating(10.0, 0.12, *upright_points, p["axle_outboard"]),
+            "rack": _gyrating(2.0, 0.1, p["trackrod_inboard"]),
+        },
+        joints={
+            "lower_wishbone": lower_hinge,
+            "upper_wishbone": upper_hinge,
+            "lower_ball": Spherical("lower_wishbone", "upright", at="lower_wishbone_outboard"),
+            "upper_ball": Spherical("upper_wishbone", "upright", at="upper_wishbone_outboard"),
+            **_steering(),
+        },
+        points=p,
+        gravity=downward(gravity, 2),
+    )
+
+
+def macpherson_kinematic(points: Mapping[str, Any] | None = None, gravity: Any = 9.81) -> Mechanism:
+    """A lower wishbone, an upright that slides along its strut, a track rod and a rack.
+
+    Source: suspension-explorer-core, ``macpherson_geometry.yaml`` (the module's text names the
+    commit). The strut's axis, fixed in the upright, runs as drawn from the lower ball to
+    `strut_top` and always passes through `strut_top`. Bodies `lower_wishbone`, `upright`, `strut`,
+    `rack`; joints `lower_wishbone` (hinge), `lower_ball`, `strut_top` (universal, so that the
+    strut cannot spin freely), `strut` (cylindrical, upright to strut), `rack`, `trackrod`.
+    `strut_bottom` is a point of the upright.
+
+    Args:
+        points: hardpoints (3,) [m] in place of the published ones, by name; a strut along x is
+            not possible.
+        gravity: [m/s²] along −z, or a vector (3,).
+
+    Returns:
+        The mechanism, of two degrees of freedom: the wheel's travel and the rack.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.zoo.macpherson_kinematic().joints["strut"].nv
+        2
+    """
+    p = moved(published_points("macpherson_kinematic"), points)
+    arm, hinge = _wishbone(p, "lower_wishbone")
+    ball, top = p["lower_wishbone_outboard"], p["strut_top"]
+    line = top - ball
+    across = (0.0, line[2], -line[1])  # line × x
+    strut = ("lower_wishbone_outboard", "strut_top")
+    return Mechanism(
+        bodies={
+            "lower_wishbone": arm,
+            "upright": _gyrating(10.0, 0.12, ball, p["strut_bottom"], p["axle_outboard"]),
+            "strut": _gyrating(3.0, 0.1, p["strut_bottom"], top, top),
+            "rack": _gyrating(2.0, 0.1, p["trackrod_inboard"]),
+        },
+        joints={
+            "lower_wishbone": hinge,
+            "lower_ball": Spherical("lower_wishbone", "upright", at="lower_wishbone_outboard"),
+            "strut_top": Universal("ground", "strut", at="strut_top", axis_a=_X, axis_b=across),
+            "strut": Cylindrical("upright", "strut", at="strut_top", axis=strut),
+            **_steering(),
+        },
+        points=p,
+        gravity=downward(gravity, 2),
+    )
+
+
+def five_link_kinematic(points: Mapping[str, Any] | None = None, gravity: Any = 9.81) -> Mechanism:
+    """An upright on four links and a track rod, each a `Rod`, and a rack.
+
+    Source: suspension-explorer-core, ``multi_link_geometry.yaml`` (the module's text names the
+    commit); its layout follows Knapczyk and Maniowski, Archive of Mechanical Engineering 57(2),
+    2010. Bodies `upright`, `rack`; joints `upright` (free), `upper_front_link`, `upper_rear_link`,
+    `lower_front_link`, `lower_rear_link`, `rack`, `trackrod`. `strut_top` (chassis) and
+    `strut_bottom` (upright) are the damper's ends.
+
+    Args:
+        points: hardpoints (3,) [m] in place of the published ones, by name.
+        gravity: [m/s²] along −z, or a vector (3,).
+
+    Returns:
+        The mechanism, of two degrees of freedom: the wheel's travel and the rack.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.zoo.five_link_kinematic().structure.bodies
+        ('upright', 'rack')
+    """
+    p = moved(published_points("five_link_kinematic"), points)
+    upright = [p[f"{link}_outboard"] for link in _LINKS]
+    links = {
+        link: Rod("ground", "upright", at_a=f"{link}_inboard", at_b=f"{link}_outboard")
+        for link in _LINKS
+    }
+    return Mechanism(
+        bodies={
+            "upright": _gyrating(10.0, 0.12, *upright, p["axle_outboard"]),
+            "rack": _gyrating(2.0, 0.1, p["trackrod_inboard"]),
+        },
+        joints={"upright": Free("ground", "upright"), **links, **_steering()},
         points=p,
         gravity=downward(gravity, 2),
     )

@@ -48,16 +48,16 @@ def bar_in_plane(mass: Any, length: Any, com: Any) -> Body:
     return Body(mass, com=com, inertia=mass * length**2 / 12.0)
 
 
+def bar(mass: Any, length: Any, com: Any, direction: Any, slenderness: float = 0.0) -> Body:
+    """A bar with m l²/12 across and ``slenderness·m`` about its axis [kg m²]."""
+    inertia = rod_inertia(direction, slenderness * mass, mass * length**2 / 12.0)
+    return Body(mass, com=com, inertia=inertia)
+
+
 def rod_inertia(direction: Any, axial: Any, transverse: Any) -> Any:
     """Inertia (3, 3) [kg m²] of a body of revolution about the unit vector `direction` (3,)."""
     u = number(direction)
     return transverse * np.eye(3) + (axial - transverse) * (u[:, None] * u)
-
-
-def turned_inertia(moments: Any, axes: Any) -> Any:
-    """Inertia (3, 3) [kg m²] in global axes of `moments` (3,) about the columns of `axes`."""
-    columns = number(axes).T
-    return sum(m * (u[:, None] * u) for m, u in zip(moments, columns, strict=True))
 
 
 def unit_vector(direction: Any) -> Any:
@@ -75,6 +75,18 @@ def published(name: str) -> dict[str, Any]:
     """One of the data files in this package."""
     path = resources.files("jaxmbd.zoo") / "data" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def published_body(data: Mapping[str, Any], com: Any = None) -> Body:
+    """A body of a data file, whose moments are about the columns of its axes."""
+    axes = number(data.get("axes", np.eye(3))).T
+    inertia = sum(m * (u[:, None] * u) for m, u in zip(data["moments"], axes, strict=True))
+    return Body(data["mass"], com=data["com"] if com is None else com, inertia=inertia)
+
+
+def published_points(name: str) -> dict[str, Any]:
+    """Hardpoints (3,) [m] of a data file that has them in millimetres."""
+    return {n: np.array(x) / 1000.0 for n, x in published(name)["points_mm"].items()}
 
 
 def moved(points: Mapping[str, Any], overrides: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def bricard(length: Any = 1.0, mass: Any = 1.0, width: Any = 0.1, gravity: Any =
 
     Source: problem A04 of the IFToMM library, "rectangular Bricard mechanism", with rods of square
     section; it runs 10 s from rest as drawn, along six edges of a cube. Kutzbach's formula gives no
-    freedom, but one of its constraints is redundant. `J0` (ground, rod1) … `J5` (rod5,
+    degree of freedom, but one of its constraints is redundant. `J0` (ground, rod1) … `J5` (rod5,
     ground) turn about +y, +z, +x, +y, +z, +x; gravity acts along −y. The library plots the point
     `P3` between rod2 and rod3.
 

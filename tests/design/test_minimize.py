@@ -185,7 +185,7 @@ def test_a_start_that_cannot_close_comes_back():
 def test_freedoms_that_nobody_holds_are_warned_of():
     turn = Sweep({"hinge_1": (0.0, 0.1)}, {"x": Coordinate("hinge_2")})
     mass = {"bodies/bob_2/mass": Within("10 g")}
-    with pytest.warns(UserWarning, match="1 freedom is not held: .* hold 'hinge_2' by known="):
+    with pytest.warns(UserWarning, match="1 degree of freedom is .* hold 'hinge_2' by known="):
         mbd.minimize(lambda seen: seen["x"][1], mbd.zoo.double_pendulum(), mass, observe=turn)
 
 

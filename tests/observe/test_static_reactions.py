@@ -122,7 +122,7 @@ def test_scattered_hardpoints_and_derivatives():
     assert np.all(found["status"] == 0)
     for k, lengths in enumerate(scattered):
         agree({n: x[k] for n, x in found.items()}, expected(lengths))
-    slope = jax.grad(lambda x: peak(x)["peak"])(jnp.array(LENGTHS))
+    slope = jax.jit(jax.grad(lambda x: peak(x)["peak"]))(jnp.array(LENGTHS))
     h = 1e-6
     differences = [
         (expected(LENGTHS + h * e)["peak"] - expected(LENGTHS - h * e)["peak"]) / (2 * h)

@@ -6,18 +6,29 @@ import csv
 import re
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from repository import ROOT
 
 import jaxmbd as mbd
+from jaxmbd.observe import Output
 from jaxmbd.suspension import (
+    CHARACTERISTICS,
     Corner,
+    CornerState,
+    CornerSweep,
+    Definition,
+    Kinematics,
+    Sensitivities,
     available,
+    corner_state,
     find_corner,
     hardpoint_sensitivities,
     kinematics,
+    kinematics_sweep,
     steering,
+    steering_curves,
     texts,
     zoo_corner,
 )
@@ -122,6 +133,14 @@ def test_a_mirrored_axle_steers_as_a_whole_one():
         assert np.allclose(x, b[name], rtol=1e-9, atol=1e-12, equal_nan=True), name
 
 
+def test_curves_of_steering_are_its_columns_also_traced():
+    racks = [-0.04, 0.03]
+    curves = jax.jit(lambda m: steering_curves(m, RACK_ROLES, steer=racks))(RACKED)
+    assert curves.pop("status") == 0
+    for name, x in steering(RACKED, RACK_ROLES, steer=racks).columns.items():
+        np.testing.assert_allclose(curves[name], x, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
 def test_the_turning_circle_is_where_the_normals_meet():
     """By plane geometry of the two wheels, from their angles and contact points."""
     racks = [-0.04, 0.03]
@@ -215,15 +234,15 @@ def test_an_unknown_column_is_answered_with_the_names(moved):
 
 
 def test_a_freedom_that_nobody_holds_is_named():
-    with pytest.raises(ValueError, match=r"1 freedom is not held: rack; name it in steering="):
+    with pytest.raises(ValueError, match=r"1 degree of freedom is not held: rack; name it in"):
         kinematics(RACKED, replace(RACK_ROLES, steering=None))
     carried = zoo_corner("five_point")
-    with pytest.raises(ValueError, match="1 freedom is not held: chassis;"):
+    with pytest.raises(ValueError, match="1 degree of freedom is not held: chassis;"):
         kinematics(mbd.zoo.five_point(), replace(carried, hold=()))
     loose = mbd.Mechanism(
         bodies={"upright": mbd.Body(10.0)}, joints={"free": mbd.Free("ground", "upright")}
     )
-    with pytest.raises(ValueError, match="5 freedoms are not held: free;"):
+    with pytest.raises(ValueError, match="5 degrees of freedom are not held: free;"):
         kinematics(loose, Corner("upright", (0.0, 0.7, 0.3), 0.3), travel=[0.0])
 
 
@@ -287,3 +306,52 @@ def test_the_page_on_definitions_has_them_all():
     own = {n: x for n, x in texts().items() if not n.startswith("virtual_")}
     missing = [n for n, text in own.items() if f"| `{n}` | {text} |" not in page]
     assert len(own) > 30 and not missing
+
+
+TOE = {"toe": Output("rad", "toe [rad], positive: toe-in")}
+
+
+def test_between_the_places_of_a_table_values_are_interpolated():
+    table = Kinematics("travel", np.array([0.0, 0.02]), {"toe": np.array([0.1, 0.3])}, TOE, "title")
+    assert table.at(0.005)["toe"] == pytest.approx(0.15)
+    assert table.shown("toe")[0] == pytest.approx(np.rad2deg([0.1, 0.3]))
+    assert str(table).splitlines()[0] == "title"
+
+
+def test_sensitivities_are_ranked_by_what_a_step_of_each_does():
+    """A millimetre, a degree, or one per cent."""
+    found = Sensitivities(
+        ("toe",), ("length", "angle", "rate"), np.zeros(1), np.zeros((1, 1)),
+        np.array([[[2.0, 0.1, 1e-5]]]), TOE, ("m", "rad", "N/m"), np.array([0.5, 0.0, 2e4]),
+    )  # fmt: skip
+    effects = {"angle": 0.1 * np.pi / 180, "length": 2e-3, "rate": 1e-5 * 200.0}
+    assert dict(found.ranked("toe")) == pytest.approx(
+        {name: np.rad2deg(x) for name, x in effects.items()}
+    )
+    assert found.of("toe", "rate") == 1e-5 and found.ranked("toe")[-1][0] == "angle"
+
+
+def test_the_drawn_corner_is_where_its_points_are():
+    state = corner_state(RACKED, RACK_ROLES, mbd.neutral(RACKED))
+    assert isinstance(state, CornerState)
+    np.testing.assert_allclose(state.centre, RACKED.points["axle_outboard"], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(state.centre, state.drawn_centre, rtol=0, atol=1e-15)
+    for side, point in zip(state.kingpin, ("lower", "upper"), strict=True):
+        drawn = RACKED.points[f"{point}_wishbone_outboard"]
+        np.testing.assert_allclose(side, drawn, rtol=0, atol=1e-15)
+    assert state.travel[5] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_sweep_of_a_corner_holds_what_the_mechanism_has():
+    sweep = kinematics_sweep(RACK_ROLES, travel=[0.0, 0.01], observe="toe")
+    assert isinstance(sweep, CornerSweep)
+    assert [getattr(key, "joint", "z") for key in sweep.keys(RACKED)] == ["z", "rack"]
+    steered = kinematics_sweep(RACK_ROLES, steer=[0.0, 0.01], observe="toe")
+    assert [getattr(key, "joint", "z") for key in steered.keys(RACKED)] == ["rack", "z"]
+
+
+def test_a_definition_says_what_a_corner_lacks():
+    lift = CHARACTERISTICS["anti_squat"]
+    assert isinstance(lift, Definition)
+    assert "rear axle" in lift.missing(RACK_ROLES)[0] and not lift.missing(ROLES)
+    assert "cg_height=" in lift.missing(replace(ROLES, cg_height=None))[0]

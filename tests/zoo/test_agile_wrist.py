@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from papers import agile_wrist as paper
+from papers.agile_wrist import BASE_AXES, BASES, ELBOW_AXES, MODES, PLATFORM_AXES
 from repository import REFERENCES
 
 import jaxmbd as mbd
@@ -16,10 +18,8 @@ from jaxmbd.formulations import (
     determinate_projections,
     lagrange_efforts,
 )
-from jaxmbd.zoo.agile_wrist import BASE_AXES, ELBOW_AXES, MODES, PLATFORM_AXES
 
 DATA = REFERENCES / "agile_eye_kinematics.csv"
-BASES = ("base1", "base2", "base3")
 THETA, RATE, ACCELERATION = np.array([[0.4, -0.3, 0.5], [1.0, -2.0, 0.7], [3.0, 2.0, -5.0]])
 
 
@@ -37,10 +37,10 @@ def test_against_the_published_formulas():
     rows = np.loadtxt(DATA, delimiter=",", skiprows=sum(1 for _ in heading()))
     theta, r, jacobian = rows[:, :3], rows[:, 3:12].reshape(-1, 3, 3), rows[:, 12:]
     assert len(rows) >= 15
-    direct = jax.jit(jax.vmap(mbd.zoo.agile_eye_direct))(theta)
+    direct = jax.jit(jax.vmap(paper.agile_eye_direct))(theta)
     np.testing.assert_allclose(direct, r, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(jax.vmap(mbd.zoo.agile_eye_inverse)(r), theta, rtol=0, atol=1e-14)
-    ours = jax.jit(jax.vmap(mbd.zoo.agile_eye_jacobian))(theta, r)
+    np.testing.assert_allclose(jax.vmap(paper.agile_eye_inverse)(r), theta, rtol=0, atol=1e-14)
+    ours = jax.jit(jax.vmap(paper.agile_eye_jacobian))(theta, r)
     np.testing.assert_allclose(ours, jacobian.reshape(-1, 3, 3), rtol=1e-11, atol=1e-13)
 
 
@@ -56,7 +56,7 @@ def test_working_and_assembly_modes():
     """Four assembly modes for all angles; each is in the working mode of its own signs."""
     theta = jnp.asarray(np.random.default_rng(0).uniform(-np.pi, np.pi, (200, 3)))
     signs = jnp.asarray(MODES)
-    direct = jax.vmap(lambda t: jax.vmap(lambda m: mbd.zoo.agile_eye_direct(t, m))(signs))
+    direct = jax.vmap(lambda t: jax.vmap(lambda m: paper.agile_eye_direct(t, m))(signs))
     rotations = np.asarray(jax.jit(direct)(theta))
     exists = ~np.isnan(rotations).any(axis=(2, 3))
     assert (exists.sum(axis=1) == 4).all()
@@ -71,10 +71,10 @@ def test_working_and_assembly_modes():
             assert np.linalg.det(r) > 0
             loops = [elbows[k] @ (r @ PLATFORM_AXES[k]) for k in range(3)]
             assert np.abs(loops).max() < 1e-14
-            assert whole_turns_apart(mbd.zoo.agile_eye_inverse(r, MODES[m]), theta[i]) < 1e-11
+            assert whole_turns_apart(paper.agile_eye_inverse(r, MODES[m]), theta[i]) < 1e-11
         # The other working modes of an orientation: each leg half a turn on.
         r = rotations[i, np.flatnonzero(exists[i])[0]]
-        angles = np.array([mbd.zoo.agile_eye_inverse(r, m) for m in MODES])
+        angles = np.array([paper.agile_eye_inverse(r, m) for m in MODES])
         halves = (angles - angles[0]) / np.pi
         np.testing.assert_allclose(halves, np.round(halves), rtol=0, atol=1e-14)
         assert len(np.unique(np.round(angles, 9), axis=0)) == 8
@@ -82,7 +82,7 @@ def test_working_and_assembly_modes():
 
 def test_trivial_orientations_close_for_all_angles():
     theta = np.random.default_rng(1).uniform(-np.pi, np.pi, (20, 3))
-    for r in mbd.zoo.agile_eye_trivial_orientations():
+    for r in paper.agile_eye_trivial_orientations():
         assert np.linalg.det(r) == pytest.approx(1.0)
         loops = [
             w @ r @ v for t in theta for w, v in zip(elbow_axes(t), PLATFORM_AXES, strict=True)
@@ -91,23 +91,14 @@ def test_trivial_orientations_close_for_all_angles():
 
 
 def test_impossible_modes_are_nan_and_do_not_spoil_gradients():
-    assert np.isnan(mbd.zoo.agile_eye_direct(np.zeros(3), (1, 1, -1))).all()
+    assert np.isnan(paper.agile_eye_direct(np.zeros(3), (1, 1, -1))).all()
     singular = np.array([np.pi / 2, 0.0, 0.3])  # D = c1 c2 c3 + s1 s2 s3 = 6e-17
-    near = jax.jacfwd(mbd.zoo.agile_eye_direct)(singular - np.array([0.1, 0, 0]))
+    near = jax.jacfwd(paper.agile_eye_direct)(singular - np.array([0.1, 0, 0]))
     assert np.isfinite(near).all()
     theta = jnp.array([0.3, -0.2, 0.1])
-    r, slope = mbd.zoo.agile_eye_direct(theta), jax.jacfwd(mbd.zoo.agile_eye_direct)(theta)
+    r, slope = paper.agile_eye_direct(theta), jax.jacfwd(paper.agile_eye_direct)(theta)
     spins = np.stack([mbd.spatial.rotations.vee(slope[..., k] @ r.T) for k in range(3)], axis=1)
-    np.testing.assert_allclose(mbd.zoo.agile_eye_jacobian(theta, r), spins, rtol=0, atol=1e-14)
-
-
-def closed_form(mech):
-    @jax.jit
-    def poses(s):
-        turned = mbd.zoo.agile_wrist_rotations(s)
-        return {n: (r, r @ mech.com(n)) for n, r in turned.items()}
-
-    return poses
+    np.testing.assert_allclose(paper.agile_eye_jacobian(theta, r), spins, rtol=0, atol=1e-14)
 
 
 WRISTS = [
@@ -129,11 +120,11 @@ def moving(request):
 
 def test_the_assembled_mechanism_is_the_closed_form(moving):
     mech, q, v, _, keys = moving
-    place, expected = mbd.poses(mech, q), mbd.zoo.agile_wrist_rotations(THETA)
+    place, expected = mbd.poses(mech, q), paper.agile_wrist_rotations(THETA)
     for name, r in expected.items():
         np.testing.assert_allclose(place[name].rotation, r, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(mbd.zoo.agile_eye_inverse(place["platform"].rotation), THETA)
-    spin = mbd.zoo.agile_eye_jacobian(THETA, expected["platform"]) @ RATE
+    np.testing.assert_allclose(paper.agile_eye_inverse(place["platform"].rotation), THETA)
+    spin = paper.agile_eye_jacobian(THETA, expected["platform"]) @ RATE
     np.testing.assert_allclose(
         mbd.body_velocities(mech, q, v)["platform"][:3], spin, rtol=0, atol=1e-12
     )
@@ -177,7 +168,9 @@ def test_torques_and_reactions_by_two_formulations(moving, carried):
 def test_torques_by_lagrange(moving, carried):
     """Neither joints nor loops enter: energies of the closed form alone."""
     mech, inputs = moving[0], carried[0]
-    third = jax.jit(partial(lagrange_efforts, mech, closed_form(mech)))(THETA, RATE, ACCELERATION)
+    third = jax.jit(partial(lagrange_efforts, mech, paper.closed_form(mech)))(
+        THETA, RATE, ACCELERATION
+    )
     np.testing.assert_allclose(third, [x[0] for x in inputs.values()], rtol=1e-11)
 
 

@@ -94,22 +94,32 @@ def test_spatial_slider_crank_of_the_library():
         )
 
 
+def stewart_gough_lengths(rotation, translation, base=0.6, platform=0.35, height=0.8):
+    """Lengths (6,) of the legs: ``|c + t + R (p_i − c) − b_i|``, c the platform's drawn centre."""
+    low = np.radians([-15.0, 15.0, 105.0, 135.0, 225.0, 255.0])  # pairs 30° and 20° apart
+    high = np.radians([-50.0, 50.0, 70.0, 170.0, 190.0, 290.0])
+    feet = base * np.stack([np.cos(low), np.sin(low), np.zeros(6)], axis=1)
+    tops = platform * np.stack([np.cos(high), np.sin(high), np.zeros(6)], axis=1)
+    legs = jnp.array([0.0, 0.0, height]) + translation + tops @ rotation.T - feet
+    return jnp.sqrt(jnp.sum(legs * legs, axis=1))
+
+
 def test_stewart_gough_lengths_give_the_pose():
     """Inverse kinematics in closed form, direct by assembling with the legs held."""
     mech = zoo.stewart_gough()
-    drawn = zoo.stewart_gough_lengths(np.eye(3), np.zeros(3))
+    drawn = stewart_gough_lengths(np.eye(3), np.zeros(3))
     top = mbd.topology(mech)
     assert (top.nv, top.nc) == (21, 15) and mbd.mobility(mech).kutzbach == 6
     shift, angles = np.array([0.05, -0.03, 0.06]), jnp.array([0.1, -0.15, 0.2])
     rotation = bryant_rotation(angles)
-    legs = zoo.stewart_gough_lengths(rotation, shift) - drawn
+    legs = stewart_gough_lengths(rotation, shift) - drawn
     q = mbd.assemble(mech, known={f"leg_{i + 1}": legs[i] for i in range(6)}).q
     pose = mbd.poses(mech, q)["platform"]
     np.testing.assert_allclose(pose.position, shift + [0, 0, 0.8], rtol=0, atol=1e-11)
     np.testing.assert_allclose(pose.rotation, rotation, rtol=0, atol=1e-11)
     # Speeds of the legs for a twist: L̇_i = u_i · (v + ω × r_i), by differentiating the lengths.
     rate = jax.jvp(
-        lambda t: zoo.stewart_gough_lengths(rotation, jnp.asarray(shift) + t),
+        lambda t: stewart_gough_lengths(rotation, jnp.asarray(shift) + t),
         (jnp.zeros(3),), (jnp.array([0.1, 0.2, -0.3]),),
     )[1]  # fmt: skip
     v = mbd.assemble_velocity(mech, q, {f"leg_{i + 1}": rate[i] for i in range(6)})
@@ -129,7 +139,7 @@ def test_stewart_gough_carries_its_weight():
     np.testing.assert_allclose(efforts, efforts[0], rtol=1e-9)
 
     def height(z):
-        return zoo.stewart_gough_lengths(jnp.eye(3), jnp.array([0.0, 0.0, 1.0]) * z)
+        return stewart_gough_lengths(jnp.eye(3), jnp.array([0.0, 0.0, 1.0]) * z)
 
     rise = jax.jvp(height, (jnp.array(0.0),), (jnp.array(1.0),))[1]
     v = mbd.assemble_velocity(mech, q, {n: rise[i] for i, n in enumerate(names)})
@@ -141,19 +151,34 @@ def test_stewart_gough_carries_its_weight():
     assert efforts[0] > 0.0
 
 
+def delta_robot_angles(position, radii=(0.2, 0.05), arm=0.25, rod=0.6):
+    """Shoulder angles (3,) below the horizontal for a position (3,) of the platform.
+
+    Let (x, z) be the platform's position in an arm's plane relative to the shoulder, minus the
+    difference of the radii, and y the coordinate across. ``|(x − a cos θ, y, z + a sin θ)| = rod``
+    then means ``−x cos θ + z sin θ = K`` with ``K = (rod² − a² − x² − y² − z²)/(2 a)``. Its roots
+    are ``θ = −atan2(z, x) ± arccos(−K/|(x, z)|)``; the minus sign has the elbow outward.
+    """
+    turn = 2.0 * np.pi / 3.0 * np.arange(3)
+    x = position[0] * np.cos(turn) + position[1] * np.sin(turn) + radii[1] - radii[0]
+    y, z = position[1] * np.cos(turn) - position[0] * np.sin(turn), position[2]
+    k = (rod**2 - arm**2 - x * x - y * y - z * z) / (2.0 * arm)
+    return -jnp.arctan2(z, x) - jnp.arccos(-k / jnp.sqrt(x * x + z * z))
+
+
 def test_delta_robot_inverse_kinematics():
     mech = zoo.delta_robot()
     q0 = mbd.neutral(mech)
     assert np.abs(mbd.constraint_residual(mech, q0)).max() < 1e-15
     drawn = mbd.poses(mech, q0)["platform"].position
-    np.testing.assert_allclose(zoo.delta_robot_angles(drawn), 0.2, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(delta_robot_angles(drawn), 0.2, rtol=0, atol=1e-12)
     place = np.array([0.08, -0.05, float(drawn[2]) - 0.04])
-    angles = np.asarray(zoo.delta_robot_angles(place)) - 0.2
+    angles = np.asarray(delta_robot_angles(place)) - 0.2
     q = mbd.assemble(mech, known={f"shoulder_{i + 1}": angles[i] for i in range(3)}).q
     pose = mbd.poses(mech, q)["platform"]
     np.testing.assert_allclose(pose.position, place, rtol=0, atol=1e-12)
     np.testing.assert_allclose(pose.rotation, np.eye(3), rtol=0, atol=1e-12)
-    slope = jax.jacfwd(zoo.delta_robot_angles)(jnp.asarray(place))
+    slope = jax.jacfwd(delta_robot_angles)(jnp.asarray(place))
     rates = slope @ np.array([0.2, 0.1, -0.3])
     v = mbd.assemble_velocity(mech, q, {f"shoulder_{i + 1}": rates[i] for i in range(3)})
     twist = mbd.body_velocities(mech, q, v)["platform"]

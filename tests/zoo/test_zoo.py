@@ -281,3 +281,14 @@ def test_wheel_angles(inboard, outboard, camber, toe):
     spindle = jnp.subtract(jnp.array(outboard), jnp.array(inboard))
     assert np.degrees(zoo.camber_angle(spindle)) == pytest.approx(camber, abs=1e-9)
     assert np.degrees(zoo.toe_angle(spindle)) == pytest.approx(toe, abs=1e-9)
+
+
+def test_laws_of_drives_in_the_zoo():
+    """The ramped drive is balanced at one speed; the rack's sine starts with its largest rate."""
+    drive = zoo.RampedDrive(peak=10.0, start=5.0, speed=9.0)
+    assert drive(2.5, 0.0, 1.8) == pytest.approx(5.0 - 2.0)
+    assert drive(7.0, 0.0, 9.0) == pytest.approx(0.0, abs=1e-15)
+    law = {"amplitude": 0.06, "period": 2.0}
+    travel, rate = jax.jvp(lambda t: zoo.rack_sine(t, law), (0.0,), (1.0,))
+    assert travel == 0.0 and rate == pytest.approx(0.06 * np.pi)
+    assert zoo.rack_sine(1.5, law) == pytest.approx(-0.06)

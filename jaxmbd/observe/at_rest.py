@@ -1,10 +1,10 @@
-"""Sweeps: coordinates moved step by step, each configuration assembled from the last."""
+"""Mechanisms at rest: one configuration, or a sweep of them; held, or in equilibrium."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,23 +16,152 @@ from jaxmbd.analysis import (
     PointCoordinate,
     PointTravel,
     Status,
+    attempt,
     drawn_value,
+    equilibrium,
     is_angle,
     parse_known,
 )
 from jaxmbd.graph import neutral, topology
 from jaxmbd.model import Mechanism
 from jaxmbd.observe.experiment import (
+    Axis,
     Curves,
     Experiment,
+    Failure,
     frozen_values,
     known_problems,
     settled_failure,
 )
-from jaxmbd.observe.outputs import Axis
-from jaxmbd.observe.pose import place
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.observe.unheld import warn_of_unheld
+
+
+class Placed(NamedTuple):
+    """One configuration.
+
+    Attributes:
+        q: coordinates (nq,); NaN where it failed.
+        status: a `Status` number.
+        closest: where the search ended (nq,).
+        multipliers: λ and the holding efforts; None where they are to be computed.
+    """
+
+    q: Array
+    status: Array
+    closest: Array
+    multipliers: Array | None
+
+
+def place(
+    mech: Mechanism, keys: tuple[Key, ...], values: list[Array], guess: Array, settle: bool
+) -> Placed:
+    """Assemble with held coordinates, or find the equilibrium with them held."""
+    if not settle:
+        found = attempt(keys, mech, values, jnp.zeros((), mech.dtype), guess)
+        return Placed(found.q, found.status, found.closest, None)
+    known = {_asked(key): value for key, value in zip(keys, values, strict=True)}
+    rest = equilibrium(mech, known=known, guess=guess, throw=False, backend="xla")
+    nowhere = jnp.full_like(rest.q, jnp.nan)
+    return Placed(rest.q, rest.status, nowhere, jnp.concatenate([rest.lam, rest.held]))
+
+
+def _resting(
+    mech: Mechanism, placed: Placed, keys: tuple[Key, ...], values: list[Array]
+) -> Snapshot:
+    """What observables see of a configuration."""
+    return Snapshot(
+        mech,
+        placed.q,
+        keys=keys,
+        values=values,
+        moving=False,
+        multipliers=placed.multipliers,
+    )
+
+
+def _asked(key: Any) -> Any:
+    """A held coordinate in the form that `equilibrium` takes."""
+    if not hasattr(key, "joint"):
+        return key
+    return key.joint if key.index is None else (key.joint, key.index)
+
+
+@dataclass(frozen=True)
+class Configuration(Experiment):
+    """One configuration with coordinates held, assembled from the drawn one.
+
+    Attributes:
+        known: held coordinates, with the keys of `assemble`: joints [rad, m], a `PointCoordinate`,
+            whose value is absolute [m], or a `PointTravel`, from where the point is drawn [m].
+        observe: name to observable.
+        settle: whether degrees of freedom that are not held come to rest (`equilibrium`).
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.observe import Coordinate, Configuration
+        >>> turned = Configuration({"crank": 0.1}, {"rocker": Coordinate("rocker")})
+        >>> sorted(turned(mbd.zoo.rssr()))
+        ['failed_at', 'open_distance', 'open_joint', 'rocker', 'status']
+    """
+
+    known: Mapping[Any, Any] = field(default_factory=dict)
+    observe: Mapping[str, Any] = field(default_factory=dict)
+    settle: bool = False
+
+    has_axis: ClassVar[bool] = False
+
+    __hash__ = Experiment.__hash__
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", frozen_values(self.known))
+        object.__setattr__(self, "observe", dict(self.observe))
+
+    @property
+    def axis(self) -> str:
+        return "pose"
+
+    def axis_values(self, mech: Mechanism) -> Axis:
+        return Axis((0.0,), "", "pose")
+
+    def kept(self) -> np.ndarray:
+        return np.zeros(1, int)
+
+    def keys(self, mech: Mechanism) -> tuple[Key, ...]:
+        return parse_known(mech, self.known)[0]
+
+    def own_problems(self, mech: Mechanism) -> list[str]:
+        return known_problems(mech, self.known)
+
+    def place(self, mech: Mechanism) -> tuple[Placed, Failure]:
+        """The configuration, and how the search for it ended."""
+        keys, values = parse_known(mech, self.known)
+        placed = place(mech, keys, values, jnp.asarray(neutral(mech), mech.dtype), self.settle)
+        return placed, settled_failure(mech, keys, values, placed.status, placed.closest, 0.0)
+
+    def curves(self, mech: Mechanism, *, states: bool) -> Curves:
+        placed, failure = self.place(mech)
+        keys, values = parse_known(mech, self.known)
+        at = _resting(mech, placed, keys, values)
+        observed = {what: what.value(at)[None] for what in self.observed()}
+        v, x = jnp.zeros((1, topology(mech).nv), mech.dtype), jnp.zeros(1, mech.dtype)
+        failure = self.judged(failure, x, observed, at.undetermined)
+        return Curves(x, placed.q[None], v, observed, failure)
+
+
+def Settle(
+    known: Mapping[Any, Any] | None = None, observe: Mapping[str, Any] | None = None
+) -> Configuration:
+    """The static equilibrium, with coordinates held or none.
+
+    Example:
+        >>> from jaxmbd.observe import Coordinate, Settle
+        >>> import jaxmbd as mbd
+        >>> rest = Settle(observe={"angle": Coordinate("hinge")})
+        >>> round(float(rest(mbd.zoo.simple_pendulum())["angle"]), 6)
+        1.570796
+    """
+    return Configuration(known or {}, observe or {}, settle=True)
 
 
 @dataclass(frozen=True)
@@ -40,8 +169,9 @@ class Sweep(Experiment):
     """Curves over coordinates that move step by step, as wheel travel in a kinematic test.
 
     Each configuration is found from the last, the first from that in which the moved coordinates
-    are as drawn. Velocities are zero; forces and reactions are the static ones. A freedom that
-    nothing holds stays where the search leaves it; calling the sweep with a mechanism warns of it.
+    are as drawn. Velocities are zero; forces and reactions are the static ones. A degree of
+    freedom that nothing holds stays where the search leaves it; calling the sweep with a mechanism
+    warns of it.
 
     Attributes:
         over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], a
@@ -51,7 +181,8 @@ class Sweep(Experiment):
         dim: name of the axis; by default that of the first coordinate: the joint's name, "travel",
             or the letter of a `PointCoordinate`.
         known: further coordinates, held at one value.
-        settle: whether freedoms that are not held come to rest at each step (`equilibrium`).
+        settle: whether degrees of freedom that are not held come to rest at each step
+            (`equilibrium`).
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -116,13 +247,8 @@ class Sweep(Experiment):
             found.append(f"{both} are moved and held at once; leave them out of known")
         return found
 
-    def __call__(self, mech: Mechanism) -> dict[str, Array]:
-        """All outputs for one mechanism; warns of freedoms that nothing holds."""
-        self.warn(mech)
-        return super().__call__(mech)
-
     def warn(self, mech: Mechanism) -> None:
-        """Warn of freedoms that nothing holds, unless they come to rest by themselves."""
+        """Warn of degrees of freedom that nothing holds, unless they come to rest by themselves."""
         if not self.settle:
             warn_of_unheld(mech, self.keys(mech))
 
@@ -144,14 +270,7 @@ class Sweep(Experiment):
             guess, failed = carry
             values = held(step)
             placed = place(mech, keys, values, guess, self.settle)
-            snap = Snapshot(
-                mech,
-                placed.q,
-                keys=keys,
-                values=values,
-                moving=False,
-                multipliers=placed.multipliers,
-            )
+            snap = _resting(mech, placed, keys, values)
             ok = placed.status == Status.OK
             now = (placed.status, placed.closest, step)
             failed = tuple(

@@ -1,4 +1,4 @@
-"""Characteristics of the wheel's travel motion: instant axis, instant centres, roll centre.
+"""Characteristics of the wheel's travel motion: instant axis and centres, anti-dive, wheel rate.
 
 With ``[ω; v]`` the twist of the upright at the wheel centre m as the wheel rises with the steering
 held, σ = +1 on the left, −1 on the right, and c the contact point.
@@ -34,6 +34,11 @@ the upright's point at the contact. Where it acts on the chassis (inboard brake,
 wheel does not turn about its axis relative to the chassis: ω is replaced by ``ω − (ω·s) s``, and u
 is nearly the velocity of the wheel centre. Bending angles of the half-shaft are neglected. In side
 view ``u_x / u_z`` is the tangent of the slope of the line from that point to the instant centre.
+
+*Wheel rate*: with L(z) the spring's length over the wheel's travel z and F(L) its tension, the
+wheel carries the vertical force ``dV/dz = F L'``, and its rate is ``d²V/dz² = F' L' + F L''``: with
+a linear spring ``k L'² + F L''``, of which the second part, due to the spring's load, is neglected
+in ``k (motion ratio)²``.
 """
 
 from __future__ import annotations
@@ -42,8 +47,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.spatial import cross
-from jaxmbd.suspension.registry import Instant, characteristic
+from jaxmbd.suspension.motions import Spring
 from jaxmbd.suspension.steering_axis import screw_axis
+from jaxmbd.suspension.wheel_characteristics import Instant, characteristic
 
 
 def contact_velocity(at: Instant) -> Array:
@@ -214,3 +220,39 @@ def anti_lift_driving(at: Instant) -> Array:
 def anti_squat(at: Instant) -> Array:
     """``−δ (u_x / u_z) L / h``: positive where the force point moves rearward in bump."""
     return -_driving(at)
+
+
+def _spring(at: Instant) -> Spring:
+    spring = at.state.spring
+    assert spring is not None
+    return spring
+
+
+@characteristic("m", "length of the spring [m]", needs=("spring",))
+def spring_length(at: Instant) -> Array:
+    """Distance of the spring's ends."""
+    return _spring(at).length
+
+
+@characteristic(
+    "", "motion ratio [1]: spring over wheel travel, positive: shortens in bump", needs=("spring",)
+)
+def motion_ratio(at: Instant) -> Array:
+    """``−dL/dz``, in the wheel's travel with the steering held."""
+    return -_spring(at).travel
+
+
+@characteristic(
+    "N", "vertical force on the wheel that balances the spring [N], positive: up", needs=("spring",)
+)
+def wheel_force(at: Instant) -> Array:
+    """``F L'``, with F the tension: the wheel is lifted with it against the spring."""
+    return _spring(at).force * _spring(at).travel
+
+
+@characteristic(
+    "N/m", "wheel rate of the spring [N/m], at the wheel centre", needs=("spring",), second=True
+)
+def wheel_rate(at: Instant) -> Array:
+    """``F' L' + F L''``, the derivative of `wheel_force` along the travel motion."""
+    return at.gradient("wheel_force")

@@ -21,6 +21,7 @@ from jaxmbd.model import (
     Mechanism,
     PacejkaTyre,
     Prismatic,
+    Reflection,
     Revolute,
     Spherical,
     SpringDamper,
@@ -29,12 +30,13 @@ from jaxmbd.model import (
     register_law,
 )
 from jaxmbd.zoo.drawing import (
+    bar,
     downward,
     middle,
     moved,
     published,
+    published_body,
     rod_inertia,
-    turned_inertia,
     unit_vector,
 )
 
@@ -48,7 +50,7 @@ _POINTS = {
     "tierod_outboard": "tie_outer",
     "wheel_centre": "wheel_centre",
 }
-_MIRROR = np.array([1.0, -1.0, 1.0])
+_MIRROR = Reflection(1)
 _WHEEL = 15.0, (0.4, 0.8, 0.4)  # mass, inertias about its centre
 _TIE_ROD, _RACK = 0.6, 2.5  # masses
 
@@ -63,11 +65,6 @@ def rack_sine(t: Any, params: Any) -> Any:
         0.06
     """
     return params["amplitude"] * jnp.sin(2.0 * jnp.pi / params["period"] * t)
-
-
-def _mirrored(tensor: Any) -> Any:
-    """A tensor (3, 3) mirrored in the plane xz."""
-    return number(tensor) * (_MIRROR[:, None] * _MIRROR)
 
 
 def _upright(data: Mapping[str, Any], centre: Any) -> Body:
@@ -91,24 +88,14 @@ def _left_bodies(p: Mapping[str, Any]) -> dict[str, Body]:
     span = tie[1] - tie[0]
     strut = unit_vector(p["strut_top"] - p["strut_bottom"])
     return {
-        "arm": Body(
-            data["lca"]["mass"],
-            com=data["lca"]["com"],
-            inertia=turned_inertia(data["lca"]["moments"], data["lca"]["axes"]),
-        ),
+        "arm": published_body(data["lca"]),
         "strut": Body(
             data["strut"]["mass"],
             com=middle(p["strut_bottom"], p["strut_top"]),
             inertia=rod_inertia(strut, 0.005, 0.01),
         ),
         "upright": _upright(data, p["wheel_centre"]),
-        "tie_rod": Body(
-            _TIE_ROD,
-            com=middle(*tie),
-            inertia=rod_inertia(
-                unit_vector(span), 1e-4 * _TIE_ROD, _TIE_ROD * (span @ span) / 12.0
-            ),
-        ),
+        "tie_rod": bar(_TIE_ROD, (span @ span) ** 0.5, middle(*tie), unit_vector(span), 1e-4),
     }
 
 
@@ -117,7 +104,7 @@ def _bodies(side: str, left: Mapping[str, Any]) -> dict[str, Body]:
     bodies = _left_bodies(left)
     if side == "right":
         bodies = {
-            n: Body(x.mass, com=x.com * _MIRROR, inertia=_mirrored(x.inertia))
+            n: Body(x.mass, com=_MIRROR.polar(x.com), inertia=_MIRROR.tensor(x.inertia))
             for n, x in bodies.items()
         }
     return {f"{side}_{n}": x for n, x in bodies.items()}
@@ -173,7 +160,7 @@ def macpherson_steering(
     `left_slide` (upright along the strut), `left_arm_ball`, `left_tie_inner` (universal joint on
     the rack, so that the tie rod has no idle spin) and `left_tie_outer` (ball); `rack` slides along
     y. The two balls of an upright are cut, as in the paper, and no branch has more than four
-    freedoms. The upright includes the wheel, whose spin is neglected.
+    degrees of freedom. The upright includes the wheel, whose spin is neglected.
 
     Forces: `left_spring`, `left_shock` along the strut, and the tyre force `left_tyre`, a
     `PacejkaTyre` with its default coefficients that rolls freely on a road moving back at `speed`:
@@ -218,7 +205,7 @@ def macpherson_steering(
     for side in sides:
         if side not in ("left", "right"):
             raise ValueError(f"sides={tuple(sides)!r}: give 'left', 'right' or both")
-        named |= {f"{side}_{n}": x if side == "left" else x * _MIRROR for n, x in left.items()}
+        named |= {f"{side}_{n}": x if side == "left" else _MIRROR.polar(x) for n, x in left.items()}
         bodies |= _bodies(side, left)
         joints |= _joints(side)
         forces |= _strut_forces(side, spring_rate, spring_preload, damping)

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from jaxmbd.model import (
     Body,
     Mechanism,
@@ -26,7 +24,7 @@ from jaxmbd.model import (
     Tyre,
     Universal,
 )
-from jaxmbd.zoo.drawing import downward, functions_for, middle, moved, published, unit_vector
+from jaxmbd.zoo.drawing import downward, functions_for, middle, moved, published_points, unit_vector
 
 RODS = {
     "upper_front_link": "upper_front_link",
@@ -42,8 +40,7 @@ _FREE_LENGTH = 0.3512
 
 def _hardpoints() -> dict[str, Any]:
     """Published hardpoints [m], and the chassis end of the unstressed spring."""
-    millimetres = published("five_link_kinematic")["points_mm"]
-    p = {name: np.array(x) / 1000.0 for name, x in millimetres.items()}
+    p = published_points("five_link_kinematic")
     strut = unit_vector(p["strut_top"] - p["strut_bottom"])
     return p | {"spring_top": p["strut_bottom"] + _FREE_LENGTH * strut}
 
