@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
-from jaxmbd.viz.cast import ARROW, TRACE, WORST, Actor, Cast, cast_of
+from jaxmbd.viz.course import ARROW, TRACE, WORST, Actor, Cast, cast_of
 from jaxmbd.viz.scene import Colour
 from jaxmbd.viz.solids import arrow, frame_along
 from jaxmbd.viz.viser_scene import ViserScene, in_notebook, set_stage, viser_server

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial import distance_matrix
 
 from jaxmbd.model import (
     GROUND,
@@ -26,6 +28,7 @@ from jaxmbd.model import (
     Tyre,
     with_directions,
 )
+from jaxmbd.suspension import Corner, drawn_wheel
 from jaxmbd.viz.solids import (
     Mesh,
     box,
@@ -125,25 +128,19 @@ def _tee(points: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def bars(points: np.ndarray, apart: set[tuple[int, int]] = frozenset()) -> list[tuple[int, int]]:  # type: ignore[assignment]
-    """Pairs of points (n, 3) that the shortest tree joins (Prim); those `apart` if need be only.
+    """Pairs of points (n, 3) that the shortest tree joins; those `apart` if need be only.
 
     Example:
         >>> import numpy as np
         >>> from jaxmbd.viz.glyphs import bars
         >>> bars(np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0]]))
-        [(0, 2), (2, 1)]
+        [(0, 2), (1, 2)]
     """
-    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    distance = distance_matrix(points, points)
     for i, j in apart:
         distance[i, j] = distance[j, i] = 1e3 * distance.max()
-    inside, found = [0], []
-    while len(inside) < len(points):
-        outside = [k for k in range(len(points)) if k not in inside]
-        among = distance[np.ix_(inside, outside)]
-        i, j = np.unravel_index(np.argmin(among), among.shape)
-        found.append((inside[i], outside[j]))
-        inside.append(outside[j])
-    return found
+    rows, columns = minimum_spanning_tree(distance).nonzero()
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
 def _hinge_pairs(mech: Mechanism, body: str, points: np.ndarray) -> set[tuple[int, int]]:
@@ -309,6 +306,33 @@ class Wheel(NamedTuple):
     axis: Any
     radius: float
     width: float | None = None
+
+
+def corner_wheel(mech: Mechanism, corner: Corner) -> Wheel:
+    """The wheel of a corner, for its picture.
+
+    It turns with the body that a hinge joins to the upright at the wheel centre, if there is one.
+
+    Args:
+        mech: the mechanism.
+        corner: what is what in it.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import zoo_corner
+        >>> from jaxmbd.viz import corner_wheel
+        >>> mech = mbd.zoo.macpherson()
+        >>> corner_wheel(mech, zoo_corner("macpherson")).body
+        'spindle'
+    """
+    upright, _ = corner.placed("upright", corner.wheel_centre)
+    centre, spindle = map(np.asarray, drawn_wheel(mech, corner))
+    body = upright
+    for joint in mech.joints.values():
+        if joint.bearing == "journal" and upright in (joint.a, joint.b):
+            if np.allclose(mech.point(joint.point_a), centre, atol=1e-9):
+                body = joint.b if joint.a == upright else joint.a
+    return Wheel(body, centre, spindle, corner.tyre_radius)
 
 
 def pieces(element: Any, length: float, size: float) -> list[Piece]:

@@ -37,19 +37,33 @@ _ASPECT, _MARGIN = 1.5, 1.05
 """Width of the picture over its height, and the room around what is seen."""
 
 
-def eye(scene: Scene) -> np.ndarray:
-    """Where a camera sees the whole scene from (3,) [m]: along the normal of a planar one."""
+class Camera(NamedTuple):
+    """A perspective view: `axes` (3, 3) are its right, up and backward directions."""
+
+    position: np.ndarray
+    axes: np.ndarray
+
+    def seen(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Picture coordinates (…, 2) and depths (…) [m] of points (…, 3)."""
+        local = (x - self.position) @ self.axes.T
+        depth = -local[..., 2]
+        return local[..., :2] / depth[..., None], depth
+
+
+def camera(scene: Scene) -> Camera:
+    """A view of the whole scene: along the normal of a planar one."""
     up = scene.up
     across = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
     across = across - (across @ up) * up
     across /= np.linalg.norm(across)
-    axes = np.stack([across, np.cross(up, across), up])
-    back = np.eye(3)[2] if scene.mech.structure.planar else _EYE / np.linalg.norm(_EYE) @ axes
+    level = np.stack([across, np.cross(up, across), up])
+    back = np.eye(3)[2] if scene.mech.structure.planar else _EYE / np.linalg.norm(_EYE) @ level
     right = np.cross(up, back)
     right /= np.linalg.norm(right)
-    wide, high, deep = (np.abs(x) @ scene.half for x in (right, np.cross(back, right), back))
+    axes = np.stack([right, np.cross(back, right), back])
+    wide, high, deep = np.abs(axes) @ scene.half
     away = _MARGIN * max(high, wide / _ASPECT) / np.tan(0.5 * FIELD) + deep
-    return scene.centre + away * back
+    return Camera(scene.centre + away * back, axes)
 
 
 def below(scene: Scene) -> np.ndarray:
@@ -71,13 +85,7 @@ def grid_lines(scene: Scene, cells: int = 8) -> np.ndarray:
 
 
 def round_number(x: float) -> float:
-    """1, 2 or 5 times a power of ten, the greatest that is not above x.
-
-    Example:
-        >>> from jaxmbd.viz.scene import round_number
-        >>> round_number(0.34)
-        0.2
-    """
+    """1, 2 or 5 times a power of ten, the greatest that is not above x."""
     power = 10.0 ** np.floor(np.log10(x))
     return float(power * max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1.0 + 1e-9)))
 
@@ -131,6 +139,10 @@ class Placement(NamedTuple):
     rotation: np.ndarray
     position: np.ndarray
     stretch: float = 1.0
+
+    def put(self, x: np.ndarray) -> np.ndarray:
+        """Points (n, 3) [m] or one (3,) where they are then."""
+        return (x * (1.0, 1.0, self.stretch)) @ self.rotation.T + self.position
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +210,7 @@ class Scene:
         dressed = _dressed(drawn, shapes)
         reached = [(body, np.asarray(mech.point(point))) for body, point in marked]
         solids = [*_shapes(shapes), *_links(drawn, points, s, dressed, reached)]
-        solids += [x for x in (*_joints(drawn, s), *_forces(drawn, s)) if x.body not in dressed]
+        solids += [x for x in _elements(drawn, s) if x.body not in dressed]
         for wheel in wheels:
             solids += [Solid("wheel", *rest) for rest in wheel_solids(wheel)]
         every = np.concatenate([*(x.mesh.vertices for x in solids), *points.values()])
@@ -250,13 +262,8 @@ class Scene:
 
     def span_placement(self, span: Span, poses: Mapping[str, Pose]) -> Placement:
         """Where a span is at some poses of all bodies."""
-        a, b = (
-            where.rotation @ at + where.position
-            for where, at in (
-                (self.solid_placement(span.a, poses), span.at_a),
-                (self.solid_placement(span.b, poses), span.at_b),
-            )
-        )
+        a = self.solid_placement(span.a, poses).put(span.at_a)
+        b = self.solid_placement(span.b, poses).put(span.at_b)
         drawn = float(np.linalg.norm(span.at_b - span.at_a))
         length = float(np.linalg.norm(b - a))
         start, end = (b, a) if span.fit == "from b" else (a, b)
@@ -311,15 +318,14 @@ def _links(
             yield Solid(body, body, mesh, BODIES[k % len(BODIES)])
 
 
-def _joints(mech: Mechanism, s: float) -> Iterable[Solid]:
+def _elements(mech: Mechanism, s: float) -> Iterable[Solid]:
+    """The parts of joints and force elements that move with one body."""
     for name, joint in drawn_joints(mech).items():
         for on, mesh in joint_glyph(mech, joint, s):
             body = joint.a if on == "a" else joint.b
-            colour = FRAME if body == GROUND else HOUSING if on == "a" else PIN
-            yield Solid(name, body, mesh, colour)
-
-
-def _forces(mech: Mechanism, s: float) -> Iterable[Solid]:
+            yield Solid(
+                name, body, mesh, FRAME if body == GROUND else HOUSING if on == "a" else PIN
+            )
     for name, force in mech.forces.items():
         for body, mesh, colour in force_solids(mech, force, s):
             yield Solid(name, body, mesh, colour)

@@ -16,7 +16,7 @@ from jaxmbd.graph import Topology, loops, topology
 from jaxmbd.io import Imported
 from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.plumbing import optional
-from jaxmbd.viz.figures import BAND, DPI, GREY, LINE, WORST, own_figure
+from jaxmbd.viz.curves import BAND, DPI, GREY, LINE, WORST, own_figure
 
 _LETTERS = {
     "Revolute": "R",

@@ -16,7 +16,7 @@ from jaxmbd.kinematics import Pose
 from jaxmbd.model import GROUND
 from jaxmbd.plumbing import optional
 from jaxmbd.viz.course import poses_along
-from jaxmbd.viz.scene import FIELD, Colour, Scene, Solid, Span, below, cell_size, eye
+from jaxmbd.viz.scene import FIELD, Colour, Scene, Solid, Span, below, camera, cell_size
 from jaxmbd.viz.solids import Mesh, frame_along
 
 
@@ -239,6 +239,6 @@ def set_stage(server: Any, scene: Scene) -> None:
         position=below(scene),
         wxyz=so3.from_matrix(frame).wxyz,
     )
-    camera = server.initial_camera
-    camera.position, camera.look_at, camera.up = eye(scene), tuple(scene.centre), tuple(up)
-    camera.fov, camera.near, camera.far = FIELD, 0.01 * scene.size, 100.0 * scene.size
+    first = server.initial_camera
+    first.position, first.look_at, first.up = camera(scene).position, tuple(scene.centre), tuple(up)
+    first.fov, first.near, first.far = FIELD, 0.01 * scene.size, 100.0 * scene.size

@@ -16,9 +16,9 @@ from jaxmbd.plumbing import optional
 from jaxmbd.suspension import CornerSweep
 from jaxmbd.viz.explorer.exploration import Exploration, Vary
 from jaxmbd.viz.explorer.page import Page
+from jaxmbd.viz.glyphs import corner_wheel
 from jaxmbd.viz.scene import Scene
 from jaxmbd.viz.viser_scene import in_notebook, viser_server
-from jaxmbd.viz.wheels_of_corners import corner_wheel
 
 
 class Explorer:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.suspension import number, shown
+from jaxmbd.viz.curves import LINE, WORST
 from jaxmbd.viz.explorer.exploration import Exploration, Variant
 from jaxmbd.viz.explorer.live_curves import GOALS
 from jaxmbd.viz.explorer.picture import Picture
 from jaxmbd.viz.explorer.sliders import Sliders
-from jaxmbd.viz.figures import LINE, WORST
 from jaxmbd.viz.scene import Scene
 
 
