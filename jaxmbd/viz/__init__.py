@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         usual_motion,
     )
     from jaxmbd.viz.explorer.exploration import Exploration
-    from jaxmbd.viz.explorer.opened import Explorer, explore
+    from jaxmbd.viz.explorer.page import Explorer, explore
     from jaxmbd.viz.glyphs import Wheel, corner_wheel
     from jaxmbd.viz.moving_picture import movie, picture
     from jaxmbd.viz.scene import Scene
@@ -51,7 +51,7 @@ __getattr__, __dir__ = on_use(
         "curves": "corner_figure curve_fan histogram kinematics_figure",
         "explorer.experiments": "held_text undriven usual_experiment usual_motion",
         "explorer.exploration": "Exploration",
-        "explorer.opened": "Explorer explore",
+        "explorer.page": "Explorer explore",
         "glyphs": "Wheel corner_wheel",
         "moving_picture": "movie picture",
         "scene": "Scene",

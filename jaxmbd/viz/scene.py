@@ -5,7 +5,7 @@ The view on it and the grid on its ground follow from its size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -84,10 +84,10 @@ def grid_lines(scene: Scene, cells: int = 8) -> np.ndarray:
     return below(scene) + both @ frame_along(scene.up)[:, :2].T
 
 
-def round_number(x: float) -> float:
-    """1, 2 or 5 times a power of ten, the greatest that is not above x."""
+def round_number(x: float, digits: Sequence[float] = (1.0, 2.0, 5.0, 10.0)) -> float:
+    """The nearest to x > 0 of some digits times its power of ten."""
     power = 10.0 ** np.floor(np.log10(x))
-    return float(power * max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1.0 + 1e-9)))
+    return float(round(power * min(digits, key=lambda k: abs(k - x / power)), 12))
 
 
 Colour = tuple[float, float, float, float]
@@ -201,7 +201,7 @@ class Scene:
         """
         mech = model.mechanism if isinstance(model, Imported) else model
         shapes = model.shapes if isinstance(model, Imported) else {}
-        drawn = in_space(mech) if mech.structure.planar else mech
+        drawn = in_space(mech)
         wheels = tuple(wheels)
         if missing := [w.body for w in wheels if w.body not in mech.structure.bodies]:
             raise ValueError(f"wheels on {missing}; the bodies are {list(mech.structure.bodies)}")

@@ -14,7 +14,7 @@ import jaxmbd as mbd  # noqa: E402
 from jaxmbd.design import Between  # noqa: E402
 from jaxmbd.observe import Coordinate, Sweep  # noqa: E402
 from jaxmbd.viz import explore  # noqa: E402
-from jaxmbd.viz.explorer.sliders import FEW, MOST  # noqa: E402
+from jaxmbd.viz.explorer.widgets import FEW, MOST  # noqa: E402
 
 INBOARD = "points/tierod_inboard/z"
 
@@ -191,7 +191,7 @@ def test_planar_mechanisms_have_a_page(monkeypatch):
     """In a notebook, whose cell shows it, no other window opens."""
     windows = []
     monkeypatch.setattr("webbrowser.open", windows.append)
-    monkeypatch.setattr("jaxmbd.viz.explorer.opened.in_notebook", lambda: True)
+    monkeypatch.setattr("jaxmbd.viz.explorer.page.in_notebook", lambda: True)
     explorer = explore(mbd.zoo.five_bar(), vary="points/*", port=8210)
     assert windows == [] and explorer.url in explorer._repr_html_()
     try:

@@ -1,4 +1,4 @@
-"""A design at hand: its numbers, their history, kept variants, and what becomes of it. No page."""
+"""A design that is explored: its numbers, their history, kept variants, curves; without a page."""
 
 from __future__ import annotations
 
@@ -21,18 +21,15 @@ from jaxmbd.suspension import number, plain_table, shown
 from jaxmbd.variables import Parametrization, Variable, variables
 from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
 from jaxmbd.viz.explorer.live_curves import GOALS, LiveCurves, Response, gradient
+from jaxmbd.viz.scene import round_number
 
 Ranges = Mapping[str, Within | Between | MovedTogether]
-
-
 Vary = str | Iterable[str] | Ranges | None
-
 
 _SHARE = 0.5
 """How much of itself a number may lose or gain, if it is no length."""
-
-
-_NICE = (1.0, 2.0, 3.0, 5.0, 10.0)
+_SAME = 1e-12
+_HALVINGS = 10
 
 
 def ranges(model: Mechanism | Parametrization, vary: Vary = None) -> Ranges:
@@ -49,13 +46,6 @@ def ranges(model: Mechanism | Parametrization, vary: Vary = None) -> Ranges:
 
     Raises:
         ValueError: a pattern fits nothing.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.explorer.exploration import ranges
-        >>> found = ranges(mbd.zoo.multi_link(), "points/tierod_*")
-        >>> list(found), found["points/tierod_inboard"].width
-        (['points/tierod_inboard', 'points/tierod_outboard'], 0.03)
     """
     if isinstance(vary, Mapping):
         return dict(vary)
@@ -94,13 +84,7 @@ def _range(x: Variable, width: float) -> Within:
 
 def _width(mech: Mechanism) -> float:
     """A tenth of the mechanism's length as a round number [m]."""
-    length = 0.1 * float(mechanism_length(mech))
-    power = 10.0 ** np.floor(np.log10(length))
-    return float(round(min(_NICE, key=lambda x: abs(x - length / power)) * power, 12))
-
-
-_SAME = 1e-12
-_HALVINGS = 10
+    return round_number(0.1 * float(mechanism_length(mech)), (1.0, 2.0, 3.0, 5.0, 10.0))
 
 
 class Variant(NamedTuple):
