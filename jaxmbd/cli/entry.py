@@ -3,40 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import sys
-from typing import Any
 
-from jaxmbd.cli import (
-    bench_command,
-    check_command,
-    convert_command,
-    demo_command,
-    explore_command,
-    info_command,
-    report_command,
-    study_commands,
-    view_command,
-)
-from jaxmbd.cli.says import EXIT_STATUSES, INTERRUPTED, WRONG, Says
-
-COMMANDS = (
-    study_commands,
-    report_command,
-    check_command,
-    info_command,
-    view_command,
-    explore_command,
-    convert_command,
-    bench_command,
-    demo_command,
-)
-
-
-_ALLOCATIONS = 500_000
-"""Objects made, less those freed, before the collector looks for garbage among the new ones: more
-than a short command makes, and some fifty megabytes of a long one."""
+import jaxmbd
+from jaxmbd.cli import model_commands, study_commands, view_commands
+from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Says
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: command-line arguments; by default ``sys.argv[1:]``.
 
     Returns:
-        the exit status, as `jaxmbd.cli.says` lists them.
+        the exit status, as `jaxmbd --help` lists them.
     """
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -73,16 +45,8 @@ def _ended(says: Says, text: str, status: int) -> int:
 
 
 def command() -> None:
-    """Run one command and end the process with its exit status.
-
-    Garbage is looked for seldom, since what imports and tracing make is all kept. What exists at
-    the end is exempt: else the collector looks through all of JAX's and matplotlib's objects a
-    last time, for a tenth of a short command's time.
-    """
-    gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])
-    status = main()
-    gc.freeze()
-    sys.exit(status)
+    """Run one command and end the process with its exit status."""
+    sys.exit(main())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,26 +62,9 @@ def _parser() -> argparse.ArgumentParser:
         "  jaxmbd COMMAND --help           all about a command\n\n" + EXIT_STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version, and end")
+    version = f"jaxmbd {jaxmbd.__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in COMMANDS:
+    for module in (study_commands, model_commands, view_commands):
         module.add(commands)
     return parser
-
-
-class _Version(argparse.Action):
-    """Looks for the version only where it is asked for: that takes longer than all other help."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(f"jaxmbd {version()}")
-        parser.exit()
-
-
-def version() -> str:
-    """The installed version."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("jaxmbd")
-    except metadata.PackageNotFoundError:
-        return "(a checkout that is not installed)"

@@ -1,4 +1,4 @@
-"""``jaxmbd run``, ``resume`` and ``verify``: studies from TOML files, into their stores."""
+"""``jaxmbd run``, ``resume``, ``verify``, ``report`` and ``demo``: studies and their stores."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.says import FINDINGS, FINE, Says, add_command
+from jaxmbd.cli.common import FINDINGS, FINE, Says, add_command, set_up_jax
 
 
 def add(commands: Any) -> None:
@@ -20,6 +19,8 @@ def add(commands: Any) -> None:
     _add_run(commands)
     _add_resume(commands)
     _add_verify(commands)
+    _add_report(commands)
+    _add_demo(commands)
 
 
 def _add_run(commands: Any) -> None:
@@ -173,28 +174,34 @@ def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
 
 def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -> int:
     """Run a study into its store, and say what came out."""
-    from jaxmbd.campaign import run_study
-
-    shown = not (options.quiet or says.as_json) and sys.stderr.isatty()
-    begun = time.perf_counter()
     study.model.warn()
     try:
         with executor_of(options, says) as executor:
-            results = run_study(study, store, executor=executor, progress=shown).arrays()
+            results, seconds = results_of(study, store, says, executor, options.quiet)
     except KeyboardInterrupt as stop:
         out = "" if options.out is None else f" --out {options.out}"
         how = f"go on with: jaxmbd resume {options.study}{out}"
         raise KeyboardInterrupt(f"{stop}\n{how}" if str(stop) else how) from None
-    seconds = time.perf_counter() - begun
-    if not options.quiet:
-        from jaxmbd.campaign import spread_table, status_line
-
-        says.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results), sep="\n")
     status, about = outcome(results, says)
     if not options.quiet:
         says.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
     says.result({"store": store, "seconds": seconds, **about, **summary(results)})
     return status
+
+
+def results_of(
+    study: Any, store: Path, says: Says, executor: Any = None, quiet: bool = False
+) -> tuple[Any, float]:
+    """The arrays of a study, computed into its store, and the seconds that it took."""
+    from jaxmbd.campaign import run_study, spread_table, status_line
+
+    shown = not (quiet or says.as_json) and sys.stderr.isatty()
+    begun = time.perf_counter()
+    results = run_study(study, store, executor=executor, progress=shown).arrays()
+    seconds = time.perf_counter() - begun
+    if not quiet:
+        says.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results))
+    return results, seconds
 
 
 ATTENTION = "The exit status is\n3 if samples failed, or have no value of an output."
@@ -238,3 +245,111 @@ def summary(results: Any) -> dict[str, Any]:
         outputs[x.name] = about
     failed = {kind: n for kind, n in kinds.items() if n}
     return {"samples": len(status), "failed": failed, "outputs": outputs}
+
+
+def _add_report(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "report",
+        _report,
+        "a report on a store, as one HTML file that needs no network",
+        "Write a report on a study's store: distributions, curves with the worst samples, what\n"
+        "drives what, failures with their reasons, provenance. One file, which opens in a browser\n"
+        f"without a network. {ATTENTION}",
+        "jaxmbd report study.zarr\n"
+        "jaxmbd report study.zarr --out bump_steer.html\n"
+        "jaxmbd report study.zarr --limit bump/toe_range=:0.005 --limit drop/travel_end=0.01:0.03",
+    )
+    parser.add_argument("store", type=Path, help="a study's store")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: STORE.html, beside it")
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        type=limit,
+        metavar="OUTPUT=LOW:HIGH",
+        help="limits of an output in its SI unit, either of which may be left out: yield and Cpk; "
+        "may be repeated",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+
+
+def limit(text: str) -> tuple[str, tuple[float | None, float | None]]:
+    """An output's limits, as ``NAME=LOW:HIGH``."""
+    name, _, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        numbers = tuple(float(x) if x.strip() else None for x in (low, high))
+    except ValueError:
+        numbers = (None, None)
+    if not (name and colon) or numbers == (None, None):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LOW:HIGH, as toe_range=:0.005")
+    return name, (numbers[0], numbers[1])
+
+
+def _report(options: argparse.Namespace, says: Says) -> int:
+    path = options.out or options.store.with_suffix(".html")
+    if path.exists() and not options.overwrite:
+        raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
+    if not options.store.is_dir():
+        raise ValueError(f"there is no store {options.store}; jaxmbd run STUDY.toml makes one")
+    from jaxmbd.campaign import StudyStore
+    from jaxmbd.report import write_report
+
+    write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
+    says.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    status, about = outcome(StudyStore.open(options.store).arrays(), says)
+    says.result({"report": path, "bytes": path.stat().st_size, **about})
+    return status
+
+
+def _add_demo(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "demo",
+        _demo,
+        "a study of a suspension corner's build tolerances, with a figure",
+        "Assemble thousands of published multi-link suspension corners whose parts are made with\n"
+        "errors, and see how toe, camber and the ride scatter.",
+        "jaxmbd demo\njaxmbd demo --samples 20000 --out results",
+    )
+    parser.add_argument("--samples", type=count, help="how many (default 2000, with --quick 200)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers (default 0)")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for its files")
+    parser.add_argument("--quick", action="store_true", help="fewer samples")
+
+
+def count(text: str) -> int:
+    """A number of samples."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("give at least one sample")
+    return number
+
+
+def _demo(options: argparse.Namespace, says: Says) -> int:
+    samples = options.samples or (200 if options.quick else 2000)
+    says.text(
+        f"{samples} samples of a published multi-link suspension corner. Each joint of each part "
+        "is\nmade with an error of its own (0.3 mm, one standard deviation), spring rate and "
+        "damping\nscatter too: curves over the wheel's travel, and 0.5 s of motion after a release."
+    )
+    set_up_jax()
+    from jaxmbd.campaign import corner_study
+    from jaxmbd.plumbing import optional
+    from jaxmbd.viz import corner_figure
+
+    optional("matplotlib", "demo", "the demonstration")
+    options.out.mkdir(parents=True, exist_ok=True)
+    store = options.out / f"corner_{samples}_seed{options.seed}.zarr"
+    if store.exists():
+        says.text(f"{store} is there already: what it has is not computed again")
+    says.text("")
+    results, seconds = results_of(corner_study(samples, options.seed), store, says)
+    picture = options.out / "suspension_corner.png"
+    corner_figure(results, picture)
+    says.text(f"\nwrote {store} and {picture}")
+    status, about = outcome(results, says)
+    found = {"store": store, "picture": picture, "seconds": seconds, **about, **summary(results)}
+    says.result(found)
+    return status
