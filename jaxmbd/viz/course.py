@@ -53,13 +53,7 @@ class Track(NamedTuple):
 
 
 class Course(NamedTuple):
-    """A mechanism's poses, frame by frame.
-
-    Attributes:
-        clock: when each frame is shown (n,) [s].
-        track: the motion at the frames.
-        where: pose of every body, its arrays with the frames first.
-    """
+    """A mechanism's poses, frame by frame; `clock` (n,) [s] is when each frame is shown."""
 
     clock: np.ndarray
     track: Track
@@ -67,15 +61,7 @@ class Course(NamedTuple):
 
     @staticmethod
     def of(mech: Mechanism, track: Track, speed: float = 1.0, rate: float | None = None) -> Course:
-        """The course of one motion.
-
-        Args:
-            mech: the mechanism.
-            track: its motion.
-            speed: of the playback, 1 for real time, 0.1 for ten times slower.
-            rate: frames for each second of playback, by default 30, fewer where they would be
-                more than 900.
-        """
+        """The course of one motion, at a speed of playback and a rate of frames [1/s]."""
         clock, rows = _frames(track, speed, rate)
         shown = track.frames(rows)
         return Course(clock, shown, jax.tree.map(np.asarray, poses_along(mech, shown.q)))
@@ -106,13 +92,7 @@ def _frames(track: Track, speed: float, rate: float | None) -> tuple[np.ndarray,
 
 
 def tracks(mech: Mechanism, solution: Any) -> list[Track]:
-    """The motions of a solution, one for each sample of a batch.
-
-    Args:
-        mech: the mechanism.
-        solution: what has coordinates ``q`` and perhaps times ``t`` (a `Solution`, `DrivenMotion`,
-            `Assembly`, `Trajectory`, `State`), or coordinates (nq,), (n, nq) or (samples, n, nq);
-            None for the assembled pose.
+    """The motions of a solution, one for each sample of a batch; `animation` says of what.
 
     Raises:
         ValueError: it has coordinates of another mechanism, or none that are finite, or times that
@@ -172,11 +152,7 @@ def _finite(parts: dict[str, np.ndarray]) -> Track:
 
 
 def samples(mech: Mechanism, count: int) -> Sequence[Mechanism]:
-    """The mechanism of each of `count` samples, from a batch or from one that all share.
-
-    Raises:
-        ValueError: it is a batch of another size.
-    """
+    """The mechanism of each of `count` samples, from a batch or from one that all share."""
     batch = np.shape(mech.gravity)[:-1]
     if batch == ():
         return [mech] * count
@@ -193,15 +169,7 @@ _READABLE = 0.1
 
 
 def chosen_arrows(mech: Mechanism, names: Iterable[str] | str | None) -> tuple[str, ...]:
-    """The joints and force elements of which arrows are drawn.
-
-    Args:
-        mech: the mechanism.
-        names: of joints and force elements; "reactions" and "forces" are all of them.
-
-    Raises:
-        ValueError: a name is unknown.
-    """
+    """The joints and force elements of which arrows are drawn; `GROUPS` are many."""
     names = (names,) if isinstance(names, str) else tuple(names or ())
     joints = [n for n in mech.joints if "force" in mech.joint(n).rows]
     forces = [n for n, f in mech.forces.items() if not isinstance(f, RubbingElement)]
@@ -220,13 +188,8 @@ def arrows_along(
 
     A joint's arrow is the force of its reaction on b; a force element has one for each force on a
     body, none for those on the ground. Reactions of what is held at rest are the static ones, as of
-    `jaxmbd.observe.Reaction`; else accelerations and multipliers that the track lacks are computed.
-
-    Args:
-        mech: the mechanism.
-        track: its motion at the frames; without speeds it is taken at rest.
-        names: of joints and force elements (`chosen_arrows`).
-        inputs: efforts on joints during the motion, as of `simulate`.
+    `jaxmbd.observe.Reaction`; else accelerations and multipliers that the track lacks are computed,
+    with `inputs` as of `simulate`. A track without speeds is taken at rest.
 
     Raises:
         ValueError: a force is not determined.
@@ -279,17 +242,10 @@ def _arrows(m: MotionState, names: tuple[str, ...], reactions: dict[str, Any]) -
 
 
 def arrow_scale(forces: np.ndarray, longest: float) -> tuple[np.ndarray, str]:
-    """Factors that make arrows of forces, and the legend that tells their scale.
+    """Factors (frames, m) [m/N] that make arrows of forces (frames, m, 3) [N], and their legend.
 
     Lengths are in proportion to the forces, unless some of these are usually below a tenth of the
     greatest: then to their square roots, so that a hundredth is still a tenth as long.
-
-    Args:
-        forces: (frames, m, 3) [N], zero where there is nothing to draw.
-        longest: length of the greatest force's arrow [m].
-
-    Returns:
-        Factors (frames, m) [m/N] of the forces, and the legend.
     """
     sizes = np.linalg.norm(forces, axis=-1)
     greatest = float(sizes.max(initial=0.0))

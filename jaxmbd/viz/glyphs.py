@@ -48,17 +48,7 @@ from jaxmbd.viz.solids import (
 
 
 def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
-    """Points (n, 3) [m] as drawn at which joints and forces act on each body, without repeats.
-
-    Args:
-        mech: the mechanism, drawn in space.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.glyphs import attachments
-        >>> attachments(mbd.zoo.rssr())["coupler"].shape
-        (2, 3)
-    """
+    """Points (n, 3) [m] as drawn at which joints and forces act on each body, without repeats."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in (GROUND, *mech.structure.bodies)}
     for joint in drawn_joints(mech).values():
         if floats(mech, joint):
@@ -69,19 +59,17 @@ def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
         found[joint.b] += list(hinge + shift)
     for force in mech.forces.values():
         for field, ref in force.points.items():
-            bodies = [getattr(force, side, None) for side in ("a", "b")]
-            body = bodies[0] if field == "at_a" else bodies[1]
-            if body in found:
+            if (body := getattr(force, "a" if field == "at_a" else "b", None)) in found:
                 found[body].append(np.asarray(mech.point(ref)))
     return {name: _distinct(points) for name, points in found.items()}
 
 
 def _distinct(points: list[np.ndarray]) -> np.ndarray:
-    kept: list[np.ndarray] = []
+    found: list[np.ndarray] = []
     for x in points:
-        if all(np.linalg.norm(x - y) > 1e-9 * (1.0 + np.linalg.norm(x)) for y in kept):
-            kept.append(x)
-    return np.reshape(kept, (-1, 3))
+        if all(np.linalg.norm(x - y) > 1e-9 * (1.0 + np.linalg.norm(x)) for y in found):
+            found.append(x)
+    return np.reshape(found, (-1, 3))
 
 
 def link_shape(
@@ -106,36 +94,17 @@ def link_shape(
     if len(points) == 0:
         return inertia_box(mech, body, 3.0 * radius)
     if len(points) == 1:
-        away = np.linalg.norm(com - points[0]) > radius
-        bar = [tube(points[0], com, radius)] if away else []
-        return joined([*bar, *([sphere(2.5 * radius).moved(np.eye(3), com)] if away else [])])
+        if np.linalg.norm(com - points[0]) <= radius:
+            return joined([])
+        return joined([tube(points[0], com, radius), sphere(2.5 * radius).moved(np.eye(3), com)])
     pairs = _hinge_pairs(mech, body, points)
     if len(points) > 2 and not pairs and (sheet := plate(points, 1.2 * radius)) is not None:
         return sheet
-    if len(points) == 3 and not pairs:
-        return joined(tube(a, b, radius) for a, b in _tee(points))
     return joined(tube(points[i], points[j], radius) for i, j in bars(points, pairs))
 
 
-def _tee(points: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The shortest side of a triangle, and a bar from the third point to that side."""
-    sides = [np.linalg.norm(points[k] - points[k - 1]) for k in range(3)]
-    k = int(np.argmin(sides))
-    a, b, apex = points[k], points[k - 1], points[k - 2]
-    along = b - a
-    foot = a + np.clip((apex - a) @ along / (along @ along), 0.0, 1.0) * along
-    return [(a, b), (apex, foot)]
-
-
 def bars(points: np.ndarray, apart: set[tuple[int, int]] = frozenset()) -> list[tuple[int, int]]:  # type: ignore[assignment]
-    """Pairs of points (n, 3) that the shortest tree joins; those `apart` if need be only.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.viz.glyphs import bars
-        >>> bars(np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0]]))
-        [(0, 2), (1, 2)]
-    """
+    """Pairs of points (n, 3) that the shortest tree joins; those `apart` if need be only."""
     distance = distance_matrix(points, points)
     for i, j in apart:
         distance[i, j] = distance[j, i] = 1e3 * distance.max()
@@ -174,17 +143,7 @@ def inertia_box(mech: Mechanism, body: str, least: float) -> Mesh:
 def joint_glyph(mech: Mechanism, joint: Joint, size: float) -> list[tuple[str, Mesh]]:
     """The meshes of a joint in global coordinates as drawn, each with "a" or "b", which moves it.
 
-    Args:
-        mech: the mechanism, drawn in space.
-        joint: one of its joints, or one that a `SoftJoint` replaces.
-        size: of the picture [m]: the radius of a ball.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.glyphs import joint_glyph
-        >>> rssr = mbd.zoo.rssr()
-        >>> [on for on, _ in joint_glyph(rssr, rssr.joints["crank"], size=0.004)]
-        ['a', 'b']
+    `size` is the radius of a ball joint [m].
     """
     found = []
     at_a, at_b = (np.asarray(mech.point(x)) for x in (joint.point_a, joint.point_b))
@@ -336,13 +295,7 @@ def corner_wheel(mech: Mechanism, corner: Corner) -> Wheel:
 
 
 def pieces(element: Any, length: float, size: float) -> list[Piece]:
-    """What is drawn between the two ends of a rod or a force element.
-
-    Args:
-        element: the part.
-        length: distance of its ends as drawn [m].
-        size: radius of a ball joint in the picture [m].
-    """
+    """What is drawn between the two ends of a rod or a force element, `length` apart [m]."""
     if isinstance(element, Joint):
         if all(look.form != "rod" for look in element.looks()):
             return []
@@ -377,13 +330,7 @@ def _spring_damper(element: SpringDamper, length: float, s: float) -> list[Piece
 
 
 def force_solids(mech: Mechanism, force: ForceElement, size: float) -> list[tuple[str, Mesh, Any]]:
-    """What of a force element moves with one body: its name, the mesh as drawn, its colour.
-
-    Args:
-        mech: the mechanism, drawn in space.
-        force: one of its force elements.
-        size: radius of a ball joint in the picture [m].
-    """
+    """What of a force element moves with one body: its name, the mesh as drawn, its colour."""
     if isinstance(force, (Tyre, PacejkaTyre)):
         return wheel_solids(_wheel_of_tyre(mech, force))
     if isinstance(force, ElasticConnection) and force.replaced_joint is None:
@@ -437,43 +384,28 @@ def ends(element: Any) -> tuple[str, Any, str, Any] | None:
 
 
 def shape_mesh(shape: Any) -> Mesh | None:
-    """A shape (`jaxmbd.io.Shape`) as a mesh in global coordinates as drawn; None for a plane.
-
-    Example:
-        >>> import numpy as np
-        >>> from types import SimpleNamespace
-        >>> from jaxmbd.viz.glyphs import shape_mesh
-        >>> ball = SimpleNamespace(
-        ...     kind="sphere", size=(0.1, 0, 0), position=(0, 0, 1), rotation=np.eye(3)
-        ... )
-        >>> round(float(shape_mesh(ball).vertices[:, 2].max()), 6)
-        1.1
-    """
+    """A shape (`jaxmbd.io.Shape`) as a mesh in global coordinates as drawn; None for a plane."""
     size = np.asarray(shape.size, float)
     if shape.kind == "mesh":
         mesh = Mesh(np.asarray(shape.vertices, float), np.asarray(shape.faces, int))
-    elif shape.kind == "box":
-        mesh = box(size)
-    elif shape.kind == "sphere":
-        mesh = sphere(size[0])
-    elif shape.kind == "ellipsoid":
-        mesh = ellipsoid(size)
-    elif shape.kind == "capsule":
-        mesh = capsule(size[0], size[1])
-    elif shape.kind == "cylinder":
-        mesh = cylinder(size[0], -size[1], size[1])
+    elif shape.kind in _SHAPES:
+        mesh = _SHAPES[shape.kind](size)
     else:
         return None
     return mesh.moved(shape.rotation, shape.position)
 
 
+_SHAPES: dict[str, Callable[[np.ndarray], Mesh]] = {
+    "box": box,
+    "sphere": lambda size: sphere(size[0]),
+    "ellipsoid": ellipsoid,
+    "capsule": lambda size: capsule(size[0], size[1]),
+    "cylinder": lambda size: cylinder(size[0], -size[1], size[1]),
+}
+
+
 def floor_height(shapes: Iterable[Any], up: np.ndarray) -> float | None:
     """Height along `up` [m] of the highest level plane that stands on the ground, if any."""
-    level = [
-        float(np.asarray(shape.position) @ up)
-        for shape in shapes
-        if shape.kind == "plane"
-        and shape.body == "ground"
-        and np.asarray(shape.rotation)[:, 2] @ up > 0.99
-    ]
-    return max(level, default=None)
+    planes = [x for x in shapes if x.kind == "plane" and x.body == GROUND]
+    level = [x for x in planes if np.asarray(x.rotation)[:, 2] @ up > 0.99]
+    return max((float(np.asarray(x.position) @ up) for x in level), default=None)

@@ -13,14 +13,7 @@ _ROUND = 20
 
 
 class Mesh(NamedTuple):
-    """Triangles: `vertices` (n, 3) [m], `faces` (m, 3) of indices, anticlockwise from outside.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.viz.solids import box
-        >>> box(np.array([0.5, 0.5, 0.5])).faces.shape
-        (12, 3)
-    """
+    """Triangles: `vertices` (n, 3) [m], `faces` (m, 3) of indices, anticlockwise from outside."""
 
     vertices: np.ndarray
     faces: np.ndarray
@@ -32,12 +25,10 @@ class Mesh(NamedTuple):
 
 def joined(meshes: Iterable[Mesh]) -> Mesh:
     """Several meshes as one."""
-    vertices, faces, count = [np.zeros((0, 3))], [np.zeros((0, 3), int)], 0
-    for mesh in meshes:
-        vertices.append(mesh.vertices)
-        faces.append(mesh.faces + count)
-        count += len(mesh.vertices)
-    return Mesh(np.concatenate(vertices), np.concatenate(faces))
+    every = [Mesh(np.zeros((0, 3)), np.zeros((0, 3), int)), *meshes]
+    starts = np.cumsum([0, *(len(x.vertices) for x in every)])
+    faces = [x.faces + start for x, start in zip(every, starts, strict=False)]
+    return Mesh(np.concatenate([x.vertices for x in every]), np.concatenate(faces))
 
 
 def bounding_corners(vertices: np.ndarray) -> np.ndarray:

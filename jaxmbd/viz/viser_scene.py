@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jaxmbd.kinematics import Pose
 from jaxmbd.model import GROUND
@@ -67,6 +68,11 @@ def _silent() -> Iterator[None]:
         console.quiet = before
 
 
+def quaternion(rotation: np.ndarray) -> np.ndarray:
+    """A rotation (3, 3) as a unit quaternion, scalar first."""
+    return Rotation.from_matrix(rotation).as_quat(scalar_first=True)
+
+
 _PALE = 0.25
 """Opacity of what cannot be, by its own."""
 
@@ -118,8 +124,8 @@ class ViserScene:
                 path = self._path("between", f"{span.name} ({k})")
                 self._spans.append(self._mesh(path, span.mesh, span.colour))
         self.scene, self._parts = scene, parts
-        eye: Any = np.eye(3)
-        self.place({body: Pose(eye, scene.mech.com(body)) for body in scene.mech.bodies})
+        unmoved: Any = np.eye(3)
+        self.place({body: Pose(unmoved, scene.mech.com(body)) for body in scene.mech.bodies})
 
     def _changed(self, parts: list[Solid | Span]) -> bool:
         """Give the nodes that are there other meshes; False if these are other parts."""
@@ -150,13 +156,12 @@ class ViserScene:
 
     def place(self, where: Mapping[str, Pose]) -> None:
         """Move it to poses of its bodies."""
-        so3 = optional("viser", "viz", "a picture that moves").transforms.SO3
         for body, frame in self._frames.items():
             put = self.scene.solid_placement(body, where)
-            frame.position, frame.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
+            frame.position, frame.wxyz = put.position, quaternion(put.rotation)
         for span, node in zip(self.scene.spans, self._spans, strict=True):
             put = self.scene.span_placement(span, where)
-            node.position, node.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
+            node.position, node.wxyz = put.position, quaternion(put.rotation)
             if span.fit == "stretched":
                 node.scale = (1.0, 1.0, put.stretch)
 
@@ -224,8 +229,6 @@ def set_stage(server: Any, scene: Scene) -> None:
     api, up = server.scene, scene.up
     api.set_up_direction(tuple(up))
     cell = cell_size(scene)
-    frame = frame_along(up)
-    so3 = optional("viser", "viz", "a picture that moves").transforms.SO3
     api.add_grid(
         "/ground",
         width=40.0 * cell,
@@ -237,7 +240,7 @@ def set_stage(server: Any, scene: Scene) -> None:
         fade_distance=6.0 * scene.size,
         shadow_opacity=0.2,
         position=below(scene),
-        wxyz=so3.from_matrix(frame).wxyz,
+        wxyz=quaternion(frame_along(up)),
     )
     first = server.initial_camera
     first.position, first.look_at, first.up = camera(scene).position, tuple(scene.centre), tuple(up)

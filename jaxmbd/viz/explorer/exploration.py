@@ -33,29 +33,21 @@ _HALVINGS = 10
 
 
 def ranges(model: Mechanism | Parametrization, vary: Vary = None) -> Ranges:
-    """Ranges of the numbers that may move.
+    """Ranges of the numbers that may move (`Exploration.of` says which).
 
     Lengths, among them the coordinates of points, move by about a tenth of the mechanism's length
     to either side, other numbers by half of themselves.
-
-    Args:
-        model: the mechanism, or a parametrisation.
-        vary: paths or patterns as in `jaxmbd.variables`, or path to a range of `jaxmbd.design`; by
-            default all points, masses, and numbers of force elements, or the arguments of a
-            parametrisation.
-
-    Raises:
-        ValueError: a pattern fits nothing.
     """
     if isinstance(vary, Mapping):
         return dict(vary)
-    width = _width(model if isinstance(model, Mechanism) else model({}))
+    mech = model if isinstance(model, Mechanism) else model({})
+    width = round_number(0.1 * float(mechanism_length(mech)), (1.0, 2.0, 3.0, 5.0, 10.0))
     if vary is not None:
         patterns = [vary] if isinstance(vary, str) else list(vary)
         table = [x for p in patterns for x in _find(model, p).values()]
         return {x.path: _range(x, width) for x in table}
     found = [x for x in _usual(model) if np.size(x.value) and np.any(np.isfinite(x.value))]
-    return {x.path: _range(x, width) for x in found if _is_length(x) or np.all(x.value)}
+    return {x.path: _range(x, width) for x in found if x.unit == "m" or np.all(x.value)}
 
 
 def _find(model: Mechanism | Parametrization, pattern: str) -> Mapping[str, Variable]:
@@ -72,29 +64,14 @@ def _usual(model: Mechanism | Parametrization) -> list[Variable]:
     return kinds + [x for x in every if x.path.endswith("/mass")]
 
 
-def _is_length(x: Variable) -> bool:
-    return x.unit == "m"
-
-
 def _range(x: Variable, width: float) -> Within:
-    if _is_length(x):
+    if x.unit == "m":
         return Within(width)
     return Within(_SHARE, relative=True) if np.all(x.value) else Within(1.0)
 
 
-def _width(mech: Mechanism) -> float:
-    """A tenth of the mechanism's length as a round number [m]."""
-    return round_number(0.1 * float(mechanism_length(mech)), (1.0, 2.0, 3.0, 5.0, 10.0))
-
-
 class Variant(NamedTuple):
-    """A design that was kept for comparison.
-
-    Attributes:
-        name: what it is called.
-        x: its numbers (k,), scaled as `Unknowns` has them.
-        curves: (m, n) in SI units.
-    """
+    """A design that was kept: its numbers x (k,) as `Unknowns` has them, its curves (m, n) [SI]."""
 
     name: str
     x: np.ndarray
@@ -295,8 +272,7 @@ class Exploration:
     def improve(self, paths: Iterable[str] | None = None, step: float = 0.1) -> bool:
         """Go downhill along the gradient: the longest of some steps by which the goal falls.
 
-        A goal could fall because the places where it is worst are not reached any more; such a
-        step is none.
+        Steps after which some places are not reached any more do not count.
 
         Args:
             paths: of the numbers that move; by default all.

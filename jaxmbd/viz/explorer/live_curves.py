@@ -65,17 +65,6 @@ class LiveCurves:
 
     Raises:
         ValueError: the experiment does not fit the model, or has no axis.
-
-    Example:
-        >>> import numpy as np, jaxmbd as mbd
-        >>> from jaxmbd.design import Unknowns, Within
-        >>> from jaxmbd.observe import Coordinate, Sweep
-        >>> from jaxmbd.viz.explorer.live_curves import LiveCurves
-        >>> mech = mbd.zoo.four_bar()
-        >>> unknowns = Unknowns.of(mech, {"points/*": Within("1 mm")})
-        >>> live = LiveCurves(unknowns, Sweep({"A": [0.0, 0.1]}, {"rocker": Coordinate("D")}))
-        >>> live(np.zeros(len(unknowns))).curves.shape, live.slopes(np.zeros(15)).shape
-        ((1, 2), (1, 2, 15))
     """
 
     def __init__(self, unknowns: Unknowns, experiment: Experiment):
@@ -158,11 +147,9 @@ Measured = tuple[float, np.ndarray]
 
 
 class Goal(NamedTuple):
-    """A scalar of a curve that is to be small.
+    """A scalar of a curve that is to be small; `name` says what the curve becomes if it falls.
 
     Attributes:
-        name: what the curve becomes if it falls.
-        text: what the scalar is.
         measure: of the axis x (n,), the curve y (n,) and that of the kept variant (n,), all finite.
         compares: whether it needs a kept variant.
     """
@@ -227,25 +214,11 @@ GOALS = {
 def gradient(
     goal: Goal, x: np.ndarray, y: np.ndarray, slopes: np.ndarray, other: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """A goal's value and its gradient by the numbers of a design.
+    """A goal's value and its gradient (k,) by the numbers of a design.
 
-    Args:
-        goal: what is to be small.
-        x: the axis (n,).
-        y: the curve (n,); places with NaN are left out.
-        slopes: its derivatives (n, k).
-        other: the curve of the kept variant (n,).
-
-    Returns:
-        the value, NaN if fewer than two places are left, and the gradient (k,), zero for numbers
-        by which the curve has no derivative.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.viz.explorer.live_curves import GOALS, gradient
-        >>> x = np.array([-1.0, 0.0, 1.0])
-        >>> gradient(GOALS["lower"], x, 2.0 + x, np.ones((3, 1)))
-        (2.0, array([1.]))
+    Of a curve y (n,) over x (n,) with derivatives (n, k), and perhaps another curve to compare it
+    with. Places with NaN are left out; the value is NaN if fewer than two are left, the gradient
+    zero for numbers by which the curve has no derivative.
     """
     other = np.zeros_like(y) if other is None else other
     good = np.isfinite(y) & (np.isfinite(other) | (not goal.compares))
