@@ -44,36 +44,36 @@ _FRAME, _BREATH, _BEHIND = 0.02, 0.03, 5
 the picture is due."""
 
 
-class Page:
-    """A design in a viser server. Clicks and sliders change the design; one thread shows it.
+class Explorer:
+    """A page that is open: a design in a viser server.
 
-    Callbacks only change the design and wake that thread, which always shows the latest numbers: a
-    picture that takes longer than a slider's next move is left out, the curves are not.
-
-    Args:
-        server: a `viser.ViserServer`.
-        design: what is explored.
-        title: what it is called.
-        scene: of a mechanism, what is drawn of it.
-        file: name of exported files, without extension.
+    Callbacks of clicks and sliders only change the design and wake one thread, which always shows
+    the latest numbers: a picture that takes longer than a slider's next move is left out, the
+    curves are not.
 
     Attributes:
+        design: the `Exploration` that it shows: ``design.mechanism()`` is what is on the page.
+        url: where it is.
         busy: seconds from a change of the design until its curves were sent, latest last.
         place: index of the place of the axis that is shown.
         trouble: what is wrong with the design at hand; empty if nothing is.
         restoring: kept variants, each with the button that restores it.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> page = mbd.viz.explore(mbd.zoo.four_bar(), vary="points/*", browser=False)
+        >>> page.url.startswith("http://")
+        True
+        >>> page.close()
     """
 
     def __init__(
-        self,
-        server: Any,
-        design: Exploration,
-        title: str,
-        scene: Callable[..., Scene] = Scene.of,
-        file: str = "design",
+        self, design: Exploration, scene: Callable[..., Scene], title: str, host: str, port: int
     ):
-        self.server, self.design, self.title = server, design, title
-        self._file = file
+        self.design, self._title, self._serving = design, title, ExitStack()
+        serving = viser_server(port, "the explorer", host)
+        self.server = server = self._serving.enter_context(serving)
+        self.url = f"http://{host}:{server.get_port()}"
         self.busy: list[float] = []
         self.place, self.trouble, self._way = int(np.argmin(np.abs(design.live.x))), "", 1
         self._lock, self._turn = threading.RLock(), threading.Condition()
@@ -81,7 +81,7 @@ class Page:
         self._since: float | None = None
         self._slid: tuple[str, float] = ("", 0.0)
         server.gui.configure_theme(show_logo=False, show_share_button=False)
-        server.gui.set_panel_label(title)
+        server.gui.set_panel_label(title or "jaxmbd explorer")
         self.picture = Picture(server, design, scene, self.look_at)
         self._controls()
         self._refresh()
@@ -89,10 +89,26 @@ class Page:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop showing; the server is its owner's."""
+        """Close the page."""
         self._ended = True
         self._show()
         self._thread.join(10.0)
+        self._serving.close()
+
+    def wait(self) -> None:
+        """Stay open until Ctrl-C."""
+        try:
+            while True:
+                time.sleep(3600.0)
+        except KeyboardInterrupt:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"explorer of {self._title or 'a design'} at {self.url}; .close() ends it"
+
+    def _repr_html_(self) -> str:
+        """The page itself, in a notebook."""
+        return f'<iframe src="{self.url}" width="100%" height="720" frameborder="0"></iframe>'
 
     # What is on the page.
 
@@ -194,7 +210,7 @@ class Page:
         """Have the browser that clicked save the design and the table of its changes."""
         with tempfile.TemporaryDirectory() as folder, self._lock:
             try:
-                files = self.design.export(Path(folder) / self._file)
+                files = self.design.export(Path(folder) / (self._title or "design"))
             except ValueError as error:
                 event.client.add_notification("Not exported", str(error), color="red")
                 return
@@ -288,45 +304,6 @@ def _nearest(reached: np.ndarray, wanted: int) -> int:
     return wanted if not len(good) else int(good[np.argmin(np.abs(good - wanted))])
 
 
-class Explorer:
-    """A page that is open.
-
-    Attributes:
-        design: the `Exploration` that it shows: ``design.mechanism()`` is what is on the page.
-        url: where it is.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> page = mbd.viz.explore(mbd.zoo.four_bar(), vary="points/*", browser=False)
-        >>> page.url.startswith("http://")
-        True
-        >>> page.close()
-    """
-
-    def __init__(self, page: Page, url: str, server: ExitStack):
-        self.page, self.design, self.url, self._server = page, page.design, url, server
-
-    def close(self) -> None:
-        """Close the page."""
-        self.page.close()
-        self._server.close()
-
-    def wait(self) -> None:
-        """Stay open until Ctrl-C."""
-        try:
-            while True:
-                time.sleep(3600.0)
-        except KeyboardInterrupt:
-            self.close()
-
-    def __repr__(self) -> str:
-        return f"explorer of {self.page.title} at {self.url}; .close() ends it"
-
-    def _repr_html_(self) -> str:
-        """The page itself, in a notebook."""
-        return f'<iframe src="{self.url}" width="100%" height="720" frameborder="0"></iframe>'
-
-
 def _scene(
     imported: Imported | None, design: Exploration, mech: Mechanism, glyph: float | None = None
 ) -> Scene:
@@ -387,11 +364,7 @@ def explore(
     imported = model if isinstance(model, Imported) else None
     optional("viser", "viz", "the explorer")  # before anything is compiled
     design = Exploration.of(model, experiment, vary)
-    serving = ExitStack()
-    server = serving.enter_context(viser_server(port, "the explorer", host))
-    scene = partial(_scene, imported, design)
-    page = Page(server, design, title or "jaxmbd explorer", scene, title or "design")
-    url = f"http://{host}:{server.get_port()}"
+    explorer = Explorer(design, partial(_scene, imported, design), title, host, port)
     if not in_notebook() if browser is None else browser:
-        webbrowser.open(url)
-    return Explorer(page, url, serving)
+        webbrowser.open(explorer.url)
+    return explorer
