@@ -15,19 +15,21 @@ from jaxmbd.io import Imported
 from jaxmbd.kinematics import Pose
 from jaxmbd.model import GROUND, Mechanism, in_space
 from jaxmbd.viz.glyphs import (
+    Colour,
+    Solid,
+    Span,
     Wheel,
     attachments,
     drawn_joints,
-    ends,
     floor_height,
     force_solids,
-    joint_glyph,
+    joint_solids,
     link_shape,
-    pieces,
     shape_mesh,
+    spans,
     wheel_solids,
 )
-from jaxmbd.viz.solids import Mesh, frame_along
+from jaxmbd.viz.solids import frame_along
 
 _EYE = np.array([0.55, -0.75, 0.38])
 """Direction from the middle of the scene to the camera: along two axes across `up`, and `up`."""
@@ -90,8 +92,6 @@ def round_number(x: float, digits: Sequence[float] = (1.0, 2.0, 5.0, 10.0)) -> f
     return float(round(power * min(digits, key=lambda k: abs(k - x / power)), 12))
 
 
-Colour = tuple[float, float, float, float]
-
 BODIES: tuple[Colour, ...] = (
     (0.25, 0.42, 0.60, 1.0),
     (0.38, 0.60, 0.45, 1.0),
@@ -102,35 +102,7 @@ BODIES: tuple[Colour, ...] = (
     (0.62, 0.45, 0.36, 1.0),
     (0.66, 0.48, 0.60, 1.0),
 )
-HOUSING: Colour = (0.36, 0.40, 0.45, 1.0)
-PIN: Colour = (0.74, 0.77, 0.81, 1.0)
-FRAME: Colour = (0.20, 0.22, 0.25, 1.0)
-"""Colours of bodies in turn, of the halves of joints, and of what stands on the ground."""
-
-
-class Solid(NamedTuple):
-    """Something that moves with a body; its mesh is in global coordinates as drawn."""
-
-    name: str
-    body: str
-    mesh: Mesh
-    colour: Colour
-
-
-class Span(NamedTuple):
-    """Something between points of two bodies (drawn coordinates (3,) [m]).
-
-    Its mesh stands along z; `fit` says how it is put between the points (`Piece`).
-    """
-
-    name: str
-    a: str
-    at_a: np.ndarray
-    b: str
-    at_b: np.ndarray
-    mesh: Mesh
-    colour: Colour
-    fit: str
+"""Colours of bodies in turn."""
 
 
 class Placement(NamedTuple):
@@ -212,7 +184,7 @@ class Scene:
         solids = [*_shapes(shapes), *_links(drawn, points, s, dressed, reached)]
         solids += [x for x in _elements(drawn, s) if x.body not in dressed]
         for wheel in wheels:
-            solids += [Solid("wheel", *rest) for rest in wheel_solids(wheel)]
+            solids += wheel_solids("wheel", wheel)
         every = np.concatenate([*(x.mesh.vertices for x in solids), *points.values()])
         low, high = every.min(axis=0), every.max(axis=0)
         up = _upwards(drawn)
@@ -222,7 +194,9 @@ class Scene:
         return Scene(
             mech,
             tuple(solids),
-            tuple(_spans(drawn, s)),
+            tuple(
+                x for n, y in (drawn.joints | drawn.forces).items() for x in spans(drawn, n, y, s)
+            ),
             0.5 * (low + high),
             0.5 * (high - low),
             s,
@@ -321,24 +295,6 @@ def _links(
 def _elements(mech: Mechanism, s: float) -> Iterable[Solid]:
     """The parts of joints and force elements that move with one body."""
     for name, joint in drawn_joints(mech).items():
-        for on, mesh in joint_glyph(mech, joint, s):
-            body = joint.a if on == "a" else joint.b
-            yield Solid(
-                name, body, mesh, FRAME if body == GROUND else HOUSING if on == "a" else PIN
-            )
+        yield from joint_solids(mech, name, joint, s)
     for name, force in mech.forces.items():
-        for body, mesh, colour in force_solids(mech, force, s):
-            yield Solid(name, body, mesh, colour)
-
-
-def _spans(mech: Mechanism, s: float) -> Iterable[Span]:
-    for name, element in (mech.joints | mech.forces).items():
-        if (found := ends(element)) is None:
-            continue
-        a, at_a, b, at_b = found
-        x_a, x_b = np.asarray(mech.point(at_a)), np.asarray(mech.point(at_b))
-        if not np.any(x_b - x_a):
-            continue
-        for k, piece in enumerate(pieces(element, float(np.linalg.norm(x_b - x_a)), s)):
-            label = name if k == 0 else f"{name} {k + 1}"
-            yield Span(label, a, x_a, b, x_b, piece.mesh, piece.colour, piece.fit)
+        yield from force_solids(mech, name, force, s)
