@@ -24,10 +24,10 @@ EXIT_STATUSES = (
     "that needs attention; 130 stopped by Ctrl-C"
 )
 
-Run = Callable[[argparse.Namespace, "Says"], int]
+Run = Callable[[argparse.Namespace, "Printer"], int]
 
 
-class Says:
+class Printer:
     """Prints for people on stdout; with ``--json`` one object on stdout, and nothing else there."""
 
     def __init__(self, as_json: bool):

@@ -8,7 +8,7 @@ import sys
 
 import jaxmbd
 from jaxmbd.cli import model_commands, study_commands, view_commands
-from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Says
+from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Printer
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,21 +25,21 @@ def main(arguments: list[str] | None = None) -> int:
     if not hasattr(options, "run"):
         parser.print_help()
         return 0
-    says = Says(options.json)
+    printer = Printer(options.json)
     try:
-        return options.run(options, says)
+        return options.run(options, printer)
     except KeyboardInterrupt as stop:
-        return _ended(says, str(stop) or "stopped by Ctrl-C", INTERRUPTED)
+        return _ended(printer, str(stop) or "stopped by Ctrl-C", INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # the reader, such as `head`, has gone
         return WRONG
     except (ImportError, OSError, ValueError, RuntimeError) as error:
-        return _ended(says, str(error), WRONG)
+        return _ended(printer, str(error), WRONG)
 
 
-def _ended(says: Says, text: str, status: int) -> int:
-    says.note(f"jaxmbd: {text}")
-    if says.as_json:
+def _ended(printer: Printer, text: str, status: int) -> int:
+    printer.note(f"jaxmbd: {text}")
+    if printer.as_json:
         print(json.dumps({"error": text}, ensure_ascii=False))
     return status
 

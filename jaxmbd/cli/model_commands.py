@@ -13,7 +13,7 @@ from jaxmbd.cli.common import (
     FINDINGS,
     FINE,
     NAMES,
-    Says,
+    Printer,
     add_command,
     load_model,
     open_model,
@@ -47,7 +47,7 @@ def _add_check(commands: Any) -> None:
     )
 
 
-def _check(options: argparse.Namespace, says: Says) -> int:
+def _check(options: argparse.Namespace, printer: Printer) -> int:
     set_up_jax()
     from jaxmbd.cli.diagnosis import diagnose
     from jaxmbd.variables import variables
@@ -60,22 +60,22 @@ def _check(options: argparse.Namespace, says: Says) -> int:
     mech, warned = load_model(options.model)
     found = diagnose(mech)
     for key, value in found["facts"].items():
-        says.text(f"{key:14} {value}")
+        printer.text(f"{key:14} {value}")
     for text in (*(f"warning: {x}" for x in warned), *(f"trouble: {x}" for x in found["trouble"])):
-        says.text(text)
+        printer.text(text)
     if not found["trouble"]:
-        says.text("no trouble found")
+        printer.text("no trouble found")
     if options.variables:
-        says.text("", variables(mech))
+        printer.text("", variables(mech))
         table = {p: {"value": x.value, "unit": x.unit} for p, x in variables(mech).items()}
         found["variables"] = table
     if options.figure:
         from jaxmbd.viz import redundancy_figure
 
         redundancy_figure(mech, found["configuration"], options.figure)
-        says.text(f"{options.figure}: its topology, and what is redundant")
+        printer.text(f"{options.figure}: its topology, and what is redundant")
         found["figure"] = options.figure
-    says.result(found | {"warnings": warned})
+    printer.result(found | {"warnings": warned})
     return FINE if found["sound"] else FINDINGS
 
 
@@ -96,19 +96,19 @@ def _add_info(commands: Any) -> None:
     )
 
 
-def _info(options: argparse.Namespace, says: Says) -> int:
+def _info(options: argparse.Namespace, printer: Printer) -> int:
     set_up_jax()
     is_mechanism = options.name is not None and not Path(options.name).is_dir()
     if options.figure and not is_mechanism:
         raise ValueError("--figure is of a mechanism: name a JSON file or zoo:NAME")
     if options.name is None:
-        return _installation(says)
+        return _installation(printer)
     if not is_mechanism:
-        return _store(options.name, says)
-    return _mechanism(options.name, options.figure, says)
+        return _store(options.name, printer)
+    return _mechanism(options.name, options.figure, printer)
 
 
-def _installation(says: Says) -> int:
+def _installation(printer: Printer) -> int:
     import jax
 
     from jaxmbd.campaign import provenance
@@ -116,8 +116,8 @@ def _installation(says: Says) -> int:
 
     caches = {"jax": getattr(jax.config, "jax_compilation_cache_dir", None), "lanes": directory()}
     found = provenance() | {"caches": caches}
-    says.text(*_lines(found))
-    says.result(found)
+    printer.text(*_lines(found))
+    printer.result(found)
     return FINE
 
 
@@ -131,21 +131,21 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _mechanism(name: str, figure: str | None, says: Says) -> int:
+def _mechanism(name: str, figure: str | None, printer: Printer) -> int:
     from jaxmbd.analysis import mobility
     from jaxmbd.graph import topology
 
     mech, warned = load_model(name)
     top, free = topology(mech), mobility(mech)
     for text in warned:
-        says.text(f"warning: {text}")
-    says.text(mech, top, free, sep="\n\n")
+        printer.text(f"warning: {text}")
+    printer.text(mech, top, free, sep="\n\n")
     if figure:
         from jaxmbd.viz import topology_figure
 
         topology_figure(mech, figure)
-        says.text(f"\n{figure}: its topology")
-    says.result(
+        printer.text(f"\n{figure}: its topology")
+    printer.result(
         {
             "bodies": list(top.bodies),
             "joints": {e.name: e.kind.__name__ for e in mech.structure.joints},
@@ -162,7 +162,7 @@ def _mechanism(name: str, figure: str | None, says: Says) -> int:
     return FINE
 
 
-def _store(name: str, says: Says) -> int:
+def _store(name: str, printer: Printer) -> int:
     from jaxmbd.campaign import StudyStore
     from jaxmbd.observe import REASONS
 
@@ -171,14 +171,14 @@ def _store(name: str, says: Says) -> int:
     study: Any = store.attributes.get("study", {})
     hidden = ("status", *REASONS)
     outputs = {n: x for n, x in study.get("outputs", {}).items() if n not in hidden}
-    says.text(
+    printer.text(
         f"{store.attributes.get('title') or name}",
         f"{store.layout.count} samples in {store.chunks} chunks, {done} of them done",
         f"inputs: {', '.join(study.get('inputs', {}))}",
         *(f"  {n} [{x['unit']}] {x['text']}" for n, x in outputs.items()),
         *_lines(store.attributes.get("provenance", {})),
     )
-    says.result(
+    printer.result(
         {
             "samples": store.layout.count,
             "chunks": store.chunks,
@@ -211,7 +211,7 @@ def _add_convert(commands: Any) -> None:
     parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
-def _convert(options: argparse.Namespace, says: Says) -> int:
+def _convert(options: argparse.Namespace, printer: Printer) -> int:
     set_up_jax()
     target: Path = options.target
     _check_target(options.source, target, options.force)
@@ -225,14 +225,14 @@ def _convert(options: argparse.Namespace, says: Says) -> int:
     lost = states + shapes
     table = _write(mech, getattr(model, "shapes", {}), target, options.strict)
     for text in told:
-        says.text(f"reading {options.source}: {text}")
+        printer.text(f"reading {options.source}: {text}")
     if lost:
-        says.text(f"not written: {', '.join(lost)}")
+        printer.text(f"not written: {', '.join(lost)}")
     if table:
-        says.text(f"writing {target}:", table)
-    says.text(f"{target}: {len(mech.bodies)} bodies, {len(mech.joints)} joints")
+        printer.text(f"writing {target}:", table)
+    printer.text(f"{target}: {len(mech.bodies)} bodies, {len(mech.joints)} joints")
     rows = [row._asdict() for row in table]
-    says.result({"file": str(target), "reading": told, "left_out": rows, "not_written": lost})
+    printer.result({"file": str(target), "reading": told, "left_out": rows, "not_written": lost})
     return FINDINGS if told or rows or states else FINE
 
 
@@ -249,9 +249,10 @@ def _not_written(model: Any, target: Path) -> tuple[list[str], list[str]]:
     """States of an import that the file does not have, and shapes, which are pictures alone."""
     shapes = () if target.suffix.lower() == ".xml" else getattr(model, "shapes", ())
     states = [name for name in getattr(model, "states", ()) if name != "reference"]
-    counts = {"states": len(states), "shapes": len(shapes)}
-    first, second = ([f"{n} {what}"] if n else [] for what, n in counts.items())
-    return first, second
+    return (
+        [f"{len(states)} states"] if states else [],
+        [f"{len(shapes)} shapes"] if shapes else [],
+    )
 
 
 def _write(mech: Any, shapes: Any, target: Path, strict: bool) -> Any:
@@ -286,7 +287,7 @@ def _add_bench(commands: Any) -> None:
     parser.add_argument("--steps", type=int, default=100, help="time steps (default 100)")
 
 
-def _bench(options: argparse.Namespace, says: Says) -> int:
+def _bench(options: argparse.Namespace, printer: Printer) -> int:
     if options.batch < 1 or options.steps < 1:
         raise ValueError("--batch and --steps must be at least 1")
     set_up_jax()
@@ -309,18 +310,18 @@ def _bench(options: argparse.Namespace, says: Says) -> int:
         steps = options.steps
         return mbd.simulate(mech, q, v, dt=1e-4, steps=steps, save_every=steps).drift
 
-    says.text(f"{options.model}, batch {options.batch}, {jax.devices()[0].device_kind}")
+    printer.text(f"{options.model}, batch {options.batch}, {jax.devices()[0].device_kind}")
     found: dict[str, Any] = {"model": options.model, "batch": options.batch}
     for name, function, each in (
         ("forward dynamics", dynamics, 1),
         ("simulated steps (rk4)", motion, options.steps),
     ):
         compile_time, rate, out = _measured(function, variants, each * options.batch)
-        says.text(f"{name:22} {rate:10.3g} /s, compiled in {compile_time:.1f} s")
+        printer.text(f"{name:22} {rate:10.3g} /s, compiled in {compile_time:.1f} s")
         found[name] = {"rate": rate, "compile_seconds": compile_time}
         error = float(jnp.max(jnp.abs(out)))
-    says.text(f"{'closure error':22} {error:10.1e} m")
-    says.result(found | {"closure_error": error, "device": jax.devices()[0].device_kind})
+    printer.text(f"{'closure error':22} {error:10.1e} m")
+    printer.result(found | {"closure_error": error, "device": jax.devices()[0].device_kind})
     return FINE
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.common import FINDINGS, FINE, Says, add_command, set_up_jax
+from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
 
 
 def add(commands: Any) -> None:
@@ -52,7 +52,7 @@ def _add_run(commands: Any) -> None:
     )
 
 
-def _run(options: argparse.Namespace, says: Says) -> int:
+def _run(options: argparse.Namespace, printer: Printer) -> int:
     store = store_of(options)
     if store.exists() and not options.overwrite:
         raise ValueError(
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 
         study.check()  # before anything is removed
         remove_study(store)
-    return computed(options, says, study, store)
+    return computed(options, printer, study, store)
 
 
 def _add_resume(commands: Any) -> None:
@@ -83,11 +83,11 @@ def _add_resume(commands: Any) -> None:
     add_computing(parser)
 
 
-def _resume(options: argparse.Namespace, says: Says) -> int:
+def _resume(options: argparse.Namespace, printer: Printer) -> int:
     store = store_of(options)
     if not store.exists():
         raise ValueError(f"there is no {store} to go on with; begin: jaxmbd run {options.study}")
-    return computed(options, says, study_of(options), store)
+    return computed(options, printer, study_of(options), store)
 
 
 def _add_verify(commands: Any) -> None:
@@ -103,17 +103,17 @@ def _add_verify(commands: Any) -> None:
     add_study(parser)
 
 
-def _verify(options: argparse.Namespace, says: Says) -> int:
+def _verify(options: argparse.Namespace, printer: Printer) -> int:
     store = store_of(options)
     if not store.exists():
         raise ValueError(f"there is no {store} to verify; choose it with --out")
-    shown = not says.as_json and sys.stderr.isatty()
+    shown = not printer.as_json and sys.stderr.isatty()
     found = study_of(options).verify(store, progress=shown)
     for damage in found:
-        says.text(str(damage))
-    says.text(f"{store}: {f'{len(found)} damaged files, mended' if found else 'no damage'}")
+        printer.text(str(damage))
+    printer.text(f"{store}: {f'{len(found)} damaged files, mended' if found else 'no damage'}")
     damages = [{"text": str(x), "chunk": getattr(x, "chunk", None)} for x in found]
-    says.result({"store": store, "damage": damages})
+    printer.result({"store": store, "damage": damages})
     return FINDINGS if found else FINE
 
 
@@ -158,7 +158,7 @@ def study_of(options: argparse.Namespace) -> Any:
 
 
 @contextmanager
-def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
+def executor_of(options: argparse.Namespace, printer: Printer) -> Iterator[Any]:
     """The executor of a Dask scheduler; None without one."""
     if options.scheduler is None:
         yield None
@@ -167,40 +167,40 @@ def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
 
     distributed = optional("distributed", "dask", "--scheduler")
     with distributed.Client(options.scheduler, timeout=30) as client:
-        says.note(f"{len(client.scheduler_info()['workers'])} workers at {options.scheduler}")
+        printer.note(f"{len(client.scheduler_info()['workers'])} workers at {options.scheduler}")
         with client.get_executor() as executor:
             yield executor
 
 
-def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -> int:
+def computed(options: argparse.Namespace, printer: Printer, study: Any, store: Path) -> int:
     """Run a study into its store, and say what came out."""
     study.model.warn()
     try:
-        with executor_of(options, says) as executor:
-            results, seconds = results_of(study, store, says, executor, options.quiet)
+        with executor_of(options, printer) as executor:
+            results, seconds = results_of(study, store, printer, executor, options.quiet)
     except KeyboardInterrupt as stop:
         out = "" if options.out is None else f" --out {options.out}"
         how = f"go on with: jaxmbd resume {options.study}{out}"
         raise KeyboardInterrupt(f"{stop}\n{how}" if str(stop) else how) from None
-    status, about = outcome(results, says)
+    status, about = outcome(results, printer)
     if not options.quiet:
-        says.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
-    says.result({"store": store, "seconds": seconds, **about, **summary(results)})
+        printer.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
+    printer.result({"store": store, "seconds": seconds, **about, **summary(results)})
     return status
 
 
 def results_of(
-    study: Any, store: Path, says: Says, executor: Any = None, quiet: bool = False
+    study: Any, store: Path, printer: Printer, executor: Any = None, quiet: bool = False
 ) -> tuple[Any, float]:
     """The arrays of a study, computed into its store, and the seconds that it took."""
     from jaxmbd.campaign import run_study, spread_table, status_line
 
-    shown = not (quiet or says.as_json) and sys.stderr.isatty()
+    shown = not (quiet or printer.as_json) and sys.stderr.isatty()
     begun = time.perf_counter()
     results = run_study(study, store, executor=executor, progress=shown).arrays()
     seconds = time.perf_counter() - begun
     if not quiet:
-        says.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results))
+        printer.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results))
     return results, seconds
 
 
@@ -208,19 +208,14 @@ ATTENTION = "The exit status is\n3 if samples failed, or have no value of an out
 """What the helps of the commands say that end with `outcome`."""
 
 
-def outcome(results: Any, says: Says) -> tuple[int, dict[str, Any]]:
-    """The exit status, and the outputs of which samples have no value; they are told.
-
-    Args:
-        results: the `xarray.Dataset` of a study, or its store's arrays.
-        says: prints them, on stderr.
-    """
+def outcome(results: Any, printer: Printer) -> tuple[int, dict[str, Any]]:
+    """The exit status, and how many samples have no value of each output, which is printed too."""
     from jaxmbd.campaign import missing_line
     from jaxmbd.statistics import value_counts
 
     counts = value_counts(results)
     if text := missing_line(counts):
-        says.note(f"jaxmbd: {text}")
+        printer.note(f"jaxmbd: {text}")
     fine = all(x.count == x.samples for x in counts.values())
     return FINE if fine else FINDINGS, {"missing": {n: x.missing for n, x in counts.items()}}
 
@@ -287,7 +282,7 @@ def limit(text: str) -> tuple[str, tuple[float | None, float | None]]:
     return name, (numbers[0], numbers[1])
 
 
-def _report(options: argparse.Namespace, says: Says) -> int:
+def _report(options: argparse.Namespace, printer: Printer) -> int:
     path = options.out or options.store.with_suffix(".html")
     if path.exists() and not options.overwrite:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
@@ -297,9 +292,9 @@ def _report(options: argparse.Namespace, says: Says) -> int:
     from jaxmbd.report import write_report
 
     write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
-    says.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    status, about = outcome(StudyStore.open(options.store).arrays(), says)
-    says.result({"report": path, "bytes": path.stat().st_size, **about})
+    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    status, about = outcome(StudyStore.open(options.store).arrays(), printer)
+    printer.result({"report": path, "bytes": path.stat().st_size, **about})
     return status
 
 
@@ -327,9 +322,9 @@ def count(text: str) -> int:
     return number
 
 
-def _demo(options: argparse.Namespace, says: Says) -> int:
+def _demo(options: argparse.Namespace, printer: Printer) -> int:
     samples = options.samples or (200 if options.quick else 2000)
-    says.text(
+    printer.text(
         f"{samples} samples of a published multi-link suspension corner. Each joint of each part "
         "is\nmade with an error of its own (0.3 mm, one standard deviation), spring rate and "
         "damping\nscatter too: curves over the wheel's travel, and 0.5 s of motion after a release."
@@ -343,13 +338,13 @@ def _demo(options: argparse.Namespace, says: Says) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     store = options.out / f"corner_{samples}_seed{options.seed}.zarr"
     if store.exists():
-        says.text(f"{store} is there already: what it has is not computed again")
-    says.text("")
-    results, seconds = results_of(corner_study(samples, options.seed), store, says)
+        printer.text(f"{store} is there already: what it has is not computed again")
+    printer.text("")
+    results, seconds = results_of(corner_study(samples, options.seed), store, printer)
     picture = options.out / "suspension_corner.png"
     corner_figure(results, picture)
-    says.text(f"\nwrote {store} and {picture}")
-    status, about = outcome(results, says)
+    printer.text(f"\nwrote {store} and {picture}")
+    status, about = outcome(results, printer)
     found = {"store": store, "picture": picture, "seconds": seconds, **about, **summary(results)}
-    says.result(found)
+    printer.result(found)
     return status

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.common import FINE, NAMES, Says, add_command, limits_of, open_model, set_up_jax
+from jaxmbd.cli.common import FINE, NAMES, Printer, add_command, limits_of, open_model, set_up_jax
 
 
 def add(commands: Any) -> None:
@@ -82,7 +82,7 @@ def trace(text: str) -> tuple[str, str]:
     return body, point
 
 
-def _view(options: argparse.Namespace, says: Says) -> int:
+def _view(options: argparse.Namespace, printer: Printer) -> int:
     out = options.out
     if out is not None and out.exists() and not options.overwrite:
         raise ValueError(f"{out} exists; choose another --out, or replace it with --overwrite")
@@ -91,8 +91,8 @@ def _view(options: argparse.Namespace, says: Says) -> int:
     set_up_jax()
     model, warned = open_model(options.model)
     for text in warned:
-        says.text(f"warning: {text}")
-    model, solution = _course(model, options, says)
+        printer.text(f"warning: {text}")
+    model, solution = _course(model, options, printer)
     shown = {
         "title": options.model.removeprefix("zoo:"),
         "traces": options.trace,
@@ -101,12 +101,12 @@ def _view(options: argparse.Namespace, says: Says) -> int:
         "wheels": _wheels(model),
     }
     path = _written(model, solution, out, shown)
-    says.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    says.result({"file": path, "bytes": path.stat().st_size})
+    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    printer.result({"file": path, "bytes": path.stat().st_size})
     return FINE
 
 
-def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, Any]:
+def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[Any, Any]:
     """The model and its motion."""
     from jaxmbd.model import Mechanism
     from jaxmbd.viz import held_text, undriven, usual_experiment
@@ -114,7 +114,7 @@ def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, A
     own = isinstance(model, Mechanism)
     start = _start(model, options.state)
     if options.time is not None:
-        return model, _free_motion(model, start, options, says)
+        return model, _free_motion(model, start, options, printer)
     asked = options.over or options.range
     if not asked and (options.still or start is not None or not own):
         return model, start
@@ -125,9 +125,9 @@ def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, A
     except ValueError as error:
         if asked:
             raise
-        says.text(f"{error}: shown as it is assembled")
+        printer.text(f"{error}: shown as it is assembled")
         return model, start
-    says.text(held_text(mech, experiment))
+    printer.text(held_text(mech, experiment))
     return model, experiment.trajectory(mech)
 
 
@@ -143,7 +143,7 @@ def _start(model: Any, name: str | None) -> Any:
     return states[name].q
 
 
-def _free_motion(model: Any, start: Any, options: argparse.Namespace, says: Says) -> Any:
+def _free_motion(model: Any, start: Any, options: argparse.Namespace, printer: Printer) -> Any:
     """The motion from rest; what it lacks at its end is told."""
     from jaxmbd.analysis import Status, assemble, simulate
 
@@ -156,7 +156,7 @@ def _free_motion(model: Any, start: Any, options: argparse.Namespace, says: Says
         mech, start, steps=steps, dt=options.step, save_every=every, method="rk4", throw=False
     )
     if (status := Status(int(motion.status))) != Status.OK:
-        says.text(
+        printer.text(
             f"warning: the motion is {status.name} from {float(motion.failed_at):.4g} s on, and is "
             "shown until then; a smaller --step may help"
         )
@@ -247,15 +247,15 @@ def _add_explore(commands: Any) -> None:
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
 
 
-def _explore(options: argparse.Namespace, says: Says) -> int:
+def _explore(options: argparse.Namespace, printer: Printer) -> int:
     set_up_jax()
     from jaxmbd.observe import Sweep
     from jaxmbd.viz import explore, held_text
 
     model, warned = open_model(options.model)
     for text in warned:
-        says.text(f"warning: {text}")
-    says.note("compiling the curves; it takes some seconds the first time")
+        printer.text(f"warning: {text}")
+    printer.note("compiling the curves; it takes some seconds the first time")
     name = Path(options.model.removeprefix("zoo:")).stem
     explorer = explore(
         model,
@@ -268,9 +268,9 @@ def _explore(options: argparse.Namespace, says: Says) -> int:
     )
     live = explorer.design.live
     if isinstance(live.experiment, Sweep):
-        says.text(held_text(explorer.design.observed(), live.experiment))
-    says.text(f"{name} at {explorer.url}; Ctrl-C ends it")
-    says.result({"model": name, "url": explorer.url})
+        printer.text(held_text(explorer.design.observed(), live.experiment))
+    printer.text(f"{name} at {explorer.url}; Ctrl-C ends it")
+    printer.result({"model": name, "url": explorer.url})
     explorer.wait()
     return FINE
 

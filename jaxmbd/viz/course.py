@@ -124,7 +124,7 @@ def tracks(mech: Mechanism, solution: Any) -> list[Track]:
     return found
 
 
-def _finite(parts: dict[str, np.ndarray]) -> Track:
+def _finite(parts: dict[str, Any]) -> Track:
     """A motion until its first row that is not finite, or all finite rows of what has no times.
 
     Parts of other lengths, and times that stand still, are left out.

@@ -98,7 +98,8 @@ def _triangles(cast: Cast, frame: int, camera: Camera) -> tuple[np.ndarray, np.n
     for foot, vector in cast.arrows[min(frame, len(cast.arrows) - 1)]:
         length = float(np.linalg.norm(vector))
         if length > 1e-3 * size:
-            meshes.append((*arrow(foot, vector, 0.025 * length), ARROW))
+            mesh = arrow(foot, vector, 0.025 * length)
+            meshes.append((mesh.vertices, mesh.faces, ARROW))
     corners, colours = [], []
     for vertices, indices, colour in meshes:
         faces = _split(vertices[indices], _PIECE * size)

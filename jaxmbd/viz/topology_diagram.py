@@ -50,7 +50,7 @@ def topology_figure(mech: Mechanism | Imported, path: str | os.PathLike[str] | N
     The spanning tree grows downwards from the ground. A body's card has the type of the joint above
     it as a letter, the joint's name and its coordinates in q, and numbered dots for the loops that
     the joint is part of. Cut joints are dashed cards with one square for each constraint row; they
-    hang below one of their bodies and a dashed line leads to the other, or to the ground.
+    hang below one of their bodies and a dashed line in their loop's colour leads to the other.
 
     Args:
         mech: the mechanism, or an imported model.
@@ -427,13 +427,13 @@ class Drawing:
             colour = _GREEN if text == "spins idly" else GREY
             ax.text(x, line, text, fontsize=_SMALL, color=colour, **centred)
         for k, redundant in enumerate(card.rows or ()):
-            at = [x + _SQUARE * (k - (len(card.rows or ()) - 1) / 2)], [line - _TEXT]
+            at = x + _SQUARE * (k - (len(card.rows or ()) - 1) / 2), line - _TEXT
             look = dict(color=WORST, mfc="none") if redundant else dict(color=BAND)
             ax.plot(*at, "s", markersize=5, zorder=3, **look)
             ax.plot(*at, "x" if redundant else "", markersize=5, color=WORST, zorder=3)
         for number in card.loops:
-            _badge(ax, self._dot(key, number), self._bottom(key), str(number),
-                   self._of_loop(number), 6)  # fmt: skip
+            at = self._dot(key, number), self._bottom(key)
+            _badge(ax, *at, str(number), self._of_loop(number), 6)
         if card.other == GROUND:
             low = self._bottom(key) - 0.13
             style = dict(color=WORST if involved else _DIM, linewidth=1.3, linestyle=_DASHED)
@@ -452,8 +452,8 @@ def _badge(
 ) -> None:
     """A short white text in a circle."""
     circle = dict(boxstyle=f"circle,pad={pad}", facecolor=colour, edgecolor="white")
-    ax.text(x, y, text, color="white", fontsize=size, fontweight="bold", ha="center",
-            va="center_baseline", zorder=5, bbox=circle)  # fmt: skip
+    look = dict(color="white", fontsize=size, fontweight="bold", bbox=circle, zorder=5)
+    ax.text(x, y, text, ha="center", va="center_baseline", **look)
 
 
 def _legend(cards: Mapping[str, Card]) -> list[str]:
@@ -480,7 +480,8 @@ def _width(card: Card) -> float:
 
 def _extent(text: str, size: float, *, bold: bool = False) -> float:
     """Width of a text [in]."""
+    from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
-    prop = {"weight": "bold" if bold else "normal"}
-    return TextPath((0, 0), text, size=size, prop=prop).get_extents().width / 72.0
+    font = FontProperties(weight="bold" if bold else "normal")
+    return TextPath((0, 0), text, size=size, prop=font).get_extents().width / 72.0

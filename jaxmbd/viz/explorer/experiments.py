@@ -1,4 +1,4 @@
-"""What is observed of a mechanism while nobody has said so: the curves of its kind."""
+"""What is observed of a mechanism by default: the curves of its kind."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Exploration:
         self.variants: list[Variant] = []
         self._past: list[np.ndarray] = []
         self._future: list[np.ndarray] = []
-        self._asked: dict[str, tuple[np.ndarray, Any]] = {}
+        self._cache: dict[str, tuple[np.ndarray, Any]] = {}
 
     @classmethod
     def of(
@@ -222,22 +222,22 @@ class Exploration:
         """All numbers as they were given."""
         self.move(np.zeros_like(self.x))
 
-    def _remembered(self, what: str, compute: Any) -> Any:
-        known = self._asked.get(what)
+    def _cached(self, what: str, compute: Any) -> Any:
+        known = self._cache.get(what)
         if known is None or not np.array_equal(known[0], self.x):
             x = self.x
-            known = self._asked[what] = (x, compute(x))
+            known = self._cache[what] = (x, compute(x))
         return known[1]
 
     @property
     def response(self) -> Response:
         """The curves and coordinates of the design at hand."""
-        return self._remembered("response", self.live)
+        return self._cached("response", self.live)
 
     @property
     def slopes(self) -> np.ndarray:
         """Derivatives (m, n, k) of the curves by the numbers x."""
-        return self._remembered("slopes", self.live.slopes)
+        return self._cached("slopes", self.live.slopes)
 
     @cached_property
     def given(self) -> Response:

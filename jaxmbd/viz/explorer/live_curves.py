@@ -177,34 +177,34 @@ def _alike(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> Measured:
     return _rms(y - other)
 
 
-def _mean(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> Measured:
-    return float(y.mean()), np.full_like(y, 1.0 / len(y))
+def _linear(weights: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Measured]:
+    """A weighted sum of the curve, whose derivative is the weights of the axis."""
+    return lambda x, y, other: (float(weights(x) @ y), weights(x))
 
 
-def _inclination(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> Measured:
-    """Slope of the straight line of least squares."""
+def _mean(x: np.ndarray) -> np.ndarray:
+    return np.full_like(x, 1.0 / len(x))
+
+
+def _inclination(x: np.ndarray) -> np.ndarray:
+    """Weights of the slope of the straight line of least squares."""
     away = x - x.mean()
     square = float(away @ away)
-    weights = away / square if square > 0.0 else np.zeros_like(x)
-    return float(weights @ y), weights
-
-
-def _negative(measure: Callable[..., Measured]) -> Callable[..., Measured]:
-    def negative(*args: np.ndarray) -> Measured:
-        value, slope = measure(*args)
-        return -value, -slope
-
-    return negative
+    return away / square if square > 0.0 else np.zeros_like(x)
 
 
 GOALS = {
     goal.name: goal
     for goal in (
         Goal("flatter", "RMS of its change from where the axis is zero", _flat),
-        Goal("lower", "its mean", _mean),
-        Goal("higher", "minus its mean", _negative(_mean)),
-        Goal("rising more", "minus the slope of its straight line", _negative(_inclination)),
-        Goal("falling more", "the slope of its straight line", _inclination),
+        Goal("lower", "its mean", _linear(_mean)),
+        Goal("higher", "minus its mean", _linear(lambda x: -_mean(x))),
+        Goal(
+            "rising more",
+            "minus the slope of its straight line",
+            _linear(lambda x: -_inclination(x)),
+        ),
+        Goal("falling more", "the slope of its straight line", _linear(_inclination)),
         Goal("like the kept variant", "RMS of its distance from that curve", _alike, True),
     )
 }
