@@ -245,7 +245,7 @@ _HISTOGRAMS = {
     "travel_end": "wheel travel at the end",
 }
 _PLACES = dict(left=0.04, right=0.995, bottom=0.08, top=0.905, wspace=0.24, hspace=0.33)
-"""Of the axes: to let matplotlib find them doubles the figure's time."""
+"""Of the axes: where matplotlib is to find them the figure takes two thirds longer."""
 _AXES = {"travel": ("wheel travel", "mm", 1e3), "t": ("time", "s", 1.0)}
 
 
