@@ -18,7 +18,7 @@ from jaxmbd.model import GROUND
 from jaxmbd.plumbing import optional
 from jaxmbd.viz.course import poses_along
 from jaxmbd.viz.scene import FIELD, Colour, Scene, Solid, Span, below, camera, cell_size
-from jaxmbd.viz.solids import Mesh, frame_along
+from jaxmbd.viz.solids import frame_along
 
 
 @contextmanager
@@ -86,6 +86,9 @@ class ViserScene:
         name: node that all others are below.
         colour: in place of all colours, with its opacity, for a `Scene.ghost`.
 
+    Attributes:
+        nodes: its meshes in viser, in the order of the scene's solids and spans.
+
     Example:
         >>> import jaxmbd as mbd
         >>> from jaxmbd.viz import Scene, ViserScene, viser_server
@@ -100,8 +103,7 @@ class ViserScene:
     ):
         self._api, self._name, self._colour = api, name, colour
         self._frames: dict[str, Any] = {}
-        self._spans: list[Any] = []
-        self._nodes: list[Any] = []
+        self.nodes: list[Any] = []
         self._parts: list[Solid | Span] = []
         self._pale = False
         self.redraw(scene)
@@ -117,12 +119,11 @@ class ViserScene:
             self.remove()
             for body in (GROUND, *scene.mech.structure.bodies):
                 self._frames[body] = self._api.add_frame(self._path("body", body), show_axes=False)
-            for k, solid in enumerate(scene.solids):
-                path = self._path("body", solid.body, f"{solid.name} ({k})")
-                self._nodes.append(self._mesh(path, solid.mesh, solid.colour))
-            for k, span in enumerate(scene.spans):
-                path = self._path("between", f"{span.name} ({k})")
-                self._spans.append(self._mesh(path, span.mesh, span.colour))
+            paths = [
+                self._path("body", x.body, f"{x.name} ({k})") for k, x in enumerate(scene.solids)
+            ]
+            paths += [self._path("between", f"{x.name} ({k})") for k, x in enumerate(scene.spans)]
+            self.nodes = [self._mesh(*both) for both in zip(paths, parts, strict=True)]
         self.scene, self._parts = scene, parts
         unmoved: Any = np.eye(3)
         self.place({body: Pose(unmoved, scene.mech.com(body)) for body in scene.mech.bodies})
@@ -142,8 +143,7 @@ class ViserScene:
         """Take all its nodes out of the server."""
         for node in (*self.nodes, *self._frames.values()):
             node.remove()
-        self._nodes, self._spans, self._parts, self._frames = [], [], [], {}
-        self._pale = False
+        self.nodes, self._parts, self._frames, self._pale = [], [], {}, False
 
     def update(self, q: Any) -> None:
         """Move it to coordinates q (nq,); it is hidden where they are not finite."""
@@ -159,16 +159,15 @@ class ViserScene:
         for body, frame in self._frames.items():
             put = self.scene.solid_placement(body, where)
             frame.position, frame.wxyz = put.position, quaternion(put.rotation)
-        for span, node in zip(self.scene.spans, self._spans, strict=True):
+        for span, node in zip(self.scene.spans, self._span_nodes, strict=True):
             put = self.scene.span_placement(span, where)
             node.position, node.wxyz = put.position, quaternion(put.rotation)
             if span.fit == "stretched":
                 node.scale = (1.0, 1.0, put.stretch)
 
     @property
-    def nodes(self) -> tuple[Any, ...]:
-        """Its meshes in viser."""
-        return (*self._nodes, *self._spans)
+    def _span_nodes(self) -> list[Any]:
+        return self.nodes[len(self.scene.solids) :]
 
     @property
     def pale(self) -> bool:
@@ -192,18 +191,18 @@ class ViserScene:
 
     @visible.setter
     def visible(self, shown: bool) -> None:
-        for node in (*self._frames.values(), *self._spans):
+        for node in (*self._frames.values(), *self._span_nodes):
             node.visible = shown
 
     def _path(self, *parts: str) -> str:
         return "/".join([self._name, *(part.replace("/", "|") for part in parts)])
 
-    def _mesh(self, path: str, mesh: Mesh, colour: Colour) -> Any:
-        red, green, blue, opacity = self._colour or colour
+    def _mesh(self, path: str, part: Solid | Span) -> Any:
+        red, green, blue, opacity = self._colour or part.colour
         return self._api.add_mesh_simple(
             path,
-            mesh.vertices,
-            mesh.faces,
+            part.mesh.vertices,
+            part.mesh.faces,
             color=tuple(x**1.4 for x in (red, green, blue)),  # its light is bright
             opacity=None if opacity >= 1.0 else opacity,
             cast_shadow=opacity >= 1.0,
