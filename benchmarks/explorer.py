@@ -121,7 +121,7 @@ async def of_page(name: str, hook: str) -> dict[str, Any]:
     import browser
 
     explorer = mbd.viz.explore(getattr(mbd.zoo, name)(), title=name, browser=False)
-    design, page = explorer.design, explorer.page
+    design, page = explorer.design, explorer
     charts, path = len(design.live.about), page.sliders.paths[0]
     before = design.numbers[design.index(path)]
     size: dict[str, Any] = {"width": 1500, "height": 900, "arguments": browser.SOFTWARE_3D}

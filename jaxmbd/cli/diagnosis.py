@@ -112,8 +112,7 @@ def _at_closed(
         )
     elif conditioning < _ILL_CONDITIONED:
         trouble.append("masses or lengths differ so much that many digits are lost")
-    near = _nearest(mech, q)
-    if near is not None:
+    if (near := _nearest(mech, q, closed)) is not None:
         row, size = near
         facts["nearest"] = f"row '{row}', independent of the others by {size:.2g}"
         numbers["nearest"] = {"row": row, "independent": size}
@@ -137,17 +136,18 @@ def _beside(mech: Mechanism, q: np.ndarray) -> Mobility | None:
     return mobility(mech, near.q) if int(near.status) == Status.OK else None
 
 
-def _nearest(mech: Mechanism, q: np.ndarray) -> tuple[str, float] | None:
+def _nearest(mech: Mechanism, q: np.ndarray, at: Mobility) -> tuple[str, float] | None:
     """The row that is nearest to depending on the others, and its smallest singular value.
 
     Of the rows scaled to unit length; those that are redundant anyway are left out.
     """
     m = motion_state(mech, jnp.asarray(q))
-    rows = np.asarray(own_jacobian(m) * speed_units(mech))
-    keep = [k for k, n in enumerate(m.top.row_names) if n not in mobility(mech, q).redundant]
-    lengths = np.linalg.norm(rows[keep], axis=1, keepdims=True) if keep else np.ones((0, 1))
-    if not keep or np.any(lengths == 0.0):
+    names = m.top.row_names
+    others = [k for k, name in enumerate(names) if name not in at.redundant]
+    rows = np.asarray(own_jacobian(m) * speed_units(mech))[others]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not others or np.any(lengths == 0.0):
         return None
-    left, sizes, _ = np.linalg.svd(rows[keep] / lengths, full_matrices=False)
+    left, sizes, _ = np.linalg.svd(rows / lengths, full_matrices=False)
     worst = int(np.argmax(np.abs(left[:, -1])))
-    return m.top.row_names[keep[worst]], float(sizes[-1])
+    return names[others[worst]], float(sizes[-1])

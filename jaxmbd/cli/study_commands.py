@@ -1,4 +1,4 @@
-"""``jaxmbd run``, ``resume`` and ``verify``: studies from TOML files, into their stores."""
+"""``jaxmbd run``, ``resume``, ``verify``, ``report`` and ``demo``: studies and their stores."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.says import FINDINGS, FINE, Says, add_command
+from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
 
 
 def add(commands: Any) -> None:
@@ -20,6 +19,8 @@ def add(commands: Any) -> None:
     _add_run(commands)
     _add_resume(commands)
     _add_verify(commands)
+    _add_report(commands)
+    _add_demo(commands)
 
 
 def _add_run(commands: Any) -> None:
@@ -51,7 +52,7 @@ def _add_run(commands: Any) -> None:
     )
 
 
-def _run(options: argparse.Namespace, says: Says) -> int:
+def _run(options: argparse.Namespace, printer: Printer) -> int:
     store = store_of(options)
     if store.exists() and not options.overwrite:
         raise ValueError(
@@ -64,7 +65,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 
         study.check()  # before anything is removed
         remove_study(store)
-    return computed(options, says, study, store)
+    return computed(options, printer, study, store)
 
 
 def _add_resume(commands: Any) -> None:
@@ -82,11 +83,11 @@ def _add_resume(commands: Any) -> None:
     add_computing(parser)
 
 
-def _resume(options: argparse.Namespace, says: Says) -> int:
+def _resume(options: argparse.Namespace, printer: Printer) -> int:
     store = store_of(options)
     if not store.exists():
         raise ValueError(f"there is no {store} to go on with; begin: jaxmbd run {options.study}")
-    return computed(options, says, study_of(options), store)
+    return computed(options, printer, study_of(options), store)
 
 
 def _add_verify(commands: Any) -> None:
@@ -102,17 +103,17 @@ def _add_verify(commands: Any) -> None:
     add_study(parser)
 
 
-def _verify(options: argparse.Namespace, says: Says) -> int:
+def _verify(options: argparse.Namespace, printer: Printer) -> int:
     store = store_of(options)
     if not store.exists():
         raise ValueError(f"there is no {store} to verify; choose it with --out")
-    shown = not says.as_json and sys.stderr.isatty()
+    shown = not printer.as_json and sys.stderr.isatty()
     found = study_of(options).verify(store, progress=shown)
     for damage in found:
-        says.text(str(damage))
-    says.text(f"{store}: {f'{len(found)} damaged files, mended' if found else 'no damage'}")
+        printer.text(str(damage))
+    printer.text(f"{store}: {f'{len(found)} damaged files, mended' if found else 'no damage'}")
     damages = [{"text": str(x), "chunk": getattr(x, "chunk", None)} for x in found]
-    says.result({"store": store, "damage": damages})
+    printer.result({"store": store, "damage": damages})
     return FINDINGS if found else FINE
 
 
@@ -157,7 +158,7 @@ def study_of(options: argparse.Namespace) -> Any:
 
 
 @contextmanager
-def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
+def executor_of(options: argparse.Namespace, printer: Printer) -> Iterator[Any]:
     """The executor of a Dask scheduler; None without one."""
     if options.scheduler is None:
         yield None
@@ -166,54 +167,55 @@ def executor_of(options: argparse.Namespace, says: Says) -> Iterator[Any]:
 
     distributed = optional("distributed", "dask", "--scheduler")
     with distributed.Client(options.scheduler, timeout=30) as client:
-        says.note(f"{len(client.scheduler_info()['workers'])} workers at {options.scheduler}")
+        printer.note(f"{len(client.scheduler_info()['workers'])} workers at {options.scheduler}")
         with client.get_executor() as executor:
             yield executor
 
 
-def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -> int:
+def computed(options: argparse.Namespace, printer: Printer, study: Any, store: Path) -> int:
     """Run a study into its store, and say what came out."""
-    from jaxmbd.campaign import run_study
-
-    shown = not (options.quiet or says.as_json) and sys.stderr.isatty()
-    begun = time.perf_counter()
     study.model.warn()
     try:
-        with executor_of(options, says) as executor:
-            results = run_study(study, store, executor=executor, progress=shown).arrays()
+        with executor_of(options, printer) as executor:
+            results, seconds = results_of(study, store, printer, executor, options.quiet)
     except KeyboardInterrupt as stop:
         out = "" if options.out is None else f" --out {options.out}"
         how = f"go on with: jaxmbd resume {options.study}{out}"
         raise KeyboardInterrupt(f"{stop}\n{how}" if str(stop) else how) from None
-    seconds = time.perf_counter() - begun
+    status, about = outcome(results, printer)
     if not options.quiet:
-        from jaxmbd.campaign import spread_table, status_line
-
-        says.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results), sep="\n")
-    status, about = outcome(results, says)
-    if not options.quiet:
-        says.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
-    says.result({"store": store, "seconds": seconds, **about, **summary(results)})
+        printer.text(f"\nwrote {store}; open it with xarray.open_zarr({str(store)!r})")
+    printer.result({"store": store, "seconds": seconds, **about, **summary(results)})
     return status
+
+
+def results_of(
+    study: Any, store: Path, printer: Printer, executor: Any = None, quiet: bool = False
+) -> tuple[Any, float]:
+    """The arrays of a study, computed into its store, and the seconds that it took."""
+    from jaxmbd.campaign import run_study, spread_table, status_line
+
+    shown = not (quiet or printer.as_json) and sys.stderr.isatty()
+    begun = time.perf_counter()
+    results = run_study(study, store, executor=executor, progress=shown).arrays()
+    seconds = time.perf_counter() - begun
+    if not quiet:
+        printer.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results))
+    return results, seconds
 
 
 ATTENTION = "The exit status is\n3 if samples failed, or have no value of an output."
 """What the helps of the commands say that end with `outcome`."""
 
 
-def outcome(results: Any, says: Says) -> tuple[int, dict[str, Any]]:
-    """The exit status, and the outputs of which samples have no value; they are told.
-
-    Args:
-        results: the `xarray.Dataset` of a study, or its store's arrays.
-        says: prints them, on stderr.
-    """
+def outcome(results: Any, printer: Printer) -> tuple[int, dict[str, Any]]:
+    """The exit status, and how many samples have no value of each output, which is printed too."""
     from jaxmbd.campaign import missing_line
     from jaxmbd.statistics import value_counts
 
     counts = value_counts(results)
     if text := missing_line(counts):
-        says.note(f"jaxmbd: {text}")
+        printer.note(f"jaxmbd: {text}")
     fine = all(x.count == x.samples for x in counts.values())
     return FINE if fine else FINDINGS, {"missing": {n: x.missing for n, x in counts.items()}}
 
@@ -238,3 +240,111 @@ def summary(results: Any) -> dict[str, Any]:
         outputs[x.name] = about
     failed = {kind: n for kind, n in kinds.items() if n}
     return {"samples": len(status), "failed": failed, "outputs": outputs}
+
+
+def _add_report(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "report",
+        _report,
+        "a report on a store, as one HTML file that needs no network",
+        "Write a report on a study's store: distributions, curves with the worst samples, what\n"
+        "drives what, failures with their reasons, provenance. One file, which opens in a browser\n"
+        f"without a network. {ATTENTION}",
+        "jaxmbd report study.zarr\n"
+        "jaxmbd report study.zarr --out bump_steer.html\n"
+        "jaxmbd report study.zarr --limit bump/toe_range=:0.005 --limit drop/travel_end=0.01:0.03",
+    )
+    parser.add_argument("store", type=Path, help="a study's store")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: STORE.html, beside it")
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        type=limit,
+        metavar="OUTPUT=LOW:HIGH",
+        help="limits of an output in its SI unit, either of which may be left out: yield and Cpk; "
+        "may be repeated",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+
+
+def limit(text: str) -> tuple[str, tuple[float | None, float | None]]:
+    """An output's limits, as ``NAME=LOW:HIGH``."""
+    name, _, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        numbers = tuple(float(x) if x.strip() else None for x in (low, high))
+    except ValueError:
+        numbers = (None, None)
+    if not (name and colon) or numbers == (None, None):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LOW:HIGH, as toe_range=:0.005")
+    return name, (numbers[0], numbers[1])
+
+
+def _report(options: argparse.Namespace, printer: Printer) -> int:
+    path = options.out or options.store.with_suffix(".html")
+    if path.exists() and not options.overwrite:
+        raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
+    if not options.store.is_dir():
+        raise ValueError(f"there is no store {options.store}; jaxmbd run STUDY.toml makes one")
+    from jaxmbd.campaign import StudyStore
+    from jaxmbd.report import write_report
+
+    write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
+    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    status, about = outcome(StudyStore.open(options.store).arrays(), printer)
+    printer.result({"report": path, "bytes": path.stat().st_size, **about})
+    return status
+
+
+def _add_demo(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "demo",
+        _demo,
+        "a study of a suspension corner's build tolerances, with a figure",
+        "Assemble thousands of published multi-link suspension corners whose parts are made with\n"
+        "errors, and see how toe, camber and the ride scatter.",
+        "jaxmbd demo\njaxmbd demo --samples 20000 --out results",
+    )
+    parser.add_argument("--samples", type=count, help="how many (default 2000, with --quick 200)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers (default 0)")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for its files")
+    parser.add_argument("--quick", action="store_true", help="fewer samples")
+
+
+def count(text: str) -> int:
+    """A number of samples."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("give at least one sample")
+    return number
+
+
+def _demo(options: argparse.Namespace, printer: Printer) -> int:
+    samples = options.samples or (200 if options.quick else 2000)
+    printer.text(
+        f"{samples} samples of a published multi-link suspension corner. Each joint of each part "
+        "is\nmade with an error of its own (0.3 mm, one standard deviation), spring rate and "
+        "damping\nscatter too: curves over the wheel's travel, and 0.5 s of motion after a release."
+    )
+    set_up_jax()
+    from jaxmbd.campaign import corner_study
+    from jaxmbd.plumbing import optional
+    from jaxmbd.viz import corner_figure
+
+    optional("matplotlib", "demo", "the demonstration")
+    options.out.mkdir(parents=True, exist_ok=True)
+    store = options.out / f"corner_{samples}_seed{options.seed}.zarr"
+    if store.exists():
+        printer.text(f"{store} is there already: what it has is not computed again")
+    printer.text("")
+    results, seconds = results_of(corner_study(samples, options.seed), store, printer)
+    picture = options.out / "suspension_corner.png"
+    corner_figure(results, picture)
+    printer.text(f"\nwrote {store} and {picture}")
+    status, about = outcome(results, printer)
+    found = {"store": store, "picture": picture, "seconds": seconds, **about, **summary(results)}
+    printer.result(found)
+    return status

@@ -5,7 +5,9 @@ Among them is what drives each output: the bars of rank correlations, Sobol indi
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -51,79 +53,70 @@ def histogram(quantity: Quantity) -> Any:
     x = quantity.values[np.isfinite(quantity.values)]
     counts, edges = np.histogram(x, _BINS if np.ptp(x) > 0.0 else 1)
     scale = alt.Scale(zero=False, nice=False)
-    data = rows_of(low=edges[:-1], high=edges[1:], count=counts)
-    title = _wrapped(quantity.title)
     bars = (
-        alt.Chart(data)
+        alt.Chart(rows_of(low=edges[:-1], high=edges[1:], count=counts))
         .mark_bar(color=_BLUE, opacity=0.8)
         .encode(
-            x=alt.X("low:Q", bin="binned", scale=scale, title=title),
+            x=alt.X("low:Q", bin="binned", scale=scale, title=_wrapped(quantity.title)),
             x2="high:Q",
             y=alt.Y("count:Q", title="samples"),
             tooltip=["low:Q", "high:Q", "count:Q"],
         )
     )
-    marks = {"nominal": quantity.nominal, "low": quantity.low, "high": quantity.high}
-    lines = [
-        alt.Chart(rows_of(at=[value], what=[name]))
-        .mark_rule(color="black" if name == "nominal" else _ORANGE, strokeDash=[4, 2])
-        .encode(x="at:Q", tooltip=["what:N", "at:Q"])
-        for name, value in marks.items()
-        if value is not None and np.isfinite(value)
-    ]
+    lines = [*_limit("nominal", quantity.nominal, "x"), *_limits(quantity, "x")]
     return alt.layer(bars, *lines).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _limits(shown: Quantity | Fan, channel: str) -> list[Any]:
+    return [*_limit("low", shown.low, channel), *_limit("high", shown.high, channel)]
+
+
+def _limit(what: str, value: float | None, channel: str) -> list[Any]:
+    """A dashed line at a value; none if there is no value."""
+    if value is None or not np.isfinite(value):
+        return []
+    chart = altair().Chart(rows_of(at=[value], what=[what]))
+    rule = chart.mark_rule(color="black" if what == "nominal" else _ORANGE, strokeDash=[4, 2])
+    return [rule.encode(tooltip=["what:N", "at:Q"], **{channel: "at:Q"})]
 
 
 def fan(curves: Fan) -> Any:
     """Bands of the curves' quantiles, the nominal one, and the worst samples."""
     alt = altair()
     q = dict(zip(curves.spread.levels.tolist(), curves.spread.quantiles, strict=True))
-    data = rows_of(
-        x=curves.x,
-        median=q[0.5],
-        **{f"q{i}": q[level] for i, level in enumerate((0.005, 0.05, 0.25, 0.75, 0.95, 0.995))},
-    )
+    levels = (0.005, 0.05, 0.25, 0.75, 0.95, 0.995)
+    data = rows_of(x=curves.x, median=q[0.5], **{f"q{i}": q[x] for i, x in enumerate(levels)})
     ticks = alt.Axis(tickCount=7, labelOverlap="greedy", labelSeparation=6)
     x = alt.X("x:Q", title=curves.axis, scale=alt.Scale(nice=False), axis=ticks)
+    y = {"title": _wrapped(curves.title), "scale": alt.Scale(zero=False)}
     base = alt.Chart(data).encode(x=x)
-    title = _wrapped(curves.title)
-    bands = [
-        base.mark_area(color=_BLUE, opacity=opacity).encode(
-            y=alt.Y(f"q{i}:Q", title=title, scale=alt.Scale(zero=False)), y2=f"q{5 - i}:Q"
-        )
+    layers = [
+        base.mark_area(color=_BLUE, opacity=opacity).encode(y=alt.Y(f"q{i}:Q", **y), y2=f"q{5 - i}")
         for i, opacity in ((0, 0.2), (1, 0.3), (2, 0.4))
     ]
-    lines = [base.mark_line(color=_BLUE, strokeWidth=1).encode(y="median:Q")]
+    layers.append(base.mark_line(color=_BLUE, strokeWidth=1).encode(y="median:Q"))
     if curves.nominal is not None:
-        drawn = rows_of(x=curves.x, y=curves.nominal)
-        lines.append(alt.Chart(drawn).mark_line(color="black").encode(x=x, y="y:Q"))
+        nominal = alt.Chart(rows_of(x=curves.x, y=curves.nominal))
+        layers.append(nominal.mark_line(color="black").encode(x=x, y="y:Q"))
     k = len(curves.x)
     worst = rows_of(
         x=np.tile(curves.x, len(curves.extremes)),
         y=np.concatenate([y for _, _, y in curves.extremes]),
         sample=[f"{s}: {text}" for s, text, _ in curves.extremes for _ in range(k)],
     )
-    lines.append(
-        alt.Chart(worst)
-        .mark_line(strokeWidth=1.5)
-        .encode(
-            x=x,
-            y="y:Q",
-            color=alt.Color(
-                "sample:N",
-                title="sample",
-                scale=alt.Scale(scheme="dark2"),
-                legend=alt.Legend(orient="bottom", columns=1, labelLimit=300),
-            ),
-            tooltip=["sample:N", "x:Q", "y:Q"],
-        )
-    )
-    lines += [
-        alt.Chart(rows_of(y=[end])).mark_rule(color=_ORANGE, strokeDash=[4, 2]).encode(y="y:Q")
-        for end in (curves.low, curves.high)
-        if end is not None
-    ]
-    return alt.layer(*bands, *lines).properties(width=_WIDTH + 60, height=_HEIGHT + 50)
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=300)
+    colour = alt.Color("sample:N", scale=alt.Scale(scheme="dark2"), legend=legend)
+    lines = alt.Chart(worst).mark_line(strokeWidth=1.5)
+    layers.append(lines.encode(x=x, y="y:Q", color=colour, tooltip=["sample:N", "x:Q", "y:Q"]))
+    layers += _limits(curves, "y")
+    return alt.layer(*layers).properties(width=_WIDTH + 60, height=_HEIGHT + 50)
+
+
+def _menu(name: str, options: Sequence[str], value: str, label: str = "") -> Any:
+    """A parameter that is chosen from a list."""
+    alt = altair()
+    bind = alt.binding_select(options=list(options), name=f"{label or name}: ")
+    return alt.param(name=name, bind=bind, value=value)
 
 
 def drivers(bars: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> Any:
@@ -135,31 +128,19 @@ def drivers(bars: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> Any:
         outputs: in the order of the list.
     """
     alt = altair()
-    menu = alt.binding_select(options=list(outputs), name="output: ")
-    output = alt.param(name="driven", bind=menu, value=outputs[0])
-    names = alt.Axis(labelLimit=230)
-    measures = list(dict.fromkeys(bar["measure"] for bar in bars))
+    names, order = alt.Axis(labelLimit=230), alt.EncodingSortField("rank", op="min")
+    y = alt.Y("input:N", sort=order, title=None, axis=names)
     columns = []
-    for i, measure in enumerate(measures):
+    for i, measure in enumerate(dict.fromkeys(bar["measure"] for bar in bars)):
         own = [bar for bar in bars if bar["measure"] == measure]
-        base = (
-            alt.Chart(alt.Data(values=own))
-            .transform_filter("datum.output == driven")
-            .encode(
-                y=alt.Y(
-                    "input:N", sort=alt.EncodingSortField("rank", op="min"), title=None, axis=names
-                )
-            )
-        )
-        value = alt.X("value:Q", title=measure)
-        bar = base.mark_bar(color=_BLUE if i % 2 == 0 else _ORANGE).encode(
-            x=value, tooltip=["input:N", "value:Q"]
-        )
-        layers = [bar]
+        base = alt.Chart(alt.Data(values=own)).transform_filter("datum.output == driven")
+        base = base.encode(y=y)
+        bar = base.mark_bar(color=_BLUE if i % 2 == 0 else _ORANGE)
+        layers = [bar.encode(x=alt.X("value:Q", title=measure), tooltip=["input:N", "value:Q"])]
         if any(row["low"] is not None for row in own):
             layers.append(base.mark_rule().encode(x="low:Q", x2="high:Q"))
         columns.append(alt.layer(*layers).properties(width=210, height=alt.Step(16)))
-    return alt.hconcat(*columns).add_params(output)
+    return alt.hconcat(*columns).add_params(_menu("driven", outputs, outputs[0], "output"))
 
 
 def linked(
@@ -177,22 +158,10 @@ def linked(
         across: titles of those numbers that are first on the axes.
     """
     alt = altair()
-    rows = [
-        {"sample": int(s), **dict(zip(numbers, values, strict=True))}
-        for s, values in zip(
-            samples, zip(*map(rounded, numbers.values()), strict=True), strict=True
-        )
-    ]
-    for curve in curves:
-        for row, y in zip(rows, curve.linked, strict=True):
-            row[curve.title] = rounded(y)
-    titles = list(numbers)
-    first, second = (
-        alt.param(
-            name="across", bind=alt.binding_select(options=titles, name="across: "), value=across[0]
-        ),
-        alt.param(name="up", bind=alt.binding_select(options=titles, name="up: "), value=across[1]),
-    )
+    columns = {"sample": map(int, samples)} | {n: rounded(x) for n, x in numbers.items()}
+    columns |= {c.title: [rounded(y) for y in c.linked] for c in curves}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    menus = [_menu(n, list(numbers), at) for n, at in zip(("across", "up"), across, strict=True)]
     brush = alt.selection_interval(name="brush")
     data = alt.Data(values=rows)
     places = {"across_value": "datum[across]", "up_value": "datum[up]"}
@@ -207,7 +176,7 @@ def linked(
             color=alt.condition(brush, alt.value(_ORANGE), alt.value(_BLUE), empty=False),
             tooltip=["sample:Q", "across_value:Q", "up_value:Q"],
         )
-        .add_params(brush, first, second)
+        .add_params(brush, *menus)
         .properties(width=_WIDTH + 40, height=_HEIGHT + 130)
     )
     if not curves:
@@ -219,31 +188,25 @@ def _selected(data: Any, curves: Sequence[Fan], places: Mapping[str, str], brush
     """All curves in grey, those of the selected samples in colour."""
     alt = altair()
     names = [c.title for c in curves]
-    shown = alt.param(
-        name="curve", bind=alt.binding_select(options=names, name="curve: "), value=names[0]
-    )
     axes = alt.param(name="axes", value={c.title: rounded(c.x) for c in curves})
     over = alt.param(name="over", value={c.title: c.axis for c in curves})
     title = alt.TitleParams(alt.expr("curve + '  over  ' + over[curve]"), anchor="start")
-    base = alt.Chart(data).transform_calculate(
-        **places, curve_y="datum[curve]", curve_x="axes[curve]"
+    every = (
+        alt.Chart(data)
+        .transform_calculate(**places, curve_y="datum[curve]", curve_x="axes[curve]")
+        .transform_flatten(["curve_x", "curve_y"])
+        .encode(
+            x=alt.X("curve_x:Q", title=None, scale=alt.Scale(nice=False)),
+            y=alt.Y("curve_y:Q", title=None, scale=alt.Scale(zero=False)),
+            detail="sample:Q",
+        )
     )
-    encoding = {
-        "x": alt.X("curve_x:Q", title=None, scale=alt.Scale(nice=False)),
-        "y": alt.Y("curve_y:Q", title=None, scale=alt.Scale(zero=False)),
-        "detail": "sample:Q",
-    }
-    flat = ["curve_x", "curve_y"]
-    every = base.transform_flatten(flat)
     grey = every.mark_line(color=_GREY, opacity=0.3, strokeWidth=1)
     # Drawn invisibly rather than left out, so that the scales always have their domain.
     seen = alt.condition(brush, alt.value(0.7), alt.value(0.0), empty=False)
     chosen = every.mark_line(color=_ORANGE, strokeWidth=1.2).encode(opacity=seen)
-    return (
-        alt.layer(grey.encode(**encoding), chosen.encode(**encoding), title=title)
-        .add_params(shown, axes, over)
-        .properties(width=_WIDTH + 140, height=_HEIGHT + 130)
-    )
+    chart = alt.layer(grey, chosen, title=title).add_params(_menu("curve", names, names[0]))
+    return chart.add_params(axes, over).properties(width=_WIDTH + 140, height=_HEIGHT + 130)
 
 
 def convergence(quantity: Quantity) -> Any:
@@ -255,15 +218,11 @@ def convergence(quantity: Quantity) -> Any:
         ("95 % quantile", convergence_of_quantile(quantity.values, 0.95)),
     ):
         known = np.isfinite(found.low) & np.isfinite(found.high)
-        data = rows_of(
-            n=found.counts[known],
-            estimate=found.estimate[known],
-            low=found.low[known],
-            high=found.high[known],
-        )
-        base = alt.Chart(data).encode(
-            x=alt.X("n:Q", scale=alt.Scale(type="log", nice=False), title="samples")
-        )
+        columns = {"n": found.counts, "estimate": found.estimate}
+        columns |= {"low": found.low, "high": found.high}
+        scale = alt.Scale(type="log", nice=False)
+        base = alt.Chart(rows_of(**{n: x[known] for n, x in columns.items()}))
+        base = base.encode(x=alt.X("n:Q", scale=scale, title="samples"))
         y = alt.Y("low:Q", scale=alt.Scale(zero=False), title=None)
         band = base.mark_area(color=_BLUE, opacity=0.3).encode(y=y, y2="high:Q")
         line = base.mark_line(color=_BLUE).encode(y="estimate:Q")
@@ -275,30 +234,22 @@ def convergence(quantity: Quantity) -> Any:
 def separated(failed: Mapping[str, Any], passed: Mapping[str, Any]) -> Any:
     """Failed and passed samples over the two inputs that tell them apart best."""
     alt = altair()
-    titles = list(failed)
+    first, *_, last = [*failed, *failed]
+    x, y = (
+        alt.X("x:Q", title=first, scale=alt.Scale(zero=False)),
+        alt.Y("y:Q", title=last, scale=alt.Scale(zero=False)),
+    )
     layers = []
     for kind, numbers, colour in (("passed", passed, _GREY), ("failed", failed, _ORANGE)):
-        columns = {"x": numbers[titles[0]], "y": numbers[titles[-1]]}
-        data = rows_of(**columns, kind=[kind] * len(columns["x"]))
-        layers.append(
-            alt.Chart(data)
-            .mark_circle(size=18, opacity=0.6, color=colour)
-            .encode(
-                x=alt.X("x:Q", title=titles[0], scale=alt.Scale(zero=False)),
-                y=alt.Y("y:Q", title=titles[-1], scale=alt.Scale(zero=False)),
-                tooltip=["kind:N", "x:Q", "y:Q"],
-            )
-        )
+        data = rows_of(x=numbers[first], y=numbers[last], kind=[kind] * len(numbers[first]))
+        points = alt.Chart(data).mark_circle(size=18, opacity=0.6, color=colour)
+        layers.append(points.encode(x=x, y=y, tooltip=["kind:N", "x:Q", "y:Q"]))
     return alt.layer(*layers).properties(width=_WIDTH + 100, height=_HEIGHT + 100)
 
 
-def _wrapped(title: str, width: int = 44) -> list[str] | str:
-    """A long title in two lines."""
-    if len(title) <= width:
-        return title
-    cut = max(title.rfind(" ", 0, width), title.rfind("/", 0, width) + 1)
-    cut = cut if cut > width // 3 else width
-    return [title[:cut], title[cut:].strip()]
+def _wrapped(title: str) -> list[str]:
+    """A long title in several lines."""
+    return textwrap.wrap(title, 44)
 
 
 # Bars of each measure.
@@ -313,13 +264,9 @@ def driver_bars(
     ranked: Mapping[str, Association],
     gradients: Mapping[str, Sensitivity],
 ) -> list[Bar]:
-    """Bars as `jaxmbd.report.charts.drivers` draws them, for all quantities and measures.
+    """Bars as `drivers` draws them, for all quantities and measures.
 
-    Args:
-        dataset: of the study.
-        found: its numbers.
-        ranked: of `rank_correlations`.
-        gradients: sensitivities of outputs, as far as they are known.
+    Rank correlations are those of `rank_correlations`, gradients as far as they are known.
     """
     bars: list[Bar] = []
     for q in found.quantities:
@@ -330,10 +277,10 @@ def driver_bars(
         if exact := gradients.get(q.output):
             shares = exact.shares[q.place]
             bars += _bars(q.title, "share of the variance, by gradients", exact.names, shares)
-    outputs = dict.fromkeys(bar["output"] for bar in bars)
+    outputs = list(dict.fromkeys(bar["output"] for bar in bars))
     for measure in dict.fromkeys(bar["measure"] for bar in bars):
         known = {bar["output"] for bar in bars if bar["measure"] == measure}
-        for output in outputs.keys() - known:  # a figure without data has no scale
+        for output in [x for x in outputs if x not in known]:  # to give its figure a scale
             bars += _bars(output, measure, ["not known"], [0.0])
     return bars
 
@@ -346,11 +293,8 @@ def rank_correlations(found: Digest) -> dict[str, Association]:
 
 def strongest_inputs(ranked: Mapping[str, Association]) -> list[str]:
     """Numbers of the inputs: those that drive each output most, then the second ones, and so on."""
-    orders = [a.names for a in ranked.values()]
-    longest = max(map(len, orders), default=0)
-    return list(
-        dict.fromkeys(order[i] for i in range(longest) for order in orders if i < len(order))
-    )
+    rounds = zip_longest(*(a.names for a in ranked.values()))
+    return [n for n in dict.fromkeys(chain.from_iterable(rounds)) if n is not None]
 
 
 def _sobol(dataset: Any, q: Quantity, found: Digest) -> list[Bar]:
@@ -372,15 +316,9 @@ def _bars(output: str, measure: str, names: Any, values: Any, error: Any = None)
     """The largest of the values, with their intervals if there is an error."""
     values = np.asarray(values)
     half = np.full(values.shape, np.nan) if error is None else error
-    order = np.argsort(-np.abs(values), kind="stable")[:_MOST]
-    return [
-        {"output": output, "measure": measure, "input": names[i], "rank": rank}
-        | dict(
-            zip(
-                ("value", "low", "high"),
-                rounded([values[i], values[i] - half[i], values[i] + half[i]]),
-                strict=True,
-            )
-        )
-        for rank, i in enumerate(order.tolist())
-    ]
+    found = []
+    for rank, i in enumerate(np.argsort(-np.abs(values), kind="stable")[:_MOST].tolist()):
+        value, low, high = rounded([values[i], values[i] - half[i], values[i] + half[i]])
+        bar: Bar = {"output": output, "measure": measure, "input": names[i], "rank": rank}
+        found.append(bar | {"value": value, "low": low, "high": high})
+    return found

@@ -7,7 +7,7 @@ by what the experiment says of the worst joint.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -37,7 +37,6 @@ class Part(NamedTuple):
         index: of the component, by dimension.
         dim: along which it is a curve; "" for a number.
         unit: SI unit.
-        text: what it is.
     """
 
     label: str
@@ -45,40 +44,55 @@ class Part(NamedTuple):
     index: tuple[tuple[str, int], ...]
     dim: str
     unit: str
-    text: str
+
+    @property
+    def title(self) -> str:
+        """The label with the unit."""
+        return titled(self.label, self.unit)
 
     def of(self, values: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
         """This part (n,) or (n, k) of the output's values, whose axes are `dims`."""
         at = tuple(dict(self.index).get(d, slice(None)) for d in dims)
         return np.asarray(values, np.float64)[at]
 
-    def place(self, dataset: Any, along: int = 0) -> tuple[str, tuple[int, ...]]:
-        """The output's path, and the index in it of this number, or of that point of this curve."""
+    def at_rows(self, dataset: Any, rows: np.ndarray) -> np.ndarray:
+        """This part (m,) or (m, k) of some samples."""
         variable = dataset[self.variable]
+        return self.of(np.asarray(variable.isel(sample=rows)), variable.dims)
+
+    def nominal(self, dataset: Any) -> np.ndarray | None:
+        """This part of the nominal sample; None if the dataset does not have it."""
+        if (name := f"nominal.{self.variable}") not in dataset:
+            return None
+        values = dataset[name]
+        return self.of(np.asarray(values)[None], ("sample", *values.dims))[0]
+
+    def path(self, dataset: Any) -> str:
+        """The output's path in the study."""
+        return str(dataset[self.variable].attrs.get("path", self.variable))
+
+    def place(self, dataset: Any, along: int = 0) -> tuple[int, ...]:
+        """The index in the output of this number, or of that point of this curve."""
         index = dict(self.index) | ({self.dim: along} if self.dim else {})
-        path = str(variable.attrs.get("path", self.variable))
-        return path, tuple(index[d] for d in variable.dims[1:])
+        return tuple(index[d] for d in dataset[self.variable].dims[1:])
 
 
-def parts(dataset: Any, role: str = "output") -> list[Part]:
+def parts(dataset: Any) -> list[Part]:
     """Numbers and curves of all outputs, in the order of the dataset."""
     found: list[Part] = []
-    for name in dataset.data_vars:
-        variable = dataset[name]
+    for name, variable in dataset.data_vars.items():
         real = np.issubdtype(variable.dtype, np.number)
-        if variable.attrs.get("role") == role and variable.dims[:1] == ("sample",) and real:
+        if variable.attrs.get("role") == "output" and variable.dims[:1] == ("sample",) and real:
             found += _of(dataset, str(name))
     return found
 
 
 def _of(dataset: Any, name: str) -> list[Part]:
-    variable = dataset[name]
-    dims = variable.dims[1:]
+    about = dataset[name].attrs
+    dims = dataset[name].dims[1:]
     numeric = [d for d in dims if _is_axis(dataset, d)]
     curve = max(numeric, key=lambda d: dataset.sizes[d], default="")
     others = [d for d in dims if d != curve]
-    about = variable.attrs
-    unit, text = about.get("units", ""), about.get("long_name", "")
     found = []
     combinations = product(*(range(dataset.sizes[d]) for d in others))
     for index in islice(combinations, _MOST_COMPONENTS):
@@ -86,7 +100,7 @@ def _of(dataset: Any, name: str) -> list[Part]:
         where = ", ".join(f"{d}={_coordinate(dataset, d, i)}" for d, i in chosen)
         path = about.get("path", name)
         label = f"{path}[{where}]" if where else path
-        found.append(Part(label, name, chosen, curve, unit, text))
+        found.append(Part(label, name, chosen, curve, about.get("units", "")))
     return found
 
 
@@ -109,22 +123,8 @@ def coordinate(dataset: Any, dim: str) -> tuple[np.ndarray, str]:
 
 
 def titled(label: str, unit: str) -> str:
-    """A label with its unit.
-
-    Example:
-        >>> from jaxmbd.report.digest import titled
-        >>> titled("toe", "rad"), titled("ratio", "")
-        ('toe [rad]', 'ratio')
-    """
+    """A label with its unit, if it has one: ``toe [rad]``."""
     return f"{label} [{unit}]" if unit else label
-
-
-def nominal(dataset: Any, part: Part) -> np.ndarray | None:
-    """The part of the nominal sample; None if the dataset does not have it."""
-    name = f"nominal.{part.variable}"
-    if name not in dataset:
-        return None
-    return part.of(np.asarray(dataset[name])[None], ("sample", *dataset[name].dims))[0]
 
 
 class Failures(NamedTuple):
@@ -142,33 +142,19 @@ class Failures(NamedTuple):
 
 
 def failures(dataset: Any, ok: np.ndarray) -> Failures:
-    """The failed samples of a study.
-
-    Args:
-        dataset: of the study.
-        ok: which samples succeeded (n,).
-    """
+    """The failed samples of a study, those that are not `ok` (n,)."""
     samples = np.flatnonzero(~ok)
-    status = [n for n in dataset.data_vars if dataset[n].attrs.get("role") == "status"]
     reasons = [""] * len(samples)
-    if status and len(samples):
-        reasons = _meanings(dataset[status[0]], samples)
     details: dict[str, list[Any]] = {}
-    for name in dataset.data_vars:
-        variable = dataset[name]
-        if (
-            variable.attrs.get("role") != "reason"
-            or variable.dims != ("sample",)
-            or not len(samples)
-        ):
-            continue
-        if "flag_meanings" in variable.attrs:
-            shown = _meanings(variable, samples)
-        else:
-            shown = [float(x) for x in np.asarray(variable)[samples]]
-        unit = variable.attrs.get("units", "")
-        path = str(variable.attrs.get("path", name)).replace("_", " ")
-        details[f"{path} [{unit}]" if unit else path] = shown
+    for name, variable in dataset.data_vars.items() if len(samples) else ():
+        about = variable.attrs
+        if about.get("role") == "status":
+            reasons = _meanings(variable, samples)
+        elif about.get("role") == "reason" and variable.dims == ("sample",):
+            flags = "flag_meanings" in about
+            values = np.asarray(variable)[samples]
+            title = titled(str(about.get("path", name)).replace("_", " "), about.get("units", ""))
+            details[title] = _meanings(variable, samples) if flags else list(map(float, values))
     return Failures(samples, reasons, details)
 
 
@@ -194,7 +180,6 @@ class Quantity(NamedTuple):
     Attributes:
         label: what it is, with the place on its curve.
         title: the same with its unit.
-        text: description.
         values: (n,), NaN where a sample failed.
         nominal: of the nominal sample; NaN if unknown.
         low, high: its limits; None where there is none.
@@ -204,7 +189,6 @@ class Quantity(NamedTuple):
 
     label: str
     title: str
-    text: str
     values: np.ndarray
     nominal: float
     low: float | None
@@ -217,8 +201,7 @@ class Fan(NamedTuple):
     """The curves of one output.
 
     Attributes:
-        label: what it is.
-        title: the same with its unit.
+        part: which.
         axis: title of what it is over.
         x: coordinates (k,).
         nominal: curve of the nominal sample (k,), or None.
@@ -230,8 +213,7 @@ class Fan(NamedTuple):
         left_out: samples without a whole curve.
     """
 
-    label: str
-    title: str
+    part: Part
     axis: str
     x: np.ndarray
     nominal: np.ndarray | None
@@ -242,6 +224,11 @@ class Fan(NamedTuple):
     high: float | None
     inside: tuple[int, int]
     left_out: int
+
+    @property
+    def title(self) -> str:
+        """What it is, with its unit."""
+        return self.part.title
 
 
 class Digest(NamedTuple):
@@ -281,7 +268,7 @@ def digest(dataset: Any, limits: Limits | None = None) -> Digest:
         ValueError: a limit names no output; no sample succeeded.
     """
     shown, limits = parts(dataset), dict(limits or {})
-    known = {p.label for p in shown} | {str(dataset[p.variable].attrs.get("path")) for p in shown}
+    known = {name for p in shown for name in (p.label, p.path(dataset))}
     if unknown := [n for n in limits if n not in known]:
         raise ValueError(f"limits of {unknown[0]!r}, which is no output: {sorted(known)}")
     ok, built = succeeded(dataset), computed(dataset)
@@ -295,23 +282,25 @@ def digest(dataset: Any, limits: Limits | None = None) -> Digest:
     linked = _chosen(rows[ok[rows]], _LINKED, rng)
     quantities, empty, fans, whole = [], [], [], ok
     for part in shown:
-        bounds = limits.get(part.label) or limits.get(str(dataset[part.variable].attrs.get("path")))
-        low, high = bounds or (None, None)
+        bounds = limits.get(part.label) or limits.get(part.path(dataset)) or (None, None)
         if part.dim:
-            fan, quantity = _fan(dataset, part, ok, built, rows, (low, high))
+            fan, quantity = _fan(dataset, part, ok, built, rows, bounds)
             fans += [fan] if fan else []
         else:
-            quantity = _quantity(dataset, part, low, high)
+            quantity = _quantity(dataset, part, bounds)
         has = counted(quantity.values, ok)
         whole = whole & has
         (quantities if has.any() else empty).append(quantity)
     linked = np.union1d(linked, [s for fan in fans for s, _, _ in fan.extremes]).astype(np.int64)
     failed = _chosen(np.flatnonzero(built & ~whole), _ROWS // 4, rng)
     of_inputs = np.union1d(np.union1d(rows, failed), linked)
-    inputs = varying(_rows_of_inputs(dataset, of_inputs))
-    fans = [
-        fan._replace(linked=_curves(dataset, part, linked)) for fan, part in _paired(fans, shown)
+    drawn = [
+        n
+        for n, x in dataset.data_vars.items()
+        if x.attrs.get("role") == "input" and x.dims[:1] == ("sample",)
     ]
+    inputs = varying(input_values(dataset[drawn].isel(sample=of_inputs))) if drawn else {}
+    fans = [fan._replace(linked=fan.part.at_rows(dataset, linked)) for fan in fans]
     return Digest(built, ok, whole, quantities, empty, fans, of_inputs, inputs, linked)
 
 
@@ -331,15 +320,14 @@ def _chosen(rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
-def _quantity(dataset: Any, part: Part, low: float | None, high: float | None) -> Quantity:
+def _quantity(dataset: Any, part: Part, limits: tuple[float | None, float | None]) -> Quantity:
     values = np.empty(dataset.sizes["sample"])
     for rows, read in pieces(dataset[part.variable]):
         values[rows] = part.of(read, dataset[part.variable].dims)
-    drawn = nominal(dataset, part)
+    drawn = part.nominal(dataset)
     centre = float("nan") if drawn is None else float(drawn)
-    title = titled(part.label, part.unit)
-    output, place = part.place(dataset)
-    return Quantity(part.label, title, part.text, values, centre, low, high, output, place)
+    where = part.path(dataset), part.place(dataset)
+    return Quantity(part.label, part.title, values, centre, *limits, *where)
 
 
 def _fan(
@@ -351,12 +339,15 @@ def _fan(
     limits: tuple[float | None, float | None],
 ) -> tuple[Fan | None, Quantity]:
     """The fan of a curve, and the number where it scatters most; no fan without a whole curve."""
-    low, high = limits
+    low, high = (
+        end if limit is None else limit
+        for limit, end in zip(limits, (-np.inf, np.inf), strict=True)
+    )
     variable, count = dataset[part.variable], dataset.sizes["sample"]
     x, axis = coordinate(dataset, part.dim)
-    drawn = nominal(dataset, part)
+    drawn = part.nominal(dataset)
     largest, smallest, far, column = (np.full(count, np.nan) for _ in range(4))
-    kept, place = np.full((len(rows), len(x)), np.nan), -1
+    curves_of_rows, place = np.full((len(rows), len(x)), np.nan), -1
     for piece, read in pieces(variable):
         curves = part.of(read, variable.dims)
         good = ok[piece] & np.isfinite(curves).all(axis=1)
@@ -368,65 +359,51 @@ def _fan(
         centre = curves[good].mean(axis=0) if drawn is None else drawn
         largest[here], smallest[here] = curves[good].max(axis=1), curves[good].min(axis=1)
         far[here] = np.abs(curves[good] - centre).max(axis=1)
-        column[here] = curves[good][:, max(place, 0)]
+        column[here] = curves[good][:, place]
         inside = (rows >= piece.start) & (rows < piece.stop)
-        kept[inside] = curves[rows[inside] - piece.start]
-    output, index = part.place(dataset, max(place, 0))
+        curves_of_rows[inside] = curves[rows[inside] - piece.start]
+    where = part.path(dataset), part.place(dataset, max(place, 0))
     if place < 0:
-        title = titled(part.label, part.unit)
-        nowhere = float("nan")
-        return None, Quantity(
-            part.label, title, part.text, column, nowhere, low, high, output, index
-        )
+        return None, Quantity(part.label, part.title, column, float("nan"), *limits, *where)
+    worst = [
+        (sample, text, part.at_rows(dataset, np.array([sample]))[0])
+        for sample, text in _extremes(far, largest, smallest, low, high).items()
+    ]
+    some = counted(curves_of_rows, ok[rows])  # of many samples these rows may have no whole curve
+    spread = envelope(curves_of_rows, some) if some.any() else envelope([y for _, _, y in worst])
     whole = np.isfinite(largest)
-    passed = whole & (smallest >= _bound(low, -np.inf)) & (largest <= _bound(high, np.inf))
-    extremes = {"farthest from nominal": np.nanargmax(far), "largest": np.nanargmax(largest)}
-    extremes["smallest"] = np.nanargmin(smallest)
-    if low is not None or high is not None:
-        margin = np.fmin(smallest - _bound(low, -np.inf), _bound(high, np.inf) - largest)
-        extremes["worst against the limits"] = np.nanargmin(margin)
-    why: dict[int, str] = {}
-    for text, sample in extremes.items():
-        why[int(sample)] = f"{why[int(sample)]}, {text}" if int(sample) in why else text
-    worst = [(s, text, _curves(dataset, part, np.array([s]))[0]) for s, text in why.items()]
-    title = titled(part.label, part.unit)
-    some = counted(kept, ok[rows])  # of many samples these rows may have no whole curve
-    spread = envelope(kept, some) if some.any() else envelope([y for _, _, y in worst])
+    passed = int(np.sum(whole & (smallest >= low) & (largest <= high)))
+    total = int(built.sum())
     fan = Fan(
-        part.label,
-        title,
+        part,
         axis,
         x,
         drawn,
         spread,
         worst,
         np.empty((0, len(x))),
-        low,
-        high,
-        (int(passed.sum()), int(built.sum())),
-        int(built.sum() - whole.sum()),
+        *limits,
+        (passed, total),
+        total - int(whole.sum()),
     )
     at = f"{part.label} at {part.dim} {x[place]:.4g}"
     centre = float("nan") if drawn is None else float(drawn[place])
-    named = (at, titled(at, part.unit), part.text)
-    return fan, Quantity(*named, column, centre, None, None, output, index)
+    return fan, Quantity(at, titled(at, part.unit), column, centre, None, None, *where)
 
 
-def _bound(limit: float | None, none: float) -> float:
-    return none if limit is None else limit
-
-
-def _curves(dataset: Any, part: Part, rows: np.ndarray) -> np.ndarray:
-    variable = dataset[part.variable]
-    return part.of(np.asarray(variable.isel(sample=rows)), variable.dims)
-
-
-def _rows_of_inputs(dataset: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
-    names = [n for n in dataset.data_vars if dataset[n].attrs.get("role") == "input"]
-    varied = [n for n in names if dataset[n].dims[:1] == ("sample",)]
-    return input_values(dataset[varied].isel(sample=rows)) if varied else {}
-
-
-def _paired(fans: Sequence[Fan], shown: Sequence[Part]) -> list[tuple[Fan, Part]]:
-    by_label = {p.label: p for p in shown}
-    return [(fan, by_label[fan.label]) for fan in fans]
+def _extremes(
+    far: np.ndarray, largest: np.ndarray, smallest: np.ndarray, low: float, high: float
+) -> dict[int, str]:
+    """The samples with the worst curves, and why they are."""
+    reasons = {
+        "farthest from nominal": np.nanargmax(far),
+        "largest": np.nanargmax(largest),
+        "smallest": np.nanargmin(smallest),
+    }
+    if np.isfinite(low) or np.isfinite(high):
+        margin = np.fmin(smallest - low, high - largest)
+        reasons["worst against the limits"] = np.nanargmin(margin)
+    found: dict[int, str] = {}
+    for text, sample in reasons.items():
+        found[int(sample)] = f"{found[int(sample)]}, {text}" if int(sample) in found else text
+    return found

@@ -46,11 +46,7 @@ pre { background: #f6f6f6; padding: 1em; overflow-x: auto; font-size: .85em; }
 
 
 class Page:
-    """A page that grows from the top.
-
-    Args:
-        title: of the page.
-    """
+    """A page that grows from the top."""
 
     def __init__(self, title: str):
         self.title = title
@@ -104,14 +100,8 @@ class Page:
 
 
 def number(x: float) -> str:
-    """A number with five digits, a dash for none.
-
-    Example:
-        >>> from jaxmbd.report.write import number
-        >>> number(0.00123456), number(float("nan")), number(150000.0)
-        ('0.0012346', '–', '1.5e+05')
-    """
-    return "–" if x != x else f"{x:.5g}"
+    """A number with five digits, a dash for none."""
+    return "–" if np.isnan(x) else f"{x:.5g}"
 
 
 def _cell(x: Any) -> str:
@@ -359,9 +349,10 @@ def _failed(page: Page, dataset: Any, found: Digest) -> None:
     columns = ["input", "larger in these", "by chance", "median of these", "median of others"]
     page.table(columns, [list(s) for s in told[:8]])
     best = [s.name for s in told[:2]]
-    some, others = np.flatnonzero(good)[:1000], np.flatnonzero(~good)[:1000]
-    failed = {n: found.inputs[n][others] for n in best}
-    page.figure(charts.separated(failed, {n: found.inputs[n][some] for n in best}))
+    passed, failed = (
+        {n: found.inputs[n][np.flatnonzero(which)[:1000]] for n in best} for which in (good, ~good)
+    )
+    page.figure(charts.separated(failed, passed))
 
 
 def _reasons(page: Page, lost: Failures) -> None:

@@ -6,6 +6,7 @@ from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
     from jaxmbd.viz.animated_page import Page, animation, page, show
+    from jaxmbd.viz.curves import corner_figure, curve_fan, histogram, kinematics_figure
     from jaxmbd.viz.explorer.experiments import (
         held_text,
         undriven,
@@ -13,16 +14,12 @@ if TYPE_CHECKING:
         usual_motion,
     )
     from jaxmbd.viz.explorer.exploration import Exploration
-    from jaxmbd.viz.explorer.opened import Explorer, explore
-    from jaxmbd.viz.figures import curve_fan, histogram
-    from jaxmbd.viz.glyphs import Wheel
-    from jaxmbd.viz.kinematics_curves import kinematics_figure
+    from jaxmbd.viz.explorer.page import Explorer, explore
+    from jaxmbd.viz.glyphs import Wheel, corner_wheel
     from jaxmbd.viz.moving_picture import movie, picture
     from jaxmbd.viz.scene import Scene
-    from jaxmbd.viz.suspension_corner import corner_figure
     from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
     from jaxmbd.viz.viser_scene import ViserScene, set_stage, viser_server
-    from jaxmbd.viz.wheels_of_corners import corner_wheel
 
 __all__ = [
     "Exploration",
@@ -51,17 +48,14 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "animated_page": "Page animation page show",
+        "curves": "corner_figure curve_fan histogram kinematics_figure",
         "explorer.experiments": "held_text undriven usual_experiment usual_motion",
         "explorer.exploration": "Exploration",
-        "explorer.opened": "Explorer explore",
-        "figures": "curve_fan histogram",
-        "glyphs": "Wheel",
-        "kinematics_curves": "kinematics_figure",
+        "explorer.page": "Explorer explore",
+        "glyphs": "Wheel corner_wheel",
         "moving_picture": "movie picture",
         "scene": "Scene",
-        "suspension_corner": "corner_figure",
         "topology_diagram": "redundancy_figure topology_figure",
         "viser_scene": "ViserScene set_stage viser_server",
-        "wheels_of_corners": "corner_wheel",
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -13,10 +14,9 @@ import numpy as np
 
 from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
-from jaxmbd.viz.cast import ARROW, TRACE, WORST, Actor, Cast, cast_of
-from jaxmbd.viz.scene import Colour
+from jaxmbd.viz.course import ARROW, TRACE, WORST, Actor, Cast, cast_of
 from jaxmbd.viz.solids import arrow, frame_along
-from jaxmbd.viz.viser_scene import ViserScene, in_notebook, set_stage, viser_server
+from jaxmbd.viz.viser_scene import ViserScene, in_notebook, quaternion, set_stage, viser_server
 
 _CAPTION = """<div style="position:fixed;left:14px;top:12px;z-index:5;pointer-events:none;
 font:13px/1.45 system-ui,sans-serif;color:#39424e;background:rgba(255,255,255,.72);
@@ -155,7 +155,12 @@ def _recorded(server: Any, cast: Cast, title: str | None) -> str:
         name = "/mechanism" if k == 0 else f"/samples/{actor.sample}"
         moving.append(ViserScene(server.scene, actor.scene, name, actor.colour))
         _draw_traces(server.scene, actor, name)
-    arrows = _Arrows(server.scene, cast)
+    mesh = arrow((0, 0, 0), (0, 0, 1.0), 0.025)
+    look: dict[str, Any] = dict(color=ARROW[:3], cast_shadow=False)
+    arrows = [
+        server.scene.add_mesh_simple(f"/arrows/{k}", mesh.vertices, mesh.faces, **look)
+        for k in range(cast.arrows.shape[1])
+    ]
     clock = cast.clock
     serializer = None
     for k in range(len(clock)):
@@ -165,7 +170,8 @@ def _recorded(server: Any, cast: Cast, title: str | None) -> str:
             serializer.insert_sleep(float(clock[k] - clock[k - 1]))
         for actor, shown in zip(cast.actors, moving, strict=True):
             _set_frame(shown, actor, k)
-        arrows.place(min(k, len(cast.arrows) - 1))
+        for node, field in zip(arrows, cast.arrows[min(k, len(cast.arrows) - 1)], strict=True):
+            _place_arrow(node, *field)
     serializer = serializer or server.get_scene_serializer()
     return _captioned(serializer.as_html(), title, cast.notes)
 
@@ -179,52 +185,28 @@ def _set_frame(shown: ViserScene, actor: Actor, k: int) -> None:
         shown.visible = False
 
 
+def _place_arrow(node: Any, foot: np.ndarray, vector: np.ndarray) -> None:
+    length = float(np.linalg.norm(vector))
+    node.position, node.scale = foot, max(length, 1e-9)
+    if length > 0.0:
+        node.wxyz = quaternion(frame_along(vector))
+
+
 def _draw_traces(api: Any, actor: Actor, name: str) -> None:
+    ghost = actor.colour
+    colour = TRACE if ghost is None else WORST if ghost == WORST else (0.70, 0.74, 0.78, 1.0)
+    look: dict[str, Any] = dict(colors=colour[:3], thickness=2.5 if ghost is None else 1.2)
     for k, path in enumerate(actor.traces):
         if len(path) > 1:
-            red, green, blue = _trace_colour(actor.colour)[:3]
-            api.add_line_segments(
-                f"{name}/trace/{k}",
-                np.stack([path[:-1], path[1:]], axis=1),
-                colors=(red, green, blue),
-                thickness=2.5 if actor.colour is None else 1.2,
-                thickness_units="screen",
-            )
-
-
-def _trace_colour(ghost: Colour | None) -> Colour:
-    return TRACE if ghost is None else WORST if ghost == WORST else (0.70, 0.74, 0.78, 1.0)
-
-
-class _Arrows:
-    """Arrows as nodes of viser, each scaled to its length."""
-
-    def __init__(self, api: Any, cast: Cast):
-        self._fields, mesh = cast.arrows, arrow((0, 0, 0), (0, 0, 1.0), 0.025)
-        self._nodes = [
-            api.add_mesh_simple(
-                f"/arrows/{k}", mesh.vertices, mesh.faces, color=ARROW[:3], cast_shadow=False
-            )
-            for k in range(cast.arrows.shape[1])
-        ]
-
-    def place(self, frame: int) -> None:
-        """Put them where they are at a frame."""
-        from viser.transforms import SO3
-
-        for node, (foot, vector) in zip(self._nodes, self._fields[frame], strict=True):
-            length = float(np.linalg.norm(vector))
-            node.position, node.scale = foot, max(length, 1e-9)
-            if length > 0.0:
-                node.wxyz = SO3.from_matrix(frame_along(vector)).wxyz
+            lines = np.stack([path[:-1], path[1:]], axis=1)
+            api.add_line_segments(f"{name}/trace/{k}", lines, thickness_units="screen", **look)
 
 
 def _captioned(page: str, title: str | None, notes: tuple[str, ...]) -> str:
     """The page with its title, and a caption in the corner."""
     lines = [f"<b>{html.escape(title)}</b>"] if title else []
     lines += [html.escape(note) for note in notes]
+    caption = _CAPTION.format("<br>".join(lines)) if lines else ""
     name = f"<title>{html.escape(title or 'jaxmbd')}</title>"
-    start, end = page.index("<title>"), page.index("</title>") + len("</title>")
-    page = page[:start] + name + page[end:]
-    at = page.index("<body>") + len("<body>")
-    return page[:at] + (_CAPTION.format("<br>".join(lines)) if lines else "") + page[at:]
+    page = re.sub("<title>.*?</title>", lambda _: name, page, count=1)
+    return page.replace("<body>", f"<body>{caption}", 1)

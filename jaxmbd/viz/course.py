@@ -1,18 +1,25 @@
-"""Courses: what a scene goes through, frame by frame."""
+"""What an animation shows, frame by frame: samples on their courses, traces, force arrows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd import lanes
-from jaxmbd.analysis import Key, assemble
+from jaxmbd.analysis import Key, assemble, efforts_at, parse_inputs
+from jaxmbd.dynamics import forward_dynamics, joint_reactions
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import Pose, poses
-from jaxmbd.model import Mechanism
+from jaxmbd.io import Imported
+from jaxmbd.kinematics import MotionState, Pose, motion_state, poses
+from jaxmbd.model import GROUND, Load, Mechanism, RubbingElement
+from jaxmbd.observe import Snapshot, unknown, unknown_point
+from jaxmbd.viz.glyphs import Wheel
+from jaxmbd.viz.scene import Colour, Scene
+from jaxmbd.viz.solids import bounding_corners
 
 FRAMES_PER_SECOND = 30.0
 LONGEST = 900
@@ -46,21 +53,7 @@ class Track(NamedTuple):
 
 
 class Course(NamedTuple):
-    """A mechanism's poses, frame by frame.
-
-    Attributes:
-        clock: when each frame is shown (n,) [s].
-        track: the motion at the frames.
-        where: pose of every body, its arrays with the frames first.
-
-    Example:
-        >>> import numpy as np, jaxmbd as mbd
-        >>> from jaxmbd.viz.course import Course, tracks
-        >>> mech = mbd.zoo.simple_pendulum()
-        >>> [track] = tracks(mech, mbd.simulate(mech, [0.1], t1=0.5, dt=1e-2))
-        >>> Course.of(mech, track).where["bob"].position.shape
-        (16, 3)
-    """
+    """A mechanism's poses, frame by frame; `clock` (n,) [s] is when each frame is shown."""
 
     clock: np.ndarray
     track: Track
@@ -68,15 +61,7 @@ class Course(NamedTuple):
 
     @staticmethod
     def of(mech: Mechanism, track: Track, speed: float = 1.0, rate: float | None = None) -> Course:
-        """The course of one motion.
-
-        Args:
-            mech: the mechanism.
-            track: its motion.
-            speed: of the playback, 1 for real time, 0.1 for ten times slower.
-            rate: frames for each second of playback, by default 30, fewer where they would be
-                more than 900.
-        """
+        """The course of one motion, at a speed of playback and a rate of frames [1/s]."""
         clock, rows = _frames(track, speed, rate)
         shown = track.frames(rows)
         return Course(clock, shown, jax.tree.map(np.asarray, poses_along(mech, shown.q)))
@@ -98,8 +83,7 @@ def _frames(track: Track, speed: float, rate: float | None) -> tuple[np.ndarray,
     if track.t is None:
         there = np.arange(n)
         rows = np.concatenate([there, there[-2:0:-1]])
-        clock = np.arange(len(rows)) * _SWEEP / (speed * max(n - 1, 1))
-        return clock, rows
+        return np.arange(len(rows)) * _SWEEP / (speed * (n - 1)), rows
     length = float(track.t[-1] - track.t[0]) / speed
     rate = min(FRAMES_PER_SECOND, LONGEST / length) if rate is None else rate
     clock = np.arange(max(2, int(length * rate * (1.0 + 1e-9)) + 1)) / rate
@@ -108,13 +92,7 @@ def _frames(track: Track, speed: float, rate: float | None) -> tuple[np.ndarray,
 
 
 def tracks(mech: Mechanism, solution: Any) -> list[Track]:
-    """The motions of a solution, one for each sample of a batch.
-
-    Args:
-        mech: the mechanism.
-        solution: what has coordinates ``q`` and perhaps times ``t`` (a `Solution`, `DrivenMotion`,
-            `Assembly`, `Trajectory`, `State`), or coordinates (nq,), (n, nq) or (samples, n, nq);
-            None for the assembled pose.
+    """The motions of a solution, one for each sample of a batch; `animation` says of what.
 
     Raises:
         ValueError: it has coordinates of another mechanism, or none that are finite, or times that
@@ -128,31 +106,25 @@ def tracks(mech: Mechanism, solution: Any) -> list[Track]:
             f"the solution has coordinates of shape {q.shape}; this mechanism takes ({nq},),"
             f" (n, {nq}) or (samples, n, {nq})"
         )
-    batch = q.ndim == 3
     parts = {name: getattr(solution, name, None) for name in ("v", "vdot", "lam", "tau")}
-    parts["t"] = _times(solution)
-    found = []
-    for k in range(len(q) if batch else 1):
-        own = {n: None if x is None else np.asarray(x, float) for n, x in parts.items()}
-        if batch:
-            own = {
-                n: x[k] if x is not None and not (n == "t" and x.ndim == 1) else x
-                for n, x in own.items()
-            }
-        track = _finite(q[k] if batch else np.atleast_2d(q), own, q.ndim == 1)
-        found.append(track._replace(held=getattr(solution, "held_keys", None)))
+    if q.ndim > 1 and getattr(solution, "axis", "t") == "t":
+        parts["t"] = getattr(solution, "t", getattr(solution, "x", None))
+    given = {"q": q} | {n: np.asarray(x, float) for n, x in parts.items() if x is not None}
+    for _ in range(3 - q.ndim):  # a pose is a motion of one row, a motion a batch of one
+        given = {n: x[None] for n, x in given.items()}
+    if "t" in given and given["t"].ndim == 1:
+        given["t"] = np.broadcast_to(given["t"], (len(q), len(given["t"])))
+    held = getattr(solution, "held_keys", None)
+    found = [
+        _finite({n: x[k] for n, x in given.items()})._replace(held=held)
+        for k in range(len(given["q"]))
+    ]
     if all(len(track.q) == 0 for track in found):
         raise ValueError("no coordinates of the solution are finite: it failed from the start")
     return found
 
 
-def _times(solution: Any) -> Any:
-    if getattr(solution, "axis", "t") != "t":
-        return None
-    return getattr(solution, "t", getattr(solution, "x", None))
-
-
-def _finite(q: np.ndarray, parts: dict[str, Any], one: bool) -> Track:
+def _finite(parts: dict[str, Any]) -> Track:
     """A motion until its first row that is not finite, or all finite rows of what has no times.
 
     Parts of other lengths, and times that stand still, are left out.
@@ -160,9 +132,8 @@ def _finite(q: np.ndarray, parts: dict[str, Any], one: bool) -> Track:
     Raises:
         ValueError: times run backwards.
     """
-    if one:
-        parts = {n: None if x is None else x[None] for n, x in parts.items() if n != "t"}
-    fit = {n: x for n, x in parts.items() if x is not None and len(x) == len(q)}
+    q = parts["q"]
+    fit = {n: x for n, x in parts.items() if len(x) == len(q)}
     good = np.all(np.isfinite(q), axis=1)
     if "t" in fit:
         timed = np.logical_and.accumulate(good & np.isfinite(fit["t"]))
@@ -177,19 +148,286 @@ def _finite(q: np.ndarray, parts: dict[str, Any], one: bool) -> Track:
             del fit["t"]
         else:
             good = timed
-    rows = np.logical_and.accumulate(good) if "t" in fit else good
-    return Track(q[rows], **{n: x[rows] for n, x in fit.items()})
+    return Track(**{n: x[good] for n, x in fit.items()})
 
 
 def samples(mech: Mechanism, count: int) -> Sequence[Mechanism]:
-    """The mechanism of each of `count` samples, from a batch or from one that all share.
-
-    Raises:
-        ValueError: it is a batch of another size.
-    """
+    """The mechanism of each of `count` samples, from a batch or from one that all share."""
     batch = np.shape(mech.gravity)[:-1]
     if batch == ():
         return [mech] * count
     if batch != (count,):
         raise ValueError(f"a batch of {batch} mechanisms, but {count} motions")
     return [jax.tree.map(lambda x, k=k: np.asarray(x)[k], mech) for k in range(count)]
+
+
+# Force arrows
+
+GROUPS = ("reactions", "forces")
+_READABLE = 0.1
+"""Arrows that are usually shorter than this share of the longest could not be read."""
+
+
+def chosen_arrows(mech: Mechanism, names: Iterable[str] | str | None) -> tuple[str, ...]:
+    """The joints and force elements of which arrows are drawn; `GROUPS` are many."""
+    names = (names,) if isinstance(names, str) else tuple(names or ())
+    joints = [n for n in mech.joints if "force" in mech.joint(n).rows]
+    forces = [n for n, f in mech.forces.items() if not isinstance(f, RubbingElement)]
+    found: list[str] = []
+    for name in names:
+        if problems := unknown("joint or force element", name, (*GROUPS, *joints, *forces)):
+            raise ValueError(problems[0])
+        found += {"reactions": joints, "forces": forces}.get(name, [name])
+    return tuple(dict.fromkeys(found))
+
+
+def arrows_along(
+    mech: Mechanism, track: Track, names: tuple[str, ...], inputs: Any = None
+) -> np.ndarray:
+    """Feet (m, 3) [m] and forces (m, 3) [N] of arrows, (frames, m, 2, 3).
+
+    A joint's arrow is the force of its reaction on b; a force element has one for each force on a
+    body, none for those on the ground. Reactions of what is held at rest are the static ones, as of
+    `jaxmbd.observe.Reaction`; else accelerations and multipliers that the track lacks are computed,
+    with `inputs` as of `simulate`. A track without speeds is taken at rest.
+
+    Raises:
+        ValueError: a force is not determined.
+    """
+    rows, top = len(track.q), topology(mech)
+    v = np.zeros((rows, top.nv)) if track.v is None else track.v
+    t = np.zeros(rows) if track.t is None else track.t
+    known: Any = (track.vdot, track.lam, track.tau)
+    known = None if any(x is None for x in known) else known
+    given, jointed = parse_inputs(mech, inputs), any(n in mech.joints for n in names)
+
+    def instant(mech: Mechanism, q: Any, v: Any, t: Any, known: Any) -> Any:
+        efforts = efforts_at(given, t, q, v)
+        if track.held is not None:
+            values = [jnp.zeros_like(t)] * len(track.held)  # reactions do not depend on them
+            at = Snapshot(
+                mech, q, t=t, inputs=efforts, keys=track.held, values=values, moving=False
+            )
+            return _arrows(at.motion, names, at.reactions if jointed else {})
+        if known is None:
+            vdot, lam = forward_dynamics(mech, q, v, t, efforts)
+        else:
+            vdot, lam, tau = known
+            efforts = {n: tau[top.layout[n].v] for n in top.tree if top.layout[n].v}
+        found = joint_reactions(mech, q, v, vdot, lam, t, efforts) if jointed else {}
+        return _arrows(motion_state(mech, q, v, t), names, found)
+
+    along = lanes.vmap(instant, in_axes=(None, 0, 0, 0, 0))
+    found = np.asarray(along(mech, track.q, v, t, known))
+    if not np.all(np.isfinite(found)):
+        frame = int(np.argmin(np.all(np.isfinite(found), axis=(1, 2, 3))))
+        raise ValueError(
+            f"force arrows: in frame {frame} forces are not determined or not finite: give bodies "
+            "that spin idly an inertia, hold what nothing holds, or show a sweep or driven motion"
+        )
+    return found
+
+
+def _arrows(m: MotionState, names: tuple[str, ...], reactions: dict[str, Any]) -> Any:
+    mech, found = m.mech, []
+    for name in names:
+        if name in mech.joints:
+            joint = mech.joint(name)
+            found.append((m.position(joint.b, joint.point_b), reactions[name][3:]))
+            continue
+        for load in mech.forces[name].loads(m):
+            if isinstance(load, Load) and load.body != GROUND:
+                found.append((load.point, load.force))
+    return jnp.stack([jnp.stack(x) for x in found]) if found else jnp.zeros((0, 2, 3))
+
+
+def arrow_scale(forces: np.ndarray, longest: float) -> tuple[np.ndarray, str]:
+    """Factors (frames, m) [m/N] that make arrows of forces (frames, m, 3) [N], and their legend.
+
+    Lengths are in proportion to the forces, unless some of these are usually below a tenth of the
+    greatest: then to their square roots, so that a hundredth is still a tenth as long.
+    """
+    sizes = np.linalg.norm(forces, axis=-1)
+    greatest = float(sizes.max(initial=0.0))
+    if greatest == 0.0:
+        return sizes, "no forces"
+    usual = [float(np.median(x[x > 0.0])) for x in sizes.T if np.any(x)]
+    if min(usual) >= _READABLE * greatest:
+        return np.full(sizes.shape, longest / greatest), f"longest arrow: {_newtons(greatest)}"
+    factors = longest / np.sqrt(greatest * np.where(sizes > 0.0, sizes, greatest))
+    half = f"half as long: {_newtons(0.25 * greatest)} (lengths grow as the square root)"
+    return factors, f"longest arrow: {_newtons(greatest)}, {half}"
+
+
+def _newtons(x: float) -> str:
+    return f"{x / 1e3:.3g} kN" if x >= 1e3 else f"{x:.3g} N"
+
+
+# All that is shown
+
+GHOST: Colour = (0.42, 0.48, 0.55, 0.16)
+WORST: Colour = (0.82, 0.18, 0.24, 0.5)
+TRACE: Colour = (0.10, 0.45, 0.75, 1.0)
+ARROW: Colour = (0.78, 0.08, 0.52, 1.0)
+MOST_GHOSTS = 24
+_LONGEST_ARROW = 0.3
+"""As a share of the scene."""
+_NOTHING = 1e-9
+"""Forces below this share of the weight are rounding errors."""
+
+
+class Actor(NamedTuple):
+    """One mechanism on its course; `colour` is that of a ghost, None for its own colours."""
+
+    sample: int
+    scene: Scene
+    course: Course
+    colour: Colour | None
+    traces: tuple[np.ndarray, ...]
+
+
+class Cast(NamedTuple):
+    """All that is shown.
+
+    Attributes:
+        actors: the sample that is drawn in full, then its ghosts.
+        stage: the first one's scene, with a middle, a size and a ground for the whole course.
+        arrows: of the first actor (frames, m, 2, 3), feet [m] and vectors [m].
+        notes: what the picture shows, for its caption.
+    """
+
+    actors: tuple[Actor, ...]
+    stage: Scene
+    arrows: np.ndarray
+    notes: tuple[str, ...]
+
+    @property
+    def clock(self) -> np.ndarray:
+        """When each frame is shown [s], of the longest course."""
+        return max((a.course.clock for a in self.actors), key=len)
+
+
+def cast_of(
+    model: Mechanism | Imported,
+    solution: Any = None,
+    *,
+    wheels: Iterable[Wheel] = (),
+    traces: Iterable[tuple[str, Any]] = (),
+    arrows: Iterable[str] | str | None = None,
+    inputs: Any = None,
+    full: int = 0,
+    worst: int | None = None,
+    ghosts: int = 12,
+    speed: float = 1.0,
+    rate: float | None = None,
+) -> Cast:
+    """Everything that an animation shows; `animation` explains the arguments."""
+    mech = model.mechanism if isinstance(model, Imported) else model
+    batch = np.shape(mech.gravity)[:-1]
+    given = tracks(samples(mech, batch[0] if batch else 1)[0], solution)
+    mechs = samples(mech, len(given))
+    wheels, traces = tuple(wheels), _checked(mech, traces)
+    _check_numbers(len(given), full, worst, speed, rate)
+    actors = []
+    for k in _chosen(len(given), full, worst, ghosts):
+        if len(given[k].q):
+            drawn = model if k == full and isinstance(model, Imported) else mechs[k]
+            scene = Scene.of(drawn, wheels=wheels, marked=traces)
+            course = Course.of(mechs[k], given[k], speed, rate)
+            colour = None if k == full else WORST if k == worst else GHOST
+            lines = tuple(_trace(scene, course, *point) for point in traces)
+            actors.append(Actor(k, scene if k == full else scene.ghost(), course, colour, lines))
+    if not actors or actors[0].sample != full:
+        raise ValueError(f"sample {full} failed from the start; choose another with full=")
+    names = chosen_arrows(mech, arrows)
+    fields = arrows_along(mechs[full], actors[0].course.track, names, inputs)
+    fields, legend = _drawn_arrows(fields, mechs[full], actors[0].scene.size)
+    notes = _notes(actors, given, full, worst, legend if names else "", speed)
+    return Cast(tuple(actors), _stage(actors, fields), fields, notes)
+
+
+def _checked(mech: Mechanism, traces: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+    found = tuple(traces)
+    for trace in found:
+        if isinstance(trace, str) or len(trace) != 2:
+            raise ValueError(f"traces has {trace!r}; give pairs (body, point)")
+        if problems := unknown_point(mech, *trace):
+            raise ValueError(problems[0])
+    return found
+
+
+def _check_numbers(
+    count: int, full: int, worst: int | None, speed: float, rate: float | None
+) -> None:
+    for name, k in (("full", full), ("worst", worst)):
+        if k is not None and not 0 <= k < count:
+            raise ValueError(f"{name}={k}, but the solution has {count} samples")
+    if not speed > 0.0:
+        raise ValueError(f"speed={speed}; give a positive number, 1 for real time")
+    if rate is not None and not rate > 0.0:
+        raise ValueError(f"rate={rate}; give frames for each second, a positive number")
+
+
+def _chosen(count: int, full: int, worst: int | None, ghosts: int) -> Sequence[int]:
+    """The sample in full, the worst one, and further ones spread over all."""
+    spread = np.linspace(0, count - 1, min(count, ghosts, MOST_GHOSTS)).round().astype(int)
+    every = [full, *([] if worst is None else [worst]), *spread.tolist()]
+    return list(dict.fromkeys(every))
+
+
+def _trace(scene: Scene, course: Course, body: str, point: Any) -> np.ndarray:
+    """The path (frames, 3) [m] of a point."""
+    x = np.asarray(scene.mech.point(np.asarray(point) if not isinstance(point, str) else point))
+    if body == GROUND:
+        return x[None]
+    pose = course.where[body]
+    arm = x - np.asarray(scene.mech.com(body))
+    return np.asarray(pose.rotation) @ arm + np.asarray(pose.position)
+
+
+def _drawn_arrows(fields: np.ndarray, mech: Mechanism, size: float) -> tuple[np.ndarray, str]:
+    """Arrows (frames, m, 2, 3) with lengths [m] in place of forces [N], and their legend."""
+    feet, forces = fields[..., 0, :], fields[..., 1, :]
+    mass = max(sum(float(body.mass) for body in mech.bodies.values()), 1e-12)
+    weight = mass * max(float(np.linalg.norm(mech.field())), 1.0)  # without gravity of 1 m/s²
+    there = np.linalg.norm(forces, axis=-1) >= _NOTHING * weight
+    forces = np.where(there[..., None], forces, 0.0)
+    factors, legend = arrow_scale(forces, _LONGEST_ARROW * size)
+    return np.stack([feet, factors[..., None] * forces], axis=-2), legend
+
+
+def _stage(actors: Sequence[Actor], arrows: np.ndarray) -> Scene:
+    """The first scene with room for everything during the course, its traces and arrows."""
+    found = [line for actor in actors for line in actor.traces]
+    found += [arrows[..., 0, :].reshape(-1, 3), arrows.sum(axis=-2).reshape(-1, 3)]
+    for actor in actors:
+        last = len(actor.course.clock) - 1
+        for k in np.unique(np.linspace(0, last, 16).astype(int)):
+            poses = actor.course.at(int(k))
+            for solid in actor.scene.solids:
+                placement = actor.scene.solid_placement(solid.body, poses)
+                found.append(placement.put(bounding_corners(solid.mesh.vertices)))
+    return actors[0].scene.reaching(np.concatenate(found))
+
+
+def _notes(
+    actors: Sequence[Actor],
+    given: Sequence[Any],
+    full: int,
+    worst: int | None,
+    legend: str,
+    speed: float,
+) -> tuple[str, ...]:
+    notes = []
+    if len(given) > 1:
+        ghosts = sum(a.colour == GHOST for a in actors)
+        notes.append(f"sample {full} in full, {ghosts} of {len(given)} samples as ghosts")
+    if worst is not None and worst != full:
+        notes.append(f"worst sample in red: {worst}")
+    if failed := sum(len(track.q) == 0 for track in given):
+        notes.append(f"{failed} samples failed from the start and are not shown")
+    if legend:
+        notes.append(legend)
+    if speed != 1.0 and actors[0].course.track.t is not None:
+        notes.append(f"{1.0 / speed:g} times slower" if speed < 1.0 else f"{speed:g} times faster")
+    return tuple(notes)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial import distance_matrix
 
 from jaxmbd.model import (
     GROUND,
@@ -26,6 +28,7 @@ from jaxmbd.model import (
     Tyre,
     with_directions,
 )
+from jaxmbd.suspension import Corner, drawn_wheel
 from jaxmbd.viz.solids import (
     Mesh,
     box,
@@ -43,19 +46,49 @@ from jaxmbd.viz.solids import (
     turned,
 )
 
+Colour = tuple[float, float, float, float]
+"""Red, green, blue and opacity."""
+
+SPRING: Colour = (0.86, 0.47, 0.13, 1.0)
+DAMPER: Colour = (0.33, 0.38, 0.44, 1.0)
+RUBBER: Colour = (0.48, 0.32, 0.58, 1.0)
+ROD: Colour = (0.60, 0.65, 0.70, 1.0)
+TYRE: Colour = (0.13, 0.15, 0.18, 0.45)
+RIM: Colour = (0.55, 0.58, 0.62, 1.0)
+HOUSING: Colour = (0.36, 0.40, 0.45, 1.0)
+PIN: Colour = (0.74, 0.77, 0.81, 1.0)
+FRAME: Colour = (0.20, 0.22, 0.25, 1.0)
+"""Of force elements and wheels, of the halves of joints, and of what stands on the ground."""
+
+
+class Solid(NamedTuple):
+    """Something that moves with a body; its mesh is in global coordinates as drawn."""
+
+    name: str
+    body: str
+    mesh: Mesh
+    colour: Colour
+
+
+class Span(NamedTuple):
+    """Something between points of two bodies (drawn coordinates (3,) [m]).
+
+    Its mesh stands along z from one of them, as long as drawn. It is "stretched" between them, or
+    rigid "from a" or "from b" towards the other one.
+    """
+
+    name: str
+    a: str
+    at_a: np.ndarray
+    b: str
+    at_b: np.ndarray
+    mesh: Mesh
+    colour: Colour
+    fit: str
+
 
 def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
-    """Points (n, 3) [m] as drawn at which joints and forces act on each body, without repeats.
-
-    Args:
-        mech: the mechanism, drawn in space.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.glyphs import attachments
-        >>> attachments(mbd.zoo.rssr())["coupler"].shape
-        (2, 3)
-    """
+    """Points (n, 3) [m] as drawn at which joints and forces act on each body, without repeats."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in (GROUND, *mech.structure.bodies)}
     for joint in drawn_joints(mech).values():
         if floats(mech, joint):
@@ -66,19 +99,17 @@ def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
         found[joint.b] += list(hinge + shift)
     for force in mech.forces.values():
         for field, ref in force.points.items():
-            bodies = [getattr(force, side, None) for side in ("a", "b")]
-            body = bodies[0] if field == "at_a" else bodies[1]
-            if body in found:
+            if (body := getattr(force, "a" if field == "at_a" else "b", None)) in found:
                 found[body].append(np.asarray(mech.point(ref)))
     return {name: _distinct(points) for name, points in found.items()}
 
 
 def _distinct(points: list[np.ndarray]) -> np.ndarray:
-    kept: list[np.ndarray] = []
+    found: list[np.ndarray] = []
     for x in points:
-        if all(np.linalg.norm(x - y) > 1e-9 * (1.0 + np.linalg.norm(x)) for y in kept):
-            kept.append(x)
-    return np.reshape(kept, (-1, 3))
+        if all(np.linalg.norm(x - y) > 1e-9 * (1.0 + np.linalg.norm(x)) for y in found):
+            found.append(x)
+    return np.reshape(found, (-1, 3))
 
 
 def link_shape(
@@ -103,9 +134,9 @@ def link_shape(
     if len(points) == 0:
         return inertia_box(mech, body, 3.0 * radius)
     if len(points) == 1:
-        away = np.linalg.norm(com - points[0]) > radius
-        bar = [tube(points[0], com, radius)] if away else []
-        return joined([*bar, *([sphere(2.5 * radius).moved(np.eye(3), com)] if away else [])])
+        if np.linalg.norm(com - points[0]) <= radius:
+            return joined([])
+        return joined([tube(points[0], com, radius), sphere(2.5 * radius).moved(np.eye(3), com)])
     pairs = _hinge_pairs(mech, body, points)
     if len(points) > 2 and not pairs and (sheet := plate(points, 1.2 * radius)) is not None:
         return sheet
@@ -116,8 +147,7 @@ def link_shape(
 
 def _tee(points: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """The shortest side of a triangle, and a bar from the third point to that side."""
-    sides = [np.linalg.norm(points[k] - points[k - 1]) for k in range(3)]
-    k = int(np.argmin(sides))
+    k = int(np.argmin([np.linalg.norm(points[k] - points[k - 1]) for k in range(3)]))
     a, b, apex = points[k], points[k - 1], points[k - 2]
     along = b - a
     foot = a + np.clip((apex - a) @ along / (along @ along), 0.0, 1.0) * along
@@ -125,25 +155,12 @@ def _tee(points: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def bars(points: np.ndarray, apart: set[tuple[int, int]] = frozenset()) -> list[tuple[int, int]]:  # type: ignore[assignment]
-    """Pairs of points (n, 3) that the shortest tree joins (Prim); those `apart` if need be only.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.viz.glyphs import bars
-        >>> bars(np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0]]))
-        [(0, 2), (2, 1)]
-    """
-    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    """Pairs of points (n, 3) that the shortest tree joins; those `apart` if need be only."""
+    distance = distance_matrix(points, points)
     for i, j in apart:
         distance[i, j] = distance[j, i] = 1e3 * distance.max()
-    inside, found = [0], []
-    while len(inside) < len(points):
-        outside = [k for k in range(len(points)) if k not in inside]
-        among = distance[np.ix_(inside, outside)]
-        i, j = np.unravel_index(np.argmin(among), among.shape)
-        found.append((inside[i], outside[j]))
-        inside.append(outside[j])
-    return found
+    rows, columns = minimum_spanning_tree(distance).nonzero()
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
 def _hinge_pairs(mech: Mechanism, body: str, points: np.ndarray) -> set[tuple[int, int]]:
@@ -174,22 +191,8 @@ def inertia_box(mech: Mechanism, body: str, least: float) -> Mesh:
     return box(half).moved(axes, com)
 
 
-def joint_glyph(mech: Mechanism, joint: Joint, size: float) -> list[tuple[str, Mesh]]:
-    """The meshes of a joint in global coordinates as drawn, each with "a" or "b", which moves it.
-
-    Args:
-        mech: the mechanism, drawn in space.
-        joint: one of its joints, or one that a `SoftJoint` replaces.
-        size: of the picture [m]: the radius of a ball.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.glyphs import joint_glyph
-        >>> rssr = mbd.zoo.rssr()
-        >>> [on for on, _ in joint_glyph(rssr, rssr.joints["crank"], size=0.004)]
-        ['a', 'b']
-    """
-    found = []
+def joint_solids(mech: Mechanism, name: str, joint: Joint, size: float) -> Iterable[Solid]:
+    """The two halves of a joint; `size` is the radius of a ball joint [m]."""
     at_a, at_b = (np.asarray(mech.point(x)) for x in (joint.point_a, joint.point_b))
     bearings = bearing_points(mech, joint)
     for look in with_directions(joint, mech.point).looks():
@@ -197,10 +200,10 @@ def joint_glyph(mech: Mechanism, joint: Joint, size: float) -> list[tuple[str, M
             continue  # such as a rod, which is between two bodies
         mesh = _FORMS[look.form](look, size)
         frame = np.eye(3) if look.axis is None else frame_along(look.axis)
+        body, half = (joint.a, HOUSING) if look.on == "a" else (joint.b, PIN)
         for bearing in bearings:
             place = bearing if look.on == "a" else bearing - at_a + at_b
-            found.append((look.on, mesh.moved(frame, place)))
-    return found
+            yield Solid(name, body, mesh.moved(frame, place), FRAME if body == GROUND else half)
 
 
 def bearing_points(mech: Mechanism, joint: Joint) -> np.ndarray:
@@ -264,30 +267,6 @@ _FORMS: dict[str, Callable[[Any, float], Mesh]] = {
 }
 
 
-SPRING, DAMPER, RUBBER, ROD, TYRE = (
-    (0.86, 0.47, 0.13, 1.0),
-    (0.33, 0.38, 0.44, 1.0),
-    (0.48, 0.32, 0.58, 1.0),
-    (0.60, 0.65, 0.70, 1.0),
-    (0.13, 0.15, 0.18, 0.45),
-)
-"""Colours: red, green, blue and opacity."""
-
-
-class Piece(NamedTuple):
-    """A part of a picture between two points: its mesh stands along z, from one of them.
-
-    Attributes:
-        mesh: as long as drawn.
-        colour: red, green, blue and opacity.
-        fit: "stretched" between the points, or rigid "from a" or "from b" towards the other one.
-    """
-
-    mesh: Mesh
-    colour: tuple[float, float, float, float]
-    fit: str
-
-
 class Wheel(NamedTuple):
     """A wheel to be drawn.
 
@@ -311,70 +290,86 @@ class Wheel(NamedTuple):
     width: float | None = None
 
 
-def pieces(element: Any, length: float, size: float) -> list[Piece]:
-    """What is drawn between the two ends of a rod or a force element.
+def corner_wheel(mech: Mechanism, corner: Corner) -> Wheel:
+    """The wheel of a corner, for its picture.
+
+    It turns with the body that a hinge joins to the upright at the wheel centre, if there is one.
 
     Args:
-        element: the part.
-        length: distance of its ends as drawn [m].
-        size: radius of a ball joint in the picture [m].
+        mech: the mechanism.
+        corner: what is what in it.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.suspension import zoo_corner
+        >>> from jaxmbd.viz import corner_wheel
+        >>> mech = mbd.zoo.macpherson()
+        >>> corner_wheel(mech, zoo_corner("macpherson")).body
+        'spindle'
     """
+    upright, _ = corner.placed("upright", corner.wheel_centre)
+    centre, spindle = map(np.asarray, drawn_wheel(mech, corner))
+    body = upright
+    for joint in mech.joints.values():
+        if joint.bearing == "journal" and upright in (joint.a, joint.b):
+            if np.allclose(mech.point(joint.point_a), centre, atol=1e-9):
+                body = joint.b if joint.a == upright else joint.a
+    return Wheel(body, centre, spindle, corner.tyre_radius)
+
+
+def spans(mech: Mechanism, name: str, element: Any, size: float) -> Iterable[Span]:
+    """What is drawn between the two ends of a rod or a force element, if it has two."""
+    at_a, at_b = getattr(element, "at_a", None), getattr(element, "at_b", None)
+    if at_a is None or at_b is None:
+        return
+    x_a, x_b = np.asarray(mech.point(at_a)), np.asarray(mech.point(at_b))
+    length = float(np.linalg.norm(x_b - x_a))
+    for k, part in enumerate(_between(element, length, size) if length else ()):
+        label = name if k == 0 else f"{name} {k + 1}"
+        yield Span(label, getattr(element, "a", GROUND), x_a, element.b, x_b, *part)
+
+
+def _between(element: Any, length: float, s: float) -> Iterable[tuple[Mesh, Colour, str]]:
+    """Meshes, colours and fits of the spans of an element whose ends are `length` apart [m]."""
     if isinstance(element, Joint):
-        if all(look.form != "rod" for look in element.looks()):
-            return []
-        ends = [sphere(size).moved(np.eye(3), (0, 0, z)) for z in (0.0, length)]
-        return [Piece(joined([cylinder(0.5 * size, 0.0, length), *ends]), ROD, "stretched")]
-    if isinstance(element, SpringDamper):
-        return _spring_damper(element, length, size)
-    if isinstance(element, AntiRollBar):
-        return [Piece(cylinder(0.4 * size, 0.0, length), SPRING, "stretched")]
-    if isinstance(element, BumpStop):
-        cone = turned([(0, 0), (1.2 * size, 0), (0.5 * size, 0.25 * length), (0, 0.25 * length)])
-        return [Piece(cone, RUBBER, "from a")]
-    return []
+        if any(look.form == "rod" for look in element.looks()):
+            ends = [sphere(s).moved(np.eye(3), (0, 0, z)) for z in (0.0, length)]
+            yield joined([cylinder(0.5 * s, 0.0, length), *ends]), ROD, "stretched"
+    elif isinstance(element, SpringDamper):
+        damps = bool(np.any(np.asarray(element.damping)))
+        springs = bool(np.any(np.asarray(element.stiffness))) or element.law is not None
+        if damps:
+            eye = sphere(0.8 * s)
+            yield joined([cylinder(0.85 * s, 0.0, 0.55 * length), eye]), DAMPER, "from b"
+            yield joined([cylinder(0.35 * s, 0.0, 0.7 * length), eye]), ROD, "from a"
+        if springs or not damps:
+            turns = int(np.clip(length / (1.6 * s), 5, 12))
+            seats = [cylinder(1.7 * s, z - 0.12 * s, z + 0.12 * s) for z in (0.0, length)]
+            wire = coil(1.4 * s, 0.22 * s, length, turns)
+            yield joined([wire, *seats]), SPRING, "stretched"
+    elif isinstance(element, AntiRollBar):
+        yield cylinder(0.4 * s, 0.0, length), SPRING, "stretched"
+    elif isinstance(element, BumpStop):
+        end = 0.25 * length
+        yield turned([(0, 0), (1.2 * s, 0), (0.5 * s, end), (0, end)]), RUBBER, "from a"
 
 
-def _spring_damper(element: SpringDamper, length: float, s: float) -> list[Piece]:
-    found = []
-    damps = bool(np.any(np.asarray(element.damping)))
-    springs = bool(np.any(np.asarray(element.stiffness))) or element.law is not None
-    if damps:
-        outer = cylinder(0.85 * s, 0.0, 0.55 * length)
-        inner = cylinder(0.35 * s, 0.0, 0.7 * length)
-        eye = sphere(0.8 * s)
-        found.append(Piece(joined([outer, eye]), DAMPER, "from b"))
-        found.append(Piece(joined([inner, eye]), ROD, "from a"))
-    if springs or not damps:
-        turns = int(np.clip(length / (1.6 * s), 5, 12))
-        seats = [cylinder(1.7 * s, z - 0.12 * s, z + 0.12 * s) for z in (0.0, length)]
-        wire = coil(1.4 * s, 0.22 * s, length, turns)
-        found.append(Piece(joined([wire, *seats]), SPRING, "stretched"))
-    return found
-
-
-def force_solids(mech: Mechanism, force: ForceElement, size: float) -> list[tuple[str, Mesh, Any]]:
-    """What of a force element moves with one body: its name, the mesh as drawn, its colour.
-
-    Args:
-        mech: the mechanism, drawn in space.
-        force: one of its force elements.
-        size: radius of a ball joint in the picture [m].
-    """
+def force_solids(mech: Mechanism, name: str, force: ForceElement, size: float) -> Iterable[Solid]:
+    """What of a force element moves with one body; `size` is the radius of a ball joint [m]."""
     if isinstance(force, (Tyre, PacejkaTyre)):
-        return wheel_solids(_wheel_of_tyre(mech, force))
-    if isinstance(force, ElasticConnection) and force.replaced_joint is None:
+        yield from wheel_solids(name, _wheel_of_tyre(mech, force))
+    elif isinstance(force, ElasticConnection) and force.replaced_joint is None:
         _, _, body, at = force.connected
         sleeve = ring(0.9 * size, 0.45 * size).moved(np.eye(3), mech.point(at))
-        return [(body, sleeve, RUBBER)]
-    if isinstance(force, TorsionSpring):
+        yield Solid(name, body, sleeve, RUBBER)
+    elif isinstance(force, TorsionSpring):
         joint = with_directions(mech.joints[force.joint], mech.point)
-        if (axis := joint.bearing_axis()) is None or floats(mech, joint):
-            return []
-        spiral = coil(1.7 * size, 0.2 * size, 1.6 * size, turns=3)
-        spiral = spiral.moved(np.eye(3), (0, 0, -0.8 * size))
-        at = np.asarray(mech.point(joint.point_a))
-        return [(joint.a, spiral.moved(frame_along(axis), at), SPRING)]
-    return []
+        axis = joint.bearing_axis()
+        if axis is not None and not floats(mech, joint):
+            spiral = coil(1.7 * size, 0.2 * size, 1.6 * size, turns=3)
+            spiral = spiral.moved(np.eye(3), (0, 0, -0.8 * size))
+            at = np.asarray(mech.point(joint.point_a))
+            yield Solid(name, joint.a, spiral.moved(frame_along(axis), at), SPRING)
 
 
 def _wheel_of_tyre(mech: Mechanism, tyre: Any) -> Wheel:
@@ -389,7 +384,7 @@ def _wheel_of_tyre(mech: Mechanism, tyre: Any) -> Wheel:
     return Wheel(tyre.b, np.asarray(mech.point(tyre.at)), np.asarray(axis), float(tyre.radius))
 
 
-def wheel_solids(wheel: Wheel) -> list[tuple[str, Mesh, Any]]:
+def wheel_solids(name: str, wheel: Wheel) -> list[Solid]:
     """A tyre, through which the suspension shows, and a rim with spokes that show its rotation."""
     r = wheel.radius
     w = 0.5 * (0.6 * r if wheel.width is None else wheel.width)
@@ -401,55 +396,33 @@ def wheel_solids(wheel: Wheel) -> list[tuple[str, Mesh, Any]]:
     ]
     frame, at = frame_along(wheel.axis), np.asarray(wheel.centre)
     rim = joined([*spokes, ring(0.66 * r, 0.03 * r)]).moved(frame, at)
-    return [(wheel.body, tyre.moved(frame, at), TYRE), (wheel.body, rim, (0.55, 0.58, 0.62, 1.0))]
-
-
-def ends(element: Any) -> tuple[str, Any, str, Any] | None:
-    """The two bodies and points that an element is drawn between, if there are two."""
-    at_a, at_b = getattr(element, "at_a", None), getattr(element, "at_b", None)
-    if at_a is None or at_b is None:
-        return None
-    return getattr(element, "a", GROUND), at_a, element.b, at_b
+    tyre = tyre.moved(frame, at)
+    return [Solid(name, wheel.body, tyre, TYRE), Solid(name, wheel.body, rim, RIM)]
 
 
 def shape_mesh(shape: Any) -> Mesh | None:
-    """A shape (`jaxmbd.io.Shape`) as a mesh in global coordinates as drawn; None for a plane.
-
-    Example:
-        >>> import numpy as np
-        >>> from types import SimpleNamespace
-        >>> from jaxmbd.viz.glyphs import shape_mesh
-        >>> ball = SimpleNamespace(
-        ...     kind="sphere", size=(0.1, 0, 0), position=(0, 0, 1), rotation=np.eye(3)
-        ... )
-        >>> round(float(shape_mesh(ball).vertices[:, 2].max()), 6)
-        1.1
-    """
+    """A shape (`jaxmbd.io.Shape`) as a mesh in global coordinates as drawn; None for a plane."""
     size = np.asarray(shape.size, float)
     if shape.kind == "mesh":
         mesh = Mesh(np.asarray(shape.vertices, float), np.asarray(shape.faces, int))
-    elif shape.kind == "box":
-        mesh = box(size)
-    elif shape.kind == "sphere":
-        mesh = sphere(size[0])
-    elif shape.kind == "ellipsoid":
-        mesh = ellipsoid(size)
-    elif shape.kind == "capsule":
-        mesh = capsule(size[0], size[1])
-    elif shape.kind == "cylinder":
-        mesh = cylinder(size[0], -size[1], size[1])
+    elif shape.kind in _SHAPES:
+        mesh = _SHAPES[shape.kind](size)
     else:
         return None
     return mesh.moved(shape.rotation, shape.position)
 
 
+_SHAPES: dict[str, Callable[[np.ndarray], Mesh]] = {
+    "box": box,
+    "sphere": lambda size: sphere(size[0]),
+    "ellipsoid": ellipsoid,
+    "capsule": lambda size: capsule(size[0], size[1]),
+    "cylinder": lambda size: cylinder(size[0], -size[1], size[1]),
+}
+
+
 def floor_height(shapes: Iterable[Any], up: np.ndarray) -> float | None:
     """Height along `up` [m] of the highest level plane that stands on the ground, if any."""
-    level = [
-        float(np.asarray(shape.position) @ up)
-        for shape in shapes
-        if shape.kind == "plane"
-        and shape.body == "ground"
-        and np.asarray(shape.rotation)[:, 2] @ up > 0.99
-    ]
-    return max(level, default=None)
+    planes = [x for x in shapes if x.kind == "plane" and x.body == GROUND]
+    level = [x for x in planes if np.asarray(x.rotation)[:, 2] @ up > 0.99]
+    return max((float(np.asarray(x.position) @ up) for x in level), default=None)

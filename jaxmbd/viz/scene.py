@@ -5,7 +5,7 @@ The view on it and the grid on its ground follow from its size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,19 +15,21 @@ from jaxmbd.io import Imported
 from jaxmbd.kinematics import Pose
 from jaxmbd.model import GROUND, Mechanism, in_space
 from jaxmbd.viz.glyphs import (
+    Colour,
+    Solid,
+    Span,
     Wheel,
     attachments,
     drawn_joints,
-    ends,
     floor_height,
     force_solids,
-    joint_glyph,
+    joint_solids,
     link_shape,
-    pieces,
     shape_mesh,
+    spans,
     wheel_solids,
 )
-from jaxmbd.viz.solids import Mesh, frame_along
+from jaxmbd.viz.solids import frame_along
 
 _EYE = np.array([0.55, -0.75, 0.38])
 """Direction from the middle of the scene to the camera: along two axes across `up`, and `up`."""
@@ -37,19 +39,33 @@ _ASPECT, _MARGIN = 1.5, 1.05
 """Width of the picture over its height, and the room around what is seen."""
 
 
-def eye(scene: Scene) -> np.ndarray:
-    """Where a camera sees the whole scene from (3,) [m]: along the normal of a planar one."""
+class Camera(NamedTuple):
+    """A perspective view: `axes` (3, 3) are its right, up and backward directions."""
+
+    position: np.ndarray
+    axes: np.ndarray
+
+    def seen(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Picture coordinates (…, 2) and depths (…) [m] of points (…, 3)."""
+        local = (x - self.position) @ self.axes.T
+        depth = -local[..., 2]
+        return local[..., :2] / depth[..., None], depth
+
+
+def camera(scene: Scene) -> Camera:
+    """A view of the whole scene: along the normal of a planar one."""
     up = scene.up
     across = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
     across = across - (across @ up) * up
     across /= np.linalg.norm(across)
-    axes = np.stack([across, np.cross(up, across), up])
-    back = np.eye(3)[2] if scene.mech.structure.planar else _EYE / np.linalg.norm(_EYE) @ axes
+    level = np.stack([across, np.cross(up, across), up])
+    back = np.eye(3)[2] if scene.mech.structure.planar else _EYE / np.linalg.norm(_EYE) @ level
     right = np.cross(up, back)
     right /= np.linalg.norm(right)
-    wide, high, deep = (np.abs(x) @ scene.half for x in (right, np.cross(back, right), back))
+    axes = np.stack([right, np.cross(back, right), back])
+    wide, high, deep = np.abs(axes) @ scene.half
     away = _MARGIN * max(high, wide / _ASPECT) / np.tan(0.5 * FIELD) + deep
-    return scene.centre + away * back
+    return Camera(scene.centre + away * back, axes)
 
 
 def below(scene: Scene) -> np.ndarray:
@@ -70,19 +86,11 @@ def grid_lines(scene: Scene, cells: int = 8) -> np.ndarray:
     return below(scene) + both @ frame_along(scene.up)[:, :2].T
 
 
-def round_number(x: float) -> float:
-    """1, 2 or 5 times a power of ten, the greatest that is not above x.
-
-    Example:
-        >>> from jaxmbd.viz.scene import round_number
-        >>> round_number(0.34)
-        0.2
-    """
+def round_number(x: float, digits: Sequence[float] = (1.0, 2.0, 5.0, 10.0)) -> float:
+    """The nearest to x > 0 of some digits times its power of ten."""
     power = 10.0 ** np.floor(np.log10(x))
-    return float(power * max(k for k in (1.0, 2.0, 5.0) if k * power <= x * (1.0 + 1e-9)))
+    return float(round(power * min(digits, key=lambda k: abs(k - x / power)), 12))
 
-
-Colour = tuple[float, float, float, float]
 
 BODIES: tuple[Colour, ...] = (
     (0.25, 0.42, 0.60, 1.0),
@@ -94,35 +102,7 @@ BODIES: tuple[Colour, ...] = (
     (0.62, 0.45, 0.36, 1.0),
     (0.66, 0.48, 0.60, 1.0),
 )
-HOUSING: Colour = (0.36, 0.40, 0.45, 1.0)
-PIN: Colour = (0.74, 0.77, 0.81, 1.0)
-FRAME: Colour = (0.20, 0.22, 0.25, 1.0)
-"""Colours of bodies in turn, of the halves of joints, and of what stands on the ground."""
-
-
-class Solid(NamedTuple):
-    """Something that moves with a body; its mesh is in global coordinates as drawn."""
-
-    name: str
-    body: str
-    mesh: Mesh
-    colour: Colour
-
-
-class Span(NamedTuple):
-    """Something between points of two bodies (drawn coordinates (3,) [m]).
-
-    Its mesh stands along z; `fit` says how it is put between the points (`Piece`).
-    """
-
-    name: str
-    a: str
-    at_a: np.ndarray
-    b: str
-    at_b: np.ndarray
-    mesh: Mesh
-    colour: Colour
-    fit: str
+"""Colours of bodies in turn."""
 
 
 class Placement(NamedTuple):
@@ -131,6 +111,10 @@ class Placement(NamedTuple):
     rotation: np.ndarray
     position: np.ndarray
     stretch: float = 1.0
+
+    def put(self, x: np.ndarray) -> np.ndarray:
+        """Points (n, 3) [m] or one (3,) where they are then."""
+        return (x * (1.0, 1.0, self.stretch)) @ self.rotation.T + self.position
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +173,7 @@ class Scene:
         """
         mech = model.mechanism if isinstance(model, Imported) else model
         shapes = model.shapes if isinstance(model, Imported) else {}
-        drawn = in_space(mech) if mech.structure.planar else mech
+        drawn = in_space(mech)
         wheels = tuple(wheels)
         if missing := [w.body for w in wheels if w.body not in mech.structure.bodies]:
             raise ValueError(f"wheels on {missing}; the bodies are {list(mech.structure.bodies)}")
@@ -198,9 +182,9 @@ class Scene:
         dressed = _dressed(drawn, shapes)
         reached = [(body, np.asarray(mech.point(point))) for body, point in marked]
         solids = [*_shapes(shapes), *_links(drawn, points, s, dressed, reached)]
-        solids += [x for x in (*_joints(drawn, s), *_forces(drawn, s)) if x.body not in dressed]
+        solids += [x for x in _elements(drawn, s) if x.body not in dressed]
         for wheel in wheels:
-            solids += [Solid("wheel", *rest) for rest in wheel_solids(wheel)]
+            solids += wheel_solids("wheel", wheel)
         every = np.concatenate([*(x.mesh.vertices for x in solids), *points.values()])
         low, high = every.min(axis=0), every.max(axis=0)
         up = _upwards(drawn)
@@ -210,7 +194,9 @@ class Scene:
         return Scene(
             mech,
             tuple(solids),
-            tuple(_spans(drawn, s)),
+            tuple(
+                x for n, y in (drawn.joints | drawn.forces).items() for x in spans(drawn, n, y, s)
+            ),
             0.5 * (low + high),
             0.5 * (high - low),
             s,
@@ -250,13 +236,8 @@ class Scene:
 
     def span_placement(self, span: Span, poses: Mapping[str, Pose]) -> Placement:
         """Where a span is at some poses of all bodies."""
-        a, b = (
-            where.rotation @ at + where.position
-            for where, at in (
-                (self.solid_placement(span.a, poses), span.at_a),
-                (self.solid_placement(span.b, poses), span.at_b),
-            )
-        )
+        a = self.solid_placement(span.a, poses).put(span.at_a)
+        b = self.solid_placement(span.b, poses).put(span.at_b)
         drawn = float(np.linalg.norm(span.at_b - span.at_a))
         length = float(np.linalg.norm(b - a))
         start, end = (b, a) if span.fit == "from b" else (a, b)
@@ -311,28 +292,9 @@ def _links(
             yield Solid(body, body, mesh, BODIES[k % len(BODIES)])
 
 
-def _joints(mech: Mechanism, s: float) -> Iterable[Solid]:
+def _elements(mech: Mechanism, s: float) -> Iterable[Solid]:
+    """The parts of joints and force elements that move with one body."""
     for name, joint in drawn_joints(mech).items():
-        for on, mesh in joint_glyph(mech, joint, s):
-            body = joint.a if on == "a" else joint.b
-            colour = FRAME if body == GROUND else HOUSING if on == "a" else PIN
-            yield Solid(name, body, mesh, colour)
-
-
-def _forces(mech: Mechanism, s: float) -> Iterable[Solid]:
+        yield from joint_solids(mech, name, joint, s)
     for name, force in mech.forces.items():
-        for body, mesh, colour in force_solids(mech, force, s):
-            yield Solid(name, body, mesh, colour)
-
-
-def _spans(mech: Mechanism, s: float) -> Iterable[Span]:
-    for name, element in (mech.joints | mech.forces).items():
-        if (found := ends(element)) is None:
-            continue
-        a, at_a, b, at_b = found
-        x_a, x_b = np.asarray(mech.point(at_a)), np.asarray(mech.point(at_b))
-        if not np.any(x_b - x_a):
-            continue
-        for k, piece in enumerate(pieces(element, float(np.linalg.norm(x_b - x_a)), s)):
-            label = name if k == 0 else f"{name} {k + 1}"
-            yield Span(label, a, x_a, b, x_b, piece.mesh, piece.colour, piece.fit)
+        yield from force_solids(mech, name, force, s)

@@ -6,20 +6,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 _ROUND = 20
 """Sides of what is round."""
 
 
 class Mesh(NamedTuple):
-    """Triangles: `vertices` (n, 3) [m], `faces` (m, 3) of indices, anticlockwise from outside.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.viz.solids import box
-        >>> box(np.array([0.5, 0.5, 0.5])).faces.shape
-        (12, 3)
-    """
+    """Triangles: `vertices` (n, 3) [m], `faces` (m, 3) of indices, anticlockwise from outside."""
 
     vertices: np.ndarray
     faces: np.ndarray
@@ -31,17 +25,15 @@ class Mesh(NamedTuple):
 
 def joined(meshes: Iterable[Mesh]) -> Mesh:
     """Several meshes as one."""
-    vertices, faces, count = [np.zeros((0, 3))], [np.zeros((0, 3), int)], 0
-    for mesh in meshes:
-        vertices.append(mesh.vertices)
-        faces.append(mesh.faces + count)
-        count += len(mesh.vertices)
-    return Mesh(np.concatenate(vertices), np.concatenate(faces))
+    every = [Mesh(np.zeros((0, 3)), np.zeros((0, 3), int)), *meshes]
+    starts = np.cumsum([0, *(len(x.vertices) for x in every)])
+    faces = [x.faces + start for x, start in zip(every, starts, strict=False)]
+    return Mesh(np.concatenate([x.vertices for x in every]), np.concatenate(faces))
 
 
-def bounding_corners(mesh: Mesh) -> np.ndarray:
-    """Corners (8, 3) [m] of the box along the axes that encloses a mesh."""
-    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+def bounding_corners(vertices: np.ndarray) -> np.ndarray:
+    """Corners (8, 3) [m] of the box along the axes that encloses points (n, 3) [m]."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
     return np.array([np.where([k & 1, k & 2, k & 4], high, low) for k in range(8)])
 
 
@@ -68,20 +60,15 @@ def turned(profile: Any, sides: int = _ROUND, smooth: bool = False) -> Mesh:
     rings = np.stack(
         [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)), np.outer(z, np.ones(sides))], -1
     )
-    starts = range(len(r) - 1) if smooth else range(0, len(r), 2)
-    return Mesh(rings.reshape(-1, 3), _strips(list(starts), sides))
+    return Mesh(rings.reshape(-1, 3), _strips(np.arange(0, len(r) - 1, 1 if smooth else 2), sides))
 
 
-def _strips(starts: list[int], sides: int) -> np.ndarray:
-    """Faces between each ring of `starts` and the next one."""
+def _strips(starts: np.ndarray, sides: int) -> np.ndarray:
+    """Faces (m, 3) between each ring of `starts` and the next one."""
     k = np.arange(sides)
-    after = (k + 1) % sides
-    faces = []
-    for i in starts:
-        low, high = i * sides, (i + 1) * sides
-        faces.append(np.stack([low + k, low + after, high + after], axis=1))
-        faces.append(np.stack([low + k, high + after, high + k], axis=1))
-    return np.concatenate(faces)
+    low, after = sides * starts[:, None] + k, sides * starts[:, None] + (k + 1) % sides
+    halves = (low, after, after + sides), (low, after + sides, low + sides)
+    return np.stack([np.stack(half, -1) for half in halves], axis=1).reshape(-1, 3)
 
 
 def cylinder(radius: float, start: float, end: float, sides: int = _ROUND) -> Mesh:
@@ -157,7 +144,7 @@ def swept(path: Any, radius: float, sides: int = 8, closed: bool = False) -> Mes
     rings = path[:, None] + radius * (
         np.cos(angle)[:, None] * n[:, None] + np.sin(angle)[:, None] * b[:, None]
     )
-    faces = _strips(list(range(len(path) - 1)), sides)
+    faces = _strips(np.arange(len(path) - 1), sides)
     return Mesh(rings.reshape(-1, 3), faces)
 
 
@@ -173,13 +160,8 @@ def arrow(start: Any, vector: Any, radius: float) -> Mesh:
     """An arrow with a head, from a point along a vector (3,) [m]."""
     length = float(np.linalg.norm(vector))
     head = min(6.0 * radius, 0.5 * length)
-    outline = [
-        (0.0, 0.0),
-        (radius, 0.0),
-        (radius, length - head),
-        (2.5 * radius, length - head),
-        (0.0, length),
-    ]
+    neck = length - head
+    outline = [(0.0, 0.0), (radius, 0.0), (radius, neck), (2.5 * radius, neck), (0.0, length)]
     return turned(outline, 12).moved(frame_along(vector), start)
 
 
@@ -195,7 +177,7 @@ def plate(corners: Any, thickness: float) -> Mesh | None:
         return None
     axes[2] = np.cross(axes[0], axes[1])
     flat = (points - middle) @ axes[:2].T
-    outline = flat[_hull(flat)]
+    outline = flat[ConvexHull(flat).vertices]  # anticlockwise
     n = len(outline)
     low, high = (
         np.column_stack([outline, np.full(n, h)]) for h in (-0.5 * thickness, 0.5 * thickness)
@@ -209,22 +191,3 @@ def plate(corners: Any, thickness: float) -> Mesh | None:
     both = np.concatenate([low, high])
     vertices = np.concatenate([both, both])  # the rim has vertices of its own
     return Mesh(vertices @ axes + middle, faces)
-
-
-def _hull(points: np.ndarray) -> list[int]:
-    """Indices of the convex hull's corners in the plane, anticlockwise (Andrew's chain)."""
-    order = np.lexsort((points[:, 1], points[:, 0])).tolist()
-
-    def chain(indices: list[int]) -> list[int]:
-        found: list[int] = []
-        for i in indices:
-            while len(found) > 1 and _turn(*(points[j] for j in (*found[-2:], i))) <= 0.0:
-                found.pop()
-            found.append(i)
-        return found[:-1]
-
-    return chain(order) + chain(order[::-1])
-
-
-def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from jaxmbd.kinematics import Pose
 from jaxmbd.model import GROUND
 from jaxmbd.plumbing import optional
 from jaxmbd.viz.course import poses_along
-from jaxmbd.viz.scene import FIELD, Colour, Scene, Solid, Span, below, cell_size, eye
-from jaxmbd.viz.solids import Mesh, frame_along
+from jaxmbd.viz.scene import FIELD, Colour, Scene, Solid, Span, below, camera, cell_size
+from jaxmbd.viz.solids import frame_along
 
 
 @contextmanager
@@ -67,6 +68,11 @@ def _silent() -> Iterator[None]:
         console.quiet = before
 
 
+def quaternion(rotation: np.ndarray) -> np.ndarray:
+    """A rotation (3, 3) as a unit quaternion, scalar first."""
+    return Rotation.from_matrix(rotation).as_quat(scalar_first=True)
+
+
 _PALE = 0.25
 """Opacity of what cannot be, by its own."""
 
@@ -79,6 +85,9 @@ class ViserScene:
         scene: what is drawn.
         name: node that all others are below.
         colour: in place of all colours, with its opacity, for a `Scene.ghost`.
+
+    Attributes:
+        nodes: its meshes in viser, in the order of the scene's solids and spans.
 
     Example:
         >>> import jaxmbd as mbd
@@ -94,8 +103,7 @@ class ViserScene:
     ):
         self._api, self._name, self._colour = api, name, colour
         self._frames: dict[str, Any] = {}
-        self._spans: list[Any] = []
-        self._nodes: list[Any] = []
+        self.nodes: list[Any] = []
         self._parts: list[Solid | Span] = []
         self._pale = False
         self.redraw(scene)
@@ -111,15 +119,14 @@ class ViserScene:
             self.remove()
             for body in (GROUND, *scene.mech.structure.bodies):
                 self._frames[body] = self._api.add_frame(self._path("body", body), show_axes=False)
-            for k, solid in enumerate(scene.solids):
-                path = self._path("body", solid.body, f"{solid.name} ({k})")
-                self._nodes.append(self._mesh(path, solid.mesh, solid.colour))
-            for k, span in enumerate(scene.spans):
-                path = self._path("between", f"{span.name} ({k})")
-                self._spans.append(self._mesh(path, span.mesh, span.colour))
+            paths = [
+                self._path("body", x.body, f"{x.name} ({k})") for k, x in enumerate(scene.solids)
+            ]
+            paths += [self._path("between", f"{x.name} ({k})") for k, x in enumerate(scene.spans)]
+            self.nodes = [self._mesh(*both) for both in zip(paths, parts, strict=True)]
         self.scene, self._parts = scene, parts
-        eye: Any = np.eye(3)
-        self.place({body: Pose(eye, scene.mech.com(body)) for body in scene.mech.bodies})
+        unmoved: Any = np.eye(3)
+        self.place({body: Pose(unmoved, scene.mech.com(body)) for body in scene.mech.bodies})
 
     def _changed(self, parts: list[Solid | Span]) -> bool:
         """Give the nodes that are there other meshes; False if these are other parts."""
@@ -136,8 +143,7 @@ class ViserScene:
         """Take all its nodes out of the server."""
         for node in (*self.nodes, *self._frames.values()):
             node.remove()
-        self._nodes, self._spans, self._parts, self._frames = [], [], [], {}
-        self._pale = False
+        self.nodes, self._parts, self._frames, self._pale = [], [], {}, False
 
     def update(self, q: Any) -> None:
         """Move it to coordinates q (nq,); it is hidden where they are not finite."""
@@ -150,20 +156,18 @@ class ViserScene:
 
     def place(self, where: Mapping[str, Pose]) -> None:
         """Move it to poses of its bodies."""
-        so3 = optional("viser", "viz", "a picture that moves").transforms.SO3
         for body, frame in self._frames.items():
             put = self.scene.solid_placement(body, where)
-            frame.position, frame.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
-        for span, node in zip(self.scene.spans, self._spans, strict=True):
+            frame.position, frame.wxyz = put.position, quaternion(put.rotation)
+        for span, node in zip(self.scene.spans, self._span_nodes, strict=True):
             put = self.scene.span_placement(span, where)
-            node.position, node.wxyz = put.position, so3.from_matrix(put.rotation).wxyz
+            node.position, node.wxyz = put.position, quaternion(put.rotation)
             if span.fit == "stretched":
                 node.scale = (1.0, 1.0, put.stretch)
 
     @property
-    def nodes(self) -> tuple[Any, ...]:
-        """Its meshes in viser."""
-        return (*self._nodes, *self._spans)
+    def _span_nodes(self) -> list[Any]:
+        return self.nodes[len(self.scene.solids) :]
 
     @property
     def pale(self) -> bool:
@@ -187,18 +191,18 @@ class ViserScene:
 
     @visible.setter
     def visible(self, shown: bool) -> None:
-        for node in (*self._frames.values(), *self._spans):
+        for node in (*self._frames.values(), *self._span_nodes):
             node.visible = shown
 
     def _path(self, *parts: str) -> str:
         return "/".join([self._name, *(part.replace("/", "|") for part in parts)])
 
-    def _mesh(self, path: str, mesh: Mesh, colour: Colour) -> Any:
-        red, green, blue, opacity = self._colour or colour
+    def _mesh(self, path: str, part: Solid | Span) -> Any:
+        red, green, blue, opacity = self._colour or part.colour
         return self._api.add_mesh_simple(
             path,
-            mesh.vertices,
-            mesh.faces,
+            part.mesh.vertices,
+            part.mesh.faces,
             color=tuple(x**1.4 for x in (red, green, blue)),  # its light is bright
             opacity=None if opacity >= 1.0 else opacity,
             cast_shadow=opacity >= 1.0,
@@ -224,8 +228,6 @@ def set_stage(server: Any, scene: Scene) -> None:
     api, up = server.scene, scene.up
     api.set_up_direction(tuple(up))
     cell = cell_size(scene)
-    frame = frame_along(up)
-    so3 = optional("viser", "viz", "a picture that moves").transforms.SO3
     api.add_grid(
         "/ground",
         width=40.0 * cell,
@@ -237,8 +239,8 @@ def set_stage(server: Any, scene: Scene) -> None:
         fade_distance=6.0 * scene.size,
         shadow_opacity=0.2,
         position=below(scene),
-        wxyz=so3.from_matrix(frame).wxyz,
+        wxyz=quaternion(frame_along(up)),
     )
-    camera = server.initial_camera
-    camera.position, camera.look_at, camera.up = eye(scene), tuple(scene.centre), tuple(up)
-    camera.fov, camera.near, camera.far = FIELD, 0.01 * scene.size, 100.0 * scene.size
+    first = server.initial_camera
+    first.position, first.look_at, first.up = camera(scene).position, tuple(scene.centre), tuple(up)
+    first.fov, first.near, first.far = FIELD, 0.01 * scene.size, 100.0 * scene.size

@@ -1,13 +1,15 @@
 """Commands about mechanisms and this installation."""
 
+import gc
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.cli import main
+from jaxmbd.cli import command, main
 from jaxmbd.io import save
 
 COMMANDS = "run resume verify report check info view explore convert bench demo".split()
@@ -70,7 +72,7 @@ def test_info(tmp_path, capsys):
 
 
 def test_help_teaches(capsys):
-    for words in (["--help"], *([command, "--help"] for command in COMMANDS)):
+    for words in (["--help"], *([name, "--help"] for name in COMMANDS)):
         with pytest.raises(SystemExit) as end:
             main(words)
         text = capsys.readouterr().out
@@ -154,3 +156,17 @@ def test_explore_of_a_simulation(monkeypatch):
 def test_explore_names_what_is_wrong(monkeypatch, capsys, words, text):
     status, _ = explored(monkeypatch, *words)
     assert status == 1 and text in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_the_command_ends_with_its_exit_status(monkeypatch, capsys):
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    for words, status, text in (
+        (["--version"], 0, f"jaxmbd {mbd.__version__}"),
+        (["check", "nofile.json"], 1, "there is no file 'nofile.json'"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["jaxmbd", *words])
+        with pytest.raises(SystemExit) as ended:
+            command()
+        assert ended.value.code == status
+        assert text in "".join(capsys.readouterr())

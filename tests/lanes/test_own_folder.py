@@ -11,7 +11,7 @@ from repository import ROOT
 
 from jaxmbd.campaign.runner import parcel
 from jaxmbd.campaign.store.files import work_folder
-from jaxmbd.cli import jax_setup
+from jaxmbd.cli import common
 from jaxmbd.lanes.targets import disk, own_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
@@ -146,14 +146,14 @@ def test_the_commands_keep_xla_programs_likewise(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "user_caches", lambda: tmp_path)
     monkeypatch.setattr(jax.config, "update", lambda name, x: set_to.update({name: x}))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    jax_setup.set_up_jax()
+    common.set_up_jax()
     folder = tmp_path / "jaxmbd" / "jax"
     assert set_to["jax_compilation_cache_dir"] == str(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     set_to.clear()
     os.chmod(folder, 0o777)
     with pytest.warns(UserWarning, match="JAX_COMPILATION_CACHE_DIR"):
-        jax_setup.set_up_jax()
+        common.set_up_jax()
     assert "jax_compilation_cache_dir" not in set_to
 
 

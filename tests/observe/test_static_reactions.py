@@ -18,7 +18,7 @@ from jaxmbd.observe import (
     Sweep,
 )
 from jaxmbd.viz.course import Track, tracks
-from jaxmbd.viz.force_arrows import arrows_along
+from jaxmbd.viz.course import arrows_along
 
 ANGLES = (0.0, 0.5, 1.1)
 GRAVITY = np.array([3.0, -4.0, -9.0])

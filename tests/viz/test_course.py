@@ -5,9 +5,17 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.viz.cast import GHOST, WORST, cast_of
-from jaxmbd.viz.course import Course, Track, tracks
-from jaxmbd.viz.force_arrows import arrow_scale, arrows_along, chosen_arrows
+from jaxmbd.viz.course import (
+    GHOST,
+    WORST,
+    Course,
+    Track,
+    arrow_scale,
+    arrows_along,
+    cast_of,
+    chosen_arrows,
+    tracks,
+)
 from jaxmbd.viz.moving_picture import Painter
 
 

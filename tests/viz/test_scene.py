@@ -7,7 +7,7 @@ import jaxmbd as mbd
 from jaxmbd.model.numbers import GROUND
 from jaxmbd.suspension import zoo_corner
 from jaxmbd.viz import Scene, Wheel, corner_wheel
-from jaxmbd.viz.glyphs import attachments, inertia_box
+from jaxmbd.viz.glyphs import attachments, bars, inertia_box
 from jaxmbd.viz.solids import frame_along
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")
@@ -103,6 +103,13 @@ def test_a_wishbone_has_two_legs_and_two_bearings(zoo):
     near = np.linalg.norm(np.cross(arm - middle, axis), axis=1) < 2.0 * scene.glyph
     inside = np.abs((arm - middle) @ axis) < 2.0 * scene.glyph
     assert near.any() and not np.any(near & inside)  # no bar along the hinge
+
+
+def test_bars_join_points_by_the_shortest_tree():
+    points = np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0], [1, 1.2, 0]])
+    assert {frozenset(x) for x in bars(points)} == {frozenset(x) for x in ((0, 2), (1, 2), (2, 3))}
+    apart = {frozenset(x) for x in bars(points, {(0, 2)})}
+    assert frozenset((0, 2)) not in apart and len(apart) == 3
 
 
 def test_a_soft_joint_looks_like_the_joint_that_it_replaces(zoo):

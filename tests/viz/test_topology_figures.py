@@ -5,7 +5,7 @@ import pytest
 from random_mechanisms import random_mechanism
 
 import jaxmbd as mbd
-from jaxmbd.viz.topology_drawing import cards, tree_layout
+from jaxmbd.viz.topology_diagram import cards, tree_layout
 
 pytest.importorskip("matplotlib")
 from jaxmbd.viz import redundancy_figure, topology_figure  # noqa: E402

@@ -1,4 +1,4 @@
-"""What is observed of a mechanism while nobody has said so: the curves of its kind."""
+"""What is observed of a mechanism by default: the curves of its kind."""
 
 from __future__ import annotations
 
@@ -79,12 +79,6 @@ def usual_experiment(
 
     Raises:
         ValueError: a name is unknown, or no joint can be moved.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.explorer.experiments import usual_experiment
-        >>> usual_experiment(mbd.zoo.four_bar()).axis
-        'A'
     """
     corner = _corner(mech) if over in (None, "travel") else None
     if corner is None:
@@ -108,15 +102,7 @@ def usual_experiment(
 
 
 def held_text(mech: Mechanism, sweep: Sweep) -> str:
-    """Which coordinates a sweep moves, which it holds, and what nothing holds.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.explorer.experiments import held_text, usual_experiment
-        >>> mech = mbd.zoo.double_wishbone_kinematic()
-        >>> held_text(mech, usual_experiment(mech))
-        "moves z of axle_outboard on 'upright'; holds 'rack'"
-    """
+    """Which coordinates a sweep moves, which it holds, and what nothing holds."""
     moved = parse_known(mech, dict.fromkeys(sweep.over, 0.0))[0]
     held = [_name(mech, key) for key in sweep.keys(mech) if key not in moved]
     held += [f"what the drive {name!r} moves" for name in mech.drives]
@@ -133,16 +119,9 @@ def _name(mech: Mechanism, key: Key) -> str:
 
 
 def usual_motion(mech: Mechanism, time: float, observe: Sequence[str] | None = None) -> Motion:
-    """The motion from the drawn configuration, at rest, with the coordinates of joints over time.
+    """A free motion from the drawn configuration, at rest, for a `time` [s].
 
-    Args:
-        mech: the mechanism.
-        time: how long [s].
-        observe: names of joints, or points of bodies as ``body:point``; by default the first
-            joints.
-
-    Raises:
-        ValueError: a name is unknown.
+    Observed are joints, or points of bodies as ``body:point``; by default the first joints.
     """
     every = {n: Coordinate(*x) for n, x in _coordinates(mech).items()}
     found = _observed(mech, every, observe or list(every)[:_MOST])

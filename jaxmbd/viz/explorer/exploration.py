@@ -1,4 +1,4 @@
-"""A design at hand: its numbers, their history, kept variants, and what becomes of it. No page."""
+"""A design that is explored: its numbers, their history, kept variants, curves; without a page."""
 
 from __future__ import annotations
 
@@ -21,51 +21,33 @@ from jaxmbd.suspension import number, plain_table, shown
 from jaxmbd.variables import Parametrization, Variable, variables
 from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
 from jaxmbd.viz.explorer.live_curves import GOALS, LiveCurves, Response, gradient
+from jaxmbd.viz.scene import round_number
 
 Ranges = Mapping[str, Within | Between | MovedTogether]
-
-
 Vary = str | Iterable[str] | Ranges | None
-
 
 _SHARE = 0.5
 """How much of itself a number may lose or gain, if it is no length."""
-
-
-_NICE = (1.0, 2.0, 3.0, 5.0, 10.0)
+_SAME = 1e-12
+_HALVINGS = 10
 
 
 def ranges(model: Mechanism | Parametrization, vary: Vary = None) -> Ranges:
-    """Ranges of the numbers that may move.
+    """Ranges of the numbers that may move (`Exploration.of` says which).
 
     Lengths, among them the coordinates of points, move by about a tenth of the mechanism's length
     to either side, other numbers by half of themselves.
-
-    Args:
-        model: the mechanism, or a parametrisation.
-        vary: paths or patterns as in `jaxmbd.variables`, or path to a range of `jaxmbd.design`; by
-            default all points, masses, and numbers of force elements, or the arguments of a
-            parametrisation.
-
-    Raises:
-        ValueError: a pattern fits nothing.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> from jaxmbd.viz.explorer.exploration import ranges
-        >>> found = ranges(mbd.zoo.multi_link(), "points/tierod_*")
-        >>> list(found), found["points/tierod_inboard"].width
-        (['points/tierod_inboard', 'points/tierod_outboard'], 0.03)
     """
     if isinstance(vary, Mapping):
         return dict(vary)
-    width = _width(model if isinstance(model, Mechanism) else model({}))
+    mech = model if isinstance(model, Mechanism) else model({})
+    width = round_number(0.1 * float(mechanism_length(mech)), (1.0, 2.0, 3.0, 5.0, 10.0))
     if vary is not None:
         patterns = [vary] if isinstance(vary, str) else list(vary)
         table = [x for p in patterns for x in _find(model, p).values()]
         return {x.path: _range(x, width) for x in table}
     found = [x for x in _usual(model) if np.size(x.value) and np.any(np.isfinite(x.value))]
-    return {x.path: _range(x, width) for x in found if _is_length(x) or np.all(x.value)}
+    return {x.path: _range(x, width) for x in found if x.unit == "m" or np.all(x.value)}
 
 
 def _find(model: Mechanism | Parametrization, pattern: str) -> Mapping[str, Variable]:
@@ -82,35 +64,14 @@ def _usual(model: Mechanism | Parametrization) -> list[Variable]:
     return kinds + [x for x in every if x.path.endswith("/mass")]
 
 
-def _is_length(x: Variable) -> bool:
-    return x.unit == "m"
-
-
 def _range(x: Variable, width: float) -> Within:
-    if _is_length(x):
+    if x.unit == "m":
         return Within(width)
     return Within(_SHARE, relative=True) if np.all(x.value) else Within(1.0)
 
 
-def _width(mech: Mechanism) -> float:
-    """A tenth of the mechanism's length as a round number [m]."""
-    length = 0.1 * float(mechanism_length(mech))
-    power = 10.0 ** np.floor(np.log10(length))
-    return float(round(min(_NICE, key=lambda x: abs(x - length / power)) * power, 12))
-
-
-_SAME = 1e-12
-_HALVINGS = 10
-
-
 class Variant(NamedTuple):
-    """A design that was kept for comparison.
-
-    Attributes:
-        name: what it is called.
-        x: its numbers (k,), scaled as `Unknowns` has them.
-        curves: (m, n) in SI units.
-    """
+    """A design that was kept: its numbers x (k,) as `Unknowns` has them, its curves (m, n) [SI]."""
 
     name: str
     x: np.ndarray
@@ -160,7 +121,7 @@ class Exploration:
         self.variants: list[Variant] = []
         self._past: list[np.ndarray] = []
         self._future: list[np.ndarray] = []
-        self._asked: dict[str, tuple[np.ndarray, Any]] = {}
+        self._cache: dict[str, tuple[np.ndarray, Any]] = {}
 
     @classmethod
     def of(
@@ -261,22 +222,22 @@ class Exploration:
         """All numbers as they were given."""
         self.move(np.zeros_like(self.x))
 
-    def _remembered(self, what: str, compute: Any) -> Any:
-        known = self._asked.get(what)
+    def _cached(self, what: str, compute: Any) -> Any:
+        known = self._cache.get(what)
         if known is None or not np.array_equal(known[0], self.x):
             x = self.x
-            known = self._asked[what] = (x, compute(x))
+            known = self._cache[what] = (x, compute(x))
         return known[1]
 
     @property
     def response(self) -> Response:
         """The curves and coordinates of the design at hand."""
-        return self._remembered("response", self.live)
+        return self._cached("response", self.live)
 
     @property
     def slopes(self) -> np.ndarray:
         """Derivatives (m, n, k) of the curves by the numbers x."""
-        return self._remembered("slopes", self.live.slopes)
+        return self._cached("slopes", self.live.slopes)
 
     @cached_property
     def given(self) -> Response:
@@ -311,8 +272,7 @@ class Exploration:
     def improve(self, paths: Iterable[str] | None = None, step: float = 0.1) -> bool:
         """Go downhill along the gradient: the longest of some steps by which the goal falls.
 
-        A goal could fall because the places where it is worst are not reached any more; such a
-        step is none.
+        Steps after which some places are not reached any more do not count.
 
         Args:
             paths: of the numbers that move; by default all.

@@ -65,17 +65,6 @@ class LiveCurves:
 
     Raises:
         ValueError: the experiment does not fit the model, or has no axis.
-
-    Example:
-        >>> import numpy as np, jaxmbd as mbd
-        >>> from jaxmbd.design import Unknowns, Within
-        >>> from jaxmbd.observe import Coordinate, Sweep
-        >>> from jaxmbd.viz.explorer.live_curves import LiveCurves
-        >>> mech = mbd.zoo.four_bar()
-        >>> unknowns = Unknowns.of(mech, {"points/*": Within("1 mm")})
-        >>> live = LiveCurves(unknowns, Sweep({"A": [0.0, 0.1]}, {"rocker": Coordinate("D")}))
-        >>> live(np.zeros(len(unknowns))).curves.shape, live.slopes(np.zeros(15)).shape
-        ((1, 2), (1, 2, 15))
     """
 
     def __init__(self, unknowns: Unknowns, experiment: Experiment):
@@ -158,11 +147,9 @@ Measured = tuple[float, np.ndarray]
 
 
 class Goal(NamedTuple):
-    """A scalar of a curve that is to be small.
+    """A scalar of a curve that is to be small; `name` says what the curve becomes if it falls.
 
     Attributes:
-        name: what the curve becomes if it falls.
-        text: what the scalar is.
         measure: of the axis x (n,), the curve y (n,) and that of the kept variant (n,), all finite.
         compares: whether it needs a kept variant.
     """
@@ -190,34 +177,34 @@ def _alike(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> Measured:
     return _rms(y - other)
 
 
-def _mean(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> Measured:
-    return float(y.mean()), np.full_like(y, 1.0 / len(y))
+def _linear(weights: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Measured]:
+    """A weighted sum of the curve, whose derivative is the weights of the axis."""
+    return lambda x, y, other: (float(weights(x) @ y), weights(x))
 
 
-def _inclination(x: np.ndarray, y: np.ndarray, other: np.ndarray) -> Measured:
-    """Slope of the straight line of least squares."""
+def _mean(x: np.ndarray) -> np.ndarray:
+    return np.full_like(x, 1.0 / len(x))
+
+
+def _inclination(x: np.ndarray) -> np.ndarray:
+    """Weights of the slope of the straight line of least squares."""
     away = x - x.mean()
     square = float(away @ away)
-    weights = away / square if square > 0.0 else np.zeros_like(x)
-    return float(weights @ y), weights
-
-
-def _negative(measure: Callable[..., Measured]) -> Callable[..., Measured]:
-    def negative(*args: np.ndarray) -> Measured:
-        value, slope = measure(*args)
-        return -value, -slope
-
-    return negative
+    return away / square if square > 0.0 else np.zeros_like(x)
 
 
 GOALS = {
     goal.name: goal
     for goal in (
         Goal("flatter", "RMS of its change from where the axis is zero", _flat),
-        Goal("lower", "its mean", _mean),
-        Goal("higher", "minus its mean", _negative(_mean)),
-        Goal("rising more", "minus the slope of its straight line", _negative(_inclination)),
-        Goal("falling more", "the slope of its straight line", _inclination),
+        Goal("lower", "its mean", _linear(_mean)),
+        Goal("higher", "minus its mean", _linear(lambda x: -_mean(x))),
+        Goal(
+            "rising more",
+            "minus the slope of its straight line",
+            _linear(lambda x: -_inclination(x)),
+        ),
+        Goal("falling more", "the slope of its straight line", _linear(_inclination)),
         Goal("like the kept variant", "RMS of its distance from that curve", _alike, True),
     )
 }
@@ -227,25 +214,11 @@ GOALS = {
 def gradient(
     goal: Goal, x: np.ndarray, y: np.ndarray, slopes: np.ndarray, other: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """A goal's value and its gradient by the numbers of a design.
+    """A goal's value and its gradient (k,) by the numbers of a design.
 
-    Args:
-        goal: what is to be small.
-        x: the axis (n,).
-        y: the curve (n,); places with NaN are left out.
-        slopes: its derivatives (n, k).
-        other: the curve of the kept variant (n,).
-
-    Returns:
-        the value, NaN if fewer than two places are left, and the gradient (k,), zero for numbers
-        by which the curve has no derivative.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.viz.explorer.live_curves import GOALS, gradient
-        >>> x = np.array([-1.0, 0.0, 1.0])
-        >>> gradient(GOALS["lower"], x, 2.0 + x, np.ones((3, 1)))
-        (2.0, array([1.]))
+    Of a curve y (n,) over x (n,) with derivatives (n, k), and perhaps another curve to compare it
+    with. Places with NaN are left out; the value is NaN if fewer than two are left, the gradient
+    zero for numbers by which the curve has no derivative.
     """
     other = np.zeros_like(y) if other is None else other
     good = np.isfinite(y) & (np.isfinite(other) | (not goal.compares))

@@ -1,7 +1,4 @@
-"""The explorer's page: what a viser server shows of a design, and what clicks do to it.
-
-There is one chart for each output, with the given design and the kept variants.
-"""
+"""The explorer's page: what a viser server shows of a design, and what clicks do to it."""
 
 from __future__ import annotations
 
@@ -9,167 +6,35 @@ import tempfile
 import threading
 import time
 import traceback
+import webbrowser
 from collections.abc import Callable
-from html import escape
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxmbd.suspension import number, shown
-from jaxmbd.viz.explorer.exploration import Exploration, Variant
+from jaxmbd.io import Imported
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Experiment, Position
+from jaxmbd.plumbing import optional
+from jaxmbd.suspension import CornerSweep, shown
+from jaxmbd.viz.explorer.exploration import Exploration, Variant, Vary
 from jaxmbd.viz.explorer.live_curves import GOALS
-from jaxmbd.viz.explorer.picture import Picture
-from jaxmbd.viz.explorer.sliders import Sliders
-from jaxmbd.viz.figures import LINE, WORST
+from jaxmbd.viz.explorer.widgets import (
+    Charts,
+    Picture,
+    Sliders,
+    changes_table,
+    goal_text,
+    legend,
+    trouble_box,
+)
+from jaxmbd.viz.glyphs import corner_wheel
 from jaxmbd.viz.scene import Scene
-
-
-def trouble_box(text: str) -> str:
-    """What is wrong, marked."""
-    return (
-        f'<div style="margin:0.4em 1em;padding:0.5em 0.7em;border-left:4px solid {WORST};'
-        f'background:#fbeef0;color:#7a1f2b;font-size:0.85em">{escape(text)}</div>'
-    )
-
-
-def legend(design: Exploration) -> str:
-    """The colours of the curves."""
-    kept = [(v.name, variant_colour(k)) for k, v in enumerate(design.variants)]
-    parts = (
-        f'<span style="color:{colour};font-weight:600">■</span> {escape(name)}'
-        for name, colour in (("given", GIVEN), *kept, ("now", LINE))
-    )
-    return f'<div style="padding:0.3em 1em;font-size:0.85em">{" &nbsp; ".join(parts)}</div>'
-
-
-def goal_text(design: Exploration) -> str:
-    """The goal's value and what it is."""
-    value, _ = design.improvement()
-    unit, factor = shown(design.live.about[design.curve].unit)
-    return f"**{number(factor * value)} {unit}** · {GOALS[design.goal].text}"
-
-
-def changes_table(design: Exploration) -> str:
-    """The changes as a table."""
-    rows = []
-    for x in design.changes():
-        unit, factor = shown(x.unit)
-        by = factor * (x.after - x.before)
-        rows.append(f"| {x.path} | {number(factor * x.after)} | {by:+.3g} {unit} |")
-    if not rows:
-        return "as given"
-    return "\n".join(["| number | now | change |", "|---|---|---|", *rows])
-
-
-GIVEN = "#a8b1ba"
-KEPT = ("#d9a441", "#5fa777", "#9a7fb5", "#c9767f", "#6fa8c9")
-"""Colours of the given design, and of kept variants in turn."""
-
-_HEIGHT, _LABEL = 122, 18
-_ROOM = 0.15
-"""Heights of a chart and of the last one's label [px]; free share above and below the curves."""
-
-
-def variant_colour(k: int) -> str:
-    """The colour of a kept variant."""
-    return KEPT[k % len(KEPT)]
-
-
-class Charts:
-    """Charts in viser, one below the other, in the container that is open.
-
-    Args:
-        gui: `viser.ViserServer.gui`.
-        design: whose curves they are.
-    """
-
-    def __init__(self, gui: Any, design: Exploration):
-        self._gui, self._design = gui, design
-        live = design.live
-        self._unit, self._factor = shown(live.unit)
-        self._order = np.argsort(live.x, kind="stable")
-        self.axis = self._factor * live.x[self._order]
-        self._kept = 0
-        self._spans: dict[str, tuple[float, float]] = {}
-        self._charts = {name: self._chart(name) for name in live.about}
-
-    def _chart(self, name: str) -> Any:
-        unit, _ = shown(self._design.live.about[name].unit)
-        data = self._data(name, None)
-        axis: dict[str, Any] = {"size": 24}
-        if last := name == list(self._design.live.about)[-1]:
-            axis |= {"label": f"{self._design.live.axis} [{self._unit or '–'}]", "labelSize": 14}
-        return self._gui.add_uplot(
-            data,
-            self._series(),
-            title=f"{name.replace('_', ' ')} [{unit or '–'}]",
-            scales=self._scales(name, data),
-            axes=(axis, {"size": 52}),
-            legend={"show": False},
-            padding=(8, 14, 0, 0),
-            height=_HEIGHT + (_LABEL if last else 0),
-        )
-
-    def _scales(self, name: str, data: tuple[np.ndarray, ...]) -> dict[str, Any]:
-        """Scales that hold the curves; the same object while they do, for an axis that stands."""
-        every = np.concatenate(data[1:])
-        every = every[np.isfinite(every)]
-        low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
-        old = self._spans.get(name)
-        if old is None or low < old[0] or high > old[1]:
-            room = _ROOM * (high - low) or 0.5 * abs(high) or 1.0
-            self._spans[name] = low - room, high + room
-        return {"x": {"time": False}, "y": {"range": self._spans[name]}}
-
-    def _series(self) -> tuple[dict[str, Any], ...]:
-        """The axis, the given design, kept variants, the design at hand, and where it is shown."""
-        plain = {"points": {"show": False}, "pxAlign": 0}
-        kept = [
-            {"label": v.name, "stroke": variant_colour(k), "width": 1.5} | plain
-            for k, v in enumerate(self._design.variants)
-        ]
-        return (
-            {"label": self._design.live.axis},
-            {"label": "given", "stroke": GIVEN, "width": 1.5} | plain,
-            *kept,
-            {"label": "now", "stroke": LINE, "width": 2.5} | plain,
-            {"label": "shown", "stroke": LINE, "width": 0, "points": _DOT},
-        )
-
-    def _data(self, name: str, place: int | None) -> tuple[np.ndarray, ...]:
-        design = self._design
-        row = list(design.live.about).index(name)
-        factor = shown(design.live.about[name].unit)[1]
-        every = [design.given, *design.variants, design.response]
-        rows = [factor * np.asarray(x.curves[row])[self._order] for x in every]
-        here = np.full(len(self.axis), np.nan)
-        if place is not None:
-            k = int(np.flatnonzero(self._order == place)[0])
-            here[k] = rows[-1][k]
-        return (self.axis, *rows, here)
-
-    def update(self, place: int | None) -> None:
-        """Draw the curves of the design at hand, with a dot at a place of the axis."""
-        series = None
-        if self._kept != len(self._design.variants):
-            self._kept, series = len(self._design.variants), self._series()
-        for name, chart in self._charts.items():
-            data, before = self._data(name, place), self._spans[name]
-            scales = self._scales(name, data)
-            if series is not None:
-                chart.series = series
-            if self._spans[name] != before:
-                chart.scales = scales
-            chart.data = data
-
-    def shown(self, name: str) -> tuple[np.ndarray, ...]:
-        """What a chart shows: its axis, the given design, variants, the design, and the dot."""
-        return self._charts[name].data
-
-
-_DOT = {"show": True, "size": 9, "width": 2, "stroke": LINE, "fill": "#ffffff"}
-
+from jaxmbd.viz.viser_scene import in_notebook, viser_server
 
 _PAUSE = 0.8
 """Seconds after which moving the same slider again is another step of the history."""
@@ -179,36 +44,36 @@ _FRAME, _BREATH, _BEHIND = 0.02, 0.03, 5
 the picture is due."""
 
 
-class Page:
-    """A design in a viser server. Clicks and sliders change the design; one thread shows it.
+class Explorer:
+    """A page that is open: a design in a viser server.
 
-    Callbacks only change the design and wake that thread, which always shows the latest numbers: a
-    picture that takes longer than a slider's next move is left out, the curves are not.
-
-    Args:
-        server: a `viser.ViserServer`.
-        design: what is explored.
-        title: what it is called.
-        scene: of a mechanism, what is drawn of it.
-        file: name of exported files, without extension.
+    Callbacks of clicks and sliders only change the design and wake one thread, which always shows
+    the latest numbers: a picture that takes longer than a slider's next move is left out, the
+    curves are not.
 
     Attributes:
+        design: the `Exploration` that it shows: ``design.mechanism()`` is what is on the page.
+        url: where it is.
         busy: seconds from a change of the design until its curves were sent, latest last.
         place: index of the place of the axis that is shown.
         trouble: what is wrong with the design at hand; empty if nothing is.
         restoring: kept variants, each with the button that restores it.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> page = mbd.viz.explore(mbd.zoo.four_bar(), vary="points/*", browser=False)
+        >>> page.url.startswith("http://")
+        True
+        >>> page.close()
     """
 
     def __init__(
-        self,
-        server: Any,
-        design: Exploration,
-        title: str,
-        scene: Callable[..., Scene] = Scene.of,
-        file: str = "design",
+        self, design: Exploration, scene: Callable[..., Scene], title: str, host: str, port: int
     ):
-        self.server, self.design, self.title = server, design, title
-        self._file = file
+        self.design, self._title, self._serving = design, title, ExitStack()
+        serving = viser_server(port, "the explorer", host)
+        self.server = server = self._serving.enter_context(serving)
+        self.url = f"http://{host}:{server.get_port()}"
         self.busy: list[float] = []
         self.place, self.trouble, self._way = int(np.argmin(np.abs(design.live.x))), "", 1
         self._lock, self._turn = threading.RLock(), threading.Condition()
@@ -216,7 +81,7 @@ class Page:
         self._since: float | None = None
         self._slid: tuple[str, float] = ("", 0.0)
         server.gui.configure_theme(show_logo=False, show_share_button=False)
-        server.gui.set_panel_label(title)
+        server.gui.set_panel_label(title or "jaxmbd explorer")
         self.picture = Picture(server, design, scene, self.look_at)
         self._controls()
         self._refresh()
@@ -224,10 +89,26 @@ class Page:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop showing; the server is its owner's."""
+        """Close the page."""
         self._ended = True
         self._show()
         self._thread.join(10.0)
+        self._serving.close()
+
+    def wait(self) -> None:
+        """Stay open until Ctrl-C."""
+        try:
+            while True:
+                time.sleep(3600.0)
+        except KeyboardInterrupt:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"explorer of {self._title or 'a design'} at {self.url}; .close() ends it"
+
+    def _repr_html_(self) -> str:
+        """The page itself, in a notebook."""
+        return f'<iframe src="{self.url}" width="100%" height="720" frameborder="0"></iframe>'
 
     # What is on the page.
 
@@ -329,7 +210,7 @@ class Page:
         """Have the browser that clicked save the design and the table of its changes."""
         with tempfile.TemporaryDirectory() as folder, self._lock:
             try:
-                files = self.design.export(Path(folder) / self._file)
+                files = self.design.export(Path(folder) / (self._title or "design"))
             except ValueError as error:
                 event.client.add_notification("Not exported", str(error), color="red")
                 return
@@ -421,3 +302,69 @@ def _nearest(reached: np.ndarray, wanted: int) -> int:
     """The place nearest to the wanted one at which the design closes."""
     good = np.flatnonzero(reached)
     return wanted if not len(good) else int(good[np.argmin(np.abs(good - wanted))])
+
+
+def _scene(
+    imported: Imported | None, design: Exploration, mech: Mechanism, glyph: float | None = None
+) -> Scene:
+    """What is drawn of a design: an imported model's shapes, the wheel of a corner.
+
+    Bodies reach the points whose positions are observed.
+    """
+    sweep = design.live.experiment
+    marked = [(x.body, x.point) for x in sweep.observed() if isinstance(x, Position)]
+    corner = sweep.corner if isinstance(sweep, CornerSweep) else None
+    wheels = [corner_wheel(mech, corner)] if corner else []
+    model = replace(imported, mechanism=mech) if imported else mech
+    return Scene.of(model, wheels=wheels, marked=marked, glyph=glyph)
+
+
+def explore(
+    model: Any,
+    experiment: Experiment | None = None,
+    vary: Vary = None,
+    *,
+    title: str = "",
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    browser: bool | None = None,
+) -> Explorer:
+    """Open a page with sliders on a mechanism's numbers, live curves and the picture.
+
+    Arrows on the hardpoints show which way the chosen curve becomes better; a click on a hardpoint
+    brings its sliders. Kept variants stay in the charts. The page is of this process and ends with
+    it; only this machine can see it unless `host` says otherwise.
+
+    Args:
+        model: a mechanism, a parametrisation of one, or an imported model.
+        experiment: what is drawn, a `Sweep` or a `Motion`; by default wheel travel of a corner with
+            names of the zoo, or else the first joint that can be moved.
+        vary: paths or patterns of the numbers that may move, or path to a range of `jaxmbd.design`;
+            by default all points, masses and numbers of force elements.
+        title: what it is called.
+        host: address that the page is served at.
+        port: of the page; the next free one is taken.
+        browser: whether to open the page in a browser; by default unless in a notebook, whose cell
+            shows it.
+
+    Returns:
+        a handle: ``.design`` is the design on the page, ``.close()`` ends it, and ``.wait()`` keeps
+        a script alive.
+
+    Raises:
+        ImportError: viser is not installed.
+        ValueError: as of `Exploration.of`.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> page = mbd.viz.explore(mbd.zoo.four_bar(), vary="points/*", browser=False)
+        >>> page.design.live.axis, page.close()
+        ('A', None)
+    """
+    imported = model if isinstance(model, Imported) else None
+    optional("viser", "viz", "the explorer")  # before anything is compiled
+    design = Exploration.of(model, experiment, vary)
+    explorer = Explorer(design, partial(_scene, imported, design), title, host, port)
+    if not in_notebook() if browser is None else browser:
+        webbrowser.open(explorer.url)
+    return explorer

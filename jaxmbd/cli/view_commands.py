@@ -1,4 +1,4 @@
-"""``jaxmbd view``: a mechanism and its motion, in the browser or as a file."""
+"""``jaxmbd view`` and ``explore``: a mechanism in motion, and its numbers as sliders."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.jax_setup import set_up_jax
-from jaxmbd.cli.model_files import NAMES, limits_of, open_model
-from jaxmbd.cli.says import FINE, Says, add_command
+from jaxmbd.cli.common import FINE, NAMES, Printer, add_command, limits_of, open_model, set_up_jax
+
+
+def add(commands: Any) -> None:
+    """The commands' arguments."""
+    _add_view(commands)
+    _add_explore(commands)
+
 
 _STEP = 1e-3
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-def add(commands: Any) -> None:
-    """The command's arguments."""
+def _add_view(commands: Any) -> None:
     parser = add_command(
         commands,
         "view",
-        _run,
+        _view,
         "a mechanism and its motion, in the browser or as HTML, MP4, GIF or PNG",
         "Show a mechanism in motion. A corner goes through its wheel travel, any other mechanism\n"
         "of jaxmbd through what its first joint can do, an imported robot stands still; --over,\n"
@@ -78,7 +82,7 @@ def trace(text: str) -> tuple[str, str]:
     return body, point
 
 
-def _run(options: argparse.Namespace, says: Says) -> int:
+def _view(options: argparse.Namespace, printer: Printer) -> int:
     out = options.out
     if out is not None and out.exists() and not options.overwrite:
         raise ValueError(f"{out} exists; choose another --out, or replace it with --overwrite")
@@ -87,44 +91,44 @@ def _run(options: argparse.Namespace, says: Says) -> int:
     set_up_jax()
     model, warned = open_model(options.model)
     for text in warned:
-        says.text(f"warning: {text}")
-    model, solution, wheels = _course(model, options, says)
+        printer.text(f"warning: {text}")
+    model, solution = _course(model, options, printer)
     shown = {
         "title": options.model.removeprefix("zoo:"),
         "traces": options.trace,
         "arrows": options.arrows,
         "speed": options.speed,
-        "wheels": wheels,
+        "wheels": _wheels(model),
     }
     path = _written(model, solution, out, shown)
-    says.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    says.result({"file": path, "bytes": path.stat().st_size})
+    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    printer.result({"file": path, "bytes": path.stat().st_size})
     return FINE
 
 
-def _course(model: Any, options: argparse.Namespace, says: Says) -> tuple[Any, Any, list[Any]]:
-    """The model, its motion, and the wheel of a corner."""
+def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[Any, Any]:
+    """The model and its motion."""
     from jaxmbd.model import Mechanism
     from jaxmbd.viz import held_text, undriven, usual_experiment
 
     own = isinstance(model, Mechanism)
     start = _start(model, options.state)
     if options.time is not None:
-        return model, _free_motion(model, start, options, says), _wheels(model)
-    if options.over or options.range or (own and not options.still and start is None):
-        model = undriven(model) if own else model
-        mech = model if own else model.mechanism
-        limits = limits_of(options.range)
-        try:
-            experiment = usual_experiment(mech, options.over, limits)
-        except ValueError as error:
-            if options.over or options.range:
-                raise
-            says.text(f"{error}: shown as it is assembled")
-        else:
-            says.text(held_text(mech, experiment))
-            return model, experiment.trajectory(mech), _wheels(model)
-    return model, start, _wheels(model)
+        return model, _free_motion(model, start, options, printer)
+    asked = options.over or options.range
+    if not asked and (options.still or start is not None or not own):
+        return model, start
+    model = undriven(model) if own else model
+    mech = model if own else model.mechanism
+    try:
+        experiment = usual_experiment(mech, options.over, limits_of(options.range))
+    except ValueError as error:
+        if asked:
+            raise
+        printer.text(f"{error}: shown as it is assembled")
+        return model, start
+    printer.text(held_text(mech, experiment))
+    return model, experiment.trajectory(mech)
 
 
 def _start(model: Any, name: str | None) -> Any:
@@ -139,7 +143,7 @@ def _start(model: Any, name: str | None) -> Any:
     return states[name].q
 
 
-def _free_motion(model: Any, start: Any, options: argparse.Namespace, says: Says) -> Any:
+def _free_motion(model: Any, start: Any, options: argparse.Namespace, printer: Printer) -> Any:
     """The motion from rest; what it lacks at its end is told."""
     from jaxmbd.analysis import Status, assemble, simulate
 
@@ -152,7 +156,7 @@ def _free_motion(model: Any, start: Any, options: argparse.Namespace, says: Says
         mech, start, steps=steps, dt=options.step, save_every=every, method="rk4", throw=False
     )
     if (status := Status(int(motion.status))) != Status.OK:
-        says.text(
+        printer.text(
             f"warning: the motion is {status.name} from {float(motion.failed_at):.4g} s on, and is "
             "shown until then; a smaller --step may help"
         )
@@ -188,3 +192,99 @@ def _counted(done: int, count: int) -> None:
     """The progress of a film, where somebody looks at it."""
     if sys.stderr.isatty():
         print(f"\r{done} of {count} frames", end="\n" if done == count else "", file=sys.stderr)
+
+
+def _add_explore(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "explore",
+        _explore,
+        "a page with sliders, live curves and arrows that show what makes them better",
+        "Open a page in the browser: sliders on hardpoints and rates, curves that follow them,\n"
+        "the mechanism in three dimensions, and arrows on its hardpoints that show which way the\n"
+        "chosen curve becomes better. Variants are kept for comparison; the design can be\n"
+        "exported. Ctrl-C ends it.",
+        "jaxmbd explore zoo:multi_link\n"
+        "jaxmbd explore zoo:four_bar --over A --range '-40 deg' '80 deg'\n"
+        "jaxmbd explore zoo:rssr --observe rocker coupler:B\n"
+        "jaxmbd explore corner.json --observe toe camber --vary 'points/tierod_*'\n"
+        "jaxmbd explore zoo:double_pendulum --time 2",
+    )
+    parser.add_argument("model", help=NAMES)
+    parser.add_argument(
+        "--over",
+        metavar="JOINT",
+        help="the joint that is moved (default: the wheel travel of a corner, or the first joint)",
+    )
+    parser.add_argument(
+        "--range",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="of its coordinate or the travel, with units as '-40 deg' '30 mm' (default: as far "
+        "as the loops close)",
+    )
+    parser.add_argument(
+        "--time", type=float, metavar="SECONDS", help="curves of a simulation over time instead"
+    )
+    parser.add_argument(
+        "--observe",
+        nargs="+",
+        metavar="NAME",
+        help="the curves: characteristics of a corner, joints, or points of bodies as BODY:POINT",
+    )
+    parser.add_argument(
+        "--vary",
+        nargs="+",
+        metavar="PATTERN",
+        help="the numbers that may move, as 'points/*' (default: points, masses, force elements)",
+    )
+    parser.add_argument("--port", type=int, default=8080, help="of the page (default: 8080)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address that it is served at; 0.0.0.0 shows it to the whole network",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
+
+
+def _explore(options: argparse.Namespace, printer: Printer) -> int:
+    set_up_jax()
+    from jaxmbd.observe import Sweep
+    from jaxmbd.viz import explore, held_text
+
+    model, warned = open_model(options.model)
+    for text in warned:
+        printer.text(f"warning: {text}")
+    printer.note("compiling the curves; it takes some seconds the first time")
+    name = Path(options.model.removeprefix("zoo:")).stem
+    explorer = explore(
+        model,
+        _experiment(model, options),
+        options.vary,
+        title=name,
+        host=options.host,
+        port=options.port,
+        browser=not options.no_browser,
+    )
+    live = explorer.design.live
+    if isinstance(live.experiment, Sweep):
+        printer.text(held_text(explorer.design.observed(), live.experiment))
+    printer.text(f"{name} at {explorer.url}; Ctrl-C ends it")
+    printer.result({"model": name, "url": explorer.url})
+    explorer.wait()
+    return FINE
+
+
+def _experiment(model: Any, options: argparse.Namespace) -> Any:
+    """What was asked for; None for what is usual."""
+    from jaxmbd.viz import undriven, usual_experiment, usual_motion
+
+    mech = getattr(model, "mechanism", model)
+    free = undriven(mech) if mech is model else mech
+    if options.time is not None:
+        if options.over or options.range:
+            raise ValueError("--time is of a simulation: leave --over and --range out")
+        return usual_motion(mech, options.time, options.observe)
+    if not (options.over or options.range or options.observe):
+        return None
+    return usual_experiment(free, options.over, limits_of(options.range), options.observe)

@@ -1,0 +1,182 @@
+"""What the commands share: their texts or JSON, JAX as they use it, the models that they name."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from jaxmbd.plumbing import listed
+
+FINE, WRONG, FINDINGS, INTERRUPTED = 0, 1, 3, 130
+"""Exit statuses: all well; an error that the user can fix; done, but something was found that needs
+attention; stopped by Ctrl-C. (2 is for a wrong command line.)"""
+
+EXIT_STATUSES = (
+    "exit status: 0 all well; 1 an error; 2 a wrong command line; 3 done, but something was found\n"
+    "that needs attention; 130 stopped by Ctrl-C"
+)
+
+Run = Callable[[argparse.Namespace, "Printer"], int]
+
+
+class Printer:
+    """Prints for people on stdout; with ``--json`` one object on stdout, and nothing else there."""
+
+    def __init__(self, as_json: bool):
+        self.as_json = as_json
+
+    def text(self, *parts: Any, sep: str = "\n") -> None:
+        """Print for people; not at all with ``--json``."""
+        if not self.as_json:
+            print(*parts, sep=sep)
+
+    def note(self, text: str) -> None:
+        """Print on stderr, where neither kind of output is disturbed."""
+        print(text, file=sys.stderr)
+
+    def result(self, data: Mapping[str, Any]) -> None:
+        """Print the JSON object; nothing without ``--json``."""
+        if self.as_json:
+            print(json.dumps(plain(data), ensure_ascii=False, allow_nan=False))
+
+
+def plain(x: Any) -> Any:
+    """JSON values; numbers that are not finite become null."""
+    if isinstance(x, Mapping):
+        return {str(k): plain(y) for k, y in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [plain(y) for y in x]
+    if isinstance(x, (bool, str)) or x is None:
+        return x
+    if hasattr(x, "tolist"):
+        return plain(x.tolist())
+    if isinstance(x, float):
+        return x if math.isfinite(x) else None
+    return x if isinstance(x, int) else str(x)
+
+
+def add_command(
+    commands: Any, name: str, run: Run, help: str, description: str, examples: str = ""
+) -> argparse.ArgumentParser:
+    """A command with its help, its examples and the option ``--json``."""
+    shown = "\n".join(f"  {line}" for line in examples.strip().splitlines())
+    epilog = f"examples:\n{shown}\n\n{EXIT_STATUSES}" if shown else EXIT_STATUSES
+    parser = commands.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def set_up_jax() -> None:
+    """Double precision, compiled programs kept between runs, one device for each core."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        from jaxmbd.lanes import disk, own_folder
+
+        folder = disk.user_caches() / "jaxmbd" / "jax"
+        with suppress(OSError):  # a home that cannot be written
+            own_folder.make(folder)
+        if own_folder.usable(folder, "JAX_COMPILATION_CACHE_DIR"):
+            jax.config.update("jax_compilation_cache_dir", str(folder))
+    if "JAX_NUM_CPU_DEVICES" not in os.environ and "XLA_FLAGS" not in os.environ:
+        try:
+            jax.config.update("jax_num_cpu_devices", min(cores(), 16))
+        except RuntimeError:
+            pass  # the process has used JAX before: its devices are settled
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+NAMES = "a file (.json of jaxmbd.io.save, .xml of MuJoCo, .urdf), or zoo:NAME"
+
+
+def load_model(name: str) -> tuple[Any, list[str]]:
+    """The mechanism, and what was warned of while it was built, or left out of it.
+
+    Raises:
+        ValueError: there is no such mechanism, or it is wrong.
+        OSError: the file cannot be read.
+    """
+    model, told = open_model(name)
+    return getattr(model, "mechanism", model), told
+
+
+def open_model(name: str) -> tuple[Any, list[str]]:
+    """The mechanism, or what an import gives of a robot's file, and what is to be told of it.
+
+    Raises:
+        ValueError: there is no such mechanism, or it is wrong.
+        OSError: the file cannot be read.
+    """
+    if not name.startswith("zoo:") and not Path(name).is_file():
+        raise FileNotFoundError(f"there is no file {name!r}; give {NAMES}")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = _from_zoo(name.removeprefix("zoo:")) if name.startswith("zoo:") else _read(name)
+    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    return model, told + [
+        f"left out: {len(row.names)} {row.what} ({listed(row.names)}): {row.consequence}"
+        for row in getattr(model, "left_out", ())
+    ]
+
+
+def _read(name: str) -> Any:
+    from jaxmbd.io import load, load_mjcf, load_urdf
+
+    suffix = Path(name).suffix.lower()
+    if suffix == ".urdf":
+        return load_urdf(name)
+    return load_mjcf(name) if suffix in (".xml", ".mjcf") else load(name)
+
+
+def _from_zoo(kind: str) -> Any:
+    from jaxmbd import zoo
+    from jaxmbd.model import Mechanism
+    from jaxmbd.observe import unknown
+
+    if problems := unknown("mechanism in the zoo", kind, zoo.__all__):
+        raise ValueError(problems[0])
+    try:
+        mech = getattr(zoo, kind)()
+    except TypeError:  # it is a function with arguments, of angles
+        mech = None
+    if not isinstance(mech, Mechanism):
+        raise ValueError(f"zoo.{kind} is no mechanism")
+    return mech
+
+
+def limits_of(texts: Sequence[str] | None) -> tuple[float, float] | None:
+    """The two ends of ``--range``, angles or lengths, in SI units; None without them.
+
+    Raises:
+        ValueError: a text is no quantity, or the first end is not below the second.
+    """
+    if texts is None:
+        return None
+    from jaxmbd.variables import parsed
+
+    low, high = (float(parsed(x, "--range").to_base_units().magnitude) for x in texts)
+    if not low < high:
+        raise ValueError(f"--range: {texts[0]} is not below {texts[1]}")
+    return low, high
