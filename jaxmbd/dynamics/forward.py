@@ -148,8 +148,8 @@ def potential_energy(mech: Mechanism, q: Array, t: Any = 0.0) -> Array:
     Example:
         >>> import jaxmbd as mbd
         >>> m = mbd.zoo.simple_pendulum()
-        >>> float(mbd.potential_energy(m, mbd.neutral(m)))
-        0.0
+        >>> round(float(mbd.potential_energy(m, [1.0])), 3)
+        -8.255
     """
     m = motion_state(mech, q, t=t)
     total, gravity = jnp.zeros((), m.q.dtype), mech.field()

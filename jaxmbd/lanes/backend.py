@@ -56,18 +56,35 @@ def whole(fn: Callable[..., Any]) -> Callable[..., Any]:
         5.0
     """
 
+    def result(args: Any, options: Any) -> Any:
+        out = fn(*args, **options)
+        return _Ordered(out) if isinstance(out, dict) else out
+
     @host_jit
     def program(args: Any, options: Any) -> Any:
-        return compiled("auto", lambda x, y: fn(*x, **y), args, options)
+        return compiled("auto", result, args, options)
 
     @wraps(fn)
     def call(mech: Any, *args: Any, **options: Any) -> Any:
         if is_tracing():
             return fn(mech, *args, **options)
         args, options = jax.tree_util.tree_map(lambda x: _number(x, mech.dtype), (args, options))
-        return program((mech, *args), options)
+        out = program((mech, *args), options)
+        return dict(out) if isinstance(out, _Ordered) else out
 
     return call
+
+
+@jax.tree_util.register_pytree_node_class
+class _Ordered(dict):
+    """A dictionary that keeps its order as a result of compiled functions, where JAX sorts keys."""
+
+    def tree_flatten(self) -> Any:
+        return tuple(self.values()), tuple(self)
+
+    @classmethod
+    def tree_unflatten(cls, keys: Any, values: Any) -> Any:
+        return cls(zip(keys, values, strict=True))
 
 
 def _number(x: Any, dtype: Any) -> Any:
