@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -113,6 +114,24 @@ def test_another_study_is_refused_with_the_differences(store):
     with pytest.raises(StoreDiffers, match="study/program"):
         changed.run(store, progress=False)
     assert content(store) == before
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that lanes cannot compile it
+def test_a_program_that_calls_back_to_python_is_known_by_its_outputs(tmp_path):
+    def study(gain):
+        def model(sample):
+            shape = jax.ShapeDtypeStruct((), float)
+            y = jax.pure_callback(
+                lambda x: np.asarray(gain * (x - 1.0)), shape, sample["x"], vmap_method="sequential"
+            )
+            return {"y": y}
+
+        return Study(model, {"x": Input(Normal(0.1), nominal=1.0)}, samples=3)
+
+    study(1.0).run(tmp_path / "s.zarr", progress=False)
+    study(1.0 + 1e-15).run(tmp_path / "s.zarr", progress=False)  # another processor's last bits
+    with pytest.raises(StoreDiffers, match="study/program"):
+        study(2.0).run(tmp_path / "s.zarr", progress=False)
 
 
 def test_a_damaged_chunk_is_found_and_mended(store, tmp_path):
