@@ -10,43 +10,28 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from jaxmbd.analysis import Status
+from jaxmbd.campaign.chunk_runner import run_chunks
 from jaxmbd.campaign.inputs import Input
-from jaxmbd.campaign.runner import ChunkReport, Work, run_chunks, session
-from jaxmbd.campaign.store import Damage, Layout, StudyStore, lock, verify
+from jaxmbd.campaign.session import session
+from jaxmbd.campaign.store_check import Damage, verify
+from jaxmbd.campaign.store_lock import lock
+from jaxmbd.campaign.study_store import StudyStore
+from jaxmbd.campaign.worker import ChunkReport
 from jaxmbd.observe import Output
 from jaxmbd.plumbing import optional, warn_user
 
 Told = Callable[[ChunkReport], None]
 
 
-class Runs(Work, Protocol):
-    """What can be run into a store: a `Study`."""
-
-    title: str
-
-    @property
-    def samples(self) -> int:
-        """Number of samples."""
-        ...
-
-    def layout(self) -> Layout:
-        """The arrays of its store."""
-        ...
-
-    def attributes(self) -> Mapping[str, Any]:
-        """What is noted of it in its store."""
-        ...
-
-
 def run_study(
-    study: Runs, path: str | Path, *, executor: Any = None, progress: Any = True
+    study: Any, path: str | Path, *, executor: Any = None, progress: Any = True
 ) -> StudyStore:
-    """`Study.run`; the results are the `dataset` of the store that it returns, or its `arrays`."""
+    """`Study.run`; the results are the `dataset` of the store that it returns."""
     if executor is not None and (
         not hasattr(executor, "submit") or hasattr(executor, "get_executor")
     ):
@@ -77,7 +62,7 @@ def remove_study(path: str | Path) -> None:
         store.with_name(store.name + ".log").unlink(missing_ok=True)
 
 
-def verify_study(study: Runs, path: str | Path, *, progress: Any) -> list[Damage]:
+def verify_study(study: Any, path: str | Path, *, progress: Any) -> list[Damage]:
     """`Study.verify`."""
     layout, attributes = study.layout(), study.attributes()
     with session(path, layout, attributes, restore=True) as opened:

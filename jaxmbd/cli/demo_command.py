@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
     _ = study.program.outputs  # traced before other threads want the interpreter
     import_aside("matplotlib.backends.backend_agg", "matplotlib.figure")
     progress = not says.as_json and sys.stderr.isatty()
-    results = run_study(study, store, progress=progress).arrays()
+    results = run_study(study, store, progress=progress).dataset()
     took = time.perf_counter() - begun
     says.text(f"\n{status_line(results)}; {took:.0f} s\n", spread_table(results))
     picture = options.out / "suspension_corner.png"

@@ -62,6 +62,6 @@ def _run(options: argparse.Namespace, says: Says) -> int:
 
     write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
     says.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    status, about = outcome(StudyStore.open(options.store).arrays(), says)
+    status, about = outcome(StudyStore.open(options.store).dataset(), says)
     says.result({"report": path, "bytes": path.stat().st_size, **about})
     return status

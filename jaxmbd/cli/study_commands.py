@@ -180,7 +180,7 @@ def computed(options: argparse.Namespace, says: Says, study: Any, store: Path) -
     study.model.warn()
     try:
         with executor_of(options, says) as executor:
-            results = run_study(study, store, executor=executor, progress=shown).arrays()
+            results = run_study(study, store, executor=executor, progress=shown).dataset()
     except KeyboardInterrupt as stop:
         out = "" if options.out is None else f" --out {options.out}"
         how = f"go on with: jaxmbd resume {options.study}{out}"

@@ -10,9 +10,8 @@ import pytest
 import xarray
 
 import jaxmbd as mbd
-from jaxmbd.campaign import Input, StoreDiffers, Study, spread_table, status_line
+from jaxmbd.campaign import Input, StoreDiffers, Study, StudyStore, spread_table, status_line
 from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
-from jaxmbd.campaign.store import StudyStore
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 

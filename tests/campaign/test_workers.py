@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.campaign.runner import run_chunks, session
-from jaxmbd.campaign.runner.parcel import packed
-from jaxmbd.campaign.runner.worker import compute_chunk
-from jaxmbd.campaign.store import Field, Layout, StoreError, StudyStore, holder, lock
+from jaxmbd.campaign import StoreError, StudyStore
+from jaxmbd.campaign.chunk_runner import run_chunks
+from jaxmbd.campaign.parcel import packed
+from jaxmbd.campaign.session import session
+from jaxmbd.campaign.store_layout import Field, Layout
+from jaxmbd.campaign.store_lock import holder, lock
+from jaxmbd.campaign.worker import compute_chunk
 
 
 class Squares:
@@ -148,7 +151,7 @@ def test_that_nobody_works_is_told(tmp_path, monkeypatch):
             threading.Timer(0.3, lambda: future.set_result(fn(*args))).start()
             return future
 
-    monkeypatch.setattr("jaxmbd.campaign.runner.chunk_runner._SILENCE", 0.1)
+    monkeypatch.setattr("jaxmbd.campaign.chunk_runner._SILENCE", 0.1)
     with pytest.warns(UserWarning, match="no chunk has come back") as found:
         run(tmp_path / "s.zarr", Squares(8), executor=Idle())
     assert len(found) == 1

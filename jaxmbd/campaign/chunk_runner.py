@@ -16,24 +16,27 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jaxmbd.campaign.runner.parcel import put_parcel
-from jaxmbd.campaign.runner.report import ChunkReport, RunReport, Work, failures, here, note
-from jaxmbd.campaign.runner.worker import (
+from jaxmbd.campaign.parcel import put_parcel
+from jaxmbd.campaign.session import Session
+from jaxmbd.campaign.store_files import StoreError
+from jaxmbd.campaign.store_lock import revoke
+from jaxmbd.campaign.study_store import StudyStore
+from jaxmbd.campaign.worker import (
+    ChunkReport,
     Failed,
     Order,
+    RunReport,
+    Work,
     compute_chunk,
     conditions,
     double_precision,
+    failures,
+    here,
+    note,
 )
-from jaxmbd.campaign.store import StoreError, revoke
 from jaxmbd.plumbing import warn_user
-
-if TYPE_CHECKING:
-    from jaxmbd.campaign.runner.study_session import Session
-    from jaxmbd.campaign.store import StudyStore
-
 
 Progress = Callable[[ChunkReport], None]
 

@@ -9,15 +9,14 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from jaxmbd.campaign.store import Layout, StoreDiffers, StoreError, lock
-from jaxmbd.campaign.store.files import store_path
+from jaxmbd.campaign.store_check import Damage, restore_head
+from jaxmbd.campaign.store_files import StoreDiffers, StoreError, store_path
+from jaxmbd.campaign.store_layout import Layout
+from jaxmbd.campaign.store_lock import lock
+from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.plumbing import warn_user
-
-if TYPE_CHECKING:
-    from jaxmbd.campaign.store import Damage, StudyStore
-
 
 IDENTITY = "study"
 PROVENANCE = "provenance"
@@ -61,8 +60,6 @@ def session(
         StoreDiffers: the store is another study's; lists the differences.
         StoreError: it is in use, damaged, not a study's store, or cannot be written.
     """
-    from jaxmbd.campaign.store import StudyStore, restore_head
-
     path = store_path(path)
     if not path.parent.is_dir():
         try:
@@ -130,7 +127,7 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
     """Where two trees of JSON values differ, as "path: old -> new".
 
     Example:
-        >>> from jaxmbd.campaign.runner import differences
+        >>> from jaxmbd.campaign.session import differences
         >>> differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3], "c": 0})
         ['b/1: 2 -> 3', 'c: nothing -> 0']
     """
