@@ -282,18 +282,6 @@ KEYS = (
     "format title samples seed design chunk mechanism tolerances inputs correlation experiment "
     "experiments"
 ).split()
-DESIGNS: dict[str, type] = {
-    cls.kind: cls
-    for cls in (
-        sampling.MonteCarlo,
-        sampling.Sobol,
-        sampling.LatinHypercube,
-        sampling.Grid,
-        sampling.FullFactorial,
-        sampling.Given,
-        sampling.Saltelli,
-    )
-}
 
 
 def load_study(path: str | Path) -> Study:
@@ -490,14 +478,10 @@ def _correlation(given: Any, problems: Problems) -> Any:
 
 def _design(given: Any, folder: Path, problems: Problems) -> Any:
     rest = dict(given) if isinstance(given, Mapping) else {"design": given}
-    kind = rest.pop("design", None)
-    if found := unknown("design", kind, DESIGNS):
-        problems += found
-        return None
-    if kind == sampling.Given.kind and "file" in rest:
+    if rest.get("design") == sampling.Given.kind and "file" in rest:
         rest["table"] = read_table(folder / rest.pop("file"), problems)
     try:
-        return DESIGNS[kind](**rest)
+        return sampling.design_of(rest)
     except (TypeError, ValueError) as error:
         problems.append(f"design: {error}")
         return None

@@ -10,6 +10,7 @@ from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTR
 from jaxmbd.sampling.designs import (
     Design,
     FullFactorial,
+    Given,
     Grid,
     LatinHypercube,
     MonteCarlo,
@@ -21,7 +22,7 @@ from jaxmbd.sampling.names import near
 from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
 
 DESIGNS: dict[str, type[Design]] = {
-    d.kind: d for d in (MonteCarlo, LatinHypercube, Sobol, Saltelli, Grid, FullFactorial)
+    d.kind: d for d in (MonteCarlo, LatinHypercube, Sobol, Saltelli, Grid, FullFactorial, Given)
 }
 
 
@@ -48,7 +49,7 @@ def distribution_of(description: Mapping[str, Any]) -> Distribution:
 
 
 def design_of(description: Mapping[str, Any]) -> Design:
-    """The design that a description (as of `Design.describe`) says; not of a table given.
+    """The design that a description says, as of `Design.describe`; of `Given` with its ``table``.
 
     Raises:
         ValueError: there is no such design or parameter, or a parameter is wrong.

@@ -16,6 +16,8 @@ from jaxmbd.sampling.correlation import (
     copula,
     correlated,
     covariance_scatter,
+    drawn_covariance,
+    rank_correlation,
 )
 from jaxmbd.sampling.designs import (
     BLOCK,
@@ -27,11 +29,9 @@ from jaxmbd.sampling.designs import (
     UnitDesign,
     space_of,
 )
-from jaxmbd.sampling.drawn_covariance import drawn_covariance
 from jaxmbd.sampling.frozen_scipy import as_distribution
 from jaxmbd.sampling.names import Space, component_index, near
 from jaxmbd.sampling.scatter import Distribution
-from jaxmbd.sampling.tied_ranks import rank_correlation
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.
 _SPAN = 64 * BLOCK
