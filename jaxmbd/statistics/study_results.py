@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmbd.sampling import Saltelli, design_of, near, space_of
 from jaxmbd.statistics.samples import counted, pieces
-from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
+from jaxmbd.statistics.sensitivity import SobolIndices, sobol_indices
 
 REDUCTIONS = ("max", "min", "mean", "last", "range")
 
