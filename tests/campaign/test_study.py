@@ -10,7 +10,7 @@ import pytest
 import xarray
 
 import jaxmbd as mbd
-from jaxmbd.campaign import Input, StoreDiffers, Study, StudyStore, spread_table, status_line
+from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
 from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
@@ -148,6 +148,7 @@ def test_a_damaged_chunk_is_found_and_mended(store, tmp_path):
 
 def test_a_rerun_is_the_stored_sample(store):
     again = pendulum().rerun(store, 123)
+    assert isinstance(again, Rerun) and (again.sample, again.trajectory) == (123, None)
     for name, x in again.outputs.items():
         np.testing.assert_array_equal(x, again.stored[name])
     assert again.mechanism is None and again.inputs["mass"] == pendulum().draw(123, 124)["mass"][0]
