@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from jaxmbd.sampling.scatter import Distribution, check_finite, check_order, check_scale
+from jaxmbd.sampling.scatter import Distribution, broadcasts, check_finite, check_order, check_scale
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ class TruncatedNormal(Distribution):
         mass = ndtr(b) - ndtr(a)
         if np.all(mass > 1e-12):
             return []
-        return [f"nothing is left between its limits, which are {_far(a, b)} sigma from its centre"]
+        ends = f"{np.min(a):.3g} and {np.max(b):.3g}"
+        return [f"nothing is left between its limits, which are {ends} sigma from its centre"]
 
     def _standard(self, nominal):
         """Centre, sigma, and the limits in sigmas from the centre."""
@@ -238,7 +239,7 @@ class LogNormal(Distribution):
 
     def _misfits(self, nominal):
         found = super()._misfits(nominal)
-        if not _broadcasts_to(self.sigma, nominal):
+        if not broadcasts(np.shape(self.sigma), nominal.shape):
             found.append(f"sigma has shape {np.shape(self.sigma)}, the input {nominal.shape}")
         if not np.any(_or(self.median, nominal)):
             found.append("a median of 0 gives no scatter")
@@ -325,14 +326,3 @@ def _or(value: Any, nominal: np.ndarray) -> Any:
 
 def _nan(value: Any) -> bool:
     return value is not None and bool(np.any(np.isnan(value)))
-
-
-def _far(a: Any, b: Any) -> str:
-    return f"{np.min(a):.3g} and {np.max(b):.3g}"
-
-
-def _broadcasts_to(value: Any, nominal: np.ndarray) -> bool:
-    try:
-        return np.broadcast_shapes(np.shape(value), nominal.shape) == nominal.shape
-    except ValueError:
-        return False

@@ -97,6 +97,17 @@ class Covariance:
             raise ValueError(f"variances must not be negative, are {np.diag(m).tolist()}")
         object.__setattr__(self, "matrix", tuple(map(tuple, m.tolist())))
 
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviations of the numbers (n,)."""
+        return np.sqrt(np.diag(self.matrix))
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Their linear correlations (n, n); 0 with a number that does not vary."""
+        scale = np.outer(self.std, self.std)
+        return np.divide(self.matrix, scale, out=np.eye(len(scale)), where=scale > 0.0)
+
     def describe(self) -> dict[str, Any]:
         """JSON values that determine it."""
         matrix = [list(row) for row in self.matrix]
@@ -226,7 +237,7 @@ def covariance_scatter(
     for covariance in correlations:
         if not isinstance(covariance, Covariance):
             continue
-        numbers, missing = numbers_of(covariance.names, shapes)
+        _, numbers, missing = numbers_of(covariance.names, shapes)
         problems += missing
         if missing:
             continue
@@ -234,9 +245,8 @@ def covariance_scatter(
             size = len(covariance.matrix)
             problems.append(f"a covariance of {len(numbers)} numbers has {size} rows")
             continue
-        for (name, index), variance in zip(numbers, np.diag(covariance.matrix), strict=True):
-            sigma = sigmas.setdefault(name, np.zeros(shapes[name]))
-            sigma[index] = np.sqrt(variance)
+        for (name, index), std in zip(numbers, covariance.std, strict=True):
+            sigmas.setdefault(name, np.zeros(shapes[name]))[index] = std
     for name in sigmas.keys() & scatter.keys():
         problems.append(f"{name} has a distribution and a covariance: give it one of the two")
     return {n: Normal(sigma) for n, sigma in sigmas.items()}, problems
@@ -320,42 +330,41 @@ def _ranked(
 def _covarying(
     covariance: Covariance, space: Space, nominal: Nominals
 ) -> tuple[list[tuple[tuple[int, int], float]], list[str]]:
-    numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
-    m = np.asarray(covariance.matrix)
+    labels, numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
+    m, std, r = np.asarray(covariance.matrix), covariance.std, covariance.correlation
     if len(numbers) != len(m):
         return [], []  # reported by covariance_scatter
-    names = [
-        components(n, nominal[n].shape)[int(np.ravel_multi_index(i, nominal[n].shape)) if i else 0]
-        for n, i in numbers
+    at = [space.columns.index(n) for n in labels]
+    pairs = [(i, j) for i in range(len(m)) for j in range(i)]
+    problems = [
+        f"{labels[i]} and {labels[j]}: a covariance, but no variance"
+        for i, j in pairs
+        if std[i] * std[j] == 0.0 and m[i, j] != 0.0
     ]
-    at = [space.columns.index(n) for n in names]
-    sigma = np.sqrt(np.diag(m))
-    scale = np.outer(sigma, sigma)
-    r = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0.0)
-    found, problems = [], []
-    for i in range(len(m)):
-        for j in range(i):
-            if scale[i, j] == 0.0 and m[i, j] != 0.0:
-                problems.append(f"{names[i]} and {names[j]}: a covariance, but no variance")
-            found.append(((at[i], at[j]), float(r[i, j])))
-    return found, problems
+    return [((at[i], at[j]), float(r[i, j])) for i, j in pairs], problems
 
 
 def numbers_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[list[tuple[str, tuple[int, ...]]], list[str]]:
-    """(input, index) of each number that the names stand for, and the unknown names."""
-    found, problems = [], []
+) -> tuple[list[str], list[tuple[str, tuple[int, ...]]], list[str]]:
+    """What the names of a covariance stand for: (input, index) of each number.
+
+    Returns:
+        names of the numbers, the numbers, and what is wrong.
+    """
+    labels, found, problems = [], [], []
     for name in names:
         if name in shapes:
+            labels += components(name, shapes[name])
             found += [(name, index) for index in np.ndindex(shapes[name])]
         elif (number := component_index(name, shapes)) is not None:
+            labels.append(name)
             found.append(number)
         else:
             problems.append(f"a covariance names {name!r}, which is no input; {near(name, shapes)}")
     if len(set(found)) != len(found):
         problems.append(f"a covariance names a number twice: {', '.join(names)}")
-    return found, problems
+    return labels, found, problems
 
 
 def _unknown(name: str, space: Space, nominal: Nominals) -> str:

@@ -176,24 +176,17 @@ def _correlated(
 ) -> tuple[dict[str, np.ndarray], dict[str, int], np.ndarray]:
     """Standard deviations by input, and the rows of the correlations by number."""
     shapes = {n: x.shape for n, x in values.items()}
-    numbers, problems = numbers_of(covariance.names, shapes)
-    m = np.asarray(covariance.matrix)
-    if not problems and len(numbers) != len(m):
-        problems = [f"a covariance of {len(numbers)} numbers has {len(m)} rows"]
+    labels, numbers, problems = numbers_of(covariance.names, shapes)
+    if not problems and len(numbers) != len(covariance.matrix):
+        problems = [f"a covariance of {len(numbers)} numbers has {len(covariance.matrix)} rows"]
     if problems:
         raise ValueError("; ".join(problems))
-    sigma = np.sqrt(np.diag(m))
-    scale = np.outer(sigma, sigma)
-    correlation = np.divide(m, scale, out=np.eye(len(m)), where=scale > 0.0)
     std: dict[str, np.ndarray] = {}
-    labels = []
-    for (name, index), s in zip(numbers, sigma, strict=True):
+    for (name, index), s in zip(numbers, covariance.std, strict=True):
         std.setdefault(name, np.zeros(shapes[name]))[index] = s
-        place = int(np.ravel_multi_index(index, shapes[name])) if index else 0
-        labels.append(components(name, shapes[name])[place])
-    if wrong := indefinite(correlation, labels, lambda i, j, r: r):
+    if wrong := indefinite(covariance.correlation, labels, lambda i, j, r: r):
         raise ValueError(wrong[0])
-    return std, {n: k for k, n in enumerate(labels)}, correlation
+    return std, {n: k for k, n in enumerate(labels)}, covariance.correlation
 
 
 def _directions(
