@@ -1,7 +1,7 @@
 """Run a study into a store, with progress; verify a store and mend it.
 
-The nominal sample is judged before any other is computed, and scatter that no one can have meant is
-warned of: negative masses, points all over the place.
+The nominal sample is judged before any other is computed; implausible scatter, such as negative
+masses or points far outside of the drawing, is warned of.
 """
 
 from __future__ import annotations
@@ -159,10 +159,11 @@ def _missing(found: Mapping[str, Any], outputs: Mapping[str, Output]) -> str:
 
 
 def _reason(found: Mapping[str, np.ndarray], outputs: Mapping[str, Output]) -> str:
-    """Which joint stays open and how far, if the experiment says so, or what is not held."""
+    """Which joint stays open and how far, where the experiment has it, or what is not held."""
     if int(found["status"]) == Status.SINGULAR:
         return (
-            " (a freedom is not determined: hold it by known=, let it settle, or give it inertia)"
+            " (a degree of freedom is not determined: hold it by known=, let it settle, or give "
+            "it inertia)"
         )
     names = outputs["open_joint"].flags if "open_joint" in outputs else ()
     joint = int(found.get("open_joint", -1))

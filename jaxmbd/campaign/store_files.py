@@ -1,6 +1,6 @@
 """Files that are there as a whole or not at all, also after a power cut.
 
-What can go wrong with a store on disk, said so that the user knows what to do.
+Errors of storing, with their remedies.
 """
 
 from __future__ import annotations

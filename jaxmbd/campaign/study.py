@@ -361,7 +361,7 @@ class Study:
 
 
 def _outputs(model: Model, reasons: frozenset[str], sample: Sample) -> dict[str, Any]:
-    """What is observed of a sample, without what is said of failures."""
+    """Outputs of a sample, without the reasons of failures."""
     return {n: x for n, x in model(sample).items() if n not in reasons}
 
 

@@ -180,7 +180,7 @@ class Reader:
                 f"{where}: {p}" for p in unknown("reduction", how, observe.REDUCTIONS)
             ]
             return None
-        if whole.problems(self.mech):  # which are told, of what it is a reduction of
+        if whole.problems(self.mech):  # which the caller reports
             return whole
         unit = axis_unit if how in ("at", "slope") else whole.about(self.mech).unit
         unit = "" if how == "rise" else unit
@@ -325,7 +325,7 @@ def read_study(data: Mapping[str, Any], folder: Path, *, source: str = "this stu
     problems: Problems = [p for key in data for p in unknown("entry", key, KEYS)]
 
     def part(name: str, read: Callable[..., Any], *given: Any) -> Any:
-        """What a table says; values of which nothing can be made are a problem of that table."""
+        """A table as `read`; a value that cannot be read is a problem of that table."""
         try:
             return read(*given, problems)
         except (TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""One chunk, computed and stored by a worker; what is reported of chunks and of runs."""
+"""One chunk, computed and stored by a worker, and what is reported of it."""
 
 from __future__ import annotations
 
@@ -67,34 +67,6 @@ class ChunkReport(NamedTuple):
     unlike: tuple[str, ...] = ()
 
 
-class RunReport(NamedTuple):
-    """One run.
-
-    Attributes:
-        chunks, rows, failures: computed in this run.
-        computing, storing: seconds, summed over all chunks (and so over all workers).
-        seconds: from its begin to its end.
-    """
-
-    chunks: int = 0
-    rows: int = 0
-    failures: int = 0
-    computing: float = 0.0
-    storing: float = 0.0
-    seconds: float = 0.0
-
-    def with_chunk(self, report: ChunkReport, seconds: float) -> RunReport:
-        """The same run with one more chunk."""
-        return RunReport(
-            self.chunks + 1,
-            self.rows + report.rows,
-            self.failures + report.failures,
-            self.computing + report.computing,
-            self.storing + report.storing,
-            seconds,
-        )
-
-
 def failures(arrays: Mapping[str, Any]) -> int:
     """Number of samples of a chunk that failed."""
     return int(np.count_nonzero(arrays["status"])) if "status" in arrays else 0
@@ -106,7 +78,7 @@ def here() -> str:
 
 
 def log_file(path: Path) -> Path:
-    """The record of runs, beside the store: JSON lines. Nothing ever needs it."""
+    """The record of runs, beside the store: JSON lines. Nothing depends on it."""
     return path.with_name(path.name + ".log")
 
 
@@ -248,9 +220,7 @@ def _watched(order: Order) -> Iterator[None]:
     def look() -> None:
         while not finished.wait(_LOOK):
             if not _goes_on(order):
-                return stop()
-
-    def stop() -> None:
+                break
         # Kernels notice between pieces of their work, however long these are. In between, other
         # threads of this process may begin theirs.
         hold = 0.1

@@ -1,4 +1,4 @@
-"""Distributions and designs out of descriptions: what a study's file says, a store has kept."""
+"""Distributions and designs from their descriptions, in a study's file or in a store."""
 
 from __future__ import annotations
 
