@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
 from jaxmbd.sampling.continuous import Normal
-from jaxmbd.sampling.names import Space, component_index, components, near
+from jaxmbd.sampling.names import Space, component_index, components, hint
 from jaxmbd.sampling.scatter import Distribution
 
 # Eigenvalues of a correlation matrix above minus this count as zero: it was rounded when typed.
@@ -361,7 +361,7 @@ def numbers_of(
             labels.append(name)
             found.append(number)
         else:
-            problems.append(f"a covariance names {name!r}, which is no input; {near(name, shapes)}")
+            problems.append(f"a covariance names {name!r}, which is no input; {hint(name, shapes)}")
     if len(set(found)) != len(found):
         problems.append(f"a covariance names a number twice: {', '.join(names)}")
     return labels, found, problems
@@ -374,7 +374,7 @@ def _unknown(name: str, space: Space, nominal: Nominals) -> str:
         return f"{start} has several numbers: say which, {', '.join(own[:3])}"
     if name in nominal:
         return f"{start} has no distribution"
-    return f"{start} is no input that scatters; {near(name, space.columns)}"
+    return f"{start} is no input that scatters; {hint(name, space.columns)}"
 
 
 def latent_correlation(

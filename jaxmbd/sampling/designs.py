@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jaxmbd.sampling.names import Space, components, near
+from jaxmbd.sampling.names import Space, components, hint
 from jaxmbd.sampling.scatter import inside_unit
 
 #: Rows that are drawn together; a multiple of it is a good size of a piece.
@@ -315,7 +315,7 @@ class Grid(UnitDesign):
         known = {*space.columns, *space.owners}
         named = dict(self.levels) if isinstance(self.levels, tuple) else {}
         found = [
-            f"levels of {n!r}, no input that scatters; {near(n, known)}"
+            f"levels of {n!r}, no input that scatters; {hint(n, known)}"
             for n in named
             if n not in known
         ]

@@ -52,7 +52,7 @@ def component_index(
     return None
 
 
-def near(name: Any, known: Iterable[str]) -> str:
+def hint(name: Any, known: Iterable[str]) -> str:
     """What to say of an unknown name: the most similar known one, or some that there are."""
     known = list(known)
     if (close := closest(name, known)) is not None:

@@ -30,7 +30,7 @@ from jaxmbd.sampling.designs import (
     space_of,
 )
 from jaxmbd.sampling.frozen_scipy import as_distribution
-from jaxmbd.sampling.names import Space, component_index, near
+from jaxmbd.sampling.names import Space, component_index, hint
 from jaxmbd.sampling.scatter import Distribution
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.
@@ -273,7 +273,7 @@ class Sampler:
     def _table_problems(self, design: TableDesign) -> list[str]:
         places, rows = self._places(), design.rows(0, 1)
         found = [
-            f"{design.kind} has {n!r}, which is no input; {near(n, self.nominal)}"
+            f"{design.kind} has {n!r}, which is no input; {hint(n, self.nominal)}"
             for n in rows
             if n not in places
         ]

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from jaxmbd.plumbing import listed
-from jaxmbd.sampling import Distribution, Scaled, near
+from jaxmbd.sampling import Distribution, Scaled, hint
 from jaxmbd.statistics.sensitivity import Sensitivity
 
 
@@ -309,7 +309,7 @@ def _fitting(pattern: str, names: Sequence[str], what: str) -> list[str]:
     found = [n for n in names if n == pattern or fnmatchcase(n, pattern)]
     if not found:
         raise ValueError(
-            f"{what} names {pattern!r}, which fits no input that scatters; {near(pattern, names)}"
+            f"{what} names {pattern!r}, which fits no input that scatters; {hint(pattern, names)}"
         )
     return found
 

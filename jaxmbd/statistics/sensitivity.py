@@ -17,8 +17,8 @@ from jaxmbd.sampling import (
     Saltelli,
     Space,
     components,
+    hint,
     indefinite,
-    near,
     numbers_of,
 )
 from jaxmbd.statistics.samples import counted
@@ -195,7 +195,7 @@ def _directions(
     """Names, owners and deviations of the numbers that scatter, and unit vectors along them."""
     if unknown := [n for n in std if n not in values]:
         raise ValueError(
-            f"{unknown[0]!r} has a standard deviation, but is no input; {near(unknown[0], values)}"
+            f"{unknown[0]!r} has a standard deviation, but is no input; {hint(unknown[0], values)}"
         )
     sizes = {n: np.broadcast_to(np.asarray(s, float), values[n].shape) for n, s in std.items()}
     if wrong := [n for n, s in sizes.items() if not np.all(s >= 0.0)]:
