@@ -98,10 +98,9 @@ class TruncatedNormal(Distribution):
 
     def quantile(self, u, nominal):
         centre, sigma, a, b = self._standard(nominal)
-        # In the upper tail Φ loses digits: there the mirror image is evaluated.
-        flip = a > 0.0
-        a, b, u = np.where(flip, -b, a), np.where(flip, -a, b), np.where(flip, 1.0 - u, u)
+        flip, a, b = _mirrored(a, b)
         below, above = ndtr(a), ndtr(b)
+        u = np.where(flip, 1.0 - u, u)
         z = np.clip(ndtri(below + u * (above - below)), a, b)
         return centre + sigma * np.where(flip, -z, z)
 
@@ -114,7 +113,7 @@ class TruncatedNormal(Distribution):
         narrow = b - a < 1.0
         half = 0.5 * np.where(narrow, b - a, 1.0)
         inside = half * _spread(half, np.where(narrow, a, 0.0) + half)
-        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
+        _, a, b = _mirrored(a, b)
         mass = ndtr(b) - ndtr(a)
         at_a, at_b = (np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi) for x in (a, b))
         a, b = np.where(np.isinf(a), 0.0, a), np.where(np.isinf(b), 0.0, b)
@@ -141,7 +140,7 @@ class TruncatedNormal(Distribution):
         if not np.all(self._scale(self.sigma, nominal) > 0.0):
             return ["a fraction of 0 is no sigma: some nominal values are 0"]
         _, _, a, b = self._standard(nominal)
-        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
+        _, a, b = _mirrored(a, b)
         mass = ndtr(b) - ndtr(a)
         if np.all(mass > 1e-12):
             return []
@@ -157,6 +156,12 @@ class TruncatedNormal(Distribution):
         low = -np.inf if self.low is None else np.asarray(self.low)
         high = np.inf if self.high is None else np.asarray(self.high)
         return centre, sigma, (low - centre) / sigma, (high - centre) / sigma
+
+
+def _mirrored(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Limits in the upper tail, where Φ loses digits, as their mirror image; and where that is."""
+    flip = a > 0.0
+    return flip, np.where(flip, -b, a), np.where(flip, -a, b)
 
 
 @dataclass(frozen=True)

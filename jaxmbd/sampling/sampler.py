@@ -246,15 +246,9 @@ class Sampler:
         ]
         for name, distribution in self.scatter.items():
             found += [f"{name}: {text}" for text in distribution.problems(self.nominal[name])]
-        if (
-            isinstance(self.seed, bool)
-            or not isinstance(self.seed, (int, np.integer))
-            or self.seed < 0
-        ):
+        if not _is_whole(self.seed) or self.seed < 0:
             found.append(f"the seed must be a whole number ≥ 0, is {self.seed!r}")
-        if self.asked is not None and (
-            isinstance(self.asked, bool) or not isinstance(self.asked, (int, np.integer))
-        ):
+        if self.asked is not None and not _is_whole(self.asked):
             found.append(f"the number of samples must be a whole number, is {self.asked!r}")
         return found
 
@@ -293,6 +287,10 @@ class Sampler:
         if self.correlations:
             found.append(f"correlations mean nothing for the values of {design.kind}")
         return found
+
+
+def _is_whole(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 def _distributions(given: Mapping[str, Any]) -> tuple[dict[str, Distribution], list[str]]:
