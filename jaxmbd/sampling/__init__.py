@@ -6,7 +6,13 @@ distribution, because a distribution is known by its quantile function.
 """
 
 from jaxmbd.sampling.continuous import LogNormal, Normal, Triangular, TruncatedNormal, Uniform
-from jaxmbd.sampling.correlation import Covariance, RankCorrelation, indefinite, numbers_of
+from jaxmbd.sampling.correlation import (
+    Covariance,
+    RankCorrelation,
+    indefinite,
+    numbers_of,
+    std_and_correlation,
+)
 from jaxmbd.sampling.descriptions import design_of, distribution_of
 from jaxmbd.sampling.designs import (
     Design,

@@ -97,17 +97,6 @@ class Covariance:
             raise ValueError(f"variances must not be negative, are {np.diag(m).tolist()}")
         object.__setattr__(self, "matrix", tuple(map(tuple, m.tolist())))
 
-    @property
-    def std(self) -> np.ndarray:
-        """Standard deviations of the numbers (n,)."""
-        return np.sqrt(np.diag(self.matrix))
-
-    @property
-    def correlation(self) -> np.ndarray:
-        """Their linear correlations (n, n); 0 with a number that does not vary."""
-        scale = np.outer(self.std, self.std)
-        return np.divide(self.matrix, scale, out=np.eye(len(scale)), where=scale > 0.0)
-
     def describe(self) -> dict[str, Any]:
         """JSON values that determine it."""
         matrix = [list(row) for row in self.matrix]
@@ -115,6 +104,13 @@ class Covariance:
 
 
 Correlation = RankCorrelation | Covariance
+
+
+def std_and_correlation(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations (n,) and linear correlations (n, n), 0 where nothing varies."""
+    std = np.sqrt(np.diag(matrix))
+    scale = np.outer(std, std)
+    return std, np.divide(matrix, scale, out=np.eye(len(std)), where=scale > 0.0)
 
 
 def as_correlations(given: Any) -> list[Correlation]:
@@ -245,8 +241,8 @@ def covariance_scatter(
             size = len(covariance.matrix)
             problems.append(f"a covariance of {len(numbers)} numbers has {size} rows")
             continue
-        for (name, index), std in zip(numbers, covariance.std, strict=True):
-            sigmas.setdefault(name, np.zeros(shapes[name]))[index] = std
+        for (name, index), variance in zip(numbers, np.diag(covariance.matrix), strict=True):
+            sigmas.setdefault(name, np.zeros(shapes[name]))[index] = np.sqrt(variance)
     for name in sigmas.keys() & scatter.keys():
         problems.append(f"{name} has a distribution and a covariance: give it one of the two")
     return {n: Normal(sigma) for n, sigma in sigmas.items()}, problems
@@ -331,7 +327,7 @@ def _covarying(
     covariance: Covariance, space: Space, nominal: Nominals
 ) -> tuple[list[tuple[tuple[int, int], float]], list[str]]:
     labels, numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
-    m, std, r = np.asarray(covariance.matrix), covariance.std, covariance.correlation
+    m, (std, r) = np.asarray(covariance.matrix), std_and_correlation(covariance.matrix)
     if len(numbers) != len(m):
         return [], []  # reported by covariance_scatter
     at = [space.columns.index(n) for n in labels]

@@ -20,6 +20,7 @@ from jaxmbd.sampling import (
     hint,
     indefinite,
     numbers_of,
+    std_and_correlation,
 )
 from jaxmbd.statistics.samples import counted
 
@@ -181,12 +182,13 @@ def _correlated(
         problems = [f"a covariance of {len(numbers)} numbers has {len(covariance.matrix)} rows"]
     if problems:
         raise ValueError("; ".join(problems))
+    deviations, correlation = std_and_correlation(covariance.matrix)
     std: dict[str, np.ndarray] = {}
-    for (name, index), s in zip(numbers, covariance.std, strict=True):
+    for (name, index), s in zip(numbers, deviations, strict=True):
         std.setdefault(name, np.zeros(shapes[name]))[index] = s
-    if wrong := indefinite(covariance.correlation, labels, lambda i, j, r: r):
+    if wrong := indefinite(correlation, labels, lambda i, j, r: r):
         raise ValueError(wrong[0])
-    return std, {n: k for k, n in enumerate(labels)}, covariance.correlation
+    return std, {n: k for k, n in enumerate(labels)}, correlation
 
 
 def _directions(

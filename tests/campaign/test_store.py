@@ -261,6 +261,19 @@ def test_numbers_are_stored_in_one_order_of_bytes(tmp_path):
     np.testing.assert_array_equal(found["x"], [1.5, -2.0])
 
 
+def test_the_dataset_of_a_half_done_store_has_fills_and_refuses_damage(tmp_path):
+    path = tmp_path / "half.zarr"
+    run(path, chunks=[0, 3])
+    found, done = StudyStore.open(path).dataset(), [*range(5), *range(15, 20)]
+    expected = Waves().compute(0, 23)
+    assert np.flatnonzero(found.status != -1).tolist() == done
+    np.testing.assert_array_equal(found.a[done], expected["a"][done])
+    assert np.isnan(np.delete(found.a.values, done)).all()
+    flip(path / "a/c.3")
+    with pytest.raises(ValueError, match="checksum"):
+        StudyStore.open(path).dataset().a.load()
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 def test_a_full_disk_loses_nothing(tmp_path, whole, monkeypatch, number):
     path, sync, calls = tmp_path / "waves.zarr", os.fsync, []
