@@ -123,6 +123,9 @@ def _described(layout: Layout) -> dict[str, Any]:
     return {"count": layout.count, "fields": fields}
 
 
+_NOTHING = object()
+
+
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
     """Where two trees of JSON values differ, as "path: old -> new".
 
@@ -144,14 +147,6 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
     return [line for key, a, b in pairs for line in differences(a, b, prefix + key)]
 
 
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-_NOTHING = _Nothing()
-
-
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = "nothing" if value is _NOTHING else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

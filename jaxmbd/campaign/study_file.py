@@ -82,9 +82,9 @@ class Reader:
     def __init__(self, mech: Mechanism, problems: Problems, format_: int = FORMAT):
         self.mech, self.problems, self.format = mech, problems, format_
 
-    def wrong(self, where: str, text: str) -> None:
-        """Note a problem."""
-        self.problems.append(f"{where}: {text}")
+    def wrong(self, where: str, *texts: str) -> None:
+        """Note problems of a place in the file."""
+        self.problems += [f"{where}: {text}" for text in texts]
 
     def quantity(self, where: str, x: Any, unit: str) -> float:
         """A number, or a text with a unit, in SI units; NaN if it is neither."""
@@ -162,8 +162,9 @@ class Reader:
         if "of" in rest:  # a combination
             parts = rest.pop("of")
             if rest or not isinstance(parts, list):
-                self.wrong(where, "'of' is a list of tables of observables, and stands alone")
-                return None
+                return self.wrong(
+                    where, "'of' is a list of tables of observables, and stands alone"
+                )
             found = [self.observable(f"{where}.of", part, axis_unit) for part in parts]
             whole = None if not found or None in found else sum(found[1:], found[0])
         else:
@@ -176,10 +177,7 @@ class Reader:
             return whole
         how, *arguments = reduce_ if isinstance(reduce_, list) else [reduce_]
         if how not in observe.REDUCTIONS:
-            self.problems += [
-                f"{where}: {p}" for p in unknown("reduction", how, observe.REDUCTIONS)
-            ]
-            return None
+            return self.wrong(where, *unknown("reduction", how, observe.REDUCTIONS))
         if whole.problems(self.mech):  # which the caller reports
             return whole
         unit = axis_unit if how in ("at", "slope") else whole.about(self.mech).unit
@@ -190,19 +188,16 @@ class Reader:
     def _made(self, where: str, table: dict[str, Any], types: Mapping[str, Any], noun: str) -> Any:
         kind = table.pop("type", None)
         if kind not in types:
-            self.problems += [f"{where}: {p}" for p in unknown(noun, kind, types)]
-            return None
+            return self.wrong(where, *unknown(noun, kind, types))
         if "coordinate" in table:
             table["coordinate"], _ = self.coordinate(f"{where}.coordinate", table["coordinate"])
         known = list(inspect.signature(types[kind]).parameters)
         if wrong := [p for name in table for p in unknown(f"argument of {kind}", name, known)]:
-            self.problems += [f"{where}: {p}" for p in wrong]
-            return None
+            return self.wrong(where, *wrong)
         try:
             return types[kind](**table)
         except (TypeError, ValueError) as error:
-            self.wrong(where, str(error))
-            return None
+            return self.wrong(where, str(error))
 
     def _observe(self, where: str, table: Any, axis_unit: str) -> dict[str, Any]:
         found = {}
@@ -210,7 +205,7 @@ class Reader:
             before = len(self.problems)
             what = self.observable(f"{where}.observe.{name}", x, axis_unit)
             problems = [] if what is None else what.problems(self.mech)
-            self.problems += [f"{where}.observe.{name}: {p}" for p in problems]
+            self.wrong(f"{where}.observe.{name}", *problems)
             if len(self.problems) == before:
                 found[name] = what
         return found

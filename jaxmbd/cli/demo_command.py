@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace, says: Says) -> int:
     begun = time.perf_counter()
     study = corner_study(samples, options.seed)
     _ = study.program.outputs  # traced before other threads want the interpreter
-    import_aside("matplotlib.backends.backend_agg", "matplotlib.figure")
+    import_aside("matplotlib.backends.backend_agg", "matplotlib.figure", "xarray", "zarr")
     progress = not says.as_json and sys.stderr.isatty()
     results = run_study(study, store, progress=progress).dataset()
     took = time.perf_counter() - begun
