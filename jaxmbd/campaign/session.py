@@ -1,7 +1,4 @@
-"""Open a study's store to run into it: new or half done, but of the same study, for one process.
-
-Where its description differs from the study's, the message says so.
-"""
+"""Open a study's store to run into it: new or half done, but of the same study, for one process."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from jaxmbd.campaign.store_check import Damage, restore_head
-from jaxmbd.campaign.store_files import StoreDiffers, StoreError, store_path
-from jaxmbd.campaign.store_layout import Layout
+from jaxmbd.campaign.store_files import StoreDiffers, explained, store_path
+from jaxmbd.campaign.store_layout import IDENTITY, Layout
 from jaxmbd.campaign.store_lock import lock
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.plumbing import warn_user
 
-IDENTITY = "study"
 PROVENANCE = "provenance"
 _SHOWN = 20
 
@@ -29,13 +25,11 @@ class Session(NamedTuple):
     Attributes:
         store: the open store.
         token: by which workers know the run that they belong to.
-        resumed: whether the store was there already.
         restored: files of its description that were damaged and were written again.
     """
 
     store: StudyStore
     token: str
-    resumed: bool
     restored: tuple[Damage, ...] = ()
 
 
@@ -61,14 +55,11 @@ def session(
         StoreError: it is in use, damaged, not a study's store, or cannot be written.
     """
     path = store_path(path)
-    if not path.parent.is_dir():
-        try:
-            path.parent.mkdir(parents=True)
-        except OSError as error:
-            raise StoreError(f"cannot make the folder of {path}: {error}") from error
+    with explained(path, "make the folder"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with lock(path) as token:
-        resumed, restored = path.exists(), []
-        if resumed:
+        restored = []
+        if path.exists():
             restored = restore_head(path, layout, attributes) if restore else []
             store = StudyStore.open(path)
             check_same(store, layout, attributes)
@@ -77,7 +68,7 @@ def session(
         else:
             store = StudyStore.create(path, layout, attributes)
         try:
-            yield Session(store, token, resumed, tuple(restored))
+            yield Session(store, token, tuple(restored))
         finally:
             store.clean()
 

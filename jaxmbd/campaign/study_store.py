@@ -83,7 +83,6 @@ class StudyStore:
         if path.exists():
             raise StoreError(f"{path} exists: choose another path, or remove it")
         with explained(path, "create the folder"):
-            path.parent.mkdir(parents=True, exist_ok=True)
             drafts = work_folder(path)
             place_folder(path, head(layout, dict(attributes)), drafts)
         return cls.open(path)
