@@ -24,14 +24,13 @@ UNUSUAL = "io design suspension synthesis identification report viz.explorer viz
 DEMONSTRATION = """
 import tempfile, jax
 jax.config.update("jax_enable_x64", True)
-from jaxmbd.campaign import Input, corner_study, spread_table, status_line
-from jaxmbd.campaign.run import run_study
+from jaxmbd.campaign import Input, corner_study, run_study, spread_table, status_line
 from jaxmbd.viz import corner_figure, curve_fan
 corner_study(8)
 x = Input(jaxmbd.sampling.Normal(1.0), nominal=0.0)
 study = jaxmbd.Study(lambda s: {"y": s["x"] ** 2}, {"x": x}, samples=8)
 with tempfile.TemporaryDirectory() as folder:
-    results = run_study(study, folder + "/study.zarr", progress=False).arrays()
+    results = run_study(study, folder + "/study.zarr", progress=False).dataset()
     spread_table(results), status_line(results)
 """
 
@@ -121,8 +120,7 @@ def test_what_must_be_there_is_asked_for_before_a_name_is_imported():
         ("jaxmbd.minimize, jaxmbd.synthesis.Problem", "scipy.stats"),
         (
             DEMONSTRATION,
-            f"{HEAVY} pandas xarray zarr pint "
-            + " ".join(f"jaxmbd.{name}" for name in UNUSUAL.split()),
+            f"{HEAVY} pint " + " ".join(f"jaxmbd.{name}" for name in UNUSUAL.split()),
         ),
     ],
     ids=["nothing", "help", "description", "dynamics", "design", "demonstration"],

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from repository import ROOT
 
-from jaxmbd.campaign.store import store_lock
-from jaxmbd.campaign.store.files import StoreError
+from jaxmbd.campaign import store_lock
+from jaxmbd.campaign.store_files import StoreError
 from jaxmbd.lanes.targets import cpu, disk
 
 ON_WINDOWS = """

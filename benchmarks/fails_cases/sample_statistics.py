@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from statistics import NormalDist
@@ -52,7 +53,7 @@ NUMBERS = {
     "statistics.Association.count": "a loop over the samples",
     "statistics.Association.left_out": "a loop over the samples",
     "statistics.Separation.larger": "all pairs of a failed and a passed sample",
-    "statistics.Separation.chance": "normal law of the count of pairs",
+    "statistics.Separation.chance": "normal law of the count of pairs, with ties",
     "statistics.Separation.failed": _ORDER,
     "statistics.Separation.passed": _ORDER,
     "statistics.failure_counts": "a loop over the samples",
@@ -402,7 +403,8 @@ def _failures(rng: Any, values: np.ndarray, ok: np.ndarray, text: str) -> Iterat
         failed, passed = list(x[~ok]), list(x[ok])
         pairs = math.fsum((f > p) + 0.5 * (f == p) for f in failed for p in passed)
         m, k = len(failed), len(passed)
-        sigma = math.sqrt(m * k * (m + k + 1) / 12.0)
+        tied = sum(t**3 - t for t in Counter(x.tolist()).values()) / ((m + k) * (m + k - 1))
+        sigma = math.sqrt(m * k * (m + k + 1 - tied) / 12.0)
         chance = 2.0 * NormalDist().cdf(-abs(pairs - 0.5 * m * k) / sigma)
         for ending, wanted in (
             ("larger", pairs / (m * k)),

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.campaign.store import StoreError, StudyStore, verify
+from jaxmbd.campaign import StoreError, StudyStore
+from jaxmbd.campaign.store_check import verify
 from survive_cases.stores import files, leftovers
 
 Act = Callable[[Path], Any]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from jaxmbd.campaign.store import StudyStore
+from jaxmbd.campaign import StudyStore
 
 
 def files(path: Path) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 import jaxmbd as mbd
-from jaxmbd.campaign.study import Study
+from jaxmbd import Study
 from jaxmbd.observe import Coordinate, Sweep
 from jaxmbd.sampling import Normal
 

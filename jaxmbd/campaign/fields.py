@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.campaign.inputs import Input
-from jaxmbd.campaign.store import SAMPLE, Field, FixedArray
+from jaxmbd.campaign.store_layout import SAMPLE, Field, FixedArray
 from jaxmbd.observe import XYZ, Axis, Output
 
 CHUNK_BYTES = 1 << 27

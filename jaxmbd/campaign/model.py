@@ -1,14 +1,21 @@
-"""What a study evaluates: a function of one sample, or a mechanism and what to observe of it."""
+"""What a study evaluates: a function of one sample, or a mechanism and what to observe of it.
+
+A `Model` is of one sample, a `Program` of many.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxmbd import lanes
 from jaxmbd.analysis import Status
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Axis, Output
@@ -115,3 +122,55 @@ def _status(found: Mapping[str, Array]) -> Array:
     given = jnp.asarray(found.get("status", unknown))
     # Of another kind it is refused, by its type, when outputs are settled.
     return given.astype(jnp.int32) if jnp.issubdtype(given.dtype, jnp.integer) else given
+
+
+class Program:
+    """A function of one sample as a compiled program over chunks, on all cores or devices.
+
+    It is traced once, whatever the number of samples. Each sample is computed by itself, so that
+    its result does not depend on the chunk that it is in.
+
+    Args:
+        function: `{name: value} -> {name: array}`, plain JAX.
+        example: one sample, for names and shapes.
+    """
+
+    def __init__(self, function: Callable[..., Any], example: Mapping[str, np.ndarray]):
+        devices = jax.devices()
+        self.devices = len(devices)
+        self.sharding = NamedSharding(Mesh(np.array(devices), ("sample",)), PartitionSpec("sample"))
+        self.function = function
+        fn = lanes.vmap(function)
+        spec = self.sharding.spec
+        if self.devices > 1:
+            fn = jax.shard_map(
+                fn, mesh=self.sharding.mesh, in_specs=spec, out_specs=spec, check_vma=False
+            )
+        self._batched = jax.jit(fn)
+        self._example = {name: np.asarray(x) for name, x in example.items()}
+
+    @cached_property
+    def _traced(self) -> Any:
+        rows = {n: np.stack([x] * self.devices) for n, x in self._example.items()}
+        return self._batched.trace(jax.device_put(rows, self.sharding))
+
+    @property
+    def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """Shape and type of each output of one sample."""
+        info = self._traced.out_info
+        return {n: jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for n, x in info.items()}
+
+    @cached_property
+    def digest(self) -> str | None:
+        """What the program computes (`lanes.digest`)."""
+        return lanes.digest(self._traced.jaxpr)
+
+    def __call__(self, samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs of all samples; each array has the sample axis first."""
+        samples = {name: np.asarray(x) for name, x in samples.items()}
+        count = len(next(iter(samples.values())))
+        size = -(-count // self.devices) * self.devices
+        rows = np.minimum(np.arange(size), count - 1)
+        padded = {n: x if size == count else x[rows] for n, x in samples.items()}
+        found = lanes.finished(self._batched(jax.device_put(padded, self.sharding)))
+        return {name: np.asarray(x)[:count] for name, x in found.items()}

@@ -1,7 +1,7 @@
 """Run a study into a store, with progress; verify a store and mend it.
 
-The nominal sample is judged before any other is computed, and scatter that no one can have meant is
-warned of: negative masses, points all over the place.
+The nominal sample is judged before any other is computed; implausible scatter, such as negative
+masses or points far outside of the drawing, is warned of.
 """
 
 from __future__ import annotations
@@ -10,43 +10,28 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from jaxmbd.analysis import Status
+from jaxmbd.campaign.chunk_runner import run_chunks
 from jaxmbd.campaign.inputs import Input
-from jaxmbd.campaign.runner import ChunkReport, Work, run_chunks, session
-from jaxmbd.campaign.store import Damage, Layout, StudyStore, lock, verify
+from jaxmbd.campaign.session import session
+from jaxmbd.campaign.store_check import Damage, verify
+from jaxmbd.campaign.store_lock import lock
+from jaxmbd.campaign.study_store import StudyStore
+from jaxmbd.campaign.worker import ChunkReport
 from jaxmbd.observe import Output
 from jaxmbd.plumbing import optional, warn_user
 
 Told = Callable[[ChunkReport], None]
 
 
-class Runs(Work, Protocol):
-    """What can be run into a store: a `Study`."""
-
-    title: str
-
-    @property
-    def samples(self) -> int:
-        """Number of samples."""
-        ...
-
-    def layout(self) -> Layout:
-        """The arrays of its store."""
-        ...
-
-    def attributes(self) -> Mapping[str, Any]:
-        """What is noted of it in its store."""
-        ...
-
-
 def run_study(
-    study: Runs, path: str | Path, *, executor: Any = None, progress: Any = True
+    study: Any, path: str | Path, *, executor: Any = None, progress: Any = True
 ) -> StudyStore:
-    """`Study.run`; the results are the `dataset` of the store that it returns, or its `arrays`."""
+    """`Study.run`; the results are the `dataset` of the store that it returns."""
     if executor is not None and (
         not hasattr(executor, "submit") or hasattr(executor, "get_executor")
     ):
@@ -77,7 +62,7 @@ def remove_study(path: str | Path) -> None:
         store.with_name(store.name + ".log").unlink(missing_ok=True)
 
 
-def verify_study(study: Runs, path: str | Path, *, progress: Any) -> list[Damage]:
+def verify_study(study: Any, path: str | Path, *, progress: Any) -> list[Damage]:
     """`Study.verify`."""
     layout, attributes = study.layout(), study.attributes()
     with session(path, layout, attributes, restore=True) as opened:
@@ -174,10 +159,11 @@ def _missing(found: Mapping[str, Any], outputs: Mapping[str, Output]) -> str:
 
 
 def _reason(found: Mapping[str, np.ndarray], outputs: Mapping[str, Output]) -> str:
-    """Which joint stays open and how far, if the experiment says so, or what is not held."""
+    """Which joint stays open and how far, where the experiment has it, or what is not held."""
     if int(found["status"]) == Status.SINGULAR:
         return (
-            " (a freedom is not determined: hold it by known=, let it settle, or give it inertia)"
+            " (a degree of freedom is not determined: hold it by known=, let it settle, or give "
+            "it inertia)"
         )
     names = outputs["open_joint"].flags if "open_joint" in outputs else ()
     joint = int(found.get("open_joint", -1))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import operator
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,13 +21,13 @@ from jaxmbd.campaign.fields import (
     settled_outputs,
     taken_twice,
 )
-from jaxmbd.campaign.identity import code_digest, plain, provenance, versions
 from jaxmbd.campaign.inputs import Input, read_inputs
-from jaxmbd.campaign.model import Model, Sample
-from jaxmbd.campaign.program import Program
-from jaxmbd.campaign.rerun import Rerun, rerun
-from jaxmbd.campaign.run import judge, warn_of_odd_draws
-from jaxmbd.campaign.store import Layout
+from jaxmbd.campaign.model import Model, Program, Sample
+from jaxmbd.campaign.origin import plain, provenance, versions
+from jaxmbd.campaign.run import judge, run_study, verify_study, warn_of_odd_draws
+from jaxmbd.campaign.store_check import Damage
+from jaxmbd.campaign.store_layout import Layout
+from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.observe import Axis, Output
 from jaxmbd.plumbing import import_aside
 from jaxmbd.sampling import MonteCarlo, Sampler
@@ -34,6 +36,42 @@ from jaxmbd.statistics import Sensitivity, sensitivities
 FORMAT = "jaxmbd-study-1"
 _LOOKED_AT = 1024
 """Samples whose inputs are looked at before a run."""
+_COMPARED = 4
+"""Samples whose outputs tell a program that calls back to Python from another one."""
+
+
+class Rerun(NamedTuple):
+    """One sample of a study, evaluated again by itself.
+
+    Attributes:
+        sample: its number.
+        inputs: name to value.
+        outputs: name to value.
+        stored: the outputs in the store.
+        mechanism: its mechanism; None for a study of a function.
+        trajectory: its `jaxmbd.observe.Trajectory`: every observable over the experiment's whole
+            axis, also where the study keeps one number of it. Of `Together` with names it is a
+            dictionary by their names; None where the study observes by a function.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.campaign import Input
+        >>> from jaxmbd.sampling import Normal
+        >>> inputs = {"x": Input(Normal(0.1), nominal=1.0)}
+        >>> study = mbd.Study(lambda s: {"y": s["x"] ** 2}, inputs, samples=8)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     results = study.run(folder + "/s.zarr", progress=False)
+        ...     again = study.rerun(folder + "/s.zarr", 3)
+        ...     bool(again.outputs["y"] == again.stored["y"])
+        True
+    """
+
+    sample: int
+    inputs: dict[str, np.ndarray]
+    outputs: dict[str, np.ndarray]
+    stored: dict[str, np.ndarray]
+    mechanism: Any
+    trajectory: Any
 
 
 class Study:
@@ -224,10 +262,20 @@ class Study:
             "coords": {
                 name: {"values": x.values, "unit": x.unit} for name, x in self._axes.items()
             },
-            "program": self.program.digest or code_digest(self.model.model, self.model.observe),
+            "program": self.program.digest or self._digest_of_outputs(),
             "versions": {name: known[name] for name in ("jaxmbd", "jax")},
         }
         return plain(about)
+
+    def _digest_of_outputs(self) -> str:
+        """What a program that calls back to Python is known by: outputs of its first samples.
+
+        In single precision, so that last bits of another processor make no difference.
+        """
+        found = self.evaluate(self.draw(0, min(self.samples, _COMPARED)))
+        single = [x.astype(np.float32) for _, x in sorted(found.items())]
+        digest = hashlib.blake2b(b"".join(x.tobytes() for x in single), digest_size=20)
+        return f"outputs {digest.hexdigest()}"
 
     @property
     def _axes(self) -> dict[str, Axis]:
@@ -275,31 +323,45 @@ class Study:
                 cannot be written.
             RuntimeError: workers died too often.
         """
-        from jaxmbd.campaign.run import run_study
-
         _ = self._settled  # traced before other threads want the interpreter
         self.model.warn()
         import_aside("xarray", "zarr", "pint")
         return run_study(self, store, executor=executor, progress=progress).dataset()
 
-    def verify(self, store: str | Path, *, progress: Any = True) -> list[Any]:
+    def verify(self, store: str | Path, *, progress: Any = True) -> list[Damage]:
         """Check every file of a store, and mend what is damaged.
 
         Returns:
-            what was found (`jaxmbd.campaign.store.Damage`): chunks are computed again, files of the
-            description written again.
+            what was found (``chunk``, ``file``, ``reason``): chunks are computed again, files of
+            the description written again.
         """
-        from jaxmbd.campaign.run import verify_study
-
         return verify_study(self, store, progress=progress)
 
     def rerun(self, store: str | Path, sample: int) -> Rerun:
         """Evaluate one sample of a store again, by itself, with its trajectory."""
-        return rerun(self, store, sample)
+        opened = StudyStore.open(store)
+        count, chunk = opened.layout.count, opened.layout.chunk
+        sample = operator.index(sample)
+        if not 0 <= sample < count:
+            raise ValueError(f"there is no sample {sample} in {store}: it has 0 to {count - 1}")
+        if not opened.done()[sample // chunk]:
+            raise ValueError(
+                f"sample {sample} is not computed yet in {store}: resume the study first"
+            )
+        stored = {name: x[sample % chunk] for name, x in opened.read(sample // chunk).items()}
+        inputs = {name: np.asarray(stored[array_name(name)]) for name in self.sampler.sampled}
+        rows = self.evaluate({name: x[None] for name, x in inputs.items()})
+        outputs = {name: x[0] for name, x in rows.items()}
+        before = {name: np.asarray(stored[array_name(name)]) for name in outputs}
+        observe = self.model.observe
+        mechanism = None if observe is None else self.model.mechanism(self.nominal | inputs)
+        show = getattr(observe, "trajectory", None)
+        trajectory = show(mechanism) if show is not None else None
+        return Rerun(sample, inputs, outputs, before, mechanism, trajectory)
 
 
 def _outputs(model: Model, reasons: frozenset[str], sample: Sample) -> dict[str, Any]:
-    """What is observed of a sample, without what is said of failures."""
+    """Outputs of a sample, without the reasons of failures."""
     return {n: x for n, x in model(sample).items() if n not in reasons}
 
 

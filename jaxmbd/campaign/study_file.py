@@ -82,9 +82,9 @@ class Reader:
     def __init__(self, mech: Mechanism, problems: Problems, format_: int = FORMAT):
         self.mech, self.problems, self.format = mech, problems, format_
 
-    def wrong(self, where: str, text: str) -> None:
-        """Note a problem."""
-        self.problems.append(f"{where}: {text}")
+    def wrong(self, where: str, *texts: str) -> None:
+        """Note problems of a place in the file."""
+        self.problems += [f"{where}: {text}" for text in texts]
 
     def quantity(self, where: str, x: Any, unit: str) -> float:
         """A number, or a text with a unit, in SI units; NaN if it is neither."""
@@ -162,8 +162,9 @@ class Reader:
         if "of" in rest:  # a combination
             parts = rest.pop("of")
             if rest or not isinstance(parts, list):
-                self.wrong(where, "'of' is a list of tables of observables, and stands alone")
-                return None
+                return self.wrong(
+                    where, "'of' is a list of tables of observables, and stands alone"
+                )
             found = [self.observable(f"{where}.of", part, axis_unit) for part in parts]
             whole = None if not found or None in found else sum(found[1:], found[0])
         else:
@@ -176,11 +177,8 @@ class Reader:
             return whole
         how, *arguments = reduce_ if isinstance(reduce_, list) else [reduce_]
         if how not in observe.REDUCTIONS:
-            self.problems += [
-                f"{where}: {p}" for p in unknown("reduction", how, observe.REDUCTIONS)
-            ]
-            return None
-        if whole.problems(self.mech):  # which are told, of what it is a reduction of
+            return self.wrong(where, *unknown("reduction", how, observe.REDUCTIONS))
+        if whole.problems(self.mech):  # which the caller reports
             return whole
         unit = axis_unit if how in ("at", "slope") else whole.about(self.mech).unit
         unit = "" if how == "rise" else unit
@@ -190,19 +188,16 @@ class Reader:
     def _made(self, where: str, table: dict[str, Any], types: Mapping[str, Any], noun: str) -> Any:
         kind = table.pop("type", None)
         if kind not in types:
-            self.problems += [f"{where}: {p}" for p in unknown(noun, kind, types)]
-            return None
+            return self.wrong(where, *unknown(noun, kind, types))
         if "coordinate" in table:
             table["coordinate"], _ = self.coordinate(f"{where}.coordinate", table["coordinate"])
         known = list(inspect.signature(types[kind]).parameters)
         if wrong := [p for name in table for p in unknown(f"argument of {kind}", name, known)]:
-            self.problems += [f"{where}: {p}" for p in wrong]
-            return None
+            return self.wrong(where, *wrong)
         try:
             return types[kind](**table)
         except (TypeError, ValueError) as error:
-            self.wrong(where, str(error))
-            return None
+            return self.wrong(where, str(error))
 
     def _observe(self, where: str, table: Any, axis_unit: str) -> dict[str, Any]:
         found = {}
@@ -210,7 +205,7 @@ class Reader:
             before = len(self.problems)
             what = self.observable(f"{where}.observe.{name}", x, axis_unit)
             problems = [] if what is None else what.problems(self.mech)
-            self.problems += [f"{where}.observe.{name}: {p}" for p in problems]
+            self.wrong(f"{where}.observe.{name}", *problems)
             if len(self.problems) == before:
                 found[name] = what
         return found
@@ -282,18 +277,6 @@ KEYS = (
     "format title samples seed design chunk mechanism tolerances inputs correlation experiment "
     "experiments"
 ).split()
-DESIGNS: dict[str, type] = {
-    cls.kind: cls
-    for cls in (
-        sampling.MonteCarlo,
-        sampling.Sobol,
-        sampling.LatinHypercube,
-        sampling.Grid,
-        sampling.FullFactorial,
-        sampling.Given,
-        sampling.Saltelli,
-    )
-}
 
 
 def load_study(path: str | Path) -> Study:
@@ -337,7 +320,7 @@ def read_study(data: Mapping[str, Any], folder: Path, *, source: str = "this stu
     problems: Problems = [p for key in data for p in unknown("entry", key, KEYS)]
 
     def part(name: str, read: Callable[..., Any], *given: Any) -> Any:
-        """What a table says; values of which nothing can be made are a problem of that table."""
+        """A table as `read`; a value that cannot be read is a problem of that table."""
         try:
             return read(*given, problems)
         except (TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:
@@ -490,14 +473,10 @@ def _correlation(given: Any, problems: Problems) -> Any:
 
 def _design(given: Any, folder: Path, problems: Problems) -> Any:
     rest = dict(given) if isinstance(given, Mapping) else {"design": given}
-    kind = rest.pop("design", None)
-    if found := unknown("design", kind, DESIGNS):
-        problems += found
-        return None
-    if kind == sampling.Given.kind and "file" in rest:
+    if rest.get("design") == sampling.Given.kind and "file" in rest:
         rest["table"] = read_table(folder / rest.pop("file"), problems)
     try:
-        return DESIGNS[kind](**rest)
+        return sampling.design_of(rest)
     except (TypeError, ValueError) as error:
         problems.append(f"design: {error}")
         return None

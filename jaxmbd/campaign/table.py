@@ -57,7 +57,7 @@ def spreads(results: Any) -> list[Spread]:
     """The spread of each output that is one number per sample.
 
     Args:
-        results: the `xarray.Dataset` of a study, or its store's arrays.
+        results: the `xarray.Dataset` of a study.
     """
     good = np.flatnonzero(np.asarray(results["status"]) == Status.OK)
     found, samples = [], int(np.sum(computed(results)))
@@ -78,7 +78,7 @@ def spread_table(results: Any) -> str:
     value farthest from the nominal one, "sample" the number of its sample.
 
     Args:
-        results: the `xarray.Dataset` of a study, or its store's arrays.
+        results: the `xarray.Dataset` of a study.
 
     Example:
         >>> import tempfile, jaxmbd as mbd
@@ -143,7 +143,7 @@ def status_line(results: Any) -> str:
     """The number of samples that succeeded, and the failures by status and reason.
 
     Args:
-        results: the `xarray.Dataset` of a study, or its store's arrays.
+        results: the `xarray.Dataset` of a study.
 
     Example:
         >>> import tempfile, jaxmbd as mbd

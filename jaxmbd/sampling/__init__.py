@@ -6,7 +6,13 @@ distribution, because a distribution is known by its quantile function.
 """
 
 from jaxmbd.sampling.continuous import LogNormal, Normal, Triangular, TruncatedNormal, Uniform
-from jaxmbd.sampling.correlation import Covariance, RankCorrelation, indefinite, numbers_of
+from jaxmbd.sampling.correlation import (
+    Covariance,
+    RankCorrelation,
+    indefinite,
+    numbers_of,
+    std_and_correlation,
+)
 from jaxmbd.sampling.descriptions import design_of, distribution_of
 from jaxmbd.sampling.designs import (
     Design,
@@ -23,7 +29,7 @@ from jaxmbd.sampling.designs import (
 )
 from jaxmbd.sampling.discrete import Choice, Empirical
 from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
-from jaxmbd.sampling.names import Space, components, near
+from jaxmbd.sampling.names import Space, components, hint
 from jaxmbd.sampling.sampler import Sampler
 from jaxmbd.sampling.scatter import Distribution, Scaled
 

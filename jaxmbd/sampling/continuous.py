@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from jaxmbd.sampling.scatter import Distribution, check_finite, check_order, check_scale
+from jaxmbd.sampling.scatter import Distribution, broadcasts, check_finite, check_order, check_scale
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,9 @@ class TruncatedNormal(Distribution):
 
     def quantile(self, u, nominal):
         centre, sigma, a, b = self._standard(nominal)
-        # In the upper tail Φ loses digits: there the mirror image is evaluated.
-        flip = a > 0.0
-        a, b, u = np.where(flip, -b, a), np.where(flip, -a, b), np.where(flip, 1.0 - u, u)
+        flip, a, b = _mirrored(a, b)
         below, above = ndtr(a), ndtr(b)
+        u = np.where(flip, 1.0 - u, u)
         z = np.clip(ndtri(below + u * (above - below)), a, b)
         return centre + sigma * np.where(flip, -z, z)
 
@@ -114,7 +113,7 @@ class TruncatedNormal(Distribution):
         narrow = b - a < 1.0
         half = 0.5 * np.where(narrow, b - a, 1.0)
         inside = half * _spread(half, np.where(narrow, a, 0.0) + half)
-        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
+        _, a, b = _mirrored(a, b)
         mass = ndtr(b) - ndtr(a)
         at_a, at_b = (np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi) for x in (a, b))
         a, b = np.where(np.isinf(a), 0.0, a), np.where(np.isinf(b), 0.0, b)
@@ -141,11 +140,12 @@ class TruncatedNormal(Distribution):
         if not np.all(self._scale(self.sigma, nominal) > 0.0):
             return ["a fraction of 0 is no sigma: some nominal values are 0"]
         _, _, a, b = self._standard(nominal)
-        a, b = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)  # the same mass in the lower tail
+        _, a, b = _mirrored(a, b)
         mass = ndtr(b) - ndtr(a)
         if np.all(mass > 1e-12):
             return []
-        return [f"nothing is left between its limits, which are {_far(a, b)} sigma from its centre"]
+        ends = f"{np.min(a):.3g} and {np.max(b):.3g}"
+        return [f"nothing is left between its limits, which are {ends} sigma from its centre"]
 
     def _standard(self, nominal):
         """Centre, sigma, and the limits in sigmas from the centre."""
@@ -156,6 +156,12 @@ class TruncatedNormal(Distribution):
         low = -np.inf if self.low is None else np.asarray(self.low)
         high = np.inf if self.high is None else np.asarray(self.high)
         return centre, sigma, (low - centre) / sigma, (high - centre) / sigma
+
+
+def _mirrored(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Limits in the upper tail, where Φ loses digits, as their mirror image; and where that is."""
+    flip = a > 0.0
+    return flip, np.where(flip, -b, a), np.where(flip, -a, b)
 
 
 @dataclass(frozen=True)
@@ -238,7 +244,7 @@ class LogNormal(Distribution):
 
     def _misfits(self, nominal):
         found = super()._misfits(nominal)
-        if not _broadcasts_to(self.sigma, nominal):
+        if not broadcasts(np.shape(self.sigma), nominal.shape):
             found.append(f"sigma has shape {np.shape(self.sigma)}, the input {nominal.shape}")
         if not np.any(_or(self.median, nominal)):
             found.append("a median of 0 gives no scatter")
@@ -325,14 +331,3 @@ def _or(value: Any, nominal: np.ndarray) -> Any:
 
 def _nan(value: Any) -> bool:
     return value is not None and bool(np.any(np.isnan(value)))
-
-
-def _far(a: Any, b: Any) -> str:
-    return f"{np.min(a):.3g} and {np.max(b):.3g}"
-
-
-def _broadcasts_to(value: Any, nominal: np.ndarray) -> bool:
-    try:
-        return np.broadcast_shapes(np.shape(value), nominal.shape) == nominal.shape
-    except ValueError:
-        return False

@@ -3,7 +3,8 @@
 Both are a Gaussian copula. Standard normal numbers ``z = L w`` with ``L Lᵀ = R`` take the place of
 independent ones ``w``; each input is then the quantile of its own distribution at Φ(z). Of normal
 inputs R is the matrix of linear correlations. Spearman's rank correlation ρ of two continuous
-inputs has ``r = 2 sin(π ρ / 6)`` (Pearson 1907), whatever their distributions.
+inputs has ``r = 2 sin(π ρ / 6)`` (Pearson 1907), whatever their distributions; where values repeat,
+ties have the mean of their ranks (`rank_correlation`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri, owens_t
 
 from jaxmbd.sampling.continuous import Normal
-from jaxmbd.sampling.names import Space, component_index, components, near
+from jaxmbd.sampling.names import Space, component_index, components, hint
 from jaxmbd.sampling.scatter import Distribution
-from jaxmbd.sampling.tied_ranks import (
-    largest_rank_correlation,
-    latent_correlation,
-    rank_correlation,
-)
 
 # Eigenvalues of a correlation matrix above minus this count as zero: it was rounded when typed.
 _ROUNDING = 1e-9
@@ -107,6 +104,13 @@ class Covariance:
 
 
 Correlation = RankCorrelation | Covariance
+
+
+def std_and_correlation(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations (n,) and linear correlations (n, n), 0 where nothing varies."""
+    std = np.sqrt(np.diag(matrix))
+    scale = np.outer(std, std)
+    return std, np.divide(matrix, scale, out=np.eye(len(std)), where=scale > 0.0)
 
 
 def as_correlations(given: Any) -> list[Correlation]:
@@ -229,7 +233,7 @@ def covariance_scatter(
     for covariance in correlations:
         if not isinstance(covariance, Covariance):
             continue
-        numbers, missing = numbers_of(covariance.names, shapes)
+        _, numbers, missing = numbers_of(covariance.names, shapes)
         problems += missing
         if missing:
             continue
@@ -238,8 +242,7 @@ def covariance_scatter(
             problems.append(f"a covariance of {len(numbers)} numbers has {size} rows")
             continue
         for (name, index), variance in zip(numbers, np.diag(covariance.matrix), strict=True):
-            sigma = sigmas.setdefault(name, np.zeros(shapes[name]))
-            sigma[index] = np.sqrt(variance)
+            sigmas.setdefault(name, np.zeros(shapes[name]))[index] = np.sqrt(variance)
     for name in sigmas.keys() & scatter.keys():
         problems.append(f"{name} has a distribution and a covariance: give it one of the two")
     return {n: Normal(sigma) for n, sigma in sigmas.items()}, problems
@@ -310,7 +313,7 @@ def _ranked(
         steps = [scatter[space.owners[k]].steps() for k in (i, j)]
         r = latent_correlation(rho, *steps)
         if r is None:
-            most = largest_rank_correlation(*steps, sign=-1 if rho < 0.0 else 1)
+            most = abs(rank_correlation(np.copysign(1.0, rho), *steps))
             problems.append(
                 f"the rank correlation of {a} and {b} cannot be {rho:g}: as their values repeat, "
                 f"it is at most {most:.3f} in size"
@@ -323,42 +326,41 @@ def _ranked(
 def _covarying(
     covariance: Covariance, space: Space, nominal: Nominals
 ) -> tuple[list[tuple[tuple[int, int], float]], list[str]]:
-    numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
-    m = np.asarray(covariance.matrix)
+    labels, numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
+    m, (std, r) = np.asarray(covariance.matrix), std_and_correlation(covariance.matrix)
     if len(numbers) != len(m):
         return [], []  # reported by covariance_scatter
-    names = [
-        components(n, nominal[n].shape)[int(np.ravel_multi_index(i, nominal[n].shape)) if i else 0]
-        for n, i in numbers
+    at = [space.columns.index(n) for n in labels]
+    pairs = [(i, j) for i in range(len(m)) for j in range(i)]
+    problems = [
+        f"{labels[i]} and {labels[j]}: a covariance, but no variance"
+        for i, j in pairs
+        if std[i] * std[j] == 0.0 and m[i, j] != 0.0
     ]
-    at = [space.columns.index(n) for n in names]
-    sigma = np.sqrt(np.diag(m))
-    scale = np.outer(sigma, sigma)
-    r = np.divide(m, scale, out=np.zeros_like(m), where=scale > 0.0)
-    found, problems = [], []
-    for i in range(len(m)):
-        for j in range(i):
-            if scale[i, j] == 0.0 and m[i, j] != 0.0:
-                problems.append(f"{names[i]} and {names[j]}: a covariance, but no variance")
-            found.append(((at[i], at[j]), float(r[i, j])))
-    return found, problems
+    return [((at[i], at[j]), float(r[i, j])) for i, j in pairs], problems
 
 
 def numbers_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[list[tuple[str, tuple[int, ...]]], list[str]]:
-    """(input, index) of each number that the names stand for, and the unknown names."""
-    found, problems = [], []
+) -> tuple[list[str], list[tuple[str, tuple[int, ...]]], list[str]]:
+    """What the names of a covariance stand for: (input, index) of each number.
+
+    Returns:
+        names of the numbers, the numbers, and what is wrong.
+    """
+    labels, found, problems = [], [], []
     for name in names:
         if name in shapes:
+            labels += components(name, shapes[name])
             found += [(name, index) for index in np.ndindex(shapes[name])]
         elif (number := component_index(name, shapes)) is not None:
+            labels.append(name)
             found.append(number)
         else:
-            problems.append(f"a covariance names {name!r}, which is no input; {near(name, shapes)}")
+            problems.append(f"a covariance names {name!r}, which is no input; {hint(name, shapes)}")
     if len(set(found)) != len(found):
         problems.append(f"a covariance names a number twice: {', '.join(names)}")
-    return found, problems
+    return labels, found, problems
 
 
 def _unknown(name: str, space: Space, nominal: Nominals) -> str:
@@ -368,4 +370,150 @@ def _unknown(name: str, space: Space, nominal: Nominals) -> str:
         return f"{start} has several numbers: say which, {', '.join(own[:3])}"
     if name in nominal:
         return f"{start} has no distribution"
-    return f"{start} is no input that scatters; {near(name, space.columns)}"
+    return f"{start} is no input that scatters; {hint(name, space.columns)}"
+
+
+def latent_correlation(
+    rho: float, steps: np.ndarray | None, other: np.ndarray | None
+) -> float | None:
+    """Correlation of the normal numbers behind two inputs of rank correlation `rho`.
+
+    Args:
+        rho: Spearman's coefficient, ties having the mean of their ranks.
+        steps: cumulative probabilities of the first input's values; None if it is a continuum.
+        other: those of the second.
+
+    Returns:
+        The correlation; None if no correlation makes `rho` so large.
+    """
+    if steps is None and other is None:
+        return 2.0 * np.sin(np.pi * rho / 6.0)
+    from scipy import optimize
+
+    end = float(np.copysign(1.0, rho))
+    most = rank_correlation(end, steps, other)
+    if abs(rho) >= abs(most):
+        return end if abs(rho) <= abs(most) + 1e-12 else None
+    root: Any = optimize.brentq(
+        lambda r: rank_correlation(r, steps, other) - rho, *sorted((0.0, end)), xtol=1e-14
+    )
+    return float(root)
+
+
+def rank_correlation(r: float, steps: np.ndarray | None, other: np.ndarray | None) -> float:
+    """Spearman's coefficient of two such inputs whose normal numbers have correlation `r`.
+
+    Samples of a discrete input share ranks. With mean ranks the coefficient is the linear
+    correlation of g(z) and h(w), where g is Φ for a continuum, and for a discrete distribution the
+    step function that has, on each step, the mean of Φ: a sum of jumps δ where z > t. Of two jumps
+
+        cov(1(z > t), 1(w > s)) = Φ₂(t, s; r) − Φ(t) Φ(s),
+
+    and a continuum is one jump of another number: Φ(z) is the probability that (z − x)/√2 > 0 for
+    an independent x, and its correlation with w is r/√2.
+    """
+    (t, jumps, share, variance), (s, others, part, variance_) = _jumps(steps), _jumps(other)
+    if variance * variance_ == 0.0:
+        return 0.0
+    both = _both_below(t[:, None], s, r * share * part) - ndtr(t)[:, None] * ndtr(s)
+    return float(jumps @ both @ others / np.sqrt(variance * variance_))
+
+
+def _jumps(steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Places and heights of a mean rank's jumps, by what r is multiplied, and its variance."""
+    if steps is None:
+        return np.zeros(1), np.ones(1), np.sqrt(0.5), 1.0 / 12.0
+    ends = np.concatenate([[0.0], steps])
+    variance = (1.0 - np.sum(np.diff(ends) ** 3)) / 12.0
+    return ndtri(ends[1:-1]), 0.5 * (ends[2:] - ends[:-2]), 1.0, float(variance)
+
+
+def _both_below(h: np.ndarray, k: np.ndarray, r: float) -> np.ndarray:
+    """Φ₂(h, k; r), the probability that z ≤ h and w ≤ k (Owen, Ann. Math. Stat. 27 (1956) 1075)."""
+    p, q = ndtr(h), ndtr(k)
+    if abs(r) == 1.0:
+        return np.minimum(p, q) if r > 0.0 else np.maximum(p + q - 1.0, 0.0)
+    h, k = (np.where(x == 0.0, 1e-300, x) for x in (h, k))  # the limits from above
+    root = np.sqrt(1.0 - r * r)
+    with np.errstate(over="ignore"):
+        t = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)
+    return 0.5 * (p + q) - t - np.where(h * k < 0.0, 0.5, 0.0)
+
+
+# Terms of the series; and the points, equally spaced, of the expectations.
+_TERMS, _REACH, _POINTS = 400, 8.0, 4001
+_NEGLIGIBLE = 1e-12
+
+
+def drawn_covariance(
+    scatter: Mapping[str, Distribution], nominal: Mapping[str, np.ndarray], linked: Copula | None
+) -> Covariance:
+    """Covariance of all numbers that scatter, by the names of their components.
+
+    A number is a function g(z) of a standard normal number z, its quantile at Φ(z). Of two of them,
+    whose normal numbers have correlation r, and with h_k the normalised polynomials (Mehler 1866),
+
+        cov(g(z), f(w)) = Σ_k α_k β_k r^k,   α_k = E[g(z) h_k(z)], β_k = E[f(w) h_k(w)].
+
+    What is left of g after the last term is shared only by numbers that are functions of the same
+    z. Each term is positive semidefinite (Schur), and so is the sum. Of normal distributions the
+    first term is all there is; where values jump (`Choice`), the rest is a few percent of the
+    variance, and is missed in part where such inputs are correlated by more than 0.98.
+
+    What a user's own distribution makes of unit numbers of another shape is taken as uncorrelated.
+
+    Args:
+        scatter: distributions by name, in the order in which they take the numbers of a sample.
+        nominal: nominal values by name.
+        linked: which of the normal numbers behind them are correlated, and how.
+    """
+    z = np.linspace(-_REACH, _REACH, _POINTS)
+    weights = np.exp(-0.5 * z * z)
+    weights /= weights.sum()
+    basis = _hermite(z)
+    names: list[str] = []
+    columns: list[int] = []
+    series, std, at = [], [], 0
+    count = sum(nominal[n].size for n in scatter)
+    covariance = np.zeros((count, count))
+    for name, distribution in scatter.items():
+        shape, size = nominal[name].shape, nominal[name].size
+        unit = distribution.unit_shape(shape)
+        own = np.arange(len(names), len(names) + size)
+        g = np.zeros((len(z), size))
+        if unit in (shape, ()):  # numbers of their own, or one for the whole array
+            rows = np.broadcast_to(z.reshape(-1, *[1] * len(unit)), (len(z), *unit))
+            g = distribution.from_normal(rows, nominal[name]).reshape(len(z), -1)
+        g = g - weights @ g
+        alpha = (basis * weights) @ g
+        rest = g - basis.T @ alpha
+        block = (rest.T * weights) @ rest
+        covariance[np.ix_(own, own)] = block if unit == () else np.diag(np.diag(block))
+        names += components(name, shape)
+        columns += range(at, at + size) if unit == shape else [at] * size
+        series.append(alpha)
+        std.append(np.ravel(distribution.std(nominal[name])))
+        at += int(np.prod(unit))
+    correlation = np.eye(at)
+    if linked is not None:
+        correlation[np.ix_(linked.columns, linked.columns)] = linked.lower @ linked.lower.T
+    r = correlation[np.ix_(columns, columns)]
+    power, deviations = np.ones_like(r), np.concatenate(std)
+    for alpha in np.concatenate(series, axis=1):
+        power *= r
+        if np.any(np.abs(alpha) > _NEGLIGIBLE * deviations):
+            covariance += np.outer(alpha, alpha) * power
+    # Closed forms of the standard deviations are better than the sums.
+    found = np.sqrt(np.diag(covariance))
+    scale = np.divide(deviations, found, out=np.zeros(count), where=found > 0.0)
+    covariance *= np.outer(scale, scale)
+    np.fill_diagonal(covariance, deviations**2)
+    return Covariance(tuple(names), 0.5 * (covariance + covariance.T))
+
+
+def _hermite(z: np.ndarray) -> np.ndarray:
+    """h_k(z), k = 1 … _TERMS, of unit variance (k, n)."""
+    found = [np.ones_like(z), z]
+    for k in range(2, _TERMS + 1):
+        found.append((z * found[-1] - np.sqrt(k - 1.0) * found[-2]) / np.sqrt(k))
+    return np.stack(found[1:])

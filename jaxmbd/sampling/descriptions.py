@@ -1,4 +1,4 @@
-"""Distributions and designs out of descriptions: what a study's file says, a store has kept."""
+"""Distributions and designs from their descriptions, in a study's file or in a store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTR
 from jaxmbd.sampling.designs import (
     Design,
     FullFactorial,
+    Given,
     Grid,
     LatinHypercube,
     MonteCarlo,
@@ -17,11 +18,11 @@ from jaxmbd.sampling.designs import (
     Sobol,
 )
 from jaxmbd.sampling.frozen_scipy import scipy_distribution
-from jaxmbd.sampling.names import near
+from jaxmbd.sampling.names import hint
 from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
 
 DESIGNS: dict[str, type[Design]] = {
-    d.kind: d for d in (MonteCarlo, LatinHypercube, Sobol, Saltelli, Grid, FullFactorial)
+    d.kind: d for d in (MonteCarlo, LatinHypercube, Sobol, Saltelli, Grid, FullFactorial, Given)
 }
 
 
@@ -43,12 +44,12 @@ def distribution_of(description: Mapping[str, Any]) -> Distribution:
     if isinstance(kind, str) and kind.startswith("scipy."):
         return scipy_distribution(kind.removeprefix("scipy."), rest)
     if kind not in DISTRIBUTIONS:
-        raise ValueError(f"distribution = {kind!r}: there is none; {near(kind, DISTRIBUTIONS)}")
+        raise ValueError(f"distribution = {kind!r}: there is none; {hint(kind, DISTRIBUTIONS)}")
     return _made(kind, DISTRIBUTIONS[kind], rest)
 
 
 def design_of(description: Mapping[str, Any]) -> Design:
-    """The design that a description (as of `Design.describe`) says; not of a table given.
+    """The design that a description says, as of `Design.describe`; of `Given` with its ``table``.
 
     Raises:
         ValueError: there is no such design or parameter, or a parameter is wrong.
@@ -61,14 +62,14 @@ def design_of(description: Mapping[str, Any]) -> Design:
     rest = dict(description)
     kind = rest.pop("design", None)
     if kind not in DESIGNS:
-        raise ValueError(f"design = {kind!r}: there is none; {near(kind, DESIGNS)}")
+        raise ValueError(f"design = {kind!r}: there is none; {hint(kind, DESIGNS)}")
     return _made(kind, DESIGNS[kind], rest)
 
 
 def _made(kind: str, cls: Any, rest: Mapping[str, Any]) -> Any:
     known = [f.name for f in fields(cls)]
     if unknown := [name for name in rest if name not in known]:
-        raise ValueError(f"{kind} has no {unknown[0]!r}; {near(unknown[0], known)}")
+        raise ValueError(f"{kind} has no {unknown[0]!r}; {hint(unknown[0], known)}")
     try:
         return cls(**rest)
     except TypeError as error:

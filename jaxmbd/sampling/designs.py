@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jaxmbd.sampling.names import Space, components, near
+from jaxmbd.sampling.names import Space, components, hint
 from jaxmbd.sampling.scatter import inside_unit
 
 #: Rows that are drawn together; a multiple of it is a good size of a piece.
@@ -27,7 +27,7 @@ BLOCK = 1024
 _MOST = 2**40
 
 
-class Design(ABC):
+class Design:
     """Which samples a study takes.
 
     Samples are addressable: rows `start` to `stop` are the same numbers to the last bit however
@@ -41,9 +41,9 @@ class Design(ABC):
 
     kind: ClassVar[str] = ""
 
-    @abstractmethod
     def count(self, asked: int | None, space: Space) -> int | None:
         """Number of samples; `asked` by the user, or None; None if the design cannot tell."""
+        return asked
 
     def problems(self, asked: int | None, space: Space) -> list[str]:
         """What is wrong with this design of that space."""
@@ -56,12 +56,12 @@ class Design(ABC):
             return [f"{self} has {float(count):.2g} samples: too many"]
         return [] if count > 0 else [f"there must be at least one sample, not {count}"]
 
-    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """JSON values that determine the design."""
+        return {"design": self.kind, **vars(self)}
 
 
-class UnitDesign(Design):
+class UnitDesign(Design, ABC):
     """A design in the unit cube, which the distributions of the inputs then stretch.
 
     Example:
@@ -77,7 +77,7 @@ class UnitDesign(Design):
         """Rows `start` to `stop` of `count`, in (0, 1): an array (stop − start, columns)."""
 
 
-class TableDesign(Design):
+class TableDesign(Design, ABC):
     """A design that says the values of inputs; those that it does not name keep the nominal one.
 
     Example:
@@ -123,14 +123,8 @@ class MonteCarlo(UnitDesign):
 
     kind = "monte_carlo"
 
-    def count(self, asked, space):
-        return asked
-
     def unit_samples(self, start, stop, space, *, seed, count):
         return random_rows(start, stop, len(space.columns), seed)
-
-    def describe(self):
-        return {"design": self.kind}
 
 
 @dataclass(frozen=True)
@@ -149,16 +143,10 @@ class LatinHypercube(UnitDesign):
 
     kind = "latin_hypercube"
 
-    def count(self, asked, space):
-        return asked
-
     def unit_samples(self, start, stop, space, *, seed, count):
         u = random_rows(start, stop, len(space.columns), seed)
         u += _permutations(seed, count, len(space.columns))[:, start:stop].T
         return inside_unit(u / count)
-
-    def describe(self):
-        return {"design": self.kind}
 
 
 @dataclass(frozen=True)
@@ -181,9 +169,6 @@ class Sobol(UnitDesign):
 
     kind = "sobol"
 
-    def count(self, asked, space):
-        return asked
-
     def unit_samples(self, start, stop, space, *, seed, count):
         # Unscrambled points k/2^m are moved to the middle of their intervals.
         spacing = 2.0**-_SOBOL_BITS if self.scramble else 2.0 ** -max(count - 1, 0).bit_length()
@@ -194,9 +179,6 @@ class Sobol(UnitDesign):
         if not found and (self.count(asked, space) or 0) > 2**_SOBOL_BITS:
             found.append(f"Sobol's sequence ends after {2**_SOBOL_BITS} samples")
         return found
-
-    def describe(self):
-        return {"design": self.kind, "scramble": self.scramble}
 
 
 def random_rows(start: int, stop: int, dimensions: int, seed: int) -> np.ndarray:
@@ -295,10 +277,6 @@ class Saltelli(UnitDesign):
         rows = np.stack([*parts, b], axis=1).reshape(-1, size)
         return rows[start - first * per_base : stop - first * per_base]
 
-    def describe(self):
-        options = {"base": self.base, "second_order": self.second_order, "by": self.by}
-        return {"design": self.kind, **options}
-
 
 @dataclass(frozen=True)
 class Grid(UnitDesign):
@@ -337,7 +315,7 @@ class Grid(UnitDesign):
         known = {*space.columns, *space.owners}
         named = dict(self.levels) if isinstance(self.levels, tuple) else {}
         found = [
-            f"levels of {n!r}, no input that scatters; {near(n, known)}"
+            f"levels of {n!r}, no input that scatters; {hint(n, known)}"
             for n in named
             if n not in known
         ]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.plumbing import closest
+from jaxmbd.plumbing import closest, listed
 
 
 class Space(NamedTuple):
@@ -52,10 +52,9 @@ def component_index(
     return None
 
 
-def near(name: Any, known: Iterable[str]) -> str:
+def hint(name: Any, known: Iterable[str]) -> str:
     """What to say of an unknown name: the most similar known one, or some that there are."""
     known = list(known)
     if (close := closest(name, known)) is not None:
         return f"did you mean {close!r}?"
-    more = ", …" if len(known) > 8 else ""
-    return f"there are {', '.join(known[:8])}{more}" if known else "there are none"
+    return f"there are {listed(known, 8)}" if known else "there are none"

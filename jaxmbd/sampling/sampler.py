@@ -16,6 +16,8 @@ from jaxmbd.sampling.correlation import (
     copula,
     correlated,
     covariance_scatter,
+    drawn_covariance,
+    rank_correlation,
 )
 from jaxmbd.sampling.designs import (
     BLOCK,
@@ -27,11 +29,9 @@ from jaxmbd.sampling.designs import (
     UnitDesign,
     space_of,
 )
-from jaxmbd.sampling.drawn_covariance import drawn_covariance
 from jaxmbd.sampling.frozen_scipy import as_distribution
-from jaxmbd.sampling.names import Space, component_index, near
+from jaxmbd.sampling.names import Space, component_index, hint
 from jaxmbd.sampling.scatter import Distribution
-from jaxmbd.sampling.tied_ranks import rank_correlation
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.
 _SPAN = 64 * BLOCK
@@ -246,15 +246,9 @@ class Sampler:
         ]
         for name, distribution in self.scatter.items():
             found += [f"{name}: {text}" for text in distribution.problems(self.nominal[name])]
-        if (
-            isinstance(self.seed, bool)
-            or not isinstance(self.seed, (int, np.integer))
-            or self.seed < 0
-        ):
+        if not _is_whole(self.seed) or self.seed < 0:
             found.append(f"the seed must be a whole number ≥ 0, is {self.seed!r}")
-        if self.asked is not None and (
-            isinstance(self.asked, bool) or not isinstance(self.asked, (int, np.integer))
-        ):
+        if self.asked is not None and not _is_whole(self.asked):
             found.append(f"the number of samples must be a whole number, is {self.asked!r}")
         return found
 
@@ -273,7 +267,7 @@ class Sampler:
     def _table_problems(self, design: TableDesign) -> list[str]:
         places, rows = self._places(), design.rows(0, 1)
         found = [
-            f"{design.kind} has {n!r}, which is no input; {near(n, self.nominal)}"
+            f"{design.kind} has {n!r}, which is no input; {hint(n, self.nominal)}"
             for n in rows
             if n not in places
         ]
@@ -293,6 +287,10 @@ class Sampler:
         if self.correlations:
             found.append(f"correlations mean nothing for the values of {design.kind}")
         return found
+
+
+def _is_whole(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 def _distributions(given: Mapping[str, Any]) -> tuple[dict[str, Distribution], list[str]]:

@@ -128,7 +128,7 @@ class Distribution(ABC):
         for name, value in self.parameters().items():
             if isinstance(value, bool) or value is None or name not in self.dimensional:
                 continue
-            if not _broadcasts(np.shape(value), nominal.shape):
+            if not broadcasts(np.shape(value), nominal.shape):
                 found.append(f"{name} has shape {np.shape(value)}, the input {nominal.shape}")
         if self.relative and not np.any(nominal):
             found.append("a fraction of a nominal value of 0 is no scatter")
@@ -188,7 +188,8 @@ def _listed(value: Any) -> Any:
     return list(map(_listed, value)) if isinstance(value, tuple) else value
 
 
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array of one shape broadcasts to another shape."""
     try:
         return np.broadcast_shapes(shape, to) == to
     except ValueError:

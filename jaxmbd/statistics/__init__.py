@@ -20,17 +20,22 @@ from jaxmbd.statistics.convergence import (
     convergence_of_mean,
     convergence_of_quantile,
 )
-from jaxmbd.statistics.envelopes import Envelope, envelope
-from jaxmbd.statistics.process_capability import (
+from jaxmbd.statistics.samples import counted, pieces, varying
+from jaxmbd.statistics.sensitivity import (
+    Sensitivity,
+    SobolIndices,
+    sensitivities,
+    sobol_indices,
+)
+from jaxmbd.statistics.spread import (
     Capability,
+    Envelope,
     Worst,
     capability,
+    envelope,
     proportion_interval,
     worst,
 )
-from jaxmbd.statistics.samples import counted, pieces, varying
-from jaxmbd.statistics.sensitivity import Sensitivity, sensitivities
-from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
 from jaxmbd.statistics.study_results import (
     NOT_COMPUTED,
     ValueCount,

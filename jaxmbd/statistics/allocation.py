@@ -8,7 +8,8 @@ solution of a convex problem,
 
     minimise Σ price_i / f_i   subject to   f V_k f ≤ 1,   least ≤ f_i ≤ 1 (or f_i = 1)
 
-with positive semidefinite V_k, diagonal for independent inputs; by the barrier method.
+with positive semidefinite V_k, diagonal for independent inputs; by the barrier method. (SciPy's
+SLSQP finds the same to 1e-9, in thirty times the time for 60 inputs.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from jaxmbd.plumbing import listed
-from jaxmbd.sampling import Distribution, Scaled, near
+from jaxmbd.sampling import Distribution, Scaled, hint
 from jaxmbd.statistics.sensitivity import Sensitivity
 
 
@@ -36,7 +37,8 @@ def tightest(forms: np.ndarray, free: np.ndarray, least: float) -> np.ndarray:
     They need not be the smallest ones: of two inputs whose effects cancel each other, to tighten
     one alone makes it worse.
     """
-    if _diagonal(forms) or least == 1.0 or not free.any():
+    diagonal = np.count_nonzero(forms) == np.count_nonzero(np.diagonal(forms, axis1=1, axis2=2))
+    if diagonal or least == 1.0 or not free.any():
         return np.where(free, least, 1.0)
     # The least z with f V f ≤ z.
     a, b, c = _reduced(forms, free)
@@ -81,8 +83,6 @@ def cheapest(
         return inner
     a, b, c = _reduced(forms, free)
     ends = np.full(len(a[0]), least), np.ones(len(a[0]))
-    if _diagonal(forms):
-        a = np.diagonal(a, axis1=1, axis2=2)
     price = prices[free] / prices[free].sum()
     problem = _Problem(price, np.zeros_like(price), a, -b, 1.0 - c, *ends)
     found = _solved(problem, start[free], 1e-10)
@@ -90,15 +90,8 @@ def cheapest(
     return ones
 
 
-def _diagonal(forms: np.ndarray) -> bool:
-    return np.count_nonzero(forms) == np.count_nonzero(np.diagonal(forms, axis1=1, axis2=2))
-
-
 class _Problem(NamedTuple):
-    """Minimise ``Σ price/x + weight·x`` over x in (low, high) with ``a x + b − x A x > 0``.
-
-    The forms A are (m, n, n), or if all are diagonal (m, n).
-    """
+    """Minimise ``Σ price/x + weight·x`` over x in (low, high) with ``a x + b − x A x > 0``."""
 
     price: np.ndarray
     weight: np.ndarray
@@ -108,19 +101,15 @@ class _Problem(NamedTuple):
     low: np.ndarray
     high: np.ndarray
 
-    def times(self, x: np.ndarray) -> np.ndarray:
-        """``A x`` (m, n)."""
-        return self.forms * x if self.forms.ndim == 2 else self.forms @ x
-
     def slacks(self, x: np.ndarray) -> np.ndarray:
         """What must be positive."""
-        rows = self.slopes @ x + self.levels - self.times(x) @ x
+        rows = self.slopes @ x + self.levels - (self.forms @ x) @ x
         return np.concatenate([rows, x - self.low, self.high - x])
 
     def gradient(self, x: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
         """Of ``t · objective − Σ log slacks``, and the slopes (m, n) of the rows' slacks."""
         slacks, count = self.slacks(x), len(self.levels)
-        slopes = self.slopes - 2.0 * self.times(x)
+        slopes = self.slopes - 2.0 * self.forms @ x
         low, high = np.split(1.0 / slacks[count:], 2)
         objective = t * (self.weight - self.price / x**2)
         return objective - (1.0 / slacks[:count]) @ slopes - low + high, slopes
@@ -132,14 +121,8 @@ class _Problem(NamedTuple):
         low, high = np.split(1.0 / slacks[count:] ** 2, 2)
         scaled = slopes / slacks[:count, None]
         diagonal = 2.0 * t * self.price / x**3 + low + high
-        rows = np.tensordot(2.0 / slacks[:count], self.forms, 1)
-        if self.forms.ndim == 2:  # the Hessian is a diagonal and m dyads (Woodbury)
-            diagonal = diagonal + rows
-            few = np.eye(count) + (scaled / diagonal) @ scaled.T
-            part = np.linalg.solve(few, scaled @ (gradient / diagonal))
-            step = (part @ scaled - gradient) / diagonal
-        else:
-            step = -np.linalg.solve(rows + scaled.T @ scaled + np.diag(diagonal), gradient)
+        forms = np.tensordot(2.0 / slacks[:count], self.forms, 1)
+        step = -np.linalg.solve(forms + scaled.T @ scaled + np.diag(diagonal), gradient)
         return step, float(-gradient @ step)
 
 
@@ -326,7 +309,7 @@ def _fitting(pattern: str, names: Sequence[str], what: str) -> list[str]:
     found = [n for n in names if n == pattern or fnmatchcase(n, pattern)]
     if not found:
         raise ValueError(
-            f"{what} names {pattern!r}, which fits no input that scatters; {near(pattern, names)}"
+            f"{what} names {pattern!r}, which fits no input that scatters; {hint(pattern, names)}"
         )
     return found
 

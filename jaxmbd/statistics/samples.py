@@ -40,11 +40,8 @@ def pieces(variable: Any) -> Iterator[tuple[slice, np.ndarray]]:
     """Rows and values of an array of a study, so many samples at a time that memory stays small.
 
     Args:
-        variable: of an `xarray.Dataset`, or of a store's arrays.
+        variable: of an `xarray.Dataset`.
     """
-    if hasattr(variable, "pieces"):
-        yield from variable.pieces()
-        return
     count = variable.sizes["sample"]
     chunks = variable.encoding.get("chunks") or variable.encoding.get("preferred_chunks")
     step = chunks[0] if isinstance(chunks, tuple) else _ROWS_READ

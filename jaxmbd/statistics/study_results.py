@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.sampling import Saltelli, design_of, near, space_of
+from jaxmbd.sampling import Saltelli, design_of, hint, space_of
 from jaxmbd.statistics.samples import counted, pieces
-from jaxmbd.statistics.sobol import SobolIndices, sobol_indices
+from jaxmbd.statistics.sensitivity import SobolIndices, sobol_indices
 
 REDUCTIONS = ("max", "min", "mean", "last", "range")
 
@@ -223,7 +223,7 @@ def _variable(dataset: Any, name: str, roles: Iterable[str]) -> Any:
     known = _with_role(dataset, *roles)
     found = known.get(name) or next((n for n in known.values() if n == name), None)
     if found is None:
-        raise ValueError(f"the study has no {name!r}; {near(name, known)}")
+        raise ValueError(f"the study has no {name!r}; {hint(name, known)}")
     return dataset[found]
 
 
@@ -232,7 +232,7 @@ def _number(
 ) -> np.ndarray:
     for dim, value in (at or {}).items():
         if dim not in variable.dims:
-            raise ValueError(f"{name} has no dimension {dim!r}; {near(dim, variable.dims[1:])}")
+            raise ValueError(f"{name} has no dimension {dim!r}; {hint(dim, variable.dims[1:])}")
         axis = variable[dim].values
         text = axis.dtype.kind not in "fiu"
         if not text and not axis.min() <= value <= axis.max():

@@ -7,9 +7,8 @@ from jaxmbd.plumbing import on_use
 if TYPE_CHECKING:
     from jaxmbd.variables.leaves import drawn_point
     from jaxmbd.variables.mirror import mirrored
-    from jaxmbd.variables.parametrization import Parametrization
     from jaxmbd.variables.setting import get_variables, set_variables
-    from jaxmbd.variables.table import Variable, Variables, variables
+    from jaxmbd.variables.table import Parametrization, Variable, Variables, variables
     from jaxmbd.variables.units import in_si, parsed
 
 __all__ = [
@@ -28,9 +27,8 @@ __getattr__, __dir__ = on_use(
     {
         "leaves": "drawn_point",
         "mirror": "mirrored",
-        "parametrization": "Parametrization",
         "setting": "get_variables set_variables",
-        "table": "Variable Variables variables",
+        "table": "Parametrization Variable Variables variables",
         "units": "in_si parsed",
     },
 )

@@ -10,9 +10,8 @@ import numpy as np
 
 from jaxmbd.model import Mechanism, is_concrete, name_pairs, number
 from jaxmbd.variables.leaves import Number, is_vector, numbers_of, order_of
-from jaxmbd.variables.parametrization import Parametrization
 from jaxmbd.variables.setting import addresses, set_variables
-from jaxmbd.variables.table import Variables, variables
+from jaxmbd.variables.table import Parametrization, Variables, variables
 from jaxmbd.variables.units import in_si
 
 _NEAR = 1e-6

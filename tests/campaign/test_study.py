@@ -3,15 +3,15 @@
 import pickle
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
 
 import jaxmbd as mbd
-from jaxmbd.campaign import Input, StoreDiffers, Study, spread_table, status_line
+from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
 from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
-from jaxmbd.campaign.store import StudyStore
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
@@ -115,6 +115,24 @@ def test_another_study_is_refused_with_the_differences(store):
     assert content(store) == before
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that lanes cannot compile it
+def test_a_program_that_calls_back_to_python_is_known_by_its_outputs(tmp_path):
+    def study(gain):
+        def model(sample):
+            shape = jax.ShapeDtypeStruct((), float)
+            y = jax.pure_callback(
+                lambda x: np.asarray(gain * (x - 1.0)), shape, sample["x"], vmap_method="sequential"
+            )
+            return {"y": y}
+
+        return Study(model, {"x": Input(Normal(0.1), nominal=1.0)}, samples=3)
+
+    study(1.0).run(tmp_path / "s.zarr", progress=False)
+    study(1.0 + 1e-15).run(tmp_path / "s.zarr", progress=False)  # another processor's last bits
+    with pytest.raises(StoreDiffers, match="study/program"):
+        study(2.0).run(tmp_path / "s.zarr", progress=False)
+
+
 def test_a_damaged_chunk_is_found_and_mended(store, tmp_path):
     path = tmp_path / "damaged.zarr"
     pendulum().run(path, progress=False)
@@ -130,6 +148,7 @@ def test_a_damaged_chunk_is_found_and_mended(store, tmp_path):
 
 def test_a_rerun_is_the_stored_sample(store):
     again = pendulum().rerun(store, 123)
+    assert isinstance(again, Rerun) and (again.sample, again.trajectory) == (123, None)
     for name, x in again.outputs.items():
         np.testing.assert_array_equal(x, again.stored[name])
     assert again.mechanism is None and again.inputs["mass"] == pendulum().draw(123, 124)["mass"][0]

@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.campaign.runner import run_chunks, session
-from jaxmbd.campaign.runner.parcel import packed
-from jaxmbd.campaign.runner.worker import compute_chunk
-from jaxmbd.campaign.store import Field, Layout, StoreError, StudyStore, holder, lock
+from jaxmbd.campaign import StoreError, StudyStore
+from jaxmbd.campaign.chunk_runner import run_chunks
+from jaxmbd.campaign.parcel import packed
+from jaxmbd.campaign.session import session
+from jaxmbd.campaign.store_layout import Field, Layout
+from jaxmbd.campaign.store_lock import holder, lock
+from jaxmbd.campaign.worker import compute_chunk
 
 
 class Squares:
@@ -35,7 +38,9 @@ class Squares:
 def run(path, study=None, **options):
     study = study or Squares()
     with session(path, study.layout(), {"study": {}}) as s:
-        return run_chunks(s, study, **options)
+        reports = []
+        run_chunks(s, study, **{"progress": reports.append} | options)
+    return reports
 
 
 def files(path):
@@ -52,7 +57,7 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("workers", [1, 3])
 def test_threads_give_the_same_bytes(tmp_path, whole, workers):
     with ThreadPoolExecutor(workers) as pool:
-        assert run(tmp_path / "s.zarr", executor=pool).chunks == 8
+        assert len(run(tmp_path / "s.zarr", executor=pool)) == 8
     assert files(tmp_path / "s.zarr") == whole
     assert not (tmp_path / "s.zarr.work").exists()
 
@@ -148,7 +153,7 @@ def test_that_nobody_works_is_told(tmp_path, monkeypatch):
             threading.Timer(0.3, lambda: future.set_result(fn(*args))).start()
             return future
 
-    monkeypatch.setattr("jaxmbd.campaign.runner.chunk_runner._SILENCE", 0.1)
+    monkeypatch.setattr("jaxmbd.campaign.chunk_runner._SILENCE", 0.1)
     with pytest.warns(UserWarning, match="no chunk has come back") as found:
         run(tmp_path / "s.zarr", Squares(8), executor=Idle())
     assert len(found) == 1

@@ -110,7 +110,7 @@ def test_run_resume_verify(file, tmp_path, capsys):
     assert main(["run", str(file)]) == 1  # it is there
     assert "jaxmbd resume" in capsys.readouterr().err and contents(store) == before
 
-    from jaxmbd.campaign.store import StudyStore
+    from jaxmbd.campaign import StudyStore
 
     opened = StudyStore.open(store)
     opened.discard(2)

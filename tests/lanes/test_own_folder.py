@@ -9,8 +9,8 @@ import warnings
 import pytest
 from repository import ROOT
 
-from jaxmbd.campaign.runner import parcel
-from jaxmbd.campaign.store.files import work_folder
+from jaxmbd.campaign import parcel
+from jaxmbd.campaign.store_files import work_folder
 from jaxmbd.cli import common
 from jaxmbd.lanes.targets import disk, own_folder
 

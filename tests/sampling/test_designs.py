@@ -9,6 +9,7 @@ from scipy.stats import qmc
 
 from jaxmbd.sampling import (
     Choice,
+    Design,
     FullFactorial,
     Given,
     Grid,
@@ -19,8 +20,11 @@ from jaxmbd.sampling import (
     Saltelli,
     Sampler,
     Sobol,
+    Space,
+    TableDesign,
     TruncatedNormal,
     Uniform,
+    UnitDesign,
 )
 from jaxmbd.sampling import design_of as described
 
@@ -210,3 +214,43 @@ def test_the_order_of_inputs_is_part_of_the_description():
     assert not np.any(one.draw(0, 9)["k"] == other.draw(0, 9)["k"])
     sort = {"sort_keys": True}
     assert json.dumps(one.describe(), **sort) != json.dumps(other.describe(), **sort)
+
+
+class Corners(UnitDesign):
+    """A design of one's own: the lower quartiles and the medians."""
+
+    kind = "corners"
+
+    def unit_samples(self, start, stop, space, *, seed, count):
+        rows = 0.25 + 0.25 * (np.arange(start, stop) % 2)
+        return np.repeat(rows[:, None], len(space.columns), axis=1)
+
+
+class Steps(TableDesign):
+    """A table of one's own: whole numbers."""
+
+    kind = "steps"
+
+    def count(self, asked, space):
+        return 4
+
+    def names(self):
+        return ["k"]
+
+    def rows(self, start, stop):
+        return {"k": np.arange(start, stop, dtype=float)}
+
+
+def test_designs_of_ones_own_are_drawn():
+    inputs = {"p": ([1.0, 2.0], Uniform(0.4)), "k": (2.0, Uniform(1.0))}
+    own = Sampler(inputs, Corners(), count=2)
+    assert isinstance(own.design, Design) and own.space == Space(
+        ("p/0", "p/1", "k"), ("p", "p", "k")
+    )
+    drawn = own.draw(0, 2)
+    np.testing.assert_allclose(drawn["p"], [[0.8, 1.8], [1.0, 2.0]])
+    np.testing.assert_allclose(drawn["k"], [1.5, 2.0])
+    assert own.describe()["design"] == {"design": "corners"}
+    table = Sampler({"k": (2.0, None)}, Steps())
+    assert (table.count, table.sampled) == (4, ("k",))
+    np.testing.assert_array_equal(table.draw(1, 3)["k"], [1.0, 2.0])

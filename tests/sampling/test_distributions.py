@@ -12,6 +12,7 @@ from jaxmbd.sampling import (
     Covariance,
     Distribution,
     Empirical,
+    FromSciPy,
     LogNormal,
     Normal,
     Sampler,
@@ -238,3 +239,12 @@ def test_standard_deviation_between_limits_that_are_close(centre, width):
     low, high = np.array([centre - 0.5 * width, centre + 0.5 * width])
     found = TruncatedNormal(1.0, low=low, high=high).std(np.array(0.0))
     np.testing.assert_allclose(found, (high - low) / np.sqrt(12.0), rtol=1e-12 + width**2)
+
+
+def test_a_distribution_of_scipy_is_of_the_value_itself():
+    base = stats.weibull_min(2.0, scale=0.1)
+    found, u = FromSciPy(base), np.array([0.1, 0.5, 0.9])
+    assert found == as_distribution(base) and hash(found) == hash(as_distribution(base))
+    np.testing.assert_array_equal(found.quantile(u, np.array(7.0)), base.ppf(u))
+    assert found.std(np.array(7.0)) == pytest.approx(base.std()) and found.steps() is None
+    np.testing.assert_allclose(FromSciPy(stats.binom(2, 0.5)).steps(), [0.25, 0.75, 1.0])

@@ -7,8 +7,10 @@ from scipy import optimize, stats
 
 from jaxmbd.sampling import Covariance, Normal, Saltelli, Sampler, Sobol, Uniform
 from jaxmbd.statistics import (
+    Allocation,
     Limit,
     Sensitivity,
+    SobolIndices,
     allocate,
     capability,
     sensitivities,
@@ -41,7 +43,7 @@ def test_sobol_indices_of_the_ishigami_function(second):
     sampler = Sampler(inputs, Saltelli(2048, second_order=second), seed=2)
     y = function(sampler.draw(0, sampler.count))
     found = sobol_indices(sampler.design, sampler.space, y, resamples=50)
-    assert found.names == ("x1", "x2", "x3")
+    assert isinstance(found, SobolIndices) and found.names == ("x1", "x2", "x3")
     # Half widths of 95 % intervals, of which six should hold: three standard errors.
     np.testing.assert_array_less(np.abs(found.first - first), 1.53 * found.first_error + 1e-9)
     np.testing.assert_array_less(np.abs(found.total - total), 1.53 * found.total_error + 1e-9)
@@ -345,3 +347,13 @@ def test_without_a_derivative_shares_are_nan_and_inputs_are_named():
         found = sensitivities(root, {"a": 1.0, "b": 0.0}, {"a": 0.1, "b": 0.1})["y"]
     assert "b" in found.without_derivative
     assert np.isnan(found.shares).all()
+
+
+def test_one_input_is_tightened_to_the_quantile_of_the_yield():
+    y = Sensitivity(("a",), ("a",), np.array(0.0), np.ones(1), np.array([3.0]))
+    found = allocate([Limit(y, low=-5.0, high=5.0)], wanted=0.99, cost={"a": 2.0})
+    factor = 5.0 / 3.0 / stats.norm.ppf(0.995)
+    assert isinstance(found, Allocation) and found.factors["a"] == pytest.approx(factor)
+    assert found.cost == pytest.approx(2.0 * (1.0 / factor - 1.0))
+    before = 1.0 - 2.0 * stats.norm.sf(5.0 / 3.0)
+    assert (*found.before, *found.after) == pytest.approx((before, 0.99))

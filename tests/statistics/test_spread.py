@@ -6,14 +6,22 @@ from scipy import stats
 
 from jaxmbd.sampling import Normal, Sampler
 from jaxmbd.statistics import (
+    Association,
+    Capability,
+    Convergence,
+    Envelope,
+    Separation,
+    Worst,
     capability,
     convergence_of_mean,
     convergence_of_quantile,
+    correlation_table,
     correlations,
     envelope,
     failure_counts,
     failure_map,
     proportion_interval,
+    varying,
     worst,
 )
 
@@ -144,3 +152,37 @@ def test_a_failure_map_finds_the_input_that_fails():
     assert of_a.chance == pytest.approx(expected.pvalue, rel=0.01)
     assert failure_map(inputs, np.ones(3000, bool)) == []
     assert failure_counts([0, 0, 3, 1, 3], {1: "singular"}) == {"status 3": 2, "singular": 1}
+
+
+def test_statistics_of_four_numbers_by_hand():
+    x = [1.0, 2.0, 4.0, 9.0]
+    found = envelope(x, levels=[0.5])
+    assert isinstance(found, Envelope) and found[:6] == (4, 0, 4.0, np.sqrt(38 / 3), 1.0, 9.0)
+    held = capability(x, low=0.0, high=8.0)
+    assert isinstance(held, Capability) and (held.passed, held.fraction) == (3, 0.75)
+    assert (held.cp, held.cpk) == pytest.approx((4.0 / 3.0 / held.std, 4.0 / 3.0 / held.std))
+    assert worst(x, nominal=3.0, low=0.0, high=8.0) == Worst(3, 0, 3, 3, -1.0, 0)
+    settled = convergence_of_mean(x, points=2)
+    assert isinstance(settled, Convergence) and settled.estimate.tolist() == [4.0]
+    assert settled.high - settled.low == pytest.approx(2.0 * 1.959964 * held.std / 2.0)
+
+
+def test_associations_and_separations_are_those_of_scipy():
+    """Also of numbers that repeat, whose ranks are shared."""
+    x = RNG.normal(size=(300, 2)).round(1)
+    y = x[:, 1] ** 3 + RNG.normal(size=300).round(0)
+    inputs = {"p": x, "same": np.ones(300)}
+    assert list(varying(inputs)) == ["p/0", "p/1"]
+    for ranks, reference in ((True, stats.spearmanr), (False, stats.pearsonr)):
+        found = correlation_table(inputs, {"y": y}, ranks=ranks)["y"]
+        assert isinstance(found, Association) and found.names == ("p/1", "p/0")
+        expected = [reference(x[:, k], y).statistic for k in (1, 0)]
+        np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+    ok = y < 1.0
+    best = failure_map(inputs, ok)[0]
+    test = stats.mannwhitneyu(x[~ok, 1], x[ok, 1], use_continuity=False, method="asymptotic")
+    pairs = x[~ok, 1][:, None] - x[ok, 1]
+    larger = np.mean(np.where(pairs == 0.0, 0.5, pairs > 0.0))
+    medians = np.median(x[~ok, 1]), np.median(x[ok, 1])
+    assert isinstance(best, Separation) and best.name == "p/1"
+    assert best[1:] == pytest.approx((larger, test.pvalue, *medians), rel=1e-12)

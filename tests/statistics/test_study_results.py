@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jaxmbd.statistics import (
+    ValueCount,
     computed,
     input_values,
     nominal_value,
@@ -85,7 +86,7 @@ def test_samples_with_a_value_are_counted_for_each_output():
     )
     assert computed(results).tolist() == [True, True, True, False, True, True]
     found = value_counts(results)
-    assert found == {"place": (5, 2, 1, 2), "curve": (5, 3, 1, 1)}
+    assert found == {"place": ValueCount(5, 2, 1, 2), "curve": ValueCount(5, 3, 1, 1)}
     assert all(x.count + x.failed + x.missing == x.samples for x in found.values())
 
 

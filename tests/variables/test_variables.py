@@ -14,6 +14,7 @@ from jaxmbd import lanes
 from jaxmbd.model.coupling import COUPLING_TYPES
 from jaxmbd.model.forces import FORCE_TYPES
 from jaxmbd.model.joints import JOINT_TYPES
+from jaxmbd.variables import Variable, Variables
 from jaxmbd.variables.units import in_si, unit_of
 
 
@@ -237,6 +238,18 @@ def test_selection_and_print():
         with pytest.raises(ValueError, match="no variable fits.*'x/\\*'"):
             select("x/*")
     assert "forces/stop/lower" in str(mbd.variables(mech)) and "rad" in str(mbd.variables(mech))
+
+
+def test_a_table_of_ones_own_variables():
+    end = Variable("end", np.array([1.0, 2.0]), "m", "end", ("x", "y"))
+    table = Variables([end, Variable("rate", np.array(3.0), "N/m", "rate")])
+    assert list(table) == ["end", "rate"] and table.units == {"end": "m", "rate": "N/m"}
+    assert table["end"] is end and float(table.nominal["rate"]) == 3.0
+    assert list(table.select("r*")) == ["rate"]
+    [(path, half)] = table.components("end/y").items()
+    assert (path, half.value, half.unit, half.text) == ("end/y", 2.0, "m", "y of the end")
+    with pytest.raises(ValueError, match="'end'"):
+        table.select("ende")
 
 
 def test_a_batch_is_refused():

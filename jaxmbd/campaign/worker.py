@@ -1,36 +1,95 @@
-"""One chunk, computed and stored by a worker."""
+"""One chunk, computed and stored by a worker, and what is reported of it."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
+import pickle
 import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
+import numpy as np
 
-from jaxmbd.campaign.identity import provenance
-from jaxmbd.campaign.runner.parcel import take_parcel
-from jaxmbd.campaign.runner.report import ChunkReport, failures, here, note
-from jaxmbd.campaign.runner.study_session import differences
-from jaxmbd.campaign.store import StoreError, holder
+from jaxmbd.campaign.origin import provenance
+from jaxmbd.campaign.parcel import take_parcel
+from jaxmbd.campaign.session import differences
+from jaxmbd.campaign.store_files import StoreError
+from jaxmbd.campaign.store_lock import holder
+from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.lanes import stopping
-
-if TYPE_CHECKING:
-    from jaxmbd.campaign.store import StudyStore
 
 _IMPORTED_BY = os.getpid()
 _LOOK = 0.3
 """Seconds between two looks whether the run still goes on."""
+
+
+class Work(Protocol):
+    """What a study is to those who run it.
+
+    It may also have ``prepare(start, stop)``: embedded runs call it for the next chunk while one is
+    computed, and give `compute` what it returns as a third argument.
+    """
+
+    def compute(self, start: int, stop: int, /) -> Mapping[str, Any]:
+        """Every field of the layout for samples from `start` to before `stop`."""
+        ...
+
+
+class ChunkReport(NamedTuple):
+    """One stored chunk.
+
+    Attributes:
+        chunk: its number.
+        rows: number of its samples.
+        failures: how many of them have a ``status`` that is not 0.
+        computing: seconds in which it was computed.
+        storing: seconds in which it was written.
+        where: host and process.
+        unlike: in what that process differs from the one that runs the study (versions, processor).
+    """
+
+    chunk: int
+    rows: int
+    failures: int
+    computing: float
+    storing: float
+    where: str
+    unlike: tuple[str, ...] = ()
+
+
+def failures(arrays: Mapping[str, Any]) -> int:
+    """Number of samples of a chunk that failed."""
+    return int(np.count_nonzero(arrays["status"])) if "status" in arrays else 0
+
+
+def here() -> str:
+    """Host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def log_file(path: Path) -> Path:
+    """The record of runs, beside the store: JSON lines. Nothing depends on it."""
+    return path.with_name(path.name + ".log")
+
+
+def note(path: Path, event: str, **about: Any) -> None:
+    """Append a line to the record; it does not matter if that fails."""
+    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "where": here(), "event": event, **about}
+    try:
+        with open(log_file(path), "ab", buffering=0) as file:
+            file.write((json.dumps(line) + "\n").encode())
+    except OSError:
+        pass
 
 
 class Order(NamedTuple):
@@ -108,8 +167,6 @@ def _compute(order: Order, k: int) -> ChunkReport:
 
 @lru_cache(4)
 def _opened(order: Order) -> StudyStore:
-    from jaxmbd.campaign.store import StudyStore
-
     return StudyStore.open(order.path)
 
 
@@ -163,9 +220,7 @@ def _watched(order: Order) -> Iterator[None]:
     def look() -> None:
         while not finished.wait(_LOOK):
             if not _goes_on(order):
-                return stop()
-
-    def stop() -> None:
+                break
         # Kernels notice between pieces of their work, however long these are. In between, other
         # threads of this process may begin theirs.
         hold = 0.1
@@ -198,8 +253,6 @@ def _end_with_parent() -> None:
 
 
 def _sendable(error: BaseException) -> BaseException:
-    import pickle
-
     try:
         pickle.loads(pickle.dumps(error))
         return error

@@ -1,6 +1,6 @@
 """Files that are there as a whole or not at all, also after a power cut.
 
-What can go wrong with a store on disk, said so that the user knows what to do.
+Errors of storing, with their remedies.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ def store_path(path: str | os.PathLike[str]) -> Path:
             f"{path} is no folder: a store is written to a file system of this machine"
         )
     found = Path(path).expanduser().absolute()
-    for _ in range(40):  # links that lead in a circle are left to the system to complain about
-        if not found.is_symlink():
-            break
-        found = found.parent / found.readlink()
-    return found
+    return Path(os.path.realpath(found)) if found.is_symlink() else found
 
 
 def work_folder(path: Path) -> Path:

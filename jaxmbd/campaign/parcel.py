@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from jaxmbd.campaign.store.files import work_folder, write_file
+from jaxmbd.campaign.store_files import work_folder, write_file
 from jaxmbd.lanes import Recent
 from jaxmbd.model import LAWS
 

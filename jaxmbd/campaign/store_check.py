@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxmbd.campaign.store.files import (
+from jaxmbd.campaign.store_files import (
     StoreDiffers,
     StoreError,
     explained,
@@ -19,7 +19,7 @@ from jaxmbd.campaign.store.files import (
     work_folder,
     write_file,
 )
-from jaxmbd.campaign.store.layout import (
+from jaxmbd.campaign.store_layout import (
     ABOUT_MARKS,
     FORMAT,
     IDENTITY,
@@ -27,10 +27,10 @@ from jaxmbd.campaign.store.layout import (
     ROOT,
     Layout,
     canonical,
+    checksum,
     head,
 )
-from jaxmbd.campaign.store.stored_arrays import checksum
-from jaxmbd.campaign.store.study_store import StudyStore
+from jaxmbd.campaign.study_store import StudyStore
 
 
 class Damage(NamedTuple):

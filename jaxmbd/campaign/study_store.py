@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmbd.campaign.store.files import (
+from jaxmbd.campaign.store_files import (
     AT_ONCE,
     StoreError,
     explained,
@@ -25,15 +24,20 @@ from jaxmbd.campaign.store.files import (
     work_folder,
     write_file,
 )
-from jaxmbd.campaign.store.layout import FORMAT, MARK, ROOT, SAMPLE, Layout, head, key, read_head
-from jaxmbd.campaign.store.stored_arrays import (
-    StoredArray,
-    StoredArrays,
+from jaxmbd.campaign.store_layout import (
+    FORMAT,
+    MARK,
+    ROOT,
+    Layout,
     checksum,
     decoded,
     encoded,
     filled_up,
+    head,
+    key,
+    read_head,
 )
+from jaxmbd.plumbing import optional
 
 if TYPE_CHECKING:
     import xarray
@@ -79,7 +83,6 @@ class StudyStore:
         if path.exists():
             raise StoreError(f"{path} exists: choose another path, or remove it")
         with explained(path, "create the folder"):
-            path.parent.mkdir(parents=True, exist_ok=True)
             drafts = work_folder(path)
             place_folder(path, head(layout, dict(attributes)), drafts)
         return cls.open(path)
@@ -262,44 +265,15 @@ class StudyStore:
         with suppress(OSError):
             folder.rmdir()
 
-    def arrays(self) -> StoredArrays:
-        """All arrays, read when they are used; samples that are not stored have their fill."""
-        done = np.flatnonzero(self.done()).tolist()
-        arrays = {
-            name: StoredArray(
-                (SAMPLE, *f.dims),
-                f.attributes,
-                partial(self._samples, name, done),
-                partial(self._pieces, name, done),
-            )
-            for name, f in self.layout.fields.items()
-        }
-        for name, x in self.layout.fixed.items():
-            arrays[name] = StoredArray(x.dims, x.attributes, partial(np.asarray, x.values))
-        return StoredArrays(arrays, self.attributes)
-
     def dataset(self, **options: Any) -> xarray.Dataset:
         """All arrays with their coordinates; values are read when they are used.
 
         Args:
             **options: for `xarray.open_zarr`, as ``chunks={}`` for dask arrays.
         """
-        import xarray
-
+        xarray = optional("xarray", "campaign", "a study's dataset")
+        optional("zarr", "campaign", "a study's dataset")
         return xarray.open_zarr(self.path, **{"chunks": None, **options})
-
-    def _samples(self, name: str, chunks: list[int]) -> np.ndarray:
-        """All samples of an array, of which some chunks are stored."""
-        f = self.layout.fields[name]
-        found = np.full((self.layout.count, *f.shape), f.fill, f.dtype)
-        for rows, values in self._pieces(name, chunks):
-            found[rows] = values
-        return found
-
-    def _pieces(self, name: str, chunks: list[int]) -> Iterator[tuple[slice, np.ndarray]]:
-        """The samples of some chunks of an array."""
-        for k in chunks:
-            yield slice(*self.rows(k)), self._chunk(name, k)
 
     def _chunk(self, name: str, k: int) -> np.ndarray:
         """The samples of a chunk of one array."""

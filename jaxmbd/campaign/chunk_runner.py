@@ -16,24 +16,26 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jaxmbd.campaign.runner.parcel import put_parcel
-from jaxmbd.campaign.runner.report import ChunkReport, RunReport, Work, failures, here, note
-from jaxmbd.campaign.runner.worker import (
+from jaxmbd.campaign.parcel import put_parcel
+from jaxmbd.campaign.session import Session
+from jaxmbd.campaign.store_files import StoreError
+from jaxmbd.campaign.store_lock import revoke
+from jaxmbd.campaign.study_store import StudyStore
+from jaxmbd.campaign.worker import (
+    ChunkReport,
     Failed,
     Order,
+    Work,
     compute_chunk,
     conditions,
     double_precision,
+    failures,
+    here,
+    note,
 )
-from jaxmbd.campaign.store import StoreError, revoke
 from jaxmbd.plumbing import warn_user
-
-if TYPE_CHECKING:
-    from jaxmbd.campaign.runner.study_session import Session
-    from jaxmbd.campaign.store import StudyStore
-
 
 Progress = Callable[[ChunkReport], None]
 
@@ -55,7 +57,7 @@ def run_chunks(
     chunks: Sequence[int] | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
-) -> RunReport:
+) -> None:
     """Compute chunks and store each as soon as it is there.
 
     Without an executor they run in this process, in order: a kill costs what was computed of one
@@ -76,12 +78,8 @@ def run_chunks(
     """
     store = session.store
     todo = store.missing() if chunks is None else list(chunks)
-    begun = time.perf_counter()
-    total = RunReport()
 
     def told(report: ChunkReport) -> None:
-        nonlocal total
-        total = total.with_chunk(report, time.perf_counter() - begun)
         note(store.path, "stored", **report._asdict())
         if progress is not None:
             progress(report)
@@ -102,8 +100,7 @@ def run_chunks(
     except BaseException as error:
         note(store.path, "failed", error=repr(error))
         raise
-    note(store.path, "end", **total._asdict())
-    return total._replace(seconds=time.perf_counter() - begun)
+    note(store.path, "end")
 
 
 def _run_here(store: StudyStore, study: Work, todo: list[int], told: Progress) -> None:
@@ -145,7 +142,7 @@ IN_FLIGHT = 256
 TRIES = 4
 """Times that a chunk is handed out if workers die of it."""
 _SILENCE = 300.0
-"""Seconds without any chunk after which the user is told that there may be no workers."""
+"""Seconds without any chunk after which the user is warned that there may be no workers."""
 _NOBODY = (
     f"no chunk has come back for {_SILENCE:.0f} s: unless chunks take that long, the executor has "
     "no workers that live. The run waits for them; stop it by Ctrl-C, nothing is lost"

@@ -1,7 +1,4 @@
-"""Open a study's store to run into it: new or half done, but of the same study, for one process.
-
-Where its description differs from the study's, the message says so.
-"""
+"""Open a study's store to run into it: new or half done, but of the same study, for one process."""
 
 from __future__ import annotations
 
@@ -9,17 +6,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from jaxmbd.campaign.store import Layout, StoreDiffers, StoreError, lock
-from jaxmbd.campaign.store.files import store_path
+from jaxmbd.campaign.store_check import Damage, restore_head
+from jaxmbd.campaign.store_files import StoreDiffers, explained, store_path
+from jaxmbd.campaign.store_layout import IDENTITY, Layout
+from jaxmbd.campaign.store_lock import lock
+from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.plumbing import warn_user
 
-if TYPE_CHECKING:
-    from jaxmbd.campaign.store import Damage, StudyStore
-
-
-IDENTITY = "study"
 PROVENANCE = "provenance"
 _SHOWN = 20
 
@@ -30,13 +25,11 @@ class Session(NamedTuple):
     Attributes:
         store: the open store.
         token: by which workers know the run that they belong to.
-        resumed: whether the store was there already.
         restored: files of its description that were damaged and were written again.
     """
 
     store: StudyStore
     token: str
-    resumed: bool
     restored: tuple[Damage, ...] = ()
 
 
@@ -61,17 +54,12 @@ def session(
         StoreDiffers: the store is another study's; lists the differences.
         StoreError: it is in use, damaged, not a study's store, or cannot be written.
     """
-    from jaxmbd.campaign.store import StudyStore, restore_head
-
     path = store_path(path)
-    if not path.parent.is_dir():
-        try:
-            path.parent.mkdir(parents=True)
-        except OSError as error:
-            raise StoreError(f"cannot make the folder of {path}: {error}") from error
+    with explained(path, "make the folder"):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with lock(path) as token:
-        resumed, restored = path.exists(), []
-        if resumed:
+        restored = []
+        if path.exists():
             restored = restore_head(path, layout, attributes) if restore else []
             store = StudyStore.open(path)
             check_same(store, layout, attributes)
@@ -80,7 +68,7 @@ def session(
         else:
             store = StudyStore.create(path, layout, attributes)
         try:
-            yield Session(store, token, resumed, tuple(restored))
+            yield Session(store, token, tuple(restored))
         finally:
             store.clean()
 
@@ -126,11 +114,14 @@ def _described(layout: Layout) -> dict[str, Any]:
     return {"count": layout.count, "fields": fields}
 
 
+_NOTHING = object()
+
+
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
     """Where two trees of JSON values differ, as "path: old -> new".
 
     Example:
-        >>> from jaxmbd.campaign.runner import differences
+        >>> from jaxmbd.campaign.session import differences
         >>> differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3], "c": 0})
         ['b/1: 2 -> 3', 'c: nothing -> 0']
     """
@@ -147,14 +138,6 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
     return [line for key, a, b in pairs for line in differences(a, b, prefix + key)]
 
 
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-_NOTHING = _Nothing()
-
-
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = "nothing" if value is _NOTHING else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

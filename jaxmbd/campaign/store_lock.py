@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jaxmbd.campaign.store.files import StoreError, explained, store_path
+from jaxmbd.campaign.store_files import StoreError, explained, store_path
 from jaxmbd.plumbing import warn_user
 
 try:
