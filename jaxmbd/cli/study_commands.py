@@ -293,7 +293,7 @@ def _report(options: argparse.Namespace, printer: Printer) -> int:
 
     write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
     printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    status, about = outcome(StudyStore.open(options.store).arrays(), printer)
+    status, about = outcome(StudyStore.open(options.store).dataset(), printer)
     printer.result({"report": path, "bytes": path.stat().st_size, **about})
     return status
 

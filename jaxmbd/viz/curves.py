@@ -253,7 +253,7 @@ def corner_figure(results: Any, path: str | os.PathLike[str] | None = None) -> A
     """Curves over wheel travel and over time as fans, with a histogram below each.
 
     Args:
-        results: the dataset of `jaxmbd.campaign.corner_study`, or its store's arrays.
+        results: the dataset of `jaxmbd.campaign.corner_study`.
         path: file to write, if any; its extension sets the format.
 
     Returns:
