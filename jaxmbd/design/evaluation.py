@@ -153,10 +153,6 @@ class Evaluation:
         found = lanes.finished(self._columns(x, d, self.samples))
         return np.asarray(found[0], np.float64), np.asarray(found[1], np.float64)
 
-    def residuals(self) -> Callable[[Any], Array]:
-        """A traceable function of one x (n,) to its row (m,), compiled as one kernel."""
-        return lanes.jit(lambda x: self.row(x, {}))
-
     def gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A single goal (b,) and its gradient (b, n) in reverse mode, for many unknowns."""
         value, slope = lanes.finished(self._reverse(x, self.samples))
@@ -176,6 +172,30 @@ class Evaluation:
             return jax.lax.map(lambda y: jax.value_and_grad(one)(y, samples), x)
 
         return jax.jit(gradients)
+
+    def hessians(self, x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray]:
+        """Hessians ``Σ wᵢ Fᵢ''(x)`` (b, n, n) of designs (b, n), w (b, m), without scatter."""
+        return (np.asarray(lanes.finished(self._curvatures(x, weights)), np.float64),)
+
+    @cached_property
+    def _curvatures(self) -> Callable[..., Array]:
+        """A row of the kernel is one entry, by two forward derivatives."""
+
+        def entry(x: Array, a: Array, b: Array, w: Array) -> Array:
+            def slope(y: Array) -> Array:
+                return jax.jvp(lambda z: w @ self.row(z, {}), (y,), (b,))[1]
+
+            return jax.jvp(slope, (x,), (a,))[1]
+
+        batched = lanes.vmap(entry)
+
+        def curvatures(x: Array, w: Array) -> Array:
+            b, n = x.shape
+            every = [jnp.repeat(y, n * n, axis=0) for y in (x, w)]
+            ways = [jnp.tile(y, (b, 1)) for y in np.eye(n)[np.indices((n, n)).reshape(2, -1)]]
+            return batched(every[0], *ways, every[1]).reshape(b, n, n)
+
+        return jax.jit(curvatures)
 
     @cached_property
     def digest(self) -> str | None:

@@ -18,11 +18,18 @@ from collections.abc import Callable, Sequence
 from math import comb
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
 
-from jaxmbd.design.numbers import Numbers, numbers_of_argument, weighed
+from jaxmbd import lanes
+from jaxmbd.design.unknowns import Between, Unknowns
+from jaxmbd.kinematics import mechanism_length
+from jaxmbd.model import Mechanism
+from jaxmbd.variables import variables
 
 STEPS = 32
 LARGEST = 0.05
@@ -162,6 +169,75 @@ def _one_sided(
     )
 
 
+class Numbers(NamedTuple):
+    """The numbers of an argument of a function as one vector."""
+
+    names: tuple[str, ...]
+    start: np.ndarray  # their values (n,)
+    scale: np.ndarray  # by how much each changes at most while differences are taken (n,)
+    argument: Callable[[Any], Any]  # of a vector (n,); pure
+
+
+def _numbers_of(x: Any, vary: str | Sequence[str] | None) -> Numbers:
+    """Those of a mechanism that fit paths or patterns, or all floating numbers of a pytree."""
+    if isinstance(x, Mechanism):
+        return _of_mechanism(
+            x, ["*"] if vary is None else [vary] if isinstance(vary, str) else vary
+        )
+    if vary is not None:
+        raise ValueError("vary= names numbers of a Mechanism; another argument varies as a whole")
+    return _of_pytree(x)
+
+
+def _of_mechanism(mech: Mechanism, vary: Sequence[str]) -> Numbers:
+    found = {p: v for pattern in vary for p, v in variables(mech, pattern).items()}
+    whole = {p: v for p, v in found.items() if p.rpartition("/")[0] not in found}
+    unknowns = Unknowns.of(mech, dict.fromkeys(whole, Between(-np.inf, np.inf, scale=1.0)))
+    length, start, scale = float(mechanism_length(mech)), unknowns.start, np.ones(len(unknowns))
+    for path, variable in whole.items():
+        part = [name == path or name.startswith(f"{path}/") for name in unknowns.names]
+        typical = length if variable.unit == "m" else 1.0
+        largest = np.max(np.abs(start[part]))
+        scale[part] = largest if largest > 1e-3 * typical else typical
+    return Numbers(unknowns.names, start, scale, lambda vector: unknowns.model(vector - start))
+
+
+def _of_pytree(x: Any) -> Numbers:
+    moving, still = eqx.partition(x, _is_floating)
+    start, restore = ravel_pytree(moving)
+    names: list[str] = []
+    scale: list[float] = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(moving):
+        label, shape = jax.tree_util.keystr(path) or "x", np.shape(leaf)
+        names += [f"{label}{list(i)}" if i else label for i in np.ndindex(*shape)]
+        largest = float(np.max(np.abs(leaf), initial=0.0))
+        scale += [largest or 1.0] * int(np.prod(shape))
+    if not names:
+        raise ValueError("the argument has no floating-point number to differentiate with")
+
+    def argument(vector: Any) -> Any:
+        return eqx.combine(restore(jnp.asarray(vector, start.dtype)), still)
+
+    return Numbers(tuple(names), np.asarray(start), np.array(scale), argument)
+
+
+def _is_floating(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, jnp.floating)
+
+
+def _weighed(result: Any) -> Array:
+    """One number of a result: its floating-point numbers times fixed ones in general position."""
+    leaves = [jnp.ravel(jnp.asarray(y)) for y in jax.tree_util.tree_leaves(result)]
+    floats = [y for y in leaves if jnp.issubdtype(y.dtype, jnp.floating)]
+    if not floats:
+        raise ValueError("the function returns no floating-point number")
+    whole = jnp.concatenate(floats)
+    if whole.shape[0] == 1:
+        return whole[0]
+    weights = 1.0 + 0.5 * np.sin(1.0 + 2.3 * np.arange(whole.shape[0]))
+    return jnp.sum(jnp.asarray(weights, whole.dtype) * whole)
+
+
 AGREE = "agree"
 WRONG = ("forward is wrong", "reverse is wrong", "both modes are wrong", "no two agree")
 BROKEN = "the tape is broken: both modes are zero"
@@ -260,14 +336,14 @@ def check_gradient(
         >>> print(mbd.check_gradient(square, 2.0).verdicts)
         ('both modes are wrong',)
     """
-    numbers = numbers_of_argument(x, vary)
+    numbers = _numbers_of(x, vary)
     if scale is not None:
         sizes = np.broadcast_to(np.asarray(scale, float), numbers.start.shape)
         numbers = numbers._replace(scale=sizes)
     notes: list[str] = []
 
     def of(vector: Any) -> Any:
-        return weighed(fn(numbers.argument(vector)))
+        return _weighed(fn(numbers.argument(vector)))
 
     start = jnp.asarray(numbers.start)
     dtype = np.dtype(of(start).dtype)
@@ -391,3 +467,55 @@ def _verdict(a: float, b: float, d: Differences, rtol: float, typical: float) ->
     if first or second:
         return WRONG[1] if first else WRONG[0]
     return WRONG[2] if same(a, b, 0.0) else WRONG[3]
+
+
+MODES = ("forward-over-reverse", "reverse-over-forward", "forward-over-forward")
+
+
+def hessian_vector(
+    fn: Callable[[Any], Any], x: Any, v: Any, *, mode: str = "forward-over-reverse"
+) -> Any:
+    """``∇²f(x) v`` of a scalar function, a pytree like x.
+
+    The three modes are independent of each other and agree to rounding:
+
+    - "forward-over-reverse": the derivative of the gradient along v; one gradient's cost, whatever
+      the number of variables.
+    - "reverse-over-forward": the gradient of the derivative along v.
+    - "forward-over-forward": a row of one kernel for each variable, without reverse mode, so it
+      compiles fastest and suits few variables, and functions that only have forward mode.
+
+    Args:
+        fn: a function of a pytree that returns one number.
+        x: a pytree of floating-point arrays (a mechanism, an array).
+        v: a pytree like x.
+        mode: one of the three.
+
+    Raises:
+        ValueError: the mode is unknown.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.design import hessian_vector
+        >>> hessian_vector(lambda x: x[0] ** 2 * x[1], jnp.array([1.0, 2.0]), jnp.ones(2)).tolist()
+        [6.0, 2.0]
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r}; give one of {list(MODES)}")
+    x = jax.tree_util.tree_map(jnp.asarray, x)
+    v = jax.tree_util.tree_map(lambda a, b: jnp.asarray(b, a.dtype), x, v)
+    if mode == "forward-over-reverse":
+        return jax.jvp(jax.grad(fn), (x,), (v,))[1]
+    if mode == "reverse-over-forward":
+        return jax.grad(lambda y: jax.jvp(fn, (y,), (v,))[1])(x)
+    flat, restore = ravel_pytree(x)
+    along, _ = ravel_pytree(v)
+
+    def row(direction: Any, x: Any, v: Any) -> Any:
+        def slope(y: Any) -> Any:
+            return jax.jvp(lambda z: fn(restore(z)), (y,), (v,))[1]
+
+        return jax.jvp(slope, (x,), (direction,))[1]
+
+    eye = np.eye(flat.shape[0], dtype=flat.dtype)
+    return restore(lanes.vmap(row, in_axes=(0, None, None))(eye, flat, along))

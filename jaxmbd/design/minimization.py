@@ -15,19 +15,16 @@ from jaxmbd.design.answers import Answers, Kept, in_step, question
 from jaxmbd.design.descent import Descent, descend
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import Bounded, What
-from jaxmbd.design.levenberg_marquardt import levenberg_marquardt
 from jaxmbd.design.newton import finished
 from jaxmbd.design.optimality import FEW
-from jaxmbd.design.optimum import Ask, Course, Optimum, optimum_of
-from jaxmbd.design.problem import OBJECTIVE, Point, Problem, Scaled
+from jaxmbd.design.optimum import Course, Optimum, optimum_of
+from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled, starting_points
 from jaxmbd.design.restoration import Closing, closing_of, restored
 from jaxmbd.design.scatter import Quantile, Scatter, Statistic
-from jaxmbd.design.scipy_methods import METHODS
-from jaxmbd.design.starts import starting_points
+from jaxmbd.design.scipy_methods import LEAST_SQUARES, METHODS
 from jaxmbd.design.unknowns import Unknowns, Vary
 from jaxmbd.plumbing import meant
 
-LEAST_SQUARES = ("levenberg-marquardt", "least-squares")
 _ASIDE, _STAYED = 0.05, 1e-6
 """Steps off a start at which the search stayed, and what counts as staying."""
 _IN_STEP = 256
@@ -70,9 +67,10 @@ def minimize(
             may be called; designs whose loops cannot close then need `closing`).
         constraints: name to `AtMost`, `AtLeast`, `Equals` or `InRange`; with scatter, of the mean
             of their samples unless they say otherwise by their own `over`.
-        method: "slsqp" (few unknowns, exact first derivatives; the default), "trust-constr" (second
-            derivatives too), "levenberg-marquardt" (matching of curves), "least-squares" (the same
-            with limits that bind), or a `Descent` (many unknowns, stochastic objectives).
+        method: "slsqp" (few unknowns, exact first derivatives; the default), "trust-constr" (exact
+            Hessians too), "least-squares" (matching of curves, by Levenberg and Marquardt's steps
+            within limits that may bind; also called "levenberg-marquardt"), or a `Descent` (many
+            unknowns, stochastic objectives).
         starts: number of starting points: the model as it is, and others evenly over the limits;
             or the designs themselves (b, n), rows in SI units in the order of the numbers.
             They run in step, each round one batch; the best result is kept.
@@ -126,9 +124,6 @@ def minimize(
     show = _Progress(progress, problem)
     if isinstance(method, Descent):
         courses, computed = descend(problem, method, x0, show.steps), None
-    elif method == "levenberg-marquardt":
-        courses = levenberg_marquardt(problem, x0, steps=steps, tolerance=tolerance)
-        computed = None
     else:
         kept = Kept(store, _description(problem)) if store is not None else None
         try:
@@ -159,8 +154,8 @@ def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
         )
     if constraints is not None and not isinstance(constraints, Mapping):
         raise ValueError("constraints= is a dictionary: name to AtMost, AtLeast, Equals or InRange")
-    if isinstance(method, str) and method not in {*METHODS, *LEAST_SQUARES}:
-        known = [*METHODS, LEAST_SQUARES[0]]
+    if isinstance(method, str) and method not in METHODS:
+        known = list(METHODS)
         raise ValueError(f"method={method!r}{meant(method, known)}; known: {known}, or a Descent")
 
 
@@ -173,13 +168,12 @@ def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> No
         )
     if steps < 1 or (np.ndim(starts) == 0 and starts < 1):
         raise ValueError(f"starts={starts}, steps={steps}: both must be 1 at least")
-    if isinstance(method, Descent) or method == "levenberg-marquardt":
-        given = {"store": store, "closing": closing}
-        if ignored := [name for name, x in given.items() if x is not None]:
-            raise ValueError(
-                f"{' and '.join(ignored)}= cannot be used with this method; choose 'slsqp', "
-                "'trust-constr' or 'least-squares'"
-            )
+    given = {"store": store, "closing": closing}
+    ignored = [name for name, x in given.items() if x is not None]
+    if ignored and isinstance(method, Descent):
+        raise ValueError(
+            f"{' and '.join(ignored)}= cannot be used with a Descent; choose one of {list(METHODS)}"
+        )
 
 
 def _problem(
@@ -210,8 +204,8 @@ def _problem(
     least_squares = method in LEAST_SQUARES
     if least_squares and (bounds or (closing and closing.hold)):
         raise ValueError(f'method={method!r} takes no constraints; choose "slsqp"')
-    if least_squares and scatter is not None:
-        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and a sum of squares')
+    if scatter is not None and (least_squares or method == "trust-constr"):
+        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and one number')
     goals: dict[str, What] = {OBJECTIVE: objective} | {n: b.what for n, b in bounds.items()}
     measures = {n: b.over for n, b in bounds.items() if b.over is not None}
     if over is not None:

@@ -8,7 +8,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd.design import gradient_check as d
 from jaxmbd.design import hessian_vector
-from jaxmbd.design.curvatures import MODES
+from jaxmbd.design.gradient_check import MODES
 
 
 @jax.custom_jvp
