@@ -16,24 +16,18 @@ from jaxmbd.design import Unknowns
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism
-from jaxmbd.synthesis.tasks import Task
+from jaxmbd.synthesis.tasks import Task, spread
 from jaxmbd.synthesis.transmission_index import input_key, transmission
 
 _TURN = 2.0 * np.pi
 
 
 class Station(NamedTuple):
-    """What one position of a linkage amounts to, all in units of the task's size.
+    """What one position of a linkage amounts to, all in units of the task's size."""
 
-    Attributes:
-        error: from what is wanted (m,).
-        closure: errors of closure and of the held input (nc + 1,).
-        index: transmission index.
-    """
-
-    error: Array
-    closure: Array
-    index: Array
+    error: Array  # from what is wanted (m,)
+    closure: Array  # errors of closure and of the held input (nc + 1,)
+    index: Array  # transmission index
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +174,7 @@ class Problem:
         """Unit of closure errors [m]: the task's size if it is a length, else the linkage's."""
         if self.task.rows.shape[1] > 1:
             return self.task.size
-        points = np.stack([np.asarray(x) for x in self.nominal.points.values()])
-        return float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
+        return spread(np.stack([np.asarray(x) for x in self.nominal.points.values()]))
 
     def margins(self, z: Array) -> Array:
         """What must not be negative, of the drawing and the timing alone (k,)."""

@@ -14,6 +14,11 @@ from jaxmbd.kinematics import MotionState
 from jaxmbd.model import Mechanism
 
 
+def spread(rows: np.ndarray) -> float:
+    """Root mean square distance of rows (n, m) from their mean."""
+    return float(np.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))))
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """Base of the tasks. The mechanism is drawn at the first of the n positions.
@@ -49,8 +54,7 @@ class Task:
     @property
     def size(self) -> float:
         """A typical error of a linkage that does not do the task at all [m, rad]."""
-        spread = self.rows - self.rows.mean(axis=0)
-        return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) or 1.0
+        return spread(self.rows) or 1.0
 
     def error(self, m: MotionState, row: Array) -> Array:
         """How far a configuration is from what is wanted, (m,) [m, rad]."""
@@ -182,10 +186,7 @@ class MotionGeneration(Task):
     @property
     def reach(self) -> float:
         """`arm`, or the spread of the positions [m]."""
-        if self.arm is not None:
-            return float(self.arm)
-        spread = _points(self.targets) - _points(self.targets).mean(axis=0)
-        return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) or 1.0
+        return (spread(_points(self.targets)) or 1.0) if self.arm is None else float(self.arm)
 
     @property
     def rows(self) -> np.ndarray:

@@ -19,7 +19,7 @@ from jaxmbd.synthesis import (
     massless_rssr,
     transmission,
 )
-from jaxmbd.synthesis.finishing import outputs_of
+from jaxmbd.synthesis.synthesis import outputs_of
 
 TURN = np.linspace(0.0, 2.0 * np.pi, 37)
 PATH = PathGeneration("A", TURN, body="coupler", point="P", targets=np.zeros((37, 2)))

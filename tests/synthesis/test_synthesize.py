@@ -19,9 +19,8 @@ from jaxmbd.synthesis import (
     massless_rssr,
     synthesize,
 )
-from jaxmbd.synthesis.finishing import outputs_of, unknowns_of
-from jaxmbd.synthesis.simultaneous import search_simultaneously
-from jaxmbd.synthesis.starts import random_starts
+from jaxmbd.synthesis.search import random_starts, search_simultaneously
+from jaxmbd.synthesis.synthesis import outputs_of
 
 LINE = np.array([[1.0, 3.0], [1.4, 3.3], [1.8, 3.2], [2.2, 3.3], [2.6, 3.0], [3.0, 3.2]])
 POINTS = {f"points/{name}": Within(2.0) for name in "ABCDP"}
@@ -59,7 +58,7 @@ def test_conditions_are_kept(path):
 def test_it_is_a_local_minimum(path):
     """No step of some size that keeps the conditions has a smaller error."""
     problem, found = path
-    z = unknowns_of(problem, found.optimum)
+    z = np.array(list(found.optimum.values.values()))
     low, high = problem.limits
     drawn = np.random.default_rng(0).standard_normal((400, len(z)))
     near = jnp.asarray(np.clip(z + 1e-4 * drawn, low, high))
