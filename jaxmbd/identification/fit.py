@@ -1,15 +1,161 @@
-"""The fit of one set of data: Gauss–Newton steps in a trust region, noise estimated on the way."""
+"""The fit of one set of data: losses, noise, and Gauss–Newton steps in a trust region.
+
+Noise that is not known is estimated on the way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import least_squares
 
-from jaxmbd.identification.losses import Loss
-from jaxmbd.identification.noise import Noise
-from jaxmbd.plumbing import optional
+from jaxmbd.identification.measured import Record
+from jaxmbd.plumbing import meant
+from jaxmbd.variables import in_si
+
+
+class Loss(NamedTuple):
+    """``ρ(r)`` of a residual r in standard deviations; it is ``½ r²`` for small r.
+
+    Beyond the margin, which is infinite for least squares, a sample counts less. With these margins
+    estimates have 95 % of the efficiency of least squares where errors are normal.
+    """
+
+    margin: float
+    height: Callable[[np.ndarray], np.ndarray]  # ρ over the margin's square, of z = r/margin
+    slope: Callable[[np.ndarray], np.ndarray]  # dρ/dr over the margin
+    curvature: Callable[[np.ndarray], np.ndarray]  # d²ρ/dr²
+
+    def value(self, r: np.ndarray) -> float:
+        """``Σ ρ(r)``."""
+        if np.isinf(self.margin):
+            return float(0.5 * np.sum(r**2))
+        return float(self.margin**2 * np.sum(self.height(r / self.margin)))
+
+    def psi(self, r: np.ndarray) -> np.ndarray:
+        """How a residual pulls: r itself where errors are small."""
+        return r if np.isinf(self.margin) else self.margin * self.slope(r / self.margin)
+
+    def weight(self, r: np.ndarray) -> np.ndarray:
+        """``ψ(r)/r``: how much a residual counts, 1 where errors are small."""
+        return np.where(r == 0.0, 1.0, self.psi(r) / np.where(r == 0.0, 1.0, r))
+
+    def stiffness(self, r: np.ndarray) -> np.ndarray:
+        """How the pull grows with the residual: 1 where errors are small."""
+        return np.ones_like(r) if np.isinf(self.margin) else self.curvature(r / self.margin)
+
+
+def _huber(z: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(z) <= 1.0, 0.5 * z**2, np.abs(z) - 0.5)
+
+
+def _inside(z: np.ndarray) -> np.ndarray:
+    return (np.abs(z) <= 1.0).astype(float)
+
+
+def _cauchy_curvature(z: np.ndarray) -> np.ndarray:
+    return (1.0 - z**2) / (1.0 + z**2) ** 2
+
+
+LOSSES = {
+    "linear": Loss(np.inf, lambda z: 0.5 * z**2, lambda z: z, np.ones_like),
+    "huber": Loss(1.345, _huber, lambda z: np.clip(z, -1.0, 1.0), _inside),
+    "cauchy": Loss(
+        2.385,
+        lambda z: 0.5 * np.log1p(z**2),
+        lambda z: z / (1.0 + z**2),
+        _cauchy_curvature,
+    ),
+}
+"""Least squares; Huber's (Ann. Math. Statist. 35, 1964), whose outliers pull with constant force;
+Cauchy's, whose outliers hardly pull."""
+
+
+def loss_of(name: str) -> Loss:
+    """The loss of a name."""
+    if name not in LOSSES:
+        raise ValueError(f"loss={name!r}; give one of {list(LOSSES)}")
+    return LOSSES[name]
+
+
+LEAST = 1e-12
+"""The least estimated noise, as a share of the channel's largest number."""
+
+_MAD = 1.482602218505602  # standard deviation of normal errors over their median magnitude
+
+
+class Noise(NamedTuple):
+    """Standard deviations of all samples, and which of them are to be estimated.
+
+    A channel of the same name in several measurements is one.
+    """
+
+    known: np.ndarray  # (N,) in the channels' units; NaN where unknown
+    groups: dict[str, np.ndarray]  # channel to which samples are its own (N,)
+    least: dict[str, float]  # channel to the least standard deviation
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """Channels of unknown noise."""
+        return tuple(n for n, rows in self.groups.items() if np.isnan(self.known[rows]).any())
+
+    def from_residuals(
+        self, misfit: np.ndarray, leverage: np.ndarray, *, robust: bool
+    ) -> np.ndarray:
+        """Standard deviations (N,), those unknown from measured minus predicted of their channel.
+
+        The leverage (N,), in [0, 1], is how much of a sample's error the fit takes up. Robust is
+        the median magnitude instead of the root mean square.
+        """
+        sigma = self.known.copy()
+        for name in self.estimated:
+            rows = self.groups[name] & np.isfinite(misfit)
+            r, count = misfit[rows], int(rows.sum())
+            left = count - float(leverage[rows].sum())
+            if robust:
+                found = _MAD * np.median(np.abs(r)) * np.sqrt(count / max(left, 1.0))
+            else:
+                found = np.sqrt(np.sum(r**2) / max(left, 1.0))
+            sigma[self.groups[name]] = max(float(found), self.least[name])
+        return sigma
+
+
+def noise_of(known: list[Record], given: Mapping[str, Any] | None) -> Noise:
+    """The noise of the measurements' channels; what is not given is to be estimated.
+
+    Raises:
+        ValueError: a name that is no channel; a standard deviation that is not positive.
+    """
+    given, used = dict(given or {}), set()
+    parts, rows, units = [], {}, {}
+    end, total = 0, sum(c.values.size for r in known for c in r.channels)
+    for record in known:
+        for channel in record.channels:
+            names = [f"{record.name}/{channel.name}", channel.name]
+            name = next((n for n in names if n in given), channel.name)
+            used |= {n for n in names if n in given}
+            sigma = _sigma(given.get(name), channel.values.shape, channel.about.unit, name)
+            if not np.isnan(sigma).any() and not np.all((sigma > 0.0) & np.isfinite(sigma)):
+                raise ValueError(f"noise of {name!r} must be positive, is {given[name]!r}")
+            parts.append(sigma.ravel())
+            group = rows.setdefault(channel.name, np.zeros(total, bool))
+            group[end : end + channel.values.size] = True
+            size = np.nanmax(np.abs(channel.values))
+            units[channel.name] = max(units.get(channel.name, 0.0), LEAST * (size or 1.0))
+            end += channel.values.size
+    if unknown := sorted(given.keys() - used):
+        raise ValueError(f"noise: no channel {unknown[0]!r}{meant(unknown[0], rows)}; {list(rows)}")
+    return Noise(np.concatenate(parts), rows, units)
+
+
+def _sigma(given: Any, shape: tuple[int, ...], unit: str, name: str) -> np.ndarray:
+    if given is None:
+        return np.full(shape, np.nan)
+    number = in_si(given, unit, f"noise of {name!r}") if isinstance(given, str) else given
+    return np.broadcast_to(np.asarray(number, np.float64), shape)
+
 
 ROUNDS = 60
 """At most this often samples are weighted anew."""
@@ -28,26 +174,16 @@ Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 class Fit(NamedTuple):
-    """What a fit found.
+    """What a fit found."""
 
-    Attributes:
-        x: scaled unknowns (n,).
-        y, jacobian: predictions (N,) and derivatives (N, n) there.
-        sigma: standard deviation of each sample's noise (N,).
-        likelihood: minus its logarithm, ``Σ ρ(r) + log σ``, up to a constant.
-        converged: whether a step too small to matter was reached.
-        message: how it ended.
-        evaluations: how often the model was evaluated.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    jacobian: np.ndarray
-    sigma: np.ndarray
-    likelihood: float
-    converged: bool
-    message: str
-    evaluations: int
+    x: np.ndarray  # scaled unknowns (n,)
+    y: np.ndarray  # predictions there (N,)
+    jacobian: np.ndarray  # their derivatives (N, n)
+    sigma: np.ndarray  # standard deviation of each sample's noise (N,)
+    likelihood: float  # minus its logarithm, Σ ρ(r) + log σ, up to a constant
+    converged: bool  # whether a step too small to matter was reached
+    message: str  # how it ended
+    evaluations: int  # of the model
 
 
 class _Memory:
@@ -79,16 +215,8 @@ def fitted(
     Iteratively reweighted least squares: weights ``ψ(r)/r`` and unknown σ are taken from the
     residuals, the fit is repeated from where it ended, until they settle. It descends for every
     loss that grows slower than a parabola (Huber, Robust Statistics, 1981, 7.8), also where
-    samples change sides of a kink at every step.
-
-    Args:
-        evaluate: predictions with derivatives; NaN where the model fails, which the search avoids.
-        start: x to start from (n,); the model must not fail there.
-        limits: lower and upper limit of x.
-        data: (N,), NaN where missing.
-        noise: known and unknown standard deviations.
-        loss: ρ.
-        max_evaluations: of the model, in all.
+    samples change sides of a kink at every step. Missing data are NaN, and so are predictions where
+    the model fails, which must not be at the start.
     """
     model, here, x = _Memory(evaluate), np.isfinite(data), start
     sigma = noise.from_residuals(data - model(x)[0], np.zeros(len(data)), robust=True)
@@ -128,7 +256,7 @@ def _least_squares(
     most: int,
 ) -> Any:
     """SciPy's trust-region reflective search for the least ``Σ (w (data − y))²``."""
-    return optional("scipy.optimize", "campaign", "identify").least_squares(
+    return least_squares(
         lambda x: (weight * (model(x)[0] - data))[here],
         x,
         lambda x: (weight[:, None] * model(x)[1])[here],
@@ -142,14 +270,7 @@ def _least_squares(
 
 
 def leverages(jacobian: np.ndarray, here: np.ndarray) -> np.ndarray:
-    """The diagonal (N,) of the projector onto the columns of a Jacobian; 0 where data are missing.
-
-    Example:
-        >>> import numpy as np
-        >>> from jaxmbd.identification.fit import leverages
-        >>> leverages(np.ones((4, 1)), np.array([True, True, True, False])).round(3).tolist()
-        [0.333, 0.333, 0.333, 0.0]
-    """
+    """The diagonal (N,) of the projector onto a Jacobian's columns; 0 where data are missing."""
     norms = np.linalg.norm(jacobian[here], axis=0)
     columns = jacobian[here] / np.where(norms > 0.0, norms, 1.0)
     u, s, _ = np.linalg.svd(columns, full_matrices=False)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import REASONS, Experiment, Output, Together
-from jaxmbd.plumbing import meant, optional
+from jaxmbd.plumbing import meant
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +69,9 @@ class Channel(NamedTuple):
             return y
         curves = y.reshape(*y.shape[:-1], self.shape[0], -1)
         fine = np.isfinite(curves).all(axis=(-2, -1), keepdims=True)
-        interpolate = optional("scipy.interpolate", "campaign", "identify")
         order = np.argsort(self.grid)
         known = np.where(fine, curves, 0.0)[..., order, :]
-        spline = interpolate.CubicSpline(self.grid[order], known, axis=-2)
+        spline = CubicSpline(self.grid[order], known, axis=-2)
         found = np.where(fine, spline(np.clip(self.places, *self.grid[order[[0, -1]]])), np.nan)
         return found.reshape(*y.shape[:-1], -1)
 
@@ -232,3 +232,14 @@ def _check_places(grid: np.ndarray, places: np.ndarray, what: str, axis: Any) ->
             f"{what}: the data's {axis!r} must be numbers from {low:g} to {high:g}, where the "
             "experiment goes"
         )
+
+
+def places(known: list[Record]) -> tuple[list[str], list[slice]]:
+    """Name and place of each channel of each measurement in the vector of all data."""
+    names, rows, end = [], [], 0
+    for record in known:
+        for channel in record.channels:
+            names.append(f"{record.name}/{channel.name}" if record.name else channel.name)
+            rows.append(slice(end, end + channel.values.size))
+            end += channel.values.size
+    return names, rows

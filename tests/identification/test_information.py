@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from jaxmbd.identification.combinations import ambiguities
-from jaxmbd.identification.fit import fitted
+from jaxmbd.identification.fit import LOSSES, Noise, fitted, loss_of
+from jaxmbd.identification.identified import residual_check
 from jaxmbd.identification.information import information, precision
-from jaxmbd.identification.losses import LOSSES, loss_of
-from jaxmbd.identification.noise import Noise
-from jaxmbd.identification.residual_check import residual_check
 
 T = np.linspace(0.1, 1.0, 20)
 
