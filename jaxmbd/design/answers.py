@@ -3,7 +3,7 @@
 Optimisers for one problem, such as SciPy's, call a function and wait. Here many of them run at
 once, each in a thread of its own; when all wait, their questions are answered together.
 
-Evaluations may be kept in a file. Optimisers are deterministic: an interrupted run that is begun
+Evaluations may be stored in a file. Optimisers are deterministic: an interrupted run that is begun
 again with the same file takes its past from there and goes on where it stopped.
 """
 
@@ -101,12 +101,8 @@ def _next(messages: SimpleQueue[Any]) -> Any:
             pass
 
 
-class Kept:
-    """Answers by question in an SQLite file.
-
-    Args:
-        path: the file; created if there is none.
-        problem: JSON values that determine the problem.
+class Store:
+    """Answers by question in an SQLite file, for one problem, which JSON values determine.
 
     Raises:
         ValueError: the file belongs to another problem, or is no such file.
@@ -127,31 +123,24 @@ class Kept:
                 if known is None:
                     self._file.execute("insert into problem values (?)", (text,))
         except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self.path} is no file of kept evaluations: {error}") from None
+            raise ValueError(f"{self.path} is no store of evaluations: {error}") from None
         if known is not None and known[0] != text:
             old, new = json.loads(known[0]), json.loads(text)
             what = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k)]
             self._file.close()
             raise ValueError(
-                f"{self.path} keeps the evaluations of another problem, which differs in "
+                f"{self.path} has the evaluations of another problem, which differs in "
                 f"{', '.join(what)}; remove it, or give another store="
             )
 
-    def __len__(self) -> int:
-        return self._file.execute("select count(*) from answers").fetchone()[0]
-
     def find(self, questions: Sequence[bytes]) -> list[bytes | None]:
         """The answers that are known."""
-        found = []
-        for question in questions:
-            row = self._file.execute(
-                "select answer from answers where question = ?", (question,)
-            ).fetchone()
-            found.append(None if row is None else row[0])
-        return found
+        text = "select answer from answers where question = ?"
+        rows = (self._file.execute(text, (question,)).fetchone() for question in questions)
+        return [None if row is None else row[0] for row in rows]
 
     def add(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keep answers; they are on disk when this returns."""
+        """Store answers; they are on disk when this returns."""
         with self._file:
             self._file.executemany("insert or replace into answers values (?, ?)", pairs)
 
@@ -176,9 +165,7 @@ class Answers:
 
     Args:
         problem: whose rows are asked for.
-        size: largest number of questions at a time; batches are padded to few sizes, because a new
-            size costs compiling.
-        kept: where answers are kept, or None.
+        store: where answers are stored, or None.
         margin: of closure, or None.
         report: called after each batch of designs with its number and rows.
     """
@@ -186,14 +173,12 @@ class Answers:
     def __init__(
         self,
         problem: Problem,
-        size: int,
-        kept: Kept | None,
+        store: Store | None,
         margin: Evaluation | None,
         report: Callable[[int, np.ndarray], None],
     ):
         evaluation = problem.evaluation
-        self.kept, self.report = kept, report
-        self.sizes = sorted({1, *(-(-size // k) for k in (1, 4, 16))})
+        self.store, self.report = store, report
         self.computed = self.rounds = 0
         self.unknowns = len(evaluation.unknowns)
         self.names = {"design": "design", "hessian": "hessian"}  # in the file
@@ -203,7 +188,7 @@ class Answers:
         }
         if margin is not None:
             self.functions["margin"] = margin.jacobians
-            self.names["margin"] = "margin" if kept is None else f"margin {margin.digest}"
+            self.names["margin"] = "margin" if store is None else f"margin {margin.digest}"
 
     def __call__(self, questions: Sequence[Any]) -> list[Any]:
         """The answers to questions of any kinds, in their order."""
@@ -221,18 +206,16 @@ class Answers:
 
     def _of_kind(self, kind: str, asked: list[tuple[np.ndarray, ...]]) -> list[Any]:
         keys = [question(self.names[kind], *x) for x in asked]
-        known = self.kept.find(keys) if self.kept is not None else [None] * len(keys)
+        known = self.store.find(keys) if self.store is not None else [None] * len(keys)
         new = [i for i, answer in enumerate(known) if answer is None]
         fresh: list[tuple[np.ndarray, ...]] = []
         if new:
-            size = next((s for s in self.sizes if s >= len(new)), len(new))
-            rows = [new[min(i, len(new) - 1)] for i in range(size)]
-            stacked = [np.stack([asked[i][k] for i in rows]) for k in range(len(asked[0]))]
-            fresh = list(zip(*self.functions[kind](*stacked), strict=True))[: len(new)]
+            stacked = [np.stack([asked[i][k] for i in new]) for k in range(len(asked[0]))]
+            fresh = list(zip(*self.functions[kind](*stacked), strict=True))
             self.computed += len(new) if kind == "design" else 0
-            if self.kept is not None:
+            if self.store is not None:
                 packed = [np.concatenate([x.ravel() for x in a]).tobytes() for a in fresh]
-                self.kept.add([(keys[i], b) for i, b in zip(new, packed, strict=True)])
+                self.store.add([(keys[i], b) for i, b in zip(new, packed, strict=True)])
         at = iter(fresh)
         return [next(at) if a is None else self._unpacked(kind, a) for a in known]
 

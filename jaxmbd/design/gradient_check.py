@@ -357,26 +357,20 @@ def check_gradient(
 
 
 def _mapped(of: Callable[..., Any], notes: list[str]) -> Callable[[np.ndarray], np.ndarray]:
-    """`of` for many vectors (b, n), in batches of one size."""
+    """`of` for many vectors (b, n), in batches of one size; one by one where that is impossible."""
     batched = jax.jit(jax.vmap(of))
-
-    def alone(x: np.ndarray) -> np.ndarray:
-        return np.array([float(of(jnp.asarray(row))) for row in x])
 
     def run(x: np.ndarray) -> np.ndarray:
         size = min(_BATCH, len(x))
         padded = np.concatenate([x, np.repeat(x[:1], -len(x) % size, axis=0)])
-        parts = [batched(padded[k : k + size]) for k in range(0, len(padded), size)]
-        return np.concatenate([np.asarray(p, np.float64) for p in parts])[: len(x)]
-
-    def either(x: np.ndarray) -> np.ndarray:
         try:
-            return run(x)
+            parts = [batched(padded[k : k + size]) for k in range(0, len(padded), size)]
         except (TypeError, ValueError, jax.errors.JAXTypeError, NotImplementedError) as error:
             notes.append(f"not in batches, one by one: {_first_line(error)}")
-            return alone(x)
+            return np.array([float(of(jnp.asarray(row))) for row in x])
+        return np.concatenate([np.asarray(p, np.float64) for p in parts])[: len(x)]
 
-    return either
+    return run
 
 
 def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: Any) -> Differences:

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.design.answers import Answers, Kept, in_step, question
+from jaxmbd.design.answers import Answers, Store, in_step, question
 from jaxmbd.design.descent import Descent, descend
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import Bounded, What
@@ -125,19 +125,19 @@ def minimize(
     if isinstance(method, Descent):
         courses, computed = descend(problem, method, x0, show.steps), None
     else:
-        kept = Kept(store, _description(problem)) if store is not None else None
+        file = None if store is None else Store(store, _description(problem))
         try:
-            courses, computed = _in_step(problem, method, x0, closing, kept, options, show)
+            courses, computed = _in_step(problem, method, x0, closing, file, options, show)
         finally:
-            if kept is not None:
-                kept.close()
+            if file is not None:
+                file.close()
     evaluations = sum(c.evaluations for c in courses)
     return optimum_of(
         problem,
         courses,
         tolerance,
         feasible,
-        objective_before=_before(problem),
+        objective_before=problem.objective(problem.point(np.zeros(len(unknowns))))[0],
         evaluations=evaluations,
         computed=evaluations if computed is None else computed,
         seconds=time.monotonic() - began,
@@ -219,13 +219,6 @@ def _problem(
     return Problem(evaluation, bounds, least_squares)
 
 
-def _before(problem: Problem) -> float:
-    """The objective of the model as it is."""
-    x = np.zeros((1, len(problem.evaluation.unknowns)))
-    row, slope = problem.evaluation.jacobians(x)
-    return problem.objective(Point(x[0], row[0], slope[0]))[0]
-
-
 def _description(problem: Problem) -> dict[str, Any]:
     digest = problem.evaluation.digest
     if digest is None:
@@ -249,7 +242,7 @@ def _in_step(
     method: str,
     x0: np.ndarray,
     closing: Closing | None,
-    kept: Kept | None,
+    store: Store | None,
     options: dict[str, Any],
     show: _Progress,
 ) -> tuple[list[Course], int]:
@@ -260,7 +253,7 @@ def _in_step(
         scatter, worst = problem.evaluation.scatter, {"margin": Quantile(0.0)}
         margin = Evaluation(unknowns, {"margin": closing.margin}, None, scatter, worst)
     courses: list[Course] = []
-    answers = Answers(problem, min(len(x0), _IN_STEP), kept, margin, show.rounds)
+    answers = Answers(problem, store, margin, show.rounds)
 
     def task(first: int, i: int, ask: Ask) -> Course:
         point = Point(x0[first + i], *ask(("design", x0[first + i])))

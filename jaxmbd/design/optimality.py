@@ -4,7 +4,7 @@ With the Lagrangian ``L = f − Σ λ_i c_i − Σ μ_j x_j`` a minimum has ``�
 inequalities at their limit that push inwards, and none at the others (Nocedal and Wright,
 Numerical Optimization, theorem 12.1). The multipliers here are those that make the gradient least.
 
-Whether a point that meets them is a saddle is told by second-order conditions. At a local minimum
+Second-order conditions tell whether a point that meets them is a saddle. At a local minimum
 the Hessian of the Lagrangian is positive semidefinite on the null space Z of the active constraints
 (Nocedal and Wright, Numerical Optimization, theorem 12.5). Its columns are differences of gradients
 here, because these are compiled already; a negative eigenvalue counts only if the Lagrangian does
@@ -28,22 +28,16 @@ AT_LIMIT = 1e-7
 class Optimality(NamedTuple):
     """Multipliers and residuals, in scaled variables and gradients.
 
-    Attributes:
-        multipliers: of the constraints (k,), ∂f/∂limit in the objective's over the constraint's
-            unit: positive at a lower, negative at an upper limit of an inequality.
-        at_limits: of the limits of x (n,), ∂f/∂(number in SI units).
-        gradient: largest element of ``∂L/∂x`` over the largest of ``∂f/∂x`` at the start.
-        violation: largest violation of a scaled constraint.
-        apart: largest distance from its limit of a scaled constraint or x with a multiplier.
-        active: which constraints are at a limit (k,).
+    The multipliers of constraints are ∂f/∂limit in the objective's over the constraint's unit:
+    positive at a lower, negative at an upper limit of an inequality.
     """
 
-    multipliers: np.ndarray
-    at_limits: np.ndarray
-    gradient: float
-    violation: float
-    apart: float
-    active: np.ndarray
+    multipliers: np.ndarray  # of the constraints (k,)
+    at_limits: np.ndarray  # multipliers of the limits of x (n,), ∂f/∂(number in SI units)
+    gradient: float  # largest element of ∂L/∂x over the largest of ∂f/∂x at the start
+    violation: float  # largest of a scaled constraint
+    apart: float  # largest distance from its limit of a scaled constraint or x with a multiplier
+    active: np.ndarray  # which constraints are at a limit (k,)
 
     @property
     def residual(self) -> float:
@@ -54,10 +48,7 @@ class Optimality(NamedTuple):
 def optimality(scaled: Scaled, point: Point, near: float = AT_LIMIT) -> Optimality:
     """Optimality of a point, by bounded least squares for the multipliers.
 
-    Args:
-        scaled: the problem.
-        point: the design.
-        near: how near to a limit, in scaled units, counts as at it.
+    What is as `near` to a limit, in scaled units, counts as at it.
     """
     problem = scaled.problem
     _, slope = scaled.value(point)
@@ -107,7 +98,7 @@ def _bounded(columns: np.ndarray, slope: np.ndarray, signs: list[int]) -> np.nda
 
 
 FEW = 60
-"""Most unknowns for which second derivatives are asked for unbidden."""
+"""Most unknowns for which second derivatives are computed without being asked for."""
 _STEP, _TRIED = 1e-5, 0.02
 _NEGATIVE = 1e-3
 """Eigenvalues above this share of the largest may be errors of the differences."""
@@ -116,10 +107,7 @@ _NEGATIVE = 1e-3
 def falling_direction(scaled: Scaled, point: Point, state: Optimality) -> np.ndarray | None:
     """A direction (n,) in which a KKT point is no minimum; None where none is found.
 
-    Args:
-        scaled: the problem, with few unknowns and no scatter, or nothing is looked for.
-        point: the design.
-        state: its optimality.
+    It is looked for where there are few unknowns and no scatter.
     """
     evaluation, (low, high) = scaled.problem.evaluation, scaled.problem.limits
     if len(point.x) > FEW or evaluation.scatter is not None:
@@ -135,7 +123,7 @@ def falling_direction(scaled: Scaled, point: Point, state: Optimality) -> np.nda
 
     def beside(step: np.ndarray) -> tuple[float, np.ndarray]:
         x = np.clip(point.x + step, low, high)
-        return lagrangian(Point(x, *(y[0] for y in evaluation.jacobians(x[None]))))
+        return lagrangian(scaled.problem.point(x))
 
     here, slope = lagrangian(point)
     inwards = np.where(high - point.x < _STEP, -_STEP, _STEP)
@@ -153,7 +141,7 @@ def falling_direction(scaled: Scaled, point: Point, state: Optimality) -> np.nda
     return next(falls, None)
 
 
-def told(scaled: Scaled, way: np.ndarray) -> str:
+def saddle_text(scaled: Scaled, way: np.ndarray) -> str:
     """The saddle in words."""
     names = scaled.problem.evaluation.unknowns.names
     order = [i for i in np.argsort(-np.abs(way)) if abs(way[i]) > 0.1 * np.abs(way).max()]

@@ -1,7 +1,4 @@
-"""What an optimisation found: the design, what changed, which limits bind, how optimal it is.
-
-A `Course` is what an optimiser did from one start.
-"""
+"""What an optimisation found: the design, what changed, which limits bind, how optimal it is."""
 
 from __future__ import annotations
 
@@ -11,27 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.analysis import Status
-from jaxmbd.design.optimality import Optimality, falling_direction, optimality, told
+from jaxmbd.design.optimality import Optimality, falling_direction, optimality, saddle_text
 from jaxmbd.design.problem import Point, Problem, Scaled
 from jaxmbd.observe import REASONS, Experiment
 
 
 class Course(NamedTuple):
-    """What an optimiser did from one start.
+    """What an optimiser did from one start."""
 
-    Attributes:
-        best: the best design: feasible and of least objective, or else of least violation.
-        history: (objective, violation) of its iterations.
-        evaluations: designs evaluated.
-        message: why it stopped.
-        start: the first design that works; None if none did.
-    """
-
-    best: Point
-    history: list[tuple[float, float]]
+    best: Point  # feasible and of least objective, or else of least violation
+    history: list[tuple[float, float]]  # (objective, violation) of its iterations
     evaluations: int
-    message: str
-    start: Point | None
+    message: str  # why it stopped
+    start: Point | None  # the first design that works; None if none did
 
 
 _SAME = 1e-6
@@ -135,7 +124,7 @@ class Optimum:
             elif self.idle[i]:
                 end = "nothing depends on it"
             rows.append((name, f"{old:.6g}", f"{new:.6g}", f"{new - old:+.4g}", unit, end))
-        return _table(rows)
+        return table(rows)
 
     def _bounded(self) -> list[str]:
         names, _, lower, upper = self.problem.bounds()
@@ -150,12 +139,21 @@ class Optimum:
             rows.append(
                 (name, f"{self.constraints[name]:.6g}", f"{lower[i]:.6g}", f"{upper[i]:.6g}", end)
             )
-        return _table(rows)
+        return table(rows)
 
 
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+def table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows in columns under a head, the first and the last column to the left."""
+    last = len(rows[0]) - 1
+    widths = [max(len(r[i]) for r in rows) for i in range(last + 1)]
+    lines = [
+        "  ".join(
+            c.ljust(w) if i in (0, last) else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
 
 def optimum_of(
@@ -182,7 +180,7 @@ def optimum_of(
     elif state.residual <= tolerance:
         way = falling_direction(at_end, course.best, state)
         status = "optimal" if way is None else "saddle"
-        message = message if way is None else told(at_end, way)
+        message = message if way is None else saddle_text(at_end, way)
     unknowns, point = problem.evaluation.unknowns, course.best
     names, places, _, _ = problem.bounds()
     found = unknowns.numbers(point.x)

@@ -20,17 +20,11 @@ _ROUNDING = 1e-10
 
 
 class Point(NamedTuple):
-    """A design that was evaluated.
+    """A design that was evaluated."""
 
-    Attributes:
-        x: (n,).
-        row: objective, or its residuals, and constrained quantities (m,); NaN where it fails.
-        jacobian: derivatives of the row (m, n).
-    """
-
-    x: np.ndarray
-    row: np.ndarray
-    jacobian: np.ndarray
+    x: np.ndarray  # (n,)
+    row: np.ndarray  # objective, or its residuals, and what is bounded (m,); NaN where it fails
+    jacobian: np.ndarray  # derivatives of the row (m, n)
 
     @property
     def works(self) -> bool:
@@ -40,17 +34,11 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise the objective's part of the rows of `evaluation` under bounds of the others.
-
-    Attributes:
-        evaluation: rows and their derivatives.
-        constraints: name to `Bounded`, in the order of the rows.
-        least_squares: whether the objective is the sum of squares of its elements.
-    """
+    """Minimise the objective's part of the rows of `evaluation` under bounds of the others."""
 
     evaluation: Evaluation
-    constraints: Mapping[str, Bounded]
-    least_squares: bool = False
+    constraints: Mapping[str, Bounded]  # by name, in the order of the rows
+    least_squares: bool = False  # whether the objective is the sum of squares of its elements
 
     def __post_init__(self) -> None:
         shape = self.evaluation.shapes[OBJECTIVE]
@@ -64,6 +52,10 @@ class Problem:
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of x (n,)."""
         return self.evaluation.unknowns.limits
+
+    def point(self, x: np.ndarray) -> Point:
+        """The design at x (n,)."""
+        return Point(x, *(y[0] for y in self.evaluation.jacobians(x[None])))
 
     @property
     def residual(self) -> slice:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from scipy.optimize import Bounds
 from scipy.optimize import minimize as scipy_minimize
 
 from jaxmbd.analysis import closure_margin
@@ -50,7 +51,6 @@ def restored(problem: Problem, closing: Closing, x: np.ndarray, ask: Ask) -> np.
 
     Minimises ``Σ min(0, margin − 2 reserve)²`` within the limits, by L-BFGS-B.
     """
-    low, high = problem.limits
     wanted = 2.0 * closing.reserve
     row, _ = ask(("margin", x))
     size = float(np.max(np.abs(np.nan_to_num(np.minimum(row - wanted, 0.0))), initial=0.0)) or 1.0
@@ -67,10 +67,10 @@ def restored(problem: Problem, closing: Closing, x: np.ndarray, ask: Ask) -> np.
         x,
         jac=True,
         method="L-BFGS-B",
-        bounds=list(zip(low, high, strict=True)),
+        bounds=Bounds(*problem.limits),
         options={"maxiter": 100, "ftol": 1e-16, "gtol": 1e-10},
     )
-    return np.clip(found.x, low, high)
+    return np.clip(found.x, *problem.limits)
 
 
 _PLACES = 5

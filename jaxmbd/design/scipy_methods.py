@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import NonlinearConstraint, OptimizeResult, least_squares
+from scipy.optimize import Bounds, NonlinearConstraint, OptimizeResult, least_squares
 from scipy.optimize import minimize as scipy_minimize
 
 from jaxmbd.design.optimality import optimality
@@ -146,7 +146,6 @@ def slsqp(
 
 def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
     """One search from the best design: its iterations, and why it ended."""
-    low, high = run.problem.limits
     begun, run.since = len(run.history), 0
 
     def recorded(x: np.ndarray) -> None:
@@ -159,7 +158,7 @@ def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
             run.best.x,
             jac=True,
             method="SLSQP",
-            bounds=list(zip(low, high, strict=True)),
+            bounds=Bounds(*run.problem.limits),
             constraints=run.constraints(),
             callback=recorded,
             options={"maxiter": steps, "ftol": 1e-15},
@@ -179,14 +178,13 @@ def trust_constr(
         weights, _ = problem.curvature(run.near(x))
         return run.hessian(x, weights / run.scaled.objective_scale)
 
-    low, high = problem.limits
     found: OptimizeResult = scipy_minimize(
         run.value,
         first.x,
         jac=True,
         hess=of_objective,
         method="trust-constr",
-        bounds=list(zip(low, high, strict=True)),
+        bounds=Bounds(*problem.limits),
         constraints=run.constraints(second=True),
         callback=run.record,
         options={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -258,6 +259,12 @@ class Unknowns:
         if isinstance(self.base, Mechanism):
             return set_variables(self.base, values)
         return self.base(values)
+
+    def bare(self) -> Unknowns:
+        """The same numbers without the model: `model` then gives their values by path."""
+        found = copy(self)
+        found.base = None
+        return found
 
     def describe(self) -> dict[str, Any]:
         """JSON values that determine which numbers move, and how far."""

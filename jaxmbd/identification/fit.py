@@ -10,63 +10,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.special import huber
 
 from jaxmbd.identification.measured import Record
 from jaxmbd.plumbing import meant
 from jaxmbd.variables import in_si
 
+_HUBER, _CAUCHY = 1.345, 2.385
+"""Residuals beyond which samples count less: estimates have 95 % of the efficiency of least squares
+where errors are normal."""
+
 
 class Loss(NamedTuple):
-    """``ρ(r)`` of a residual r in standard deviations; it is ``½ r²`` for small r.
+    """``ρ(r)`` of a residual r in standard deviations; it is ``½ r²`` for small r."""
 
-    Beyond the margin, which is infinite for least squares, a sample counts less. With these margins
-    estimates have 95 % of the efficiency of least squares where errors are normal.
-    """
-
-    margin: float
-    height: Callable[[np.ndarray], np.ndarray]  # ρ over the margin's square, of z = r/margin
-    slope: Callable[[np.ndarray], np.ndarray]  # dρ/dr over the margin
-    curvature: Callable[[np.ndarray], np.ndarray]  # d²ρ/dr²
+    robust: bool  # whether outliers count less than by least squares
+    height: Callable[[np.ndarray], np.ndarray]  # ρ
+    psi: Callable[[np.ndarray], np.ndarray]  # dρ/dr, how a residual pulls
+    stiffness: Callable[[np.ndarray], np.ndarray]  # d²ρ/dr²
 
     def value(self, r: np.ndarray) -> float:
         """``Σ ρ(r)``."""
-        if np.isinf(self.margin):
-            return float(0.5 * np.sum(r**2))
-        return float(self.margin**2 * np.sum(self.height(r / self.margin)))
-
-    def psi(self, r: np.ndarray) -> np.ndarray:
-        """How a residual pulls: r itself where errors are small."""
-        return r if np.isinf(self.margin) else self.margin * self.slope(r / self.margin)
+        return float(np.sum(self.height(r)))
 
     def weight(self, r: np.ndarray) -> np.ndarray:
         """``ψ(r)/r``: how much a residual counts, 1 where errors are small."""
         return np.where(r == 0.0, 1.0, self.psi(r) / np.where(r == 0.0, 1.0, r))
 
-    def stiffness(self, r: np.ndarray) -> np.ndarray:
-        """How the pull grows with the residual: 1 where errors are small."""
-        return np.ones_like(r) if np.isinf(self.margin) else self.curvature(r / self.margin)
-
-
-def _huber(z: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(z) <= 1.0, 0.5 * z**2, np.abs(z) - 0.5)
-
-
-def _inside(z: np.ndarray) -> np.ndarray:
-    return (np.abs(z) <= 1.0).astype(float)
-
-
-def _cauchy_curvature(z: np.ndarray) -> np.ndarray:
-    return (1.0 - z**2) / (1.0 + z**2) ** 2
-
 
 LOSSES = {
-    "linear": Loss(np.inf, lambda z: 0.5 * z**2, lambda z: z, np.ones_like),
-    "huber": Loss(1.345, _huber, lambda z: np.clip(z, -1.0, 1.0), _inside),
+    "linear": Loss(False, lambda r: 0.5 * r**2, lambda r: r, np.ones_like),
+    "huber": Loss(
+        True,
+        lambda r: huber(_HUBER, r),
+        lambda r: np.clip(r, -_HUBER, _HUBER),
+        lambda r: (np.abs(r) <= _HUBER).astype(float),
+    ),
     "cauchy": Loss(
-        2.385,
-        lambda z: 0.5 * np.log1p(z**2),
-        lambda z: z / (1.0 + z**2),
-        _cauchy_curvature,
+        True,
+        lambda r: 0.5 * _CAUCHY**2 * np.log1p((r / _CAUCHY) ** 2),
+        lambda r: r / (1.0 + (r / _CAUCHY) ** 2),
+        lambda r: (1.0 - (r / _CAUCHY) ** 2) / (1.0 + (r / _CAUCHY) ** 2) ** 2,
     ),
 }
 """Least squares; Huber's (Ann. Math. Statist. 35, 1964), whose outliers pull with constant force;
@@ -167,7 +151,7 @@ SAME_NOISE = 1e-3
 """A relative change of the noise at which these rounds may end."""
 
 SAME_FIT = 1e-2
-"""A change of the fit in standard errors, of all its freedoms together, at which they may end."""
+"""A change of the fit in standard errors, of all unknowns together, at which they may end."""
 
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Of x (n,): predictions (N,) and their derivatives (N, n)."""
@@ -220,7 +204,7 @@ def fitted(
     """
     model, here, x = _Memory(evaluate), np.isfinite(data), start
     sigma = noise.from_residuals(data - model(x)[0], np.zeros(len(data)), robust=True)
-    once = np.isinf(loss.margin) and (not noise.estimated or len(noise.groups) == 1)
+    once = not loss.robust and (not noise.estimated or len(noise.groups) == 1)
     found: Any = None
     settled = False
     for _ in range(ROUNDS):
@@ -233,7 +217,7 @@ def fitted(
         x = found.x
         y, jac = model(x)
         lever = leverages(jac * weight[:, None], here)
-        new = noise.from_residuals(data - y, lever, robust=np.isfinite(loss.margin))
+        new = noise.from_residuals(data - y, lever, robust=loss.robust)
         change, sigma = float(np.max(np.abs(np.log(new / sigma)))), new
         moved = float(np.linalg.norm((weight[:, None] * jac)[here] @ (x - before)))
         settled = once or (found.status > 0 and change < SAME_NOISE and moved < SAME_FIT)

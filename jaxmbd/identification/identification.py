@@ -9,24 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.analysis import Status
-from jaxmbd.design import failure_of, in_step
+from jaxmbd.design import failure_of, in_step, table
 from jaxmbd.identification.combinations import Ambiguity
 from jaxmbd.identification.fit import Fit, Loss, Noise, fitted, loss_of, noise_of
 from jaxmbd.identification.identified import (
     Identified,
     ambiguities_of,
-    close_text,
     data_of,
+    doubts,
     identified,
-    open_text,
-    table,
-    weak_text,
 )
 from jaxmbd.identification.information import ERRORS, Information, information
 from jaxmbd.identification.measured import Measured, Record, blank, places, records
-from jaxmbd.identification.predictor import Prediction, Predictor
-from jaxmbd.identification.unknown_numbers import nominal_mechanism, unknowns_of
+from jaxmbd.identification.predictor import Predictor, nominal_mechanism, unknowns_of
 
 
 class Settings(NamedTuple):
@@ -210,24 +205,24 @@ def start_points(predictor: Predictor, settings: Settings) -> list[np.ndarray]:
     points = np.vstack(
         [np.zeros((1, n)), np.maximum(low, -1.0) * (1 - u) + np.minimum(high, 1) * u]
     )
-    found = predictor(points)
-    check_start(predictor, found)
-    return [x for x, status in zip(points, found.status, strict=True) if status[0] == Status.OK]
+    y = predictor(points).y
+    check_start(predictor, y[0])
+    return list(points[np.isfinite(y).all(axis=1)])
 
 
-def check_start(predictor: Predictor, found: Prediction) -> None:
-    """Raise a ValueError if the model fails at the first of the predicted samples."""
-    status, at = (int(x) for x in found.status[0])
-    if status == Status.OK and np.isfinite(found.y[0]).all():
-        return
-    record = predictor.records[at]
-    where = f" of measurement {record.name!r}" if record.name else ""
+def check_start(predictor: Predictor, y: np.ndarray) -> None:
+    """Raise a ValueError if the model fails at the start, of which these are the predictions."""
+    sizes = [sum(c.values.size for c in record.channels) for record in predictor.records]
+    parts = np.split(y, np.cumsum(sizes)[:-1])
     start = predictor.unknowns.model(np.zeros(len(predictor.unknowns)))
-    why = failure_of(record.experiment, start) or Status(status).name.lower().replace("_", " ")
-    raise ValueError(
-        f"the model fails at the start{where}: {why}; give start= in the ranges of vary, where the "
-        "model works"
-    )
+    for record, part in zip(predictor.records, parts, strict=True):
+        if not np.isfinite(part).all():
+            where = f" of measurement {record.name!r}" if record.name else ""
+            why = failure_of(record.experiment, start) or "an output is not finite"
+            raise ValueError(
+                f"the model fails at the start{where}: {why}; give start= in the ranges of vary, "
+                "where the model works"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,9 +289,8 @@ class Identifiability:
             errors = [self.errors[name], *(x[name] for x in without.values())]
             said = [f"{x:.2g}" if np.isfinite(x) else "undetermined" for x in errors]
             rows.append((name, f"{value:.4g}", *said, unit))
-        lines = table(rows) + open_text(self.ambiguities)
-        lines += weak_text(self.names, self.information)
-        return "\n".join(lines + close_text(self.names, self.correlation))
+        lines = table(rows) + doubts(self.names, self.information, self.ambiguities)
+        return "\n".join(lines)
 
 
 def identifiability(
@@ -337,6 +331,6 @@ def identifiability(
         raise ValueError(f"noise: give the standard deviation of {list(noises.estimated)} too")
     predictor = Predictor(unknowns_of(model, vary, known), mech, known)
     found = predictor(np.zeros(len(predictor.unknowns)))
-    check_start(predictor, found)
+    check_start(predictor, found.y[0])
     scaled = found.jacobian[0] / noises.known[:, None]
     return Identifiability(predictor, information(scaled), noises.known)

@@ -62,24 +62,23 @@ def information(
     """
     n = jacobian.shape[1]
     norms = np.linalg.norm(jacobian, axis=0)
-    heard = norms > SILENT * max(float(norms.max(initial=0.0)), 1e-300)
+    acts = norms > SILENT * max(float(norms.max(initial=0.0)), 1e-300)
     # Columns of unit length: which are dependent must not depend on anyone's units.
-    triangle = np.linalg.qr(jacobian[:, heard] / norms[heard], mode="r")
+    triangle = np.linalg.qr(jacobian[:, acts] / norms[acts], mode="r")
     _, s, vt = np.linalg.svd(triangle, full_matrices=True)
     s = np.concatenate([s, np.zeros(len(vt) - len(s))])
     known = s > ALIKE * (s[0] if len(s) else 1.0)
     basis, null, shares = (np.zeros((n, k)) for k in (known.sum(), (~known).sum(), (~known).sum()))
-    basis[heard] = vt[known].T / norms[heard, None]
-    null[heard] = vt[~known].T / norms[heard, None]
-    shares[heard] = vt[~known].T
-    silent = ~heard
+    basis[acts] = vt[known].T / norms[acts, None]
+    null[acts] = vt[~known].T / norms[acts, None]
+    shares[acts] = vt[~known].T
     columns = jacobian @ basis
     h = columns.T @ (columns if stiffness is None else stiffness[:, None] * columns)
     inverse = np.linalg.pinv(h, hermitian=True)
     whole = inverse if scores is None else inverse @ scores(columns) @ inverse
     moved = np.linalg.norm(shares, axis=1) > TAKES_PART
-    null = np.hstack([null, np.eye(n)[:, silent]])
-    return Information(jacobian, moved | silent, null, basis @ whole @ basis.T)
+    null = np.hstack([null, np.eye(n)[:, ~acts]])
+    return Information(jacobian, moved | ~acts, null, basis @ whole @ basis.T)
 
 
 ERRORS = ("independent", "sandwich", "autocorrelated")
@@ -101,7 +100,7 @@ def precision(
     `series` are the places of each channel of each measurement, `errors` is one of `ERRORS`.
     """
     here = np.isfinite(residuals)
-    if errors == "independent" and np.isinf(loss.margin):
+    if errors == "independent" and not loss.robust:
         return information(jacobian[here])
     r = np.where(here, residuals, 0.0)
     psi, slope = loss.psi(r), loss.stiffness(r)

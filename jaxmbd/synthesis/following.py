@@ -75,18 +75,11 @@ def _at(mech: Mechanism, joint: Any, u: Array, guess: Array) -> Followed:
 
 
 class Course(NamedTuple):
-    """A linkage over a whole range of its input.
+    """A linkage over a whole range of its input."""
 
-    Attributes:
-        least: least transmission index of each part of the range (parts,); one that has not the
-            sign it has in the drawing is negative.
-        closed: whether the loops close everywhere.
-        last: coordinates at the end (nq,).
-    """
-
-    least: Array
-    closed: Array
-    last: Array
+    least: Array  # transmission index of each part (parts,), negative if not of the drawing's sign
+    closed: Array  # whether the loops close everywhere
+    last: Array  # coordinates at the end (nq,)
 
 
 def course(mech: Mechanism, joint: Any, reach: Any) -> Course:

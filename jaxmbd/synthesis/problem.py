@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,14 +20,6 @@ from jaxmbd.synthesis.tasks import Task, spread
 from jaxmbd.synthesis.transmission_index import input_key, transmission
 
 _TURN = 2.0 * np.pi
-
-
-class Station(NamedTuple):
-    """What one position of a linkage amounts to, all in units of the task's size."""
-
-    error: Array  # from what is wanted (m,)
-    closure: Array  # errors of closure and of the held input (nc + 1,)
-    index: Array  # transmission index
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +138,16 @@ class Problem:
         numbers = self.unknowns.numbers(np.asarray(z)[: len(self.unknowns)])
         return dict(zip(self.unknowns.names, numbers.tolist(), strict=True))
 
-    def station(self, mech: Mechanism, u: Array, q: Array, row: Array) -> Station:
-        """One position: the input at u, the coordinates q (which need not close)."""
+    def station(self, mech: Mechanism, u: Array, q: Array, row: Array) -> Array:
+        """One position, with the input at u and coordinates q that need not close (m + nc + 2,).
+
+        The error from what is wanted (m,), errors of closure and of the held input (nc + 1,), in
+        units of the task's size, and the transmission index.
+        """
         m = motion_state(mech, q)
-        key, size = input_key(mech, self.task.input), self.task.size
-        closure, _ = closing_rows(m, (key,), [u])
-        error = self.task.error(m, row) / size
-        return Station(error, closure / self.length, self.index(m))
+        closure, _ = closing_rows(m, (input_key(mech, self.task.input),), [u])
+        error = self.task.error(m, row) / self.task.size
+        return jnp.concatenate([error, closure / self.length, self.index(m)[None]])
 
     def squared_error(self, mech: Mechanism, q: Array) -> Array:
         """Squared errors at the positions, of coordinates (n, nq), summed."""

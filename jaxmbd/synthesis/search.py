@@ -27,7 +27,7 @@ from jaxmbd import lanes
 from jaxmbd.kinematics import step_coordinates
 from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import Course, Followed, course, follow
-from jaxmbd.synthesis.problem import Problem, Station
+from jaxmbd.synthesis.problem import Problem
 
 _LEAST_REACH = 0.03
 _QUARTERS = 4
@@ -154,20 +154,17 @@ class Searched(NamedTuple):
 class _Terms(NamedTuple):
     """Residuals and Jacobians at a point, of one start."""
 
-    error: Array  # (n, m)
-    closure: Array  # (N, c)
-    index: Array  # (N,)
+    rows: Array  # of `Problem.station` at every station (N, r); errors are zero at further ones
+    rows_z: Array  # (N, r, nz)
+    rows_q: Array  # with respect to the speeds (N, r, nv)
     margins: Array  # (k,)
-    jz: Station  # ∂/∂z, (n or N, …, nz)
-    jq: Station  # ∂/∂(speeds), (n or N, …, nv)
     margins_z: Array  # (k, nz)
 
 
 class _Shift(NamedTuple):
     """Multipliers over the weight, of one start."""
 
-    closure: Array
-    index: Array
+    rows: Array  # of closure and index (N, c + 1)
     margins: Array
 
 
@@ -198,7 +195,8 @@ def _run(
     side = jnp.where(jnp.sum(jnp.sign(index), axis=1) < 0.0, -1.0, 1.0)
     terms = evaluate(z, q)
 
-    shift = _Shift(*(jnp.zeros_like(x) for x in (terms.closure, terms.index, terms.margins)))
+    m = problem.task.rows.shape[1]
+    shift = _Shift(jnp.zeros_like(terms.rows[:, :, m:]), jnp.zeros_like(terms.margins))
 
     def of_weight(at: Any, weight: Array) -> Any:
         z, q, terms, shift, before = at
@@ -213,69 +211,54 @@ def _run(
 
     first = (z, q, terms, shift, jnp.asarray(weights[0]))
     (z, q, terms, *_), _ = lax.scan(of_weight, first, jnp.asarray(weights))
-    error = jnp.sum(terms.error**2, axis=(1, 2))
-    closure = jnp.max(jnp.abs(terms.closure), axis=(1, 2))
-    worst = jnp.min(side[:, None] * terms.index, axis=1) - problem.least_transmission
-    if terms.margins.shape[1]:
-        worst = jnp.minimum(worst, jnp.min(terms.margins, axis=1))
+    error = jnp.sum(terms.rows[:, :, :m] ** 2, axis=(1, 2))
+    closure = jnp.max(jnp.abs(terms.rows[:, :, m:-1]), axis=(1, 2))
+    index = jnp.min(side[:, None] * terms.rows[:, :, -1], axis=1) - problem.least_transmission
+    worst = jnp.minimum(index, jnp.min(terms.margins, axis=1, initial=jnp.inf))
     return z, q, error, closure, worst
 
 
-def _evaluation(problem: Problem, count: int, stations: int) -> Any:
+def _evaluation(problem: Problem, count: int, stations: int) -> Callable[[Array, Array], _Terms]:
     """Function of z (s, nz) and q (s, N, nq) to `_Terms` with a leading s."""
-    rows = np.zeros((stations, problem.task.rows.shape[1]))
-    rows[: problem.positions] = problem.task.rows
-    rows = jnp.asarray(np.tile(rows, (count, 1)))
-    n = len(problem.unknowns)
+    n, (positions, m) = len(problem.unknowns), problem.task.rows.shape
+    rows, counts = np.zeros((stations, m)), np.arange(stations) < positions
+    rows[:positions] = problem.task.rows
+    wanted = [jnp.asarray(np.tile(x, (count, 1))) for x in (rows, counts[:, None])]
 
-    def station(x: Array, u: Array, move: Array, q: Array, row: Array) -> Station:
+    def station(x: Array, u: Array, move: Array, q: Array, row: Array, counts: Array) -> Array:
         mech = problem.mechanism(x)
-        return problem.station(mech, u, step_coordinates(mech, q, move), row)
+        found = problem.station(mech, u, step_coordinates(mech, q, move), row)
+        return jnp.concatenate([jnp.where(counts, found[:m], 0.0), found[m:]])
 
-    def derived(x: Array, u: Array, q: Array, row: Array) -> Any:
-        move = jnp.zeros(problem.speeds, q.dtype)
-        at = station(x, u, move, q, row)
-        slopes = jax.jacfwd(station, argnums=(0, 1, 2))(x, u, move, q, row)
-        return at, *(Station(*(part[k] for part in slopes)) for k in range(3))
+    def derived(x: Array, u: Array, *others: Array) -> tuple[Array, ...]:
+        given = (x, u, jnp.zeros(problem.speeds, x.dtype), *others)
+        return station(*given), *jax.jacfwd(station, argnums=(0, 1, 2))(*given)
 
     kernel = lanes.vmap(derived)
-    ahead = jax.jit(jax.vmap(problem.inputs))
 
     def evaluate(z: Array, q: Array) -> _Terms:
-        u = ahead(z)
+        u, timing = jax.vmap(problem.inputs)(z), jax.vmap(jax.jacfwd(problem.inputs))(z)
         flat = [jnp.repeat(z[:, :n], stations, axis=0), u.reshape(-1), q.reshape(-1, q.shape[2])]
-        at, jx, ju, jq = kernel(*flat, rows)
-        at, jx, ju, jq = jax.tree_util.tree_map(
-            lambda x: x.reshape(count, stations, *x.shape[1:]), (at, jx, ju, jq)
-        )
-        timing = jax.vmap(jax.jacfwd(problem.inputs))(z)[:, :, n:]
-        spread = jax.tree_util.tree_map(
-            lambda a, b: jnp.concatenate(
-                [a, b[..., None] * timing.reshape(count, stations, *[1] * (b.ndim - 2), -1)], -1
-            ),
-            jx,
-            ju,
-        )
-        first = problem.positions
-        cut = [s._replace(error=s.error[:, :first]) for s in (at, spread, jq)]
-        margins = jax.vmap(problem.margins)(z)
-        margins_z = jax.vmap(jax.jacfwd(problem.margins))(z)
-        at, spread, jq = cut
-        return _Terms(at.error, at.closure, at.index, margins, spread, jq, margins_z)
+        found = [x.reshape(count, stations, *x.shape[1:]) for x in kernel(*flat, *wanted)]
+        rows, by_x, by_u, by_q = found
+        by_z = jnp.concatenate([by_x, by_u[..., None] * timing[:, :, None, n:]], axis=-1)
+        margins = jax.vmap(problem.margins)(z), jax.vmap(jax.jacfwd(problem.margins))(z)
+        return _Terms(rows, by_z, by_q, *margins)
 
     return evaluate
 
 
 def _violated(problem: Problem, side: Array, terms: _Terms, shift: _Shift) -> _Shift:
     """Violations plus multipliers over the weight: of closure, index and margins."""
-    index = side * terms.index - problem.least_transmission + shift.index
-    margins = terms.margins + shift.margins
-    return _Shift(terms.closure + shift.closure, jnp.minimum(0.0, index), jnp.minimum(0.0, margins))
+    rest = terms.rows[:, problem.task.rows.shape[1] :]
+    index = side * rest[:, -1:] - problem.least_transmission + shift.rows[:, -1:]
+    rows = jnp.concatenate([rest[:, :-1] + shift.rows[:, :-1], jnp.minimum(0.0, index)], axis=1)
+    return _Shift(rows, jnp.minimum(0.0, terms.margins + shift.margins))
 
 
 def _cost(problem: Problem, weight: Array, side: Array, terms: _Terms, shift: _Shift) -> Array:
     penalty = sum(jnp.sum(x**2) for x in _violated(problem, side, terms, shift))
-    return jnp.sum(terms.error**2) + weight * penalty
+    return jnp.sum(terms.rows[:, : problem.task.rows.shape[1]] ** 2) + weight * penalty
 
 
 def _step(problem: Problem, weight: Array, side: Array, evaluate: Any, s: _State) -> _State:
@@ -312,21 +295,12 @@ def _change(
     damping: Array,
 ) -> tuple[Array, Array]:
     """The damped Gauss-Newton step of one start: δz (nz,), δq (N, nv)."""
-    closure, index, margins = _violated(problem, side, terms, shift)
-    root = jnp.sqrt(weight)
-    count, n = terms.closure.shape[0], terms.error.shape[0]
-    pad = ((0, count - n), (0, 0))
-    wide = (*pad, (0, 0))
-    active = root * side * (index < 0.0)
-    r = jnp.concatenate(
-        [jnp.pad(terms.error, pad), root * closure, (root * index)[:, None]], axis=1
-    )
-    az, aq = (
-        jnp.concatenate(
-            [jnp.pad(j.error, wide), root * j.closure, (active[:, None] * j.index)[:, None]], axis=1
-        )
-        for j in (terms.jz, terms.jq)
-    )
+    m, root = problem.task.rows.shape[1], jnp.sqrt(weight)
+    over, margins = _violated(problem, side, terms, shift)
+    r = jnp.concatenate([terms.rows[:, :m], root * over], axis=1)
+    factor = jnp.full(r.shape, root).at[:, :m].set(1.0)
+    factor = factor.at[:, -1].set(root * side * (over[:, -1] < 0.0))[:, :, None]
+    az, aq = factor * terms.rows_z, factor * terms.rows_q
     held = root * (margins < 0.0)[:, None] * terms.margins_z
     gz = jnp.einsum("irz,ir->z", az, r) + held.T @ (root * margins)
     gq = jnp.einsum("irq,ir->iq", aq, r)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis import closure_margin
-from jaxmbd.design import AtLeast, Between, Bounded, Optimum, Point, minimize
+from jaxmbd.design import AtLeast, Between, Bounded, Optimum, minimize
 from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.defect_report import Defects, defects
 from jaxmbd.synthesis.following import course, follow
@@ -227,12 +227,9 @@ def _distinct(z: np.ndarray, errors: np.ndarray, most: int) -> list[int]:
 
 def _gradient_ratio(end: Optimum, z: np.ndarray, start: np.ndarray) -> float:
     """Largest derivative of the objective at z over that at a start; 1 if that does not close."""
-    evaluation = end.problem.evaluation
-    sizes = []
-    for x in map(evaluation.unknowns.vector, (z, start)):
-        row, slope = evaluation.jacobians(x[None])
-        sizes.append(np.max(np.abs(end.problem.objective(Point(x, row[0], slope[0]))[1])))
-    ratio = float(sizes[0] / sizes[1])
+    points = map(end.problem.point, end.problem.evaluation.unknowns.vector([z, start]))
+    here, there = (np.max(np.abs(end.problem.objective(x)[1])) for x in points)
+    ratio = float(here / there)
     return ratio if np.isfinite(ratio) else 1.0
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.design import GradientCheck, hessian_vector
 from jaxmbd.design import gradient_check as d
-from jaxmbd.design import hessian_vector
 from jaxmbd.design.gradient_check import MODES
 
 
@@ -66,6 +66,8 @@ def test_a_kink_is_told_with_both_slopes():
     assert float(found.differences.left[0]) == pytest.approx(-1.0)
     assert float(found.differences.right[0]) == pytest.approx(1.0)
     assert not found.ok and not found.wrong and "1 of 2 agree" in str(found)
+    assert isinstance(found, GradientCheck) and found.names == ("x[0]", "x[1]")
+    assert (found.forward[1], found.reverse[1]) == (4.0, 4.0)
 
 
 def test_errors_of_differences_are_bounds():
