@@ -97,7 +97,7 @@ def _steps(
     ]
 
 
-def _gradients(problem: Problem, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _gradients(problem: Problem, x: np.ndarray) -> tuple[np.ndarray, ...]:
     evaluation = problem.evaluation
     if len(evaluation.unknowns) >= _MANY:
         return evaluation.gradients(x)

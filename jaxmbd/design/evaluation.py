@@ -155,7 +155,7 @@ class Evaluation:
     def _run(self, x: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, ...]:
         return _in_few_sizes(lambda x, d: self._columns(x, d, self.samples), x, d)
 
-    def gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """A single goal (b,) and its gradient (b, n) in reverse mode, for many unknowns."""
         return _in_few_sizes(lambda x: self._reverse(x, self.samples), x)
 
@@ -174,7 +174,7 @@ class Evaluation:
 
         return jax.jit(gradients)
 
-    def hessians(self, x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray]:
+    def hessians(self, x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
         """Hessians ``Σ wᵢ Fᵢ''(x)`` (b, n, n) of designs (b, n), w (b, m), without scatter."""
         return _in_few_sizes(lambda *given: (self._curvatures(*given),), x, weights)
 

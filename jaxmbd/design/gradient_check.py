@@ -35,32 +35,23 @@ STEPS = 32
 LARGEST = 0.05
 """The first step, relative to the scale of the variable; it is halved `STEPS` − 1 times."""
 
-_NOISE_POINTS = 9
-_NOISE_STEP = 2.0**-38
+NOISE_OFFSETS = 2.0**-38 * np.arange(-4, 5)
+"""Where `noise` needs the function, along any direction of the size of the scale: so close that a
+smooth function is a line between them."""
 
 
 class Differences(NamedTuple):
-    """What differences say of one derivative, or of many (…).
+    """What differences say of one derivative, or of many (…)."""
 
-    Attributes:
-        second, fourth: the central differences on their plateaus.
-        value: the better of the two; beside an edge a one-sided difference.
-        error: estimate of its error.
-        left, right: the one-sided derivatives, as steps go to zero.
-        kink: whether they differ beyond their errors.
-        jump: whether the function itself jumps here.
-        edge: whether it is finite on one side only.
-    """
-
-    second: np.ndarray
-    fourth: np.ndarray
-    value: np.ndarray
-    error: np.ndarray
-    left: np.ndarray
+    second: np.ndarray  # central differences of second order on their plateau
+    fourth: np.ndarray  # and of fourth order
+    value: np.ndarray  # the better of the two; beside an edge a one-sided difference
+    error: np.ndarray  # estimate of its error
+    left: np.ndarray  # the one-sided derivatives, as steps go to zero
     right: np.ndarray
-    kink: np.ndarray
-    jump: np.ndarray
-    edge: np.ndarray
+    kink: np.ndarray  # whether they differ beyond their errors
+    jump: np.ndarray  # whether the function itself jumps here
+    edge: np.ndarray  # whether it is finite on one side only
 
 
 def steps(scale: np.ndarray | float, dtype: np.dtype | type = np.float64) -> np.ndarray:
@@ -68,14 +59,6 @@ def steps(scale: np.ndarray | float, dtype: np.dtype | type = np.float64) -> np.
     count = STEPS if np.finfo(dtype).eps < 1e-10 else 16
     factors = LARGEST * 0.5 ** np.arange(count)
     return np.asarray(scale)[..., None] * factors
-
-
-def noise_offsets() -> np.ndarray:
-    """Where `noise` needs the function: offsets (9,) along any direction of the size of the scale.
-
-    They are so close that a smooth function is a line between them.
-    """
-    return _NOISE_STEP * (np.arange(_NOISE_POINTS) - _NOISE_POINTS // 2)
 
 
 def noise(values: np.ndarray, eps: float) -> np.ndarray:
@@ -96,14 +79,9 @@ def noise(values: np.ndarray, eps: float) -> np.ndarray:
 def differences(
     here: np.ndarray, above: np.ndarray, below: np.ndarray, h: np.ndarray, noise: np.ndarray
 ) -> Differences:
-    """Judge a function along lines.
+    """Judge a function along lines, of f(x), f(x + h_k) and f(x − h_k) (…, k).
 
-    Args:
-        here: f(x) (…).
-        above: f(x + h_k) (…, k).
-        below: f(x − h_k) (…, k).
-        h: steps (…, k), each half of the one before.
-        noise: ε of f (…).
+    Each step is half of the one before; `noise` is ε of f (…).
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         size = np.maximum(np.abs(above), np.abs(below))
@@ -181,9 +159,8 @@ class Numbers(NamedTuple):
 def _numbers_of(x: Any, vary: str | Sequence[str] | None) -> Numbers:
     """Those of a mechanism that fit paths or patterns, or all floating numbers of a pytree."""
     if isinstance(x, Mechanism):
-        return _of_mechanism(
-            x, ["*"] if vary is None else [vary] if isinstance(vary, str) else vary
-        )
+        vary = "*" if vary is None else vary
+        return _of_mechanism(x, [vary] if isinstance(vary, str) else vary)
     if vary is not None:
         raise ValueError("vary= names numbers of a Mechanism; another argument varies as a whole")
     return _of_pytree(x)
@@ -350,8 +327,7 @@ def check_gradient(
     if dtype == np.float32:
         notes.append("computed in float32: differences have about three digits")
     found = _measured(_mapped(of, notes), numbers, dtype)
-    forward = _forward(of, start, notes)
-    reverse = _reverse(of, start, notes)
+    forward, reverse = (_derivative(of, start, mode, notes) for mode in ("forward", "reverse"))
     verdicts = _verdicts(forward, reverse, found, rtol)
     return GradientCheck(numbers.names, forward, reverse, found, verdicts, tuple(notes))
 
@@ -378,7 +354,7 @@ def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: 
     n = len(numbers.names)
     h = steps(numbers.scale, dtype)
     lines = np.eye(n)[:, None] * h[..., None]
-    offsets = noise_offsets()[:, None] * numbers.scale * np.sin(1.0 + 2.3 * np.arange(n))
+    offsets = NOISE_OFFSETS[:, None] * numbers.scale * np.sin(1.0 + 2.3 * np.arange(n))
     every = np.concatenate([np.zeros((1, n)), offsets, lines.reshape(-1, n), -lines.reshape(-1, n)])
     values = run(numbers.start + every)
     here, near = values[0], values[1 : 1 + len(offsets)]
@@ -387,33 +363,24 @@ def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: 
     return differences(np.full(n, here), above, below, h, np.full(n, level))
 
 
-def _forward(of: Callable[..., Any], x: Any, notes: list[str]) -> np.ndarray:
+def _derivative(of: Callable[..., Any], x: Any, mode: str, notes: list[str]) -> np.ndarray:
+    """Compiled, or else operation by operation; NaN and a note if the mode does not exist."""
+    eye, gradient, text = jnp.eye(x.shape[0], dtype=x.dtype), jax.grad(of), ""
+
     def column(direction: Any) -> Any:
         return jax.jvp(of, (x,), (direction,))[1]
 
-    eye = jnp.eye(x.shape[0], dtype=x.dtype)
-    ways = [lambda: jax.jit(jax.vmap(column))(eye), lambda: [column(d) for d in eye]]
-    return _first_that_works(ways, "forward", x.shape[0], notes)
-
-
-def _reverse(of: Callable[..., Any], x: Any, notes: list[str]) -> np.ndarray:
-    gradient = jax.grad(of)
-    ways = [lambda: jax.jit(gradient)(x), lambda: gradient(x)]
-    return _first_that_works(ways, "reverse", x.shape[0], notes)
-
-
-def _first_that_works(
-    ways: list[Callable[[], Any]], mode: str, size: int, notes: list[str]
-) -> np.ndarray:
-    """Compiled, or else operation by operation; NaN and a note if the mode does not exist."""
-    text = ""
-    for way in ways:
+    ways: dict[str, list[Callable[[], Any]]] = {
+        "forward": [lambda: jax.jit(jax.vmap(column))(eye), lambda: [column(d) for d in eye]],
+        "reverse": [lambda: jax.jit(gradient)(x), lambda: gradient(x)],
+    }
+    for way in ways[mode]:
         try:
             return np.asarray(way(), np.float64)
         except Exception as error:  # whatever the function raises is the finding
             text = _first_line(error)
     notes.append(f"{mode} mode does not exist: {text}")
-    return np.full(size, np.nan)
+    return np.full(len(eye), np.nan)
 
 
 def _first_line(error: Exception) -> str:

@@ -50,39 +50,30 @@ def optimality(scaled: Scaled, point: Point, near: float = AT_LIMIT) -> Optimali
 
     What is as `near` to a limit, in scaled units, counts as at it.
     """
-    problem = scaled.problem
+    problem, size, count = scaled.problem, scaled.objective_scale, len(scaled.places)
     _, slope = scaled.value(point)
-    c = point.row[scaled.places]
-    sides = np.zeros(len(c), int)  # +1 at a lower, −1 at an upper limit, 2 an equality
-    margin = near * scaled.scales
-    at_lower, at_upper = c <= scaled.lower + margin, c >= scaled.upper - margin
-    sides[at_lower], sides[at_upper] = 1, -1
-    sides[(at_lower & at_upper) | scaled.equal] = 2
     low, high = problem.limits
-    ends = np.where(
-        point.x <= low + near * _room(-low),
-        1,
-        np.where(point.x >= high - near * _room(high), -1, 0),
-    )
-    active, pushed = np.flatnonzero(sides), np.flatnonzero(ends)
-    columns = [point.jacobian[scaled.places[i]] / scaled.scales[i] for i in active]
-    columns += [np.eye(len(slope))[j] for j in pushed]
-    signs = [*sides[active], *ends[pushed]]
-    solved = _bounded(np.array(columns).T, slope, signs) if columns else np.zeros(0)
-    left = slope - (np.array(columns).T @ solved if columns else 0.0)
-    multipliers, at_limits = np.zeros(len(c)), np.zeros(len(slope))
-    size = scaled.objective_scale
-    multipliers[active] = size * solved[: len(active)] / scaled.scales[active]
-    at_limits[pushed] = size * solved[len(active) :] / problem.evaluation.unknowns.scale[pushed]
+    # The limits of x are bounds like others; what binds has the sign of its multiplier, or any.
+    values = np.append(point.row[scaled.places], point.x)
+    lower, upper = np.append(scaled.lower, low), np.append(scaled.upper, high)
+    scales = np.append(scaled.scales, np.ones(len(low)))
+    rows = np.append(point.jacobian[scaled.places], np.eye(len(low)), axis=0) / scales[:, None]
+    equal = lower == upper
+    at_lower = equal | (values <= lower + near * np.append(scaled.scales, _room(-low)))
+    at_upper = equal | (values >= upper - near * np.append(scaled.scales, _room(high)))
+    binds = np.flatnonzero(at_lower | at_upper)
+    positive, negative = (at_lower & ~at_upper)[binds], (at_upper & ~at_lower)[binds]
+    solved = _bounded(rows[binds].T, slope, positive, negative)
+    left = slope - rows[binds].T @ solved
+    units = np.append(scaled.scales, problem.evaluation.unknowns.scale)
+    multipliers = np.zeros(len(values))
+    multipliers[binds] = size * solved / units[binds]
     gradient = float(np.max(np.abs(left), initial=0.0))
-    gaps = np.minimum(np.abs(c - scaled.lower), np.abs(c - scaled.upper)) / scaled.scales
-    ends_apart = np.minimum(point.x - low, high - point.x)
-    apart = max(
-        np.max(gaps[multipliers != 0.0], initial=0.0),
-        np.max(ends_apart[at_limits != 0.0], initial=0.0),
-    )
-    violation = scaled.violation(point)
-    return Optimality(multipliers, at_limits, gradient, violation, float(apart), sides != 0)
+    gaps = np.minimum(np.abs(values - lower), np.abs(upper - values)) / scales
+    apart = float(np.max(gaps[multipliers != 0.0], initial=0.0))
+    active = (at_lower | at_upper)[:count]
+    found = multipliers[:count], multipliers[count:], gradient, scaled.violation(point), apart
+    return Optimality(*found, active)
 
 
 def _room(x: np.ndarray) -> np.ndarray:
@@ -90,11 +81,14 @@ def _room(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.0, np.minimum(x, 1.0), 1.0)
 
 
-def _bounded(columns: np.ndarray, slope: np.ndarray, signs: list[int]) -> np.ndarray:
+def _bounded(
+    columns: np.ndarray, slope: np.ndarray, positive: np.ndarray, negative: np.ndarray
+) -> np.ndarray:
     """Multipliers of least residual with the signs of their limits."""
-    lower = np.array([0.0 if s == 1 else -np.inf for s in signs])
-    upper = np.array([0.0 if s == -1 else np.inf for s in signs])
-    return lsq_linear(columns, slope, (lower, upper), method="bvls", tol=1e-15).x
+    if not len(positive):
+        return np.zeros(0)
+    signs = np.where(positive, 0.0, -np.inf), np.where(negative, 0.0, np.inf)
+    return lsq_linear(columns, slope, signs, method="bvls", tol=1e-15).x
 
 
 FEW = 60

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import Bounds
 
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import Bounded
@@ -52,6 +53,11 @@ class Problem:
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of x (n,)."""
         return self.evaluation.unknowns.limits
+
+    @property
+    def box(self) -> Bounds:
+        """These limits, as SciPy takes them."""
+        return Bounds(*self.limits)  # type: ignore[arg-type]
 
     def point(self, x: np.ndarray) -> Point:
         """The design at x (n,)."""

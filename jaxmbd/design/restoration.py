@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.optimize import Bounds
 from scipy.optimize import minimize as scipy_minimize
 
 from jaxmbd.analysis import closure_margin
@@ -67,7 +66,7 @@ def restored(problem: Problem, closing: Closing, x: np.ndarray, ask: Ask) -> np.
         x,
         jac=True,
         method="L-BFGS-B",
-        bounds=Bounds(*problem.limits),
+        bounds=problem.box,
         options={"maxiter": 100, "ftol": 1e-16, "gtol": 1e-10},
     )
     return np.clip(found.x, *problem.limits)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, NonlinearConstraint, OptimizeResult, least_squares
+from scipy.optimize import NonlinearConstraint, OptimizeResult, least_squares
 from scipy.optimize import minimize as scipy_minimize
 
 from jaxmbd.design.optimality import optimality
@@ -100,7 +100,7 @@ class _Run:
 
         options: dict[str, Any] = {"hess": bend} if second else {}
         low, high = (x[part] for x in limits)
-        return NonlinearConstraint(value, low, high, jac=slope, **options)
+        return NonlinearConstraint(value, low, high, jac=slope, **options)  # type: ignore[arg-type]
 
     def record(self, x: np.ndarray, *_: Any) -> None:
         self.history.append(self._state(self.near(x)))
@@ -158,7 +158,7 @@ def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
             run.best.x,
             jac=True,
             method="SLSQP",
-            bounds=Bounds(*run.problem.limits),
+            bounds=run.problem.box,
             constraints=run.constraints(),
             callback=recorded,
             options={"maxiter": steps, "ftol": 1e-15},
@@ -184,7 +184,7 @@ def trust_constr(
         jac=True,
         hess=of_objective,
         method="trust-constr",
-        bounds=Bounds(*problem.limits),
+        bounds=problem.box,
         constraints=run.constraints(second=True),
         callback=run.record,
         options={

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -211,12 +210,11 @@ class Unknowns:
             raise ValueError("vary is empty; name at least one number that may move")
         if not (model is None or isinstance(model, (Mechanism, Parametrization))):
             raise ValueError(f"the model must be a Mechanism, a Parametrization or None: {model!r}")
-        find = _finder(model, vary)
-        parts = _Parts(model is None)
+        parts = _Parts(model, vary)
         problems: list[str] = []
         for key, chosen in vary.items():
             try:
-                parts.add(key, chosen, find)
+                parts.add(key, chosen)
             except ValueError as error:
                 problems.append(str(error))
         problems += parts.twice()
@@ -272,44 +270,38 @@ class Unknowns:
         return {"names": list(self.names)} | {n: getattr(self, n).tolist() for n in names}
 
 
-def _finder(model: Any, vary: Vary) -> Callable[[str], Mapping[str, Variable]]:
-    if isinstance(model, Mechanism):
-        return partial(variables, model)
-    if isinstance(model, Parametrization):
-        return model.find
-    return lambda name: {name: Variable(name, getattr(vary[name], "start", None))}
-
-
 class _Parts:
     """The vector's entries, collected."""
 
-    def __init__(self, bare: bool):
-        self.bare = bare
+    def __init__(self, model: Any, vary: Vary):
+        self.model, self.vary = model, vary
         self.entries: list[Any] = []
         self.shares: list[_Share] = []
         self.values: dict[str, Any] = {}
 
-    def add(self, key: str, chosen: Any, find: Callable[[str], Mapping[str, Variable]]) -> None:
+    def find(self, pattern: str) -> Mapping[str, Variable]:
+        """The model's numbers that fit."""
+        if isinstance(self.model, Mechanism):
+            return variables(self.model, pattern)
+        if isinstance(self.model, Parametrization):
+            return self.model.find(pattern)
+        return {pattern: Variable(pattern, getattr(self.vary[pattern], "start", None))}
+
+    def add(self, key: str, chosen: Any) -> None:
         if isinstance(chosen, MovedTogether):
-            self._add_together(key, chosen, find)
+            self._add_together(key, chosen)
         elif isinstance(chosen, (Within, Between)):
-            for path, variable in find(key).items():
-                self._add_own(path, chosen, variable, find)
+            for path, variable in self.find(key).items():
+                self._add_own(path, chosen, variable)
         else:
             raise ValueError(
                 f"{key!r}: {chosen!r} is no range; give Within(width), Between(lower, upper) or "
                 "MovedTogether(paths, range)"
             )
 
-    def _add_own(
-        self,
-        path: str,
-        chosen: Within | Between,
-        variable: Variable,
-        find: Callable[[str], Mapping[str, Variable]],
-    ) -> None:
+    def _add_own(self, path: str, chosen: Within | Between, variable: Variable) -> None:
         """A number, or all components of one; an array without components as a whole."""
-        parts = [find(f"{path}/{c}")[f"{path}/{c}"] for c in variable.components]
+        parts = [self.find(f"{path}/{c}")[f"{path}/{c}"] for c in variable.components]
         value = np.array([x.value for x in parts]) if parts else variable.value
         start, lower, upper = chosen.limits(value, variable.unit, path)
         scale = scale_of(chosen, lower, upper, path, variable.unit)
@@ -329,12 +321,10 @@ class _Parts:
             self.shares.append(_Share(path, slice(first, len(self.entries)), 1.0))
             self.values[path] = rows[0].reshape(want)
 
-    def _add_together(
-        self, key: str, chosen: MovedTogether, find: Callable[[str], Mapping[str, Variable]]
-    ) -> None:
-        if self.bare:
+    def _add_together(self, key: str, chosen: MovedTogether) -> None:
+        if self.model is None:
             raise ValueError(f"{key!r}: MovedTogether needs a model whose numbers it moves")
-        every = [(v, x, f) for p, f in chosen.factors.items() for v, x in find(p).items()]
+        every = [(v, x, f) for p, f in chosen.factors.items() for v, x in self.find(p).items()]
         units = {x.unit for _, x, _ in every}
         if len(units) != 1:
             raise ValueError(f"{key!r}: numbers with the units {sorted(units)} cannot move alike")
@@ -354,10 +344,7 @@ class _Parts:
     def twice(self) -> list[str]:
         """Numbers that are varied more than once."""
         paths = [share.path for share in self.shares]
-        found = [p for p in dict.fromkeys(paths) if paths.count(p) > 1]
-        found += [p for p in dict.fromkeys(paths) for q in dict.fromkeys(paths) if _inside(p, q)]
+        every = dict.fromkeys(paths)
+        found = [p for p in every if paths.count(p) > 1]
+        found += [p for p in every for q in every if p.startswith(f"{q}/")]
         return [f"{p!r} is varied twice" for p in found]
-
-
-def _inside(path: str, whole: str) -> bool:
-    return path.startswith(whole + "/")

@@ -243,7 +243,7 @@ def _least_squares(
     return least_squares(
         lambda x: (weight * (model(x)[0] - data))[here],
         x,
-        lambda x: (weight[:, None] * model(x)[1])[here],
+        lambda x: (weight[:, None] * model(x)[1])[here],  # type: ignore[arg-type]
         bounds=limits,
         method="trf",
         xtol=1e-9,

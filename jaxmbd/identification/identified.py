@@ -43,7 +43,7 @@ class ResidualCheck(NamedTuple):
 
     Example:
         >>> import numpy as np
-        >>> from jaxmbd.identification.residual_check import residual_check
+        >>> from jaxmbd.identification.identified import residual_check
         >>> wave = np.sin(np.linspace(0.0, 6.0, 200)) * 1.4
         >>> residual_check("angle", wave).correlated
         True

@@ -167,12 +167,11 @@ class Predictor:
             if alike is None:
                 kinds.append((kind, alike := []))
             alike.append(i)
-        self.evaluations = [(self._evaluation(*kind, its), its) for kind, its in kinds]
+        self.evaluations = [(self._evaluation(kind, its), its) for kind, its in kinds]
 
-    def _evaluation(
-        self, blank: Any, held: tuple[str, ...], names: tuple[str, ...], its: list[int]
-    ) -> Evaluation:
+    def _evaluation(self, kind: Any, its: list[int]) -> Evaluation:
         """The channels ``gain · output + offset`` of measurements that are alike."""
+        blank, held, names = kind
         n, rows = len(names), [self._numbers(self.records[i]) for i in its]
 
         def shown(values: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis import JointCoordinate, parse_known
 from jaxmbd.kinematics import MotionState
 from jaxmbd.model import Mechanism
+from jaxmbd.synthesis.transmission_index import input_problems
 
 
 def spread(rows: np.ndarray) -> float:
@@ -62,13 +62,7 @@ class Task:
 
     def problems(self, mech: Mechanism) -> list[str]:
         """What does not fit the mechanism, or itself."""
-        found = []
-        try:
-            keys, _ = parse_known(mech, {self.input: 0.0})
-            if len(keys) != 1 or not isinstance(keys[0], JointCoordinate):
-                found.append(f"input={self.input!r} is not one coordinate of a joint")
-        except ValueError as error:
-            found.append(str(error).replace("known", "input", 1))
+        found = input_problems(mech, self.input)
         if self.inputs is not None and np.shape(self.inputs) != (len(self.rows),):
             found.append(f"{len(self.rows)} positions, but inputs of shape {self.inputs.shape}")
         return found

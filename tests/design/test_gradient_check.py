@@ -79,11 +79,11 @@ def test_errors_of_differences_are_bounds():
         def f(x, width=width):
             return np.sin(1.0 + x) + width * np.tanh(x / width)
 
-        noise = d.noise(f(d.noise_offsets()), 2.0**-52)
+        noise = d.noise(f(d.NOISE_OFFSETS), 2.0**-52)
         found = d.differences(f(0.0), f(h), f(-h), h, noise)
         assert abs(found.value - (np.cos(1.0) + 1.0)) < 10.0 * found.error < 1e-4
     shaken = 1e-9 * rng.normal(size=9)
-    assert 2e-10 < d.noise(1.0 + d.noise_offsets() + shaken, 2.0**-52) < 5e-9
+    assert 2e-10 < d.noise(1.0 + d.NOISE_OFFSETS + shaken, 2.0**-52) < 5e-9
 
 
 def test_numbers_of_a_mechanism_by_path():
