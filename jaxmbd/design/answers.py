@@ -167,7 +167,7 @@ class Answers:
         problem: whose rows are asked for.
         store: where answers are stored, or None.
         margin: of closure, or None.
-        report: called after each batch of designs with its number and rows.
+        report: called after each batch of designs, with a text and their objectives.
     """
 
     def __init__(
@@ -175,10 +175,10 @@ class Answers:
         problem: Problem,
         store: Store | None,
         margin: Evaluation | None,
-        report: Callable[[int, np.ndarray], None],
+        report: Callable[[str, np.ndarray], None],
     ):
         evaluation = problem.evaluation
-        self.store, self.report = store, report
+        self.problem, self.store, self.report = problem, store, report
         self.computed = self.rounds = 0
         self.unknowns = len(evaluation.unknowns)
         self.names = {"design": "design", "hessian": "hessian"}  # in the file
@@ -200,7 +200,9 @@ class Answers:
                 for i, answer in zip(chosen, found, strict=True):
                     answers[i] = answer
                 if kind == "design":
-                    self.report(self.rounds, np.stack([row for row, _ in found]))
+                    rows = np.stack([row for row, _ in found])
+                    text = f"round {self.rounds}: {len(rows)} designs"
+                    self.report(text, self.problem.merits(rows))
         self.rounds += 1
         return answers
 

@@ -121,9 +121,9 @@ def minimize(
     x0 = starting_points(problem, starts, seed, candidates)
     name = method if isinstance(method, str) else "optax"
     options = {"steps": steps, "tolerance": tolerance, "feasible": feasible}
-    show = _Progress(progress, problem)
+    show = _Progress(progress)
     if isinstance(method, Descent):
-        courses, computed = descend(problem, method, x0, show.steps), None
+        courses, computed = descend(problem, method, x0, show), None
     else:
         file = None if store is None else Store(store, _description(problem))
         try:
@@ -253,7 +253,7 @@ def _in_step(
         scatter, worst = problem.evaluation.scatter, {"margin": Quantile(0.0)}
         margin = Evaluation(unknowns, {"margin": closing.margin}, None, scatter, worst)
     courses: list[Course] = []
-    answers = Answers(problem, store, margin, show.rounds)
+    answers = Answers(problem, store, margin, show)
 
     def task(first: int, i: int, ask: Ask) -> Course:
         point = Point(x0[first + i], *ask(("design", x0[first + i])))
@@ -298,18 +298,12 @@ def _off_a_saddle(problem: Problem, course: Course, ask: Ask, feasible: float) -
 class _Progress:
     """Lines about how far it is, at most one each second."""
 
-    def __init__(self, shown: bool, problem: Problem):
-        self.shown, self.problem, self.last = shown, problem, time.monotonic()
+    def __init__(self, shown: bool):
+        self.shown, self.last = shown, time.monotonic()
 
-    def rounds(self, round_: int, rows: np.ndarray) -> None:
-        self._print(f"round {round_}: {len(rows)} designs", self.problem.merits(rows))
-
-    def steps(self, step: int, histories: list[list[tuple[float, float]]]) -> None:
-        self._print(f"step {step}", np.array([h[-1][0] for h in histories]))
-
-    def _print(self, text: str, values: np.ndarray) -> None:
+    def __call__(self, text: str, objectives: np.ndarray) -> None:
         now = time.monotonic()
         if self.shown and now - self.last >= 1.0:
             self.last = now
-            best = np.min(values[np.isfinite(values)], initial=np.inf)
+            best = np.min(objectives[np.isfinite(objectives)], initial=np.inf)
             print(f"{text}, least objective {best:.6g}", file=sys.stderr, flush=True)
