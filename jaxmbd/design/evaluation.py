@@ -205,12 +205,21 @@ class Evaluation:
         return lanes.digest(self._columns.trace(x, x[:, None], self.samples).jaxpr)  # type: ignore[attr-defined]
 
 
-def _in_few_sizes(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    """A function's results for the rows of arrays, repeated up to 1, 4, 16 or a multiple of 64.
+_AT_ONCE = 1024
+"""Designs of one call."""
 
-    Every size costs compiling.
+
+def _in_few_sizes(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A function's results for the rows of arrays, in pieces that are filled up to a power of two.
+
+    Every size costs compiling: there are 1, 4, 16, 64, 128 and so on.
     """
-    count = len(arrays[0])
-    size = next((s for s in (1, 4, 16) if s >= count), -(-count // 64) * 64)
-    filled = [np.concatenate([x, np.repeat(x[-1:], size - count, axis=0)]) for x in arrays]
-    return tuple(np.asarray(y, np.float64)[:count] for y in lanes.finished(function(*filled)))
+    pieces = []
+    for first in range(0, len(arrays[0]), _AT_ONCE):
+        part = [x[first : first + _AT_ONCE] for x in arrays]
+        count = len(part[0])
+        size = next((s for s in (1, 4, 16, 64) if s >= count), 1 << (count - 1).bit_length())
+        filled = [np.concatenate([x, np.repeat(x[-1:], size - count, axis=0)]) for x in part]
+        found = lanes.finished(function(*filled))
+        pieces.append([np.asarray(y, np.float64)[:count] for y in found])
+    return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))

@@ -48,6 +48,13 @@ def test_values_and_derivatives_of_goals():
     np.testing.assert_allclose(found.hessians(X, weights)[0], expected, rtol=1e-13)
 
 
+def test_any_number_of_designs():
+    found = Evaluation(PAIR, {"sum": lambda x: x["a"] + 2.0 * x["b"]})
+    for count in (1, 5, 70, 2100):
+        x = np.random.default_rng(count).uniform(-1.0, 1.0, (count, 2))
+        np.testing.assert_allclose(found.values(x)[:, 0], PAIR.numbers(x) @ [1.0, 2.0], atol=1e-14)
+
+
 def test_cases_stand_side_by_side():
     powers = {"power": np.array([1.0, 2.0, 3.0])}
     found = Evaluation(
