@@ -28,7 +28,7 @@ import jaxmbd as mbd  # noqa: E402
 from design_cases.bump_steer import BumpSteer  # noqa: E402
 from jaxmbd import lanes  # noqa: E402
 from jaxmbd.design import Closing, Unknowns  # noqa: E402
-from jaxmbd.design.starts import starting_points  # noqa: E402
+from jaxmbd.design.problem import starting_points  # noqa: E402
 
 EVALUATIONS = 60_000  # of the evolution strategy, at most
 WIDE = 0.35  # [m], limits so wide that many starts cannot close

@@ -11,18 +11,15 @@ function of the mechanism with these properties, for example of a crank's reach.
 """
 
 from jaxmbd.design.answers import in_step
-from jaxmbd.design.curvatures import hessian_vector
 from jaxmbd.design.descent import Descent
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import AtLeast, AtMost, Bounded, Equals, InRange
-from jaxmbd.design.gradient_check import GradientCheck, check_gradient
+from jaxmbd.design.gradient_check import GradientCheck, check_gradient, hessian_vector
 from jaxmbd.design.minimization import minimize
-from jaxmbd.design.optimum import Optimum
-from jaxmbd.design.problem import Point
-from jaxmbd.design.ranges import Between, MovedTogether, Within
+from jaxmbd.design.optimum import Optimum, failure_of, table
 from jaxmbd.design.restoration import Closing
 from jaxmbd.design.scatter import Deviation, Mean, Quantile, Scatter, Statistic, Tail, Variance
-from jaxmbd.design.unknowns import Unknowns
+from jaxmbd.design.unknowns import Between, MovedTogether, Unknowns, Within
 
 __all__ = [
     "AtLeast",

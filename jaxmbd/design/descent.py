@@ -39,7 +39,7 @@ class Descent:
 
 
 def descend(
-    problem: Problem, method: Descent, x0: np.ndarray, report: Callable[[int, list[Any]], None]
+    problem: Problem, method: Descent, x0: np.ndarray, report: Callable[[str, np.ndarray], None]
 ) -> list[Course]:
     """Courses from starts x0 (b, n), all at once.
 
@@ -62,7 +62,7 @@ def descend(
 
 
 def _steps(
-    problem: Problem, method: Descent, x0: np.ndarray, report: Callable[[int, list[Any]], None]
+    problem: Problem, method: Descent, x0: np.ndarray, report: Callable[[str, np.ndarray], None]
 ) -> list[Course]:
     import optax
 
@@ -82,7 +82,7 @@ def _steps(
         if method.redraw:
             better = np.isfinite(value)  # values of different samples are not compared
         best, best_x = np.where(better, value, best), np.where(better[:, None], x, best_x)
-        report(step, histories)
+        report(f"step {step}", value)
         slope = np.where(np.isfinite(slope), slope, 0.0)
         updates, state = update(slope, state, x)
         x = np.clip(np.asarray(optax.apply_updates(x, updates)), low, high)
@@ -97,7 +97,7 @@ def _steps(
     ]
 
 
-def _gradients(problem: Problem, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _gradients(problem: Problem, x: np.ndarray) -> tuple[np.ndarray, ...]:
     evaluation = problem.evaluation
     if len(evaluation.unknowns) >= _MANY:
         return evaluation.gradients(x)

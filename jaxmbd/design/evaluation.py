@@ -32,11 +32,13 @@ class Evaluation:
         scatter: deviations that are added to every design.
         measures: with scatter, what is taken of the samples of each goal; by default the mean.
         of_model: further goals, functions of the model whatever is observed.
+        cases: numbers by name (s, …) of several cases, which `observe` takes after the model: a row
+            then has the goals of all of them, one case after the other.
 
     Attributes:
-        layout: goal to its slice of a row.
+        layout: goal to its slice of a row, of one case.
         shapes: goal to its shape.
-        samples: path to deviations of the scatter (s, …).
+        samples: path to deviations of the scatter (s, …), or the cases.
         factors: paths whose deviations are factors.
 
     Example:
@@ -52,16 +54,17 @@ class Evaluation:
         self,
         unknowns: Unknowns,
         goals: Mapping[str, What],
-        observe: Callable[[Any], Any] | None = None,
+        observe: Callable[..., Any] | None = None,
         scatter: Scatter | None = None,
         measures: Mapping[str, Statistic] | None = None,
         of_model: Mapping[str, What] | None = None,
+        cases: Mapping[str, np.ndarray] | None = None,
     ):
         self.unknowns, self.goals, self.observe = unknowns, dict(goals), observe
         self.of_model = dict(of_model or {})
         self.scatter, self.measures = scatter, dict(measures or {})
         self.factors: frozenset[str] = frozenset()
-        self.samples: dict[str, np.ndarray] = {}
+        self.samples, self.has_cases = dict(cases or {}), cases is not None
         if scatter is not None:
             if unknowns.base is None:
                 raise ValueError("scatter= needs a model whose numbers scatter")
@@ -76,7 +79,6 @@ class Evaluation:
             name: slice(int(a), int(b))
             for name, a, b in zip(self.shapes, ends[:-1], ends[1:], strict=True)
         }
-        self.size = int(ends[-1])
 
     def redraw(self, seed: int) -> None:
         """Other samples of the scatter."""
@@ -84,8 +86,9 @@ class Evaluation:
         self.samples = self.scatter.drawn(self.unknowns.base, seed)
 
     def _parts(self, x: Any, sample: Mapping[str, Any]) -> dict[str, Array]:
-        model = deviated(self.unknowns, x, sample, self.factors)
-        subject = model if self.observe is None else self.observe(model)
+        deviations, case = ({}, (sample,)) if self.has_cases else (sample, ())
+        model = deviated(self.unknowns, x, deviations, self.factors)
+        subject = model if self.observe is None else self.observe(model, *case)
         subject = Outputs(subject) if type(subject) is dict else subject
         found = {name: value_of(what, subject, name) for name, what in self.goals.items()}
         return found | {name: value_of(what, model, name) for name, what in self.of_model.items()}
@@ -120,7 +123,7 @@ class Evaluation:
             value = value.reshape(b, s, k, -1)[:, :, 0]
             rate = jnp.moveaxis(rate.reshape(b, s, k, -1), 2, 0)
             if self.scatter is None:
-                return value[:, 0], jnp.moveaxis(rate[:, :, 0], 0, 1)
+                return value.reshape(b, -1), jnp.moveaxis(rate, 0, 1).reshape(b, k, -1)
             change = jax.vmap(lambda r: jax.jvp(self._measured, (value,), (r,))[1])(rate)
             return self._measured(value), jnp.moveaxis(change, 0, 1)
 
@@ -149,18 +152,12 @@ class Evaluation:
         value, rates = self._run(x, np.broadcast_to(np.eye(n), (len(x), n, n)))
         return value, np.moveaxis(rates, 1, 2)
 
-    def _run(self, x: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = lanes.finished(self._columns(x, d, self.samples))
-        return np.asarray(found[0], np.float64), np.asarray(found[1], np.float64)
+    def _run(self, x: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _in_few_sizes(lambda x, d: self._columns(x, d, self.samples), x, d)
 
-    def residuals(self) -> Callable[[Any], Array]:
-        """A traceable function of one x (n,) to its row (m,), compiled as one kernel."""
-        return lanes.jit(lambda x: self.row(x, {}))
-
-    def gradients(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """A single goal (b,) and its gradient (b, n) in reverse mode, for many unknowns."""
-        value, slope = lanes.finished(self._reverse(x, self.samples))
-        return np.asarray(value, np.float64), np.asarray(slope, np.float64)
+        return _in_few_sizes(lambda x: self._reverse(x, self.samples), x)
 
     @cached_property
     def _reverse(self) -> Callable[..., tuple[Array, Array]]:
@@ -177,8 +174,52 @@ class Evaluation:
 
         return jax.jit(gradients)
 
+    def hessians(self, x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Hessians ``Σ wᵢ Fᵢ''(x)`` (b, n, n) of designs (b, n), w (b, m), without scatter."""
+        return _in_few_sizes(lambda *given: (self._curvatures(*given),), x, weights)
+
+    @cached_property
+    def _curvatures(self) -> Callable[..., Array]:
+        """A row of the kernel is one entry, by two forward derivatives."""
+
+        def entry(x: Array, a: Array, b: Array, w: Array) -> Array:
+            def slope(y: Array) -> Array:
+                return jax.jvp(lambda z: w @ self.row(z, {}), (y,), (b,))[1]
+
+            return jax.jvp(slope, (x,), (a,))[1]
+
+        batched = lanes.vmap(entry)
+
+        def curvatures(x: Array, w: Array) -> Array:
+            b, n = x.shape
+            every = [jnp.repeat(y, n * n, axis=0) for y in (x, w)]
+            ways = [jnp.tile(y, (b, 1)) for y in np.eye(n)[np.indices((n, n)).reshape(2, -1)]]
+            return batched(every[0], *ways, every[1]).reshape(b, n, n)
+
+        return jax.jit(curvatures)
+
     @cached_property
     def digest(self) -> str | None:
         """What is computed, the same in every process; None if that cannot be told."""
         x = np.zeros((1, len(self.unknowns)))
         return lanes.digest(self._columns.trace(x, x[:, None], self.samples).jaxpr)  # type: ignore[attr-defined]
+
+
+_AT_ONCE = 1024
+"""Designs of one call."""
+
+
+def _in_few_sizes(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A function's results for the rows of arrays, in pieces that are filled up to a power of two.
+
+    Every size costs compiling: there are 1, 4, 16, 64, 128 and so on.
+    """
+    pieces = []
+    for first in range(0, len(arrays[0]), _AT_ONCE):
+        part = [x[first : first + _AT_ONCE] for x in arrays]
+        count = len(part[0])
+        size = next((s for s in (1, 4, 16, 64) if s >= count), 1 << (count - 1).bit_length())
+        filled = [np.concatenate([x, np.repeat(x[-1:], size - count, axis=0)]) for x in part]
+        found = lanes.finished(function(*filled))
+        pieces.append([np.asarray(y, np.float64)[:count] for y in found])
+    return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))

@@ -18,42 +18,40 @@ from collections.abc import Callable, Sequence
 from math import comb
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
 
-from jaxmbd.design.numbers import Numbers, numbers_of_argument, weighed
+from jaxmbd import lanes
+from jaxmbd.design.unknowns import Between, Unknowns
+from jaxmbd.kinematics import mechanism_length
+from jaxmbd.model import Mechanism
+from jaxmbd.variables import variables
 
 STEPS = 32
 LARGEST = 0.05
 """The first step, relative to the scale of the variable; it is halved `STEPS` − 1 times."""
 
-_NOISE_POINTS = 9
-_NOISE_STEP = 2.0**-38
+NOISE_OFFSETS = 2.0**-38 * np.arange(-4, 5)
+"""Where `noise` needs the function, along any direction of the size of the scale: so close that a
+smooth function is a line between them."""
 
 
 class Differences(NamedTuple):
-    """What differences say of one derivative, or of many (…).
+    """What differences say of one derivative, or of many (…)."""
 
-    Attributes:
-        second, fourth: the central differences on their plateaus.
-        value: the better of the two; beside an edge a one-sided difference.
-        error: estimate of its error.
-        left, right: the one-sided derivatives, as steps go to zero.
-        kink: whether they differ beyond their errors.
-        jump: whether the function itself jumps here.
-        edge: whether it is finite on one side only.
-    """
-
-    second: np.ndarray
-    fourth: np.ndarray
-    value: np.ndarray
-    error: np.ndarray
-    left: np.ndarray
+    second: np.ndarray  # central differences of second order on their plateau
+    fourth: np.ndarray  # and of fourth order
+    value: np.ndarray  # the better of the two; beside an edge a one-sided difference
+    error: np.ndarray  # estimate of its error
+    left: np.ndarray  # the one-sided derivatives, as steps go to zero
     right: np.ndarray
-    kink: np.ndarray
-    jump: np.ndarray
-    edge: np.ndarray
+    kink: np.ndarray  # whether they differ beyond their errors
+    jump: np.ndarray  # whether the function itself jumps here
+    edge: np.ndarray  # whether it is finite on one side only
 
 
 def steps(scale: np.ndarray | float, dtype: np.dtype | type = np.float64) -> np.ndarray:
@@ -61,14 +59,6 @@ def steps(scale: np.ndarray | float, dtype: np.dtype | type = np.float64) -> np.
     count = STEPS if np.finfo(dtype).eps < 1e-10 else 16
     factors = LARGEST * 0.5 ** np.arange(count)
     return np.asarray(scale)[..., None] * factors
-
-
-def noise_offsets() -> np.ndarray:
-    """Where `noise` needs the function: offsets (9,) along any direction of the size of the scale.
-
-    They are so close that a smooth function is a line between them.
-    """
-    return _NOISE_STEP * (np.arange(_NOISE_POINTS) - _NOISE_POINTS // 2)
 
 
 def noise(values: np.ndarray, eps: float) -> np.ndarray:
@@ -89,14 +79,9 @@ def noise(values: np.ndarray, eps: float) -> np.ndarray:
 def differences(
     here: np.ndarray, above: np.ndarray, below: np.ndarray, h: np.ndarray, noise: np.ndarray
 ) -> Differences:
-    """Judge a function along lines.
+    """Judge a function along lines, of f(x), f(x + h_k) and f(x − h_k) (…, k).
 
-    Args:
-        here: f(x) (…).
-        above: f(x + h_k) (…, k).
-        below: f(x − h_k) (…, k).
-        h: steps (…, k), each half of the one before.
-        noise: ε of f (…).
+    Each step is half of the one before; `noise` is ε of f (…).
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         size = np.maximum(np.abs(above), np.abs(below))
@@ -160,6 +145,74 @@ def _one_sided(
     return _plateau(
         2.0 * first[..., 1:] - first[..., :-1], 6.0 * level[..., :-1] / np.abs(h[..., 1:])
     )
+
+
+class Numbers(NamedTuple):
+    """The numbers of an argument of a function as one vector."""
+
+    names: tuple[str, ...]
+    start: np.ndarray  # their values (n,)
+    scale: np.ndarray  # by how much each changes at most while differences are taken (n,)
+    argument: Callable[[Any], Any]  # of a vector (n,); pure
+
+
+def _numbers_of(x: Any, vary: str | Sequence[str] | None) -> Numbers:
+    """Those of a mechanism that fit paths or patterns, or all floating numbers of a pytree."""
+    if isinstance(x, Mechanism):
+        vary = "*" if vary is None else vary
+        return _of_mechanism(x, [vary] if isinstance(vary, str) else vary)
+    if vary is not None:
+        raise ValueError("vary= names numbers of a Mechanism; another argument varies as a whole")
+    return _of_pytree(x)
+
+
+def _of_mechanism(mech: Mechanism, vary: Sequence[str]) -> Numbers:
+    found = {p: v for pattern in vary for p, v in variables(mech, pattern).items()}
+    whole = {p: v for p, v in found.items() if p.rpartition("/")[0] not in found}
+    unknowns = Unknowns.of(mech, dict.fromkeys(whole, Between(-np.inf, np.inf, scale=1.0)))
+    length, start, scale = float(mechanism_length(mech)), unknowns.start, np.ones(len(unknowns))
+    for path, variable in whole.items():
+        part = [name == path or name.startswith(f"{path}/") for name in unknowns.names]
+        typical = length if variable.unit == "m" else 1.0
+        largest = np.max(np.abs(start[part]))
+        scale[part] = largest if largest > 1e-3 * typical else typical
+    return Numbers(unknowns.names, start, scale, lambda vector: unknowns.model(vector - start))
+
+
+def _of_pytree(x: Any) -> Numbers:
+    moving, still = eqx.partition(x, _is_floating)
+    start, restore = ravel_pytree(moving)
+    names: list[str] = []
+    scale: list[float] = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(moving):
+        label, shape = jax.tree_util.keystr(path) or "x", np.shape(leaf)
+        names += [f"{label}{list(i)}" if i else label for i in np.ndindex(*shape)]
+        largest = float(np.max(np.abs(leaf), initial=0.0))
+        scale += [largest or 1.0] * int(np.prod(shape))
+    if not names:
+        raise ValueError("the argument has no floating-point number to differentiate with")
+
+    def argument(vector: Any) -> Any:
+        return eqx.combine(restore(jnp.asarray(vector, start.dtype)), still)
+
+    return Numbers(tuple(names), np.asarray(start), np.array(scale), argument)
+
+
+def _is_floating(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, jnp.floating)
+
+
+def _weighed(result: Any) -> Array:
+    """One number of a result: its floating-point numbers times fixed ones in general position."""
+    leaves = [jnp.ravel(jnp.asarray(y)) for y in jax.tree_util.tree_leaves(result)]
+    floats = [y for y in leaves if jnp.issubdtype(y.dtype, jnp.floating)]
+    if not floats:
+        raise ValueError("the function returns no floating-point number")
+    whole = jnp.concatenate(floats)
+    if whole.shape[0] == 1:
+        return whole[0]
+    weights = 1.0 + 0.5 * np.sin(1.0 + 2.3 * np.arange(whole.shape[0]))
+    return jnp.sum(jnp.asarray(weights, whole.dtype) * whole)
 
 
 AGREE = "agree"
@@ -260,47 +313,40 @@ def check_gradient(
         >>> print(mbd.check_gradient(square, 2.0).verdicts)
         ('both modes are wrong',)
     """
-    numbers = numbers_of_argument(x, vary)
+    numbers = _numbers_of(x, vary)
     if scale is not None:
         sizes = np.broadcast_to(np.asarray(scale, float), numbers.start.shape)
         numbers = numbers._replace(scale=sizes)
     notes: list[str] = []
 
     def of(vector: Any) -> Any:
-        return weighed(fn(numbers.argument(vector)))
+        return _weighed(fn(numbers.argument(vector)))
 
     start = jnp.asarray(numbers.start)
     dtype = np.dtype(of(start).dtype)
     if dtype == np.float32:
         notes.append("computed in float32: differences have about three digits")
     found = _measured(_mapped(of, notes), numbers, dtype)
-    forward = _forward(of, start, notes)
-    reverse = _reverse(of, start, notes)
+    forward, reverse = (_derivative(of, start, mode, notes) for mode in ("forward", "reverse"))
     verdicts = _verdicts(forward, reverse, found, rtol)
     return GradientCheck(numbers.names, forward, reverse, found, verdicts, tuple(notes))
 
 
 def _mapped(of: Callable[..., Any], notes: list[str]) -> Callable[[np.ndarray], np.ndarray]:
-    """`of` for many vectors (b, n), in batches of one size."""
+    """`of` for many vectors (b, n), in batches of one size; one by one where that is impossible."""
     batched = jax.jit(jax.vmap(of))
-
-    def alone(x: np.ndarray) -> np.ndarray:
-        return np.array([float(of(jnp.asarray(row))) for row in x])
 
     def run(x: np.ndarray) -> np.ndarray:
         size = min(_BATCH, len(x))
         padded = np.concatenate([x, np.repeat(x[:1], -len(x) % size, axis=0)])
-        parts = [batched(padded[k : k + size]) for k in range(0, len(padded), size)]
-        return np.concatenate([np.asarray(p, np.float64) for p in parts])[: len(x)]
-
-    def either(x: np.ndarray) -> np.ndarray:
         try:
-            return run(x)
+            parts = [batched(padded[k : k + size]) for k in range(0, len(padded), size)]
         except (TypeError, ValueError, jax.errors.JAXTypeError, NotImplementedError) as error:
             notes.append(f"not in batches, one by one: {_first_line(error)}")
-            return alone(x)
+            return np.array([float(of(jnp.asarray(row))) for row in x])
+        return np.concatenate([np.asarray(p, np.float64) for p in parts])[: len(x)]
 
-    return either
+    return run
 
 
 def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: Any) -> Differences:
@@ -308,7 +354,7 @@ def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: 
     n = len(numbers.names)
     h = steps(numbers.scale, dtype)
     lines = np.eye(n)[:, None] * h[..., None]
-    offsets = noise_offsets()[:, None] * numbers.scale * np.sin(1.0 + 2.3 * np.arange(n))
+    offsets = NOISE_OFFSETS[:, None] * numbers.scale * np.sin(1.0 + 2.3 * np.arange(n))
     every = np.concatenate([np.zeros((1, n)), offsets, lines.reshape(-1, n), -lines.reshape(-1, n)])
     values = run(numbers.start + every)
     here, near = values[0], values[1 : 1 + len(offsets)]
@@ -317,33 +363,24 @@ def _measured(run: Callable[[np.ndarray], np.ndarray], numbers: Numbers, dtype: 
     return differences(np.full(n, here), above, below, h, np.full(n, level))
 
 
-def _forward(of: Callable[..., Any], x: Any, notes: list[str]) -> np.ndarray:
+def _derivative(of: Callable[..., Any], x: Any, mode: str, notes: list[str]) -> np.ndarray:
+    """Compiled, or else operation by operation; NaN and a note if the mode does not exist."""
+    eye, gradient, text = jnp.eye(x.shape[0], dtype=x.dtype), jax.grad(of), ""
+
     def column(direction: Any) -> Any:
         return jax.jvp(of, (x,), (direction,))[1]
 
-    eye = jnp.eye(x.shape[0], dtype=x.dtype)
-    ways = [lambda: jax.jit(jax.vmap(column))(eye), lambda: [column(d) for d in eye]]
-    return _first_that_works(ways, "forward", x.shape[0], notes)
-
-
-def _reverse(of: Callable[..., Any], x: Any, notes: list[str]) -> np.ndarray:
-    gradient = jax.grad(of)
-    ways = [lambda: jax.jit(gradient)(x), lambda: gradient(x)]
-    return _first_that_works(ways, "reverse", x.shape[0], notes)
-
-
-def _first_that_works(
-    ways: list[Callable[[], Any]], mode: str, size: int, notes: list[str]
-) -> np.ndarray:
-    """Compiled, or else operation by operation; NaN and a note if the mode does not exist."""
-    text = ""
-    for way in ways:
+    ways: dict[str, list[Callable[[], Any]]] = {
+        "forward": [lambda: jax.jit(jax.vmap(column))(eye), lambda: [column(d) for d in eye]],
+        "reverse": [lambda: jax.jit(gradient)(x), lambda: gradient(x)],
+    }
+    for way in ways[mode]:
         try:
             return np.asarray(way(), np.float64)
         except Exception as error:  # whatever the function raises is the finding
             text = _first_line(error)
     notes.append(f"{mode} mode does not exist: {text}")
-    return np.full(size, np.nan)
+    return np.full(len(eye), np.nan)
 
 
 def _first_line(error: Exception) -> str:
@@ -391,3 +428,55 @@ def _verdict(a: float, b: float, d: Differences, rtol: float, typical: float) ->
     if first or second:
         return WRONG[1] if first else WRONG[0]
     return WRONG[2] if same(a, b, 0.0) else WRONG[3]
+
+
+MODES = ("forward-over-reverse", "reverse-over-forward", "forward-over-forward")
+
+
+def hessian_vector(
+    fn: Callable[[Any], Any], x: Any, v: Any, *, mode: str = "forward-over-reverse"
+) -> Any:
+    """``∇²f(x) v`` of a scalar function, a pytree like x.
+
+    The three modes are independent of each other and agree to rounding:
+
+    - "forward-over-reverse": the derivative of the gradient along v; one gradient's cost, whatever
+      the number of variables.
+    - "reverse-over-forward": the gradient of the derivative along v.
+    - "forward-over-forward": a row of one kernel for each variable, without reverse mode, so it
+      compiles fastest and suits few variables, and functions that only have forward mode.
+
+    Args:
+        fn: a function of a pytree that returns one number.
+        x: a pytree of floating-point arrays (a mechanism, an array).
+        v: a pytree like x.
+        mode: one of the three.
+
+    Raises:
+        ValueError: the mode is unknown.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.design import hessian_vector
+        >>> hessian_vector(lambda x: x[0] ** 2 * x[1], jnp.array([1.0, 2.0]), jnp.ones(2)).tolist()
+        [6.0, 2.0]
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r}; give one of {list(MODES)}")
+    x = jax.tree_util.tree_map(jnp.asarray, x)
+    v = jax.tree_util.tree_map(lambda a, b: jnp.asarray(b, a.dtype), x, v)
+    if mode == "forward-over-reverse":
+        return jax.jvp(jax.grad(fn), (x,), (v,))[1]
+    if mode == "reverse-over-forward":
+        return jax.grad(lambda y: jax.jvp(fn, (y,), (v,))[1])(x)
+    flat, restore = ravel_pytree(x)
+    along, _ = ravel_pytree(v)
+
+    def row(direction: Any, x: Any, v: Any) -> Any:
+        def slope(y: Any) -> Any:
+            return jax.jvp(lambda z: fn(restore(z)), (y,), (v,))[1]
+
+        return jax.jvp(slope, (x,), (direction,))[1]
+
+    eye = np.eye(flat.shape[0], dtype=flat.dtype)
+    return restore(lanes.vmap(row, in_axes=(0, None, None))(eye, flat, along))

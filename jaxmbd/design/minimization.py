@@ -11,23 +11,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmbd.design.answers import Answers, Kept, in_step, question
+from jaxmbd.design.answers import Answers, Store, in_step, question
 from jaxmbd.design.descent import Descent, descend
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import Bounded, What
-from jaxmbd.design.levenberg_marquardt import levenberg_marquardt
 from jaxmbd.design.newton import finished
 from jaxmbd.design.optimality import FEW
-from jaxmbd.design.optimum import Ask, Course, Optimum, optimum_of
-from jaxmbd.design.problem import OBJECTIVE, Point, Problem, Scaled
+from jaxmbd.design.optimum import Course, Optimum, optimum_of
+from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled, starting_points
 from jaxmbd.design.restoration import Closing, closing_of, restored
 from jaxmbd.design.scatter import Quantile, Scatter, Statistic
-from jaxmbd.design.scipy_methods import METHODS
-from jaxmbd.design.starts import starting_points
+from jaxmbd.design.scipy_methods import LEAST_SQUARES, METHODS
 from jaxmbd.design.unknowns import Unknowns, Vary
 from jaxmbd.plumbing import meant
 
-LEAST_SQUARES = ("levenberg-marquardt", "least-squares")
 _ASIDE, _STAYED = 0.05, 1e-6
 """Steps off a start at which the search stayed, and what counts as staying."""
 _IN_STEP = 256
@@ -70,9 +67,10 @@ def minimize(
             may be called; designs whose loops cannot close then need `closing`).
         constraints: name to `AtMost`, `AtLeast`, `Equals` or `InRange`; with scatter, of the mean
             of their samples unless they say otherwise by their own `over`.
-        method: "slsqp" (few unknowns, exact first derivatives; the default), "trust-constr" (second
-            derivatives too), "levenberg-marquardt" (matching of curves), "least-squares" (the same
-            with limits that bind), or a `Descent` (many unknowns, stochastic objectives).
+        method: "slsqp" (few unknowns, exact first derivatives; the default), "trust-constr" (exact
+            Hessians too), "least-squares" (matching of curves, by Levenberg and Marquardt's steps
+            within limits that may bind; also called "levenberg-marquardt"), or a `Descent` (many
+            unknowns, stochastic objectives).
         starts: number of starting points: the model as it is, and others evenly over the limits;
             or the designs themselves (b, n), rows in SI units in the order of the numbers.
             They run in step, each round one batch; the best result is kept.
@@ -123,26 +121,23 @@ def minimize(
     x0 = starting_points(problem, starts, seed, candidates)
     name = method if isinstance(method, str) else "optax"
     options = {"steps": steps, "tolerance": tolerance, "feasible": feasible}
-    show = _Progress(progress, problem)
+    show = _Progress(progress)
     if isinstance(method, Descent):
-        courses, computed = descend(problem, method, x0, show.steps), None
-    elif method == "levenberg-marquardt":
-        courses = levenberg_marquardt(problem, x0, steps=steps, tolerance=tolerance)
-        computed = None
+        courses, computed = descend(problem, method, x0, show), None
     else:
-        kept = Kept(store, _description(problem)) if store is not None else None
+        file = None if store is None else Store(store, _description(problem))
         try:
-            courses, computed = _in_step(problem, method, x0, closing, kept, options, show)
+            courses, computed = _in_step(problem, method, x0, closing, file, options, show)
         finally:
-            if kept is not None:
-                kept.close()
+            if file is not None:
+                file.close()
     evaluations = sum(c.evaluations for c in courses)
     return optimum_of(
         problem,
         courses,
         tolerance,
         feasible,
-        objective_before=_before(problem),
+        objective_before=problem.objective(problem.point(np.zeros(len(unknowns))))[0],
         evaluations=evaluations,
         computed=evaluations if computed is None else computed,
         seconds=time.monotonic() - began,
@@ -159,8 +154,8 @@ def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
         )
     if constraints is not None and not isinstance(constraints, Mapping):
         raise ValueError("constraints= is a dictionary: name to AtMost, AtLeast, Equals or InRange")
-    if isinstance(method, str) and method not in {*METHODS, *LEAST_SQUARES}:
-        known = [*METHODS, LEAST_SQUARES[0]]
+    if isinstance(method, str) and method not in METHODS:
+        known = list(METHODS)
         raise ValueError(f"method={method!r}{meant(method, known)}; known: {known}, or a Descent")
 
 
@@ -173,13 +168,12 @@ def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> No
         )
     if steps < 1 or (np.ndim(starts) == 0 and starts < 1):
         raise ValueError(f"starts={starts}, steps={steps}: both must be 1 at least")
-    if isinstance(method, Descent) or method == "levenberg-marquardt":
-        given = {"store": store, "closing": closing}
-        if ignored := [name for name, x in given.items() if x is not None]:
-            raise ValueError(
-                f"{' and '.join(ignored)}= cannot be used with this method; choose 'slsqp', "
-                "'trust-constr' or 'least-squares'"
-            )
+    given = {"store": store, "closing": closing}
+    ignored = [name for name, x in given.items() if x is not None]
+    if ignored and isinstance(method, Descent):
+        raise ValueError(
+            f"{' and '.join(ignored)}= cannot be used with a Descent; choose one of {list(METHODS)}"
+        )
 
 
 def _problem(
@@ -210,8 +204,8 @@ def _problem(
     least_squares = method in LEAST_SQUARES
     if least_squares and (bounds or (closing and closing.hold)):
         raise ValueError(f'method={method!r} takes no constraints; choose "slsqp"')
-    if least_squares and scatter is not None:
-        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and a sum of squares')
+    if scatter is not None and (least_squares or method == "trust-constr"):
+        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and one number')
     goals: dict[str, What] = {OBJECTIVE: objective} | {n: b.what for n, b in bounds.items()}
     measures = {n: b.over for n, b in bounds.items() if b.over is not None}
     if over is not None:
@@ -223,13 +217,6 @@ def _problem(
         bounds = bounds | {"closing": Bounded(closing.margin, closing.reserve, np.inf)}
     evaluation = Evaluation(unknowns, goals, observe, scatter, measures, whole)
     return Problem(evaluation, bounds, least_squares)
-
-
-def _before(problem: Problem) -> float:
-    """The objective of the model as it is."""
-    x = np.zeros((1, len(problem.evaluation.unknowns)))
-    row, slope = problem.evaluation.jacobians(x)
-    return problem.objective(Point(x[0], row[0], slope[0]))[0]
 
 
 def _description(problem: Problem) -> dict[str, Any]:
@@ -255,7 +242,7 @@ def _in_step(
     method: str,
     x0: np.ndarray,
     closing: Closing | None,
-    kept: Kept | None,
+    store: Store | None,
     options: dict[str, Any],
     show: _Progress,
 ) -> tuple[list[Course], int]:
@@ -266,7 +253,7 @@ def _in_step(
         scatter, worst = problem.evaluation.scatter, {"margin": Quantile(0.0)}
         margin = Evaluation(unknowns, {"margin": closing.margin}, None, scatter, worst)
     courses: list[Course] = []
-    answers = Answers(problem, min(len(x0), _IN_STEP), kept, margin, show.rounds)
+    answers = Answers(problem, store, margin, show)
 
     def task(first: int, i: int, ask: Ask) -> Course:
         point = Point(x0[first + i], *ask(("design", x0[first + i])))
@@ -311,18 +298,12 @@ def _off_a_saddle(problem: Problem, course: Course, ask: Ask, feasible: float) -
 class _Progress:
     """Lines about how far it is, at most one each second."""
 
-    def __init__(self, shown: bool, problem: Problem):
-        self.shown, self.problem, self.last = shown, problem, time.monotonic()
+    def __init__(self, shown: bool):
+        self.shown, self.last = shown, time.monotonic()
 
-    def rounds(self, round_: int, rows: np.ndarray) -> None:
-        self._print(f"round {round_}: {len(rows)} designs", self.problem.merits(rows))
-
-    def steps(self, step: int, histories: list[list[tuple[float, float]]]) -> None:
-        self._print(f"step {step}", np.array([h[-1][0] for h in histories]))
-
-    def _print(self, text: str, values: np.ndarray) -> None:
+    def __call__(self, text: str, objectives: np.ndarray) -> None:
         now = time.monotonic()
         if self.shown and now - self.last >= 1.0:
             self.last = now
-            best = np.min(values[np.isfinite(values)], initial=np.inf)
+            best = np.min(objectives[np.isfinite(objectives)], initial=np.inf)
             print(f"{text}, least objective {best:.6g}", file=sys.stderr, flush=True)

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmbd.design.optimality import AT_LIMIT, Optimality, optimality
-from jaxmbd.design.optimum import Ask
-from jaxmbd.design.problem import Point, Scaled
+from jaxmbd.design.problem import Ask, Point, Scaled
 
 _STEPS = 30
 _NEAR = (AT_LIMIT, 1e-3)
@@ -80,21 +79,14 @@ def _moved(scaled: Scaled, point: Point, step: np.ndarray, ask: Ask) -> Point:
 
 
 class _Model(NamedTuple):
-    """The quadratic model of a problem at a design, of free unknowns.
+    """The quadratic model of a problem at a design, of free unknowns."""
 
-    Attributes:
-        free: which unknowns are at no limit (n,).
-        hessian, slope: of the Lagrangian and of the objective.
-        rows, gap: active constraints and how far they are from their limits.
-        room: distances to the limits in both directions (n,).
-    """
-
-    free: np.ndarray
-    hessian: np.ndarray
-    slope: np.ndarray
-    rows: np.ndarray
-    gap: np.ndarray
-    room: tuple[np.ndarray, np.ndarray]
+    free: np.ndarray  # which unknowns are at no limit (n,)
+    hessian: np.ndarray  # of the Lagrangian
+    slope: np.ndarray  # of the objective
+    rows: np.ndarray  # active constraints
+    gap: np.ndarray  # how far they are from their limits
+    room: tuple[np.ndarray, np.ndarray]  # to the limits in both directions (n,)
 
     @classmethod
     def at(cls, scaled: Scaled, point: Point, state: Optimality, ask: Ask) -> _Model:
@@ -102,7 +94,7 @@ class _Model(NamedTuple):
         size = scaled.objective_scale
         weights, added = problem.curvature(point)
         weights[scaled.places] -= state.multipliers
-        hessian = ask(("hessian", point.x, weights / size)) + added / size
+        hessian = ask(("hessian", point.x, weights / size))[0] + added / size
         free = state.at_limits == 0.0
         binds = scaled.equal | (state.multipliers != 0.0)
         places, sizes = scaled.places[binds], scaled.scales[binds]

@@ -4,7 +4,7 @@ With the Lagrangian ``L = f − Σ λ_i c_i − Σ μ_j x_j`` a minimum has ``�
 inequalities at their limit that push inwards, and none at the others (Nocedal and Wright,
 Numerical Optimization, theorem 12.1). The multipliers here are those that make the gradient least.
 
-Whether a point that meets them is a saddle is told by second-order conditions. At a local minimum
+Second-order conditions tell whether a point that meets them is a saddle. At a local minimum
 the Hessian of the Lagrangian is positive semidefinite on the null space Z of the active constraints
 (Nocedal and Wright, Numerical Optimization, theorem 12.5). Its columns are differences of gradients
 here, because these are compiled already; a negative eigenvalue counts only if the Lagrangian does
@@ -28,22 +28,16 @@ AT_LIMIT = 1e-7
 class Optimality(NamedTuple):
     """Multipliers and residuals, in scaled variables and gradients.
 
-    Attributes:
-        multipliers: of the constraints (k,), ∂f/∂limit in the objective's over the constraint's
-            unit: positive at a lower, negative at an upper limit of an inequality.
-        at_limits: of the limits of x (n,), ∂f/∂(number in SI units).
-        gradient: largest element of ``∂L/∂x`` over the largest of ``∂f/∂x`` at the start.
-        violation: largest violation of a scaled constraint.
-        apart: largest distance from its limit of a scaled constraint or x with a multiplier.
-        active: which constraints are at a limit (k,).
+    The multipliers of constraints are ∂f/∂limit in the objective's over the constraint's unit:
+    positive at a lower, negative at an upper limit of an inequality.
     """
 
-    multipliers: np.ndarray
-    at_limits: np.ndarray
-    gradient: float
-    violation: float
-    apart: float
-    active: np.ndarray
+    multipliers: np.ndarray  # of the constraints (k,)
+    at_limits: np.ndarray  # multipliers of the limits of x (n,), ∂f/∂(number in SI units)
+    gradient: float  # largest element of ∂L/∂x over the largest of ∂f/∂x at the start
+    violation: float  # largest of a scaled constraint
+    apart: float  # largest distance from its limit of a scaled constraint or x with a multiplier
+    active: np.ndarray  # which constraints are at a limit (k,)
 
     @property
     def residual(self) -> float:
@@ -54,44 +48,32 @@ class Optimality(NamedTuple):
 def optimality(scaled: Scaled, point: Point, near: float = AT_LIMIT) -> Optimality:
     """Optimality of a point, by bounded least squares for the multipliers.
 
-    Args:
-        scaled: the problem.
-        point: the design.
-        near: how near to a limit, in scaled units, counts as at it.
+    What is as `near` to a limit, in scaled units, counts as at it.
     """
-    problem = scaled.problem
+    problem, size, count = scaled.problem, scaled.objective_scale, len(scaled.places)
     _, slope = scaled.value(point)
-    c = point.row[scaled.places]
-    sides = np.zeros(len(c), int)  # +1 at a lower, −1 at an upper limit, 2 an equality
-    margin = near * scaled.scales
-    at_lower, at_upper = c <= scaled.lower + margin, c >= scaled.upper - margin
-    sides[at_lower], sides[at_upper] = 1, -1
-    sides[(at_lower & at_upper) | scaled.equal] = 2
     low, high = problem.limits
-    ends = np.where(
-        point.x <= low + near * _room(-low),
-        1,
-        np.where(point.x >= high - near * _room(high), -1, 0),
-    )
-    active, pushed = np.flatnonzero(sides), np.flatnonzero(ends)
-    columns = [point.jacobian[scaled.places[i]] / scaled.scales[i] for i in active]
-    columns += [np.eye(len(slope))[j] for j in pushed]
-    signs = [*sides[active], *ends[pushed]]
-    solved = _bounded(np.array(columns).T, slope, signs) if columns else np.zeros(0)
-    left = slope - (np.array(columns).T @ solved if columns else 0.0)
-    multipliers, at_limits = np.zeros(len(c)), np.zeros(len(slope))
-    size = scaled.objective_scale
-    multipliers[active] = size * solved[: len(active)] / scaled.scales[active]
-    at_limits[pushed] = size * solved[len(active) :] / problem.evaluation.unknowns.scale[pushed]
+    # The limits of x are bounds like others; what binds has the sign of its multiplier, or any.
+    values = np.append(point.row[scaled.places], point.x)
+    lower, upper = np.append(scaled.lower, low), np.append(scaled.upper, high)
+    scales = np.append(scaled.scales, np.ones(len(low)))
+    rows = np.append(point.jacobian[scaled.places], np.eye(len(low)), axis=0) / scales[:, None]
+    equal = lower == upper
+    at_lower = equal | (values <= lower + near * np.append(scaled.scales, _room(-low)))
+    at_upper = equal | (values >= upper - near * np.append(scaled.scales, _room(high)))
+    binds = np.flatnonzero(at_lower | at_upper)
+    positive, negative = (at_lower & ~at_upper)[binds], (at_upper & ~at_lower)[binds]
+    solved = _bounded(rows[binds].T, slope, positive, negative)
+    left = slope - rows[binds].T @ solved
+    units = np.append(scaled.scales, problem.evaluation.unknowns.scale)
+    multipliers = np.zeros(len(values))
+    multipliers[binds] = size * solved / units[binds]
     gradient = float(np.max(np.abs(left), initial=0.0))
-    gaps = np.minimum(np.abs(c - scaled.lower), np.abs(c - scaled.upper)) / scaled.scales
-    ends_apart = np.minimum(point.x - low, high - point.x)
-    apart = max(
-        np.max(gaps[multipliers != 0.0], initial=0.0),
-        np.max(ends_apart[at_limits != 0.0], initial=0.0),
-    )
-    violation = scaled.violation(point)
-    return Optimality(multipliers, at_limits, gradient, violation, float(apart), sides != 0)
+    gaps = np.minimum(np.abs(values - lower), np.abs(upper - values)) / scales
+    apart = float(np.max(gaps[multipliers != 0.0], initial=0.0))
+    active = (at_lower | at_upper)[:count]
+    found = multipliers[:count], multipliers[count:], gradient, scaled.violation(point), apart
+    return Optimality(*found, active)
 
 
 def _room(x: np.ndarray) -> np.ndarray:
@@ -99,15 +81,18 @@ def _room(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.0, np.minimum(x, 1.0), 1.0)
 
 
-def _bounded(columns: np.ndarray, slope: np.ndarray, signs: list[int]) -> np.ndarray:
+def _bounded(
+    columns: np.ndarray, slope: np.ndarray, positive: np.ndarray, negative: np.ndarray
+) -> np.ndarray:
     """Multipliers of least residual with the signs of their limits."""
-    lower = np.array([0.0 if s == 1 else -np.inf for s in signs])
-    upper = np.array([0.0 if s == -1 else np.inf for s in signs])
-    return lsq_linear(columns, slope, (lower, upper), method="bvls", tol=1e-15).x
+    if not len(positive):
+        return np.zeros(0)
+    signs = np.where(positive, 0.0, -np.inf), np.where(negative, 0.0, np.inf)
+    return lsq_linear(columns, slope, signs, method="bvls", tol=1e-15).x
 
 
 FEW = 60
-"""Most unknowns for which second derivatives are asked for unbidden."""
+"""Most unknowns for which second derivatives are computed without being asked for."""
 _STEP, _TRIED = 1e-5, 0.02
 _NEGATIVE = 1e-3
 """Eigenvalues above this share of the largest may be errors of the differences."""
@@ -116,10 +101,7 @@ _NEGATIVE = 1e-3
 def falling_direction(scaled: Scaled, point: Point, state: Optimality) -> np.ndarray | None:
     """A direction (n,) in which a KKT point is no minimum; None where none is found.
 
-    Args:
-        scaled: the problem, with few unknowns and no scatter, or nothing is looked for.
-        point: the design.
-        state: its optimality.
+    It is looked for where there are few unknowns and no scatter.
     """
     evaluation, (low, high) = scaled.problem.evaluation, scaled.problem.limits
     if len(point.x) > FEW or evaluation.scatter is not None:
@@ -135,7 +117,7 @@ def falling_direction(scaled: Scaled, point: Point, state: Optimality) -> np.nda
 
     def beside(step: np.ndarray) -> tuple[float, np.ndarray]:
         x = np.clip(point.x + step, low, high)
-        return lagrangian(Point(x, *(y[0] for y in evaluation.jacobians(x[None]))))
+        return lagrangian(scaled.problem.point(x))
 
     here, slope = lagrangian(point)
     inwards = np.where(high - point.x < _STEP, -_STEP, _STEP)
@@ -153,7 +135,7 @@ def falling_direction(scaled: Scaled, point: Point, state: Optimality) -> np.nda
     return next(falls, None)
 
 
-def told(scaled: Scaled, way: np.ndarray) -> str:
+def saddle_text(scaled: Scaled, way: np.ndarray) -> str:
     """The saddle in words."""
     names = scaled.problem.evaluation.unknowns.names
     order = [i for i in np.argsort(-np.abs(way)) if abs(way[i]) > 0.1 * np.abs(way).max()]

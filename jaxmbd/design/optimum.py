@@ -1,41 +1,26 @@
-"""What an optimisation found: the design, what changed, which limits bind, how optimal it is.
-
-A `Course` is what an optimiser did from one start.
-"""
+"""What an optimisation found: the design, what changed, which limits bind, how optimal it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmbd.analysis import Status
-from jaxmbd.design.optimality import Optimality, falling_direction, optimality, told
+from jaxmbd.design.optimality import Optimality, falling_direction, optimality, saddle_text
 from jaxmbd.design.problem import Point, Problem, Scaled
-from jaxmbd.observe import Experiment
-
-Ask = Callable[[Any], Any]
-"""Asks a question, as `Answers` has them, and waits for the answer."""
+from jaxmbd.observe import REASONS, Experiment
 
 
 class Course(NamedTuple):
-    """What an optimiser did from one start.
+    """What an optimiser did from one start."""
 
-    Attributes:
-        best: the best design: feasible and of least objective, or else of least violation.
-        history: (objective, violation) of its iterations.
-        evaluations: designs evaluated.
-        message: why it stopped.
-        start: the first design that works; None if none did.
-    """
-
-    best: Point
-    history: list[tuple[float, float]]
+    best: Point  # feasible and of least objective, or else of least violation
+    history: list[tuple[float, float]]  # (objective, violation) of its iterations
     evaluations: int
-    message: str
-    start: Point | None
+    message: str  # why it stopped
+    start: Point | None  # the first design that works; None if none did
 
 
 _SAME = 1e-6
@@ -139,7 +124,7 @@ class Optimum:
             elif self.idle[i]:
                 end = "nothing depends on it"
             rows.append((name, f"{old:.6g}", f"{new:.6g}", f"{new - old:+.4g}", unit, end))
-        return _table(rows)
+        return table(rows)
 
     def _bounded(self) -> list[str]:
         names, _, lower, upper = self.problem.bounds()
@@ -154,12 +139,21 @@ class Optimum:
             rows.append(
                 (name, f"{self.constraints[name]:.6g}", f"{lower[i]:.6g}", f"{upper[i]:.6g}", end)
             )
-        return _table(rows)
+        return table(rows)
 
 
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+def table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows in columns under a head, the first and the last column to the left."""
+    last = len(rows[0]) - 1
+    widths = [max(len(r[i]) for r in rows) for i in range(last + 1)]
+    lines = [
+        "  ".join(
+            c.ljust(w) if i in (0, last) else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
 
 def optimum_of(
@@ -170,9 +164,10 @@ def optimum_of(
     Raises:
         ValueError: none of the starts works.
     """
-    scaled = _common(problem, courses)
-    if scaled is None:
+    start = next((c.start for c in courses if c.start is not None), None)
+    if start is None:
         raise ValueError(f"none of {len(courses)} start(s) works: {_why(problem, courses[0].best)}")
+    scaled = Scaled.about(problem, start)  # all courses are judged by the same scales
     ranked = [_judged(scaled, c, feasible) for c in courses]
     best = min(range(len(courses)), key=lambda i: ranked[i][:2])
     course = courses[best]
@@ -185,7 +180,7 @@ def optimum_of(
     elif state.residual <= tolerance:
         way = falling_direction(at_end, course.best, state)
         status = "optimal" if way is None else "saddle"
-        message = message if way is None else told(at_end, way)
+        message = message if way is None else saddle_text(at_end, way)
     unknowns, point = problem.evaluation.unknowns, course.best
     names, places, _, _ = problem.bounds()
     found = unknowns.numbers(point.x)
@@ -213,30 +208,27 @@ def optimum_of(
 
 def _why(problem: Problem, point: Point) -> str:
     """What is not finite at a design, and the usual cure."""
-    names = problem.evaluation.unknowns.names
+    unknowns = problem.evaluation.unknowns
     for goal, part in problem.evaluation.layout.items():
         if not np.all(np.isfinite(point.row[part])):
             found = f"{goal!r} is not finite at the model as it is"
             if problem.evaluation.scatter is not None:
                 found += ", or at one of the samples of its scatter"
+            start = unknowns.model(np.zeros(len(unknowns)))
+            if failure := failure_of(problem.evaluation.observe, start):
+                found += f": {failure}"
             return found + (
-                f"{_failure(problem)}. If its loops cannot close there, give closing= (see "
-                "jaxmbd.closure_margin) or another start; else look at the function"
+                ". If its loops cannot close there, give closing= (see jaxmbd.closure_margin) or "
+                "another start; else look at the function"
             )
         wrong = ~np.all(np.isfinite(point.jacobian[part]), axis=0)
         if np.any(wrong):
+            names = [n for n, x in zip(unknowns.names, wrong, strict=True) if x]
             return (
-                f"{goal!r} is finite at the model as it is, its derivative with respect to "
-                f"{[n for n, x in zip(names, wrong, strict=True) if x]} is not: a root or norm of "
-                "zero, or a dead centre; jaxmbd.check_gradient looks closer"
+                f"{goal!r} is finite at the model as it is, its derivative with respect to {names} "
+                "is not: a root or norm of zero, or a dead centre; see jaxmbd.check_gradient"
             )
     return "all numbers are finite at the model as it is, but not where the search went"
-
-
-def _common(problem: Problem, courses: list[Course]) -> Scaled | None:
-    """Scales by which all courses are judged: those of the first start that works."""
-    start = next((c.start for c in courses if c.start is not None), None)
-    return None if start is None else Scaled.about(problem, start)
 
 
 def _at_end(scaled: Scaled, course: Course) -> Scaled:
@@ -244,20 +236,20 @@ def _at_end(scaled: Scaled, course: Course) -> Scaled:
     return scaled.stricter(Scaled.about(scaled.problem, course.best))
 
 
-def _failure(problem: Problem) -> str:
-    """Where an experiment fails, and which joint stays open."""
-    evaluation = problem.evaluation
-    if not isinstance(evaluation.observe, Experiment):
+def failure_of(experiment: Any, model: Any) -> str:
+    """How an experiment fails, where, and which joint stays open; empty if it does not."""
+    if not isinstance(experiment, Experiment):
         return ""
-    model = evaluation.unknowns.model(np.zeros(len(evaluation.unknowns)))
-    seen = evaluation.observe(model)
-    if int(seen["status"]) == Status.OK:
+    seen = experiment(model)
+    if (status := Status(int(seen["status"]))) == Status.OK:
         return ""
-    names = evaluation.observe.declare(model).outputs["open_joint"].flags
-    place = int(seen["open_joint"])
-    joint = f", '{names[place]}' stays open" if 0 <= place < len(names) else ""
-    axis = f" at {float(seen['failed_at']):.4g}" if evaluation.observe.has_axis else ""
-    return f": {type(evaluation.observe).__name__} fails{axis}{joint}"
+    joint, distance, failed_at = (seen[name] for name in REASONS)
+    where = f" at {float(failed_at):.4g}" if experiment.has_axis else ""
+    names = experiment.declare(model).outputs[REASONS[0]].flags
+    place, reason = int(joint), status.name.lower().replace("_", " ")
+    if 0 <= place < len(names):
+        reason += f", {names[place]!r} is open by {float(distance):.3g}"
+    return f"{type(experiment).__name__} fails{where}: {reason}"
 
 
 def _judged(scaled: Scaled, course: Course, feasible: float) -> tuple[int, float, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,11 +17,9 @@ from jax import Array
 from scipy.optimize import minimize as scipy_minimize
 
 from jaxmbd.analysis import closure_margin
-from jaxmbd.design.problem import Problem
+from jaxmbd.design.problem import Ask, Problem
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Configuration, Sweep
-
-Ask = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,6 @@ def restored(problem: Problem, closing: Closing, x: np.ndarray, ask: Ask) -> np.
 
     Minimises ``Σ min(0, margin − 2 reserve)²`` within the limits, by L-BFGS-B.
     """
-    low, high = problem.limits
     wanted = 2.0 * closing.reserve
     row, _ = ask(("margin", x))
     size = float(np.max(np.abs(np.nan_to_num(np.minimum(row - wanted, 0.0))), initial=0.0)) or 1.0
@@ -68,10 +66,10 @@ def restored(problem: Problem, closing: Closing, x: np.ndarray, ask: Ask) -> np.
         x,
         jac=True,
         method="L-BFGS-B",
-        bounds=list(zip(low, high, strict=True)),
+        bounds=problem.box,
         options={"maxiter": 100, "ftol": 1e-16, "gtol": 1e-10},
     )
-    return np.clip(found.x, low, high)
+    return np.clip(found.x, *problem.limits)
 
 
 _PLACES = 5
@@ -79,30 +77,22 @@ _PLACES = 5
 
 def closing_of(observe: Any) -> Closing | None:
     """The margins of a sweep at five places of its axis, or of a pose; None of anything else."""
-    if isinstance(observe, Sweep):
-        return Closing(_Margins(observe), hold=False)
-    if isinstance(observe, Configuration) and not observe.settle:
-        return Closing(_Margins(observe), hold=False)
+    holds = isinstance(observe, Configuration) and not observe.settle
+    if holds or isinstance(observe, Sweep):
+        return Closing(partial(_margins, observe), hold=False)
     return None
 
 
-class _Margins:
-    """Margins of the configurations of a sweep, or of a pose."""
+def _margins(observe: Any, mech: Mechanism) -> Array:
+    observe = observe.on(mech) if hasattr(observe, "on") else observe  # a corner's own
+    moved = _some(observe.over) if isinstance(observe, Sweep) else {}
 
-    def __init__(self, observe: Sweep | Configuration):
-        self.observe = observe
+    def at(step: list[Array]) -> Array:
+        return closure_margin(mech, {**observe.known, **dict(zip(moved, step, strict=True))})
 
-    def __call__(self, mech: Mechanism) -> Array:
-        observe: Any = self.observe
-        observe = observe.on(mech) if hasattr(observe, "on") else observe  # a corner's own
-        moved = _some(observe.over) if isinstance(observe, Sweep) else {}
-
-        def at(step: list[Array]) -> Array:
-            return closure_margin(mech, {**observe.known, **dict(zip(moved, step, strict=True))})
-
-        if not moved:
-            return at([])[None]
-        return jax.lax.map(at, [jnp.asarray(x, mech.dtype) for x in moved.values()])
+    if not moved:
+        return at([])[None]
+    return jax.lax.map(at, [jnp.asarray(x, mech.dtype) for x in moved.values()])
 
 
 def _some(over: Mapping[Any, Any]) -> dict[Any, np.ndarray]:

@@ -88,10 +88,9 @@ class Variance(Statistic):
     """
 
     def of(self, samples: Array) -> Array:
-        count = samples.shape[0]
-        if count < 2:
+        if samples.shape[0] < 2:
             raise ValueError("a variance needs two samples at least")
-        return jnp.sum((samples - jnp.mean(samples, axis=0)) ** 2, axis=0) / (count - 1)
+        return jnp.var(samples, axis=0, ddof=1)
 
 
 @dataclass(frozen=True)
@@ -118,11 +117,7 @@ class Quantile(Statistic):
             raise ValueError(f"Quantile: the share {self.share} must be between 0 and 1")
 
     def of(self, samples: Array) -> Array:
-        order = jnp.sort(samples, axis=0)
-        place = self.share * (samples.shape[0] - 1)
-        below = int(place)
-        above = min(below + 1, samples.shape[0] - 1)
-        return order[below] + (place - below) * (order[above] - order[below])
+        return jnp.quantile(samples, self.share, axis=0)
 
 
 @dataclass(frozen=True)

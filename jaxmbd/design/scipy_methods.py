@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import NonlinearConstraint, OptimizeResult, least_squares
 from scipy.optimize import minimize as scipy_minimize
-from scipy.sparse.linalg import LinearOperator
 
 from jaxmbd.design.optimality import optimality
-from jaxmbd.design.optimum import Ask, Course
-from jaxmbd.design.problem import Point, Problem, Scaled
+from jaxmbd.design.optimum import Course
+from jaxmbd.design.problem import Ask, Point, Problem, Scaled
 
 _RESTARTS = 6
 _NOTHING, _PATIENCE = 1e-10, 25
@@ -34,7 +33,7 @@ class _Run:
     def __init__(self, problem: Problem, first: Point, ask: Ask, feasible: float):
         self.problem, self.ask, self.feasible = problem, ask, feasible
         self.scaled = self.judged = Scaled.about(problem, first)
-        self.last = self.best = self.first = first
+        self.asked = self.last = self.best = self.first = first
         self.evaluations, self.since = 1, 0
         self.history = [self._state(first)]
 
@@ -50,10 +49,11 @@ class _Run:
         """The design at x; None where it fails."""
         low, high = self.problem.limits
         x = np.clip(x, low, high)
-        if np.array_equal(x, self.last.x):
-            return self.last
+        for known in (self.last, self.asked):
+            if np.array_equal(x, known.x):
+                return known if known.works else None
         self.evaluations += 1
-        point = Point(x.copy(), *self.ask(("design", x.copy())))
+        self.asked = point = Point(x.copy(), *self.ask(("design", x.copy())))
         if not point.works:
             return None
         self.last = point
@@ -75,11 +75,35 @@ class _Run:
         value, slope = self.scaled.value(self.last)
         return value + 10.0 * (1.0 + abs(value)), slope
 
-    def rows(self, kind: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return getattr(self.scaled, kind)(self.at(x) or self.last)
+    def near(self, x: np.ndarray) -> Point:
+        """The design at x, or the last that works."""
+        return self.at(x) or self.last
+
+    def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Of the rows with weights (m,)."""
+        return self.ask(("hessian", self.near(x).x, weights))[0]
+
+    def constraints(self, *, second: bool = False) -> list[NonlinearConstraint]:
+        """Equalities and inequalities of the scaled problem, with second derivatives or without."""
+        parts = [np.flatnonzero(part) for part in (self.scaled.equal, ~self.scaled.equal)]
+        return [self._constraint(part, second) for part in parts if len(part)]
+
+    def _constraint(self, part: np.ndarray, second: bool) -> NonlinearConstraint:
+        scaled = self.scaled
+        limits = [(x - scaled.origin) / scaled.scales for x in (scaled.lower, scaled.upper)]
+        value, slope = (lambda x, k=k: scaled.constrained(self.near(x))[k][part] for k in range(2))
+
+        def bend(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+            weights = np.zeros(len(self.first.row))
+            weights[scaled.places[part]] = v / scaled.scales[part]
+            return self.hessian(x, weights)
+
+        options: dict[str, Any] = {"hess": bend} if second else {}
+        low, high = (x[part] for x in limits)
+        return NonlinearConstraint(value, low, high, jac=slope, **options)  # type: ignore[arg-type]
 
     def record(self, x: np.ndarray, *_: Any) -> None:
-        self.history.append(self._state(self.at(x) or self.last))
+        self.history.append(self._state(self.near(x)))
         self.since += 1
 
     def stop_at(self, tolerance: float) -> None:
@@ -122,7 +146,6 @@ def slsqp(
 
 def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
     """One search from the best design: its iterations, and why it ended."""
-    low, high = run.problem.limits
     begun, run.since = len(run.history), 0
 
     def recorded(x: np.ndarray) -> None:
@@ -135,8 +158,8 @@ def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
             run.best.x,
             jac=True,
             method="SLSQP",
-            bounds=list(zip(low, high, strict=True)),
-            constraints=_constraints(run),
+            bounds=run.problem.box,
+            constraints=run.constraints(),
             callback=recorded,
             options={"maxiter": steps, "ftol": 1e-15},
         )
@@ -145,63 +168,24 @@ def _searched(run: _Run, steps: int, tolerance: float) -> tuple[int, str]:
     return int(found.nit), str(found.message)
 
 
-def _constraints(run: _Run) -> list[dict[str, Any]]:
-    return [
-        {
-            "type": kind,
-            "fun": lambda x, name=name: run.rows(name, x)[0],
-            "jac": lambda x, name=name: run.rows(name, x)[1],
-        }
-        for kind, name in (("eq", "equalities"), ("ineq", "inequalities"))
-        if len(getattr(run.scaled, name)(run.first)[0])
-    ]
-
-
 def trust_constr(
     problem: Problem, first: Point, ask: Ask, *, steps: int, tolerance: float, feasible: float
 ) -> Course:
-    """Trust region with exact Hessian-vector products (SciPy's trust-constr)."""
+    """Trust region with exact Hessians (SciPy's trust-constr)."""
     run = _Run(problem, first, ask, feasible)
-    scaled, n = run.scaled, len(first.x)
-    weight = np.zeros(len(first.row))
 
-    def product(weights: np.ndarray, x: np.ndarray) -> Any:
-        point = run.at(x) or run.last
+    def of_objective(x: np.ndarray) -> np.ndarray:
+        weights, _ = problem.curvature(run.near(x))
+        return run.hessian(x, weights / run.scaled.objective_scale)
 
-        def times(v: np.ndarray) -> np.ndarray:
-            return run.ask(("curvature", point.x, np.ravel(v).astype(float), weights))
-
-        return LinearOperator((n, n), matvec=times, dtype=float)  # type: ignore[call-arg]
-
-    def of_objective(x: np.ndarray) -> Any:
-        weights = problem.curvature(run.at(x) or run.last)[0]
-        return product(weights / scaled.objective_scale, x)
-
-    def of_constraints(x: np.ndarray, v: np.ndarray) -> Any:
-        weights = weight.copy()
-        weights[scaled.places] = v / scaled.scales
-        return product(weights, x)
-
-    def bounded(x: np.ndarray) -> np.ndarray:
-        return (run.at(x) or run.last).row[scaled.places] / scaled.scales
-
-    def slopes(x: np.ndarray) -> np.ndarray:
-        return (run.at(x) or run.last).jacobian[scaled.places] / scaled.scales[:, None]
-
-    limits = scaled.lower / scaled.scales, scaled.upper / scaled.scales
-    constraints = []
-    if len(scaled.places):
-        made = NonlinearConstraint(bounded, *limits, jac=slopes, hess=of_constraints)  # type: ignore[arg-type]
-        constraints.append(made)
-    low, high = problem.limits
     found: OptimizeResult = scipy_minimize(
         run.value,
         first.x,
         jac=True,
         hess=of_objective,
         method="trust-constr",
-        bounds=list(zip(low, high, strict=True)),
-        constraints=constraints,
+        bounds=problem.box,
+        constraints=run.constraints(second=True),
         callback=run.record,
         options={
             "maxiter": steps,
@@ -217,7 +201,11 @@ def trust_constr(
 def bounded_least_squares(
     problem: Problem, first: Point, ask: Ask, *, steps: int, tolerance: float, feasible: float
 ) -> Course:
-    """Trust-region reflective least squares within limits (SciPy's least_squares)."""
+    """Levenberg-Marquardt steps in a trust region within limits (SciPy's least_squares).
+
+    The step of a trust region is ``−(JᵀJ + λ)⁻¹ Jᵀr`` (Moré, The Levenberg-Marquardt Algorithm:
+    Implementation and Theory, 1978); limits scale the unknowns (Branch, Coleman and Li 1999).
+    """
     run = _Run(problem, first, ask, feasible)
     part = problem.residual
 
@@ -230,7 +218,7 @@ def bounded_least_squares(
     def slopes(x: np.ndarray) -> np.ndarray:
         run.record(x)
         run.stop_at(1e-4 * tolerance)
-        return (run.at(x) or run.last).jacobian[part]
+        return run.near(x).jacobian[part]
 
     try:
         found = least_squares(
@@ -250,8 +238,7 @@ def bounded_least_squares(
     return run.course(str(found.message))
 
 
-METHODS = {
-    "slsqp": slsqp,
-    "trust-constr": trust_constr,
-    "least-squares": bounded_least_squares,
-}
+LEAST_SQUARES = ("least-squares", "levenberg-marquardt")
+METHODS = {"slsqp": slsqp, "trust-constr": trust_constr} | dict.fromkeys(
+    LEAST_SQUARES, bounded_least_squares
+)

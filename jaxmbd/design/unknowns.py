@@ -1,9 +1,10 @@
-"""The unknowns of a design: which numbers of a model may move, as one scaled vector."""
+"""The unknowns of a design: which numbers of a model may move, and how far, as one vector."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -11,9 +12,141 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.design.ranges import Between, MovedTogether, Within, scale_of
 from jaxmbd.model import Mechanism
-from jaxmbd.variables import Parametrization, Variable, set_variables, variables
+from jaxmbd.variables import Parametrization, Variable, in_si, set_variables, variables
+
+
+@dataclass(frozen=True)
+class Within:
+    """A number may move by at most `width` to either side of where it starts.
+
+    Attributes:
+        width: in the number's SI unit, a text with a unit ("15 mm"), or an array of its shape.
+        relative: whether `width` is a fraction of the number's magnitude.
+        start: where it starts; by default as it is in the model.
+
+    Example:
+        >>> from jaxmbd.design import Within
+        >>> Within("15 mm").limits(0.2, "m", "points/a/z")
+        (array(0.2), array(0.185), array(0.215))
+    """
+
+    width: Any
+    relative: bool = False
+    start: Any = None
+
+    def limits(self, value: Any, unit: str, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Start, lower and upper limit about a value, in SI units."""
+        start = _si(value if self.start is None else self.start, unit, what)
+        width = _si(self.width, "" if self.relative else unit, what)
+        if not np.all(width > 0.0):
+            raise ValueError(f"{what}: the width {self.width!r} must be positive")
+        width = np.abs(start) * width if self.relative else width
+        if not np.all(width > 0.0):
+            raise ValueError(f"{what}: it is zero, and a fraction of zero is no width")
+        return start, np.asarray(start - width), np.asarray(start + width)
+
+
+@dataclass(frozen=True)
+class Between:
+    """A number may lie between two values; either may be infinite if `scale` is given.
+
+    Attributes:
+        lower, upper: in the number's SI unit, texts with a unit, or arrays of its shape.
+        start: where it starts; by default as it is in the model, or the middle if it has no value.
+        scale: a change of it that counts as one; by default half the distance of the limits.
+
+    Example:
+        >>> from jaxmbd.design import Between
+        >>> Between("100 N/mm", "200 N/mm").limits(1.2e5, "N/m", "forces/spring/stiffness")
+        (array(120000.), array(100000.), array(200000.))
+    """
+
+    lower: Any
+    upper: Any
+    start: Any = None
+    scale: Any = None
+
+    def limits(self, value: Any, unit: str, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Start, lower and upper limit about a value, in SI units."""
+        lower, upper = _si(self.lower, unit, what), _si(self.upper, unit, what)
+        if not np.all(lower < upper):
+            raise ValueError(f"{what}: {self.lower!r} is not below {self.upper!r}")
+        start = value if self.start is None else self.start
+        start = 0.5 * (lower + upper) if start is None else _si(start, unit, what)
+        if not np.all((start >= lower) & (start <= upper)):
+            raise ValueError(
+                f"{what}: it starts at {start.tolist()}, outside {lower.tolist()} to "
+                f"{upper.tolist()}; give start="
+            )
+        if not np.all(np.isfinite(start)):
+            raise ValueError(f"{what}: it starts at {start.tolist()}; give a finite start=")
+        if self.scale is not None and not np.all(_finite_positive(_si(self.scale, unit, what))):
+            raise ValueError(f"{what}: scale={self.scale!r} must be positive")
+        if self.scale is None and not np.all(np.isfinite(upper - lower)):
+            raise ValueError(f"{what}: without two finite limits, give scale=, a typical change")
+        return start, lower, upper
+
+
+@dataclass(frozen=True)
+class MovedTogether:
+    """One number that moves several alike: it is added to each, times the factor given for it.
+
+    It starts at zero, and its range is the displacement's.
+
+    Attributes:
+        paths: paths of the numbers, or path to factor: −1 moves to the other side.
+        range: `Within` or `Between` of the displacement.
+
+    Example:
+        >>> from jaxmbd.design import MovedTogether, Within
+        >>> MovedTogether(["points/rack_left/z", "points/rack_right/z"], Within(0.01)).factors
+        {'points/rack_left/z': 1.0, 'points/rack_right/z': 1.0}
+    """
+
+    paths: Iterable[str] | Mapping[str, float]
+    range: Within | Between
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Path to factor."""
+        if isinstance(self.paths, Mapping):
+            return {path: float(x) for path, x in self.paths.items()}
+        paths = [self.paths] if isinstance(self.paths, str) else self.paths
+        return dict.fromkeys(paths, 1.0)
+
+
+def scale_of(
+    chosen: Within | Between, lower: np.ndarray, upper: np.ndarray, what: str, unit: str
+) -> np.ndarray:
+    """The change that counts as one, in the shape of the limits."""
+    given = getattr(chosen, "scale", None)
+    scale = 0.5 * (upper - lower) if given is None else _si(given, unit, what)
+    return np.broadcast_to(scale, np.shape(lower))
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a text is a number without unit."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _finite_positive(x: np.ndarray) -> np.ndarray:
+    return np.isfinite(x) & (x > 0.0)
+
+
+def _si(x: Any, unit: str, what: str) -> np.ndarray:
+    """Numbers in SI units, of numbers or a text with a unit."""
+    if isinstance(x, str) and unit and _is_bare(x):
+        raise ValueError(f"{what}: {x!r} has no unit; give one, as '{x} mm', or a number in {unit}")
+    x = np.asarray(in_si(x, unit, what) if isinstance(x, str) else x, np.float64)
+    if np.any(np.isnan(x)):
+        raise ValueError(f"{what}: a limit or start is NaN")
+    return x
+
 
 Vary = Mapping[str, Within | Between | MovedTogether]
 """Path, pattern or name to its range."""
@@ -77,12 +210,11 @@ class Unknowns:
             raise ValueError("vary is empty; name at least one number that may move")
         if not (model is None or isinstance(model, (Mechanism, Parametrization))):
             raise ValueError(f"the model must be a Mechanism, a Parametrization or None: {model!r}")
-        find = _finder(model, vary)
-        parts = _Parts(model is None)
+        parts = _Parts(model, vary)
         problems: list[str] = []
         for key, chosen in vary.items():
             try:
-                parts.add(key, chosen, find)
+                parts.add(key, chosen)
             except ValueError as error:
                 problems.append(str(error))
         problems += parts.twice()
@@ -126,50 +258,50 @@ class Unknowns:
             return set_variables(self.base, values)
         return self.base(values)
 
+    def bare(self) -> Unknowns:
+        """The same numbers without the model: `model` then gives their values by path."""
+        found = copy(self)
+        found.base = None
+        return found
+
     def describe(self) -> dict[str, Any]:
         """JSON values that determine which numbers move, and how far."""
         names = ("start", "lower", "upper", "scale")
         return {"names": list(self.names)} | {n: getattr(self, n).tolist() for n in names}
 
 
-def _finder(model: Any, vary: Vary) -> Callable[[str], Mapping[str, Variable]]:
-    if isinstance(model, Mechanism):
-        return partial(variables, model)
-    if isinstance(model, Parametrization):
-        return model.find
-    return lambda name: {name: Variable(name, getattr(vary[name], "start", None))}
-
-
 class _Parts:
     """The vector's entries, collected."""
 
-    def __init__(self, bare: bool):
-        self.bare = bare
+    def __init__(self, model: Any, vary: Vary):
+        self.model, self.vary = model, vary
         self.entries: list[Any] = []
         self.shares: list[_Share] = []
         self.values: dict[str, Any] = {}
 
-    def add(self, key: str, chosen: Any, find: Callable[[str], Mapping[str, Variable]]) -> None:
+    def find(self, pattern: str) -> Mapping[str, Variable]:
+        """The model's numbers that fit."""
+        if isinstance(self.model, Mechanism):
+            return variables(self.model, pattern)
+        if isinstance(self.model, Parametrization):
+            return self.model.find(pattern)
+        return {pattern: Variable(pattern, getattr(self.vary[pattern], "start", None))}
+
+    def add(self, key: str, chosen: Any) -> None:
         if isinstance(chosen, MovedTogether):
-            self._add_together(key, chosen, find)
+            self._add_together(key, chosen)
         elif isinstance(chosen, (Within, Between)):
-            for path, variable in find(key).items():
-                self._add_own(path, chosen, variable, find)
+            for path, variable in self.find(key).items():
+                self._add_own(path, chosen, variable)
         else:
             raise ValueError(
                 f"{key!r}: {chosen!r} is no range; give Within(width), Between(lower, upper) or "
                 "MovedTogether(paths, range)"
             )
 
-    def _add_own(
-        self,
-        path: str,
-        chosen: Within | Between,
-        variable: Variable,
-        find: Callable[[str], Mapping[str, Variable]],
-    ) -> None:
+    def _add_own(self, path: str, chosen: Within | Between, variable: Variable) -> None:
         """A number, or all components of one; an array without components as a whole."""
-        parts = [find(f"{path}/{c}")[f"{path}/{c}"] for c in variable.components]
+        parts = [self.find(f"{path}/{c}")[f"{path}/{c}"] for c in variable.components]
         value = np.array([x.value for x in parts]) if parts else variable.value
         start, lower, upper = chosen.limits(value, variable.unit, path)
         scale = scale_of(chosen, lower, upper, path, variable.unit)
@@ -189,12 +321,10 @@ class _Parts:
             self.shares.append(_Share(path, slice(first, len(self.entries)), 1.0))
             self.values[path] = rows[0].reshape(want)
 
-    def _add_together(
-        self, key: str, chosen: MovedTogether, find: Callable[[str], Mapping[str, Variable]]
-    ) -> None:
-        if self.bare:
+    def _add_together(self, key: str, chosen: MovedTogether) -> None:
+        if self.model is None:
             raise ValueError(f"{key!r}: MovedTogether needs a model whose numbers it moves")
-        every = [(v, x, f) for p, f in chosen.factors.items() for v, x in find(p).items()]
+        every = [(v, x, f) for p, f in chosen.factors.items() for v, x in self.find(p).items()]
         units = {x.unit for _, x, _ in every}
         if len(units) != 1:
             raise ValueError(f"{key!r}: numbers with the units {sorted(units)} cannot move alike")
@@ -214,10 +344,7 @@ class _Parts:
     def twice(self) -> list[str]:
         """Numbers that are varied more than once."""
         paths = [share.path for share in self.shares]
-        found = [p for p in dict.fromkeys(paths) if paths.count(p) > 1]
-        found += [p for p in dict.fromkeys(paths) for q in dict.fromkeys(paths) if _inside(p, q)]
+        every = dict.fromkeys(paths)
+        found = [p for p in every if paths.count(p) > 1]
+        found += [p for p in every for q in every if p.startswith(f"{q}/")]
         return [f"{p!r} is varied twice" for p in found]
-
-
-def _inside(path: str, whole: str) -> bool:
-    return path.startswith(whole + "/")

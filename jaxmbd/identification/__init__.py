@@ -6,11 +6,14 @@ sets of data at once.
 """
 
 from jaxmbd.identification.combinations import Ambiguity, Combination
-from jaxmbd.identification.expected_errors import Identifiability, identifiability
-from jaxmbd.identification.identification import identify, identify_each
-from jaxmbd.identification.identified import Identified, Interval
+from jaxmbd.identification.identification import (
+    Identifiability,
+    identifiability,
+    identify,
+    identify_each,
+)
+from jaxmbd.identification.identified import Identified, Interval, ResidualCheck
 from jaxmbd.identification.measured import Measured
-from jaxmbd.identification.residual_check import ResidualCheck
 
 __all__ = [
     "Ambiguity",

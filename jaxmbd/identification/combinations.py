@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import orth
+from scipy.sparse.csgraph import connected_components
 
 from jaxmbd.identification.information import TAKES_PART
 
@@ -85,26 +87,19 @@ def ambiguities(
     units: tuple[str, ...],
     scale: np.ndarray,
     covariance: np.ndarray,
-    felt: Callable[[np.ndarray], np.ndarray],
+    change: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[Ambiguity, ...]:
-    """The null directions group by group, as sums or products where they are.
+    """The null directions (n, d), in SI units, group by group, as sums or products where they are.
 
-    To first order ``δa = −δb`` may keep ``a + b`` or ``a b``; which one it is, `felt` tells.
-
-    Args:
-        null: directions that change nothing (n, d), in SI units.
-        values: of the unknowns (n,).
-        names: paths of the unknowns.
-        units: of the unknowns.
-        scale: of the unknowns, a typical change (n,).
-        covariance: of the unknowns (n, n), as far as determined.
-        felt: of values (count, n) to how much the predictions change (count,).
+    To first order ``δa = −δb`` may keep ``a + b`` or ``a b``; which one it is, `change` tells: by
+    how much the predictions of values (count, n) change (count,).
     """
     found = []
     for group in _groups(null / scale[:, None]):
-        part, same = _spanned(null[group], scale[group]), len({units[i] for i in group}) == 1
+        its = scale[group, None]
+        part, same = (orth(null[group] / its, 1e-6) * its).T, len({units[i] for i in group}) == 1
         product = _is_product(
-            part, values[group], same, lambda p, g=group: felt(_put(values, g, p))
+            part, values[group], same, lambda p, g=group: change(_put(values, g, p))
         )
         # Sums of numbers in different units are looked at in units of their scales.
         unit = values[group] if product else np.ones(len(group)) if same else scale[group]
@@ -120,19 +115,13 @@ def ambiguities(
 
 
 class _Group(NamedTuple):
-    """Unknowns that null directions move together.
-
-    Attributes:
-        names, values, covariance: of the unknowns.
-        unit: what coefficients are counted in: the values for products.
-        product: whether combinations are products of powers.
-    """
+    """Unknowns that null directions move together."""
 
     names: tuple[str, ...]
     values: np.ndarray
     covariance: np.ndarray
-    unit: np.ndarray
-    product: bool
+    unit: np.ndarray  # what coefficients are counted in: the values for products
+    product: bool  # whether combinations are products of powers
 
     def combination(self, c: np.ndarray, *, known: bool) -> Combination:
         """A combination of coefficients or powers c, with its value and standard error."""
@@ -158,32 +147,20 @@ def _put(values: np.ndarray, group: list[int], some: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _spanned(part: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Independent directions (d, size) with the span of a group's rows (size, any)."""
-    u, s, _ = np.linalg.svd(part / scale[:, None], full_matrices=False)
-    return (u[:, s > 1e-6 * s[0]] * scale[:, None]).T
-
-
 def _groups(null: np.ndarray) -> list[list[int]]:
     """The unknowns that null directions move, those moved together in one group."""
     q = np.linalg.qr(null)[0] if null.shape[1] else null
     together = np.abs(q @ q.T) > TAKES_PART
-    left, found = [i for i in range(len(null)) if together[i, i]], []
-    while left:
-        group, grown = {left[0]}, True
-        while grown:
-            more = {j for i in group for j in np.flatnonzero(together[i])} | group
-            grown, group = len(more) > len(group), more
-        found.append(sorted(int(i) for i in group))
-        left = [i for i in left if i not in group]
-    return found
+    moved = np.flatnonzero(np.diag(together))
+    count, group = connected_components(together[np.ix_(moved, moved)])
+    return [moved[group == k].tolist() for k in range(count)]
 
 
 def _is_product(
     part: np.ndarray,
     values: np.ndarray,
     same: bool,
-    felt: Callable[[np.ndarray], np.ndarray],
+    change: Callable[[np.ndarray], np.ndarray],
 ) -> bool:
     """Whether a group's directions (d, size) keep products of powers rather than sums.
 
@@ -197,7 +174,7 @@ def _is_product(
     if not _simple(_reduced(part / values)):
         return False
     step = 0.1 * part / np.max(np.abs(part / values), axis=1, keepdims=True)
-    straight, curved = felt(values + step), felt(values * np.exp(step / values))
+    straight, curved = change(values + step), change(values * np.exp(step / values))
     return bool(np.max(curved) < 0.1 * np.max(straight))
 
 

@@ -1,23 +1,27 @@
-"""`identify`: unknown numbers of a mechanism from measured series."""
+"""`identify`: unknown numbers of a mechanism from measured series; `identifiability` beforehand."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.analysis import Status
-from jaxmbd.design import in_step
-from jaxmbd.identification.fit import Fit, fitted
-from jaxmbd.identification.identified import Identified, data_of, identified
-from jaxmbd.identification.information import ERRORS
-from jaxmbd.identification.losses import Loss, loss_of
-from jaxmbd.identification.measured import Measured, Record, records
-from jaxmbd.identification.noise import Noise, noise_of
-from jaxmbd.identification.predictor import Prediction, Predictor
-from jaxmbd.identification.unknown_numbers import nominal_mechanism, unknowns_of
-from jaxmbd.observe import REASONS, Experiment
+from jaxmbd.design import failure_of, in_step, table
+from jaxmbd.identification.combinations import Ambiguity
+from jaxmbd.identification.fit import Fit, Loss, Noise, fitted, loss_of, noise_of
+from jaxmbd.identification.identified import (
+    Identified,
+    ambiguities_of,
+    data_of,
+    doubts,
+    identified,
+)
+from jaxmbd.identification.information import ERRORS, Information, information
+from jaxmbd.identification.measured import Measured, Record, blank, places, records
+from jaxmbd.identification.predictor import Predictor, nominal_mechanism, unknowns_of
 
 
 class Settings(NamedTuple):
@@ -201,23 +205,132 @@ def start_points(predictor: Predictor, settings: Settings) -> list[np.ndarray]:
     points = np.vstack(
         [np.zeros((1, n)), np.maximum(low, -1.0) * (1 - u) + np.minimum(high, 1) * u]
     )
-    found = predictor(points)
-    check_start(predictor, found)
-    return [x for x, status in zip(points, found.status, strict=True) if status[0] == Status.OK]
+    y = predictor(points).y
+    check_start(predictor, y[0])
+    return list(points[np.isfinite(y).all(axis=1)])
 
 
-def check_start(predictor: Predictor, found: Prediction) -> None:
-    """Raise a ValueError if the model fails at the first of the predicted samples."""
-    status, at = (int(x) for x in found.status[0])
-    if status == Status.OK and np.isfinite(found.y[0]).all():
-        return
-    record = predictor.records[at]
-    where = f" of measurement {record.name!r}" if record.name else ""
-    text = f"the model fails at the start{where}: {Status(status).name.lower().replace('_', ' ')}"
-    if isinstance(record.experiment, Experiment):
-        mech = predictor.unknowns.model(np.zeros(len(predictor.unknowns)))
-        outputs = record.experiment(mech)
-        flags = record.experiment.declare(mech).outputs[REASONS[0]].flags
-        if (place := int(outputs[REASONS[0]])) >= 0:
-            text += f", {flags[place]!r} is open by {float(outputs[REASONS[1]]):.3g}"
-    raise ValueError(f"{text}; give start= in the ranges of vary, where the model works")
+def check_start(predictor: Predictor, y: np.ndarray) -> None:
+    """Raise a ValueError if the model fails at the start, of which these are the predictions."""
+    sizes = [sum(c.values.size for c in record.channels) for record in predictor.records]
+    parts = np.split(y, np.cumsum(sizes)[:-1])
+    start = predictor.unknowns.model(np.zeros(len(predictor.unknowns)))
+    for record, part in zip(predictor.records, parts, strict=True):
+        if not np.isfinite(part).all():
+            where = f" of measurement {record.name!r}" if record.name else ""
+            why = failure_of(record.experiment, start) or "an output is not finite"
+            raise ValueError(
+                f"the model fails at the start{where}: {why}; give start= in the ranges of vary, "
+                "where the model works"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability:
+    """What data would tell about unknowns, to first order; printed as a table.
+
+    Attributes:
+        predictor: the model of the measurements.
+        information: about the scaled unknowns, of all channels.
+        sigma: standard deviations of the noise (N,).
+
+    Example:
+        >>> from jaxmbd.identification import Identifiability
+        >>> Identifiability.__name__
+        'Identifiability'
+    """
+
+    predictor: Predictor
+    information: Information
+    sigma: np.ndarray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Paths of the unknowns (n,)."""
+        return self.predictor.unknowns.names
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Path to the standard error to expect, SI; infinite where not determined."""
+        return self._named(self.information)
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations of the estimates (n, n); NaN where one is not determined."""
+        return self.information.correlation()
+
+    @cached_property
+    def without(self) -> dict[str, dict[str, float]]:
+        """Channel to the standard errors that the other channels alone would give."""
+        names, rows = places(self.predictor.records)
+        found = {}
+        for name, part in zip(names, rows, strict=True):
+            if len(names) > 1:
+                others = np.delete(self.information.jacobian, part, axis=0)
+                found[name] = self._named(information(others))
+        return found
+
+    @cached_property
+    def ambiguities(self) -> tuple[Ambiguity, ...]:
+        """Unknowns that the data could not tell apart, with what they determine of them."""
+        here = np.zeros(len(self.names))
+        return ambiguities_of(self.predictor, here, self.information, self.sigma)
+
+    def _named(self, found: Information) -> dict[str, float]:
+        errors = found.errors() * self.predictor.unknowns.scale
+        return dict(zip(self.names, map(float, errors), strict=True))
+
+    def __str__(self) -> str:
+        without = self.without
+        others = [f"without {c}" for c in without]
+        rows: list[tuple[str, ...]] = [("unknown", "value", "expected error", *others, "unit")]
+        start, units = self.predictor.unknowns.start, self.predictor.unknowns.units
+        for name, value, unit in zip(self.names, start, units, strict=True):
+            errors = [self.errors[name], *(x[name] for x in without.values())]
+            said = [f"{x:.2g}" if np.isfinite(x) else "undetermined" for x in errors]
+            rows.append((name, f"{value:.4g}", *said, unit))
+        lines = table(rows) + doubts(self.names, self.information, self.ambiguities)
+        return "\n".join(lines)
+
+
+def identifiability(
+    model: Any,
+    vary: Mapping[str, Any],
+    observe: Any,
+    noise: Mapping[str, Any],
+) -> Identifiability:
+    """What measuring an experiment would tell about unknowns: Fisher's information beforehand.
+
+    Compare experiments by it before doing them: which unknowns each determines, how well, and what
+    every channel is worth.
+
+    Args:
+        model: a `Mechanism` or a `Parametrization`, with the values that are expected.
+        vary: what is unknown, as of `identify`.
+        observe: the experiment, or a list of them; all outputs count as measured, at the places of
+            the experiment.
+        noise: channel to standard deviation, for each output.
+
+    Example:
+        >>> import jax, numpy as np, jaxmbd as mbd
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> from jaxmbd.design import Within
+        >>> from jaxmbd.identification import identifiability
+        >>> from jaxmbd.observe import HoldingEffort, Sweep
+        >>> weigh = Sweep({"hinge": np.linspace(0.0, 1.0, 5)}, {"torque": HoldingEffort("hinge")})
+        >>> unknown = {"bodies/bob/mass": Within(0.5), "bodies/bob/com/x": Within(0.5)}
+        >>> told = identifiability(mbd.zoo.simple_pendulum(), unknown, weigh, {"torque": 0.1})
+        >>> str(told.ambiguities[0].determined[0])
+        'bodies/bob/mass · bodies/bob/com/x'
+    """
+    mech = nominal_mechanism(model)
+    listed = observe if isinstance(observe, (list, tuple)) else [observe]
+    known = records(mech, [Measured(x, blank(mech, x)) for x in listed])
+    noises = noise_of(known, noise)
+    if noises.estimated:
+        raise ValueError(f"noise: give the standard deviation of {list(noises.estimated)} too")
+    predictor = Predictor(unknowns_of(model, vary, known), mech, known)
+    found = predictor(np.zeros(len(predictor.unknowns)))
+    check_start(predictor, found.y[0])
+    scaled = found.jacobian[0] / noises.known[:, None]
+    return Identifiability(predictor, information(scaled), noises.known)

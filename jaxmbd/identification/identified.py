@@ -1,7 +1,4 @@
-"""What an identification found: estimates, how sure they are, what the data leave open.
-
-Results of an identification as text.
-"""
+"""What an identification found: estimates, how sure they are, what the data leave open."""
 
 from __future__ import annotations
 
@@ -10,18 +7,91 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
+from jaxmbd.design import table
 from jaxmbd.identification.combinations import Ambiguity, ambiguities
-from jaxmbd.identification.fit import Fit
+from jaxmbd.identification.fit import Fit, Noise
 from jaxmbd.identification.information import Information, precision
-from jaxmbd.identification.measured import Measured, Record, blank, records
-from jaxmbd.identification.noise import Noise
+from jaxmbd.identification.measured import Measured, Record, blank, places, records
 from jaxmbd.identification.predictor import Predictor
-from jaxmbd.identification.residual_check import ResidualCheck, places, residual_checks
-from jaxmbd.plumbing import optional
 
 AT_LIMIT = 1e-4
 """An unknown this close to a limit, in its scale, is taken to be there."""
+
+FAR = 4.0
+"""Residuals of more standard deviations count as outliers."""
+
+PATTERN = 4.0
+"""Correlations of neighbours by more standard deviations than this are a pattern."""
+
+CLOSE = 0.95
+"""Correlations above this are reported."""
+
+
+class ResidualCheck(NamedTuple):
+    """The residuals of one channel of one measurement.
+
+    Attributes:
+        name: measurement/channel.
+        count: number of samples that there are.
+        missing: number of those that are missing.
+        outliers: number of those more than four standard deviations away.
+        rms: root mean square of the others, normalised: about 1 where the noise is as given.
+        neighbours: correlation of neighbours along the axis: about 0 where errors are independent.
+        correlated: whether it is too large for chance.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.identification.identified import residual_check
+        >>> wave = np.sin(np.linspace(0.0, 6.0, 200)) * 1.4
+        >>> residual_check("angle", wave).correlated
+        True
+    """
+
+    name: str
+    count: int
+    missing: int
+    outliers: int
+    rms: float
+    neighbours: float
+    correlated: bool
+
+    def __str__(self) -> str:
+        text = f"{self.name}: rms {self.rms:.3g} of the noise, neighbours {self.neighbours:+.2f}"
+        if self.outliers:
+            text += f", {self.outliers} of {self.count} beyond {FAR:g} standard deviations"
+        if self.correlated:
+            text += (
+                "; there is a pattern: the model misses something, or the noise is correlated "
+                "(errors='autocorrelated')"
+            )
+        return text
+
+
+def residual_check(name: str, residuals: np.ndarray) -> ResidualCheck:
+    """Size and pattern of normalised residuals along the axis (n,), NaN where missing."""
+    here = np.isfinite(residuals)
+    r = residuals[here]
+    near = np.abs(r) <= FAR
+    count = int(here.sum())
+    rms = float(np.sqrt(np.mean(r[near] ** 2))) if near.any() else np.nan
+    # Outliers are clipped, so that two of them in a row are no pattern.
+    clipped = np.where(here, np.clip(np.where(here, residuals, 0.0), -FAR, FAR), np.nan)
+    pairs = np.isfinite(clipped[1:]) & np.isfinite(clipped[:-1])
+    r1, pattern = np.nan, False
+    if pairs.sum() >= 8:
+        both = float(np.mean(clipped[1:][pairs] * clipped[:-1][pairs]))
+        r1 = both / max(float(np.nanmean(clipped**2)), 1e-300)
+        pattern = bool(abs(r1) * np.sqrt(pairs.sum()) > PATTERN)
+    return ResidualCheck(name, count, int((~here).sum()), int((~near).sum()), rms, r1, pattern)
+
+
+def residual_checks(known: list[Record], residuals: np.ndarray) -> tuple[ResidualCheck, ...]:
+    """The checks of all series of normalised residuals (N,)."""
+    return tuple(
+        residual_check(name, residuals[rows]) for name, rows in zip(*places(known), strict=True)
+    )
 
 
 class Interval(NamedTuple):
@@ -76,7 +146,26 @@ class Identified:
     settings: Any
 
     def __str__(self) -> str:
-        return identified_text(self)
+        here = int(np.isfinite(self.residuals).sum())
+        head = f"{len(self.names)} unknowns from {here} samples, {self.fit.evaluations} evaluations"
+        if not self.converged:
+            head += f"; NOT CONVERGED: {self.fit.message}"
+        unknowns, ends = self.predictor.unknowns, self.intervals(0.95)
+        rows = [("unknown", "estimate", "standard error", "95 % from", "to", "start", "unit")]
+        for i, name in enumerate(self.names):
+            value, error = self.estimates[i], self.standard_errors[i]
+            digits = _digits(value, error if np.isfinite(error) else unknowns.scale[i])
+            low, high = (f"{x:.{digits}g}" if np.isfinite(x) else "-" for x in ends[name])
+            sure = f"{error:.2g}" if np.isfinite(error) else "undetermined"
+            start = f"{unknowns.start[i]:.4g}"
+            rows.append((name, f"{value:.{digits}g}", sure, low, high, start, unknowns.units[i]))
+        lines = [head, *table(rows)]
+        lines += [f"{name} is at a limit of its range" for name in self.at_limit]
+        for channel, sigma in self.noise_levels.items():
+            how = "estimated" if channel in self.noise.estimated else "given"
+            lines.append(f"noise of {channel}: {sigma:.3g} ({how})")
+        lines += [f"residuals of {check}" for check in self.checks]
+        return "\n".join(lines + doubts(self.names, self.information, self.ambiguities))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,7 +259,6 @@ class Identified:
         Args:
             level: its probability.
         """
-        stats = optional("scipy.stats", "campaign", "a confidence interval")
         if not 0.0 < level < 1.0:
             raise ValueError(f"{level=}; give a probability between 0 and 1, such as 0.95")
         p = 0.5 * (1.0 + level)
@@ -197,7 +285,7 @@ class Identified:
         if experiment is not None:
             mech, unknowns = self.predictor.mechanism, self.predictor.unknowns
             known = records(mech, [Measured(experiment, blank(mech, experiment))])
-            y, jac, _ = (x[0] for x in Predictor(unknowns, mech, known)(self.fit.x))
+            y, jac = (x[0] for x in Predictor(unknowns, mech, known)(self.fit.x))
         # What the data leave open stays where it is: only determined directions are uncertain.
         sure = np.sqrt(np.maximum(np.sum((jac @ self.information.covariance) * jac, axis=1), 0.0))
         factor, found = self.quantile(level), {}
@@ -243,10 +331,10 @@ def ambiguities_of(
         return ()
     here = predictor(x).y[0]
 
-    def felt(values: np.ndarray) -> np.ndarray:
+    def change_of(values: np.ndarray) -> np.ndarray:
         change = (predictor(unknowns.vector(values)).y - here) / sigma
-        size = np.sqrt(np.nansum(change**2, axis=1))
-        return np.where(np.isfinite(change).any(axis=1), size, np.inf)
+        size = np.sqrt(np.sum(change**2, axis=1))
+        return np.where(np.isfinite(change).all(axis=1), size, np.inf)
 
     scale = unknowns.scale
     return ambiguities(
@@ -256,50 +344,16 @@ def ambiguities_of(
         unknowns.units,
         scale,
         found.covariance * np.outer(scale, scale),
-        felt,
+        change_of,
     )
 
 
-CLOSE = 0.95
-"""Correlations above this are told."""
-
-
-def identified_text(found: Any) -> str:
-    """What `identify` found: a table of the unknowns, the noise, and what to beware of."""
-    here = int(np.isfinite(found.residuals).sum())
-    head = f"{len(found.names)} unknowns from {here} samples, {found.fit.evaluations} evaluations"
-    if not found.converged:
-        head += f"; NOT CONVERGED: {found.fit.message}"
-    scale, units = found.predictor.unknowns.scale, found.predictor.unknowns.units
-    ends = found.intervals(0.95)
-    rows = [("unknown", "estimate", "standard error", "95 % from", "to", "start", "unit")]
-    every = zip(found.names, found.estimates, found.standard_errors, units, strict=True)
-    for i, (name, value, error, unit) in enumerate(every):
-        digits = _digits(value, error if np.isfinite(error) else scale[i])
-        low, high = (f"{x:.{digits}g}" if np.isfinite(x) else "-" for x in ends[name])
-        said = f"{error:.2g}" if np.isfinite(error) else "undetermined"
-        start = f"{found.predictor.unknowns.start[i]:.4g}"
-        rows.append((name, f"{value:.{digits}g}", said, low, high, start, unit))
-    lines = [head, *table(rows)]
-    lines += [f"{name} is at a limit of its range" for name in found.at_limit]
-    for channel, sigma in found.noise_levels.items():
-        how = "estimated" if channel in found.noise.estimated else "given"
-        lines.append(f"noise of {channel}: {sigma:.3g} ({how})")
-    lines += [f"residuals of {check}" for check in found.checks]
-    lines += open_text(found.ambiguities)
-    lines += weak_text(found.names, found.information)
-    return "\n".join(lines + close_text(found.names, found.correlation))
-
-
-def open_text(ambiguities: Any) -> list[str]:
-    """What cannot be told apart."""
-    return [f"not identifiable: {x}" for x in ambiguities]
-
-
-def weak_text(names: tuple[str, ...], information: Any) -> list[str]:
-    """Combinations that the data determine worse than the ranges already do."""
-    sizes, vectors = np.linalg.eigh(information.covariance)
-    lines = []
+def doubts(
+    names: tuple[str, ...], found: Information, ambiguities: tuple[Ambiguity, ...]
+) -> list[str]:
+    """What the data determine not at all, worse than the ranges do, or only together."""
+    lines = [f"not identifiable: {x}" for x in ambiguities]
+    sizes, vectors = np.linalg.eigh(found.covariance)
     for size, v in zip(np.sqrt(np.maximum(sizes, 0.0)), vectors.T, strict=True):
         if size > 1.0:
             v = v / v[np.argmax(np.abs(v))]
@@ -308,28 +362,11 @@ def weak_text(names: tuple[str, ...], information: Any) -> list[str]:
                 f"weakly determined: {' '.join(parts)}, in units of their ranges, has a standard "
                 f"error of {size:.2g}"
             )
-    return lines
-
-
-def close_text(names: tuple[str, ...], correlation: np.ndarray) -> list[str]:
-    """Pairs that are hard to tell apart."""
-    n = len(names)
-    pairs = [(i, j) for i in range(n) for j in range(i) if abs(correlation[i, j]) > CLOSE]
-    return [f"correlation {correlation[i, j]:+.3f} of {names[j]} and {names[i]}" for i, j in pairs]
-
-
-def table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows in columns, numbers to the right."""
-    last = len(rows[0]) - 1
-    widths = [max(len(r[i]) for r in rows) for i in range(last + 1)]
-    lines = [
-        "  ".join(
-            c.ljust(w) if i in (0, last) else c.rjust(w)
-            for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+    close = found.correlation()
+    pairs = [(i, j) for i in range(len(names)) for j in range(i) if abs(close[i, j]) > CLOSE]
+    return lines + [
+        f"correlation {close[i, j]:+.3f} of {names[j]} and {names[i]}" for i, j in pairs
     ]
-    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
 
 def _digits(value: float, error: float) -> int:

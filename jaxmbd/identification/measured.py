@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import REASONS, Experiment, Output, Together
-from jaxmbd.plumbing import meant, optional
+from jaxmbd.plumbing import meant
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +42,14 @@ class Measured:
 
 
 class Channel(NamedTuple):
-    """One output of an experiment that was measured.
-
-    Attributes:
-        name: of the output.
-        about: its unit and meaning.
-        shape: of the experiment's output.
-        values: what was measured, of `shape` but for the axis' length; NaN where missing.
-        grid: values of the axis where curves are computed; None where they are those of the data.
-        places: values of the axis where it was measured; None without an axis.
-    """
+    """One output of an experiment that was measured."""
 
     name: str
     about: Output
-    shape: tuple[int, ...]
-    values: np.ndarray
-    grid: np.ndarray | None
-    places: np.ndarray | None
+    shape: tuple[int, ...]  # of the experiment's output
+    values: np.ndarray  # measured, of `shape` but for the axis' length; NaN where missing
+    grid: np.ndarray | None  # of the axis, where curves are computed; None where it is the data's
+    places: np.ndarray | None  # of the axis, where it was measured; None without an axis
 
     def resampled(self, y: np.ndarray) -> np.ndarray:
         """Computed outputs (…, of `shape` flattened) at the places of the data, flattened.
@@ -68,10 +60,9 @@ class Channel(NamedTuple):
             return y
         curves = y.reshape(*y.shape[:-1], self.shape[0], -1)
         fine = np.isfinite(curves).all(axis=(-2, -1), keepdims=True)
-        interpolate = optional("scipy.interpolate", "campaign", "identify")
         order = np.argsort(self.grid)
         known = np.where(fine, curves, 0.0)[..., order, :]
-        spline = interpolate.CubicSpline(self.grid[order], known, axis=-2)
+        spline = CubicSpline(self.grid[order], known, axis=-2)
         found = np.where(fine, spline(np.clip(self.places, *self.grid[order[[0, -1]]])), np.nan)
         return found.reshape(*y.shape[:-1], -1)
 
@@ -82,6 +73,14 @@ class Record(NamedTuple):
     name: str
     experiment: Any
     channels: tuple[Channel, ...]
+
+    def resampled(self, y: np.ndarray) -> np.ndarray:
+        """Computed outputs (…, m) of all channels at the places of the data (…, N)."""
+        ends = np.cumsum([int(np.prod(c.shape)) for c in self.channels])
+        parts = np.split(y, ends[:-1], axis=-1)
+        return np.concatenate(
+            [c.resampled(part) for c, part in zip(self.channels, parts, strict=True)], axis=-1
+        )
 
 
 def records(mech: Mechanism, measurements: list[Measured]) -> list[Record]:
@@ -143,16 +142,11 @@ def series(data: Any, axes: Collection[Any]) -> dict[str, Any]:
 
 def _record(mech: Mechanism, one: Measured) -> Record:
     where = f"measurement {one.name!r}: " if one.name else ""
-    if not isinstance(one.experiment, Experiment):
-        found = one.experiment(mech)
-        shapes = {n: np.shape(x) for n, x in found.items()}
-        outputs, axis, grid = {n: Output() for n in found}, None, None
-    else:
-        one.experiment.check(mech)
-        outputs, coords = one.experiment.declare(mech)
-        outputs = {n: x for n, x in outputs.items() if n not in ("status", *REASONS)}
-        shapes = {n: tuple(len(coords[d].values) for d in x.dims) for n, x in outputs.items()}
-        axis = one.experiment.axis if one.experiment.has_axis else None
+    outputs, shapes = _outputs(mech, one.experiment)
+    axis = grid = None
+    if isinstance(one.experiment, Experiment) and one.experiment.has_axis:
+        axis = one.experiment.axis
+        coords = one.experiment.declare(mech).coords
         grid = np.asarray(coords[axis].values, np.float64) if axis in coords else None
     given = series(one.data, [axis])
     data = {n: np.asarray(x, np.float64) for n, x in given.items() if _is_numeric(x)}
@@ -173,17 +167,22 @@ def _record(mech: Mechanism, one: Measured) -> Record:
     return Record(one.name, one.experiment, tuple(made))
 
 
-def blank(mech: Mechanism, experiment: Any) -> dict[str, np.ndarray]:
-    """Zeros as data of all outputs of an experiment."""
+def _outputs(
+    mech: Mechanism, experiment: Any
+) -> tuple[dict[str, Output], dict[str, tuple[int, ...]]]:
+    """The outputs of an experiment that may be measured, and their shapes."""
     if not isinstance(experiment, (Experiment, Together)):
-        return {name: np.zeros(np.shape(x)) for name, x in experiment(mech).items()}
+        shapes = {name: np.shape(x) for name, x in experiment(mech).items()}
+        return {name: Output() for name in shapes}, shapes
     experiment.check(mech)
     outputs, coords = experiment.declare(mech)
-    return {
-        name: np.zeros([len(coords[d].values) for d in about.dims])
-        for name, about in outputs.items()
-        if name not in ("status", *REASONS)
-    }
+    outputs = {n: x for n, x in outputs.items() if n not in ("status", *REASONS)}
+    return outputs, {n: tuple(len(coords[d].values) for d in x.dims) for n, x in outputs.items()}
+
+
+def blank(mech: Mechanism, experiment: Any) -> dict[str, np.ndarray]:
+    """Zeros as data of all outputs of an experiment."""
+    return {name: np.zeros(shape) for name, shape in _outputs(mech, experiment)[1].items()}
 
 
 def _is_numeric(x: Any) -> bool:
@@ -232,3 +231,14 @@ def _check_places(grid: np.ndarray, places: np.ndarray, what: str, axis: Any) ->
             f"{what}: the data's {axis!r} must be numbers from {low:g} to {high:g}, where the "
             "experiment goes"
         )
+
+
+def places(known: list[Record]) -> tuple[list[str], list[slice]]:
+    """Name and place of each channel of each measurement in the vector of all data."""
+    names, rows, end = [], [], 0
+    for record in known:
+        for channel in record.channels:
+            names.append(f"{record.name}/{channel.name}" if record.name else channel.name)
+            rows.append(slice(end, end + channel.values.size))
+            end += channel.values.size
+    return names, rows

@@ -7,11 +7,10 @@ finishes the best; `defects` follows a linkage and says what is wrong with it.
 """
 
 from jaxmbd.synthesis.defect_report import Defects, defects
-from jaxmbd.synthesis.finishing import finish
 from jaxmbd.synthesis.following import Followed, follow
 from jaxmbd.synthesis.linkages import massless_four_bar, massless_rssr
 from jaxmbd.synthesis.problem import Problem
-from jaxmbd.synthesis.synthesis import Synthesis, synthesize
+from jaxmbd.synthesis.synthesis import Synthesis, finish, synthesize
 from jaxmbd.synthesis.tasks import FunctionGeneration, MotionGeneration, PathGeneration, Task
 from jaxmbd.synthesis.transmission_index import Transmission, transmission
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -107,18 +107,16 @@ def defects(
     turns = is_angle(topology(mech), key)
     steps = np.diff(given)
     dense, places = _dense(given, _STRIDE if turns else np.ptp(given) / 100.0)
-    run = _followed(topology(mech), task, len(dense))
-    found, errors = run(mech, dense, np.asarray(task.rows), places)
+    found, errors = _followed(mech, task, dense, places)
     closed = np.asarray(found.closed)
     index = np.asarray(found.index)
     least = float(np.min(np.abs(index[closed]), initial=np.inf))
     order = bool(np.any(steps <= 0.0) and np.any(steps >= 0.0)) or _beyond(given, turns)
-    whole = _course(topology(mech), task.input)
     if not order and np.all(closed):
-        least = _least(whole(mech, given[-1]))
+        least = _least(_course(mech, task.input, given[-1]))
     rotation, turned = None, np.nan
     if turns:
-        full = whole(mech, _TURN * np.sign(steps.sum() or 1.0))
+        full = _course(mech, task.input, _TURN * np.sign(steps.sum() or 1.0))
         back = np.max(np.abs(_cyclic(full.last - found.closest[0], mech)))
         rotation = bool(not full.closed or not back < 1e-6)
         turned = np.nan if rotation else _least(full)
@@ -163,19 +161,19 @@ def _cyclic(change: Any, mech: Mechanism) -> np.ndarray:
     return np.where([k == "angle" for k in kinds], change - turns, change)
 
 
-@lru_cache(maxsize=32)
-def _followed(top: Any, task: Task, count: int) -> Any:
-    def run(mech: Mechanism, dense: Array, rows: Array, places: Array) -> tuple[Followed, Array]:
+@partial(jax.jit, static_argnums=1)
+def _followed(mech: Mechanism, task: Task, dense: Array, places: Array) -> tuple[Followed, Array]:
+    """A linkage along its input, and its errors at the positions, which have these places."""
+
+    def run(mech: Mechanism, dense: Array, places: Array) -> tuple[Followed, Array]:
         found = follow(mech, task.input, dense)
         q = found.closest[places]
-        errors = [task.error(motion_state(mech, q[i]), rows[i]) for i in range(rows.shape[0])]
+        errors = [task.error(motion_state(mech, q[i]), row) for i, row in enumerate(task.rows)]
         return found, jnp.stack(errors)
 
-    del top, count
-    return jax.jit(lanes.jit(run))
+    return lanes.jit(run)(mech, dense, places)
 
 
-@lru_cache(maxsize=32)
-def _course(top: Any, joint: Any) -> Any:
-    del top
-    return jax.jit(lanes.jit(lambda mech, reach: course(mech, joint, reach)))
+@partial(jax.jit, static_argnums=1)
+def _course(mech: Mechanism, joint: Any, reach: Array) -> Course:
+    return lanes.jit(lambda mech, reach: course(mech, joint, reach))(mech, reach)

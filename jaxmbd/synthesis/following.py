@@ -75,18 +75,11 @@ def _at(mech: Mechanism, joint: Any, u: Array, guess: Array) -> Followed:
 
 
 class Course(NamedTuple):
-    """A linkage over a whole range of its input.
+    """A linkage over a whole range of its input."""
 
-    Attributes:
-        least: least transmission index of each part of the range (parts,); one that has not the
-            sign it has in the drawing is negative.
-        closed: whether the loops close everywhere.
-        last: coordinates at the end (nq,).
-    """
-
-    least: Array
-    closed: Array
-    last: Array
+    least: Array  # transmission index of each part (parts,), negative if not of the drawing's sign
+    closed: Array  # whether the loops close everywhere
+    last: Array  # coordinates at the end (nq,)
 
 
 def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
@@ -96,25 +89,6 @@ def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
     close stations, and then by the parabola through three beside it, whose vertex moves with the
     linkage; one at an end of a part stays there. Each part has its own, so that minima that are
     equally low are told apart.
-
-    Args:
-        mech: the linkage.
-        joint: its input.
-        reach: how far the input moves, of either sign.
-
-    Example:
-        The least angle of a crank-rocker is where the crank is aligned with the ground link:
-
-        >>> import jax, numpy as np
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> from jaxmbd.synthesis import massless_four_bar
-        >>> from jaxmbd.synthesis.following import course
-        >>> drawn = {"B": (0.0, 1.0), "C": (2.5, 2.5), "D": (4.0, 0.0)}
-        >>> found = course(massless_four_bar(drawn), "A", 2.0 * np.pi)
-        >>> b, c = np.hypot(2.5, 1.5), np.hypot(1.5, 2.5)
-        >>> cosines = [(b**2 + c**2 - (4.0 + x) ** 2) / (2.0 * b * c) for x in (-1.0, 1.0)]
-        >>> bool(np.isclose(min(found.least), min(np.sqrt(1.0 - np.square(cosines)))))
-        True
     """
     reach = jnp.asarray(reach, mech.dtype)
     fixed, far = lax.stop_gradient((mech, reach))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,24 +16,10 @@ from jaxmbd.design import Unknowns
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism
-from jaxmbd.synthesis.tasks import Task
+from jaxmbd.synthesis.tasks import Task, spread
 from jaxmbd.synthesis.transmission_index import input_key, transmission
 
 _TURN = 2.0 * np.pi
-
-
-class Station(NamedTuple):
-    """What one position of a linkage amounts to, all in units of the task's size.
-
-    Attributes:
-        error: from what is wanted (m,).
-        closure: errors of closure and of the held input (nc + 1,).
-        index: transmission index.
-    """
-
-    error: Array
-    closure: Array
-    index: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,13 +138,16 @@ class Problem:
         numbers = self.unknowns.numbers(np.asarray(z)[: len(self.unknowns)])
         return dict(zip(self.unknowns.names, numbers.tolist(), strict=True))
 
-    def station(self, mech: Mechanism, u: Array, q: Array, row: Array) -> Station:
-        """One position: the input at u, the coordinates q (which need not close)."""
+    def station(self, mech: Mechanism, u: Array, q: Array, row: Array) -> Array:
+        """One position, with the input at u and coordinates q that need not close (m + nc + 2,).
+
+        The error from what is wanted (m,), errors of closure and of the held input (nc + 1,), in
+        units of the task's size, and the transmission index.
+        """
         m = motion_state(mech, q)
-        key, size = input_key(mech, self.task.input), self.task.size
-        closure, _ = closing_rows(m, (key,), [u])
-        error = self.task.error(m, row) / size
-        return Station(error, closure / self.length, self.index(m))
+        closure, _ = closing_rows(m, (input_key(mech, self.task.input),), [u])
+        error = self.task.error(m, row) / self.task.size
+        return jnp.concatenate([error, closure / self.length, self.index(m)[None]])
 
     def squared_error(self, mech: Mechanism, q: Array) -> Array:
         """Squared errors at the positions, of coordinates (n, nq), summed."""
@@ -180,8 +169,7 @@ class Problem:
         """Unit of closure errors [m]: the task's size if it is a length, else the linkage's."""
         if self.task.rows.shape[1] > 1:
             return self.task.size
-        points = np.stack([np.asarray(x) for x in self.nominal.points.values()])
-        return float(np.sqrt(np.mean(np.sum((points - points.mean(axis=0)) ** 2, axis=1))))
+        return spread(np.stack([np.asarray(x) for x in self.nominal.points.values()]))
 
     def margins(self, z: Array) -> Array:
         """What must not be negative, of the drawing and the timing alone (k,)."""

@@ -1,4 +1,4 @@
-"""`synthesize`: a linkage for a task, from many starts in step, finished to a KKT point."""
+"""`synthesize`: a linkage for a task, from many starts in step; `finish`: to a KKT point."""
 
 from __future__ import annotations
 
@@ -8,19 +8,29 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
 
-from jaxmbd.design import Optimum, Point
+from jaxmbd.analysis import closure_margin
+from jaxmbd.design import AtLeast, Between, Bounded, Optimum, minimize
+from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.defect_report import Defects, defects
-from jaxmbd.synthesis.finishing import finish, unknowns_of
+from jaxmbd.synthesis.following import course, follow
 from jaxmbd.synthesis.problem import Problem
-from jaxmbd.synthesis.simultaneous import search_simultaneously
-from jaxmbd.synthesis.starts import courses, random_starts, walk_all
+from jaxmbd.synthesis.search import (
+    courses,
+    follow_stations,
+    least_index,
+    random_starts,
+    search_simultaneously,
+    walk_all,
+)
 
 _CLOSED = 1e-4
 """Largest error of closure, in units of the task's size, that the finish is left to remove."""
 _REACHED = 0.01
 _NONE = 1e-5
 _SAME = 1e-9
+_DESIGN, _STEPS = "design", "steps"
 
 
 @dataclass(frozen=True)
@@ -137,7 +147,7 @@ def synthesize(
     walked = walk_all(problem, found.z)
     good = (found.closure < _CLOSED) & (found.margin > -_CLOSED) & (np.asarray(walked.open) == 0)
     same = np.abs(walked.error - found.error) <= 1e-2 * found.error + _CLOSED**2
-    good &= same & _one_branch(problem, walked.index)
+    good &= same & (least_index(walked) >= problem.least_transmission - _CLOSED)
     unit = problem.task.size**2
     near = np.where(good, walked.error * unit, np.nan)  # the finish mends the rest of the course
     whole = courses(problem, found.z)
@@ -157,7 +167,7 @@ def synthesize(
     pool = np.concatenate([found.z[ends], first.z[begun]])
     k, end, found_defects = _finished(problem, pool)
     origin = first.z[[*ends, *begun][k]]
-    z = unknowns_of(problem, end)
+    z = np.array(list(end.values.values()))
     return Synthesis(
         mechanism=problem.mechanism(z),
         values=problem.values(z),
@@ -204,13 +214,6 @@ def _inputs(problem: Problem, z: np.ndarray) -> np.ndarray:
     return np.asarray(problem.inputs(jnp.asarray(z)))[: problem.positions]
 
 
-def _one_branch(problem: Problem, index: Any) -> np.ndarray:
-    """Whether the transmission index keeps its sign and its least size at all stations (s,)."""
-    index = np.asarray(index)
-    side = np.where(index[:, :1] < 0.0, -1.0, 1.0)
-    return np.min(side * index, axis=1) >= problem.least_transmission - _CLOSED
-
-
 def _distinct(z: np.ndarray, errors: np.ndarray, most: int) -> list[int]:
     """The best few that are not the same drawing."""
     chosen: list[int] = []
@@ -224,10 +227,92 @@ def _distinct(z: np.ndarray, errors: np.ndarray, most: int) -> list[int]:
 
 def _gradient_ratio(end: Optimum, z: np.ndarray, start: np.ndarray) -> float:
     """Largest derivative of the objective at z over that at a start; 1 if that does not close."""
-    evaluation = end.problem.evaluation
-    sizes = []
-    for x in map(evaluation.unknowns.vector, (z, start)):
-        row, slope = evaluation.jacobians(x[None])
-        sizes.append(np.max(np.abs(end.problem.objective(Point(x, row[0], slope[0]))[1])))
-    ratio = float(sizes[0] / sizes[1])
+    points = map(end.problem.point, end.problem.evaluation.unknowns.vector([z, start]))
+    here, there = (np.max(np.abs(end.problem.objective(x)[1])) for x in points)
+    ratio = float(here / there)
     return ratio if np.isfinite(ratio) else 1.0
+
+
+def finish(problem: Problem, z: Any, **options: Any) -> Optimum:
+    """Minimise the squared errors of a linkage that is followed from its drawing, from designs z.
+
+    The loops are closed by `assemble` at every position, each found from the one before, so that
+    branch and circuit are those of the drawing. Constraints are those of the problem.
+
+    Args:
+        problem: the synthesis.
+        z: unknowns (b, nz) of designs that work, or None: those that `minimize` chooses.
+        **options: of `minimize`.
+
+    Returns:
+        `Optimum` over the unknowns "design" (scaled numbers, see `Problem.unknowns`) and, with free
+        timing, "steps" [rad, m]; its objective is in units of the task's size squared.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.design import Within
+        >>> from jaxmbd.synthesis import FunctionGeneration, Problem, finish, massless_four_bar
+        >>> crank = np.linspace(0.0, 0.2, 3)
+        >>> task = FunctionGeneration("A", crank, output="D", values=0.9 * crank)
+        >>> found = finish(Problem(massless_four_bar(), task, {"points/C/*": Within(0.5)}), None)
+        >>> found.status
+        'optimal'
+    """
+    constraints: dict[str, Bounded] = {"transmission": AtLeast("transmission", 0.0)}
+    if z is not None:
+        options["starts"] = np.clip(np.atleast_2d(z), *problem.limits)
+    if np.size(problem.margins(jnp.zeros(len(problem.limits[0])))):
+        constraints["kept"] = AtLeast("kept", 0.0)
+    if problem.least_margin is not None:
+        constraints["dead_centre"] = AtLeast("dead_centre", problem.least_margin)
+    return minimize(
+        "error",
+        None,
+        _ranges(problem),
+        observe=lambda values: outputs_of(problem, _joined(values)),
+        constraints=constraints,
+        **options,
+    )
+
+
+def _joined(values: Any) -> Array:
+    """The unknowns z (nz,) of the values by name."""
+    parts = [jnp.asarray(values[n]) for n in (_DESIGN, _STEPS) if n in values]
+    return jnp.concatenate(parts)
+
+
+def _ranges(problem: Problem) -> dict[str, Any]:
+    low, high = problem.limits
+    n = len(problem.unknowns)
+    ranges: dict[str, Any] = {_DESIGN: Between(low[:n], high[:n], start=np.zeros(n), scale=1.0)}
+    if not problem.timed:
+        even = np.full(len(low) - n, problem.span / (len(low) - n + 1))
+        ranges[_STEPS] = Between(low[n:], high[n:], start=even, scale=1.0)
+    return ranges
+
+
+def outputs_of(problem: Problem, z: Array) -> dict[str, Array]:
+    """Squared error, and what must not be negative, of a linkage whose loops are closed."""
+    mech = problem.mechanism(z)
+    inputs = problem.inputs(z)
+    found = follow(mech, problem.task.input, inputs[: problem.positions])
+    whole = course(mech, problem.task.input, problem.reach(z))
+    error = problem.squared_error(mech, found.q)
+    closed = jnp.all(found.closed) & whole.closed
+    kept = {"kept": problem.margins(z)}
+    if problem.least_margin is not None:
+        q = follow_stations(problem, mech, z).closest
+        kept["dead_centre"] = _margins(problem, mech, inputs, q)
+    return kept | {
+        "error": jnp.where(closed, error, jnp.nan),
+        "transmission": jnp.where(closed, whole.least - problem.least_transmission, jnp.nan),
+    }
+
+
+def _margins(problem: Problem, mech: Mechanism, inputs: Array, q: Array) -> Array:
+    """Distances to the nearest dead centres [m] at all stations (n + k,)."""
+
+    def at(x: Any) -> Array:
+        return closure_margin(mech, {problem.task.input: x[0]}, guess=lax.stop_gradient(x[1]))
+
+    return lax.map(at, (inputs, q))

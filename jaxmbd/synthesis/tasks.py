@@ -9,9 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis import JointCoordinate, parse_known
 from jaxmbd.kinematics import MotionState
 from jaxmbd.model import Mechanism
+from jaxmbd.synthesis.transmission_index import input_problems
+
+
+def spread(rows: np.ndarray) -> float:
+    """Root mean square distance of rows (n, m) from their mean."""
+    return float(np.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +54,7 @@ class Task:
     @property
     def size(self) -> float:
         """A typical error of a linkage that does not do the task at all [m, rad]."""
-        spread = self.rows - self.rows.mean(axis=0)
-        return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) or 1.0
+        return spread(self.rows) or 1.0
 
     def error(self, m: MotionState, row: Array) -> Array:
         """How far a configuration is from what is wanted, (m,) [m, rad]."""
@@ -58,13 +62,7 @@ class Task:
 
     def problems(self, mech: Mechanism) -> list[str]:
         """What does not fit the mechanism, or itself."""
-        found = []
-        try:
-            keys, _ = parse_known(mech, {self.input: 0.0})
-            if len(keys) != 1 or not isinstance(keys[0], JointCoordinate):
-                found.append(f"input={self.input!r} is not one coordinate of a joint")
-        except ValueError as error:
-            found.append(str(error).replace("known", "input", 1))
+        found = input_problems(mech, self.input)
         if self.inputs is not None and np.shape(self.inputs) != (len(self.rows),):
             found.append(f"{len(self.rows)} positions, but inputs of shape {self.inputs.shape}")
         return found
@@ -182,10 +180,7 @@ class MotionGeneration(Task):
     @property
     def reach(self) -> float:
         """`arm`, or the spread of the positions [m]."""
-        if self.arm is not None:
-            return float(self.arm)
-        spread = _points(self.targets) - _points(self.targets).mean(axis=0)
-        return float(np.sqrt(np.mean(np.sum(spread**2, axis=1)))) or 1.0
+        return (spread(_points(self.targets)) or 1.0) if self.arm is None else float(self.arm)
 
     @property
     def rows(self) -> np.ndarray:

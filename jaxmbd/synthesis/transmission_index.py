@@ -132,11 +132,17 @@ class Transmission(Observable):
 
     def problems(self, mech: Mechanism) -> list[str]:
         """Names that the mechanism does not have."""
-        try:
-            parse_known(mech, {self.input: 0.0})
-        except ValueError as error:
-            return [str(error)]
-        return []
+        return input_problems(mech, self.input)
+
+
+def input_problems(mech: Mechanism, joint: Any) -> list[str]:
+    """What is wrong with an input."""
+    try:
+        keys, _ = parse_known(mech, {joint: 0.0})
+    except ValueError as error:
+        return [str(error).replace("known", "input", 1)]
+    single = len(keys) == 1 and isinstance(keys[0], JointCoordinate)
+    return [] if single else [f"input={joint!r} is not one coordinate of a joint"]
 
 
 def input_key(mech: Mechanism, joint: Any) -> JointCoordinate:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.design import GradientCheck, hessian_vector
 from jaxmbd.design import gradient_check as d
-from jaxmbd.design import hessian_vector
-from jaxmbd.design.curvatures import MODES
+from jaxmbd.design.gradient_check import MODES
 
 
 @jax.custom_jvp
@@ -66,6 +66,8 @@ def test_a_kink_is_told_with_both_slopes():
     assert float(found.differences.left[0]) == pytest.approx(-1.0)
     assert float(found.differences.right[0]) == pytest.approx(1.0)
     assert not found.ok and not found.wrong and "1 of 2 agree" in str(found)
+    assert isinstance(found, GradientCheck) and found.names == ("x[0]", "x[1]")
+    assert (found.forward[1], found.reverse[1]) == (4.0, 4.0)
 
 
 def test_errors_of_differences_are_bounds():
@@ -77,11 +79,11 @@ def test_errors_of_differences_are_bounds():
         def f(x, width=width):
             return np.sin(1.0 + x) + width * np.tanh(x / width)
 
-        noise = d.noise(f(d.noise_offsets()), 2.0**-52)
+        noise = d.noise(f(d.NOISE_OFFSETS), 2.0**-52)
         found = d.differences(f(0.0), f(h), f(-h), h, noise)
         assert abs(found.value - (np.cos(1.0) + 1.0)) < 10.0 * found.error < 1e-4
     shaken = 1e-9 * rng.normal(size=9)
-    assert 2e-10 < d.noise(1.0 + d.noise_offsets() + shaken, 2.0**-52) < 5e-9
+    assert 2e-10 < d.noise(1.0 + d.NOISE_OFFSETS + shaken, 2.0**-52) < 5e-9
 
 
 def test_numbers_of_a_mechanism_by_path():

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
+from jaxmbd.identification import Ambiguity, Combination
 from jaxmbd.identification.combinations import ambiguities
-from jaxmbd.identification.fit import fitted
+from jaxmbd.identification.fit import LOSSES, Noise, fitted, loss_of
+from jaxmbd.identification.identified import residual_check
 from jaxmbd.identification.information import information, precision
-from jaxmbd.identification.losses import LOSSES, loss_of
-from jaxmbd.identification.noise import Noise
-from jaxmbd.identification.residual_check import residual_check
 
 T = np.linspace(0.1, 1.0, 20)
 
@@ -66,6 +65,17 @@ def test_two_groups_are_two_ambiguities():
     form = lambda p: np.cos((p[0] + p[1]) * T) * p[2] / p[3]  # noqa: E731
     found = named(form, (1.0, 2.0, 3.0, 4.0), ("m", "m", "N", "kg"))
     assert [x.names for x in found] == [("a", "b"), ("c", "d")]
+    assert all(isinstance(x, Ambiguity) for x in found)
+
+
+def test_combinations_in_words():
+    def said(coefficients, product=False):
+        return str(Combination(("a", "b", "c"), coefficients, product, 1.0, 0.1))
+
+    assert said((1.0, -2.0, 0.5)) == "a - 2·b + 0.5·c"
+    assert said((-1.0, 1.0, 1.0)) == "-a + b + c"
+    assert said((1.0, 2.0, -1.0), product=True) == "a · b^2 / c"
+    assert said((-1.0, -1.0, -2.0), product=True) == "1 / (a · b · c^2)"
 
 
 def test_an_identifiable_problem_has_no_ambiguity():

@@ -1,5 +1,7 @@
 """Transmission index, following and defects of linkages, against closed forms."""
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,17 +11,20 @@ import jaxmbd as mbd
 from jaxmbd.design import Within
 from jaxmbd.kinematics import motion_state
 from jaxmbd.synthesis import (
+    Defects,
+    Followed,
     FunctionGeneration,
     MotionGeneration,
     PathGeneration,
     Problem,
+    Task,
     defects,
     follow,
     massless_four_bar,
     massless_rssr,
     transmission,
 )
-from jaxmbd.synthesis.finishing import outputs_of
+from jaxmbd.synthesis.synthesis import outputs_of
 
 TURN = np.linspace(0.0, 2.0 * np.pi, 37)
 PATH = PathGeneration("A", TURN, body="coupler", point="P", targets=np.zeros((37, 2)))
@@ -207,3 +212,31 @@ def test_problems_are_told_at_once():
         Problem(linkage, task, {"points/*": 1})
     with pytest.raises(ValueError, match="direction=2"):
         PathGeneration("A", direction=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt(Task):
+    """A body is to be turned by angles about z: a task of one's own."""
+
+    angles: tuple[float, ...] = ()
+
+    @property
+    def rows(self):
+        return np.array(self.angles)[:, None]
+
+    def error(self, m, row):
+        rotation = m.rotation("rocker")
+        return jnp.arctan2(rotation[1, 0], rotation[0, 0])[None] - row
+
+
+def test_a_task_of_ones_own():
+    linkage, inputs = massless_four_bar(drawn((4.0, 1.0, 3.0, 2.5))), np.linspace(0.0, 0.6, 4)
+    found = follow(linkage, "A", inputs)
+    assert isinstance(found, Followed) and np.all(found.closed)
+    turned = np.asarray(found.q)[:, mbd.topology(linkage).layout["D"].q][:, 0]
+    wrong = turned + [0.0, 0.0, 0.01, 0.0]
+    judged = defects(linkage, Tilt("A", inputs, angles=tuple(wrong)))
+    assert isinstance(judged, Defects) and judged.sound
+    assert judged.error == pytest.approx(0.01, abs=1e-9)
+    with pytest.raises(TypeError, match="Task defines no task"):
+        print(Task("A").rows)

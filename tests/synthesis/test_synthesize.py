@@ -14,14 +14,14 @@ from jaxmbd.synthesis import (
     MotionGeneration,
     PathGeneration,
     Problem,
+    Synthesis,
     follow,
     massless_four_bar,
     massless_rssr,
     synthesize,
 )
-from jaxmbd.synthesis.finishing import outputs_of, unknowns_of
-from jaxmbd.synthesis.simultaneous import search_simultaneously
-from jaxmbd.synthesis.starts import random_starts
+from jaxmbd.synthesis.search import random_starts, search_simultaneously
+from jaxmbd.synthesis.synthesis import outputs_of
 
 LINE = np.array([[1.0, 3.0], [1.4, 3.3], [1.8, 3.2], [2.2, 3.3], [2.6, 3.0], [3.0, 3.2]])
 POINTS = {f"points/{name}": Within(2.0) for name in "ABCDP"}
@@ -42,6 +42,7 @@ def test_errors_are_those_of_the_linkage(path):
     at = jax.vmap(lambda q: mbd.point_position(found.mechanism, q, "coupler", "P"))(q)
     assert np.sum((np.asarray(at)[:, :2] - LINE) ** 2) == pytest.approx(found.error, rel=1e-9)
     assert found.error == pytest.approx(np.nanmin(found.optimum.objectives) * problem.task.size**2)
+    assert isinstance(found, Synthesis)
     assert found.defects.sound and "no defect" in str(found)
     assert np.all(np.diff(found.inputs) > 0.0)
 
@@ -59,7 +60,7 @@ def test_conditions_are_kept(path):
 def test_it_is_a_local_minimum(path):
     """No step of some size that keeps the conditions has a smaller error."""
     problem, found = path
-    z = unknowns_of(problem, found.optimum)
+    z = np.array(list(found.optimum.values.values()))
     low, high = problem.limits
     drawn = np.random.default_rng(0).standard_normal((400, len(z)))
     near = jnp.asarray(np.clip(z + 1e-4 * drawn, low, high))
@@ -147,8 +148,9 @@ def test_the_transmission_angle_is_kept_all_the_way_round(path):
 
 
 def test_what_cannot_be_done_is_told():
-    task = PathGeneration("A", body="coupler", point="P", targets=LINE)
-    conditions = {("A", "B"): (50.0, 60.0)}
-    problem = Problem(massless_four_bar(), task, POINTS, lengths=conditions)
+    crank = np.linspace(0.0, 0.2, 3)
+    task = FunctionGeneration("A", crank, output="D", values=0.9 * crank)
+    vary = {f"points/C/{axis}": Within(0.5) for axis in "xy"}
+    problem = Problem(massless_four_bar(), task, vary, lengths={("A", "B"): (50.0, 60.0)})
     with pytest.raises(ValueError, match="no linkage keeps its conditions"):
         synthesize(problem, starts=8, steps=1)
