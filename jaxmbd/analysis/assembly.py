@@ -46,7 +46,7 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import factor_rows, nan_where, tested, tolerances
+from jaxmbd.numerics import factor_rows, finite_where, nan_where, tested, tolerances
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -330,16 +330,12 @@ def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: An
 
     A sample that did not assemble has zero tangents and zero cotangents, so that it cannot spoil
     the gradient of numbers shared by the batch. Where redundant rows would contradict each other
-    the derivative does not exist and is NaN (`jaxmbd.numerics.derivatives`), and so it is where the
-    solution is as near to a dead centre as its closure error.
+    the derivative does not exist and is NaN (`jaxmbd.numerics.redundant_equations`), and so it is
+    where the solution is as near to a dead centre as its closure error.
     """
-    mech, values, t = primals
     ok = out[2] == Status.OK
-    q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(mech))))
-    dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents)
-    safe = jax.tree_util.tree_map(
-        lambda x: jnp.where(ok | jnp.isfinite(x), x, jnp.ones_like(x)), (mech, values, t)
-    )
+    q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(primals[0]))))
+    safe, dot = finite_where(ok, primals, tangents)
     _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
     residual, rows = _rows(keys, safe[0], safe[1], safe[2], q)
     change = -least_change(safe[0], rows, rate)
@@ -347,7 +343,7 @@ def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: An
     given = [placed_numbers(dot[0]), dot[1:]]
     change = tested(change, rows @ change + rate, [rate, size * change], given)
     change = nan_where(ok & _at_dead_centre(safe[0], rows, residual), change)
-    qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
+    qdot = jnp.where(ok, coordinate_rates(safe[0], q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero
 

@@ -27,8 +27,15 @@ from jax import Array, lax
 
 from jaxmbd import lanes
 from jaxmbd.analysis.assembly import assemble, implicit_tangent, outcome, walk
-from jaxmbd.analysis.inputs import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.known import Key, PointCoordinate, held_name, parse_known
+from jaxmbd.analysis.known import (
+    AnyInputs,
+    Key,
+    PointCoordinate,
+    efforts_at,
+    held_name,
+    parse_inputs,
+    parse_known,
+)
 from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics import (

@@ -20,17 +20,18 @@ from jax import Array, lax
 
 from jaxmbd.analysis.assembly import assemble, assembled_coordinates
 from jaxmbd.analysis.balance import (
+    LEAST_DAMPING,
     Balance,
     Problem,
     Tangent,
     balance,
     held_force,
     problem,
+    response,
     rows_of,
     stiffness,
 )
 from jaxmbd.analysis.known import Key, Known, held_name, is_angle
-from jaxmbd.analysis.settled_motion import LEAST_DAMPING, response
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import least_change
 from jaxmbd.graph import neutral, topology
@@ -46,7 +47,14 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import lu_solve, tested, tolerances
+from jaxmbd.numerics import (
+    finite_where,
+    generic,
+    limited,
+    lu_solve,
+    tested,
+    tolerances,
+)
 
 _MAX_STEPS = 300
 _CLOSING = 5
@@ -156,7 +164,7 @@ def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]
     """The equilibrium and its multipliers; the latter are differentiated as functions of (p, q)."""
     q, residual, status, iterations = _equilibrium(keys, p, guess)
     ok = jnp.all(jnp.isfinite(lax.stop_gradient(q)))
-    safe = _finite_where(ok, p)
+    safe, _ = finite_where(ok, p, ())
     rest = jnp.asarray(jnp.where(ok, q, jnp.asarray(neutral(p.mech))))
     at: Balance = balance(keys, safe, rest)
     nc = topology(p.mech).nc
@@ -217,11 +225,6 @@ def _balanced(status: Array) -> Array:
     return (status == Status.OK) | (status == Status.INACCURATE)
 
 
-def _limited(x: Array) -> Array:
-    size = jnp.max(jnp.abs(x), initial=0.0)
-    return x * (_LARGEST_STEP / jnp.maximum(size, _LARGEST_STEP))
-
-
 def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
     """``A⁻¹ f``, without rounding along motions that have neither stiffness nor load.
 
@@ -257,8 +260,8 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         before = _largest(at)
         # An unstable equilibrium has no force to leave it: perturb it in an arbitrary direction.
         resting = (before <= enough) & ~plain.definite
-        nudge = 1e-2 * (at.project @ _off_balance(units.shape[0], s.q.dtype))
-        change = _limited(_newton_step(a, at, damping * stiff.size))
+        nudge = 1e-2 * (at.project @ generic(units.shape[0], s.q.dtype))
+        change = limited(_newton_step(a, at, damping * stiff.size), _LARGEST_STEP)
         change = jnp.where(resting, nudge, change)
         trial, opened, last = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
         beyond: Balance = balance(keys, p, trial)
@@ -292,11 +295,6 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
     return lax.while_loop(going, step, first)
 
 
-def _off_balance(size: int, dtype: Any) -> Array:
-    """Fixed numbers in general position, of either sign."""
-    return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
-
-
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _equilibrium(
     keys: tuple[Key, ...], p: Problem, guess: Array
@@ -325,8 +323,7 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     out = _equilibrium(keys, p, guess)
     ok = _balanced(out[2])
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
-    dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents[0])
-    safe = _finite_where(ok, p)
+    safe, dot = finite_where(ok, p, tangents[0])
     at: Balance = balance(keys, safe, q)
     units = speed_units(safe.mech)
 
@@ -344,13 +341,6 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
-
-
-def _finite_where(ok: Array, p: Problem) -> Problem:
-    """The numbers, made finite for a failed sample so that nothing computed from them is NaN."""
-    return jax.tree_util.tree_map(
-        lambda x: jnp.where(ok | jnp.isfinite(lax.stop_gradient(x)), x, jnp.ones_like(x)), p
-    )
 
 
 def _raise(

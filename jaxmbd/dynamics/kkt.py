@@ -331,7 +331,7 @@ def solve_kkt(
         force: (nv, m).
         rhs: (nc, m), of the unscaled rows.
         test: whether tangents are NaN where redundant rows become inconsistent
-            (`jaxmbd.numerics.derivatives`); False if the caller tests them.
+            (`jaxmbd.numerics.redundant_equations`); False if the caller tests them.
         metric: whether M is only a metric, in which motions without inertia may have any.
         idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
     """

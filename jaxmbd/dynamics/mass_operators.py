@@ -13,8 +13,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.dynamics.inertia import inertia_blocks, joint_space_inertia
-from jaxmbd.dynamics.reverse_gaussian_elimination import Eliminated, eliminate
-from jaxmbd.dynamics.tree_inertia import TreeInertia, tree_inertia
+from jaxmbd.dynamics.reverse_gaussian_elimination import (
+    Eliminated,
+    TreeInertia,
+    eliminate,
+    tree_inertia,
+)
 from jaxmbd.kinematics import MotionState
 from jaxmbd.numerics import (
     BlockRows,

@@ -6,7 +6,7 @@
 with, for each body, ``M = diag(R I Rᵀ, m 1)``, ``f = [n − ω × (R I Rᵀ) ω; F + m g]`` about its
 COM in world axes, and the rows of `jaxmbd.formulations.constraints` (lecture text (4.6)-(4.8) with
 the opposite sign of λ, which gives joint forces directly). Couplings and drives add further rows
-(`jaxmbd.formulations.rows`).
+(`jaxmbd.formulations.newton_euler`).
 
 `absolute_accelerations` takes a state in absolute coordinates and shares only the description and
 the force elements with the engine, so that it is an independent check. `absolute_forward_dynamics`
@@ -23,8 +23,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.newton_euler import body_loads, body_masses
-from jaxmbd.formulations.rows import Rows, all_rows
+from jaxmbd.formulations.newton_euler import Rows, all_rows, body_loads, body_masses
 from jaxmbd.formulations.state import State, StateMotion, speed_rows
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import body_velocities, joint_coordinates, poses

@@ -138,6 +138,17 @@ def placed_columns(x: Array, columns: Sequence[int], within: Sequence[int]) -> A
     return jnp.concatenate(parts, axis=1)
 
 
+def generic(size: int, dtype: Any) -> Array:
+    """Fixed numbers in general position, of either sign."""
+    return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
+
+
+def limited(x: Array, most: float) -> Array:
+    """`x`, made shorter if an element is larger than `most`."""
+    size = jnp.max(jnp.abs(x), initial=0.0)
+    return x * (most / jnp.maximum(size, most))
+
+
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     """Slices of consecutive numbers."""
     starts = [i for i, c in enumerate(places) if i == 0 or places[i - 1] != c - 1]

@@ -16,9 +16,8 @@ from jaxmbd.dynamics.kkt import System, conditioning, factor_kkt, kkt_system, le
 from jaxmbd.dynamics.mass_operators import mass_array, mass_diagonal, mass_size
 from jaxmbd.kinematics.closure import closure_residual, closure_rows
 from jaxmbd.kinematics.motion import motion_state
-from jaxmbd.kinematics.row_units import own_jacobian, own_rows
-from jaxmbd.kinematics.scales import speed_units
-from jaxmbd.numerics.block_rows import BlockRows, dense
+from jaxmbd.kinematics.scales import own_jacobian, own_rows, speed_units
+from jaxmbd.numerics.blocks import BlockRows, dense
 
 G = 9.81
 COUNT = 9

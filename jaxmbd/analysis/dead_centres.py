@@ -15,6 +15,11 @@ Errors say how far loops miss with coordinates held. Held joint coordinates, and
 set exactly and do not move; the other speeds are free. The errors are those of cut joints,
 couplings, point drives and held points, all in metres (moment rows times the mechanism's length),
 divided by that length.
+
+The margin of `closure_margin` is ``m = −s`` of the nearest dead centre. To first order it changes
+with the numbers p of the mechanism only, since ``u·∂r/∂x = 0`` and ``u·u̇ = 0`` (the envelope
+theorem): ``ṁ = −u·∂r/∂p ṗ`` with x and u fixed. Their own derivatives, by the implicit function
+theorem, enter derivatives of second order.
 """
 
 from __future__ import annotations
@@ -27,22 +32,37 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.known import JointCoordinate, Key, PointCoordinate, known_values
-from jaxmbd.graph import topology
+from jaxmbd.analysis.assembly import outcome, walk
+from jaxmbd.analysis.known import (
+    JointCoordinate,
+    Key,
+    Known,
+    PointCoordinate,
+    known_values,
+    parse_known,
+)
+from jaxmbd.analysis.status import Status
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
+    check_shape,
     closure_residual,
+    coordinate_rates,
     mechanism_length,
     motion_state,
     row_scale,
     speed_units,
     step_coordinates,
 )
-from jaxmbd.model import Drive, Mechanism
+from jaxmbd.lanes import compiled
+from jaxmbd.model import Drive, Mechanism, finite_numbers
 from jaxmbd.numerics import (
     factor_rows,
+    finite_where,
+    generic,
     jacobian,
     ldlt_rank_revealing,
     ldlt_solve,
+    limited,
     ltdl,
     ltdl_backward,
     ltdl_forward,
@@ -52,11 +72,6 @@ from jaxmbd.numerics import (
 _ASIDE = 0.2
 _INVERSE = 30
 _MODES = 3
-
-
-def generic(size: int, dtype: Any) -> Array:
-    """Fixed numbers in general position, of either sign."""
-    return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
 
 
 def error_span(keys: tuple[Key, ...], case: Case, q: Array, rows: Array, r: Array) -> Array:
@@ -128,25 +143,18 @@ def unit_length(case: Case) -> Array:
     return lax.stop_gradient(mechanism_length(case.mech))
 
 
-def settings(keys: tuple[Key, ...], case: Case) -> list[tuple[JointCoordinate, Array]]:
+def _held(keys: tuple[Key, ...], case: Case) -> list[tuple[JointCoordinate, Array]]:
     """The joint coordinates that do not move, and their values: held ones, then driven ones."""
-    held = [
-        (key, value)
-        for key, value in zip(keys, case.values, strict=True)
-        if isinstance(key, JointCoordinate)
-    ]
-    driven = [
-        (JointCoordinate(drive.joint, drive.index), drive.value(case.t)[0])
-        for drive in case.mech.drives.values()
-        if isinstance(drive, Drive)
-    ]
-    return held + driven
+    pairs = zip(keys, case.values, strict=True)
+    drives = [d for d in case.mech.drives.values() if isinstance(d, Drive)]
+    held = [(key, value) for key, value in pairs if isinstance(key, JointCoordinate)]
+    return held + [(JointCoordinate(d.joint, d.index), d.value(case.t)[0]) for d in drives]
 
 
-def with_settings(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
+def with_held(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
     """Coordinates (nq,) with the held and driven ones at their values."""
     layout = topology(case.mech).layout
-    for key, value in settings(keys, case):
+    for key, value in _held(keys, case):
         place = layout[key.joint].q
         assert place is not None
         if key.index is not None:
@@ -156,13 +164,11 @@ def with_settings(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
     return q
 
 
-def free_speeds(keys: tuple[Key, ...], mech: Mechanism) -> tuple[int, ...]:
+def free_speeds(keys: tuple[Key, ...], case: Case) -> tuple[int, ...]:
     """Indices of the speeds that are neither held nor driven."""
-    top = topology(mech)
+    top = topology(case.mech)
     free = np.ones(top.nv, bool)
-    drives = [d for d in mech.drives.values() if isinstance(d, Drive)]
-    still = [JointCoordinate(d.joint, d.index) for d in drives]
-    for key in [*still, *(k for k in keys if isinstance(k, JointCoordinate))]:
+    for key, _ in _held(keys, case):
         place = top.layout[key.joint].v
         assert place is not None
         free[place if key.index is None else place.start + key.index] = False
@@ -200,7 +206,7 @@ def errors(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
 
 def moved(keys: tuple[Key, ...], case: Case, q: Array, change: Array) -> Array:
     """Q after a change along the free speeds, travels in units of the mechanism's length."""
-    spread = np.eye(topology(case.mech).nv)[:, list(free_speeds(keys, case.mech))]
+    spread = np.eye(topology(case.mech).nv)[:, list(free_speeds(keys, case))]
     units = lax.stop_gradient(speed_units(case.mech))
     whole = jnp.asarray(spread, q.dtype) @ change
     return step_coordinates(case.mech, q, units * whole)
@@ -227,14 +233,14 @@ def misfit(keys: tuple[Key, ...], case: Case, q: Array, u: Array, through: Array
         r, pull = jax.vjp(lambda y: _at(keys, case, q, y, through), x)
         return r, pull(u)[0]
 
-    start = jnp.zeros(len(free_speeds(keys, case.mech)), q.dtype)
+    start = jnp.zeros(len(free_speeds(keys, case)), q.dtype)
     rows, curvature = jacobian(of, start)
     return Misfit(_at(keys, case, q, start, through), rows, curvature)
 
 
 def error_rows(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]:
     """R (n,) and J (n, nf), in units of the mechanism's length."""
-    start = jnp.zeros(len(free_speeds(keys, case.mech)), q.dtype)
+    start = jnp.zeros(len(free_speeds(keys, case)), q.dtype)
     eye = jnp.eye(error_count(keys, case.mech), dtype=q.dtype)
     rows = jacobian(lambda x: _at(keys, case, q, x, eye), start)
     return _at(keys, case, q, start, eye), rows
@@ -244,18 +250,24 @@ def _at(keys: tuple[Key, ...], case: Case, q: Array, x: Array, through: Array) -
     return through @ errors(keys, case, moved(keys, case, q, x)) / unit_length(case)
 
 
-def stationarity(
-    keys: tuple[Key, ...], case: Case, q: Array, u: Array, s: Array, through: Array
-) -> Array:
-    """The conditions (n + nf + 1,) of a dead centre: r = s u, Jᵀu = 0, |u| = 1.
+def _conditions(r: Array, pull: Array, u: Array, s: Array, through: Array) -> Array:
+    """Errors (n + nf + 1,) of ``r = s u, Jᵀu = 0, |u| = 1``, with `pull` for Jᵀu.
 
     Where the errors span fewer dimensions than their number, `through` projects onto that span, and
     the rest of u has to vanish.
     """
-    start = jnp.zeros(len(free_speeds(keys, case.mech)), q.dtype)
-    base = with_settings(keys, case, q)
-    r, pull = jax.vjp(lambda x: _at(keys, case, base, x, through), start)
-    return jnp.concatenate([r - s * u - (u - through @ u), pull(u)[0], 0.5 * (u @ u - 1.0)[None]])
+    first = r - s * u - (u - through @ u)
+    return jnp.concatenate([first, pull, 0.5 * (u @ u - 1.0)[None]])
+
+
+def _jacobian(at: Misfit, u: Array, s: Array, through: Array) -> Array:
+    """The Jacobian of the conditions to (x, u, s), all (n + nf + 1)."""
+    n, free = at.rows.shape
+    eye = jnp.eye(n, dtype=u.dtype)
+    first = [at.rows, -s * eye - (eye - through), -u[:, None]]
+    second = [at.curvature, at.rows.T, jnp.zeros((free, 1), u.dtype)]
+    third = [jnp.zeros((1, free), u.dtype), u[None], jnp.zeros((1, 1), u.dtype)]
+    return jnp.concatenate([jnp.concatenate(part, axis=1) for part in (first, second, third)])
 
 
 _DESCENT = 100
@@ -300,7 +312,7 @@ class _Walk(NamedTuple):
 
 def find_dead_centre(keys: tuple[Key, ...], case: Case, start: Array) -> DeadCentre:
     """The dead centre near a configuration, or the lowest of those around it if it is closed."""
-    q, r = _closest(keys, case, with_settings(keys, case, start))
+    q, r = _closest(keys, case, with_held(keys, case, start))
     size = _norm(r)
     opened = size > tolerances.closing(q.dtype)
     _, rows = error_rows(keys, case, q)
@@ -314,11 +326,8 @@ def find_dead_centre(keys: tuple[Key, ...], case: Case, start: Array) -> DeadCen
     near = jnp.where(ends.s > 0.0, ends.s <= 1.001 * size, ends.s <= -0.99 * size)
     found = ends.found & jnp.where(opened, near, ends.s <= tolerances.closing(q.dtype))
     height = jnp.where(found, jnp.abs(ends.s), jnp.inf)
-    best, least = 0, height[0]
-    for k in range(1, starts.shape[0]):
-        lower = height[k] < least
-        best, least = jnp.where(lower, k, best), jnp.where(lower, height[k], least)
-    end = jax.tree_util.tree_map(lambda x: _chosen(x, best), ends)
+    best, least = jnp.argmin(height), jnp.min(height)
+    end = jax.tree_util.tree_map(lambda x: x[best], ends)
     found = jnp.isfinite(least)
     kept = opened & ~found
     pairs = ((q, end.q), (outward, end.u), (s, end.s))
@@ -326,20 +335,12 @@ def find_dead_centre(keys: tuple[Key, ...], case: Case, start: Array) -> DeadCen
     return DeadCentre(q, u, s, through, found, jnp.asarray(jnp.where(found, s > 0.0, opened)))
 
 
-def _chosen(x: Array, which: Any) -> Array:
-    """``x[which]``, by selections."""
-    found = x[0]
-    for k in range(1, x.shape[0]):
-        found = jnp.where(which == k, x[k], found)
-    return found
-
-
 def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]:
     """A local minimum of ½ r·r near q, by damped Newton steps; and r there.
 
     Its Hessian is ``JᵀJ + H`` with H the curvature of the errors along r.
     """
-    eye = jnp.eye(len(free_speeds(keys, case.mech)), dtype=q.dtype)
+    eye = jnp.eye(len(free_speeds(keys, case)), dtype=q.dtype)
     whole = jnp.eye(error_count(keys, case.mech), dtype=q.dtype)
     closed = 1e-2 * tolerances.closing(q.dtype)
 
@@ -348,7 +349,7 @@ def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]
         hessian = at.rows.T @ at.rows + at.curvature + damping * eye
         lower, pivots, _ = ltdl(hessian)
         y = ltdl_backward(lower, -(at.rows.T @ at.error)[:, None]) / pivots[:, None]
-        change = _limited(ltdl_forward(lower, y)[:, 0], 0.5)
+        change = limited(ltdl_forward(lower, y)[:, 0], 0.5)
         trial = moved(keys, case, q, change)
         r = error_rows(keys, case, trial)[0]
         better = (r @ r < at.error @ at.error) & jnp.all(pivots > 0.0)
@@ -369,27 +370,23 @@ def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]
     return q, at.error
 
 
-def _limited(x: Array, most: float) -> Array:
-    size = jnp.max(jnp.abs(x), initial=0.0)
-    return x * (most / jnp.maximum(size, most))
-
-
 def _search(
     keys: tuple[Key, ...], case: Case, q: Array, s: Array, through: Array, opened: Array, u: Array
 ) -> _Walk:
     """Walk from a configuration to a dead centre; from an open one by Newton's method alone."""
-    n, free = error_count(keys, case.mech), len(free_speeds(keys, case.mech))
+    n, free = error_count(keys, case.mech), len(free_speeds(keys, case))
     exact = tolerances.rounding(q.dtype, 64)
 
     def step(w: _Walk) -> _Walk:
         at = misfit(keys, case, w.q, w.u, through)
-        miss = _conditions(at, w, through)
+        miss = _conditions(at.error, at.rows.T @ w.u - w.eta * w.c, w.u, w.s, through)
         error = jnp.maximum(jnp.max(jnp.abs(miss)), jnp.abs(w.eta))
         done = (error < exact) | ((error < 1e-10) & (error > 0.3 * w.error))
-        matrix = _bordered(at, w, through)
-        last = jnp.where(opened, jnp.zeros(free + n + 2).at[-1].set(1.0), _unit_row(w.c, n))
+        none, ahead = jnp.zeros(n, q.dtype), jnp.zeros(free + n + 2, q.dtype).at[-1].set(1.0)
+        to_eta = jnp.concatenate([none, -w.c, none[:1]])[:, None]
+        matrix = jnp.concatenate([_jacobian(at, w.u, w.s, through), to_eta], axis=1)
+        last = jnp.where(opened, ahead, jnp.concatenate([w.c, jnp.zeros(n + 2, q.dtype)]))
         matrix = jnp.concatenate([matrix, last[None]])
-        ahead = jnp.zeros(free + n + 2, q.dtype).at[-1].set(1.0)
         rhs = jnp.stack([jnp.append(-miss, jnp.where(opened, -w.eta, 0.0)), ahead], axis=1)
         correction, tangent = factor_rows(matrix).solve(rhs).T
         slope = tangent[-1]
@@ -441,29 +438,6 @@ def _started(
     return _Walk(q, u, s, eta, c, zero, far, jnp.zeros((), jnp.int32), jnp.asarray(False))
 
 
-def _conditions(at: Misfit, w: _Walk, through: Array) -> Array:
-    """Errors (n + nf + 1,) of ``r = s u, Jᵀu = η c, |u| = 1``."""
-    aside = w.u - through @ w.u
-    first = at.error - w.s * w.u - aside
-    second = at.rows.T @ w.u - w.eta * w.c
-    return jnp.concatenate([first, second, 0.5 * (w.u @ w.u - 1.0)[None]])
-
-
-def _bordered(at: Misfit, w: _Walk, through: Array) -> Array:
-    """Their Jacobian to (x, u, s, η), without a last row (n + nf + 1, n + nf + 2)."""
-    n, free = at.rows.shape
-    eye = jnp.eye(n, dtype=w.u.dtype)
-    zero = jnp.zeros((free, 1), w.u.dtype)
-    first = [at.rows, -w.s * eye - (eye - through), -w.u[:, None], jnp.zeros((n, 1))]
-    second = [at.curvature, at.rows.T, zero, -w.c[:, None]]
-    third = [jnp.zeros((1, free)), w.u[None], jnp.zeros((1, 2))]
-    return jnp.concatenate([jnp.concatenate(part, axis=1) for part in (first, second, third)])
-
-
-def _unit_row(c: Array, n: int) -> Array:
-    return jnp.concatenate([c, jnp.zeros(n + 2, c.dtype)])
-
-
 def _oriented(keys: tuple[Key, ...], case: Case, w: _Walk, through: Array) -> _Walk:
     """U turned to where the loop opens: the curvature of u·r along the lost direction is positive.
 
@@ -479,3 +453,203 @@ def _oriented(keys: tuple[Key, ...], case: Case, w: _Walk, through: Array) -> _W
     regular = total * total > jnp.maximum(0.99 * jnp.sum(bent * bent), 1e-16)
     sign = jnp.where(total < 0.0, -1.0, 1.0)
     return w._replace(u=sign * w.u, s=sign * w.s, found=w.found & regular)
+
+
+class ClosureMargin(NamedTuple):
+    """How far a loop is from where it just closes.
+
+    Attributes:
+        margin: [m]; positive where the loops close, negative where they stay open.
+        q: coordinates (nq,) of the dead centre.
+        status: a `Status` number: OK; NOT_ASSEMBLED where the loops close but the way of the held
+            coordinates from the guess is blocked; DIVERGED where no dead centre was found, and the
+            margin is a bound; NON_FINITE where a number of the mechanism is NaN, and so is the
+            margin.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mbd.dead_centre(mbd.zoo.four_bar(), {"A": 0.0}).q.shape
+        (3,)
+    """
+
+    margin: Array
+    q: Array
+    status: Array
+
+
+def closure_margin(
+    mech: Mechanism, known: Known | None = None, guess: Any = None, *, t: Any = 0.0
+) -> Array:
+    """Signed distance [m] to the dead centre at which the loops just close.
+
+    Positive where they close with the coordinates held, negative where they stay open, by that
+    much: the `margin` of `dead_centre`. A search that keeps it positive stays where the mechanism
+    assembles, and where it does not the gradient says how to come back.
+
+    Args:
+        mech: the mechanism.
+        known: held coordinates, with the keys of `assemble`.
+        guess: coordinates (nq,) from which the loops are closed.
+        t: time [s] at which drives are evaluated.
+
+    Returns:
+        A number, differentiable with respect to the mechanism and the held values, also twice.
+
+    Example:
+        A rod of 0.1 m is too short to follow a crank of 0.2 m all the way round:
+
+        >>> import jaxmbd as mbd
+        >>> short = mbd.zoo.slider_crank(rod=0.1)
+        >>> for angle in (0.3, 0.6, 1.5707963):
+        ...     print(f"{mbd.closure_margin(short, {'O': angle}):.4f}")
+        0.0409
+        -0.0129
+        -0.1000
+    """
+    return dead_centre(mech, known, guess, t=t).margin
+
+
+def dead_centre(
+    mech: Mechanism,
+    known: Known | None = None,
+    guess: Any = None,
+    *,
+    t: Any = 0.0,
+    backend: str = "auto",
+) -> ClosureMargin:
+    """The dead centre nearest to an assembled configuration, and how far away it is.
+
+    Held joint coordinates, and driven ones, are kept exactly. The loops are closed from `guess` as
+    in `assemble`. Where they cannot be, the margin is minus the least distance by which they miss:
+    of the points of a cut joint, or of a held point from its place; moment rows and couplings count
+    times the mechanism's length. Where they close, the margin is the height of the lower of the two
+    passes that a walk along the softest direction meets, one where a link is stretched, one where
+    it is folded: by so much the distance to be bridged can change until the loop just closes. Both
+    are one smooth function, whose derivative is exact, through the dead centre too.
+
+    No dead centre may be near: nothing can open, or the loop closes for every value. Then the
+    margin is the mechanism's length (or, open, minus the least distance found), with the derivative
+    of that, and the status DIVERGED.
+
+    Args:
+        mech: the mechanism.
+        known: held coordinates, with the keys of `assemble`.
+        guess: coordinates (nq,) from which the loops are closed; by default as drawn.
+        t: time [s] at which drives are evaluated.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
+
+    Example:
+        With the crank up the loop opens if the coupler grows by 0.56 m, folded over the rocker:
+
+        >>> import jaxmbd as mbd
+        >>> found = mbd.dead_centre(mbd.zoo.four_bar(), {"A": 0.0})
+        >>> int(found.status), round(float(found.margin), 4)
+        (0, 0.5616)
+    """
+    keys, values = parse_known(mech, known)
+    guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
+    check_shape("guess", guess, topology(mech).nq)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    case = Case(mech, values, jnp.asarray(t, mech.dtype))
+    return ClosureMargin(*_jitted(backend, keys, case, guess))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, partial(_margin, keys), *args)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _margin(keys: tuple[Key, ...], case: Case, guess: Array) -> tuple[Array, Array, Array]:
+    at = _located(keys, case, guess)
+    return _value(keys, case, at), at.q, at.status
+
+
+@_margin.defjvp
+def _margin_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+    case, guess = primals
+    at = _located(keys, case, guess)
+    known = at.status != Status.NON_FINITE
+    safe, dot = finite_where(known, case, tangents[0])
+    _, rate = jax.jvp(lambda c: _value(keys, c, at), (safe,), (dot,))
+    _, q_rate = jax.jvp(lambda c: _located(keys, c, guess).q, (safe,), (dot,))
+    out = (_value(keys, case, at), at.q, at.status)
+    return out, (jnp.where(known, rate, 0.0), q_rate, np.zeros((), jax.dtypes.float0))
+
+
+class _Located(NamedTuple):
+    """A dead centre: q, the direction u in which the loop opens, the span of errors, a status.
+
+    `bounded` where there is none and the margin is the mechanism's length.
+    """
+
+    q: Array
+    u: Array
+    through: Array
+    status: Array
+    bounded: Array
+
+
+def _value(keys: tuple[Key, ...], case: Case, at: _Located) -> Array:
+    """−u·r [m], or the bound; q and u are those of the dead centre."""
+    if not error_count(keys, case.mech):
+        return mechanism_length(case.mech)
+    q = with_held(keys, case, at.q)
+    margin = jnp.where(at.bounded, mechanism_length(case.mech), -at.u @ errors(keys, case, q))
+    return jnp.where(at.status == Status.NON_FINITE, jnp.nan, margin)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _located(keys: tuple[Key, ...], case: Case, guess: Array) -> _Located:
+    n = error_count(keys, case.mech)
+    done = walk(keys, case.mech, case.values, case.t, guess)
+    fine = jnp.all(jnp.isfinite(done.q)) & finite_numbers(case.mech)
+    bad = jnp.asarray(Status.NON_FINITE, jnp.int32)
+    if not n or not free_speeds(keys, case):
+        u, span = jnp.zeros(n, guess.dtype), jnp.eye(n, dtype=guess.dtype)
+        status = jnp.where(fine, Status.DIVERGED, bad).astype(jnp.int32)
+        return _Located(done.q, u, span, status, jnp.asarray(True))
+    at = find_dead_centre(keys, case, done.q)
+    whole = jnp.all(jnp.isfinite(at.q)) & jnp.all(jnp.isfinite(at.u)) & fine
+    _, _, walked, _ = outcome(case.mech, done)
+    blocked = ~at.open & (walked != Status.OK)
+    status = jnp.where(blocked, Status.NOT_ASSEMBLED, Status.OK)
+    status = jnp.where(at.found, status, Status.DIVERGED)
+    status = jnp.where(whole, status, bad).astype(jnp.int32)
+    return _Located(at.q, at.u, at.through, status, ~at.found & ~at.open)
+
+
+@_located.defjvp
+def _located_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+    """X and u follow from ``r = s u, Jᵀu = 0, |u| = 1`` by the implicit function theorem."""
+    case, guess = primals
+    out = _located(keys, case, guess)
+    none: Any = np.zeros((), jax.dtypes.float0)
+    still = _Located(
+        jnp.zeros_like(out.q), jnp.zeros_like(out.u), jnp.zeros_like(out.through), none, none
+    )
+    n, free = error_count(keys, case.mech), free_speeds(keys, case)
+    if not n or not free:
+        return out, still
+    ok = (out.status == Status.OK) | (out.status == Status.NOT_ASSEMBLED)
+    safe, dot = finite_where(ok, case, tangents[0])
+    q = jnp.asarray(jnp.where(ok, out.q, jnp.asarray(neutral(case.mech), guess.dtype)))
+    at = misfit(keys, safe, q, out.u, out.through)
+    s = out.u @ at.error
+
+    def conditions(c: Case) -> Array:
+        base, start = with_held(keys, c, q), jnp.zeros(len(free), q.dtype)
+        r, pull = jax.vjp(lambda x: _at(keys, c, base, x, out.through), start)
+        return _conditions(r, pull(out.u)[0], out.u, s, out.through)
+
+    _, rate = jax.jvp(conditions, (safe,), (dot,))
+    solve = factor_rows(matrix := _jacobian(at, out.u, s, out.through)).solve
+    change = -solve(rate)
+    change = change - solve(matrix @ change + rate)
+    spread = np.eye(topology(case.mech).nv)[:, list(free)]
+    units = lax.stop_gradient(speed_units(safe.mech))
+    along = coordinate_rates(safe.mech, q, units * (jnp.asarray(spread) @ change[: len(free)]))
+    _, held = jax.jvp(lambda c: with_held(keys, c, q), (safe,), (dot,))
+    q_rate = jnp.where(ok, along + held, 0.0)
+    u_rate = jnp.where(ok, change[len(free) : -1], 0.0)
+    return out, still._replace(q=q_rate, u=u_rate)
