@@ -27,6 +27,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,25 +57,24 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Drive, Mechanism, finite_numbers
 from jaxmbd.numerics import (
+    column_span,
     factor_rows,
     finite_where,
     generic,
     jacobian,
-    ldlt_rank_revealing,
-    ldlt_solve,
     limited,
     ltdl,
     ltdl_backward,
     ltdl_forward,
+    soft_directions,
     tolerances,
 )
 
 _ASIDE = 0.2
-_INVERSE = 30
 _MODES = 3
 
 
-def error_span(keys: tuple[Key, ...], case: Case, q: Array, rows: Array, r: Array) -> Array:
+def error_span(case: Case, q: Array, rows: Array, r: Array) -> Array:
     """The projection onto the directions that the errors can have (n, n).
 
     Rows of planar loops in space are dependent at every configuration, rows of a dead centre at
@@ -82,57 +82,18 @@ def error_span(keys: tuple[Key, ...], case: Case, q: Array, rows: Array, r: Arra
     there. An error that is not in the span has to be counted whole.
     """
     eye = jnp.eye(r.shape[0], dtype=q.dtype)
-    aside = moved(keys, case, q, _ASIDE * generic(rows.shape[1], q.dtype))
-    here, rank = _projection(rows)
-    there, most = _projection(error_rows(keys, case, aside)[1])
+    aside = moved(case, q, _ASIDE * generic(rows.shape[1], q.dtype))
+    here, rank = column_span(rows)
+    there, most = column_span(error_rows(case, aside)[1])
     span = jnp.where(rank == most, here, there)
     missed = jnp.max(jnp.abs(r - span @ r)) > tolerances.closing(q.dtype)
     return jnp.where(missed | (most == r.shape[0]), eye, span)
 
 
-def _projection(rows: Array) -> tuple[Array, Array]:
-    """The projection onto the columns' span (n, n), by Gram-Schmidt; and its rank."""
-    n, count = rows.shape
-    least = tolerances.consistency(rows.dtype)
-    longest = jnp.sqrt(jnp.max(jnp.sum(rows * rows, axis=0)))
-    span, rank = jnp.zeros((n, n), rows.dtype), jnp.zeros((), rows.dtype)
-    for k in range(count):
-        new = rows[:, k] - span @ rows[:, k]
-        new = new - span @ new
-        size = jnp.sqrt(new @ new)
-        kept = size > least * longest
-        new = jnp.where(kept, new / jnp.where(kept, size, 1.0), 0.0)
-        span, rank = span + jnp.outer(new, new), rank + kept
-    return span, rank
+class Case(eqx.Module):
+    """What a dead centre depends on: the mechanism, the held coordinates and the time [s]."""
 
-
-def softest(rows: Array, through: Array) -> Array:
-    """Left singular vectors (k, n) of the smallest singular values, by inverse iteration."""
-    n = rows.shape[0]
-    count = min(*rows.shape, _MODES)
-    eye = jnp.eye(n, dtype=rows.dtype)
-    gram = rows @ rows.T
-    size = jnp.trace(gram) / n
-    shift = tolerances.rounding(rows.dtype, 1e4) * size * eye
-    factors = ldlt_rank_revealing(gram + 1e3 * size * (eye - through) + shift, tolerance=0.0)
-
-    def improved(_: Any, u: Array) -> Array:
-        u = ldlt_solve(*factors, u.T).T
-        modes = u[:0]
-        for x in u:
-            for _ in range(2):
-                x = x - modes.T @ (modes @ x)
-            size = jnp.sqrt(x @ x)
-            modes = jnp.concatenate([modes, (x / jnp.where(size > 0.0, size, 1.0))[None]])
-        return modes
-
-    start = generic(count * n, rows.dtype).reshape(count, n) @ through
-    return lax.fori_loop(0, _INVERSE, improved, start)
-
-
-class Case(NamedTuple):
-    """What is differentiated with respect to: the mechanism, the held values and the time [s]."""
-
+    keys: tuple[Key, ...] = eqx.field(static=True)
     mech: Mechanism
     values: list[Array]
     t: Array
@@ -143,18 +104,18 @@ def unit_length(case: Case) -> Array:
     return lax.stop_gradient(mechanism_length(case.mech))
 
 
-def _held(keys: tuple[Key, ...], case: Case) -> list[tuple[JointCoordinate, Array]]:
+def _held(case: Case) -> list[tuple[JointCoordinate, Array]]:
     """The joint coordinates that do not move, and their values: held ones, then driven ones."""
-    pairs = zip(keys, case.values, strict=True)
+    pairs = zip(case.keys, case.values, strict=True)
     drives = [d for d in case.mech.drives.values() if isinstance(d, Drive)]
     held = [(key, value) for key, value in pairs if isinstance(key, JointCoordinate)]
     return held + [(JointCoordinate(d.joint, d.index), d.value(case.t)[0]) for d in drives]
 
 
-def with_held(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
+def with_held(case: Case, q: Array) -> Array:
     """Coordinates (nq,) with the held and driven ones at their values."""
     layout = topology(case.mech).layout
-    for key, value in _held(keys, case):
+    for key, value in _held(case):
         place = layout[key.joint].q
         assert place is not None
         if key.index is not None:
@@ -164,20 +125,20 @@ def with_held(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
     return q
 
 
-def free_speeds(keys: tuple[Key, ...], case: Case) -> tuple[int, ...]:
+def free_speeds(case: Case) -> tuple[int, ...]:
     """Indices of the speeds that are neither held nor driven."""
     top = topology(case.mech)
     free = np.ones(top.nv, bool)
-    for key, _ in _held(keys, case):
+    for key, _ in _held(case):
         place = top.layout[key.joint].v
         assert place is not None
         free[place if key.index is None else place.start + key.index] = False
     return tuple(int(i) for i in np.flatnonzero(free))
 
 
-def error_count(keys: tuple[Key, ...], mech: Mechanism) -> int:
+def error_count(case: Case) -> int:
     """How many errors there are."""
-    return len(_kept(mech)) + sum(isinstance(key, PointCoordinate) for key in keys)
+    return len(_kept(case.mech)) + sum(isinstance(key, PointCoordinate) for key in case.keys)
 
 
 def _kept(mech: Mechanism) -> list[int]:
@@ -190,13 +151,13 @@ def _kept(mech: Mechanism) -> list[int]:
     return [int(i) for i in np.flatnonzero(kept)]
 
 
-def errors(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
+def errors(case: Case, q: Array) -> Array:
     """The errors (n,) [m] at q."""
     m = motion_state(case.mech, q, t=case.t)
     rows = (row_scale(m) * closure_residual(m))[np.array(_kept(case.mech), int)]
     chosen = [
         (key, value)
-        for key, value in zip(keys, case.values, strict=True)
+        for key, value in zip(case.keys, case.values, strict=True)
         if isinstance(key, PointCoordinate)
     ]
     now = known_values(m, tuple(key for key, _ in chosen))
@@ -204,9 +165,9 @@ def errors(keys: tuple[Key, ...], case: Case, q: Array) -> Array:
     return jnp.concatenate([rows, jnp.stack(held)]) if held else rows
 
 
-def moved(keys: tuple[Key, ...], case: Case, q: Array, change: Array) -> Array:
+def moved(case: Case, q: Array, change: Array) -> Array:
     """Q after a change along the free speeds, travels in units of the mechanism's length."""
-    spread = np.eye(topology(case.mech).nv)[:, list(free_speeds(keys, case))]
+    spread = np.eye(topology(case.mech).nv)[:, list(free_speeds(case))]
     units = lax.stop_gradient(speed_units(case.mech))
     whole = jnp.asarray(spread, q.dtype) @ change
     return step_coordinates(case.mech, q, units * whole)
@@ -226,28 +187,28 @@ class Misfit(NamedTuple):
     curvature: Array
 
 
-def misfit(keys: tuple[Key, ...], case: Case, q: Array, u: Array, through: Array) -> Misfit:
+def misfit(case: Case, q: Array, u: Array, through: Array) -> Misfit:
     """Errors and their derivatives; the errors are projected by the matrix `through` (n, n)."""
 
     def of(x: Array) -> tuple[Array, Array]:
-        r, pull = jax.vjp(lambda y: _at(keys, case, q, y, through), x)
+        r, pull = jax.vjp(lambda y: _at(case, q, y, through), x)
         return r, pull(u)[0]
 
-    start = jnp.zeros(len(free_speeds(keys, case)), q.dtype)
+    start = jnp.zeros(len(free_speeds(case)), q.dtype)
     rows, curvature = jacobian(of, start)
-    return Misfit(_at(keys, case, q, start, through), rows, curvature)
+    return Misfit(_at(case, q, start, through), rows, curvature)
 
 
-def error_rows(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]:
+def error_rows(case: Case, q: Array) -> tuple[Array, Array]:
     """R (n,) and J (n, nf), in units of the mechanism's length."""
-    start = jnp.zeros(len(free_speeds(keys, case)), q.dtype)
-    eye = jnp.eye(error_count(keys, case.mech), dtype=q.dtype)
-    rows = jacobian(lambda x: _at(keys, case, q, x, eye), start)
-    return _at(keys, case, q, start, eye), rows
+    start = jnp.zeros(len(free_speeds(case)), q.dtype)
+    eye = jnp.eye(error_count(case), dtype=q.dtype)
+    rows = jacobian(lambda x: _at(case, q, x, eye), start)
+    return _at(case, q, start, eye), rows
 
 
-def _at(keys: tuple[Key, ...], case: Case, q: Array, x: Array, through: Array) -> Array:
-    return through @ errors(keys, case, moved(keys, case, q, x)) / unit_length(case)
+def _at(case: Case, q: Array, x: Array, through: Array) -> Array:
+    return through @ errors(case, moved(case, q, x)) / unit_length(case)
 
 
 def _conditions(r: Array, pull: Array, u: Array, s: Array, through: Array) -> Array:
@@ -276,26 +237,6 @@ _STRIDE = 0.2
 _FARTHEST = 2.0 * np.pi
 
 
-class DeadCentre(NamedTuple):
-    """A dead centre, or where its search ended.
-
-    Attributes:
-        q: coordinates (nq,).
-        u: unit vector (n,) along which the loop opens.
-        s: how far it is open there, in mechanism lengths; negative where it closes.
-        through: projection (n, n) onto the span of the errors.
-        found: whether it is a dead centre.
-        open: whether the loop cannot close.
-    """
-
-    q: Array
-    u: Array
-    s: Array
-    through: Array
-    found: Array
-    open: Array
-
-
 class _Walk(NamedTuple):
     """State of the search: a point with ``r = s u, Jᵀu = η c``, on its way to η = 0."""
 
@@ -310,18 +251,24 @@ class _Walk(NamedTuple):
     found: Array
 
 
-def find_dead_centre(keys: tuple[Key, ...], case: Case, start: Array) -> DeadCentre:
-    """The dead centre near a configuration, or the lowest of those around it if it is closed."""
-    q, r = _closest(keys, case, with_held(keys, case, start))
+def find_dead_centre(case: Case, start: Array) -> tuple[Array, ...]:
+    """The dead centre near a configuration, or the lowest of those around it if it is closed.
+
+    Returns:
+        q (nq,) of it, or of where the search ended; the unit vector u (n,) along which the loop
+        opens; the projection (n, n) onto the span of the errors; whether it is a dead centre;
+        whether the loop cannot close.
+    """
+    q, r = _closest(case, with_held(case, start))
     size = _norm(r)
     opened = size > tolerances.closing(q.dtype)
-    _, rows = error_rows(keys, case, q)
-    through = error_span(keys, case, q, rows, jnp.where(opened, r, 0.0))
+    _, rows = error_rows(case, q)
+    through = error_span(case, q, rows, jnp.where(opened, r, 0.0))
     outward = r / jnp.where(opened, size, 1.0)
-    soft = softest(through @ rows, through)
+    soft = soft_directions(through @ rows, through, min(*rows.shape, _MODES))
     starts = jnp.where(opened, outward, jnp.concatenate([soft, -soft]))
     s = jnp.asarray(jnp.where(opened, size, 0.0))
-    search = partial(_search, keys, case, q, s, through, opened)
+    search = partial(_search, case, q, s, through, opened)
     ends: _Walk = lax.map(search, starts)
     near = jnp.where(ends.s > 0.0, ends.s <= 1.001 * size, ends.s <= -0.99 * size)
     found = ends.found & jnp.where(opened, near, ends.s <= tolerances.closing(q.dtype))
@@ -330,18 +277,17 @@ def find_dead_centre(keys: tuple[Key, ...], case: Case, start: Array) -> DeadCen
     end = jax.tree_util.tree_map(lambda x: x[best], ends)
     found = jnp.isfinite(least)
     kept = opened & ~found
-    pairs = ((q, end.q), (outward, end.u), (s, end.s))
-    q, u, s = (jnp.asarray(jnp.where(kept, *pair)) for pair in pairs)
-    return DeadCentre(q, u, s, through, found, jnp.asarray(jnp.where(found, s > 0.0, opened)))
+    q, u = jnp.where(kept, q, end.q), jnp.where(kept, outward, end.u)
+    return q, u, through, found, jnp.where(found, end.s > 0.0, opened)
 
 
-def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]:
+def _closest(case: Case, q: Array) -> tuple[Array, Array]:
     """A local minimum of ½ r·r near q, by damped Newton steps; and r there.
 
     Its Hessian is ``JᵀJ + H`` with H the curvature of the errors along r.
     """
-    eye = jnp.eye(len(free_speeds(keys, case)), dtype=q.dtype)
-    whole = jnp.eye(error_count(keys, case.mech), dtype=q.dtype)
+    eye = jnp.eye(len(free_speeds(case)), dtype=q.dtype)
+    whole = jnp.eye(error_count(case), dtype=q.dtype)
     closed = 1e-2 * tolerances.closing(q.dtype)
 
     def step(state: Any) -> Any:
@@ -350,13 +296,13 @@ def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]
         lower, pivots, _ = ltdl(hessian)
         y = ltdl_backward(lower, -(at.rows.T @ at.error)[:, None]) / pivots[:, None]
         change = limited(ltdl_forward(lower, y)[:, 0], 0.5)
-        trial = moved(keys, case, q, change)
-        r = error_rows(keys, case, trial)[0]
+        trial = moved(case, q, change)
+        r = error_rows(case, trial)[0]
         better = (r @ r < at.error @ at.error) & jnp.all(pivots > 0.0)
         q = jnp.asarray(jnp.where(better, trial, q))
         r = jnp.asarray(jnp.where(better, r, at.error))
         damping = jnp.maximum(jnp.where(better, 0.1 * damping, 6.0 * damping), 1e-10)
-        return q, misfit(keys, case, q, r, whole), damping, count + 1
+        return q, misfit(case, q, r, whole), damping, count + 1
 
     def going(state: Any) -> Array:
         _, at, damping, count = state
@@ -364,21 +310,19 @@ def _closest(keys: tuple[Key, ...], case: Case, q: Array) -> tuple[Array, Array]
         steep = jnp.max(jnp.abs(at.rows.T @ at.error)) > 1e-6 * size
         return steep & (size > closed) & (count < _DESCENT) & (damping < 1e4)
 
-    first = misfit(keys, case, q, error_rows(keys, case, q)[0], whole)
+    first = misfit(case, q, error_rows(case, q)[0], whole)
     state = (q, first, jnp.asarray(1e-6, q.dtype), jnp.zeros((), jnp.int32))
     q, at, *_ = lax.while_loop(going, step, state)
     return q, at.error
 
 
-def _search(
-    keys: tuple[Key, ...], case: Case, q: Array, s: Array, through: Array, opened: Array, u: Array
-) -> _Walk:
+def _search(case: Case, q: Array, s: Array, through: Array, opened: Array, u: Array) -> _Walk:
     """Walk from a configuration to a dead centre; from an open one by Newton's method alone."""
-    n, free = error_count(keys, case.mech), len(free_speeds(keys, case))
+    n, free = error_count(case), len(free_speeds(case))
     exact = tolerances.rounding(q.dtype, 64)
 
     def step(w: _Walk) -> _Walk:
-        at = misfit(keys, case, w.q, w.u, through)
+        at = misfit(case, w.q, w.u, through)
         miss = _conditions(at.error, at.rows.T @ w.u - w.eta * w.c, w.u, w.s, through)
         error = jnp.maximum(jnp.max(jnp.abs(miss)), jnp.abs(w.eta))
         done = (error < exact) | ((error < 1e-10) & (error > 0.3 * w.error))
@@ -399,7 +343,7 @@ def _search(
         u_new = w.u + change[free : free + n]
         c = tangent[:free] / jnp.maximum(_norm(tangent[:free]), 1e-30)
         return _Walk(
-            moved(keys, case, w.q, change[:free]),
+            moved(case, w.q, change[:free]),
             u_new / _norm(u_new),
             w.s + change[free + n],
             w.eta + change[-1],
@@ -414,19 +358,17 @@ def _search(
         lost = ~jnp.isfinite(w.error) | (w.travelled > _FARTHEST)
         return ~w.found & ~lost & (w.count < _STEPS)
 
-    first = _started(keys, case, q, u, s, through, opened)
-    return _oriented(keys, case, lax.while_loop(going, step, first), through)
+    first = _started(case, q, u, s, through, opened)
+    return _oriented(case, lax.while_loop(going, step, first), through)
 
 
 def _norm(x: Array) -> Array:
     return jnp.sqrt(x @ x)
 
 
-def _started(
-    keys: tuple[Key, ...], case: Case, q: Array, u: Array, s: Array, through: Array, opened: Array
-) -> _Walk:
+def _started(case: Case, q: Array, u: Array, s: Array, through: Array, opened: Array) -> _Walk:
     """The first point: η c = Jᵀu, with η < 0 so that s falls; at a dead centre c is generic."""
-    at = misfit(keys, case, q, u, through)
+    at = misfit(case, q, u, through)
     slope = at.rows.T @ u
     size = _norm(slope)
     other = at.curvature @ (at.curvature @ generic(slope.shape[0], q.dtype))
@@ -438,13 +380,13 @@ def _started(
     return _Walk(q, u, s, eta, c, zero, far, jnp.zeros((), jnp.int32), jnp.asarray(False))
 
 
-def _oriented(keys: tuple[Key, ...], case: Case, w: _Walk, through: Array) -> _Walk:
+def _oriented(case: Case, w: _Walk, through: Array) -> _Walk:
     """U turned to where the loop opens: the curvature of u·r along the lost direction is positive.
 
     Motions that change no error (a link's spin) do not contribute. Where curvatures of both signs
     remain, ways of assembly only join: the loop does not stop closing there.
     """
-    at = misfit(keys, case, w.q, w.u, through)
+    at = misfit(case, w.q, w.u, through)
     free = jnp.eye(at.rows.shape[1], dtype=w.q.dtype)
     rows = factor_rows(at.rows)
     null = free - rows.solve(at.rows)
@@ -550,30 +492,30 @@ def dead_centre(
     guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
     check_shape("guess", guess, topology(mech).nq)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    case = Case(mech, values, jnp.asarray(t, mech.dtype))
-    return ClosureMargin(*_jitted(backend, keys, case, guess))
+    case = Case(keys, mech, values, jnp.asarray(t, mech.dtype))
+    return ClosureMargin(*_jitted(backend, case, guess))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, partial(_margin, keys), *args)
+@partial(jax.jit, static_argnums=0)
+def _jitted(backend: str, *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, _margin, *args)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _margin(keys: tuple[Key, ...], case: Case, guess: Array) -> tuple[Array, Array, Array]:
-    at = _located(keys, case, guess)
-    return _value(keys, case, at), at.q, at.status
+@jax.custom_jvp
+def _margin(case: Case, guess: Array) -> tuple[Array, Array, Array]:
+    at = _located(case, guess)
+    return _value(case, at), at.q, at.status
 
 
 @_margin.defjvp
-def _margin_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+def _margin_jvp(primals: Any, tangents: Any) -> Any:
     case, guess = primals
-    at = _located(keys, case, guess)
+    at = _located(case, guess)
     known = at.status != Status.NON_FINITE
     safe, dot = finite_where(known, case, tangents[0])
-    _, rate = jax.jvp(lambda c: _value(keys, c, at), (safe,), (dot,))
-    _, q_rate = jax.jvp(lambda c: _located(keys, c, guess).q, (safe,), (dot,))
-    out = (_value(keys, case, at), at.q, at.status)
+    _, rate = jax.jvp(lambda c: _value(c, at), (safe,), (dot,))
+    _, q_rate = jax.jvp(lambda c: _located(c, guess).q, (safe,), (dot,))
+    out = (_value(case, at), at.q, at.status)
     return out, (jnp.where(known, rate, 0.0), q_rate, np.zeros((), jax.dtypes.float0))
 
 
@@ -590,56 +532,56 @@ class _Located(NamedTuple):
     bounded: Array
 
 
-def _value(keys: tuple[Key, ...], case: Case, at: _Located) -> Array:
+def _value(case: Case, at: _Located) -> Array:
     """−u·r [m], or the bound; q and u are those of the dead centre."""
-    if not error_count(keys, case.mech):
+    if not error_count(case):
         return mechanism_length(case.mech)
-    q = with_held(keys, case, at.q)
-    margin = jnp.where(at.bounded, mechanism_length(case.mech), -at.u @ errors(keys, case, q))
+    q = with_held(case, at.q)
+    margin = jnp.where(at.bounded, mechanism_length(case.mech), -at.u @ errors(case, q))
     return jnp.where(at.status == Status.NON_FINITE, jnp.nan, margin)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _located(keys: tuple[Key, ...], case: Case, guess: Array) -> _Located:
-    n = error_count(keys, case.mech)
-    done = walk(keys, case.mech, case.values, case.t, guess)
+@jax.custom_jvp
+def _located(case: Case, guess: Array) -> _Located:
+    n = error_count(case)
+    done = walk(case.keys, case.mech, case.values, case.t, guess)
     fine = jnp.all(jnp.isfinite(done.q)) & finite_numbers(case.mech)
     bad = jnp.asarray(Status.NON_FINITE, jnp.int32)
-    if not n or not free_speeds(keys, case):
+    if not n or not free_speeds(case):
         u, span = jnp.zeros(n, guess.dtype), jnp.eye(n, dtype=guess.dtype)
         status = jnp.where(fine, Status.DIVERGED, bad).astype(jnp.int32)
         return _Located(done.q, u, span, status, jnp.asarray(True))
-    at = find_dead_centre(keys, case, done.q)
-    whole = jnp.all(jnp.isfinite(at.q)) & jnp.all(jnp.isfinite(at.u)) & fine
+    q, u, through, found, opened = find_dead_centre(case, done.q)
+    whole = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(u)) & fine
     _, _, walked, _ = outcome(case.mech, done)
-    blocked = ~at.open & (walked != Status.OK)
+    blocked = ~opened & (walked != Status.OK)
     status = jnp.where(blocked, Status.NOT_ASSEMBLED, Status.OK)
-    status = jnp.where(at.found, status, Status.DIVERGED)
+    status = jnp.where(found, status, Status.DIVERGED)
     status = jnp.where(whole, status, bad).astype(jnp.int32)
-    return _Located(at.q, at.u, at.through, status, ~at.found & ~at.open)
+    return _Located(q, u, through, status, ~found & ~opened)
 
 
 @_located.defjvp
-def _located_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+def _located_jvp(primals: Any, tangents: Any) -> Any:
     """X and u follow from ``r = s u, Jᵀu = 0, |u| = 1`` by the implicit function theorem."""
     case, guess = primals
-    out = _located(keys, case, guess)
+    out = _located(case, guess)
     none: Any = np.zeros((), jax.dtypes.float0)
     still = _Located(
         jnp.zeros_like(out.q), jnp.zeros_like(out.u), jnp.zeros_like(out.through), none, none
     )
-    n, free = error_count(keys, case.mech), free_speeds(keys, case)
+    n, free = error_count(case), free_speeds(case)
     if not n or not free:
         return out, still
     ok = (out.status == Status.OK) | (out.status == Status.NOT_ASSEMBLED)
     safe, dot = finite_where(ok, case, tangents[0])
     q = jnp.asarray(jnp.where(ok, out.q, jnp.asarray(neutral(case.mech), guess.dtype)))
-    at = misfit(keys, safe, q, out.u, out.through)
+    at = misfit(safe, q, out.u, out.through)
     s = out.u @ at.error
 
     def conditions(c: Case) -> Array:
-        base, start = with_held(keys, c, q), jnp.zeros(len(free), q.dtype)
-        r, pull = jax.vjp(lambda x: _at(keys, c, base, x, out.through), start)
+        base, start = with_held(c, q), jnp.zeros(len(free), q.dtype)
+        r, pull = jax.vjp(lambda x: _at(c, base, x, out.through), start)
         return _conditions(r, pull(out.u)[0], out.u, s, out.through)
 
     _, rate = jax.jvp(conditions, (safe,), (dot,))
@@ -649,7 +591,7 @@ def _located_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     spread = np.eye(topology(case.mech).nv)[:, list(free)]
     units = lax.stop_gradient(speed_units(safe.mech))
     along = coordinate_rates(safe.mech, q, units * (jnp.asarray(spread) @ change[: len(free)]))
-    _, held = jax.jvp(lambda c: with_held(keys, c, q), (safe,), (dot,))
+    _, held = jax.jvp(lambda c: with_held(c, q), (safe,), (dot,))
     q_rate = jnp.where(ok, along + held, 0.0)
     u_rate = jnp.where(ok, change[len(free) : -1], 0.0)
     return out, still._replace(q=q_rate, u=u_rate)

@@ -43,10 +43,12 @@ from jaxmbd.numerics.factorisations import (
 from jaxmbd.numerics.redundant_equations import (
     FactoredRows,
     believed,
+    column_span,
     factor_rows,
     finite_where,
     jacobian,
     nan_where,
+    soft_directions,
     solution,
     tested,
 )

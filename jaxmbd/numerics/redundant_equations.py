@@ -25,8 +25,13 @@ from jaxmbd.lanes import flagged, rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.blocks import BlockRankRevealed, BlockRows, Rows, block_ldlt, squared_rows
 from jaxmbd.numerics.factorisations import Doubt, RankRevealed, ldlt_rank_revealing
-from jaxmbd.numerics.small_arrays import inner, trace
+from jaxmbd.numerics.small_arrays import generic, inner, trace
 from jaxmbd.numerics.tolerances import redundancy
+
+P = TypeVar("P")
+_UNROLLED = 2
+"""Up to this many columns are unrolled, which exploits the zeros of the unit directions."""
+_ITERATIONS = 30
 
 
 class FactoredRows(NamedTuple):
@@ -109,9 +114,49 @@ def _factored_blocks(rows: BlockRows, weight: Array | None, doubt: Doubt) -> Blo
     return block_ldlt(a, pattern, squares=squares, tolerance=redundancy(dtype), doubt=doubt)
 
 
-P = TypeVar("P")
-WRITTEN_OUT = 2
-"""Up to this many columns are unrolled, which exploits the zeros of the unit directions."""
+def column_span(rows: Array) -> tuple[Array, Array]:
+    """The projection onto the span of the columns of `rows` (n, n), by Gram-Schmidt; its rank."""
+    n, count = rows.shape
+    least = tolerances.consistency(rows.dtype)
+    longest = jnp.sqrt(jnp.max(jnp.sum(rows * rows, axis=0)))
+    span, rank = jnp.zeros((n, n), rows.dtype), jnp.zeros((), rows.dtype)
+    for k in range(count):
+        new = rows[:, k] - span @ rows[:, k]
+        new = new - span @ new
+        size = jnp.sqrt(new @ new)
+        kept = size > least * longest
+        new = jnp.where(kept, new / jnp.where(kept, size, 1.0), 0.0)
+        span, rank = span + jnp.outer(new, new), rank + kept
+    return span, rank
+
+
+def soft_directions(rows: Array, through: Array, count: int) -> Array:
+    """Left singular vectors (count, n) of the smallest singular values, by inverse iteration.
+
+    Args:
+        rows: (n, nv).
+        through: projection (n, n) onto the span in which they are looked for.
+        count: how many.
+    """
+    n = rows.shape[0]
+    eye = jnp.eye(n, dtype=rows.dtype)
+    gram = rows @ rows.T
+    size = jnp.trace(gram) / n
+    shift = tolerances.rounding(rows.dtype, 1e4) * size * eye
+    factors = ldlt_rank_revealing(gram + 1e3 * size * (eye - through) + shift, tolerance=0.0)
+
+    def improved(_: Any, u: Array) -> Array:
+        u = factors.solve(u.T).T
+        modes = u[:0]
+        for x in u:
+            for _ in range(2):
+                x = x - modes.T @ (modes @ x)
+            size = jnp.sqrt(x @ x)
+            modes = jnp.concatenate([modes, (x / jnp.where(size > 0.0, size, 1.0))[None]])
+        return modes
+
+    start = generic(count * n, rows.dtype).reshape(count, n) @ through
+    return lax.fori_loop(0, _ITERATIONS, improved, start)
 
 
 def jacobian(fn: Callable[[Array], Any], x: Array) -> Any:
@@ -130,7 +175,7 @@ def jacobian(fn: Callable[[Array], Any], x: Array) -> Any:
         >>> jacobian(lambda x: x[:2] * x[2], jnp.array([1.0, 2.0, 3.0])).tolist()
         [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
     """
-    if x.shape[0] <= WRITTEN_OUT:
+    if x.shape[0] <= _UNROLLED:
         return jax.jacfwd(fn)(x)
 
     def column(direction: Array) -> Any:
