@@ -53,7 +53,7 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled, given, host_jit, rarely
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import Doubt, Rows, dense, factor_rows, largest, only, tolerances
+from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, largest, only, tolerances
 
 
 class Status(IntEnum):
@@ -145,7 +145,7 @@ def closure(m: MotionState) -> Closure:
     return Closure(*opened, *left)
 
 
-def _parted(rows: Rows, units: Array, errors: Array, doubt: Doubt) -> tuple[Array, Array]:
+def _parted(rows: AnyRows, units: Array, errors: Array, doubt: Doubt) -> tuple[Array, Array]:
     factors = factor_rows(rows, units * units, doubt=doubt)
     removable = jnp.stack([factors.consistent(x) for x in errors])
     left = errors - removable

@@ -16,7 +16,15 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import Columns, MotionState, PerBody, by_joint, each, motion_state, outward
+from jaxmbd.kinematics import (
+    Columns,
+    MotionState,
+    PerBody,
+    by_joint,
+    each,
+    motion_state,
+    outward,
+)
 from jaxmbd.lanes import nothing, traced_once
 from jaxmbd.model import Armature, Mechanism
 from jaxmbd.numerics import identity, inner, outer, symmetric, trace, where

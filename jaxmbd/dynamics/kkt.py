@@ -52,12 +52,12 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import rarely, traced_once
 from jaxmbd.numerics import (
+    AnyColumns,
+    AnyRows,
     BlockColumns,
     BlockRankRevealed,
-    Columns,
     Doubt,
     RankRevealed,
-    Rows,
     believed,
     block_ldlt,
     dense,
@@ -83,7 +83,7 @@ class Factors(NamedTuple):
     lower: Factor
     pivots: Array
     sound: Array
-    half: Columns
+    half: AnyColumns
     schur: RankRevealed | BlockRankRevealed
 
     @property
@@ -100,7 +100,7 @@ class Factors(NamedTuple):
 @traced_once
 def factor_kkt(
     mass: MassOperator,
-    jacobian: Rows,
+    jacobian: AnyRows,
     size: Array | None = None,
     doubt: Doubt = Doubt(),  # noqa: B008
     units: Array | None = None,
@@ -254,7 +254,7 @@ class System(NamedTuple):
     """
 
     mass: MassOperator
-    jacobian: Rows
+    jacobian: AnyRows
     own: OwnRows
     doubt: Doubt = Doubt()
     units: Array | None = None

@@ -21,9 +21,9 @@ from jaxmbd.dynamics.reverse_gaussian_elimination import (
 )
 from jaxmbd.kinematics import MotionState
 from jaxmbd.numerics import (
+    AnyColumns,
+    AnyRows,
     BlockRows,
-    Columns,
-    Rows,
     diagonal,
     ltdl,
     ltdl_backward,
@@ -127,7 +127,7 @@ def factor_mass(mass: MassOperator) -> tuple[Factor, Array, Array]:
     return DenseFactor(lower), pivots, sound
 
 
-def factored_rows(factor: Factor, jacobian: Rows) -> Columns:
+def factored_rows(factor: Factor, jacobian: AnyRows) -> AnyColumns:
     """``L⁻ᵀ Jᵀ`` (nv, nc)."""
     if not isinstance(jacobian, BlockRows):
         return jnp.asarray(factor.backward_rows(jacobian))

@@ -45,7 +45,16 @@ from jax import Array, lax
 
 from jaxmbd.dynamics.inertia import armature_diagonal, world_inertias
 from jaxmbd.graph import Topology
-from jaxmbd.kinematics import Columns, Known, MotionState, PerBody, by_joint, each, inward, outward
+from jaxmbd.kinematics import (
+    Columns,
+    MotionState,
+    PerBody,
+    Static,
+    by_joint,
+    each,
+    inward,
+    outward,
+)
 from jaxmbd.lanes import nothing, traced_once
 from jaxmbd.numerics import chosen_columns, outer, placed_columns, symmetric, tolerances, trace
 from jaxmbd.spatial import cross, skew
@@ -174,7 +183,7 @@ def _from(m: MotionState, inertias: PerBody) -> TreeInertia:
         m.pos.com,
         PerBody.of(runs, masses),
         inertias,
-        PerBody.of(runs, [Known(own) for own in m.top.elimination.own_points]),
+        PerBody.of(runs, [Static(own) for own in m.top.elimination.own_points]),
         carried=lambda x: x[0],
     )
     along = armature_diagonal(m.mech)
@@ -190,7 +199,7 @@ def _at_point(
     com: Array,
     mass: Array,
     inertia: Array,
-    own: Known,
+    own: Static,
 ) -> tuple[Array, Array, Array | None, Array, Array]:
     """A body's reference point, and its columns, shift, inertia and size about it."""
     point = joint if own.value or above is None else above
@@ -253,7 +262,7 @@ class Eliminated(eqx.Module):
             tree.columns,
             self.response,
             tree.split(b),
-            PerBody.of(runs, [Known(x) for x in active]),
+            PerBody.of(runs, [Static(x) for x in active]),
             handed=handed,
         )
         return found.joined(b[:0])
@@ -272,7 +281,12 @@ class Eliminated(eqx.Module):
 
 @traced_once
 def _backward(
-    eta: Array | None, shift: Array | None, columns: Array, response: Array, b: Array, active: Known
+    eta: Array | None,
+    shift: Array | None,
+    columns: Array,
+    response: Array,
+    b: Array,
+    active: Static,
 ) -> tuple[Array, Array]:
     chosen = active.value
     eta = jnp.zeros((6, len(chosen)), b.dtype) if eta is None else eta

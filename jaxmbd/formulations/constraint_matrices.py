@@ -41,7 +41,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.constraints import FORCE_ROWS, Pose, Sketch, points
+from jaxmbd.formulations.constraints import FORCE_ROWS, Sketch, points
 from jaxmbd.formulations.newton_euler import (
     Rows,
     body_loads,
@@ -52,7 +52,7 @@ from jaxmbd.formulations.newton_euler import (
 )
 from jaxmbd.formulations.state import StateMotion
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import body_accelerations
+from jaxmbd.kinematics import Pose, body_accelerations
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -387,7 +387,7 @@ def _transfer(motion: StateMotion, names: Sequence[str], columns: Sequence[Array
         for body, pose, sign in ((joint.b, b, 1.0), (joint.a, a, -1.0)):
             if body == "ground":
                 continue
-            moments = wrenches[:3] + jnp.cross((x - pose.com)[:, None], wrenches[3:], axis=0)
+            moments = wrenches[:3] + jnp.cross((x - pose.position)[:, None], wrenches[3:], axis=0)
             moved = sign * jnp.concatenate([moments, wrenches[3:]])
             block = block.at[place[body] : place[body] + 6].add(moved)
         blocks.append(block)

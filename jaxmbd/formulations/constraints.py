@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.kinematics import Pose
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -60,15 +61,6 @@ def rows_are_lengths(joint: Joint) -> np.ndarray:
     if type(joint) in FORCE_ROWS:
         return np.arange(len(joint.rows)) < FORCE_ROWS[type(joint)]
     return np.array([kind == "force" for kind in joint.rows], bool)
-
-
-class Pose(NamedTuple):
-    """Absolute coordinates of a body."""
-
-    rotation: Float[Array, "3 3"]
-    """From the drawn orientation."""
-    com: Float[Array, "3"]
-    """[m], world axes."""
 
 
 class Sketch(NamedTuple):
@@ -137,7 +129,7 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
 
 def points(s: Sketch, a: Pose, b: Pose) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
     """World positions [m] of the joint point on a and of that on b."""
-    return a.com + a.rotation @ s.arm_a, b.com + b.rotation @ s.arm_b
+    return a.position + a.rotation @ s.arm_a, b.position + b.rotation @ s.arm_b
 
 
 def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"]:
@@ -228,7 +220,7 @@ def displaced(pose: Pose, move: Float[Array, "6"]) -> Pose:
     """
     w = cross_matrix(move[:3])
     r = pose.rotation + w @ pose.rotation + 0.5 * (w @ (w @ pose.rotation))
-    return Pose(r, pose.com + move[3:])
+    return Pose(r, pose.position + move[3:])
 
 
 def linearised(

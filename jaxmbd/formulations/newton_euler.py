@@ -63,7 +63,7 @@ def _armatures(motion: StateMotion) -> list[tuple[Array, Array, Array, Array]]:
             if body == "ground":
                 continue
             part, arm = slice(6 * bodies.index(body), 6 * bodies.index(body) + 6), x
-            arm = arm - motion.pose(body).com
+            arm = arm - motion.pose(body).position
             moments = efforts[:3] + jnp.cross(arm, efforts[3:].T).T
             both = sign * jnp.concatenate([moments, efforts[3:]])
             wrenches = wrenches.at[part].add(both)
@@ -105,7 +105,7 @@ def applied_wrenches(
 
     def add(body: str, x: Array, moment: Array, force: Array) -> None:
         if body != "ground":
-            about_com = moment + jnp.cross(x - motion.pose(body).com, force)
+            about_com = moment + jnp.cross(x - motion.pose(body).position, force)
             total[body] = total[body] + jnp.concatenate([about_com, force])
 
     acting = _given(motion, efforts or {})
@@ -228,7 +228,7 @@ def _point_row(motion: StateMotion, drive: PointDrive) -> Rows:
     """x_k of a point: ``ẋ_k = e_k · (v + ω × r)``, ``ẍ_k = e_k · (v̇ + ω̇ × r + ω × (ω × r))``."""
     x, velocity = motion.point(drive.body, drive.at)
     omega, k = motion.angular_velocity(drive.body), drive.component
-    arm = x - motion.pose(drive.body).com
+    arm = x - motion.pose(drive.body).position
     axis = jnp.eye(3, dtype=x.dtype)[k]
     row = jnp.concatenate([jnp.cross(arm, axis), axis])[None]
     turning = jnp.cross(omega, jnp.cross(omega, arm))[k]

@@ -17,7 +17,6 @@ from jaxtyping import Float
 
 from jaxmbd.formulations.constraints import (
     FORCE_ROWS,
-    Pose,
     Sketch,
     displaced,
     drawn_com,
@@ -26,6 +25,7 @@ from jaxmbd.formulations.constraints import (
     sketch,
     turn,
 )
+from jaxmbd.kinematics import Pose, body_velocities, poses
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -40,11 +40,24 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.numerics import factor_rows
+from jaxmbd.numerics import AnyArray, factor_rows
 
 State = Mapping[str, tuple[Any, Any, Any, Any]]
 """Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of
 the COM (3,) [m/s]), world axes."""
+
+
+def state_of(mech: Mechanism, q: AnyArray, v: AnyArray) -> State:
+    """The absolute state of all bodies at coordinates q (nq,) and speeds v (nv,)."""
+    q, v = jnp.asarray(q), jnp.asarray(v)
+    place, twist = poses(mech, q), body_velocities(mech, q, v)
+    return {n: (*place[n], twist[n][:3], twist[n][3:]) for n in mech.structure.bodies}
+
+
+def check_bodies(mech: Mechanism, state: State) -> None:
+    """Raise a ValueError for bodies without a state."""
+    if missing := [n for n in mech.structure.bodies if n not in state]:
+        raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
 
 
 class StateMotion:
@@ -61,9 +74,7 @@ class StateMotion:
         t: Any = 0.0,
         coordinates: Mapping[str, Any] | None = None,
     ):
-        missing = [n for n in mech.structure.bodies if n not in state]
-        if missing:
-            raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
+        check_bodies(mech, state)
         self.mech, self.t, self.known = mech, t, dict(coordinates or {})
         self.state = {n: tuple(jnp.asarray(x, mech.dtype) for x in state[n]) for n in state}
         zero = jnp.zeros(3, mech.dtype)
@@ -130,7 +141,7 @@ class StateMotion:
         """A wrench on b about its COM, moved to b's joint point."""
         _, s, a, b = self.halves(name)
         _, x = points(s, a, b)
-        return jnp.concatenate([wrench[:3] - jnp.cross(x - b.com, wrench[3:]), wrench[3:]])
+        return jnp.concatenate([wrench[:3] - jnp.cross(x - b.position, wrench[3:]), wrench[3:]])
 
 
 def joint_speeds(
@@ -147,7 +158,7 @@ def joint_speeds(
     """
     _, x = points(s, a, b)
     w_a, v_a, w_b, v_b = twists.reshape(4, 3)
-    slide = v_b + jnp.cross(w_b, x - b.com) - v_a - jnp.cross(w_a, x - a.com)
+    slide = v_b + jnp.cross(w_b, x - b.position) - v_a - jnp.cross(w_a, x - a.position)
     return effort_directions(joint, s, a, b).T @ jnp.concatenate([w_b - w_a, slide])
 
 

@@ -33,7 +33,7 @@ from jaxmbd.kinematics.propagation import (
     propagate_accelerations,
     propagate_velocities,
 )
-from jaxmbd.kinematics.recursion import Known, PerBody, by_joint, each, inward, outward
+from jaxmbd.kinematics.recursion import PerBody, Static, by_joint, each, inward, outward
 from jaxmbd.kinematics.scales import (
     OwnRows,
     digit_doubt,

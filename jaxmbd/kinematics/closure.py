@@ -20,7 +20,7 @@ from jaxmbd.kinematics.motion import MotionState, motion_state
 from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
 from jaxmbd.lanes import traced_once
 from jaxmbd.model import GROUND, Mechanism, PointDrive
-from jaxmbd.numerics import BlockRows, Rows, taken
+from jaxmbd.numerics import AnyRows, BlockRows, taken
 from jaxmbd.spatial import cross
 
 
@@ -57,7 +57,7 @@ def closure_jacobian(m: MotionState) -> Array:
 
 
 @partial(traced_once, runs=lambda m: (m.mech.joints, m.mech.couplings))
-def closure_rows(m: MotionState) -> Rows:
+def closure_rows(m: MotionState) -> AnyRows:
     """J, stored by `Topology.loop_blocks` if the mechanism has them."""
     sparsity = m.top.loop_blocks
     if sparsity is None:

@@ -138,14 +138,14 @@ class PerBody(Sequence[Any]):
 
 
 @jax.tree_util.register_static
-class Known:
+class Static:
     """A value without numbers, the same for all bodies of a run."""
 
     def __init__(self, value: Any):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and self.value == other.value
+        return isinstance(other, Static) and self.value == other.value
 
     def __hash__(self) -> int:
         return hash(self.value)

@@ -25,7 +25,7 @@ from jaxmbd.kinematics.closure import closure_jacobian, closure_residual, closur
 from jaxmbd.kinematics.motion import MotionState
 from jaxmbd.lanes import nothing, traced_once
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import BlockRows, Doubt, Rows, row_sum, tolerances, turned
+from jaxmbd.numerics import AnyRows, BlockRows, Doubt, row_sum, tolerances, turned
 
 
 @partial(traced_once, runs=nothing)
@@ -121,7 +121,7 @@ def own_jacobian(m: MotionState) -> Array:
     return own_rows(m).of(closure_jacobian(m))
 
 
-def stored_jacobian(m: MotionState, own: OwnRows) -> Rows:
+def stored_jacobian(m: MotionState, own: OwnRows) -> AnyRows:
     """The same, stored by `Topology.loop_blocks` if the mechanism has them."""
     rows = closure_rows(m)
     if not isinstance(rows, BlockRows):

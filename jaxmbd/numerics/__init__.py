@@ -8,12 +8,12 @@ they need of `jax.numpy` in a form that is traced quickly.
 """
 
 from jaxmbd.numerics.blocks import (
+    AnyColumns,
+    AnyRows,
     BlockColumns,
     BlockRankRevealed,
     BlockRows,
-    Columns,
     Pattern,
-    Rows,
     Sparsity,
     block_ldlt,
     dense,

@@ -369,8 +369,8 @@ class BlockColumns(eqx.Module):
         return jnp.concatenate(parts)
 
 
-Rows = Array | BlockRows
-Columns = Array | BlockColumns
+AnyRows = Array | BlockRows
+AnyColumns = Array | BlockColumns
 
 
 def taken(x: Array, parts: Sequence[range]) -> Array:
@@ -390,12 +390,12 @@ def merged(parts: Sequence[range]) -> list[range]:
     return out
 
 
-def dense(rows: Rows) -> Array:
+def dense(rows: AnyRows) -> Array:
     """The matrix as an array."""
     return rows.array() if isinstance(rows, BlockRows) else rows
 
 
-def only(rows: Rows, which: np.ndarray, columns: np.ndarray) -> Rows:
+def only(rows: AnyRows, which: np.ndarray, columns: np.ndarray) -> AnyRows:
     """The matrix, zero outside of some rows (n,) and columns (nv,), both given by booleans."""
     if not isinstance(rows, BlockRows):
         return jnp.where(np.outer(which, columns), rows, 0.0)
@@ -406,7 +406,9 @@ def only(rows: Rows, which: np.ndarray, columns: np.ndarray) -> Rows:
     return BlockRows(tuple(found), s)
 
 
-def squared_rows(rows: Rows, weight: Array | None = None, *, factor: Array | None = None) -> Array:
+def squared_rows(
+    rows: AnyRows, weight: Array | None = None, *, factor: Array | None = None
+) -> Array:
     """Squared lengths of the rows; each column's square is times `factor` and over `weight`."""
     if not isinstance(rows, BlockRows):
         square = rows * rows
@@ -419,7 +421,7 @@ def squared_rows(rows: Rows, weight: Array | None = None, *, factor: Array | Non
     return jnp.concatenate(parts)
 
 
-def largest(rows: Rows) -> Array:
+def largest(rows: AnyRows) -> Array:
     """The largest size of an element; 0 if there is none."""
     if not isinstance(rows, BlockRows):
         return jnp.max(jnp.abs(rows), initial=0.0)

@@ -23,7 +23,7 @@ from jax import Array, lax
 
 from jaxmbd.lanes import flagged, rarely
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.blocks import BlockRankRevealed, BlockRows, Rows, block_ldlt, squared_rows
+from jaxmbd.numerics.blocks import AnyRows, BlockRankRevealed, BlockRows, block_ldlt, squared_rows
 from jaxmbd.numerics.factorisations import Doubt, RankRevealed, ldlt_rank_revealing
 from jaxmbd.numerics.small_arrays import generic, inner, trace
 from jaxmbd.numerics.tolerances import redundancy
@@ -43,7 +43,7 @@ class FactoredRows(NamedTuple):
         gram: the factors; None if there are no rows.
     """
 
-    rows: Rows
+    rows: AnyRows
     weight: Array | None
     gram: RankRevealed | BlockRankRevealed | None
 
@@ -82,7 +82,7 @@ def _without_null(gram: RankRevealed | BlockRankRevealed, b: Array) -> Array:
 
 
 def factor_rows(
-    rows: Rows,
+    rows: AnyRows,
     weight: Array | None = None,
     damping: Any = None,
     doubt: Doubt = Doubt(),  # noqa: B008

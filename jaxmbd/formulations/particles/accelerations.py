@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.formulations.absolute import solve_dense
 from jaxmbd.formulations.particles.bodies import (
     couple_stiffness,
     distribute,
@@ -28,7 +29,8 @@ from jaxmbd.formulations.particles.bodies import (
 )
 from jaxmbd.formulations.particles.joints import whole_turns
 from jaxmbd.formulations.particles.system import Forms, ParticleSystem, Positions
-from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
+from jaxmbd.formulations.state import State, check_bodies, state_of
+from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import (
     GROUND,
     Armature,
@@ -42,7 +44,7 @@ from jaxmbd.model import (
     Spherical,
     in_space,
 )
-from jaxmbd.numerics import AnyArray, tolerances
+from jaxmbd.numerics import AnyArray
 from jaxmbd.spatial import cross, quaternion_from_matrix
 
 
@@ -267,50 +269,6 @@ def effort_forces(
     return jax.grad(power)(y) if efforts else jnp.zeros_like(y)
 
 
-def solve_conditions(
-    mass: Float[Array, "n n"], force: Array, jacobian: Float[Array, "rows n"], gamma: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Accelerations, λ, rank of J and imbalance; of least norm if they are not unique.
-
-    The rows enter through an orthonormal basis V of their row space, ``J = U S Vᵀ``, so that
-    redundant ones drop out: λ = U S⁻¹ μ. The pseudo-inverse P of this KKT matrix is held constant
-    and the solution is ``x₀ + P (b − K x₀)``: a refinement step whose derivative is the implicit
-    one, without differentiating singular values.
-    """
-    n = force.shape[0]
-    held = jax.lax.stop_gradient
-    heaviest = jnp.max(jnp.abs(held(mass)))
-    heaviest = jnp.where(heaviest > 0.0, heaviest, 1.0)
-    u, sigma, vt = jnp.linalg.svd(held(jacobian), full_matrices=False)
-    keep = sigma > tolerances.rank(force.dtype) * jnp.max(sigma, initial=0.0)
-    inverse = jnp.where(keep, 1.0 / jnp.where(keep, sigma, 1.0), 0.0)
-    basis = jnp.where(keep[:, None], vt, 0.0)
-    empty = jnp.zeros((basis.shape[0],) * 2, force.dtype)
-    kkt = jnp.block([[held(mass) / heaviest, -basis.T], [basis, empty]])
-    pseudo = jnp.linalg.pinv(kkt, rtol=tolerances.rounding(force.dtype, 500))
-
-    def left_over(a: Array, lam: Array) -> tuple[Array, Array]:
-        return force + jacobian.T @ lam - mass @ a, gamma - jacobian @ a
-
-    def correct(a: Array, lam: Array) -> tuple[Array, Array]:
-        push, open_ = left_over(a, lam)
-        x = pseudo @ jnp.concatenate([push / heaviest, inverse * (u.T @ open_)])
-        return a + x[:n], lam + heaviest * (u @ (inverse * x[n:]))
-
-    a, lam = jnp.zeros_like(force), jnp.zeros_like(gamma)
-    for _ in range(2):
-        a, lam = held(correct(a, lam))
-    a, lam = correct(a, lam)
-    push, open_ = left_over(a, lam)
-    error = jnp.concatenate([push / heaviest, u @ (keep * (u.T @ open_))])
-    return a, lam, jnp.sum(keep), jnp.max(jnp.abs(error))
-
-
-State = Mapping[str, tuple[Any, Any, Any, Any]]
-"""Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of
-the COM (3,) [m/s]), world axes."""
-
-
 class ParticleSolution(NamedTuple):
     """Accelerations of a mechanism at an instant in point coordinates, world axes.
 
@@ -435,7 +393,7 @@ def _accelerations(
     )
     force = spread.T @ (applied.reshape(-1) - mass @ slip) + effort_forces(system, loads.efforts, y)
     rows = conditions(system, t, y, rate)
-    acceleration, lam, rank, imbalance = solve_conditions(
+    acceleration, lam, rank, imbalance = solve_dense(
         spread.T @ mass @ spread, force, rows.jacobian, rows.gamma
     )
     second = system.unstack((spread @ acceleration + slip).reshape(-1, 3))
@@ -451,23 +409,9 @@ def _accelerations(
     )
 
 
-def state_of(
-    mech: Mechanism, q: AnyArray, v: AnyArray
-) -> dict[str, tuple[Array, Array, Array, Array]]:
-    """Body to (R, COM, ω, velocity of the COM) from coordinates and speeds."""
-    q, v = jnp.asarray(q), jnp.asarray(v)
-    place, twist = poses(mech, q), body_velocities(mech, q, v)
-    return {
-        b: (place[b].rotation, place[b].position, twist[b][:3], twist[b][3:])
-        for b in mech.structure.bodies
-    }
-
-
 def particles_of_state(system: ParticleSystem, state: State) -> tuple[Positions, Positions]:
     """Positions [m] and velocities [m/s] of all particles from the bodies' poses and twists."""
-    missing = [n for n in system.mech.structure.bodies if n not in state]
-    if missing:
-        raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
+    check_bodies(system.mech, state)
     r = {GROUND: system.frames[GROUND].points}
     v = {GROUND: jnp.zeros_like(r[GROUND])}
     for body in system.top.bodies:

@@ -31,10 +31,10 @@ from jaxmbd.formulations.particles.accelerations import (
     ParticleMotion,
     bodies_of_particles,
     particles_of_state,
-    state_of,
 )
 from jaxmbd.formulations.particles.bodies import dependent_acceleration, invariants
 from jaxmbd.formulations.particles.system import ParticleSystem
+from jaxmbd.formulations.state import state_of
 from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import Free, Mechanism, Revolute, Spherical, in_space
 from jaxmbd.numerics import AnyArray
