@@ -289,23 +289,41 @@ def _stages(
     return jnp.minimum(jnp.ceil(count), _MAX_STAGES + 1).astype(jnp.int32)
 
 
-def assembled_coordinates(
+class Attempt(NamedTuple):
+    """The fields of an `Assembly`, and `closest`, where its search ended (nq,)."""
+
+    q: Array
+    residual: Array
+    status: Array
+    iterations: Array
+    closest: Array
+
+
+def attempt(
     keys: tuple[Key, ...],
     mech: Mechanism,
     values: list[Any],
     t: Any,
     guess: Array,
     contradiction: float = tolerances.CONTRADICTION,
-) -> tuple[Array, Array, Array, Array]:
-    """q, closure error, status and steps of an `Assembly`, with the derivatives of the solution."""
-    return _assembled(keys, contradiction, mech, values, t, guess)
+) -> Attempt:
+    """Assemble with held coordinates; differentiable as `assemble` is, except `closest`."""
+    return _attempt(keys, contradiction, mech, values, t, guess)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _assembled(
+def _attempt(
     keys: tuple[Key, ...], bound: float, mech: Mechanism, values: list[Any], t: Any, guess: Array
-) -> tuple[Array, Array, Array, Array]:
-    return outcome(mech, _search(keys, bound, mech, values, t, guess))
+) -> Attempt:
+    done = _search(keys, bound, mech, values, t, guess)
+    return Attempt(*outcome(mech, done), done.q)
+
+
+@_attempt.defjvp
+def _attempt_jvp(keys: tuple[Key, ...], bound: float, primals: Any, tangents: Any) -> Any:
+    out = _attempt(keys, bound, *primals)
+    dots = implicit_tangent(keys, out[:4], primals[:3], tangents[:3])
+    return out, Attempt(*dots, jnp.zeros_like(out.closest))
 
 
 def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
@@ -317,12 +335,6 @@ def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
     status = jnp.where(finite, status, Status.NON_FINITE).astype(jnp.int32)
     q = jnp.asarray(jnp.where(status == Status.OK, done.q, jnp.nan))
     return q, jnp.maximum(done.error, done.contradiction), status, done.iterations
-
-
-@_assembled.defjvp
-def _assemble_jvp(keys: tuple[Key, ...], bound: float, primals: Any, tangents: Any) -> Any:
-    out = _assembled(keys, bound, *primals)
-    return out, implicit_tangent(keys, out, primals[:3], tangents[:3])
 
 
 def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> Any:
@@ -366,35 +378,13 @@ def _jitted(backend: str, keys: tuple[Key, ...], bound: float, *args: Any) -> tu
     return compiled(backend, partial(_assembled, keys, bound), *args)
 
 
+def _assembled(keys: tuple[Key, ...], bound: float, *args: Any) -> tuple[Array, ...]:
+    """The fields of an `Assembly`."""
+    return _attempt(keys, bound, *args)[:4]
+
+
 _NEARLY_CLOSED = 1e-4
 """Closure error, in lengths of the mechanism, above which a joint counts as open."""
-
-
-class Attempt(NamedTuple):
-    """The fields of an `Assembly`, and `closest`, where its search ended (nq,)."""
-
-    q: Array
-    residual: Array
-    status: Array
-    iterations: Array
-    closest: Array
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def attempt(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
-) -> Attempt:
-    """Assemble with held coordinates; differentiable as `assemble` is, except `closest`."""
-    done = walk(keys, mech, values, t, guess)
-    q, residual, status, iterations = outcome(mech, done)
-    return Attempt(q, residual, status, iterations, done.q)
-
-
-@attempt.defjvp
-def _attempt_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
-    out = attempt(keys, *primals)
-    q, *rest = implicit_tangent(keys, out[:4], primals[:3], tangents[:3])
-    return out, Attempt(q, rest[0], rest[1], rest[2], jnp.zeros_like(out.closest))
 
 
 def places(mech: Mechanism, keys: tuple[Key, ...]) -> tuple[str, ...]:

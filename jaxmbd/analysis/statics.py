@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.assembly import assemble, assembled_coordinates
+from jaxmbd.analysis.assembly import assemble, attempt
 from jaxmbd.analysis.balance import (
     LEAST_DAMPING,
     Balance,
@@ -299,7 +299,7 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
 def _equilibrium(
     keys: tuple[Key, ...], p: Problem, guess: Array
 ) -> tuple[Array, Array, Array, Array]:
-    start, _, assembled, _ = assembled_coordinates(keys, p.mech, p.values, p.t, guess)
+    start, _, assembled, *_ = attempt(keys, p.mech, p.values, p.t, guess)
     ok = assembled == Status.OK
     found = _search(keys, p, start)
     missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)
