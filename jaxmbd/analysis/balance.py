@@ -42,7 +42,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
-from jaxmbd.analysis.known import Key, Known, closing_rows, parse_known
+from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, parse_known
 from jaxmbd.analysis.velocity import is_met
 from jaxmbd.dynamics import (
     Inputs,
@@ -122,36 +122,14 @@ def _with_moments(m: MotionState, lines: list[SpinLine], moments: Array) -> Mech
     return m.mech.replace(forces=forces, cut=m.top.cut)
 
 
-class Problem(NamedTuple):
-    """What an equilibrium depends on, and is differentiated with respect to."""
-
-    mech: Mechanism
-    values: list[Any]
-    """Values of the held coordinates."""
-    t: Any
-    inputs: Inputs
-
-
-def problem(
-    mech: Mechanism, known: Known | None, t: Any, inputs: Any
-) -> tuple[tuple[Key, ...], Problem]:
-    """The held coordinates, and the problem with arrays for all numbers.
-
-    Args:
-        mech: the mechanism.
-        known: held coordinates, with the keys of `assemble`.
-        t: time [s].
-        inputs: efforts on joints, ``{joint: value}`` or a function of t that returns it.
-
-    Raises:
-        ValueError: `known` names an unknown part.
-    """
+def problem(mech: Mechanism, known: Known | None, t: Any, inputs: Any) -> Problem:
+    """The `Problem` with arrays for all numbers; `inputs` may be a function of t."""
     keys, values = parse_known(mech, known)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     t = jnp.asarray(t, mech.dtype)
     given: Any = inputs(t) if callable(inputs) else inputs or {}
     efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
-    return keys, Problem(mech, values, t, efforts)
+    return Problem(keys, mech, values, t, efforts)
 
 
 class Balance(NamedTuple):
@@ -189,17 +167,17 @@ def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     return force, size + jnp.sum(jnp.abs(joint_efforts(m, efforts)) * units)
 
 
-def rows_of(keys: tuple[Key, ...], p: Problem, m: MotionState) -> tuple[Array, Array]:
+def rows_of(p: Problem, m: MotionState) -> tuple[Array, Array]:
     """Scaled residual (n,) and Jacobian (n, nv) to x of closure and held coordinates [m]."""
-    residual, rows = closing_rows(m, keys, p.values)
+    residual, rows = closing_rows(m, p.keys, p.values)
     return residual, rows * speed_units(p.mech)
 
 
-@partial(jax.jit, static_argnums=0)
-def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
+@jax.jit
+def balance(p: Problem, q: Array) -> Balance:
     """The balance at q; multipliers solve ``rows rowsᵀ λ = −rows f``."""
-    m = motion_state(p.mech, q, t=p.t)
-    residual, rows = rows_of(keys, p, m)
+    m = p.state(q)
+    residual, rows = rows_of(p, m)
     force, scale = rest_force(m, p.inputs)
     force = force * speed_units(p.mech)
     eye = jnp.eye(m.top.nv, dtype=q.dtype)
@@ -217,12 +195,12 @@ def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     return Balance(rows, residual, multipliers, left, project, scale)
 
 
-@partial(jax.jit, static_argnums=0)
-def held_force(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -> Array:
+@jax.jit
+def held_force(p: Problem, q: Array, multipliers: Array) -> Array:
     """``f + rowsᵀ multipliers`` (nv,) [N·m] at q, for given multipliers."""
-    m = motion_state(p.mech, q, t=p.t)
+    m = p.state(q)
     force, _ = rest_force(m, p.inputs)
-    _, rows = rows_of(keys, p, m)
+    _, rows = rows_of(p, m)
     return force * speed_units(p.mech) + rows.T @ multipliers
 
 
@@ -268,9 +246,7 @@ class Stiffness(NamedTuple):
         return Tangent(lower, upper, jnp.all(pivots > 0.0), soft)
 
 
-def stiffness(
-    keys: tuple[Key, ...], p: Problem, q: Array, at: Balance, multipliers: Array
-) -> Stiffness:
+def stiffness(p: Problem, q: Array, at: Balance, multipliers: Array) -> Stiffness:
     """``K = −∂(f + rowsᵀ λ)/∂x`` with λ fixed.
 
     At balance it is the Hessian of ``V − λᵀ φ``, symmetric where the loads have a potential V.
@@ -278,7 +254,7 @@ def stiffness(
     units = speed_units(p.mech)
 
     def moved(x: Array) -> Array:
-        return -held_force(keys, p, step_coordinates(p.mech, q, x * units), multipliers)
+        return -held_force(p, step_coordinates(p.mech, q, x * units), multipliers)
 
     k = jacobian(moved, jnp.zeros(units.shape, q.dtype))
     size = jnp.maximum(jnp.max(jnp.abs(k), initial=0.0), 1e-3 * at.scale)
@@ -287,14 +263,12 @@ def stiffness(
     return Stiffness(k, size, inner, jnp.eye(len(units), dtype=k.dtype) - at.project)
 
 
-def stiffness_along(
-    keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array, x: Array
-) -> Array:
+def stiffness_along(p: Problem, q: Array, multipliers: Array, x: Array) -> Array:
     """``K x`` (nv,), as a function of all of its arguments."""
 
     def moved(step: Array) -> Array:
         to = step_coordinates(p.mech, q, step * x * speed_units(p.mech))
-        return -held_force(keys, p, to, multipliers)
+        return -held_force(p, to, multipliers)
 
     none = jnp.zeros((), q.dtype)
     return jax.jvp(moved, (none,), (jnp.ones_like(none),))[1]
@@ -367,13 +341,6 @@ def response(at: Balance, stiff: Stiffness) -> Response:
     return Response(stiff, at.project, factor_rows(at.rows), stiff.factored(LEAST_DAMPING))
 
 
-class _Fixed(NamedTuple):
-    """What is static: rows that are held or moved, and all whose efforts balance the loads."""
-
-    keys: tuple[Key, ...]
-    loaded: tuple[Key, ...]
-
-
 def settled_speeds(
     keys: tuple[Key, ...],
     loaded: tuple[Key, ...],
@@ -402,30 +369,29 @@ def settled_speeds(
     Returns:
         (k, nv); NaN where the rows contradict each other.
     """
-    fixed, p = _Fixed(keys, loaded), Problem(mech, [], jnp.asarray(t, q.dtype), inputs or {})
-    whole = _holding(loaded, p)
-    multipliers = balance(loaded, whole, q).multipliers
-    at: Balance = balance(keys, _holding(keys, p), q)
-    solver = lax.stop_gradient(response(at, stiffness(loaded, whole, q, at, multipliers)))
+    # Forces and rows do not depend on the values of the held coordinates.
+    none = jnp.zeros((), q.dtype)
+    p, whole = (
+        Problem(held, mech, [none] * len(held), jnp.asarray(t, q.dtype), inputs or {})
+        for held in (keys, loaded)
+    )
+    multipliers = balance(whole, q).multipliers
+    at: Balance = balance(p, q)
+    solver = lax.stop_gradient(response(at, stiffness(whole, q, at, multipliers)))
     units, rows = speed_units(mech), lax.stop_gradient(at.rows)
 
     def moved(rate: Array) -> Array:
-        x, _ = _moved(fixed, p, q, multipliers, solver, -rate, jnp.zeros_like(units))
+        x, _ = _moved(p, whole, q, multipliers, solver, -rate, jnp.zeros_like(units))
         met = jnp.all(is_met(rows, lax.stop_gradient(x), rate))
         return jnp.asarray(jnp.where(met, units * x, jnp.nan))
 
     return lax.map(moved, rates)
 
 
-def _holding(keys: tuple[Key, ...], p: Problem) -> Problem:
-    """The problem with values of the held coordinates; forces and rows do not depend on them."""
-    return p._replace(values=[jnp.zeros((), p.t.dtype)] * len(keys))
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
+@jax.custom_jvp
 def _moved(
-    fixed: _Fixed,
     p: Problem,
+    whole: Problem,
     q: Array,
     multipliers: Array,
     solver: Response,
@@ -439,20 +405,19 @@ def _moved(
 
 
 @_moved.defjvp
-def _moved_jvp(fixed: _Fixed, primals: Any, tangents: Any) -> Any:
-    p, q, multipliers, solver, opened, pushed = primals
-    x, lam = found = _moved(fixed, *primals)
+def _moved_jvp(primals: Any, tangents: Any) -> Any:
+    *at, solver, opened, pushed = primals
+    *dot, _, opened_dot, pushed_dot = tangents
+    x, lam = found = _moved(*primals)
 
-    def missed(p: Problem, q: Array, multipliers: Array, o: Array, f: Array) -> Any:
+    def missed(p: Problem, whole: Problem, q: Array, multipliers: Array, o: Array, f: Array) -> Any:
         """``J x + o`` and ``p − K x + Jᵀ Λ``, for fixed x and Λ."""
-        _, rows = rows_of(fixed.keys, _holding(fixed.keys, p), motion_state(p.mech, q, t=p.t))
-        loaded = _holding(fixed.loaded, p)
-        bent = stiffness_along(fixed.loaded, loaded, q, multipliers, x)
-        return rows @ x + o, f - bent + rows.T @ lam
+        _, rows = rows_of(p, p.state(q))
+        return rows @ x + o, f - stiffness_along(whole, q, multipliers, x) + rows.T @ lam
 
-    at, dot = ((y[0], y[1], y[2], y[4], y[5]) for y in (primals, tangents))
-    _, (gap, push) = jax.jvp(missed, at, dot)
-    return found, _moved(fixed, p, q, multipliers, solver, gap, push)
+    at_all, dots = (*at, opened, pushed), (*dot, opened_dot, pushed_dot)
+    _, (gap, push) = jax.jvp(missed, at_all, dots)
+    return found, _moved(*at, solver, gap, push)
 
 
 _REFINED_LOADS = 3
@@ -502,29 +467,29 @@ def flexibility(
         >>> round(float(mbd.flexibility(scales, q, [("pan", "guide.at")])[5, 5]), 12)
         0.002
     """
-    keys, p = problem(mech, known, t, inputs)
+    p = problem(mech, known, t, inputs)
     q = jnp.asarray(q, mech.dtype)
     check_shape("q", q, topology(mech).nq)
     named = tuple((body, _hashable(point)) for body, point in places)
-    return _jitted(backend, keys, named, p, q)
+    return _jitted(backend, named, p, q)
 
 
 def _hashable(point: Any) -> Any:
     return point if isinstance(point, str) else tuple(float(x) for x in point)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _jitted(backend: str, keys: tuple[Key, ...], places: Places, p: Problem, q: Array) -> Array:
-    return compiled(backend, partial(_at_rest, keys, places), p, q)
+@partial(jax.jit, static_argnums=(0, 1))
+def _jitted(backend: str, places: Places, p: Problem, q: Array) -> Array:
+    return compiled(backend, partial(_at_rest, places), p, q)
 
 
-def _at_rest(keys: tuple[Key, ...], places: Places, p: Problem, q: Array) -> Array:
-    return _flexibility(keys, places, p, q, balance(keys, p, q).multipliers)
+def _at_rest(places: Places, p: Problem, q: Array) -> Array:
+    return _flexibility(places, p, q, balance(p, q).multipliers)
 
 
 def twist_rows(places: Places, p: Problem, q: Array) -> Array:
     """B (6 n, nv): twists ``[ω; v]`` of the places per unit of ẋ."""
-    m = motion_state(p.mech, q, t=p.t)
+    m = p.state(q)
     rows = []
     for body, point in places:
         at = point if isinstance(point, str) else jnp.asarray(point, q.dtype)
@@ -534,9 +499,9 @@ def twist_rows(places: Places, p: Problem, q: Array) -> Array:
     return jnp.concatenate(rows) * speed_units(p.mech)
 
 
-def _response(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -> Response:
-    at: Balance = balance(keys, p, q)
-    return response(at, stiffness(keys, p, q, at, multipliers))
+def _response(p: Problem, q: Array, multipliers: Array) -> Response:
+    at: Balance = balance(p, q)
+    return response(at, stiffness(p, q, at, multipliers))
 
 
 def _loaded(solver: Response, b: Array) -> tuple[Array, Array]:
@@ -549,32 +514,28 @@ def _loaded(solver: Response, b: Array) -> tuple[Array, Array]:
     return lax.map(one, b)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _flexibility(
-    keys: tuple[Key, ...], places: Places, p: Problem, q: Array, multipliers: Array
-) -> Array:
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _flexibility(places: Places, p: Problem, q: Array, multipliers: Array) -> Array:
     b = twist_rows(places, p, q)
-    return product(b, _loaded(_response(keys, p, q, multipliers), b)[0].T)
+    return product(b, _loaded(_response(p, q, multipliers), b)[0].T)
 
 
 @_flexibility.defjvp
-def _flexibility_jvp(
-    keys: tuple[Key, ...], places: Places, primals: Any, tangents: Any
-) -> tuple[Array, Array]:
+def _flexibility_jvp(places: Places, primals: Any, tangents: Any) -> tuple[Array, Array]:
     p, q, _ = primals
     b = twist_rows(places, p, q)
-    solver = _response(keys, *primals)
+    solver = _response(*primals)
     (y, right), (z, left) = _loaded(solver, b), _loaded(solver.transposed(), b)
 
     def stationary(p: Problem, q: Array, multipliers: Array) -> Array:
         """C, whose derivative is that for fixed Y and Λ."""
         b = twist_rows(places, p, q)
-        _, rows = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
+        _, rows = rows_of(p, p.state(q))
 
         def column(given: tuple[Array, ...]) -> Array:
             """A column of C, of the wrench that causes y."""
             y, right, row = given
-            bent = z @ stiffness_along(keys, p, q, multipliers, y)
+            bent = z @ stiffness_along(p, q, multipliers, y)
             closed = (z @ rows.T) @ right + left @ (rows @ y)
             return b @ y + z @ row - bent + closed
 

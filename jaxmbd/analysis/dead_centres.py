@@ -27,7 +27,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,9 +35,9 @@ from jax import Array, lax
 from jaxmbd.analysis.assembly import outcome, walk
 from jaxmbd.analysis.known import (
     JointCoordinate,
-    Key,
     Known,
     PointCoordinate,
+    Problem,
     known_values,
     parse_known,
 )
@@ -49,7 +48,6 @@ from jaxmbd.kinematics import (
     closure_residual,
     coordinate_rates,
     mechanism_length,
-    motion_state,
     row_scale,
     speed_units,
     step_coordinates,
@@ -74,7 +72,7 @@ _ASIDE = 0.2
 _MODES = 3
 
 
-def error_span(case: Case, q: Array, rows: Array, r: Array) -> Array:
+def error_span(case: Problem, q: Array, rows: Array, r: Array) -> Array:
     """The projection onto the directions that the errors can have (n, n).
 
     Rows of planar loops in space are dependent at every configuration, rows of a dead centre at
@@ -90,21 +88,12 @@ def error_span(case: Case, q: Array, rows: Array, r: Array) -> Array:
     return jnp.where(missed | (most == r.shape[0]), eye, span)
 
 
-class Case(eqx.Module):
-    """What a dead centre depends on: the mechanism, the held coordinates and the time [s]."""
-
-    keys: tuple[Key, ...] = eqx.field(static=True)
-    mech: Mechanism
-    values: list[Array]
-    t: Array
-
-
-def unit_length(case: Case) -> Array:
+def unit_length(case: Problem) -> Array:
     """The mechanism's length [m] as a unit, without derivative."""
     return lax.stop_gradient(mechanism_length(case.mech))
 
 
-def _held(case: Case) -> list[tuple[JointCoordinate, Array]]:
+def _held(case: Problem) -> list[tuple[JointCoordinate, Array]]:
     """The joint coordinates that do not move, and their values: held ones, then driven ones."""
     pairs = zip(case.keys, case.values, strict=True)
     drives = [d for d in case.mech.drives.values() if isinstance(d, Drive)]
@@ -112,7 +101,7 @@ def _held(case: Case) -> list[tuple[JointCoordinate, Array]]:
     return held + [(JointCoordinate(d.joint, d.index), d.value(case.t)[0]) for d in drives]
 
 
-def with_held(case: Case, q: Array) -> Array:
+def with_held(case: Problem, q: Array) -> Array:
     """Coordinates (nq,) with the held and driven ones at their values."""
     layout = topology(case.mech).layout
     for key, value in _held(case):
@@ -125,7 +114,7 @@ def with_held(case: Case, q: Array) -> Array:
     return q
 
 
-def free_speeds(case: Case) -> tuple[int, ...]:
+def free_speeds(case: Problem) -> tuple[int, ...]:
     """Indices of the speeds that are neither held nor driven."""
     top = topology(case.mech)
     free = np.ones(top.nv, bool)
@@ -136,7 +125,7 @@ def free_speeds(case: Case) -> tuple[int, ...]:
     return tuple(int(i) for i in np.flatnonzero(free))
 
 
-def error_count(case: Case) -> int:
+def error_count(case: Problem) -> int:
     """How many errors there are."""
     return len(_kept(case.mech)) + sum(isinstance(key, PointCoordinate) for key in case.keys)
 
@@ -151,9 +140,9 @@ def _kept(mech: Mechanism) -> list[int]:
     return [int(i) for i in np.flatnonzero(kept)]
 
 
-def errors(case: Case, q: Array) -> Array:
+def errors(case: Problem, q: Array) -> Array:
     """The errors (n,) [m] at q."""
-    m = motion_state(case.mech, q, t=case.t)
+    m = case.state(q)
     rows = (row_scale(m) * closure_residual(m))[np.array(_kept(case.mech), int)]
     chosen = [
         (key, value)
@@ -165,7 +154,7 @@ def errors(case: Case, q: Array) -> Array:
     return jnp.concatenate([rows, jnp.stack(held)]) if held else rows
 
 
-def moved(case: Case, q: Array, change: Array) -> Array:
+def moved(case: Problem, q: Array, change: Array) -> Array:
     """Q after a change along the free speeds, travels in units of the mechanism's length."""
     spread = np.eye(topology(case.mech).nv)[:, list(free_speeds(case))]
     units = lax.stop_gradient(speed_units(case.mech))
@@ -187,7 +176,7 @@ class Misfit(NamedTuple):
     curvature: Array
 
 
-def misfit(case: Case, q: Array, u: Array, through: Array) -> Misfit:
+def misfit(case: Problem, q: Array, u: Array, through: Array) -> Misfit:
     """Errors and their derivatives; the errors are projected by the matrix `through` (n, n)."""
 
     def of(x: Array) -> tuple[Array, Array]:
@@ -199,7 +188,7 @@ def misfit(case: Case, q: Array, u: Array, through: Array) -> Misfit:
     return Misfit(_at(case, q, start, through), rows, curvature)
 
 
-def error_rows(case: Case, q: Array) -> tuple[Array, Array]:
+def error_rows(case: Problem, q: Array) -> tuple[Array, Array]:
     """R (n,) and J (n, nf), in units of the mechanism's length."""
     start = jnp.zeros(len(free_speeds(case)), q.dtype)
     eye = jnp.eye(error_count(case), dtype=q.dtype)
@@ -207,7 +196,7 @@ def error_rows(case: Case, q: Array) -> tuple[Array, Array]:
     return _at(case, q, start, eye), rows
 
 
-def _at(case: Case, q: Array, x: Array, through: Array) -> Array:
+def _at(case: Problem, q: Array, x: Array, through: Array) -> Array:
     return through @ errors(case, moved(case, q, x)) / unit_length(case)
 
 
@@ -251,7 +240,7 @@ class _Walk(NamedTuple):
     found: Array
 
 
-def find_dead_centre(case: Case, start: Array) -> tuple[Array, ...]:
+def find_dead_centre(case: Problem, start: Array) -> tuple[Array, ...]:
     """The dead centre near a configuration, or the lowest of those around it if it is closed.
 
     Returns:
@@ -281,7 +270,7 @@ def find_dead_centre(case: Case, start: Array) -> tuple[Array, ...]:
     return q, u, through, found, jnp.where(found, end.s > 0.0, opened)
 
 
-def _closest(case: Case, q: Array) -> tuple[Array, Array]:
+def _closest(case: Problem, q: Array) -> tuple[Array, Array]:
     """A local minimum of ½ r·r near q, by damped Newton steps; and r there.
 
     Its Hessian is ``JᵀJ + H`` with H the curvature of the errors along r.
@@ -316,7 +305,7 @@ def _closest(case: Case, q: Array) -> tuple[Array, Array]:
     return q, at.error
 
 
-def _search(case: Case, q: Array, s: Array, through: Array, opened: Array, u: Array) -> _Walk:
+def _search(case: Problem, q: Array, s: Array, through: Array, opened: Array, u: Array) -> _Walk:
     """Walk from a configuration to a dead centre; from an open one by Newton's method alone."""
     n, free = error_count(case), len(free_speeds(case))
     exact = tolerances.rounding(q.dtype, 64)
@@ -366,7 +355,7 @@ def _norm(x: Array) -> Array:
     return jnp.sqrt(x @ x)
 
 
-def _started(case: Case, q: Array, u: Array, s: Array, through: Array, opened: Array) -> _Walk:
+def _started(case: Problem, q: Array, u: Array, s: Array, through: Array, opened: Array) -> _Walk:
     """The first point: η c = Jᵀu, with η < 0 so that s falls; at a dead centre c is generic."""
     at = misfit(case, q, u, through)
     slope = at.rows.T @ u
@@ -380,7 +369,7 @@ def _started(case: Case, q: Array, u: Array, s: Array, through: Array, opened: A
     return _Walk(q, u, s, eta, c, zero, far, jnp.zeros((), jnp.int32), jnp.asarray(False))
 
 
-def _oriented(case: Case, w: _Walk, through: Array) -> _Walk:
+def _oriented(case: Problem, w: _Walk, through: Array) -> _Walk:
     """U turned to where the loop opens: the curvature of u·r along the lost direction is positive.
 
     Motions that change no error (a link's spin) do not contribute. Where curvatures of both signs
@@ -492,7 +481,7 @@ def dead_centre(
     guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
     check_shape("guess", guess, topology(mech).nq)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    case = Case(keys, mech, values, jnp.asarray(t, mech.dtype))
+    case = Problem(keys, mech, values, jnp.asarray(t, mech.dtype))
     return ClosureMargin(*_jitted(backend, case, guess))
 
 
@@ -502,7 +491,7 @@ def _jitted(backend: str, *args: Any) -> tuple[Array, ...]:
 
 
 @jax.custom_jvp
-def _margin(case: Case, guess: Array) -> tuple[Array, Array, Array]:
+def _margin(case: Problem, guess: Array) -> tuple[Array, Array, Array]:
     at = _located(case, guess)
     return _value(case, at), at.q, at.status
 
@@ -532,7 +521,7 @@ class _Located(NamedTuple):
     bounded: Array
 
 
-def _value(case: Case, at: _Located) -> Array:
+def _value(case: Problem, at: _Located) -> Array:
     """−u·r [m], or the bound; q and u are those of the dead centre."""
     if not error_count(case):
         return mechanism_length(case.mech)
@@ -542,9 +531,9 @@ def _value(case: Case, at: _Located) -> Array:
 
 
 @jax.custom_jvp
-def _located(case: Case, guess: Array) -> _Located:
+def _located(case: Problem, guess: Array) -> _Located:
     n = error_count(case)
-    done = walk(case.keys, case.mech, case.values, case.t, guess)
+    done = walk(case, guess)
     fine = jnp.all(jnp.isfinite(done.q)) & finite_numbers(case.mech)
     bad = jnp.asarray(Status.NON_FINITE, jnp.int32)
     if not n or not free_speeds(case):
@@ -579,7 +568,7 @@ def _located_jvp(primals: Any, tangents: Any) -> Any:
     at = misfit(safe, q, out.u, out.through)
     s = out.u @ at.error
 
-    def conditions(c: Case) -> Array:
+    def conditions(c: Problem) -> Array:
         base, start = with_held(c, q), jnp.zeros(len(free), q.dtype)
         r, pull = jax.vjp(lambda x: _at(c, base, x, out.through), start)
         return _conditions(r, pull(out.u)[0], out.u, s, out.through)

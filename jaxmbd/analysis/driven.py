@@ -31,6 +31,7 @@ from jaxmbd.analysis.known import (
     AnyInputs,
     Key,
     PointCoordinate,
+    Problem,
     efforts_at,
     held_name,
     parse_inputs,
@@ -482,7 +483,7 @@ def _follow(
         ]
 
     values = held_at(mech, led, t).values
-    return outcome(mech, walk(keys, mech, values, t, guess, path))
+    return outcome(mech, walk(Problem(keys, mech, values, t), guess, path))
 
 
 @_follow.defjvp
@@ -491,7 +492,8 @@ def _follow_jvp(keys: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
     out = _follow(keys, *primals)
     at, dot = (mech, led, t), (dmech, dled, dt)  # travels count from points of the mechanism
     values, dvalues = jax.jvp(lambda m, d, s: held_at(m, d, s).values, at, dot)
-    return out, implicit_tangent(keys, out, (mech, values, t), (dmech, dvalues, dt))
+    dot = Problem(keys, dmech, dvalues, dt)
+    return out, implicit_tangent(out, Problem(keys, mech, values, t), dot)
 
 
 def _raise(

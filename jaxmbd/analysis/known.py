@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -21,6 +22,7 @@ from jaxmbd.kinematics import (
     closure_jacobian,
     closure_residual,
     mechanism_length,
+    motion_state,
     own_rows,
 )
 from jaxmbd.model import GROUND, Mechanism
@@ -223,6 +225,30 @@ def closing_residual(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -
     """The residual of `closing_rows`."""
     held = known_rows(m, keys, values, mechanism_length(m.mech))[0] if keys else m.q[:0]
     return jnp.concatenate([own_rows(m).of(closure_residual(m)), held])
+
+
+class Problem(eqx.Module):
+    """What an assembly or an equilibrium depends on, and is differentiated with respect to.
+
+    Attributes:
+        keys, values: the held coordinates.
+        t: time [s].
+        inputs: efforts on joints.
+    """
+
+    keys: tuple[Key, ...] = eqx.field(static=True)
+    mech: Mechanism
+    values: list[Any]
+    t: Any
+    inputs: Inputs = eqx.field(default_factory=dict)
+
+    def state(self, q: Array) -> MotionState:
+        """The state at rest at q."""
+        return motion_state(self.mech, q, t=self.t)
+
+    def rows(self, q: Array) -> tuple[Array, Array]:
+        """`closing_rows` at q."""
+        return closing_rows(self.state(q), self.keys, self.values)
 
 
 def known_rows(
