@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ from jaxmbd.analysis.known import (
     Key,
     Known,
     PointCoordinate,
+    Problem,
     held_name,
     is_angle,
     known_rows,
@@ -120,16 +120,17 @@ def assemble_acceleration(
 def _compiled(
     fn: Callable[..., Any], mech: Mechanism, known: Known | None, guess: Any, t: Any, *state: Any
 ) -> Array:
-    """``x`` of ``fn(keys, mech, values, guess, t, *state) = x, met``; NaN or an error if not met.
+    """``x`` of ``fn(problem, guess, *state) = x, met``; NaN or an error if not met.
 
     Where nothing is traced it is compiled as a whole: JAX would compile its hundreds of operations
     one by one, ten times as slowly.
     """
     keys, values = parse_known(mech, known, rates=True)
-    numbers = (values, guess, t, *state)
-    args = mech, *jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
+    numbers = (values, t, guess, *state)
+    values, t, *rest = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
+    args = Problem(keys, mech, values, t), *rest
     traced = any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(args))
-    x, met = fn(keys, *args) if traced else _jitted(fn, keys, *args)
+    x, met = fn(*args) if traced else _jitted(fn, *args)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         rows = np.array([*topology(mech).row_names, *map(held_name, keys)])
         raise ValueError(
@@ -141,30 +142,20 @@ def _compiled(
 
 
 @host_jit
-def _jitted(fn: Callable[..., Any], keys: tuple[Key, ...], *args: Any) -> tuple[Array, Array]:
-    return compiled("auto", partial(fn, keys), *args)
+def _jitted(fn: Callable[..., Any], *args: Any) -> tuple[Array, Array]:
+    return compiled("auto", fn, *args)
 
 
-def _velocity(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], guess: Any, t: Any, q: Array
-) -> tuple[Array, Array]:
-    m = motion_state(mech, q, t=t)
-    return _meet(m, keys, closure_velocity(m), values, guess)
+def _velocity(p: Problem, guess: Any, q: Array) -> tuple[Array, Array]:
+    m = p.state(q)
+    return _meet(m, p.keys, closure_velocity(m), p.values, guess)
 
 
-def _acceleration(
-    keys: tuple[Key, ...],
-    mech: Mechanism,
-    values: list[Any],
-    guess: Any,
-    t: Any,
-    q: Array,
-    v: Array,
-) -> tuple[Array, Array]:
-    m = motion_state(mech, q, v, t)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
-    values = [x - y for x, y in zip(values, held_products(m, acc, keys), strict=True)]
-    return _meet(m, keys, closure_gamma(m, acc), values, guess)
+def _acceleration(p: Problem, guess: Any, q: Array, v: Array) -> tuple[Array, Array]:
+    m = motion_state(p.mech, q, v, p.t)
+    acc = propagate_accelerations(p.mech, m.q, m.pos, m.vel, m.v)
+    values = [x - y for x, y in zip(p.values, held_products(m, acc, p.keys), strict=True)]
+    return _meet(m, p.keys, closure_gamma(m, acc), values, guess)
 
 
 def held_products(m: MotionState, acc: Accelerations, keys: tuple[Key, ...]) -> list[Array]:
