@@ -87,10 +87,6 @@ def balance_at_rest(m: MotionState, inputs: Inputs | None) -> tuple[MotionState,
 
     λ is of least norm where rows are redundant, and NaN if a load acts along a freedom that nothing
     holds.
-
-    Args:
-        m: the state, at rest; held coordinates are drives of its mechanism.
-        inputs: efforts on joints.
     """
     still = jnp.zeros_like(m.v)
     if m.top.nc == 0:

@@ -100,12 +100,8 @@ def parse_known(
 ) -> tuple[tuple[Key, ...], list[Any]]:
     """Split `known` into static keys and their values, one key for each coordinate.
 
-    A `PointTravel` becomes the `PointCoordinate` of its point, with an absolute value.
-
-    Args:
-        mech: the mechanism.
-        known: key to value.
-        rates: whether the values are speeds or accelerations.
+    A `PointTravel` becomes the `PointCoordinate` of its point, with an absolute value. With `rates`
+    the values are speeds or accelerations.
 
     Raises:
         ValueError: a key names an unknown part, a coordinate that another key names too, or a cut

@@ -52,14 +52,7 @@ def rubbing_columns(m: MotionState) -> Array:
 def solve_motion(
     m: MotionState, force: Array, rhs: Array, inputs: Inputs | None
 ) -> tuple[Array, Array, System]:
-    """v̇ (nv,), λ (nc,) and the KKT matrices, with joint friction.
-
-    Args:
-        m: the state.
-        force: ``τ − h`` (nv,) without dry friction.
-        rhs: γ (nc,).
-        inputs: efforts on joints, which affect the reactions.
-    """
+    """v̇ (nv,), λ (nc,) and the KKT matrices: `force` is ``τ − h`` without dry friction, `rhs` γ."""
     system = kkt_system(m)
     if not rubbing_joints(m.mech):
         vdot, lam = solve_kkt(system, force[:, None], rhs[:, None])

@@ -89,12 +89,6 @@ def _directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> tuple[Array, ...]:
 def screw_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 f"]:
     """S: unit twists [ω; v] of b relative to a at b's joint point, world axes.
 
-    Args:
-        joint: the joint, of which type and numbers are used.
-        s: the joint as drawn.
-        a: pose of the first body.
-        b: pose of the second body.
-
     Raises:
         TypeError: the joint type has no screw matrix here.
     """
@@ -132,12 +126,6 @@ def constraint_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
 
     A joint type that is not in the list above, and the planar form of a joint, uses the wrenches
     that it defines itself.
-
-    Args:
-        joint: the joint, of which type and numbers are used.
-        s: the joint as drawn.
-        a: pose of the first body.
-        b: pose of the second body.
     """
     if type(joint) not in FORCE_ROWS:
         start, end = points(s, a, b)
@@ -266,9 +254,6 @@ def constraint_matrix_reactions(
 
 def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "twists rows"]:
     """The constraint transfer matrix A: from all joints' λ to the wrenches on the bodies.
-
-    Args:
-        motion: the absolute state, of which only the poses are used.
 
     Returns:
         Rows [n; f] about each body's COM in world axes, bodies in the order of declaration;

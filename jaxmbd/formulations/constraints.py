@@ -8,9 +8,11 @@ travel proportional to an angle. Velocity Jacobians and the right-hand sides of 
 equations are derivatives of these functions along motions of the bodies, so that no screws,
 subspaces or wrenches are used.
 
-Only the data of these joint types are used; none of their methods is called. Any other joint type,
-and the planar form of a joint, uses its own `residual` and `wrenches`. Force rows come before
-moment rows, and all rows increase with the motion of b relative to a.
+Functions take a joint, the `Sketch` of it as drawn, the poses of its bodies a and b, and their
+twists ``[ω_a; v_a; ω_b; v_b]`` about the COMs in world axes. Only the data of these joint types are
+used; none of their methods is called. Any other joint type, and the planar form of a joint, uses
+its own `residual` and `wrenches`. Force rows come before moment rows, and all rows increase with
+the motion of b relative to a.
 """
 
 from __future__ import annotations
@@ -135,12 +137,6 @@ def points(s: Sketch, a: Pose, b: Pose) -> tuple[Float[Array, "3"], Float[Array,
 def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"]:
     """The constraint functions φ of a joint, which are zero if it is assembled.
 
-    Args:
-        joint: the joint, of which type and numbers are used.
-        s: the joint as drawn.
-        a: pose of the first body.
-        b: pose of the second body.
-
     Returns:
         Lengths [m], then angles [rad] to first order. Rows of directions that deviate by more than
         90° are increased by 2, so that an upside-down body is no solution.
@@ -227,12 +223,6 @@ def linearised(
     phi: Callable[[Pose, Pose], Array], a: Pose, b: Pose, twists: Float[Array, "12"]
 ) -> tuple[Float[Array, "rows"], Float[Array, "rows 12"], Float[Array, "rows"]]:
     """φ, its velocity Jacobian and γ: ``φ̇ = J t`` and ``φ̈ = J ṫ − γ`` along a motion.
-
-    Args:
-        phi: constraint functions of the poses of a and b.
-        a: pose of the first body.
-        b: pose of the second body.
-        twists: [ω_a; v_a; ω_b; v_b] of the COMs [rad/s, m/s], world axes.
 
     Returns:
         φ; J with respect to ``[ω_a; v_a; ω_b; v_b]``; and γ, minus the second derivative of φ

@@ -91,10 +91,6 @@ def applied_wrenches(
 ) -> Float[Array, "twists"]:
     """Wrenches [n; f] about the COMs, world axes: gravity, force elements and efforts.
 
-    Args:
-        motion: the state.
-        efforts: joint to efforts along its speeds, one number or (nv,) [N·m or N].
-
     Raises:
         ValueError: efforts on an unknown joint, or of the wrong shape.
     """

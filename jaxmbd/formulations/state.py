@@ -147,15 +147,7 @@ class StateMotion:
 def joint_speeds(
     joint: Joint, s: Sketch, a: Pose, b: Pose, twists: Float[Array, "12"]
 ) -> Float[Array, "nv"]:
-    """Speeds of a joint, ``Eᵀ [ω_b − ω_a; v_b − v_a at b's point]`` with its effort directions E.
-
-    Args:
-        joint: the joint, of which the type is used.
-        s: the joint as drawn.
-        a: pose of the first body.
-        b: pose of the second body.
-        twists: [ω_a; v_a; ω_b; v_b] of the COMs [rad/s, m/s], world axes.
-    """
+    """Speeds of a joint, ``Eᵀ [ω_b − ω_a; v_b − v_a at b's point]`` with its efforts E."""
     _, x = points(s, a, b)
     w_a, v_a, w_b, v_b = twists.reshape(4, 3)
     slide = v_b + jnp.cross(w_b, x - b.position) - v_a - jnp.cross(w_a, x - a.position)

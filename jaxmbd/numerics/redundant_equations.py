@@ -133,10 +133,7 @@ def column_span(rows: Array) -> tuple[Array, Array]:
 def soft_directions(rows: Array, through: Array, count: int) -> Array:
     """Left singular vectors (count, n) of the smallest singular values, by inverse iteration.
 
-    Args:
-        rows: (n, nv).
-        through: projection (n, n) onto the span in which they are looked for.
-        count: how many.
+    They are looked for in the span of the projection `through` (n, n).
     """
     n = rows.shape[0]
     eye = jnp.eye(n, dtype=rows.dtype)
@@ -164,10 +161,6 @@ def jacobian(fn: Callable[[Array], Any], x: Array) -> Any:
 
     `jax.jacfwd` maps the tangent over n directions, which a compiler to scalars unrolls n times;
     here the tangent map is the body of a loop, so the program size is independent of n.
-
-    Args:
-        fn: a function of x.
-        x: the point (n,).
 
     Example:
         >>> import jax.numpy as jnp

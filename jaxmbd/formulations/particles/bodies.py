@@ -138,13 +138,7 @@ def dependent_particle(i: Invariants, r1: Array, r2: Array, r4: Array) -> Float[
 def dependent_acceleration(
     i: Invariants, r: Float[Array, "3 3"], v: Float[Array, "3 3"]
 ) -> tuple[tuple[Array, Array, Array], Float[Array, "3"]]:
-    """Matrices of r̈_1, r̈_2, r̈_4 in r̈_3, and its velocity part: (15) with the last term of (14).
-
-    Args:
-        i: invariants.
-        r: positions of particles 1, 2, 4 [m].
-        v: their velocities [m/s].
-    """
+    """Matrices of r̈_1, r̈_2, r̈_4 (rows of r) in r̈_3, and its velocity part: (15), (14)."""
     eye = jnp.eye(3, dtype=r.dtype)
     a, b = r[1] - r[0], r[2] - r[0]
     first = (1.0 - i.mu - i.tau) * eye + i.side * skew(b - a)

@@ -141,13 +141,6 @@ def joint_rows(
 
     Force rows come before moment rows (the latter multiplied by the length `arm`), and all increase
     with the motion of b relative to a.
-
-    Args:
-        joint: the joint, of which type and numbers are used.
-        a: half on a, world axes.
-        b: half on b, world axes.
-        drawn: the halves as drawn.
-        arm: ℓ [m].
     """
     d = b.point - a.point
     match joint:
