@@ -59,7 +59,6 @@ from jaxmbd.kinematics import (
     digit_doubt,
     mechanism_length,
     motion_state,
-    propagate_accelerations,
     speed_units,
     step_coordinates,
 )
@@ -91,7 +90,7 @@ def balance_at_rest(m: MotionState, inputs: Inputs | None) -> tuple[MotionState,
     still = jnp.zeros_like(m.v)
     if m.top.nc == 0:
         return m, jnp.zeros(0, m.q.dtype)
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, still)
+    acc = m.accelerations(still)
     required, size = required_efforts(m, acc, inputs)
     bound = np.isin(np.arange(m.top.nv), [i for row in m.top.row_speeds for i in row])
     lines = spin_lines(m)
@@ -150,7 +149,7 @@ class Balance(NamedTuple):
 
 def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     """``τ − h`` at rest (nv,) [N·m, N], and the size of all loads about the mechanism [N·m]."""
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     loads, efforts = applied_loads(m, inputs)
     force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
     length, gravity = mechanism_length(m.mech), m.mech.field()

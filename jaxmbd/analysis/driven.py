@@ -57,7 +57,6 @@ from jaxmbd.kinematics import (
     mechanism_length,
     motion_state,
     placed_numbers,
-    propagate_accelerations,
     speed_units,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
@@ -245,12 +244,12 @@ def instant(
     v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))
     m = motion_state(mech, q, v, t)
     efforts = efforts_at(inputs, t, q, v)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     asked = [x - y for x, y in zip(accelerations, held_products(m, acc, keys), strict=True)]
     spins = [-line.direction @ acc.angular[line.body] for line in lines]
     vdot, met_too = meet(closure_gamma(m, acc), asked, spins)
     if lines:
-        acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+        acc = m.accelerations(vdot)
         required, _ = required_efforts(m, acc, efforts)
         for k, inertia in enumerate(_spin_inertias(m, lines)):
             # A unit spin alone: its inertia has to supply the moment required about the line.
@@ -260,7 +259,7 @@ def instant(
             some = inertia > 0.0
             moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
             vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     required, size = required_efforts(m, acc, efforts)
     if actuated is None:
         columns = (rows[top.nc :] / conditions.held_scale[:, None]).T

@@ -257,19 +257,32 @@ def known_rows(
             residuals.append((now - value)[None])
             rows.append(_point_row(m, key)[None])
             continue
-        place = m.top.layout[key.joint].v
-        assert place is not None
-        eye = np.eye(m.top.nv)[place]
-        if key.index is not None:
-            scale = length if is_angle(m.top, key) else 1.0
-            residuals.append((scale * (now - value))[None])
-            rows.append(scale * jnp.asarray(eye[key.index : key.index + 1], m.q.dtype))
-            continue
-        angle = np.array([kind == "angle" for kind in m.top.speed_kinds[place]])
-        scales = jnp.where(angle, length, 1.0)
-        residuals.append(scales * m.mech.joint(key.joint).change(value, now))
-        rows.append(scales[:, None] * jnp.asarray(eye, m.q.dtype))
-    return jnp.concatenate(residuals), jnp.concatenate(rows)
+        whole = key.index is None
+        residuals.append(
+            m.mech.joint(key.joint).change(value, now) if whole else (now - value)[None]
+        )
+        rows.append(jnp.asarray(np.eye(m.top.nv)[_speeds(m.top, key)], m.q.dtype))
+    scale = held_scale(m.top, keys, length)
+    return scale * jnp.concatenate(residuals), scale[:, None] * jnp.concatenate(rows)
+
+
+def held_scale(top: Topology, keys: tuple[Key, ...], length: Array) -> Array:
+    """The factors (nk,) of `known_rows`: `length` for angles, else 1."""
+    angles: list[bool] = []
+    for key in keys:
+        held = isinstance(key, JointCoordinate)
+        kinds = top.speed_kinds[_speeds(top, key)] if held else ("travel",)
+        angles += [kind == "angle" for kind in kinds]
+    return jnp.where(np.array(angles, bool), length, 1.0)
+
+
+def _speeds(top: Topology, key: JointCoordinate) -> slice:
+    """The speeds of a held joint coordinate."""
+    place = top.layout[key.joint].v
+    assert place is not None
+    return (
+        place if key.index is None else slice(place.start + key.index, place.start + key.index + 1)
+    )
 
 
 def point_of(key: PointCoordinate) -> Any:
@@ -286,11 +299,7 @@ def _point_row(m: MotionState, key: PointCoordinate) -> Array:
 
 def is_angle(top: Topology, key: Key) -> bool:
     """Whether a held coordinate is an angle [rad] rather than a length [m]."""
-    if isinstance(key, PointCoordinate):
-        return False
-    place = top.layout[key.joint].v
-    assert place is not None and key.index is not None
-    return top.speed_kinds[place.start + key.index] == "angle"
+    return isinstance(key, JointCoordinate) and top.speed_kinds[_speeds(top, key)] == ("angle",)
 
 
 def held_name(key: Key) -> str:

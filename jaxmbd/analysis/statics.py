@@ -30,7 +30,7 @@ from jaxmbd.analysis.balance import (
     rows_of,
     stiffness,
 )
-from jaxmbd.analysis.known import Known, Problem, held_name, is_angle
+from jaxmbd.analysis.known import Known, Problem, held_name, held_scale
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import least_change
 from jaxmbd.graph import neutral, topology
@@ -168,22 +168,9 @@ def _found(p: Problem, guess: Array) -> tuple[Array, ...]:
     nc = topology(p.mech).nc
     own = own_rows(safe.state(rest))
     lam = jnp.where(ok, own.multipliers(at.multipliers[:nc]), jnp.nan)
-    held = jnp.where(ok, _key_scale(safe) * at.multipliers[nc:], jnp.nan)
+    scale = held_scale(topology(p.mech), p.keys, mechanism_length(safe.mech))
+    held = jnp.where(ok, scale * at.multipliers[nc:], jnp.nan)
     return q, lam, residual, status, iterations, held
-
-
-def _key_scale(p: Problem) -> Array:
-    """The factors by which the held rows are scaled: the mechanism's length for angles."""
-    sizes: list[Any] = [jnp.zeros((0,), p.mech.dtype)]
-    top, length = topology(p.mech), mechanism_length(p.mech)
-    for key in p.keys:
-        if getattr(key, "index", 0) is None:  # a quaternion, with a displacement where free
-            place = top.layout[key.joint].v  # type: ignore[union-attr]
-            kinds = top.speed_kinds[place]  # type: ignore[index]
-            sizes.append(jnp.stack([length if k == "angle" else length / length for k in kinds]))
-        else:
-            sizes.append((length if is_angle(top, key) else length / length)[None])
-    return jnp.concatenate(sizes)
 
 
 def _close(p: Problem, q: Array) -> tuple[Array, Array, Array]:

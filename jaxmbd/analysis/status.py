@@ -45,7 +45,6 @@ from jaxmbd.kinematics import (
     mechanism_length,
     motion_state,
     own_rows,
-    propagate_accelerations,
     row_scale,
     speed_units,
     step_coordinates,
@@ -53,7 +52,7 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled, given, host_jit, rarely
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, largest, only, tolerances
+from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, tolerances
 
 
 class Status(IntEnum):
@@ -164,7 +163,8 @@ def _reach(m: MotionState) -> Array:
     angles = np.array([k == "angle" for k in m.top.speed_kinds], bool)
     if not (forces.any() and angles.any()):
         return length
-    reach = largest(only(closure_rows(m), forces, angles))
+    levers = dense(closure_rows(m))[np.ix_(forces, angles)]
+    reach = jnp.max(jnp.abs(levers), initial=0.0)
     return lax.stop_gradient(jnp.where(reach > 0.0, jnp.minimum(reach, length), length))
 
 
@@ -309,7 +309,7 @@ def _inertia_lost(m: MotionState, system: System) -> Array:
 
 def _required(m: MotionState, vdot: Array) -> Array:
     """``M v̇ + h`` (nv,) without a mass matrix."""
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     loads, efforts = applied_loads(m, None)
     return inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
 

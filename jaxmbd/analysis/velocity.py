@@ -17,7 +17,7 @@ from jaxmbd.analysis.known import (
     PointCoordinate,
     Problem,
     held_name,
-    is_angle,
+    held_scale,
     known_rows,
     known_values,
     parse_known,
@@ -38,7 +38,6 @@ from jaxmbd.kinematics import (
     own_rows,
     placed_numbers,
     point_acceleration,
-    propagate_accelerations,
     speed_units,
 )
 from jaxmbd.lanes import compiled, host_jit
@@ -153,7 +152,7 @@ def _velocity(p: Problem, guess: Any, q: Array) -> tuple[Array, Array]:
 
 def _acceleration(p: Problem, guess: Any, q: Array, v: Array) -> tuple[Array, Array]:
     m = motion_state(p.mech, q, v, p.t)
-    acc = propagate_accelerations(p.mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     values = [x - y for x, y in zip(p.values, held_products(m, acc, p.keys), strict=True)]
     return _meet(m, p.keys, closure_gamma(m, acc), values, guess)
 
@@ -193,11 +192,10 @@ class AskedRows(NamedTuple):
 
 def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> AskedRows:
     """The rows that motions with held coordinates have to meet."""
-    length, one, own = mechanism_length(m.mech), jnp.ones((), m.q.dtype), own_rows(m)
+    length, own = mechanism_length(m.mech), own_rows(m)
     _, held = known_rows(m, keys, known_values(m, keys), length)
-    scale = [m.q[:0], *((length if is_angle(m.top, key) else one)[None] for key in keys)]
     rows = jnp.concatenate([own.of(closure_jacobian(m)), held])
-    return AskedRows(rows, own, digit_doubt(m), jnp.concatenate(scale))
+    return AskedRows(rows, own, digit_doubt(m), held_scale(m.top, keys, length))
 
 
 def is_met(rows: Array, x: Array, target: Array, kept: Array | None = None) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
+from jaxmbd.kinematics.propagation import Accelerations, slope
 from jaxmbd.lanes import traced_once
 from jaxmbd.model import GROUND, Mechanism, PointDrive
 from jaxmbd.numerics import AnyRows, BlockRows, taken
@@ -228,4 +228,4 @@ def gamma(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
         (3,)
     """
     m = motion_state(mech, q, v, t)
-    return closure_gamma(m, propagate_accelerations(mech, m.q, m.pos, m.vel, m.v))
+    return closure_gamma(m, m.accelerations())

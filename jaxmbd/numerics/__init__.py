@@ -21,7 +21,6 @@ from jaxmbd.numerics.blocks import (
     largest,
     merged,
     normal_pattern,
-    only,
     squared_rows,
     taken,
     turned,

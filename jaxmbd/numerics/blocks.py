@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxmbd.lanes import traced_once
@@ -393,17 +392,6 @@ def merged(parts: Sequence[range]) -> list[range]:
 def dense(rows: AnyRows) -> Array:
     """The matrix as an array."""
     return rows.array() if isinstance(rows, BlockRows) else rows
-
-
-def only(rows: AnyRows, which: np.ndarray, columns: np.ndarray) -> AnyRows:
-    """The matrix, zero outside of some rows (n,) and columns (nv,), both given by booleans."""
-    if not isinstance(rows, BlockRows):
-        return jnp.where(np.outer(which, columns), rows, 0.0)
-    s, found = rows.sparsity, []
-    for i, (block, place) in enumerate(zip(rows.blocks, s.rows, strict=True)):
-        here = np.concatenate([columns[:0], *(columns[list(c)] for c in s.speeds(i))])
-        found.append(only(block, which[place.start : place.stop], here))
-    return BlockRows(tuple(found), s)
 
 
 def squared_rows(

@@ -155,6 +155,11 @@ class RankRevealed(NamedTuple):
         """The basic solution of ``A x = b`` (`ldlt_solve`)."""
         return ldlt_solve(*self, b)
 
+    def least_norm(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The solution of least norm of ``A x = b``."""
+        x = self.solve(b[:, None])[:, 0]
+        return minimum_norm(self.lower, self.kept, x) if x.shape[0] > 1 else x
+
     def minimum_norm(
         self, x: Float[Array, " n"], groups: Sequence[Sequence[int]] | None = None
     ) -> Float[Array, " n"]:
