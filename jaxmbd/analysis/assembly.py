@@ -292,14 +292,15 @@ def attempt(
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _attempt(bound: float, p: Problem, guess: Array) -> Attempt:
     done = _search(bound, p, guess)
-    return Attempt(*outcome(p.mech, done), done.q)
+    q, residual, status, iterations = outcome(p.mech, done)
+    return Attempt(q, residual, status, iterations, done.q)
 
 
 @_attempt.defjvp
 def _attempt_jvp(bound: float, primals: Any, tangents: Any) -> Any:
     out = _attempt(bound, *primals)
-    dots = implicit_tangent(out[:4], primals[0], tangents[0])
-    return out, Attempt(*dots, jnp.zeros_like(out.closest))
+    qdot, *none = implicit_tangent(out[:4], primals[0], tangents[0])
+    return out, Attempt(qdot, none[0], none[1], none[2], jnp.zeros_like(out.closest))
 
 
 def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:

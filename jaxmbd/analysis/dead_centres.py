@@ -266,8 +266,9 @@ def find_dead_centre(case: Problem, start: Array) -> tuple[Array, ...]:
     end = jax.tree_util.tree_map(lambda x: x[best], ends)
     found = jnp.isfinite(least)
     kept = opened & ~found
-    q, u = jnp.where(kept, q, end.q), jnp.where(kept, outward, end.u)
-    return q, u, through, found, jnp.where(found, end.s > 0.0, opened)
+    pairs = (kept, q, end.q), (kept, outward, end.u), (found, end.s > 0.0, opened)
+    q, u, opened = (jnp.asarray(jnp.where(*pair)) for pair in pairs)
+    return q, u, through, found, opened
 
 
 def _closest(case: Problem, q: Array) -> tuple[Array, Array]:

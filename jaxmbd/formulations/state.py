@@ -51,7 +51,7 @@ def state_of(mech: Mechanism, q: AnyArray, v: AnyArray) -> State:
     """The absolute state of all bodies at coordinates q (nq,) and speeds v (nv,)."""
     q, v = jnp.asarray(q), jnp.asarray(v)
     place, twist = poses(mech, q), body_velocities(mech, q, v)
-    return {n: (*place[n], twist[n][:3], twist[n][3:]) for n in mech.structure.bodies}
+    return {n: (*place[n][:2], twist[n][:3], twist[n][3:]) for n in mech.structure.bodies}
 
 
 def check_bodies(mech: Mechanism, state: State) -> None:
