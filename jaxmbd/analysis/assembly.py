@@ -32,7 +32,7 @@ from jaxmbd.analysis.known import (
     parse_known,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
-from jaxmbd.analysis.velocity import least_change
+from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
     check_shape,
@@ -40,14 +40,13 @@ from jaxmbd.kinematics import (
     coordinate_rates,
     mechanism_length,
     motion_state,
-    placed_numbers,
     row_scale,
     speed_units,
     step_coordinates,
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import factor_rows, finite_where, nan_where, tested, tolerances
+from jaxmbd.numerics import FactoredRows, factor_rows, finite_where, nan_where, tolerances
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -327,27 +326,25 @@ def implicit_tangent(out: Any, p: Problem, dot: Problem) -> Any:
     p, dot = finite_where(ok, p, dot)
     _, rate = jax.jvp(lambda p: p.rows(q)[0], (p,), (dot,))
     residual, rows = p.rows(q)
-    change = -least_change(p.mech, rows, rate)
-    size = mechanism_length(p.mech) / speed_units(p.mech)
-    given = [placed_numbers(dot.mech), dot.values, dot.t]
-    change = tested(change, rows @ change + rate, [rate, size * change], given)
-    change = nan_where(ok & _at_dead_centre(p.mech, rows, residual), change)
-    qdot = jnp.where(ok, coordinate_rates(p.mech, q, change), 0.0)
+    units = speed_units(p.mech)
+    factors = factor_rows(rows * units)
+    x = implied_change(p, dot, factors, rate)
+    x = nan_where(ok & _at_dead_centre(p, factors, residual), x)
+    qdot = jnp.where(ok, coordinate_rates(p.mech, q, units * x), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero
 
 
-def _at_dead_centre(mech: Mechanism, rows: Array, residual: Array) -> Array:
+def _at_dead_centre(p: Problem, rows: FactoredRows, residual: Array) -> Array:
     """Whether the closure error r that is left decides about the derivative.
 
     A Newton step x = J⁺ r from the solution turns J by κ |x|, κ about the mechanism's length. Near
     a dead centre J has a small singular value σ, along which r lies, so that |x| = |r|/σ: the
     derivative changes by the share ``κ |x|/σ = κ |x|²/|r|``.
     """
-    mech, rows, residual = lax.stop_gradient((mech, rows, residual))
-    x = least_change(mech, rows, residual) / speed_units(mech)
-    left = jnp.sqrt(residual @ residual)
-    return mechanism_length(mech) * (x @ x) > tolerances.nearness(rows.dtype) * left
+    length, rows, residual = lax.stop_gradient((mechanism_length(p.mech), rows, residual))
+    x, left = rows.solve(residual), jnp.sqrt(residual @ residual)
+    return length * (x @ x) > tolerances.nearness(x.dtype) * left
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -32,25 +32,24 @@ from jaxmbd.analysis.balance import (
 )
 from jaxmbd.analysis.known import Known, Problem, held_name, held_scale
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
-from jaxmbd.analysis.velocity import least_change
+from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
     check_shape,
     coordinate_rates,
     mechanism_length,
     own_rows,
-    placed_numbers,
     speed_units,
     step_coordinates,
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import (
+    factor_rows,
     finite_where,
     generic,
     limited,
     lu_solve,
-    tested,
     tolerances,
 )
 
@@ -184,8 +183,8 @@ def _close(p: Problem, q: Array) -> tuple[Array, Array, Array]:
     def correct(_: Any, found: tuple[Array, Array]) -> tuple[Array, Array]:
         q, _ = found
         residual, rows = rows_of(p, p.state(q))
-        change = least_change(p.mech, rows / units, residual)
-        return step_coordinates(p.mech, q, -change), jnp.max(jnp.abs(change / units), initial=0.0)
+        x = factor_rows(rows).solve(residual)
+        return step_coordinates(p.mech, q, -units * x), jnp.max(jnp.abs(x), initial=0.0)
 
     last = jnp.zeros((), q.dtype)
     if topology(p.mech).nc + len(p.keys):
@@ -316,10 +315,7 @@ def _equilibrium_jvp(primals: Any, tangents: Any) -> Any:
 
     _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
     solver = response(at, stiffness(safe, q, at, at.multipliers))
-    onto = solver.onto(opened)
-    terms = [opened, mechanism_length(safe.mech) * onto]
-    given = [placed_numbers(dot.mech), dot.values, dot.t]
-    onto = tested(onto, at.rows @ onto + opened, terms, given)
+    onto = implied_change(safe, dot, solver.rows, opened)
     change = units * (onto + solver.along(onto, pushed))
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)

@@ -42,12 +42,24 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import Doubt, factor_rows, solution, tolerances
+from jaxmbd.numerics import Doubt, FactoredRows, factor_rows, solution, tested, tolerances
 
 
-def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any = None) -> Array:
-    """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``: of least norm with travels in units of mechanism lengths."""
-    return factor_rows(rows, speed_units(mech) ** 2, damping).solve(rhs)
+def implied_change(p: Problem, dot: Problem, rows: FactoredRows, opened: Array) -> Array:
+    """The least x (nv,) with ``J x = −opened``, the tangent of a configuration that satisfies rows.
+
+    NaN where redundant rows would contradict each other, so that there is no derivative.
+
+    Args:
+        p: the problem.
+        dot: its tangents, which `opened` follows from.
+        rows: J (n, nv) to x, travels in units of the mechanism's length; in metres.
+        opened: tangents (n,) of the residuals [m] at the configuration.
+    """
+    x = -rows.solve(opened)
+    terms = [opened, mechanism_length(p.mech) * x]
+    given = [placed_numbers(dot.mech), dot.values, dot.t]
+    return tested(x, rows.rows @ x + opened, terms, given)
 
 
 def assemble_velocity(
