@@ -51,7 +51,6 @@ from jaxmbd.dynamics import (
     applied_efforts,
     check_determinate,
     kkt_system,
-    mass_diagonal,
     mass_operator,
     solve_kkt,
     solve_motion,
@@ -97,7 +96,7 @@ class Watch(NamedTuple):
 def norms(m: MotionState) -> Array:
     """Weights (2, nv) of squared speeds: inertias [kg m², kg], and ``1/u²`` [1, 1/m²]."""
     return lax.stop_gradient(
-        jnp.stack([mass_diagonal(mass_operator(m)), 1.0 / speed_units(m.mech) ** 2])
+        jnp.stack([mass_operator(m).diagonal(), 1.0 / speed_units(m.mech) ** 2])
     )
 
 

@@ -27,7 +27,6 @@ from jaxmbd.dynamics import (
     kkt_system,
     least_norm,
     load_sizes,
-    mass_diagonal,
     rows_met,
     rubbing_joints,
     solve_motion,
@@ -303,7 +302,7 @@ def _inertia_lost(m: MotionState, system: System) -> Array:
         moved = jnp.asarray(np.isin(speeds, m.top.support[i]), own.dtype)
         along, mass = m.columns_at(m.pos.com[i]), m.mech.bodies[m.top.bodies[i]].mass
         own = own + moved * jnp.sum((spins @ inertia) * spins + mass * along**2, axis=1)
-    off = jnp.abs(mass_diagonal(system.mass) - own)
+    off = jnp.abs(system.mass.diagonal() - own)
     return jnp.any(off > 0.5 * jnp.abs(own) + _least_inertias(m, system))
 
 
@@ -316,13 +315,13 @@ def _required(m: MotionState, vdot: Array) -> Array:
 
 def _weights(m: MotionState, system: System) -> Array:
     """``1/√Mᵢᵢ`` (nv,): light bodies count as heavy ones do, down to 1e-12 of their inertia."""
-    return 1.0 / jnp.sqrt(jnp.abs(mass_diagonal(system.mass)) + _least_inertias(m, system))
+    return 1.0 / jnp.sqrt(jnp.abs(system.mass.diagonal()) + _least_inertias(m, system))
 
 
 def _least_inertias(m: MotionState, system: System) -> Array:
     """1e-12 of the largest inertia, along each speed (nv,); one where there is none."""
     units = speed_units(m.mech)
-    least = 1e-12 * jnp.max(jnp.abs(mass_diagonal(system.mass)) * units**2, initial=0.0)
+    least = 1e-12 * jnp.max(jnp.abs(system.mass.diagonal()) * units**2, initial=0.0)
     return jnp.asarray(jnp.where(least > 0.0, least, 1.0) / units**2)
 
 
@@ -332,7 +331,7 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     Besides v̇ and γ it counts the accelerations that the forces would cause one by one, and
     gravity.
     """
-    units, mass = speed_units(m.mech), mass_diagonal(system.mass)
+    units, mass = speed_units(m.mech), system.mass.diagonal()
     alone = jnp.asarray(jnp.where(mass > 0.0, jnp.abs(force) / mass, 0.0))
     largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
     rows = jnp.max(jnp.abs(dense(system.jacobian)) * units, initial=0.0) * largest

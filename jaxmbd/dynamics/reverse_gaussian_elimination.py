@@ -102,6 +102,14 @@ class TreeInertia(eqx.Module):
         total = jnp.sum(self.all_columns**2, axis=0) @ jnp.sum(sizes, axis=0)
         return total if self.armature is None else total + jnp.sum(self.armature)
 
+    def array(self) -> Array:
+        """M (nv, nv)."""
+        return self @ jnp.eye(self.top.nv, dtype=self.none.dtype)
+
+    def factored(self) -> tuple[Eliminated, Array, Array]:
+        """L, the pivots D (nv,), and whether each exceeds its rounding error; others are 1."""
+        return eliminate(self)
+
     @property
     def all_columns(self) -> Array:
         """The columns (nv, 6) of all joints."""
