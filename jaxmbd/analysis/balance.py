@@ -69,9 +69,7 @@ from jaxmbd.numerics import (
     factor_rows,
     jacobian,
     ldlt_rank_revealing,
-    ldlt_solve,
     lu_solve,
-    minimum_norm,
     product,
     tolerances,
     unpivoted_lu,
@@ -182,8 +180,8 @@ def balance(p: Problem, q: Array) -> Balance:
     doubt, least = digit_doubt(m), jnp.asarray(tolerances.carrying(q.dtype), q.dtype)
     error = least if doubt.error is None else jnp.maximum(doubt.error, least)
     factors = ldlt_rank_revealing(rows @ rows.T, doubt=doubt._replace(error=error))
-    solved = ldlt_solve(*factors, jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
-    multipliers = minimum_norm(factors[0], factors[2], solved[:, 0])
+    solved = factors.solve(jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
+    multipliers = factors.minimum_norm(solved[:, 0])
     project = eye - rows.T @ solved[:, 1:]
     # Projected twice, to remove what rounding left along the rows in the first projection.
     left = project @ (project @ force)

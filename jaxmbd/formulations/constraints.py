@@ -204,9 +204,14 @@ def helical_angle(joint: Helical, s: Sketch, a: Pose, b: Pose) -> Float[Array, "
     start, end = points(s, a, b)
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     angle, pitch = turn(on_a, on_b), jnp.asarray(joint.pitch)
-    travel = jax.lax.stop_gradient(on_a[:, 0] @ (end - start))
+    travel = on_a[:, 0] @ (end - start)
     wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
-    return angle + 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(wanted - angle) / (2.0 * jnp.pi))
+    return angle + whole_turns(wanted - angle)
+
+
+def whole_turns(angle: Array) -> Array:
+    """The multiple of 2π nearest to an angle, as a constant."""
+    return 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(angle) / (2.0 * jnp.pi))
 
 
 def displaced(pose: Pose, move: Float[Array, "6"]) -> Pose:
@@ -232,12 +237,16 @@ def linearised(
     def moved(moves: Array) -> Array:
         return phi(displaced(a, moves[:6]), displaced(b, moves[6:]))
 
-    def along(s: Array) -> Array:
-        return moved(s * twists)
+    phi_now, jacobian, second = expanded(moved, jnp.zeros_like(twists), twists)
+    return phi_now, jacobian, -second
 
-    def rate(s: Array) -> Array:
-        return jax.jvp(along, (s,), (jnp.ones_like(s),))[1]
 
-    zero = jnp.zeros((), twists.dtype)
-    _, second = jax.jvp(rate, (zero,), (jnp.ones_like(zero),))
-    return phi(a, b), jax.jacfwd(moved)(jnp.zeros_like(twists)), -second
+def expanded(
+    function: Callable[[Array], Array], y: Float[Array, "n"], rate: Float[Array, "n"]
+) -> tuple[Array, Array, Array]:
+    """f(y), ∂f/∂y, and the second derivative of f along the straight line ``y + ẏ s``."""
+
+    def along(x: Array) -> Array:
+        return jax.jvp(function, (x,), (rate,))[1]
+
+    return function(y), jax.jacfwd(function)(y), jax.jvp(along, (y,), (rate,))[1]

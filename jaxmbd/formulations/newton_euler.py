@@ -25,7 +25,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import constraint, linearised, points, rows_are_lengths
+from jaxmbd.formulations.constraints import (
+    constraint,
+    linearised,
+    points,
+    rows_are_lengths,
+    whole_turns,
+)
 from jaxmbd.formulations.state import StateMotion, effort_directions, joint_speeds, speed_rows
 from jaxmbd.model import Armature, Effort, PointDrive
 
@@ -216,7 +222,7 @@ def drive_rows(motion: StateMotion, name: str) -> Rows:
         row = coordinate_rows(motion, drive.joint, drive.index)
         phi = row.phi - value
         if not row.lengths[0] and drive.joint not in motion.known:
-            phi = phi - 2.0 * jnp.pi * jnp.round(phi / (2.0 * jnp.pi))
+            phi = phi - whole_turns(phi)
     return row._replace(name=name, phi=phi, rate=rate[None], gamma=acceleration + row.gamma)
 
 

@@ -24,6 +24,7 @@ from jaxmbd.formulations.constraints import (
     points,
     sketch,
     turn,
+    whole_turns,
 )
 from jaxmbd.kinematics import Pose, body_velocities, poses
 from jaxmbd.model import (
@@ -197,7 +198,7 @@ def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"
             first = _azimuth(s.triad_a, image_b) - _azimuth(s.triad_a, s.triad_b[:, 0])
             second = _azimuth(s.triad_b, s.triad_a[:, 0]) - _azimuth(s.triad_b, image_a)
             q = jnp.stack([first, second])
-            return q - 2.0 * jnp.pi * jnp.round(q / (2.0 * jnp.pi))
+            return q - whole_turns(q)
         case Spherical():
             return _euler_parameters(a.rotation.T @ b.rotation)
         case Free():

@@ -29,13 +29,11 @@ from jaxmbd.numerics.factorisations import (
     Doubt,
     RankRevealed,
     ldlt_rank_revealing,
-    ldlt_solve,
     ltdl,
     ltdl_backward,
     ltdl_forward,
     ltdl_solve,
     lu_solve,
-    minimum_norm,
     symmetric,
     unpivoted_lu,
 )

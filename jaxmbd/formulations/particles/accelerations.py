@@ -13,7 +13,7 @@ the particles. The loads on a body are reduced to the force R and the moment G_1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -22,12 +22,12 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.absolute import solve_dense
+from jaxmbd.formulations.constraints import expanded, whole_turns
 from jaxmbd.formulations.particles.bodies import (
     couple_stiffness,
     distribute,
     spin,
 )
-from jaxmbd.formulations.particles.joints import whole_turns
 from jaxmbd.formulations.particles.system import Forms, ParticleSystem, Positions
 from jaxmbd.formulations.state import State, check_bodies, state_of
 from jaxmbd.kinematics import joint_coordinates
@@ -177,17 +177,6 @@ def _refuse_reactive(name: str, element: ForceElement) -> None:
         )
 
 
-def linearised(
-    function: Callable[[Array], Array], y: Float[Array, "n"], rate: Float[Array, "n"]
-) -> tuple[Array, Array, Array]:
-    """f(y), ∂f/∂y, and the second derivative of f along the straight line ``y + ẏ s``."""
-
-    def along(x: Array) -> Array:
-        return jax.jvp(function, (x,), (rate,))[1]
-
-    return function(y), jax.jacfwd(function)(y), jax.jvp(along, (y,), (rate,))[1]
-
-
 class Conditions(NamedTuple):
     """All conditions on the unknown particles: φ, J, γ, velocity error, and the rows by name."""
 
@@ -223,7 +212,7 @@ def conditions(
             at += len(row)
         return jnp.concatenate([jnp.zeros(0, x.dtype), *(row for _, row in rows)])
 
-    phi, jacobian, second = linearised(all_rows, y, rate)
+    phi, jacobian, second = expanded(all_rows, y, rate)
     before = jnp.zeros(phi.shape[0] - len(drives), phi.dtype)
     wanted = [jnp.concatenate([before, *(x[k][None] for x in values)]) for k in range(3)]
     error = phi - wanted[0]
@@ -383,7 +372,7 @@ def _accelerations(
     motion = ParticleMotion(system, r, v, t)
     loads = ParticleLoads(motion, inputs)
 
-    (_, spread, slip) = linearised(
+    (_, spread, slip) = expanded(
         lambda x: system.stack(system.positions(x.reshape(-1, 3))).reshape(-1), y, rate
     )
     matrices = [system.mass_matrix(b) for b in system.top.bodies]

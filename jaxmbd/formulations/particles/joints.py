@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.formulations.constraints import whole_turns
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -235,8 +235,3 @@ def _screw_angle(joint: Helical, a: Half, b: Half) -> Array:
     travel = a.directions[0] @ (b.point - a.point)
     wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
     return angle + whole_turns(wanted - angle)
-
-
-def whole_turns(angle: Array) -> Array:
-    """The multiple of 2π nearest to an angle, as a constant."""
-    return 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(angle) / (2.0 * jnp.pi))

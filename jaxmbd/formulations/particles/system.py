@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.formulations.constraints import whole_turns
 from jaxmbd.formulations.particles.bodies import (
     Frame,
     dependent_particle,
@@ -40,7 +41,6 @@ from jaxmbd.formulations.particles.joints import (
     halves,
     joint_angles_and_travels,
     joint_rows,
-    whole_turns,
 )
 from jaxmbd.graph import topology
 from jaxmbd.model import (
