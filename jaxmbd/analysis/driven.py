@@ -27,6 +27,7 @@ from jax import Array, lax
 
 from jaxmbd import lanes
 from jaxmbd.analysis.assembly import assemble, implicit_tangent, outcome, walk
+from jaxmbd.analysis.freedoms import between_balls
 from jaxmbd.analysis.known import (
     AnyInputs,
     Key,
@@ -282,11 +283,10 @@ class SpinLine(NamedTuple):
 def spin_lines(m: MotionState) -> list[SpinLine]:
     """The spin lines of all bodies held by two balls only."""
     out = []
-    for i, body in enumerate(m.top.bodies):
-        edges = [e for e in m.mech.structure.joints if body in (e.a, e.b)]
-        if len(edges) != 2 or not all(e.kind.ball for e in edges):
+    for i, edges in between_balls(m.mech).items():
+        if len(edges) > 2:
             continue
-        joints = [m.mech.joint(e.name) for e in edges]
+        body, joints = m.top.bodies[i], [m.mech.joint(e.name) for e in edges]
         first, second = (m.position(body, j.point_a if j.a == body else j.point_b) for j in joints)
         out.append(SpinLine(i, first, unit(second - first)))
     return out
