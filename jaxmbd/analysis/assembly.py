@@ -29,13 +29,12 @@ from jaxmbd.analysis.known import (
     is_angle,
     known_rows,
     known_values,
-    parse_known,
+    problem,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
-    check_shape,
     closure_residual,
     coordinate_rates,
     mechanism_length,
@@ -146,12 +145,8 @@ def assemble(
         >>> int(mbd.assemble(m, known={"crank": 0.1}).status)
         0
     """
-    keys, values = parse_known(mech, known)
-    guess = neutral(mech) if guess is None else guess
-    guess = jnp.asarray(guess, mech.dtype)
-    check_shape("guess", guess, topology(mech).nq)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    p = Problem(keys, mech, values, jnp.asarray(t, mech.dtype))
+    p = problem(mech, known, t)
+    guess = p.start(guess)
     q, residual, status, iterations = _jitted(backend, float(contradiction), p, guess)
     if throw and visible(status) and int(status) != Status.OK:
         _raise(p, guess, float(contradiction), Status(int(status)))

@@ -42,7 +42,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
-from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, parse_known
+from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, problem
 from jaxmbd.analysis.velocity import is_met
 from jaxmbd.dynamics import (
     Inputs,
@@ -113,16 +113,6 @@ def _with_moments(m: MotionState, lines: list[SpinLine], moments: Array) -> Mech
             name += "'"
         forces[name] = Torque(GROUND, body, moment * line.direction)
     return m.mech.replace(forces=forces, cut=m.top.cut)
-
-
-def problem(mech: Mechanism, known: Known | None, t: Any, inputs: Any) -> Problem:
-    """The `Problem` with arrays for all numbers; `inputs` may be a function of t."""
-    keys, values = parse_known(mech, known)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    t = jnp.asarray(t, mech.dtype)
-    given: Any = inputs(t) if callable(inputs) else inputs or {}
-    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
-    return Problem(keys, mech, values, t, efforts)
 
 
 class Balance(NamedTuple):

@@ -39,12 +39,11 @@ from jaxmbd.analysis.known import (
     PointCoordinate,
     Problem,
     known_values,
-    parse_known,
+    problem,
 )
 from jaxmbd.analysis.status import Status
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
-    check_shape,
     closure_residual,
     coordinate_rates,
     mechanism_length,
@@ -478,11 +477,8 @@ def dead_centre(
         >>> int(found.status), round(float(found.margin), 4)
         (0, 0.5616)
     """
-    keys, values = parse_known(mech, known)
-    guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
-    check_shape("guess", guess, topology(mech).nq)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    case = Problem(keys, mech, values, jnp.asarray(t, mech.dtype))
+    case = problem(mech, known, t)
+    guess = case.start(guess)
     return ClosureMargin(*_jitted(backend, case, guess))
 
 

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxmbd.dynamics import Inputs
-from jaxmbd.graph import Topology, topology
+from jaxmbd.graph import Topology, neutral, topology
 from jaxmbd.kinematics import (
     MotionState,
+    check_shape,
     closure_jacobian,
     closure_residual,
     mechanism_length,
@@ -242,9 +244,25 @@ class Problem(eqx.Module):
         """The state at rest at q."""
         return motion_state(self.mech, q, t=self.t)
 
+    def start(self, guess: Any) -> Array:
+        """Coordinates (nq,) to start from: a guess, or by default the drawing."""
+        q = jnp.asarray(neutral(self.mech) if guess is None else guess, self.mech.dtype)
+        check_shape("guess", q, topology(self.mech).nq)
+        return q
+
     def rows(self, q: Array) -> tuple[Array, Array]:
         """`closing_rows` at q."""
         return closing_rows(self.state(q), self.keys, self.values)
+
+
+def problem(mech: Mechanism, known: Known | None, t: Any, inputs: Any = None) -> Problem:
+    """The `Problem` with arrays for all numbers; `inputs` may be a function of t."""
+    keys, values = parse_known(mech, known)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    t = jnp.asarray(t, mech.dtype)
+    given: Any = inputs(t) if callable(inputs) else inputs or {}
+    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
+    return Problem(keys, mech, values, t, efforts)
 
 
 def known_rows(

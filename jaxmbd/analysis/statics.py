@@ -25,17 +25,15 @@ from jaxmbd.analysis.balance import (
     Tangent,
     balance,
     held_force,
-    problem,
     response,
     rows_of,
     stiffness,
 )
-from jaxmbd.analysis.known import Known, Problem, held_name, held_scale
+from jaxmbd.analysis.known import Known, Problem, held_name, held_scale, problem
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
-    check_shape,
     coordinate_rates,
     mechanism_length,
     own_rows,
@@ -144,8 +142,7 @@ def equilibrium(
         -0.02
     """
     p = problem(mech, known, t, inputs)
-    guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
-    check_shape("guess", guess, topology(mech).nq)
+    guess = p.start(guess)
     found = Equilibrium(*_jitted(backend, p, guess))
     if throw and visible(found.status) and not bool(_balanced(found.status)):
         _raise(p, guess, known, Status(int(found.status)))
