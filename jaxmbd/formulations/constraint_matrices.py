@@ -41,7 +41,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.constraints import FORCE_ROWS, Sketch, points
+from jaxmbd.formulations.constraints import TEXTBOOK, Sketch, points
 from jaxmbd.formulations.newton_euler import (
     Rows,
     body_loads,
@@ -92,8 +92,8 @@ def screw_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 f
     Raises:
         TypeError: the joint type has no screw matrix here.
     """
-    if type(joint) not in FORCE_ROWS:
-        known = [kind.__name__ for kind in FORCE_ROWS]
+    if type(joint) not in TEXTBOOK:
+        known = [kind.__name__ for kind in TEXTBOOK]
         raise TypeError(f"no screw matrix for a {type(joint).__name__} joint; there are {known}")
     u, e1, e2, zero, x, y, z = _directions(joint, s, a, b)
     turns, shifts = [(w, zero) for w in (x, y, z)], [(zero, w) for w in (x, y, z)]
@@ -127,7 +127,7 @@ def constraint_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
     A joint type that is not in the list above, and the planar form of a joint, uses the wrenches
     that it defines itself.
     """
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         start, end = points(s, a, b)
         return joint.wrenches(a.rotation, b.rotation, end - start)
     u, e1, e2, zero, x, y, z = _directions(joint, s, a, b)

@@ -43,25 +43,14 @@ from jaxmbd.model import (
 )
 from jaxmbd.numerics import AnyArray
 
-FORCE_ROWS: dict[type[Joint], int] = {
-    Revolute: 3,
-    Prismatic: 2,
-    Helical: 3,
-    Cylindrical: 2,
-    Universal: 3,
-    Spherical: 3,
-    Planar: 1,
-    Free: 0,
-    Fixed: 3,
-    Rod: 1,
-}
-"""Number of a joint's rows that are lengths [m] with forces [N] as multipliers, the rest angles."""
+TEXTBOOK: tuple[type[Joint], ...] = (
+    *(Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed, Rod),
+)
+"""Joint types of which only the data are used."""
 
 
 def rows_are_lengths(joint: Joint) -> np.ndarray:
-    """Whether each row of a joint is a length [m]; the others are angles [rad]."""
-    if type(joint) in FORCE_ROWS:
-        return np.arange(len(joint.rows)) < FORCE_ROWS[type(joint)]
+    """Whether each row of a joint is a length [m] with a force [N]; the others are angles [rad]."""
     return np.array([kind == "force" for kind in joint.rows], bool)
 
 
@@ -116,7 +105,7 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
     else:
         point_a, point_b = mech.point(joint.point_a), mech.point(joint.point_b)
     triad_a = triad_b = jnp.eye(3, dtype=mech.dtype)
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         pass
     elif isinstance(joint, Universal):
         triad_a, triad_b = _triad(joint.axis_a), _triad(joint.axis_b)
@@ -143,7 +132,7 @@ def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"
     """
     start, end = points(s, a, b)
     d = end - start
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         return joint.residual(a.rotation, b.rotation, d, s.drawn)
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     off_axis = on_a[:, 1:].T @ d

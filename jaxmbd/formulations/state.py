@@ -16,7 +16,7 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.constraints import (
-    FORCE_ROWS,
+    TEXTBOOK,
     Sketch,
     displaced,
     drawn_com,
@@ -175,7 +175,7 @@ def speed_rows(
 def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"]:
     """Coordinates of b relative to a, zero as drawn."""
     start, end = points(s, a, b)
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         return joint.coordinates(a.rotation.T @ b.rotation, a.rotation.T @ (end - start))
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     travels = on_a.T @ (end - start)
@@ -229,7 +229,7 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
 
     They are dual to the joint's motions: their powers are the speeds.
     """
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         return _own_directions(joint, s, a, b)
     on_a = a.rotation @ s.triad_a
     u, e1, e2 = on_a.T

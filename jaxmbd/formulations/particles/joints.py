@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import whole_turns
+from jaxmbd.formulations.constraints import TEXTBOOK, whole_turns
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -40,10 +40,7 @@ from jaxmbd.spatial import cross, perpendicular_pair, rotation_between, unit
 SHARED: dict[type[Joint], int] = {Spherical: 1, Universal: 1, Revolute: 2}
 """Number of particles that the two bodies of a tree joint share; a fixed joint shares all."""
 
-KNOWN: tuple[type[Joint], ...] = (
-    *(Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed, Rod),
-    *(PointOnLine, PointOnPlane, ParallelAxes, PerpendicularAxes),
-)
+KNOWN = (*TEXTBOOK, PointOnLine, PointOnPlane, ParallelAxes, PerpendicularAxes)
 """Joint types that have conditions in point coordinates here."""
 
 
