@@ -14,7 +14,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
@@ -29,17 +29,11 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import nothing, traced_once
 from jaxmbd.model import Armature, Mechanism
 from jaxmbd.numerics import (
-    diagonal,
-    identity,
-    inner,
     ltdl,
     ltdl_backward,
     ltdl_forward,
-    outer,
     symmetric,
     tolerances,
-    trace,
-    where,
 )
 from jaxmbd.spatial import cross
 
@@ -127,8 +121,8 @@ def composite_inertias(m: MotionState, inertias: Sequence[Array]) -> list[Compos
 def _about(point: Array, mass: Array, com: Array, inertia: Array) -> CompositeInertia:
     """The inertia of one body about a point."""
     r = com - point
-    second = symmetric(outer(mass * r, r))
-    shift = trace(second) * identity(3, r.dtype) - second
+    second = symmetric(jnp.outer(mass * r, r))
+    shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
     return CompositeInertia(mass, mass * r, inertia + shift)
 
 
@@ -163,11 +157,10 @@ def _blocks(m: MotionState, inertias: PerBody, parts: tuple[range, ...]) -> tupl
         while place.start >= parts[k].stop and place.stop > place.start:
             k += 1
         part = slice(parts[k].start, place.stop)
-        turned = inner(spin[place], angular[part])
-        block = lax.add(turned, inner(momentum[place], linear[part]))
-        block = where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
+        block = spin[place] @ angular[part].T + momentum[place] @ linear[part].T
+        block = jnp.where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
         none = np.zeros((block.shape[0], parts[k].stop - part.stop), block.dtype)
-        rows[k].append(lax.concatenate([block, none], 1))
+        rows[k].append(jnp.concatenate([block, none], axis=1))
     blocks = tuple(symmetric(jnp.concatenate(x).T) for x in rows)
     if rotors is None:
         return blocks
@@ -219,7 +212,7 @@ class BlockInertia(eqx.Module):
 
     def diagonal(self) -> Array:
         """The diagonal (nv,) of M."""
-        return jnp.concatenate([diagonal(b) for b in self.blocks])
+        return jnp.concatenate([jnp.diagonal(b) for b in self.blocks])
 
     def scale(self) -> Array:
         """The trace of M."""
@@ -233,7 +226,7 @@ class BlockInertia(eqx.Module):
 
     def factored(self) -> tuple[BlockFactor, Array, Array]:
         """L, the pivots D (nv,), and whether each exceeds its rounding error; others are 1."""
-        found = [ltdl(b, tolerances.rounding(b.dtype, 64) * diagonal(b)) for b in self.blocks]
+        found = [ltdl(b, tolerances.rounding(b.dtype, 64) * jnp.diagonal(b)) for b in self.blocks]
         lower, pivots, sound = zip(*found, strict=True)
         return BlockFactor(lower, self.parts), jnp.concatenate(pivots), jnp.concatenate(sound)
 

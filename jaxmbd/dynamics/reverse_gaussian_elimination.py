@@ -56,7 +56,7 @@ from jaxmbd.kinematics import (
     outward,
 )
 from jaxmbd.lanes import nothing, traced_once
-from jaxmbd.numerics import chosen_columns, outer, placed_columns, symmetric, tolerances, trace
+from jaxmbd.numerics import chosen_columns, placed_columns, symmetric, tolerances
 from jaxmbd.spatial import cross, skew
 
 
@@ -225,9 +225,9 @@ def _about_point(mass: Array, arm: Array, inertia: Array) -> tuple[Array, Array]
     """Inertia (6, 6) and size (6,) about a point, of a body whose COM is at `arm`."""
     moment, eye = mass * arm, jnp.asarray(np.eye(3), arm.dtype)
     square = moment @ arm
-    rotary = inertia + square * eye - symmetric(outer(moment, arm))
+    rotary = inertia + square * eye - symmetric(jnp.outer(moment, arm))
     across = skew(moment)
-    second = 0.5 * trace(inertia) + square
+    second = 0.5 * jnp.trace(inertia) + square
     size = jnp.concatenate([jnp.broadcast_to(x, (3,)) for x in (second, mass)])
     return _blocks(rotary, across, -across, mass * eye), size
 

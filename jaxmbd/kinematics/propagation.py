@@ -25,7 +25,6 @@ from jaxmbd.kinematics.recursion import (
 )
 from jaxmbd.lanes import is_foreign, traced_once
 from jaxmbd.model import Joint, Mechanism
-from jaxmbd.numerics import identity, outer
 from jaxmbd.spatial import cross, skew
 
 
@@ -228,7 +227,7 @@ def _twist(
 @traced_once
 def slope(alpha: Array, w: Array) -> Array:
     """``α̃ + ω̃ω̃`` (3, 3): maps an arm in a body to the relative acceleration of its ends."""
-    return skew(alpha) + outer(w, w) - (w @ w) * identity(3, w.dtype)
+    return skew(alpha) + jnp.outer(w, w) - (w @ w) * jnp.eye(3, dtype=w.dtype)
 
 
 def propagate_accelerations(

@@ -53,16 +53,10 @@ from jaxmbd.numerics.small_arrays import (
     MANY,
     AnyArray,
     chosen_columns,
-    diagonal,
     generic,
-    identity,
-    inner,
     limited,
-    outer,
     placed_columns,
     product,
     row_sum,
-    trace,
-    where,
 )
 from jaxmbd.numerics.tolerances import StepTolerances, newton

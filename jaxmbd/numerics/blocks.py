@@ -22,7 +22,6 @@ from jaxmbd.numerics.factorisations import (
     unit_lower_solve,
     unit_lower_transpose_solve,
 )
-from jaxmbd.numerics.small_arrays import diagonal, where
 
 
 class Pattern(NamedTuple):
@@ -103,7 +102,7 @@ class BlockRankRevealed(eqx.Module):
     def solve(self, b: Array) -> Array:
         """The basic solution of ``A x = b`` (n, m): zero in redundant rows."""
         y = self._lower_solve(b)
-        y = where(self.kept[:, None], y / self.pivots[:, None], 0.0)
+        y = jnp.where(self.kept[:, None], y / self.pivots[:, None], 0.0)
         return self._lower_transpose_solve(y)
 
     def _lower_solve(self, b: Array) -> Array:
@@ -205,7 +204,7 @@ def block_ldlt(
         doubt: what is known of the rows.
     """
     n = range(len(pattern.sizes))
-    lengths = jnp.concatenate([diagonal(a[k, k]) for k in n])
+    lengths = jnp.concatenate([jnp.diagonal(a[k, k]) for k in n])
     real, floor = independence(lengths, squares, tolerance, doubt)
     reals, floors = ([y[:, 0] for y in pattern.split(x[:, None])] for x in (real, floor))
     a, panels, pivots, kept = dict(a), [], [], []

@@ -14,40 +14,35 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Bool, Float
 
 from jaxmbd.lanes import traced_once
-from jaxmbd.numerics.small_arrays import diagonal, outer, same_type, spread, where
 from jaxmbd.numerics.tolerances import faintness, redundancy
 
 
 @traced_once
 def unit_lower_solve(lower: Array, b: Array) -> Array:
     """Solve ``L x = b`` for unit lower triangular L."""
-    lower, b = same_type(lower, b)
     x = b[:1]
     for k in range(1, lower.shape[0]):
-        known = lax.dot(lower[k : k + 1, :k], x)
-        x = lax.concatenate([x, lax.sub(b[k : k + 1], known)], 0)
+        x = jnp.concatenate([x, b[k : k + 1] - lower[k : k + 1, :k] @ x])
     return x
 
 
 @traced_once
 def unit_lower_transpose_solve(lower: Array, b: Array) -> Array:
     """Solve ``Lᵀ x = b`` for unit lower triangular L."""
-    lower, b = same_type(lower, b)
     n = lower.shape[0]
     x = b[n - 1 :]
     for k in range(n - 2, -1, -1):
-        known = lax.dot(lower[k + 1 :, k : k + 1].T, x)
-        x = lax.concatenate([lax.sub(b[k : k + 1], known), x], 0)
+        x = jnp.concatenate([b[k : k + 1] - lower[k + 1 :, k : k + 1].T @ x, x])
     return x
 
 
 def symmetric(a: Array) -> Array:
     """The symmetric matrix with the upper triangle of `a`; its lower triangle is not used."""
-    return where(np.triu(np.ones(a.shape, bool)), a, a.T)
+    return jnp.where(np.triu(np.ones(a.shape, bool)), a, a.T)
 
 
 @traced_once
@@ -100,28 +95,25 @@ def ltdl(
     rows, pivots, sound = [], [], []
     for k in range(n - 1, -1, -1):
         row, pivot = h[k, :k], h[k, k:]
-        least = spread(0.0, (1,), h.dtype) if floor is None else floor[k : k + 1]
-        above = lax.gt(lax.abs(pivot), least)
-        d = where(above, pivot, 1.0)
-        factor = lax.div(row, spread(d, row.shape, h.dtype))
-        h = lax.sub(h[:k, :k], outer(factor, row))
-        rows.append(lax.concatenate([factor, unit[k, k:]], 0))
+        above = jnp.abs(pivot) > (0.0 if floor is None else floor[k : k + 1])
+        d = jnp.where(above, pivot, 1.0)
+        factor = row / d
+        h = h[:k, :k] - jnp.outer(factor, row)
+        rows.append(jnp.concatenate([factor, unit[k, k:]]))
         pivots.append(d)
         sound.append(above)
-    lower = lax.reshape(lax.concatenate(rows[::-1], 0), (n, n))
-    return lower, lax.concatenate(pivots[::-1], 0), lax.concatenate(sound[::-1], 0)
+    return jnp.stack(rows[::-1]), jnp.concatenate(pivots[::-1]), jnp.concatenate(sound[::-1])
 
 
 @traced_once
 def ltdl_backward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
     """Solve ``Lᵀ y = b`` for the factor of `ltdl`."""
-    lower, b = same_type(lower, b)
     out = []
     for k in range(lower.shape[0] - 1, -1, -1):
         row = b[k:]
         out.append(row)
-        b = lax.sub(b[:k], outer(lower[k, :k], row[0]))
-    return lax.concatenate(out[::-1], 0)
+        b = b[:k] - jnp.outer(lower[k, :k], row[0])
+    return jnp.concatenate(out[::-1])
 
 
 @traced_once
@@ -228,7 +220,7 @@ def ldlt_rank_revealing(
         doubt: what is known of the rows.
     """
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
-    lengths = diagonal(a)
+    lengths = jnp.diagonal(a)
     # Entries of a are products of two rows, so these are squared lengths.
     squares = lengths if squares is None else squares
     real, floor = independence(lengths, squares, tolerance, doubt)
@@ -285,21 +277,18 @@ def eliminate_columns(
         floor: what the pivots must exceed.
         real: whether a row is no rounding error.
     """
-    a, floor = same_type(a, floor)
     unit = np.eye(a.shape[0], dtype=a.dtype)
     columns, pivots, kept = [], [], []
     for k in range(floor.shape[0]):
         pivot, below = a[:1, 0], a[1:, 0]
-        keep = lax.bitwise_and(real[k : k + 1], lax.gt(pivot, floor[k : k + 1]))
-        d = where(keep, pivot, 1.0)
-        chosen = lax.bitwise_and(spread(keep, below.shape, bool), real[k + 1 :])
-        column = lax.div(where(chosen, below, 0.0), spread(d, below.shape, a.dtype))
-        a = lax.sub(a[1:, 1:], outer(column, below))
-        columns.append(lax.concatenate([unit[k, : k + 1], column], 0))
+        keep = real[k : k + 1] & (pivot > floor[k : k + 1])
+        d = jnp.where(keep, pivot, 1.0)
+        column = jnp.where(keep & real[k + 1 :], below, 0.0) / d
+        a = a[1:, 1:] - jnp.outer(column, below)
+        columns.append(jnp.concatenate([unit[k, : k + 1], column]))
         pivots.append(d)
         kept.append(keep)
-    lower = lax.reshape(lax.concatenate(columns, 0), (len(columns), unit.shape[0])).T
-    return lower, lax.concatenate(pivots, 0), lax.concatenate(kept, 0), a
+    return jnp.stack(columns, axis=1), jnp.concatenate(pivots), jnp.concatenate(kept), a
 
 
 @traced_once
@@ -313,9 +302,8 @@ def ldlt_solve(
 
     Their columns of `L` are zero, so nothing follows from what stands in these rows.
     """
-    lower, pivots, b = same_type(lower, pivots, b)
     y = unit_lower_solve(lower, b)
-    y = where(kept[:, None], lax.div(y, spread(pivots[:, None], y.shape, y.dtype)), 0.0)
+    y = jnp.where(kept[:, None], y / pivots[:, None], 0.0)
     return unit_lower_transpose_solve(lower, y)
 
 

@@ -25,7 +25,7 @@ from jaxmbd.lanes import flagged, rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.blocks import AnyRows, BlockRankRevealed, BlockRows, block_ldlt, squared_rows
 from jaxmbd.numerics.factorisations import Doubt, RankRevealed, ldlt_rank_revealing
-from jaxmbd.numerics.small_arrays import generic, inner, trace
+from jaxmbd.numerics.small_arrays import generic
 from jaxmbd.numerics.tolerances import redundancy
 
 P = TypeVar("P")
@@ -99,9 +99,9 @@ def factor_rows(
         return FactoredRows(rows, weight, None)
     if isinstance(rows, BlockRows):
         return FactoredRows(rows, weight, _factored_blocks(rows, weight, doubt))
-    gram = inner(rows if weight is None else rows * weight, rows)
+    gram = (rows if weight is None else rows * weight) @ rows.T
     if damping is not None:
-        size = trace(gram) / gram.shape[0]
+        size = jnp.trace(gram) / gram.shape[0]
         gram = gram + damping * size * np.eye(gram.shape[0], dtype=gram.dtype)
     return FactoredRows(rows, weight, ldlt_rank_revealing(gram, doubt=doubt))
 
