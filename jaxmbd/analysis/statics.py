@@ -247,7 +247,7 @@ def _search(p: Problem, start: Array) -> _Search:
         trial, opened, last = _close(p, step_coordinates(p.mech, s.q, change * units))
         beyond: Balance = balance(p, trial)
         work, rest = change @ at.force, change @ beyond.force
-        followed = last <= 1e-3 * jnp.max(jnp.abs(change)) + resolved
+        followed = last <= 1e-3 * jnp.max(jnp.abs(change), initial=0.0) + resolved
         stays = (opened < closed) & followed & jnp.isfinite(rest)
         downhill = a.definite & stays & ((rest >= -0.5 * work) | (_largest(beyond) < before))
         accept = downhill | (resting & stays)

@@ -49,6 +49,8 @@ def symmetric(a: Array) -> Array:
 def unpivoted_lu(a: Array) -> tuple[Array, Array]:
     """``A = L U`` with unit lower triangular L; a zero pivot is replaced by 1."""
     n = a.shape[0]
+    if n == 0:
+        return a, a
     rows, columns = [], []
     for k in range(n):
         pivot = jnp.where(a[0, 0] == 0.0, 1.0, a[0, 0])
@@ -63,6 +65,8 @@ def unpivoted_lu(a: Array) -> tuple[Array, Array]:
 @traced_once
 def lu_solve(lower: Array, upper: Array, b: Array) -> Array:
     """Solve ``L U x = b`` (n,)."""
+    if lower.shape[0] == 0:
+        return b
     y: list[Array] = []
     for k in range(lower.shape[0]):
         y.append(b[k] - (lower[k, :k] @ jnp.stack(y) if k else 0.0))

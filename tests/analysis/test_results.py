@@ -84,3 +84,12 @@ def test_the_state_of_a_pendulum_can_be_trusted():
     mech = mbd.zoo.simple_pendulum()
     found = mbd.check_state(mech, jnp.array([0.3]), jnp.array([1.0]))
     same(found, mbd.StateCheck(Status.OK, 1.0, 0.0, 0.0, 0.0), atol=1e-12)
+
+
+def test_a_structure_without_freedoms_is_in_equilibrium():
+    mech = mbd.Mechanism(
+        {"beam": mbd.Body(1.0, (1, 0, 0), 0.1)},
+        {"clamp": mbd.Fixed("ground", "beam", at=(0, 0, 0))},
+    )
+    found = mbd.equilibrium(mech)
+    assert found.status == Status.OK and found.q.shape == (0,)
