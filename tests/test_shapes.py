@@ -8,7 +8,7 @@ from repository import ROOT
 from runtime_shapes import PACKAGES
 
 from jaxmbd.formulations import absolute_forward_dynamics
-from jaxmbd.numerics.triangular import ltdl_solve
+from jaxmbd.numerics.factorisations import ltdl_solve
 from jaxmbd.spatial.rotations import skew
 from jaxmbd.zoo import simple_pendulum
 from jaxmbd.zoo.drawing import camber_angle

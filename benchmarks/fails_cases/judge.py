@@ -14,8 +14,7 @@ import numpy as np
 
 import jaxmbd as mbd
 from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.newton_euler import body_loads, body_masses
-from jaxmbd.formulations.rows import all_rows
+from jaxmbd.formulations.newton_euler import all_rows, body_loads, body_masses
 
 LIMITS = {"position": 1e-8, "velocity": 1e-6, "acceleration": 1e-5, "balance": 1e-5}
 """Largest errors of a result that counts as correct."""

@@ -18,7 +18,7 @@ import numpy as np
 import jaxmbd as mbd
 from fails_cases import judge, numbers
 from fails_cases.structures import Structure
-from jaxmbd.analysis.watch import norms
+from jaxmbd.analysis.simulation import norms
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.scales import speed_units
 
@@ -30,8 +30,8 @@ POWER = EFFORT = judge.LIMITS["balance"]
 ACCURACY = 1e-3
 ENERGY = 4e-4
 """Largest change of energy over steps that resolve the start, of runs held to `ACCURACY`. A single
-vibration may lose ``8 STEPS ACCURACY² = 1.6e-4`` of it (`jaxmbd.analysis.watch`); where several are
-coupled, the watch's norm, of M's diagonal, is not their energy."""
+vibration may lose ``8 STEPS ACCURACY² = 1.6e-4`` of it (`jaxmbd.analysis.simulation`); where
+several are coupled, the watch's norm, of M's diagonal, is not their energy."""
 FINER = 8
 SPEEDS = STEPS * ACCURACY
 """Largest error of the speeds at any step, of their root mean square over the run, in each norm of

@@ -22,31 +22,30 @@ from jax import Array, lax
 from jaxmbd.analysis.known import (
     Key,
     Known,
+    Problem,
     closing_residual,
     closing_rows,
     held_name,
     is_angle,
     known_rows,
     known_values,
-    parse_known,
+    problem,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
-from jaxmbd.analysis.velocity import least_change
+from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
-    check_shape,
     closure_residual,
     coordinate_rates,
     mechanism_length,
     motion_state,
-    placed_numbers,
     row_scale,
     speed_units,
     step_coordinates,
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import factor_rows, nan_where, tested, tolerances
+from jaxmbd.numerics import FactoredRows, factor_rows, finite_where, nan_where, tolerances
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -146,41 +145,28 @@ def assemble(
         >>> int(mbd.assemble(m, known={"crank": 0.1}).status)
         0
     """
-    keys, values = parse_known(mech, known)
-    guess = neutral(mech) if guess is None else guess
-    guess = jnp.asarray(guess, mech.dtype)
-    check_shape("guess", guess, topology(mech).nq)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    t = jnp.asarray(t, mech.dtype)
-    bound = float(contradiction)
-    q, residual, status, iterations = _jitted(backend, keys, bound, mech, values, t, guess)
+    p = problem(mech, known, t)
+    guess = p.start(guess)
+    q, residual, status, iterations = _jitted(backend, float(contradiction), p, guess)
     if throw and visible(status) and int(status) != Status.OK:
-        _raise(mech, keys, bound, values, t, guess, Status(int(status)))
+        _raise(p, guess, float(contradiction), Status(int(status)))
     return Assembly(q, residual, status, iterations)
 
 
-def _raise(
-    mech: Mechanism,
-    keys: tuple[Key, ...],
-    bound: float,
-    values: list[Any],
-    t: Any,
-    guess: Array,
-    status: Status,
-) -> None:
-    closest = _search(keys, bound, mech, values, jnp.asarray(t, mech.dtype), guess)
+def _raise(p: Problem, guess: Array, bound: float, status: Status) -> None:
+    closest, keys = _search(bound, p, guess), p.keys
     held = f" while {len(keys)} coordinates are held" if keys else ""
-    now = known_values(motion_state(mech, closest.q, t=t), keys)
+    now = known_values(p.state(closest.q), keys)
     missed = [
         f"{held_name(key)} is at {np.asarray(x)} instead of {np.asarray(v)}"
-        for key, x, v in zip(keys, now, values, strict=True)
+        for key, x, v in zip(keys, now, p.values, strict=True)
         if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
     ]
-    text = "; ".join([t for t in (open_joints(mech, closest.q, t), *missed) if t])
-    start = known_values(motion_state(mech, guess, t=t), keys)
-    if int(_stages(mech, keys, start, values, mechanism_length(mech))) > _MAX_STAGES:
+    text = "; ".join([t for t in (open_joints(p.mech, closest.q, p.t), *missed) if t])
+    length = mechanism_length(p.mech)
+    if int(_stages(p, known_values(p.state(guess), keys), length)) > _MAX_STAGES:
         text += f" (over {_MAX_STAGES} steps away, which is too far to walk)"
-    if float(closest.error) < 1e-6 * float(mechanism_length(mech)):
+    if float(closest.error) < 1e-6 * float(length):
         text += " (nearly closed: a dead centre or the limit of its reach, a singular position)"
     raise ValueError(
         f"the mechanism does not assemble ({status.name.lower()}){held}: at the closest "
@@ -189,25 +175,13 @@ def _raise(
     )
 
 
-def _rows(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, q: Array
-) -> tuple[Array, Array]:
-    """`closing_rows` at q."""
-    return closing_rows(motion_state(mech, q, t=t), keys, values)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _search(
-    keys: tuple[Key, ...], bound: float, mech: Mechanism, values: list[Any], t: Any, guess: Array
-) -> Walk:
-    return walk(keys, mech, values, t, guess, contradiction=bound)
+@partial(jax.jit, static_argnums=0)
+def _search(bound: float, p: Problem, guess: Array) -> Walk:
+    return walk(p, guess, contradiction=bound)
 
 
 def walk(
-    keys: tuple[Key, ...],
-    mech: Mechanism,
-    values: list[Any],
-    t: Any,
+    p: Problem,
     guess: Array,
     path: Callable[[Array, list[Array]], list[Array]] | None = None,
     contradiction: float = tolerances.CONTRADICTION,
@@ -217,11 +191,12 @@ def walk(
     Errors that redundant rows contradict each other by, up to `contradiction` lengths of the
     mechanism, are left: the change is that of least squares.
     """
+    mech, keys = p.mech, p.keys
     length = mechanism_length(mech)
     bound = contradiction * length
     closed = closing_tolerance(guess.dtype, length)
-    start = known_values(motion_state(mech, guess, t=t), keys) if keys else []
-    stages = _stages(mech, keys, start, values, length)
+    start = known_values(p.state(guess), keys) if keys else []
+    stages = _stages(p, start, length)
     coarse, fine = 1e-4 * length, tolerances.rounding(guess.dtype, 4) * length
 
     def targets(stage: Array) -> list[Array]:
@@ -230,7 +205,7 @@ def walk(
             return path(jnp.where(stages > 0, s, 1.0), start)
         return [
             v if jnp.ndim(v) else v0 + jnp.where(stages > 0, s, 1.0) * (v - v0)
-            for v0, v in zip(start, values, strict=True)
+            for v0, v in zip(start, p.values, strict=True)
         ]
 
     def going(w: Walk) -> Array:
@@ -238,14 +213,14 @@ def walk(
 
     def step(w: Walk) -> Walk:
         goal = targets(w.stage)
-        residual, rows = _rows(keys, mech, goal, t, w.q)
+        residual, rows = closing_rows(p.state(w.q), keys, goal)
         factors = factor_rows(rows, speed_units(mech) ** 2, w.damping)
         removable = factors.consistent(residual)
         change = -factors.solve(removable)
         turn = jnp.max(jnp.abs(change) / speed_units(mech), initial=0.0)
         trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
         before = jnp.max(jnp.abs(residual), initial=0.0)
-        opened = closing_residual(motion_state(mech, trial, t=t), keys, goal)
+        opened = closing_residual(p.state(trial), keys, goal)
         after = jnp.max(jnp.abs(opened), initial=0.0)
         left = jnp.max(jnp.abs(residual - removable), initial=0.0)
         contradicted = (left > 0.1 * before) & (before < bound)
@@ -274,13 +249,10 @@ def walk(
     return done._replace(error=jnp.where(reached, done.error, jnp.maximum(done.error, length)))
 
 
-def _stages(
-    mech: Mechanism, keys: tuple[Key, ...], start: list[Array], values: list[Any], length: Array
-) -> Array:
+def _stages(p: Problem, start: list[Array], length: Array) -> Array:
     """Number of continuation steps to the held values; at most `_MAX_STAGES` + 1."""
-    top = topology(mech)
-    count = jnp.zeros((), mech.dtype)
-    for key, v0, v in zip(keys, start, values, strict=True):
+    top, count = topology(p.mech), jnp.zeros((), p.mech.dtype)
+    for key, v0, v in zip(p.keys, start, p.values, strict=True):
         if jnp.ndim(v):
             continue  # a quaternion is set at once
         stride = _STEP_ANGLE if is_angle(top, key) else _STEP_TRAVEL * length
@@ -289,23 +261,40 @@ def _stages(
     return jnp.minimum(jnp.ceil(count), _MAX_STAGES + 1).astype(jnp.int32)
 
 
-def assembled_coordinates(
+class Attempt(NamedTuple):
+    """The fields of an `Assembly`, and `closest`, where its search ended (nq,)."""
+
+    q: Array
+    residual: Array
+    status: Array
+    iterations: Array
+    closest: Array
+
+
+def attempt(
     keys: tuple[Key, ...],
     mech: Mechanism,
     values: list[Any],
     t: Any,
     guess: Array,
     contradiction: float = tolerances.CONTRADICTION,
-) -> tuple[Array, Array, Array, Array]:
-    """q, closure error, status and steps of an `Assembly`, with the derivatives of the solution."""
-    return _assembled(keys, contradiction, mech, values, t, guess)
+) -> Attempt:
+    """Assemble with held coordinates; differentiable as `assemble` is, except `closest`."""
+    return _attempt(contradiction, Problem(keys, mech, values, t), guess)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _assembled(
-    keys: tuple[Key, ...], bound: float, mech: Mechanism, values: list[Any], t: Any, guess: Array
-) -> tuple[Array, Array, Array, Array]:
-    return outcome(mech, _search(keys, bound, mech, values, t, guess))
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _attempt(bound: float, p: Problem, guess: Array) -> Attempt:
+    done = _search(bound, p, guess)
+    q, residual, status, iterations = outcome(p.mech, done)
+    return Attempt(q, residual, status, iterations, done.q)
+
+
+@_attempt.defjvp
+def _attempt_jvp(bound: float, primals: Any, tangents: Any) -> Any:
+    out = _attempt(bound, *primals)
+    qdot, *none = implicit_tangent(out[:4], primals[0], tangents[0])
+    return out, Attempt(qdot, none[0], none[1], none[2], jnp.zeros_like(out.closest))
 
 
 def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
@@ -319,86 +308,52 @@ def outcome(mech: Mechanism, done: Walk) -> tuple[Array, Array, Array, Array]:
     return q, jnp.maximum(done.error, done.contradiction), status, done.iterations
 
 
-@_assembled.defjvp
-def _assemble_jvp(keys: tuple[Key, ...], bound: float, primals: Any, tangents: Any) -> Any:
-    out = _assembled(keys, bound, *primals)
-    return out, implicit_tangent(keys, out, primals[:3], tangents[:3])
-
-
-def implicit_tangent(keys: tuple[Key, ...], out: Any, primals: Any, tangents: Any) -> Any:
+def implicit_tangent(out: Any, p: Problem, dot: Problem) -> Any:
     """``J δ = −(∂r/∂mech · ṁ + ∂r/∂known · k̇)`` at the solution, δ of least norm.
 
     A sample that did not assemble has zero tangents and zero cotangents, so that it cannot spoil
     the gradient of numbers shared by the batch. Where redundant rows would contradict each other
-    the derivative does not exist and is NaN (`jaxmbd.numerics.derivatives`), and so it is where the
-    solution is as near to a dead centre as its closure error.
+    the derivative does not exist and is NaN (`jaxmbd.numerics.redundant_equations`), and so it is
+    where the solution is as near to a dead centre as its closure error.
     """
-    mech, values, t = primals
     ok = out[2] == Status.OK
-    q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(mech))))
-    dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents)
-    safe = jax.tree_util.tree_map(
-        lambda x: jnp.where(ok | jnp.isfinite(x), x, jnp.ones_like(x)), (mech, values, t)
-    )
-    _, rate = jax.jvp(lambda *x: _rows(keys, x[0], x[1], x[2], q)[0], safe, dot)
-    residual, rows = _rows(keys, safe[0], safe[1], safe[2], q)
-    change = -least_change(safe[0], rows, rate)
-    size = mechanism_length(safe[0]) / speed_units(safe[0])
-    given = [placed_numbers(dot[0]), dot[1:]]
-    change = tested(change, rows @ change + rate, [rate, size * change], given)
-    change = nan_where(ok & _at_dead_centre(safe[0], rows, residual), change)
-    qdot = jnp.where(ok, coordinate_rates(mech, q, change), 0.0)
+    q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
+    p, dot = finite_where(ok, p, dot)
+    _, rate = jax.jvp(lambda p: p.rows(q)[0], (p,), (dot,))
+    residual, rows = p.rows(q)
+    units = speed_units(p.mech)
+    factors = factor_rows(rows * units)
+    x = implied_change(p, dot, factors, rate)
+    x = nan_where(ok & _at_dead_centre(p, factors, residual), x)
+    qdot = jnp.where(ok, coordinate_rates(p.mech, q, units * x), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return qdot, jnp.zeros_like(out[1]), zero, zero
 
 
-def _at_dead_centre(mech: Mechanism, rows: Array, residual: Array) -> Array:
+def _at_dead_centre(p: Problem, rows: FactoredRows, residual: Array) -> Array:
     """Whether the closure error r that is left decides about the derivative.
 
     A Newton step x = J⁺ r from the solution turns J by κ |x|, κ about the mechanism's length. Near
     a dead centre J has a small singular value σ, along which r lies, so that |x| = |r|/σ: the
     derivative changes by the share ``κ |x|/σ = κ |x|²/|r|``.
     """
-    mech, rows, residual = lax.stop_gradient((mech, rows, residual))
-    x = least_change(mech, rows, residual) / speed_units(mech)
-    left = jnp.sqrt(residual @ residual)
-    return mechanism_length(mech) * (x @ x) > tolerances.nearness(rows.dtype) * left
+    length, rows, residual = lax.stop_gradient((mechanism_length(p.mech), rows, residual))
+    x, left = rows.solve(residual), jnp.sqrt(residual @ residual)
+    return length * (x @ x) > tolerances.nearness(x.dtype) * left
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _jitted(backend: str, keys: tuple[Key, ...], bound: float, *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, partial(_assembled, keys, bound), *args)
+@partial(jax.jit, static_argnums=(0, 1))
+def _jitted(backend: str, bound: float, *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, partial(_assembled, bound), *args)
+
+
+def _assembled(bound: float, p: Problem, guess: Array) -> tuple[Array, ...]:
+    """The fields of an `Assembly`."""
+    return _attempt(bound, p, guess)[:4]
 
 
 _NEARLY_CLOSED = 1e-4
 """Closure error, in lengths of the mechanism, above which a joint counts as open."""
-
-
-class Attempt(NamedTuple):
-    """The fields of an `Assembly`, and `closest`, where its search ended (nq,)."""
-
-    q: Array
-    residual: Array
-    status: Array
-    iterations: Array
-    closest: Array
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def attempt(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], t: Any, guess: Array
-) -> Attempt:
-    """Assemble with held coordinates; differentiable as `assemble` is, except `closest`."""
-    done = walk(keys, mech, values, t, guess)
-    q, residual, status, iterations = outcome(mech, done)
-    return Attempt(q, residual, status, iterations, done.q)
-
-
-@attempt.defjvp
-def _attempt_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
-    out = attempt(keys, *primals)
-    q, *rest = implicit_tangent(keys, out[:4], primals[:3], tangents[:3])
-    return out, Attempt(q, rest[0], rest[1], rest[2], jnp.zeros_like(out.closest))
 
 
 def places(mech: Mechanism, keys: tuple[Key, ...]) -> tuple[str, ...]:

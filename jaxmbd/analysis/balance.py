@@ -1,4 +1,4 @@
-"""The balance of forces at rest, which `equilibrium` makes zero, and its tangent stiffness.
+"""Balance of forces at rest, its tangent stiffness, and small changes of an equilibrium.
 
 All vectors are in coordinates x with ``v = U ẋ``, where U is the mechanism's length for travels and
 one for angles, so that all efforts are moments [N·m].
@@ -12,20 +12,38 @@ Drives hold what they drive. What else is free is held too, so that the balance 
 Each of these efforts follows from the balance of its own freedom. A link whose spin asks for more
 than a hundredth of the loads is under load, not idle, and so is any other freedom that nothing
 holds: nothing balances then, and the multipliers are NaN.
+
+About an equilibrium let x be small coordinates, J the rows of loops and held coordinates,
+``K = −∂(f + Jᵀ λ)/∂x`` the tangent stiffness (the Hessian of ``V − λᵀ φ`` where the loads have a
+potential V), o how far the rows are opened and p what pushes:
+
+    J x = −o ,   K x − Jᵀ Λ = p .
+
+Freedoms that no row holds thus give way as springs and loads have it. The tangent of (x, Λ) solves
+the same equations, with ``ȯ + J̇ x`` and ``ṗ − K̇ x + J̇ᵀ Λ``: no factorisation is differentiated.
+
+With B the twists of some bodies per unit of ẋ, wrenches w on these (``p = Bᵀ w``) move them by
+``C w``, ``C = B Y`` with the solution Y for ``p = Bᵀ``. With ``Y', Λ'`` the same for Kᵀ, the
+derivative of C with respect to anything needs no further solution: C is stationary in Y and Λ, so
+that
+
+    dC = dB Y + (dB Y')ᵀ − Y'ᵀ dK Y + (dJ Y')ᵀ Λ + Λ'ᵀ dJ Y .
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
-from jaxmbd.analysis.known import Key, Known, closing_rows, parse_known
+from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, problem
+from jaxmbd.analysis.velocity import is_met
 from jaxmbd.dynamics import (
     Inputs,
     applied_loads,
@@ -34,21 +52,24 @@ from jaxmbd.dynamics import (
     required_efforts,
     share_efforts,
 )
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     MotionState,
+    check_shape,
     digit_doubt,
     mechanism_length,
     motion_state,
-    propagate_accelerations,
     speed_units,
     step_coordinates,
 )
+from jaxmbd.lanes import compiled
 from jaxmbd.model import GROUND, Mechanism, Torque
 from jaxmbd.numerics import (
+    FactoredRows,
+    factor_rows,
     jacobian,
     ldlt_rank_revealing,
-    ldlt_solve,
-    minimum_norm,
+    lu_solve,
     product,
     tolerances,
     unpivoted_lu,
@@ -63,15 +84,11 @@ def balance_at_rest(m: MotionState, inputs: Inputs | None) -> tuple[MotionState,
 
     λ is of least norm where rows are redundant, and NaN if a load acts along a freedom that nothing
     holds.
-
-    Args:
-        m: the state, at rest; held coordinates are drives of its mechanism.
-        inputs: efforts on joints.
     """
     still = jnp.zeros_like(m.v)
     if m.top.nc == 0:
         return m, jnp.zeros(0, m.q.dtype)
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, still)
+    acc = m.accelerations(still)
     required, size = required_efforts(m, acc, inputs)
     bound = np.isin(np.arange(m.top.nv), [i for row in m.top.row_speeds for i in row])
     lines = spin_lines(m)
@@ -98,38 +115,6 @@ def _with_moments(m: MotionState, lines: list[SpinLine], moments: Array) -> Mech
     return m.mech.replace(forces=forces, cut=m.top.cut)
 
 
-class Problem(NamedTuple):
-    """What an equilibrium depends on, and is differentiated with respect to."""
-
-    mech: Mechanism
-    values: list[Any]
-    """Values of the held coordinates."""
-    t: Any
-    inputs: Inputs
-
-
-def problem(
-    mech: Mechanism, known: Known | None, t: Any, inputs: Any
-) -> tuple[tuple[Key, ...], Problem]:
-    """The held coordinates, and the problem with arrays for all numbers.
-
-    Args:
-        mech: the mechanism.
-        known: held coordinates, with the keys of `assemble`.
-        t: time [s].
-        inputs: efforts on joints, ``{joint: value}`` or a function of t that returns it.
-
-    Raises:
-        ValueError: `known` names an unknown part.
-    """
-    keys, values = parse_known(mech, known)
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    t = jnp.asarray(t, mech.dtype)
-    given: Any = inputs(t) if callable(inputs) else inputs or {}
-    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
-    return keys, Problem(mech, values, t, efforts)
-
-
 class Balance(NamedTuple):
     """The balance at one configuration.
 
@@ -152,7 +137,7 @@ class Balance(NamedTuple):
 
 def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     """``τ − h`` at rest (nv,) [N·m, N], and the size of all loads about the mechanism [N·m]."""
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     loads, efforts = applied_loads(m, inputs)
     force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
     length, gravity = mechanism_length(m.mech), m.mech.field()
@@ -165,17 +150,17 @@ def rest_force(m: MotionState, inputs: Inputs) -> tuple[Array, Array]:
     return force, size + jnp.sum(jnp.abs(joint_efforts(m, efforts)) * units)
 
 
-def rows_of(keys: tuple[Key, ...], p: Problem, m: MotionState) -> tuple[Array, Array]:
+def rows_of(p: Problem, m: MotionState) -> tuple[Array, Array]:
     """Scaled residual (n,) and Jacobian (n, nv) to x of closure and held coordinates [m]."""
-    residual, rows = closing_rows(m, keys, p.values)
+    residual, rows = closing_rows(m, p.keys, p.values)
     return residual, rows * speed_units(p.mech)
 
 
-@partial(jax.jit, static_argnums=0)
-def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
+@jax.jit
+def balance(p: Problem, q: Array) -> Balance:
     """The balance at q; multipliers solve ``rows rowsᵀ λ = −rows f``."""
-    m = motion_state(p.mech, q, t=p.t)
-    residual, rows = rows_of(keys, p, m)
+    m = p.state(q)
+    residual, rows = rows_of(p, m)
     force, scale = rest_force(m, p.inputs)
     force = force * speed_units(p.mech)
     eye = jnp.eye(m.top.nv, dtype=q.dtype)
@@ -185,20 +170,20 @@ def balance(keys: tuple[Key, ...], p: Problem, q: Array) -> Balance:
     doubt, least = digit_doubt(m), jnp.asarray(tolerances.carrying(q.dtype), q.dtype)
     error = least if doubt.error is None else jnp.maximum(doubt.error, least)
     factors = ldlt_rank_revealing(rows @ rows.T, doubt=doubt._replace(error=error))
-    solved = ldlt_solve(*factors, jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
-    multipliers = minimum_norm(factors[0], factors[2], solved[:, 0])
+    solved = factors.solve(jnp.concatenate([-(rows @ force)[:, None], rows], axis=1))
+    multipliers = factors.minimum_norm(solved[:, 0])
     project = eye - rows.T @ solved[:, 1:]
     # Projected twice, to remove what rounding left along the rows in the first projection.
     left = project @ (project @ force)
     return Balance(rows, residual, multipliers, left, project, scale)
 
 
-@partial(jax.jit, static_argnums=0)
-def held_force(keys: tuple[Key, ...], p: Problem, q: Array, multipliers: Array) -> Array:
+@jax.jit
+def held_force(p: Problem, q: Array, multipliers: Array) -> Array:
     """``f + rowsᵀ multipliers`` (nv,) [N·m] at q, for given multipliers."""
-    m = motion_state(p.mech, q, t=p.t)
+    m = p.state(q)
     force, _ = rest_force(m, p.inputs)
-    _, rows = rows_of(keys, p, m)
+    _, rows = rows_of(p, m)
     return force * speed_units(p.mech) + rows.T @ multipliers
 
 
@@ -211,6 +196,12 @@ class Tangent(NamedTuple):
     """Whether every pivot is positive: stable, for loads with a potential."""
     soft: Array
     """Whether some motion that the rows allow has next to no stiffness."""
+
+    def transposed(self) -> Tangent:
+        """The factors of Aᵀ: ``Uᵀ Lᵀ = (Uᵀ D⁻¹) (D Lᵀ)`` with the diagonal D of U."""
+        pivots = jnp.diagonal(self.upper)
+        lower, upper = (self.upper / pivots[:, None]).T, (self.lower * pivots).T
+        return self._replace(lower=lower, upper=upper)
 
 
 class Stiffness(NamedTuple):
@@ -238,9 +229,7 @@ class Stiffness(NamedTuple):
         return Tangent(lower, upper, jnp.all(pivots > 0.0), soft)
 
 
-def stiffness(
-    keys: tuple[Key, ...], p: Problem, q: Array, at: Balance, multipliers: Array
-) -> Stiffness:
+def stiffness(p: Problem, q: Array, at: Balance, multipliers: Array) -> Stiffness:
     """``K = −∂(f + rowsᵀ λ)/∂x`` with λ fixed.
 
     At balance it is the Hessian of ``V − λᵀ φ``, symmetric where the loads have a potential V.
@@ -248,10 +237,292 @@ def stiffness(
     units = speed_units(p.mech)
 
     def moved(x: Array) -> Array:
-        return -held_force(keys, p, step_coordinates(p.mech, q, x * units), multipliers)
+        return -held_force(p, step_coordinates(p.mech, q, x * units), multipliers)
 
     k = jacobian(moved, jnp.zeros(units.shape, q.dtype))
     size = jnp.maximum(jnp.max(jnp.abs(k), initial=0.0), 1e-3 * at.scale)
     size = jax.lax.stop_gradient(jnp.where(size > 0.0, size, 1.0))
     inner = product(product(at.project, k), at.project) if at.rows.shape[0] else k
     return Stiffness(k, size, inner, jnp.eye(len(units), dtype=k.dtype) - at.project)
+
+
+def stiffness_along(p: Problem, q: Array, multipliers: Array, x: Array) -> Array:
+    """``K x`` (nv,), as a function of all of its arguments."""
+
+    def moved(step: Array) -> Array:
+        to = step_coordinates(p.mech, q, step * x * speed_units(p.mech))
+        return -held_force(p, to, multipliers)
+
+    none = jnp.zeros((), q.dtype)
+    return jax.jvp(moved, (none,), (jnp.ones_like(none),))[1]
+
+
+LEAST_DAMPING = 1e-9
+"""Stiffness that is added to all motions, relative to its size, for those that have none."""
+_REFINEMENTS = 6
+
+
+class Response(NamedTuple):
+    """The equations at one equilibrium, factored.
+
+    Attributes:
+        stiff: K.
+        project: P (nv, nv), onto the null space of the rows.
+        rows: J (n, nv), with the factors of ``J Jᵀ``.
+        factors: of ``P K P`` with what is added.
+    """
+
+    stiff: Stiffness
+    project: Array
+    rows: FactoredRows
+    factors: Tangent
+
+    def onto(self, opened: Array) -> Array:
+        """The least change (nv,) that satisfies the rows."""
+        return -self.rows.solve(opened)
+
+    def along(self, onto: Array, pushed: Array) -> Array:
+        """What is added to it within the rows: ``(P K P)⁻¹ P (p − K onto)``.
+
+        It has nothing along motions without stiffness. There the factors have only what was added,
+        and rounding would be divided by that. With f the part ``μ s / (k + μ s)`` that was added
+        along a motion of stiffness k, n refinements leave the error ``fⁿ``, and ``(μ s A⁻¹)ⁿ`` has
+        ``fⁿ`` of the motion, but all of one without stiffness.
+        """
+        x = self.within(pushed - self.stiff.k @ onto, _REFINEMENTS)
+        added, idle = LEAST_DAMPING * self.stiff.size, x
+        for _ in range(_REFINEMENTS):
+            idle = added * self._solve(idle)
+        return x - idle
+
+    def within(self, pushed: Array, refinements: int) -> Array:
+        """``(P K P)⁻¹ P p`` in so many steps of iterative refinement."""
+        wanted = self.project @ pushed
+        x = jnp.zeros_like(wanted)
+        for _ in range(refinements):
+            x = x + self._solve(wanted - self.project @ (self.stiff.k @ x))
+        return x
+
+    def transposed(self) -> Response:
+        """The equations with Kᵀ."""
+        stiff = self.stiff._replace(k=self.stiff.k.T)
+        return self._replace(stiff=stiff, factors=self.factors.transposed())
+
+    def _solve(self, b: Array) -> Array:
+        return self.project @ lu_solve(self.factors.lower, self.factors.upper, b)
+
+    def multipliers(self, x: Array, pushed: Array) -> Array:
+        """Λ (n,), of least norm."""
+        if self.rows.gram is None:
+            return jnp.zeros(0, x.dtype)
+        rest = self.rows.rows @ (self.stiff.k @ x - pushed)
+        return self.rows.gram.solve(rest[:, None])[:, 0]
+
+
+def response(at: Balance, stiff: Stiffness) -> Response:
+    """The equations at a balance, with the stiffness there."""
+    return Response(stiff, at.project, factor_rows(at.rows), stiff.factored(LEAST_DAMPING))
+
+
+def settled_speeds(
+    keys: tuple[Key, ...],
+    loaded: tuple[Key, ...],
+    mech: Mechanism,
+    q: Array,
+    rates: Array,
+    *,
+    t: Any = 0.0,
+    inputs: Any = None,
+) -> Array:
+    """Speeds with which an equilibrium moves as its rows are moved slowly.
+
+    Masses and dampers play no part; motions without stiffness and load have least change. All
+    derivatives are exact, as functions of the mechanism and of q along equilibria.
+
+    Args:
+        keys: coordinates that are held or moved.
+        loaded: coordinates whose efforts balance the loads at q: those of `keys`, and such as are
+            let go while their efforts stay as they are.
+        mech: the mechanism.
+        q: coordinates (nq,) of the equilibrium.
+        rates: (k, n) of the rows of loops and `keys`, each in metres (`closing_rows`).
+        t: time [s].
+        inputs: efforts on joints, ``{joint: value}``.
+
+    Returns:
+        (k, nv); NaN where the rows contradict each other.
+    """
+    # Forces and rows do not depend on the values of the held coordinates.
+    none = jnp.zeros((), q.dtype)
+    p, whole = (
+        Problem(held, mech, [none] * len(held), jnp.asarray(t, q.dtype), inputs or {})
+        for held in (keys, loaded)
+    )
+    multipliers = balance(whole, q).multipliers
+    at: Balance = balance(p, q)
+    solver = lax.stop_gradient(response(at, stiffness(whole, q, at, multipliers)))
+    units, rows = speed_units(mech), lax.stop_gradient(at.rows)
+
+    def moved(rate: Array) -> Array:
+        x, _ = _moved(p, whole, q, multipliers, solver, -rate, jnp.zeros_like(units))
+        met = jnp.all(is_met(rows, lax.stop_gradient(x), rate))
+        return jnp.asarray(jnp.where(met, units * x, jnp.nan))
+
+    return lax.map(moved, rates)
+
+
+@jax.custom_jvp
+def _moved(
+    p: Problem,
+    whole: Problem,
+    q: Array,
+    multipliers: Array,
+    solver: Response,
+    opened: Array,
+    pushed: Array,
+) -> tuple[Array, Array]:
+    """X (nv,) and Λ (n,); `solver` has the factors at the other arguments."""
+    onto = solver.onto(opened)
+    x = onto + solver.along(onto, pushed)
+    return x, solver.multipliers(x, pushed)
+
+
+@_moved.defjvp
+def _moved_jvp(primals: Any, tangents: Any) -> Any:
+    *at, solver, opened, pushed = primals
+    *dot, _, opened_dot, pushed_dot = tangents
+    x, lam = found = _moved(*primals)
+
+    def missed(p: Problem, whole: Problem, q: Array, multipliers: Array, o: Array, f: Array) -> Any:
+        """``J x + o`` and ``p − K x + Jᵀ Λ``, for fixed x and Λ."""
+        _, rows = rows_of(p, p.state(q))
+        return rows @ x + o, f - stiffness_along(whole, q, multipliers, x) + rows.T @ lam
+
+    at_all, dots = (*at, opened, pushed), (*dot, opened_dot, pushed_dot)
+    _, (gap, push) = jax.jvp(missed, at_all, dots)
+    return found, _moved(*at, solver, gap, push)
+
+
+_REFINED_LOADS = 3
+
+Places = tuple[tuple[str, Any], ...]
+
+
+def flexibility(
+    mech: Mechanism,
+    q: Any,
+    places: Sequence[tuple[str, Any]],
+    *,
+    known: Known | None = None,
+    t: Any = 0.0,
+    inputs: Any = None,
+    backend: str = "auto",
+) -> Array:
+    """The displacements of bodies at rest per unit of small wrenches on them.
+
+    All that is not rigid gives way: springs, bushings, softened joints; loops and held coordinates
+    do not. The loads keep their direction. The matrix is symmetric where all loads have a
+    potential. Freedoms without stiffness and load, such as a wheel's spin, stay where they are.
+    Derivatives with respect to all numbers, forward and reverse, need no further solution.
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,) of an equilibrium (`equilibrium`), with the same `known`.
+        places: n pairs (body, point): the wrenches act, and displacements are, at these points of
+            the bodies.
+        known: coordinates that are held, with the keys of `equilibrium`.
+        t: time [s] at which drives and laws are evaluated.
+        inputs: efforts on joints, ``{joint: value}``.
+        backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
+
+    Returns:
+        C (6 n, 6 n): for each place three rotations [rad] and three displacements [m], per three
+        moments [N·m] and three forces [N], all along the world axes.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> scales = mbd.Mechanism(
+        ...     bodies={"pan": mbd.Body(mass=2.0)},
+        ...     joints={"guide": mbd.Prismatic("ground", "pan", at=(0, 0, 0), axis=(0, 0, 1))},
+        ...     forces={"spring": mbd.TorsionSpring("guide", stiffness=500.0)},
+        ... )
+        >>> q = mbd.equilibrium(scales).q
+        >>> round(float(mbd.flexibility(scales, q, [("pan", "guide.at")])[5, 5]), 12)
+        0.002
+    """
+    p = problem(mech, known, t, inputs)
+    q = jnp.asarray(q, mech.dtype)
+    check_shape("q", q, topology(mech).nq)
+    named = tuple((body, _hashable(point)) for body, point in places)
+    return _jitted(backend, named, p, q)
+
+
+def _hashable(point: Any) -> Any:
+    return point if isinstance(point, str) else tuple(float(x) for x in point)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _jitted(backend: str, places: Places, p: Problem, q: Array) -> Array:
+    return compiled(backend, partial(_at_rest, places), p, q)
+
+
+def _at_rest(places: Places, p: Problem, q: Array) -> Array:
+    return _flexibility(places, p, q, balance(p, q).multipliers)
+
+
+def twist_rows(places: Places, p: Problem, q: Array) -> Array:
+    """B (6 n, nv): twists ``[ω; v]`` of the places per unit of ẋ."""
+    m = p.state(q)
+    rows = []
+    for body, point in places:
+        at = point if isinstance(point, str) else jnp.asarray(point, q.dtype)
+        moves = m.moves(GROUND, body) != 0.0
+        columns = m.angular_columns(), m.columns_at(m.position(body, at))
+        rows += [jnp.where(moves[:, None], x, 0.0).T for x in columns]
+    return jnp.concatenate(rows) * speed_units(p.mech)
+
+
+def _response(p: Problem, q: Array, multipliers: Array) -> Response:
+    at: Balance = balance(p, q)
+    return response(at, stiffness(p, q, at, multipliers))
+
+
+def _loaded(solver: Response, b: Array) -> tuple[Array, Array]:
+    """Y and Λ, one row for each load in the rows of b."""
+
+    def one(pushed: Array) -> tuple[Array, Array]:
+        x = solver.within(pushed, _REFINED_LOADS)
+        return x, solver.multipliers(x, pushed)
+
+    return lax.map(one, b)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _flexibility(places: Places, p: Problem, q: Array, multipliers: Array) -> Array:
+    b = twist_rows(places, p, q)
+    return product(b, _loaded(_response(p, q, multipliers), b)[0].T)
+
+
+@_flexibility.defjvp
+def _flexibility_jvp(places: Places, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    p, q, _ = primals
+    b = twist_rows(places, p, q)
+    solver = _response(*primals)
+    (y, right), (z, left) = _loaded(solver, b), _loaded(solver.transposed(), b)
+
+    def stationary(p: Problem, q: Array, multipliers: Array) -> Array:
+        """C, whose derivative is that for fixed Y and Λ."""
+        b = twist_rows(places, p, q)
+        _, rows = rows_of(p, p.state(q))
+
+        def column(given: tuple[Array, ...]) -> Array:
+            """A column of C, of the wrench that causes y."""
+            y, right, row = given
+            bent = z @ stiffness_along(p, q, multipliers, y)
+            closed = (z @ rows.T) @ right + left @ (rows @ y)
+            return b @ y + z @ row - bent + closed
+
+        return lax.map(column, (y, right, b)).T
+
+    value, rate = jax.jvp(stationary, primals, tangents)
+    return value, rate

@@ -27,8 +27,17 @@ from jax import Array, lax
 
 from jaxmbd import lanes
 from jaxmbd.analysis.assembly import assemble, implicit_tangent, outcome, walk
-from jaxmbd.analysis.inputs import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.known import Key, PointCoordinate, held_name, parse_known
+from jaxmbd.analysis.freedoms import between_balls
+from jaxmbd.analysis.known import (
+    AnyInputs,
+    Key,
+    PointCoordinate,
+    Problem,
+    efforts_at,
+    held_name,
+    parse_inputs,
+    parse_known,
+)
 from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics import (
@@ -49,7 +58,6 @@ from jaxmbd.kinematics import (
     mechanism_length,
     motion_state,
     placed_numbers,
-    propagate_accelerations,
     speed_units,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
@@ -237,12 +245,12 @@ def instant(
     v, met = meet(closure_velocity(m), rates, [jnp.zeros((), q.dtype)] * len(lines))
     m = motion_state(mech, q, v, t)
     efforts = efforts_at(inputs, t, q, v)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     asked = [x - y for x, y in zip(accelerations, held_products(m, acc, keys), strict=True)]
     spins = [-line.direction @ acc.angular[line.body] for line in lines]
     vdot, met_too = meet(closure_gamma(m, acc), asked, spins)
     if lines:
-        acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+        acc = m.accelerations(vdot)
         required, _ = required_efforts(m, acc, efforts)
         for k, inertia in enumerate(_spin_inertias(m, lines)):
             # A unit spin alone: its inertia has to supply the moment required about the line.
@@ -252,7 +260,7 @@ def instant(
             some = inertia > 0.0
             moment = jnp.asarray(jnp.where(some, alone @ required, 0.0))
             vdot = vdot - moment / jnp.where(some, inertia, 1.0) * alone
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     required, size = required_efforts(m, acc, efforts)
     if actuated is None:
         columns = (rows[top.nc :] / conditions.held_scale[:, None]).T
@@ -275,11 +283,10 @@ class SpinLine(NamedTuple):
 def spin_lines(m: MotionState) -> list[SpinLine]:
     """The spin lines of all bodies held by two balls only."""
     out = []
-    for i, body in enumerate(m.top.bodies):
-        edges = [e for e in m.mech.structure.joints if body in (e.a, e.b)]
-        if len(edges) != 2 or not all(e.kind.ball for e in edges):
+    for i, edges in between_balls(m.mech).items():
+        if len(edges) > 2:
             continue
-        joints = [m.mech.joint(e.name) for e in edges]
+        body, joints = m.top.bodies[i], [m.mech.joint(e.name) for e in edges]
         first, second = (m.position(body, j.point_a if j.a == body else j.point_b) for j in joints)
         out.append(SpinLine(i, first, unit(second - first)))
     return out
@@ -475,7 +482,7 @@ def _follow(
         ]
 
     values = held_at(mech, led, t).values
-    return outcome(mech, walk(keys, mech, values, t, guess, path))
+    return outcome(mech, walk(Problem(keys, mech, values, t), guess, path))
 
 
 @_follow.defjvp
@@ -484,7 +491,8 @@ def _follow_jvp(keys: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
     out = _follow(keys, *primals)
     at, dot = (mech, led, t), (dmech, dled, dt)  # travels count from points of the mechanism
     values, dvalues = jax.jvp(lambda m, d, s: held_at(m, d, s).values, at, dot)
-    return out, implicit_tangent(keys, out, (mech, values, t), (dmech, dvalues, dt))
+    dot = Problem(keys, dmech, dvalues, dt)
+    return out, implicit_tangent(out, Problem(keys, mech, values, t), dot)
 
 
 def _raise(

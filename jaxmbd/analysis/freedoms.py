@@ -26,7 +26,7 @@ from jaxmbd.kinematics import (
     speed_units,
 )
 from jaxmbd.lanes import compiled, host_jit
-from jaxmbd.model import Mechanism
+from jaxmbd.model import Edge, Mechanism
 from jaxmbd.numerics import ldlt_rank_revealing, tolerances
 
 
@@ -139,7 +139,7 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
         return jnp.stack([*map(jnp.concatenate, zip(found.angular, found.linear, strict=True))])
 
     known = jnp.zeros((), q.dtype) if doubt.error is None else doubt.error
-    if not _between_balls(mech):
+    if not between_balls(mech):
         return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors, known
     spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.diag(units))
     return rows, kept, spins, errors, known
@@ -158,15 +158,14 @@ def _alike(rows: Array, loops: Array | None) -> Array:
     return jnp.where(usable, longest / jnp.where(usable, lengths, 1.0), 1.0)
 
 
-def _between_balls(mech: Mechanism) -> list[int]:
-    """Bodies connected by two or more joints, all of them balls."""
-    joints = {
-        body: [e for e in mech.structure.joints if body in (e.a, e.b)]
-        for body in topology(mech).bodies
-    }
-    return [
-        i for i, on in enumerate(joints.values()) if len(on) > 1 and all(e.kind.ball for e in on)
-    ]
+def between_balls(mech: Mechanism) -> dict[int, list[Edge]]:
+    """Bodies connected by two or more joints, all of them balls, by index, with these joints."""
+    found = {}
+    for i, body in enumerate(topology(mech).bodies):
+        on = [e for e in mech.structure.joints if body in (e.a, e.b)]
+        if len(on) > 1 and all(e.kind.ball for e in on):
+            found[i] = on
+    return found
 
 
 def _idle(mech: Mechanism, twists: np.ndarray) -> tuple[str, ...]:
@@ -175,7 +174,7 @@ def _idle(mech: Mechanism, twists: np.ndarray) -> tuple[str, ...]:
     `twists` (bodies, 6, motions) are those of the free motions.
     """
     motions, idle = twists.shape[2], []
-    for i in _between_balls(mech) if motions else ():
+    for i in between_balls(mech) if motions else ():
         others = np.delete(twists, i, axis=0).reshape(-1, motions)
         sizes = np.linalg.svd(others, compute_uv=False) if others.size else np.zeros(0)
         if np.sum(sizes > tolerances.agreement(mech.dtype)) < motions:

@@ -63,8 +63,8 @@ def rk4_step(
     only and are then normalised.
 
     The error is estimated as ``h/6 (k1 − k2 − k3 + k4)``, the difference from the embedded
-    ``y + h/2 (k2 + k3)`` of second order. For ``v̇ = λ v`` and z = λ h it is ``z³ (1 + z)/24`` of v,
-    and the step's own error ``z⁵/120``; if v̇ depends on t alone, it is the difference between
+    ``y + h/2 (k2 + k3)`` of second order. For ``v̇ = λ v`` and z = λ h it is ``z³ (1 + z)/24`` of
+    v, and the step's own error ``z⁵/120``; if v̇ depends on t alone, it is the difference between
     Simpson's rule and the midpoint rule. Of the four stages alone there is no embedded method of
     third order; with the next step's first acceleration k5 there is one, ``h/6 (k4 − k5)``, but it
     would come a step late and leave the last step, and a run of one step, without an estimate.
@@ -106,8 +106,8 @@ def semi_implicit_euler_step(
 ) -> Step:
     """First order, speeds first: ``v' = v + h v̇(t, q, v)``, then q moves with v'.
 
-    The error is estimated as ``h/2 (v̇ − v̇ before)``, from the change of the acceleration since the
-    previous step (the memory); for the first step there is no estimate.
+    The error is estimated as ``h/2 (v̇ − v̇ before)``, from the change of the acceleration since
+    the previous step (the memory); for the first step there is no estimate.
     """
     vdot = acceleration(t, q, v)
     now = lax.stop_gradient(vdot)

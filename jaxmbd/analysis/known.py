@@ -1,21 +1,30 @@
-"""Coordinates that a caller holds during assembly: joint coordinates and point coordinates."""
+"""What a caller prescribes: coordinates that are held, of joints and of points, and efforts.
+
+Efforts on joints are values, functions of time, or state feedback.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.graph import Topology, topology
+from jaxmbd.dynamics import Inputs
+from jaxmbd.graph import Topology, neutral, topology
 from jaxmbd.kinematics import (
     MotionState,
+    check_shape,
     closure_jacobian,
     closure_residual,
     mechanism_length,
+    motion_state,
     own_rows,
 )
 from jaxmbd.model import GROUND, Mechanism
@@ -93,12 +102,8 @@ def parse_known(
 ) -> tuple[tuple[Key, ...], list[Any]]:
     """Split `known` into static keys and their values, one key for each coordinate.
 
-    A `PointTravel` becomes the `PointCoordinate` of its point, with an absolute value.
-
-    Args:
-        mech: the mechanism.
-        known: key to value.
-        rates: whether the values are speeds or accelerations.
+    A `PointTravel` becomes the `PointCoordinate` of its point, with an absolute value. With `rates`
+    the values are speeds or accelerations.
 
     Raises:
         ValueError: a key names an unknown part, a coordinate that another key names too, or a cut
@@ -220,6 +225,46 @@ def closing_residual(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -
     return jnp.concatenate([own_rows(m).of(closure_residual(m)), held])
 
 
+class Problem(eqx.Module):
+    """What an assembly or an equilibrium depends on, and is differentiated with respect to.
+
+    Attributes:
+        keys, values: the held coordinates.
+        t: time [s].
+        inputs: efforts on joints.
+    """
+
+    keys: tuple[Key, ...] = eqx.field(static=True)
+    mech: Mechanism
+    values: list[Any]
+    t: Any
+    inputs: Inputs = eqx.field(default_factory=dict)
+
+    def state(self, q: Array) -> MotionState:
+        """The state at rest at q."""
+        return motion_state(self.mech, q, t=self.t)
+
+    def start(self, guess: Any) -> Array:
+        """Coordinates (nq,) to start from: a guess, or by default the drawing."""
+        q = jnp.asarray(neutral(self.mech) if guess is None else guess, self.mech.dtype)
+        check_shape("guess", q, topology(self.mech).nq)
+        return q
+
+    def rows(self, q: Array) -> tuple[Array, Array]:
+        """`closing_rows` at q."""
+        return closing_rows(self.state(q), self.keys, self.values)
+
+
+def problem(mech: Mechanism, known: Known | None, t: Any, inputs: Any = None) -> Problem:
+    """The `Problem` with arrays for all numbers; `inputs` may be a function of t."""
+    keys, values = parse_known(mech, known)
+    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    t = jnp.asarray(t, mech.dtype)
+    given: Any = inputs(t) if callable(inputs) else inputs or {}
+    efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
+    return Problem(keys, mech, values, t, efforts)
+
+
 def known_rows(
     m: MotionState, keys: tuple[Key, ...], values: list[Array], length: Array
 ) -> tuple[Array, Array]:
@@ -230,19 +275,32 @@ def known_rows(
             residuals.append((now - value)[None])
             rows.append(_point_row(m, key)[None])
             continue
-        place = m.top.layout[key.joint].v
-        assert place is not None
-        eye = np.eye(m.top.nv)[place]
-        if key.index is not None:
-            scale = length if is_angle(m.top, key) else 1.0
-            residuals.append((scale * (now - value))[None])
-            rows.append(scale * jnp.asarray(eye[key.index : key.index + 1], m.q.dtype))
-            continue
-        angle = np.array([kind == "angle" for kind in m.top.speed_kinds[place]])
-        scales = jnp.where(angle, length, 1.0)
-        residuals.append(scales * m.mech.joint(key.joint).change(value, now))
-        rows.append(scales[:, None] * jnp.asarray(eye, m.q.dtype))
-    return jnp.concatenate(residuals), jnp.concatenate(rows)
+        whole = key.index is None
+        residuals.append(
+            m.mech.joint(key.joint).change(value, now) if whole else (now - value)[None]
+        )
+        rows.append(jnp.asarray(np.eye(m.top.nv)[_speeds(m.top, key)], m.q.dtype))
+    scale = held_scale(m.top, keys, length)
+    return scale * jnp.concatenate(residuals), scale[:, None] * jnp.concatenate(rows)
+
+
+def held_scale(top: Topology, keys: tuple[Key, ...], length: Array) -> Array:
+    """The factors (nk,) of `known_rows`: `length` for angles, else 1."""
+    angles: list[bool] = []
+    for key in keys:
+        held = isinstance(key, JointCoordinate)
+        kinds = top.speed_kinds[_speeds(top, key)] if held else ("travel",)
+        angles += [kind == "angle" for kind in kinds]
+    return jnp.where(np.array(angles, bool), length, 1.0)
+
+
+def _speeds(top: Topology, key: JointCoordinate) -> slice:
+    """The speeds of a held joint coordinate."""
+    place = top.layout[key.joint].v
+    assert place is not None
+    return (
+        place if key.index is None else slice(place.start + key.index, place.start + key.index + 1)
+    )
 
 
 def point_of(key: PointCoordinate) -> Any:
@@ -259,11 +317,7 @@ def _point_row(m: MotionState, key: PointCoordinate) -> Array:
 
 def is_angle(top: Topology, key: Key) -> bool:
     """Whether a held coordinate is an angle [rad] rather than a length [m]."""
-    if isinstance(key, PointCoordinate):
-        return False
-    place = top.layout[key.joint].v
-    assert place is not None and key.index is not None
-    return top.speed_kinds[place.start + key.index] == "angle"
+    return isinstance(key, JointCoordinate) and top.speed_kinds[_speeds(top, key)] == ("angle",)
 
 
 def held_name(key: Key) -> str:
@@ -271,3 +325,44 @@ def held_name(key: Key) -> str:
     if isinstance(key, PointCoordinate):
         return f"{key.axis} of {key.point} on '{key.body}'"
     return f"'{key.joint}'" if key.index is None else f"coordinate {key.index} of '{key.joint}'"
+
+
+AnyInputs = Inputs | Callable[..., Inputs] | None
+"""``{joint: value}``, or a function of t or of (t, q, v) that returns it."""
+
+
+def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
+    """Values as arrays of the mechanism's type; a function is returned as it is.
+
+    Raises:
+        ValueError: a function takes neither t nor (t, q, v).
+    """
+    if inputs is None:
+        return None
+    if callable(inputs):
+        takes_state(inputs)
+        return cast(Callable[..., Inputs], inputs)
+    return {name: jnp.asarray(x, mech.dtype) for name, x in inputs.items()}
+
+
+def efforts_at(inputs: AnyInputs, t: Any, q: Array, v: Array) -> Inputs | None:
+    """The efforts ``{joint: value}`` at a state."""
+    if not callable(inputs):
+        return inputs
+    return inputs(t, q, v) if takes_state(inputs) else inputs(t)
+
+
+def takes_state(inputs: Callable[..., Any]) -> bool:
+    """Whether an input function takes (t, q, v); one that accepts both counts as a function of t.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    signature = inspect.signature(inputs)
+    for count in (1, 3):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return count == 3
+    raise ValueError(f"inputs= is a function {signature}: give one of t, or of (t, q, v)")

@@ -24,8 +24,8 @@ from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.freedoms import mobility
-from jaxmbd.analysis.inputs import efforts_at, parse_inputs
-from jaxmbd.analysis.velocity import assemble_velocity, least_change
+from jaxmbd.analysis.known import efforts_at, parse_inputs
+from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import applied_efforts, check_determinate, solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
@@ -376,7 +376,7 @@ def _matrices(
         if m.top.nc:
             slip = own_rows(m).of(closure_jacobian(m) @ speeds - closure_velocity(m))
             slip = jnp.concatenate([slip, jnp.zeros(nd, q.dtype)])
-            speeds = speeds - least_change(mech, _rows(m, pick), slip)
+            speeds = speeds - factor_rows(_rows(m, pick), speed_units(mech) ** 2).solve(slip)
         m = motion_state(mech, at, speeds, t)
         flat, restore = ravel_pytree(_efforts(mech, efforts_at(inputs, t, at, speeds)))
         acting = restore(flat + u)

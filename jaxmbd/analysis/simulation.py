@@ -1,6 +1,23 @@
 """Simulation: a time loop of integrator steps, each projected onto the constraints.
 
-Steps, projection, saved results, and the time of a failure are one time loop.
+A `Watch` monitors the errors of the steps. The estimated errors e of the steps in the speeds must
+be small relative to the speeds v, in root mean squares over the steps so far,
+``Σ |e|² ≤ accuracy² Σ |v|²``, in each of two norms: the energy norm ``√(Σ Mᵢᵢ vᵢ²)`` with the
+inertias at the start, in which heavy bodies count more than light ones, and the kinematic norm
+``√(Σ (vᵢ/uᵢ)²)``, with u one radian or the mechanism's length for travels, in which all count
+alike. A motion that decays to rest is not judged by rounding.
+
+In an RK4 step of an undamped vibration e is ``z³/24`` of v, with z = ω h, and ``z⁶/72 = 8 (e/v)²``
+of the energy is lost, so n steps lose at most 8 n accuracy² of it.
+
+In a Runge-Kutta step the accelerations k1, k2, k3 at the start and twice at its middle come closer,
+``|k3 − k2|`` being ``|z|/2`` of ``|k2 − k1|``. Where they do not, over the steps so far, a force
+jumps from stage to stage, as dry friction at rest; e may then be zero, and ``h/6 (k3 − k2)``, for
+``v̇ = λ v`` as large as e, is added to it.
+
+If a motion starts with a fast transient, the errors of its first steps may be large relative to the
+small initial speeds, yet negligible relative to later ones. A run is therefore inaccurate from the
+time after which the condition is never satisfied again; a run that explodes never satisfies it.
 """
 
 from __future__ import annotations
@@ -16,40 +33,186 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd import lanes
-from jaxmbd.analysis.inputs import efforts_at, parse_inputs
 from jaxmbd.analysis.integrators import INTEGRATORS, Step, adaptive_interval, no_errors, normalise
-from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.known import efforts_at, parse_inputs
 from jaxmbd.analysis.status import (
     DRIFT,
     Status,
+    closing_tolerance,
     closure,
     closure_error,
+    closure_slip,
     initial_status,
     open_joints,
     visible,
 )
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.analysis.watch import (
-    Watch,
-    after_step,
-    at_saved_time,
-    first_watch,
-    norms,
-    sizes,
-    verdict,
+from jaxmbd.dynamics import (
+    applied_efforts,
+    check_determinate,
+    kkt_system,
+    mass_operator,
+    solve_kkt,
+    solve_motion,
 )
-from jaxmbd.dynamics import applied_efforts, check_determinate, solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
+    MotionState,
     check_shape,
     closure_jacobian,
     closure_residual,
     closure_velocity,
+    mechanism_length,
     motion_state,
+    placed_numbers,
+    row_scale,
+    speed_units,
+    step_coordinates,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import StepTolerances, tolerances
+from jaxmbd.numerics import StepTolerances, solution, tolerances
+
+
+class Watch(NamedTuple):
+    """State of the monitoring.
+
+    Attributes:
+        sums: over the steps, of the squares that `sizes` gives (4, 2), in the two norms.
+        fastest: square of the largest speeds, in the kinematic norm.
+        inaccurate: time since which the errors are too large [s]; infinite if they are not.
+        diverged: time at which the run left the constraints or became infinite or NaN [s];
+            infinite before.
+        contradiction: closure error at the start [m] that no motion removes.
+    """
+
+    sums: Array
+    fastest: Array
+    inaccurate: Array
+    diverged: Array
+    contradiction: Array
+
+
+def norms(m: MotionState) -> Array:
+    """Weights (2, nv) of squared speeds: inertias [kg m², kg], and ``1/u²`` [1, 1/m²]."""
+    return lax.stop_gradient(
+        jnp.stack([mass_operator(m).diagonal(), 1.0 / speed_units(m.mech) ** 2])
+    )
+
+
+def first_watch(mech: Mechanism, weights: Array, h: Array, contradiction: Array) -> Watch:
+    """The state before the first step.
+
+    The speeds start at 1e-12 of a unit per step: those of a mechanism at rest in equilibrium are
+    smaller, and only rounding.
+    """
+    resolved = tolerances.integration(mech.dtype).atol * speed_units(mech) / h
+    never = jnp.full((), jnp.inf, mech.dtype)
+    speed = weights @ lax.stop_gradient(resolved**2)
+    none = jnp.zeros(2, mech.dtype)
+    return Watch(jnp.stack([speed, none, none, none]), speed[1], never, never, contradiction)
+
+
+JUMPS = 0.6
+"""Least ratio of ``k3 − k2`` to ``k2 − k1`` at which forces jump: steps with ``|z| = 1.2``."""
+
+
+def sizes(weights: Array, v: Array, errors: Array) -> Array:
+    """Squares (4, 2) of a step's speeds and of its `Step.errors`, in the two norms."""
+    each = lax.stop_gradient(jnp.concatenate([v[None], errors]))
+    return (each * each) @ weights.T
+
+
+def after_step(watch: Watch, found: Array, accuracy: Array, t: Array) -> Watch:
+    """Take in the `sizes` of a step that ended at t."""
+    found = lax.stop_gradient(found)
+    finite = jnp.all(jnp.isfinite(found))
+    fastest = jnp.maximum(watch.fastest, found[0, 1])
+    sums = watch.sums + found
+    speed, error, last, first = sums
+    error = error + jnp.where(last > JUMPS**2 * first, last, 0.0)
+    fine = jnp.all(error <= accuracy**2 * speed)
+    inaccurate = jnp.where(fine, jnp.inf, jnp.minimum(watch.inaccurate, t))
+    diverged = _first(watch.diverged, finite, t)
+    return Watch(sums, fastest, inaccurate, diverged, watch.contradiction)
+
+
+def at_saved_time(watch: Watch, m: MotionState, t: Array) -> tuple[Watch, Array]:
+    """Check a projected state against the constraints; also its closure error [m].
+
+    The limits are `DRIFT` times the closing tolerance for positions, and the same multiple of
+    the largest speeds for speeds. What redundant rows contradict each other by at the start may
+    change along the motion.
+    """
+    limit = DRIFT * closing_tolerance(m.q.dtype, mechanism_length(m.mech))
+    limit = limit + 1e2 * watch.contradiction
+    drift, slip = lax.stop_gradient((closure_error(m), closure_slip(m)))
+    on = (drift < limit) & (slip <= limit * jnp.sqrt(watch.fastest))
+    return watch._replace(diverged=_first(watch.diverged, on, t)), drift
+
+
+def verdict(watch: Watch, start: Array, t0: Array) -> tuple[Array, Array]:
+    """`Status` of a whole run from that of its initial state, and the time of failure [s]."""
+    inaccurate = watch.inaccurate < watch.diverged
+    later = jnp.where(inaccurate, Status.INACCURATE, Status.DIVERGED)
+    when = jnp.minimum(watch.inaccurate, watch.diverged)
+    later = jnp.where(when < jnp.inf, later, Status.OK)
+    ok = start == Status.OK
+    return jnp.where(ok, later, start).astype(jnp.int32), jnp.where(ok, when, t0)
+
+
+def _first(when: Array, fine: Any, t: Array) -> Array:
+    return jnp.where(fine, when, jnp.minimum(when, t))
+
+
+def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
+    """The nearest state on the constraints, in the metric of the mass matrix.
+
+    Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
+    v: errors after an integration step are small and converge quadratically, so that only rounding
+    is left after the second pass.
+
+    Errors of the size of rounding are not corrected: at a distance δ from a singular position,
+    correcting them would move q by rounding/δ and v by rounding/δ², which the next step would
+    amplify again (a four-bar would jump where its links pass their common line).
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> m = mbd.zoo.rssr()
+        >>> q, v = mbd.project(m, mbd.neutral(m) + 1e-6, jnp.zeros(5))
+        >>> bool(abs(mbd.constraint_residual(m, q)).max() < 1e-12)
+        True
+    """
+
+    def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        q, v = state
+        m = motion_state(mech, q, v, t)
+        jacobian, phi = closure_jacobian(m), closure_residual(m)
+        slip = closure_velocity(m) - jacobian @ v
+        noise = tolerances.rounding(v.dtype, 8)
+        largest = jnp.max(jnp.abs(jacobian), initial=0.0)
+        errors = jnp.stack(
+            [
+                _but_rounding(-phi, noise * mechanism_length(mech)),
+                _but_rounding(slip, noise * largest * jnp.sum(jnp.abs(v))),
+            ],
+            axis=1,
+        )
+        no_force = jnp.zeros((v.shape[0], 2), v.dtype)
+        change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False, metric=True)
+        # The last pass corrects rounding, so its residual is compared with the size of the state.
+        miss = row_scale(m)[:, None] * (jacobian @ change - errors)
+        flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))
+        change = flat.reshape(change.shape)
+        return step_coordinates(mech, q, change[:, 0]), v + change[:, 1]
+
+    return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
+
+
+def _but_rounding(errors: Array, noise: Array) -> Array:
+    """Errors with those below `noise` set to zero; their derivatives are kept."""
+    return errors - lax.stop_gradient(jnp.where(jnp.abs(errors) <= noise, errors, 0.0))
+
 
 Outputs = Callable[[Array, Array, Array], Any]
 
@@ -262,7 +425,7 @@ def simulate(
             the mass matrix), "baumgarte", or "none".
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
         accuracy: largest allowed error of the steps, as a share of the speeds, root mean squares
-            of a run (`jaxmbd.analysis.watch`); above it the run is INACCURATE, as an undamped
+            of a run (`jaxmbd.analysis.simulation`); above it the run is INACCURATE, as an undamped
             vibration with fewer than 15 steps per period by "rk4", 81 by "semi_implicit_euler".
             A diffrax solver controls its errors itself.
         rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).

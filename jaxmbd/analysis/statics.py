@@ -18,35 +18,38 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.assembly import assemble, assembled_coordinates
+from jaxmbd.analysis.assembly import assemble, attempt
 from jaxmbd.analysis.balance import (
+    LEAST_DAMPING,
     Balance,
-    Problem,
     Tangent,
     balance,
     held_force,
-    problem,
+    response,
     rows_of,
     stiffness,
 )
-from jaxmbd.analysis.known import Key, Known, held_name, is_angle
-from jaxmbd.analysis.settled_motion import LEAST_DAMPING, response
+from jaxmbd.analysis.known import Known, Problem, held_name, held_scale, problem
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
-from jaxmbd.analysis.velocity import least_change
+from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
-    check_shape,
     coordinate_rates,
     mechanism_length,
-    motion_state,
     own_rows,
-    placed_numbers,
     speed_units,
     step_coordinates,
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import lu_solve, tested, tolerances
+from jaxmbd.numerics import (
+    factor_rows,
+    finite_where,
+    generic,
+    limited,
+    lu_solve,
+    tolerances,
+)
 
 _MAX_STEPS = 300
 _CLOSING = 5
@@ -138,49 +141,35 @@ def equilibrium(
         >>> round(float(mbd.equilibrium(hanging).q[0]), 12)
         -0.02
     """
-    keys, p = problem(mech, known, t, inputs)
-    guess = jnp.asarray(neutral(mech) if guess is None else guess, mech.dtype)
-    check_shape("guess", guess, topology(mech).nq)
-    found = Equilibrium(*_jitted(backend, keys, p, guess))
+    p = problem(mech, known, t, inputs)
+    guess = p.start(guess)
+    found = Equilibrium(*_jitted(backend, p, guess))
     if throw and visible(found.status) and not bool(_balanced(found.status)):
-        _raise(keys, p, guess, known, Status(int(found.status)))
+        _raise(p, guess, known, Status(int(found.status)))
     return found
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _jitted(backend: str, keys: tuple[Key, ...], *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, partial(_found, keys), *args)
+@partial(jax.jit, static_argnums=0)
+def _jitted(backend: str, *args: Any) -> tuple[Array, ...]:
+    return compiled(backend, _found, *args)
 
 
-def _found(keys: tuple[Key, ...], p: Problem, guess: Array) -> tuple[Array, ...]:
+def _found(p: Problem, guess: Array) -> tuple[Array, ...]:
     """The equilibrium and its multipliers; the latter are differentiated as functions of (p, q)."""
-    q, residual, status, iterations = _equilibrium(keys, p, guess)
+    q, residual, status, iterations = _equilibrium(p, guess)
     ok = jnp.all(jnp.isfinite(lax.stop_gradient(q)))
-    safe = _finite_where(ok, p)
+    safe, _ = finite_where(ok, p, ())
     rest = jnp.asarray(jnp.where(ok, q, jnp.asarray(neutral(p.mech))))
-    at: Balance = balance(keys, safe, rest)
+    at: Balance = balance(safe, rest)
     nc = topology(p.mech).nc
-    own = own_rows(motion_state(safe.mech, rest, t=safe.t))
+    own = own_rows(safe.state(rest))
     lam = jnp.where(ok, own.multipliers(at.multipliers[:nc]), jnp.nan)
-    held = jnp.where(ok, _key_scale(keys, safe.mech) * at.multipliers[nc:], jnp.nan)
+    scale = held_scale(topology(p.mech), p.keys, mechanism_length(safe.mech))
+    held = jnp.where(ok, scale * at.multipliers[nc:], jnp.nan)
     return q, lam, residual, status, iterations, held
 
 
-def _key_scale(keys: tuple[Key, ...], mech: Mechanism) -> Array:
-    """The factors by which the held rows are scaled: the mechanism's length for angles."""
-    sizes: list[Any] = [jnp.zeros((0,), mech.dtype)]
-    top, length = topology(mech), mechanism_length(mech)
-    for key in keys:
-        if getattr(key, "index", 0) is None:  # a quaternion, with a displacement where free
-            place = top.layout[key.joint].v  # type: ignore[union-attr]
-            kinds = top.speed_kinds[place]  # type: ignore[index]
-            sizes.append(jnp.stack([length if k == "angle" else length / length for k in kinds]))
-        else:
-            sizes.append((length if is_angle(top, key) else length / length)[None])
-    return jnp.concatenate(sizes)
-
-
-def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array, Array]:
+def _close(p: Problem, q: Array) -> tuple[Array, Array, Array]:
     """Coordinates after Newton steps of least change onto the rows, their error [m], the last step.
 
     The step is the largest change in angles and lengths of the mechanism. It vanishes to rounding,
@@ -190,14 +179,14 @@ def _close(keys: tuple[Key, ...], p: Problem, q: Array) -> tuple[Array, Array, A
 
     def correct(_: Any, found: tuple[Array, Array]) -> tuple[Array, Array]:
         q, _ = found
-        residual, rows = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
-        change = least_change(p.mech, rows / units, residual)
-        return step_coordinates(p.mech, q, -change), jnp.max(jnp.abs(change / units), initial=0.0)
+        residual, rows = rows_of(p, p.state(q))
+        x = factor_rows(rows).solve(residual)
+        return step_coordinates(p.mech, q, -units * x), jnp.max(jnp.abs(x), initial=0.0)
 
     last = jnp.zeros((), q.dtype)
-    if topology(p.mech).nc + len(keys):
+    if topology(p.mech).nc + len(p.keys):
         q, last = lax.fori_loop(0, _CLOSING, correct, (q, last))
-    residual, _ = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
+    residual, _ = rows_of(p, p.state(q))
     return q, jnp.max(jnp.abs(residual), initial=0.0), last
 
 
@@ -217,11 +206,6 @@ def _balanced(status: Array) -> Array:
     return (status == Status.OK) | (status == Status.INACCURATE)
 
 
-def _limited(x: Array) -> Array:
-    size = jnp.max(jnp.abs(x), initial=0.0)
-    return x * (_LARGEST_STEP / jnp.maximum(size, _LARGEST_STEP))
-
-
 def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
     """``A⁻¹ f``, without rounding along motions that have neither stiffness nor load.
 
@@ -237,14 +221,14 @@ def _newton_step(a: Tangent, at: Balance, added: Array) -> Array:
     return jnp.where(jnp.max(jnp.abs(added * idle), initial=0.0) <= noise, x - idle, x)
 
 
-@partial(jax.jit, static_argnums=0)
-def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
+@jax.jit
+def _search(p: Problem, start: Array) -> _Search:
     fine, resolved = tolerances.rounding(start.dtype, 8), tolerances.agreement(start.dtype)
     units, closed = speed_units(p.mech), closing_tolerance(start.dtype, mechanism_length(p.mech))
 
     def step(s: _Search) -> _Search:
-        at: Balance = balance(keys, p, s.q)
-        stiff = stiffness(keys, p, s.q, at, at.multipliers)
+        at: Balance = balance(p, s.q)
+        stiff = stiffness(p, s.q, at, at.multipliers)
         enough = _enough(stiff.size, at.scale)
         plain = stiff.factored(LEAST_DAMPING)
         least = jnp.where(plain.definite, s.damping, jnp.maximum(s.damping, 1e-4))
@@ -257,13 +241,13 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
         before = _largest(at)
         # An unstable equilibrium has no force to leave it: perturb it in an arbitrary direction.
         resting = (before <= enough) & ~plain.definite
-        nudge = 1e-2 * (at.project @ _off_balance(units.shape[0], s.q.dtype))
-        change = _limited(_newton_step(a, at, damping * stiff.size))
+        nudge = 1e-2 * (at.project @ generic(units.shape[0], s.q.dtype))
+        change = limited(_newton_step(a, at, damping * stiff.size), _LARGEST_STEP)
         change = jnp.where(resting, nudge, change)
-        trial, opened, last = _close(keys, p, step_coordinates(p.mech, s.q, change * units))
-        beyond: Balance = balance(keys, p, trial)
+        trial, opened, last = _close(p, step_coordinates(p.mech, s.q, change * units))
+        beyond: Balance = balance(p, trial)
         work, rest = change @ at.force, change @ beyond.force
-        followed = last <= 1e-3 * jnp.max(jnp.abs(change)) + resolved
+        followed = last <= 1e-3 * jnp.max(jnp.abs(change), initial=0.0) + resolved
         stays = (opened < closed) & followed & jnp.isfinite(rest)
         downhill = a.definite & stays & ((rest >= -0.5 * work) | (_largest(beyond) < before))
         accept = downhill | (resting & stays)
@@ -292,18 +276,11 @@ def _search(keys: tuple[Key, ...], p: Problem, start: Array) -> _Search:
     return lax.while_loop(going, step, first)
 
 
-def _off_balance(size: int, dtype: Any) -> Array:
-    """Fixed numbers in general position, of either sign."""
-    return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _equilibrium(
-    keys: tuple[Key, ...], p: Problem, guess: Array
-) -> tuple[Array, Array, Array, Array]:
-    start, _, assembled, _ = assembled_coordinates(keys, p.mech, p.values, p.t, guess)
+@jax.custom_jvp
+def _equilibrium(p: Problem, guess: Array) -> tuple[Array, Array, Array, Array]:
+    start, _, assembled, *_ = attempt(p.keys, p.mech, p.values, p.t, guess)
     ok = assembled == Status.OK
-    found = _search(keys, p, start)
+    found = _search(p, start)
     missed = jnp.where(found.soft, Status.SINGULAR, Status.DIVERGED)
     reached = jnp.where(found.enough < _LOST, Status.OK, Status.INACCURATE)
     status = jnp.where(found.done, reached, missed)
@@ -314,7 +291,7 @@ def _equilibrium(
 
 
 @_equilibrium.defjvp
-def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
+def _equilibrium_jvp(primals: Any, tangents: Any) -> Any:
     """``J δ = −φ_p ṗ`` and ``P K δ = P (f + Jᵀ λ)_p ṗ`` at the solution, λ fixed.
 
     δ is the least change that satisfies the rows plus a step in their null space, which is refined
@@ -322,47 +299,34 @@ def _equilibrium_jvp(keys: tuple[Key, ...], primals: Any, tangents: Any) -> Any:
     equilibrium has zero tangents.
     """
     p, guess = primals
-    out = _equilibrium(keys, p, guess)
+    out = _equilibrium(p, guess)
     ok = _balanced(out[2])
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
-    dot = jax.tree_util.tree_map(lambda x: jnp.where(ok, x, jnp.zeros_like(x)), tangents[0])
-    safe = _finite_where(ok, p)
-    at: Balance = balance(keys, safe, q)
+    safe, dot = finite_where(ok, p, tangents[0])
+    at: Balance = balance(safe, q)
     units = speed_units(safe.mech)
 
     def of(p: Problem) -> tuple[Array, Array]:
-        residual, _ = rows_of(keys, p, motion_state(p.mech, q, t=p.t))
-        return residual, held_force(keys, p, q, at.multipliers)
+        residual, _ = rows_of(p, p.state(q))
+        return residual, held_force(p, q, at.multipliers)
 
     _, (opened, pushed) = jax.jvp(of, (safe,), (dot,))
-    solver = response(at, stiffness(keys, safe, q, at, at.multipliers))
-    onto = solver.onto(opened)
-    terms = [opened, mechanism_length(safe.mech) * onto]
-    given = [placed_numbers(dot.mech), dot.values, dot.t]
-    onto = tested(onto, at.rows @ onto + opened, terms, given)
+    solver = response(at, stiffness(safe, q, at, at.multipliers))
+    onto = implied_change(safe, dot, solver.rows, opened)
     change = units * (onto + solver.along(onto, pushed))
     qdot = jnp.where(ok, coordinate_rates(safe.mech, q, change), 0.0)
     zero = np.zeros((), jax.dtypes.float0)
     return out, (qdot, jnp.zeros_like(out[1]), zero, zero)
 
 
-def _finite_where(ok: Array, p: Problem) -> Problem:
-    """The numbers, made finite for a failed sample so that nothing computed from them is NaN."""
-    return jax.tree_util.tree_map(
-        lambda x: jnp.where(ok | jnp.isfinite(lax.stop_gradient(x)), x, jnp.ones_like(x)), p
-    )
-
-
-def _raise(
-    keys: tuple[Key, ...], p: Problem, guess: Array, known: Known | None, status: Status
-) -> None:
+def _raise(p: Problem, guess: Array, known: Known | None, status: Status) -> None:
     start = assemble(p.mech, known, guess, t=p.t).q  # raises where that is what failed
     if status == Status.NON_FINITE:
         raise ValueError(
             "no equilibrium: a load is not finite at the guess; print(mech) shows all numbers"
         )
-    found = _search(keys, p, start)
-    at: Balance = balance(keys, p, found.q)
+    found = _search(p, start)
+    at: Balance = balance(p, found.q)
     force = np.asarray(at.force / speed_units(p.mech))
     worst = np.argsort(-np.abs(np.asarray(at.force)))[:3]
     top = topology(p.mech)
@@ -370,7 +334,7 @@ def _raise(
     left = ", ".join(
         f"{force[i]:.3g} {unit[top.speed_kinds[i]]} along '{top.speed_names[i]}'" for i in worst
     )
-    held = f" while {[held_name(key) for key in keys]} are held" if keys else ""
+    held = f" while {[held_name(key) for key in p.keys]} are held" if p.keys else ""
     why = (
         "nothing holds that motion: give it a spring, a stop or a constraint, or hold it with "
         "known="

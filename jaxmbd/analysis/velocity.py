@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +15,9 @@ from jaxmbd.analysis.known import (
     Key,
     Known,
     PointCoordinate,
+    Problem,
     held_name,
-    is_angle,
+    held_scale,
     known_rows,
     known_values,
     parse_known,
@@ -38,17 +38,28 @@ from jaxmbd.kinematics import (
     own_rows,
     placed_numbers,
     point_acceleration,
-    propagate_accelerations,
     speed_units,
 )
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import Doubt, factor_rows, solution, tolerances
+from jaxmbd.numerics import Doubt, FactoredRows, factor_rows, solution, tested, tolerances
 
 
-def least_change(mech: Mechanism, rows: Array, rhs: Array, damping: Any = None) -> Array:
-    """``W Jᵀ (J W Jᵀ + μ 1)⁻¹ rhs``: of least norm with travels in units of mechanism lengths."""
-    return factor_rows(rows, speed_units(mech) ** 2, damping).solve(rhs)
+def implied_change(p: Problem, dot: Problem, rows: FactoredRows, opened: Array) -> Array:
+    """The least x (nv,) with ``J x = −opened``, the tangent of a configuration that satisfies rows.
+
+    NaN where redundant rows would contradict each other, so that there is no derivative.
+
+    Args:
+        p: the problem.
+        dot: its tangents, which `opened` follows from.
+        rows: J (n, nv) to x, travels in units of the mechanism's length; in metres.
+        opened: tangents (n,) of the residuals [m] at the configuration.
+    """
+    x = -rows.solve(opened)
+    terms = [opened, mechanism_length(p.mech) * x]
+    given = [placed_numbers(dot.mech), dot.values, dot.t]
+    return tested(x, rows.rows @ x + opened, terms, given)
 
 
 def assemble_velocity(
@@ -120,16 +131,17 @@ def assemble_acceleration(
 def _compiled(
     fn: Callable[..., Any], mech: Mechanism, known: Known | None, guess: Any, t: Any, *state: Any
 ) -> Array:
-    """``x`` of ``fn(keys, mech, values, guess, t, *state) = x, met``; NaN or an error if not met.
+    """``x`` of ``fn(problem, guess, *state) = x, met``; NaN or an error if not met.
 
     Where nothing is traced it is compiled as a whole: JAX would compile its hundreds of operations
     one by one, ten times as slowly.
     """
     keys, values = parse_known(mech, known, rates=True)
-    numbers = (values, guess, t, *state)
-    args = mech, *jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
+    numbers = (values, t, guess, *state)
+    values, t, *rest = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
+    args = Problem(keys, mech, values, t), *rest
     traced = any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(args))
-    x, met = fn(keys, *args) if traced else _jitted(fn, keys, *args)
+    x, met = fn(*args) if traced else _jitted(fn, *args)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         rows = np.array([*topology(mech).row_names, *map(held_name, keys)])
         raise ValueError(
@@ -141,30 +153,20 @@ def _compiled(
 
 
 @host_jit
-def _jitted(fn: Callable[..., Any], keys: tuple[Key, ...], *args: Any) -> tuple[Array, Array]:
-    return compiled("auto", partial(fn, keys), *args)
+def _jitted(fn: Callable[..., Any], *args: Any) -> tuple[Array, Array]:
+    return compiled("auto", fn, *args)
 
 
-def _velocity(
-    keys: tuple[Key, ...], mech: Mechanism, values: list[Any], guess: Any, t: Any, q: Array
-) -> tuple[Array, Array]:
-    m = motion_state(mech, q, t=t)
-    return _meet(m, keys, closure_velocity(m), values, guess)
+def _velocity(p: Problem, guess: Any, q: Array) -> tuple[Array, Array]:
+    m = p.state(q)
+    return _meet(m, p.keys, closure_velocity(m), p.values, guess)
 
 
-def _acceleration(
-    keys: tuple[Key, ...],
-    mech: Mechanism,
-    values: list[Any],
-    guess: Any,
-    t: Any,
-    q: Array,
-    v: Array,
-) -> tuple[Array, Array]:
-    m = motion_state(mech, q, v, t)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
-    values = [x - y for x, y in zip(values, held_products(m, acc, keys), strict=True)]
-    return _meet(m, keys, closure_gamma(m, acc), values, guess)
+def _acceleration(p: Problem, guess: Any, q: Array, v: Array) -> tuple[Array, Array]:
+    m = motion_state(p.mech, q, v, p.t)
+    acc = m.accelerations()
+    values = [x - y for x, y in zip(p.values, held_products(m, acc, p.keys), strict=True)]
+    return _meet(m, p.keys, closure_gamma(m, acc), values, guess)
 
 
 def held_products(m: MotionState, acc: Accelerations, keys: tuple[Key, ...]) -> list[Array]:
@@ -202,11 +204,10 @@ class AskedRows(NamedTuple):
 
 def asked_rows(m: MotionState, keys: tuple[Key, ...]) -> AskedRows:
     """The rows that motions with held coordinates have to meet."""
-    length, one, own = mechanism_length(m.mech), jnp.ones((), m.q.dtype), own_rows(m)
+    length, own = mechanism_length(m.mech), own_rows(m)
     _, held = known_rows(m, keys, known_values(m, keys), length)
-    scale = [m.q[:0], *((length if is_angle(m.top, key) else one)[None] for key in keys)]
     rows = jnp.concatenate([own.of(closure_jacobian(m)), held])
-    return AskedRows(rows, own, digit_doubt(m), jnp.concatenate(scale))
+    return AskedRows(rows, own, digit_doubt(m), held_scale(m.top, keys, length))
 
 
 def is_met(rows: Array, x: Array, target: Array, kept: Array | None = None) -> Array:

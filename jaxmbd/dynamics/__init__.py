@@ -31,10 +31,10 @@ from jaxmbd.dynamics.kkt import (
     determinate,
     kkt_system,
     least_norm,
+    mass_operator,
     rows_met,
     solve_kkt,
 )
-from jaxmbd.dynamics.mass_operators import mass_diagonal, mass_operator
 from jaxmbd.dynamics.reactions import (
     EdgeForces,
     edge_forces,

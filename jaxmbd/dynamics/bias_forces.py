@@ -24,7 +24,6 @@ from jaxmbd.kinematics import (
     each,
     inward,
     motion_state,
-    propagate_accelerations,
 )
 from jaxmbd.lanes import traced_once, whole
 from jaxmbd.model import GROUND, Controlled, Effort, Load, Mechanism
@@ -53,6 +52,12 @@ class BodyWrenches:
         wrench = load.moment + cross(arm, load.force), load.force
         known = self._loads.get(i)
         self._loads[i] = wrench if known is None else _sum(known, wrench)
+
+    def resist(self, acc: Accelerations, loads: list[Load]) -> None:
+        """Add inertia wrenches minus weight and loads."""
+        self.add_inertia(acc)
+        for load in loads:
+            self.add(Load(load.body, load.point, -load.force, -load.moment))
 
     def add_inertia(self, acc: Accelerations) -> None:
         """Add inertia wrenches minus weight: ``[I α + ω × I ω; m (a − g)]``."""
@@ -210,9 +215,7 @@ def add_pair(wrenches: BodyWrenches, name: str, moment: Array, force: Array) -> 
 def inertia_efforts(m: MotionState, acc: Accelerations, loads: list[Load]) -> Array:
     """``Nᵀ (inertia wrenches − weight − loads) + a v̇`` (nv,), with the armatures a."""
     wrenches = BodyWrenches(m)
-    wrenches.add_inertia(acc)
-    for load in loads:
-        wrenches.add(Load(load.body, load.point, -load.force, -load.moment))
+    wrenches.resist(acc, loads)
     rotors = rotor_efforts(m.mech, acc.vdot)
     return wrenches.efforts() if rotors is None else wrenches.efforts() + rotors
 
@@ -234,7 +237,7 @@ def bias(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
         -9.81
     """
     m = motion_state(mech, q, v, t)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     loads, efforts = applied_loads(m, None)
     return inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
 
@@ -246,7 +249,7 @@ def load_sizes(m: MotionState, vdot: Array) -> Array:
     weight of a hanging pendulum); these sums remain. Reactions do not count: near a singular
     position they may be far larger than what causes them.
     """
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     loads, efforts = applied_loads(m, None)
     gravity, force, moment = _norm(m.mech.field()), [], []
     for i, inertia in enumerate(world_inertias(m)):

@@ -14,15 +14,14 @@ from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, inertia_efforts, 
 from jaxmbd.dynamics.friction import rubbing_joints, solve_motion
 from jaxmbd.dynamics.inertia import rotor_energy
 from jaxmbd.dynamics.kkt import indeterminate, kkt_system, least_norm
-from jaxmbd.dynamics.mass_operators import mass_array
-from jaxmbd.kinematics import MotionState, closure_gamma, motion_state, propagate_accelerations
+from jaxmbd.kinematics import MotionState, closure_gamma, motion_state
 from jaxmbd.lanes import compiled, given, host_jit, whole
 from jaxmbd.model import Mechanism, finite_numbers, has_literal_zeros
 
 
 def applied_efforts(m: MotionState, inputs: Inputs | None) -> tuple[Array, Array]:
     """``τ − h`` (nv,) without dry friction, and γ (nc,), at a state."""
-    acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v)
+    acc = m.accelerations()
     loads, efforts = applied_loads(m, inputs)
     force = joint_efforts(m, efforts) - inertia_efforts(m, acc, loads)
     return force, closure_gamma(m, acc)
@@ -101,7 +100,7 @@ def check_determinate(mech: Mechanism, q: Array) -> None:
     if not np.all(np.isfinite(np.asarray(m.q))):
         raise ValueError("q is not finite: take it from assemble(...) and check its status")
     system = kkt_system(m)
-    if not np.all(np.isfinite(np.asarray(mass_array(system.mass)))):
+    if not np.all(np.isfinite(np.asarray(system.mass.array()))):
         raise ValueError("a parameter of the mechanism is not finite: print(mech) shows them all")
 
     if names := [n for n, x in zip(m.top.speed_names, indeterminate(system), strict=True) if x]:

@@ -26,7 +26,7 @@ from jaxmbd.dynamics.reactions import (
     reactions_and_friction,
     rubbing_efforts,
 )
-from jaxmbd.kinematics import MotionState, motion_state, propagate_accelerations
+from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism, RubbingElement
 from jaxmbd.numerics import lu_solve, tolerances, unpivoted_lu
 
@@ -52,14 +52,7 @@ def rubbing_columns(m: MotionState) -> Array:
 def solve_motion(
     m: MotionState, force: Array, rhs: Array, inputs: Inputs | None
 ) -> tuple[Array, Array, System]:
-    """v̇ (nv,), λ (nc,) and the KKT matrices, with joint friction.
-
-    Args:
-        m: the state.
-        force: ``τ − h`` (nv,) without dry friction.
-        rhs: γ (nc,).
-        inputs: efforts on joints, which affect the reactions.
-    """
+    """v̇ (nv,), λ (nc,) and the KKT matrices: `force` is ``τ − h`` without dry friction, `rhs` γ."""
     system = kkt_system(m)
     if not rubbing_joints(m.mech):
         vdot, lam = solve_kkt(system, force[:, None], rhs[:, None])
@@ -112,7 +105,7 @@ def balanced_friction(m: MotionState, inputs: Inputs | None, vdot: Array, lam: A
     def wrenches(f: Array) -> Array:
         rubbing = {n: f[split[i] : split[i + 1]] for i, n in enumerate(names)}
         a = vdot[:, 0] + vdot[:, 1:] @ f
-        acc = propagate_accelerations(m.mech, m.q, m.pos, m.vel, m.v, a)
+        acc = m.accelerations(a)
         found = constraint_wrenches(m, acc, lam[:, 0] + lam[:, 1:] @ f, inputs, rubbing)
         return jnp.stack([found[n] for n in names])
 
@@ -164,7 +157,7 @@ def friction_efforts(
         -0.01081
     """
     m = motion_state(mech, q, v, t)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, jnp.asarray(vdot, m.q.dtype))
+    acc = m.accelerations(jnp.asarray(vdot, m.q.dtype))
     out = reactions_and_friction(m, acc, jnp.asarray(lam, m.q.dtype), inputs)[1]
     for name in mech.structure.forces:
         element = mech.forces[name]

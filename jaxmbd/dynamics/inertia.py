@@ -11,15 +11,30 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import Columns, MotionState, PerBody, by_joint, each, motion_state, outward
+from jaxmbd.kinematics import (
+    Columns,
+    MotionState,
+    PerBody,
+    by_joint,
+    each,
+    motion_state,
+    outward,
+)
 from jaxmbd.lanes import nothing, traced_once, whole
 from jaxmbd.model import Armature, Mechanism
-from jaxmbd.numerics import identity, inner, outer, symmetric, trace, where
+from jaxmbd.numerics import (
+    ltdl,
+    ltdl_backward,
+    ltdl_forward,
+    symmetric,
+    tolerances,
+)
 from jaxmbd.spatial import cross
 
 
@@ -106,8 +121,8 @@ def composite_inertias(m: MotionState, inertias: Sequence[Array]) -> list[Compos
 def _about(point: Array, mass: Array, com: Array, inertia: Array) -> CompositeInertia:
     """The inertia of one body about a point."""
     r = com - point
-    second = symmetric(outer(mass * r, r))
-    shift = trace(second) * identity(3, r.dtype) - second
+    second = symmetric(jnp.outer(mass * r, r))
+    shift = jnp.trace(second) * jnp.eye(3, dtype=r.dtype) - second
     return CompositeInertia(mass, mass * r, inertia + shift)
 
 
@@ -142,11 +157,10 @@ def _blocks(m: MotionState, inertias: PerBody, parts: tuple[range, ...]) -> tupl
         while place.start >= parts[k].stop and place.stop > place.start:
             k += 1
         part = slice(parts[k].start, place.stop)
-        turned = inner(spin[place], angular[part])
-        block = lax.add(turned, inner(momentum[place], linear[part]))
-        block = where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
+        block = spin[place] @ angular[part].T + momentum[place] @ linear[part].T
+        block = jnp.where(np.isin(np.arange(part.start, part.stop), support), block, 0.0)
         none = np.zeros((block.shape[0], parts[k].stop - part.stop), block.dtype)
-        rows[k].append(lax.concatenate([block, none], 1))
+        rows[k].append(jnp.concatenate([block, none], axis=1))
     blocks = tuple(symmetric(jnp.concatenate(x).T) for x in rows)
     if rotors is None:
         return blocks
@@ -179,6 +193,70 @@ def shifted_columns(columns: Columns | None, point: Array, joint: Array) -> tupl
 @traced_once
 def _shifted(w: Array, u: Array, point: Array, joint: Array) -> Array:
     return u + cross(w, (point - joint)[None])
+
+
+class BlockInertia(eqx.Module):
+    """M as an operator: its diagonal blocks, of the trees that hang from the ground or one for all.
+
+    Attributes:
+        blocks: M of each part.
+        parts: its speeds.
+    """
+
+    blocks: tuple[Array, ...]
+    parts: tuple[range, ...] = eqx.field(static=True)
+
+    def __matmul__(self, x: Array) -> Array:
+        pairs = zip(self.blocks, self.parts, strict=True)
+        return jnp.concatenate([b @ x[p.start : p.stop] for b, p in pairs])
+
+    def diagonal(self) -> Array:
+        """The diagonal (nv,) of M."""
+        return jnp.concatenate([jnp.diagonal(b) for b in self.blocks])
+
+    def scale(self) -> Array:
+        """The trace of M."""
+        return jnp.sum(self.diagonal())
+
+    def array(self) -> Array:
+        """M (nv, nv)."""
+        if len(self.blocks) == 1:
+            return self.blocks[0]
+        return self @ jnp.eye(self.parts[-1].stop, dtype=self.blocks[0].dtype)
+
+    def factored(self) -> tuple[BlockFactor, Array, Array]:
+        """L, the pivots D (nv,), and whether each exceeds its rounding error; others are 1."""
+        found = [ltdl(b, tolerances.rounding(b.dtype, 64) * jnp.diagonal(b)) for b in self.blocks]
+        lower, pivots, sound = zip(*found, strict=True)
+        return BlockFactor(lower, self.parts), jnp.concatenate(pivots), jnp.concatenate(sound)
+
+
+class BlockFactor(eqx.Module):
+    """The factor L of `BlockInertia`: those of its blocks."""
+
+    lower: tuple[Array, ...]
+    parts: tuple[range, ...] = eqx.field(static=True)
+
+    def backward(self, b: Array) -> Array:
+        """``L⁻ᵀ b`` (nv, m)."""
+        pairs = zip(self.lower, self.parts, strict=True)
+        return jnp.concatenate([ltdl_backward(k, b[p.start : p.stop]) for k, p in pairs])
+
+    def backward_rows(self, jacobian: Array) -> Array:
+        """``L⁻ᵀ Jᵀ`` (nv, nc)."""
+        return self.backward(jacobian.T)
+
+    def forward(self, y: Array) -> Array:
+        """``L⁻¹ y`` (nv, m)."""
+        pairs = zip(self.lower, self.parts, strict=True)
+        return jnp.concatenate([ltdl_forward(k, y[p.start : p.stop]) for k, p in pairs])
+
+
+def block_inertia(m: MotionState) -> BlockInertia:
+    """M in the blocks of `Topology.loop_blocks`, or in one."""
+    blocks = m.top.loop_blocks
+    parts = (range(m.top.nv),) if blocks is None else blocks.columns
+    return BlockInertia(inertia_blocks(m, parts), parts)
 
 
 @whole

@@ -30,12 +30,11 @@ from jaxmbd.kinematics import (
     mechanism_length,
     motion_state,
     own_rows,
-    propagate_accelerations,
     speed_units,
 )
 from jaxmbd.lanes import compiled, given, host_jit
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import ldlt_rank_revealing, ldlt_solve, minimum_norm, tolerances
+from jaxmbd.numerics import ldlt_rank_revealing, tolerances
 
 
 def inverse_dynamics(
@@ -109,7 +108,7 @@ def _efforts(
     """τ, λ, and a mask of the speeds along which the actuated joints cannot balance the forces."""
     vdot = jnp.where(finite_numbers(mech), vdot, jnp.nan)  # makes all results NaN
     m = motion_state(mech, q, v, t)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     required, size = required_efforts(m, acc, inputs)
     zero, missing = jnp.zeros(m.top.nc, m.q.dtype), jnp.zeros(m.top.nv, bool)
     if actuated is not None:
@@ -218,7 +217,9 @@ def _shared(m: MotionState, columns: Array, required: Array, size: Array) -> _Sh
     if push.shape[1]:
         helps = jnp.sum(response * response, axis=0) > tolerances.redundancy(m.q.dtype)
         response = jnp.where(helps, response, 0.0)
-    effort = _least(response.T @ response, response.T @ need)
+    effort = response.T @ need
+    if effort.shape[0]:
+        effort = ldlt_rank_revealing(response.T @ response).least_norm(effort)
     size = size + jnp.max(jnp.abs(wanted), initial=0.0)
     missing = jnp.abs(need - response @ effort) > tolerances.carrying(m.q.dtype) * size
     lam = own.multipliers(carried(wanted - push @ effort))
@@ -232,22 +233,8 @@ def _allowed(rows: Array, forces: Array) -> tuple[Array, Callable[[Array], Array
     """
     if rows.shape[0] == 0:
         return forces, lambda _: jnp.zeros(0, rows.dtype)
-    lower, pivots, kept = ldlt_rank_revealing(rows @ rows.T)
-
-    def carried(force: Array) -> Array:
-        lam = ldlt_solve(lower, pivots, kept, (rows @ force)[:, None])[:, 0]
-        return minimum_norm(lower, kept, lam) if lam.shape[0] > 1 else lam
-
-    return forces - rows.T @ ldlt_solve(lower, pivots, kept, rows @ forces), carried
-
-
-def _least(gram: Array, rhs: Array) -> Array:
-    """The least-norm solution of ``gram x = rhs``."""
-    if gram.shape[0] == 0:
-        return rhs
-    lower, pivots, kept = ldlt_rank_revealing(gram)
-    x = ldlt_solve(lower, pivots, kept, rhs[:, None])[:, 0]
-    return minimum_norm(lower, kept, x) if x.shape[0] > 1 else x
+    gram = ldlt_rank_revealing(rows @ rows.T)
+    return forces - rows.T @ gram.solve(rows @ forces), lambda x: gram.least_norm(rows @ x)
 
 
 def actuated_columns(top: Topology, actuated: Sequence[Any]) -> Array:

@@ -32,16 +32,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.dynamics.mass_operators import (
-    Factor,
-    MassOperator,
-    factor_mass,
-    factored_rows,
-    mass_array,
-    mass_diagonal,
-    mass_operator,
-    mass_size,
-)
+from jaxmbd.dynamics.inertia import BlockFactor, BlockInertia, block_inertia
+from jaxmbd.dynamics.reverse_gaussian_elimination import Eliminated, TreeInertia, tree_inertia
 from jaxmbd.kinematics import (
     MotionState,
     OwnRows,
@@ -52,21 +44,45 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import rarely, traced_once
 from jaxmbd.numerics import (
+    AnyColumns,
+    AnyRows,
     BlockColumns,
     BlockRankRevealed,
-    Columns,
+    BlockRows,
     Doubt,
     RankRevealed,
-    Rows,
     believed,
     block_ldlt,
     dense,
     largest,
     ldlt_rank_revealing,
+    ltdl_backward,
     solution,
     squared_rows,
     tolerances,
 )
+
+MassOperator = BlockInertia | TreeInertia
+"""M (nv, nv); ``M @ x`` is its product, ``M.factored()`` its factors."""
+
+
+def mass_operator(m: MotionState, *, recursive: bool | None = None) -> MassOperator:
+    """M at a configuration; `recursive` chooses its kind, by default the topology does."""
+    recursive = m.top.elimination.is_recursive if recursive is None else recursive
+    return tree_inertia(m) if recursive else block_inertia(m)
+
+
+def factored_rows(factor: BlockFactor | Eliminated, jacobian: AnyRows) -> AnyColumns:
+    """``L⁻ᵀ Jᵀ`` (nv, nc)."""
+    if not isinstance(jacobian, BlockRows):
+        return jnp.asarray(factor.backward_rows(jacobian))
+    if not isinstance(factor, BlockFactor):
+        return jacobian.like(factor.backward_rows(jacobian.array()).T).T
+    found = []
+    for i, touched in enumerate(jacobian.sparsity.touched):
+        parts = [ltdl_backward(factor.lower[k], jacobian.part(i, k).T).T for k in touched]
+        found.append(jnp.concatenate(parts, axis=1))
+    return BlockRows(tuple(found), jacobian.sparsity).T
 
 
 class Factors(NamedTuple):
@@ -80,10 +96,10 @@ class Factors(NamedTuple):
         schur: rank-revealing factors of ``A = Hᵀ (D + E)⁻¹ H``.
     """
 
-    lower: Factor
+    lower: BlockFactor | Eliminated
     pivots: Array
     sound: Array
-    half: Columns
+    half: AnyColumns
     schur: RankRevealed | BlockRankRevealed
 
     @property
@@ -100,7 +116,7 @@ class Factors(NamedTuple):
 @traced_once
 def factor_kkt(
     mass: MassOperator,
-    jacobian: Rows,
+    jacobian: AnyRows,
     size: Array | None = None,
     doubt: Doubt = Doubt(),  # noqa: B008
     units: Array | None = None,
@@ -114,7 +130,7 @@ def factor_kkt(
         doubt: what is known of the rows.
         units: those of the speeds (nv,) (`speed_units`), by which lengths of rows are compared.
     """
-    lower, pivots, sound = factor_mass(mass)
+    lower, pivots, sound = mass.factored()
     half = factored_rows(lower, jacobian)
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), pivots.dtype)
@@ -246,7 +262,7 @@ class System(NamedTuple):
     """The matrices of a KKT system, with all multipliers in newtons.
 
     Attributes:
-        mass: M (nv, nv), an array or an operator.
+        mass: M (nv, nv).
         jacobian: J (nc, nv) of own rows, an array or its blocks.
         own: the scale and directions of own rows.
         doubt: how far the state is off the constraints, where rows may be redundant.
@@ -254,7 +270,7 @@ class System(NamedTuple):
     """
 
     mass: MassOperator
-    jacobian: Rows
+    jacobian: AnyRows
     own: OwnRows
     doubt: Doubt = Doubt()
     units: Array | None = None
@@ -271,7 +287,7 @@ def _units(m: MotionState) -> Array | None:
 
 
 def _factors(system: System) -> Factors:
-    size = mass_size(system.mass)
+    size = system.mass.scale()
     return factor_kkt(system.mass, system.jacobian, size, system.doubt, system.units)
 
 
@@ -284,7 +300,7 @@ def conditioning(system: System) -> Array:
     """
     k = _factors(system)
     own = jnp.where(k.sound, k.pivots, 1.0)
-    diagonal = jnp.where(k.sound, mass_diagonal(system.mass), 1.0)
+    diagonal = jnp.where(k.sound, system.mass.diagonal(), 1.0)
     gram = squared_rows(k.half.T, k.pivots)
     rows = jnp.where(k.schur.kept, k.schur.pivots / gram, 1.0)
     share = jnp.min(own / diagonal, initial=1.0) * jnp.min(rows, initial=1.0)
@@ -301,7 +317,7 @@ def indeterminate(system: System) -> np.ndarray:
 
     They are those of the null space of M and J together.
     """
-    mass, rows = np.asarray(mass_array(system.mass)), np.asarray(dense(system.jacobian))
+    mass, rows = np.asarray(system.mass.array()), np.asarray(dense(system.jacobian))
     size = np.sqrt(np.where(np.diag(mass) > 0.0, np.diag(mass), 1.0))
     _, values, motions = np.linalg.svd(np.concatenate([mass / np.outer(size, size), rows / size]))
     found = np.zeros(len(size), bool)
@@ -331,14 +347,14 @@ def solve_kkt(
         force: (nv, m).
         rhs: (nc, m), of the unscaled rows.
         test: whether tangents are NaN where redundant rows become inconsistent
-            (`jaxmbd.numerics.derivatives`); False if the caller tests them.
+            (`jaxmbd.numerics.redundant_equations`); False if the caller tests them.
         metric: whether M is only a metric, in which motions without inertia may have any.
         idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
     constant = lax.stop_gradient((mass, jacobian))
-    size = None if metric else mass_size(constant[0])
+    size = None if metric else constant[0].scale()
     k = factor_kkt(*constant, size, system.doubt, lax.stop_gradient(system.units))
     rhs = system.own.of(rhs)
 
@@ -356,7 +372,7 @@ def solve_kkt(
         size = lax.stop_gradient(largest(jacobian))
         terms = [rhs, jacobian @ still, size * x]
         # Where the rows leave no freedom x is the rounding error of forces that cancel.
-        mass = jnp.max(mass_diagonal(constant[0]), initial=0.0)
+        mass = jnp.max(constant[0].diagonal(), initial=0.0)
         cancels = size * (constant[1].T @ z[nv:]) / jnp.where(mass > 0.0, mass, 1.0)
         miss = believed(jacobian @ x - rhs, system.doubt.error)
         z = solution(z.reshape(-1), miss, terms, [cancels]).reshape(z.shape)

@@ -30,7 +30,6 @@ from jaxmbd.kinematics import (
     MotionState,
     check_shape,
     motion_state,
-    propagate_accelerations,
 )
 from jaxmbd.lanes import whole
 from jaxmbd.model import Load, Mechanism, PointDrive, RubbingElement
@@ -77,7 +76,7 @@ def joint_reactions(
     vdot, lam = jnp.asarray(vdot, mech.dtype), jnp.asarray(lam, mech.dtype)
     check_shape("vdot", vdot, m.top.nv)
     check_shape("lam", lam, m.top.nc)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     return reactions_and_friction(m, acc, lam, inputs)[0]
 
 
@@ -143,9 +142,7 @@ def constraint_wrenches(
         for name in dict.fromkeys(joint for _, joint in m.mech.structure.armatures):
             efforts[name] = efforts.get(name, 0.0) - rotors[m.top.layout[name].v]
     wrenches = BodyWrenches(m)
-    wrenches.add_inertia(acc)
-    for load in loads:
-        wrenches.add(Load(load.body, load.point, -load.force, -load.moment))
+    wrenches.resist(acc, loads)
     for name, effort in efforts.items():
         moment, force = effort_wrench(m, name, effort)
         add_pair(wrenches, name, -moment, -force)

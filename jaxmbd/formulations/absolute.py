@@ -6,7 +6,7 @@
 with, for each body, ``M = diag(R I Rᵀ, m 1)``, ``f = [n − ω × (R I Rᵀ) ω; F + m g]`` about its
 COM in world axes, and the rows of `jaxmbd.formulations.constraints` (lecture text (4.6)-(4.8) with
 the opposite sign of λ, which gives joint forces directly). Couplings and drives add further rows
-(`jaxmbd.formulations.rows`).
+(`jaxmbd.formulations.newton_euler`).
 
 `absolute_accelerations` takes a state in absolute coordinates and shares only the description and
 the force elements with the engine, so that it is an independent check. `absolute_forward_dynamics`
@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.newton_euler import body_loads, body_masses
-from jaxmbd.formulations.rows import Rows, all_rows
-from jaxmbd.formulations.state import State, StateMotion, speed_rows
+from jaxmbd.formulations.newton_euler import Rows, all_rows, body_loads, body_masses
+from jaxmbd.formulations.state import State, StateMotion, speed_rows, state_of
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import body_velocities, joint_coordinates, poses
+from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import AnyArray, tolerances
 
@@ -157,14 +157,8 @@ def absolute_forward_dynamics(
 
 def state_motion(mech: Mechanism, q: AnyArray, v: AnyArray, t: Any = 0.0) -> StateMotion:
     """The absolute state of q (nq,) and v (nv,), with the tree joints' coordinates as given."""
-    q, v = jnp.asarray(q), jnp.asarray(v)
-    place, twists = poses(mech, q), body_velocities(mech, q, v)
-    state = {
-        n: (place[n].rotation, place[n].position, twists[n][:3], twists[n][3:])
-        for n in mech.structure.bodies
-    }
-    tree, read = topology(mech).tree, joint_coordinates(mech, q)
-    return StateMotion(mech, state, t, {n: x for n, x in read.items() if n in tree})
+    tree, read = topology(mech).tree, joint_coordinates(mech, jnp.asarray(q))
+    return StateMotion(mech, state_of(mech, q, v), t, {n: x for n, x in read.items() if n in tree})
 
 
 def _accelerations(motion: StateMotion, efforts: Mapping[str, Any] | None) -> AbsoluteSolution:
@@ -213,28 +207,48 @@ def _system(motion: StateMotion, rows: list[Rows]) -> _System:
 def _solve(
     system: _System, force: Float[Array, "twists"], length: Array
 ) -> tuple[Float[Array, "twists"], Float[Array, "rows"], Array, Array]:
+    """Accelerations, λ, rank of J and imbalance, from quantities in units of the length."""
+    along = jnp.where(jnp.arange(force.shape[0]) % 6 < 3, 1.0 / length, 1.0)
+    row = jnp.where(system.is_force, 1.0, length)
+    mass, jacobian = along[:, None] * system.mass * along, row[:, None] * system.jacobian * along
+    x, lam, rank, imbalance = solve_dense(mass, along * force, jacobian, row * system.gamma)
+    return along * x, row * lam, rank, imbalance
+
+
+def solve_dense(
+    mass: Float[Array, "n n"], force: Array, jacobian: Float[Array, "rows n"], gamma: Array
+) -> tuple[Array, Array, Array, Array]:
     """Accelerations, λ, rank of J and imbalance; of least norm if they are not unique.
 
-    All quantities are made dimensionless with the mechanism's length and largest inertia. The rows
-    enter through an orthonormal basis of their row space, ``J = U S Vᵀ``, so that redundant ones
-    drop out, and λ = U S⁻¹ μ is the smallest of those with the same ``Jᵀλ = V μ``.
+    The rows enter through an orthonormal basis V of their row space, ``J = U S Vᵀ``, so that
+    redundant ones drop out: λ = U S⁻¹ μ. The pseudo-inverse P of this KKT matrix is held constant
+    and the solution is ``x₀ + P (b − K x₀)``: a refinement step whose derivative is the implicit
+    one, without differentiating singular values.
     """
     n = force.shape[0]
-    along = jnp.where(jnp.arange(n) % 6 < 3, 1.0 / length, 1.0)  # unit of each motion over metres
-    row = jnp.where(system.is_force, 1.0, length)
-    mass = along[:, None] * system.mass * along
-    heaviest = jnp.max(jnp.abs(mass))
+    held = jax.lax.stop_gradient
+    heaviest = jnp.max(jnp.abs(held(mass)))
     heaviest = jnp.where(heaviest > 0.0, heaviest, 1.0)
-    u, sigma, vt = jnp.linalg.svd(row[:, None] * system.jacobian * along, full_matrices=False)
+    u, sigma, vt = jnp.linalg.svd(held(jacobian), full_matrices=False)
     keep = sigma > tolerances.rank(force.dtype) * jnp.max(sigma, initial=0.0)
     inverse = jnp.where(keep, 1.0 / jnp.where(keep, sigma, 1.0), 0.0)
     basis = jnp.where(keep[:, None], vt, 0.0)
-    kkt = jnp.block(
-        [[mass / heaviest, -basis.T], [basis, jnp.zeros((basis.shape[0],) * 2, mass.dtype)]]
-    )
-    right = jnp.concatenate([along * force / heaviest, inverse * (u.T @ (row * system.gamma))])
-    x = jnp.linalg.lstsq(kkt, right, rcond=tolerances.rounding(force.dtype, 500))[0]
-    x = x + jnp.linalg.lstsq(kkt, right - kkt @ x, rcond=tolerances.rounding(force.dtype, 500))[0]
-    imbalance = jnp.max(jnp.abs(kkt @ x - right))
-    lam = heaviest * row * (u @ (inverse * x[n:]))
-    return along * x[:n], lam, jnp.sum(keep), imbalance
+    empty = jnp.zeros((basis.shape[0],) * 2, force.dtype)
+    kkt = jnp.block([[held(mass) / heaviest, -basis.T], [basis, empty]])
+    pseudo = jnp.linalg.pinv(kkt, rtol=tolerances.rounding(force.dtype, 500))
+
+    def left_over(a: Array, lam: Array) -> tuple[Array, Array]:
+        return force + jacobian.T @ lam - mass @ a, gamma - jacobian @ a
+
+    def correct(a: Array, lam: Array) -> tuple[Array, Array]:
+        push, open_ = left_over(a, lam)
+        x = pseudo @ jnp.concatenate([push / heaviest, inverse * (u.T @ open_)])
+        return a + x[:n], lam + heaviest * (u @ (inverse * x[n:]))
+
+    a, lam = jnp.zeros_like(force), jnp.zeros_like(gamma)
+    for _ in range(2):
+        a, lam = held(correct(a, lam))
+    a, lam = correct(a, lam)
+    push, open_ = left_over(a, lam)
+    error = jnp.concatenate([push / heaviest, u @ (keep * (u.T @ open_))])
+    return a, lam, jnp.sum(keep), jnp.max(jnp.abs(error))

@@ -8,9 +8,11 @@ travel proportional to an angle. Velocity Jacobians and the right-hand sides of 
 equations are derivatives of these functions along motions of the bodies, so that no screws,
 subspaces or wrenches are used.
 
-Only the data of these joint types are used; none of their methods is called. Any other joint type,
-and the planar form of a joint, uses its own `residual` and `wrenches`. Force rows come before
-moment rows, and all rows increase with the motion of b relative to a.
+Functions take a joint, the `Sketch` of it as drawn, the poses of its bodies a and b, and their
+twists ``[ω_a; v_a; ω_b; v_b]`` about the COMs in world axes. Only the data of these joint types are
+used; none of their methods is called. Any other joint type, and the planar form of a joint, uses
+its own `residual` and `wrenches`. Force rows come before moment rows, and all rows increase with
+the motion of b relative to a.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.kinematics import Pose
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -40,35 +43,15 @@ from jaxmbd.model import (
 )
 from jaxmbd.numerics import AnyArray
 
-FORCE_ROWS: dict[type[Joint], int] = {
-    Revolute: 3,
-    Prismatic: 2,
-    Helical: 3,
-    Cylindrical: 2,
-    Universal: 3,
-    Spherical: 3,
-    Planar: 1,
-    Free: 0,
-    Fixed: 3,
-    Rod: 1,
-}
-"""Number of a joint's rows that are lengths [m] with forces [N] as multipliers, the rest angles."""
+TEXTBOOK: tuple[type[Joint], ...] = (
+    *(Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed, Rod),
+)
+"""Joint types of which only the data are used."""
 
 
 def rows_are_lengths(joint: Joint) -> np.ndarray:
-    """Whether each row of a joint is a length [m]; the others are angles [rad]."""
-    if type(joint) in FORCE_ROWS:
-        return np.arange(len(joint.rows)) < FORCE_ROWS[type(joint)]
+    """Whether each row of a joint is a length [m] with a force [N]; the others are angles [rad]."""
     return np.array([kind == "force" for kind in joint.rows], bool)
-
-
-class Pose(NamedTuple):
-    """Absolute coordinates of a body."""
-
-    rotation: Float[Array, "3 3"]
-    """From the drawn orientation."""
-    com: Float[Array, "3"]
-    """[m], world axes."""
 
 
 class Sketch(NamedTuple):
@@ -122,7 +105,7 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
     else:
         point_a, point_b = mech.point(joint.point_a), mech.point(joint.point_b)
     triad_a = triad_b = jnp.eye(3, dtype=mech.dtype)
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         pass
     elif isinstance(joint, Universal):
         triad_a, triad_b = _triad(joint.axis_a), _triad(joint.axis_b)
@@ -137,17 +120,11 @@ def sketch(mech: Mechanism, joint: Joint) -> Sketch:
 
 def points(s: Sketch, a: Pose, b: Pose) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
     """World positions [m] of the joint point on a and of that on b."""
-    return a.com + a.rotation @ s.arm_a, b.com + b.rotation @ s.arm_b
+    return a.position + a.rotation @ s.arm_a, b.position + b.rotation @ s.arm_b
 
 
 def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"]:
     """The constraint functions φ of a joint, which are zero if it is assembled.
-
-    Args:
-        joint: the joint, of which type and numbers are used.
-        s: the joint as drawn.
-        a: pose of the first body.
-        b: pose of the second body.
 
     Returns:
         Lengths [m], then angles [rad] to first order. Rows of directions that deviate by more than
@@ -155,7 +132,7 @@ def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"
     """
     start, end = points(s, a, b)
     d = end - start
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         return joint.residual(a.rotation, b.rotation, d, s.drawn)
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     off_axis = on_a[:, 1:].T @ d
@@ -216,9 +193,14 @@ def helical_angle(joint: Helical, s: Sketch, a: Pose, b: Pose) -> Float[Array, "
     start, end = points(s, a, b)
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     angle, pitch = turn(on_a, on_b), jnp.asarray(joint.pitch)
-    travel = jax.lax.stop_gradient(on_a[:, 0] @ (end - start))
+    travel = on_a[:, 0] @ (end - start)
     wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
-    return angle + 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(wanted - angle) / (2.0 * jnp.pi))
+    return angle + whole_turns(wanted - angle)
+
+
+def whole_turns(angle: Array) -> Array:
+    """The multiple of 2π nearest to an angle, as a constant."""
+    return 2.0 * jnp.pi * jnp.round(jax.lax.stop_gradient(angle) / (2.0 * jnp.pi))
 
 
 def displaced(pose: Pose, move: Float[Array, "6"]) -> Pose:
@@ -228,19 +210,13 @@ def displaced(pose: Pose, move: Float[Array, "6"]) -> Pose:
     """
     w = cross_matrix(move[:3])
     r = pose.rotation + w @ pose.rotation + 0.5 * (w @ (w @ pose.rotation))
-    return Pose(r, pose.com + move[3:])
+    return Pose(r, pose.position + move[3:])
 
 
 def linearised(
     phi: Callable[[Pose, Pose], Array], a: Pose, b: Pose, twists: Float[Array, "12"]
 ) -> tuple[Float[Array, "rows"], Float[Array, "rows 12"], Float[Array, "rows"]]:
     """φ, its velocity Jacobian and γ: ``φ̇ = J t`` and ``φ̈ = J ṫ − γ`` along a motion.
-
-    Args:
-        phi: constraint functions of the poses of a and b.
-        a: pose of the first body.
-        b: pose of the second body.
-        twists: [ω_a; v_a; ω_b; v_b] of the COMs [rad/s, m/s], world axes.
 
     Returns:
         φ; J with respect to ``[ω_a; v_a; ω_b; v_b]``; and γ, minus the second derivative of φ
@@ -250,12 +226,16 @@ def linearised(
     def moved(moves: Array) -> Array:
         return phi(displaced(a, moves[:6]), displaced(b, moves[6:]))
 
-    def along(s: Array) -> Array:
-        return moved(s * twists)
+    phi_now, jacobian, second = expanded(moved, jnp.zeros_like(twists), twists)
+    return phi_now, jacobian, -second
 
-    def rate(s: Array) -> Array:
-        return jax.jvp(along, (s,), (jnp.ones_like(s),))[1]
 
-    zero = jnp.zeros((), twists.dtype)
-    _, second = jax.jvp(rate, (zero,), (jnp.ones_like(zero),))
-    return phi(a, b), jax.jacfwd(moved)(jnp.zeros_like(twists)), -second
+def expanded(
+    function: Callable[[Array], Array], y: Float[Array, "n"], rate: Float[Array, "n"]
+) -> tuple[Array, Array, Array]:
+    """f(y), ∂f/∂y, and the second derivative of f along the straight line ``y + ẏ s``."""
+
+    def along(x: Array) -> Array:
+        return jax.jvp(function, (x,), (rate,))[1]
+
+    return function(y), jax.jacfwd(function)(y), jax.jvp(along, (y,), (rate,))[1]

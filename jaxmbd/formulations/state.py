@@ -16,8 +16,7 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.constraints import (
-    FORCE_ROWS,
-    Pose,
+    TEXTBOOK,
     Sketch,
     displaced,
     drawn_com,
@@ -25,7 +24,9 @@ from jaxmbd.formulations.constraints import (
     points,
     sketch,
     turn,
+    whole_turns,
 )
+from jaxmbd.kinematics import Pose, body_velocities, poses
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -40,11 +41,24 @@ from jaxmbd.model import (
     Spherical,
     Universal,
 )
-from jaxmbd.numerics import factor_rows
+from jaxmbd.numerics import AnyArray, factor_rows
 
 State = Mapping[str, tuple[Any, Any, Any, Any]]
 """Body to (rotation from the drawn orientation (3, 3), COM (3,) [m], ω (3,) [rad/s], velocity of
 the COM (3,) [m/s]), world axes."""
+
+
+def state_of(mech: Mechanism, q: AnyArray, v: AnyArray) -> State:
+    """The absolute state of all bodies at coordinates q (nq,) and speeds v (nv,)."""
+    q, v = jnp.asarray(q), jnp.asarray(v)
+    place, twist = poses(mech, q), body_velocities(mech, q, v)
+    return {n: (*place[n][:2], twist[n][:3], twist[n][3:]) for n in mech.structure.bodies}
+
+
+def check_bodies(mech: Mechanism, state: State) -> None:
+    """Raise a ValueError for bodies without a state."""
+    if missing := [n for n in mech.structure.bodies if n not in state]:
+        raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
 
 
 class StateMotion:
@@ -61,9 +75,7 @@ class StateMotion:
         t: Any = 0.0,
         coordinates: Mapping[str, Any] | None = None,
     ):
-        missing = [n for n in mech.structure.bodies if n not in state]
-        if missing:
-            raise ValueError(f"state has no entry for {missing}; give (R, com, omega, v) of each")
+        check_bodies(mech, state)
         self.mech, self.t, self.known = mech, t, dict(coordinates or {})
         self.state = {n: tuple(jnp.asarray(x, mech.dtype) for x in state[n]) for n in state}
         zero = jnp.zeros(3, mech.dtype)
@@ -130,24 +142,16 @@ class StateMotion:
         """A wrench on b about its COM, moved to b's joint point."""
         _, s, a, b = self.halves(name)
         _, x = points(s, a, b)
-        return jnp.concatenate([wrench[:3] - jnp.cross(x - b.com, wrench[3:]), wrench[3:]])
+        return jnp.concatenate([wrench[:3] - jnp.cross(x - b.position, wrench[3:]), wrench[3:]])
 
 
 def joint_speeds(
     joint: Joint, s: Sketch, a: Pose, b: Pose, twists: Float[Array, "12"]
 ) -> Float[Array, "nv"]:
-    """Speeds of a joint, ``Eᵀ [ω_b − ω_a; v_b − v_a at b's point]`` with its effort directions E.
-
-    Args:
-        joint: the joint, of which the type is used.
-        s: the joint as drawn.
-        a: pose of the first body.
-        b: pose of the second body.
-        twists: [ω_a; v_a; ω_b; v_b] of the COMs [rad/s, m/s], world axes.
-    """
+    """Speeds of a joint, ``Eᵀ [ω_b − ω_a; v_b − v_a at b's point]`` with its efforts E."""
     _, x = points(s, a, b)
     w_a, v_a, w_b, v_b = twists.reshape(4, 3)
-    slide = v_b + jnp.cross(w_b, x - b.com) - v_a - jnp.cross(w_a, x - a.com)
+    slide = v_b + jnp.cross(w_b, x - b.position) - v_a - jnp.cross(w_a, x - a.position)
     return effort_directions(joint, s, a, b).T @ jnp.concatenate([w_b - w_a, slide])
 
 
@@ -171,7 +175,7 @@ def speed_rows(
 def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"]:
     """Coordinates of b relative to a, zero as drawn."""
     start, end = points(s, a, b)
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         return joint.coordinates(a.rotation.T @ b.rotation, a.rotation.T @ (end - start))
     on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
     travels = on_a.T @ (end - start)
@@ -194,7 +198,7 @@ def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"
             first = _azimuth(s.triad_a, image_b) - _azimuth(s.triad_a, s.triad_b[:, 0])
             second = _azimuth(s.triad_b, s.triad_a[:, 0]) - _azimuth(s.triad_b, image_a)
             q = jnp.stack([first, second])
-            return q - 2.0 * jnp.pi * jnp.round(q / (2.0 * jnp.pi))
+            return q - whole_turns(q)
         case Spherical():
             return _euler_parameters(a.rotation.T @ b.rotation)
         case Free():
@@ -225,7 +229,7 @@ def effort_directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array,
 
     They are dual to the joint's motions: their powers are the speeds.
     """
-    if type(joint) not in FORCE_ROWS:
+    if type(joint) not in TEXTBOOK:
         return _own_directions(joint, s, a, b)
     on_a = a.rotation @ s.triad_a
     u, e1, e2 = on_a.T

@@ -1,6 +1,5 @@
 """Graph of a mechanism: spanning tree, cut joints, loops, coordinate layout."""
 
-from jaxmbd.graph.independent_loops import Loop, loops
-from jaxmbd.graph.layout import Place, Topology, neutral, topology
+from jaxmbd.graph.layout import Loop, Place, Topology, loops, neutral, topology
 
 __all__ = ["Loop", "Place", "Topology", "loops", "neutral", "topology"]

@@ -33,16 +33,19 @@ from jaxmbd.kinematics.propagation import (
     propagate_accelerations,
     propagate_velocities,
 )
-from jaxmbd.kinematics.recursion import Known, PerBody, by_joint, each, inward, outward
-from jaxmbd.kinematics.row_units import (
+from jaxmbd.kinematics.recursion import PerBody, Static, by_joint, each, inward, outward
+from jaxmbd.kinematics.scales import (
     OwnRows,
     digit_doubt,
+    mechanism_length,
     own_jacobian,
     own_rows,
+    placed_numbers,
     row_doubt,
+    row_scale,
+    speed_units,
     stored_jacobian,
 )
-from jaxmbd.kinematics.scales import mechanism_length, placed_numbers, row_scale, speed_units
 
 __all__ = [
     "MotionState",

@@ -17,10 +17,10 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.kinematics.motion import MotionState, motion_state
-from jaxmbd.kinematics.propagation import Accelerations, propagate_accelerations, slope
+from jaxmbd.kinematics.propagation import Accelerations, slope
 from jaxmbd.lanes import traced_once, whole
 from jaxmbd.model import GROUND, Mechanism, PointDrive
-from jaxmbd.numerics import BlockRows, Rows, taken
+from jaxmbd.numerics import AnyRows, BlockRows, taken
 from jaxmbd.spatial import cross
 
 
@@ -57,7 +57,7 @@ def closure_jacobian(m: MotionState) -> Array:
 
 
 @partial(traced_once, runs=lambda m: (m.mech.joints, m.mech.couplings))
-def closure_rows(m: MotionState) -> Rows:
+def closure_rows(m: MotionState) -> AnyRows:
     """J, stored by `Topology.loop_blocks` if the mechanism has them."""
     sparsity = m.top.loop_blocks
     if sparsity is None:
@@ -231,4 +231,4 @@ def gamma(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> Array:
         (3,)
     """
     m = motion_state(mech, q, v, t)
-    return closure_gamma(m, propagate_accelerations(mech, m.q, m.pos, m.vel, m.v))
+    return closure_gamma(m, m.accelerations())

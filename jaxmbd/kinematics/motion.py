@@ -13,6 +13,7 @@ from jax import Array
 
 from jaxmbd.graph import topology
 from jaxmbd.kinematics.propagation import (
+    Accelerations,
     Positions,
     Velocities,
     propagate_accelerations,
@@ -159,6 +160,10 @@ class MotionState:
         signs[list(self.top.columns(b))] += 1.0
         signs[list(self.top.columns(a))] -= 1.0
         return signs
+
+    def accelerations(self, vdot: Array | None = None) -> Accelerations:
+        """Those of all bodies for v̇ (nv,); by default the velocity-product part alone."""
+        return propagate_accelerations(self.mech, self.q, self.pos, self.vel, self.v, vdot)
 
     def relative_twist(self, name: str) -> tuple[Array, Array]:
         """Twist of b relative to a at b's joint point, world axes.
@@ -346,7 +351,7 @@ def body_accelerations(mech: Mechanism, q: Array, v: Array, vdot: Array) -> dict
     """
     m, vdot = motion_state(mech, q, v), jnp.asarray(vdot)
     check_shape("vdot", vdot, m.top.nv)
-    acc = propagate_accelerations(mech, m.q, m.pos, m.vel, m.v, vdot)
+    acc = m.accelerations(vdot)
     return _by_name(mech, acc.angular, acc.linear)
 
 

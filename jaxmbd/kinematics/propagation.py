@@ -14,10 +14,17 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.graph import topology
-from jaxmbd.kinematics.recursion import Known, PerBody, Runs, body_runs, by_joint, nameless, outward
+from jaxmbd.kinematics.recursion import (
+    PerBody,
+    Runs,
+    Static,
+    body_runs,
+    by_joint,
+    nameless,
+    outward,
+)
 from jaxmbd.lanes import is_foreign, traced_once
 from jaxmbd.model import Joint, Mechanism
-from jaxmbd.numerics import identity, outer
 from jaxmbd.spatial import cross, skew
 
 
@@ -121,7 +128,7 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
     origin = jnp.zeros(3, q.dtype)
     before = [origin if p < 0 else com[p] for p in top.parent]
 
-    def step(parent: Any, joint: Joint, q: Array, arms: Any, reversed_: Known) -> _Placed:
+    def step(parent: Any, joint: Joint, q: Array, arms: Any, reversed_: Static) -> _Placed:
         to_joint, to_com = arms
         motion = _relative_motion(joint, q)
         return _place(parent, to_joint, to_com, motion, reversed_=reversed_.value)
@@ -135,7 +142,7 @@ def propagate_positions(mech: Mechanism, q: Array) -> Positions:
         PerBody.of(runs, [nameless(j) for j in joints]).before_loops(_with_unit_axes),
         by_joint(top, runs, q, "q"),
         arms(near, before).paired(arms(com, far)),
-        PerBody.of(runs, [Known(r) for r in top.reversed_]),
+        PerBody.of(runs, [Static(r) for r in top.reversed_]),
         carried=lambda x: (x.rotation, x.com),
         whole=lambda x: (jnp.eye(3, dtype=q.dtype) if x[0] is None else x[0], x[1]),
     )
@@ -220,7 +227,7 @@ def _twist(
 @traced_once
 def slope(alpha: Array, w: Array) -> Array:
     """``α̃ + ω̃ω̃`` (3, 3): maps an arm in a body to the relative acceleration of its ends."""
-    return skew(alpha) + outer(w, w) - (w @ w) * identity(3, w.dtype)
+    return skew(alpha) + jnp.outer(w, w) - (w @ w) * jnp.eye(3, dtype=w.dtype)
 
 
 def propagate_accelerations(
@@ -235,7 +242,7 @@ def propagate_accelerations(
     top, runs = topology(mech), pos.runs
     none = PerBody(runs, [None] * len(runs))
 
-    def step(parent: Any, joint: Joint, reversed_: Known, *given: Any) -> Any:
+    def step(parent: Any, joint: Joint, reversed_: Static, *given: Any) -> Any:
         q, v, r_a, w, at, com, columns, vdot = given
         w_p = None if parent is None else parent[3]
         rate = None
@@ -248,7 +255,7 @@ def propagate_accelerations(
         top.parent,
         step,
         PerBody.of(runs, [nameless(mech.joint(name)) for name in top.tree]),
-        PerBody.of(runs, [Known(r) for r in top.reversed_]),
+        PerBody.of(runs, [Static(r) for r in top.reversed_]),
         by_joint(top, runs, q, "q"),
         by_joint(top, runs, v),
         pos.frame,

@@ -138,14 +138,14 @@ class PerBody(Sequence[Any]):
 
 
 @jax.tree_util.register_static
-class Known:
+class Static:
     """A value without numbers, the same for all bodies of a run."""
 
     def __init__(self, value: Any):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and self.value == other.value
+        return isinstance(other, Static) and self.value == other.value
 
     def __hash__(self) -> int:
         return hash(self.value)
@@ -156,13 +156,8 @@ def _together(values: list[Any]) -> Any:
 
 
 def _stacked(*xs: Any) -> Any:
-    """``stack(xs)``; numbers in a row and a new shape take JAX less time than `jnp.stack`."""
-    if not any(isinstance(x, Tracer) for x in xs):
-        return np.stack(xs)
-    shape, dtype = jnp.shape(xs[0]), jnp.result_type(*xs)
-    rows = [jnp.asarray(x, dtype) for x in xs]
-    rows = rows if shape else [lax.reshape(x, (1,)) for x in rows]
-    return lax.reshape(lax.concatenate(rows, 0), (len(xs), *shape))
+    """``stack(xs)``, of numbers that are known by NumPy."""
+    return jnp.stack(xs) if any(isinstance(x, Tracer) for x in xs) else np.stack(xs)
 
 
 def _of_each(change: Callable[[Any], Any], stacked: Any) -> Any:

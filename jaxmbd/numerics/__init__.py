@@ -1,65 +1,62 @@
 """Numerical methods independent of mechanics: tolerances, factorisations, small solvers.
 
-`tolerances` derives each tolerance from the floating-point type; `triangular`, `rank_revealing` and
-`block_factors` are factorisations, `least_norm` solves equations that may be redundant, and
-`derivatives` tests the tangents of such solutions and computes Jacobians by columns in a loop.
-Library factorisations are batched LAPACK calls on CPU; these are plain JAX on static shapes,
-unrolled and differentiable, and preserve literal zeros, so that sparsity is exploited;
-`small_arrays` has what they need of `jax.numpy` in a form that is traced quickly.
+`tolerances` derives each tolerance from the floating-point type; `factorisations` and `blocks`
+factor matrices, `redundant_equations` solves equations and tests the tangents of solutions. Library
+factorisations are batched LAPACK calls on CPU; these are plain JAX on static shapes, unrolled and
+differentiable, and preserve literal zeros, so that sparsity is exploited; `small_arrays` has what
+they need of `jax.numpy` in a form that is traced quickly.
 """
 
-from jaxmbd.numerics.block_factors import (
-    BlockRankRevealed,
-    Pattern,
-    block_ldlt,
-    filled,
-    normal_pattern,
-)
-from jaxmbd.numerics.block_rows import (
+from jaxmbd.numerics.blocks import (
+    AnyColumns,
+    AnyRows,
     BlockColumns,
+    BlockRankRevealed,
     BlockRows,
-    Columns,
-    Rows,
+    Pattern,
     Sparsity,
+    block_ldlt,
     dense,
+    filled,
     largest,
     merged,
-    only,
+    normal_pattern,
     squared_rows,
     taken,
     turned,
 )
-from jaxmbd.numerics.derivatives import believed, jacobian, nan_where, solution, tested
-from jaxmbd.numerics.least_norm import FactoredRows, factor_rows
-from jaxmbd.numerics.rank_revealing import (
+from jaxmbd.numerics.factorisations import (
     Doubt,
     RankRevealed,
     ldlt_rank_revealing,
-    ldlt_solve,
-    minimum_norm,
-)
-from jaxmbd.numerics.small_arrays import (
-    MANY,
-    AnyArray,
-    chosen_columns,
-    diagonal,
-    identity,
-    inner,
-    outer,
-    placed_columns,
-    product,
-    row_sum,
-    trace,
-    where,
-)
-from jaxmbd.numerics.tolerances import StepTolerances, newton
-from jaxmbd.numerics.triangular import (
     ltdl,
     ltdl_backward,
     ltdl_forward,
     ltdl_solve,
     lu_solve,
-    lu_transpose_solve,
     symmetric,
     unpivoted_lu,
 )
+from jaxmbd.numerics.redundant_equations import (
+    FactoredRows,
+    believed,
+    column_span,
+    factor_rows,
+    finite_where,
+    jacobian,
+    nan_where,
+    soft_directions,
+    solution,
+    tested,
+)
+from jaxmbd.numerics.small_arrays import (
+    MANY,
+    AnyArray,
+    chosen_columns,
+    generic,
+    limited,
+    placed_columns,
+    product,
+    row_sum,
+)
+from jaxmbd.numerics.tolerances import StepTolerances, newton

@@ -1,11 +1,7 @@
-"""Functions of `jax.numpy` as a few primitives, for code that is traced with many shapes.
+"""Small arrays whose programs do not grow with their size.
 
-Most of `jax.numpy` is nested `jax.jit` calls, operators of arrays too. JAX traces each of them anew
-for every shape, which takes five times as long as the primitive inside. Where each of many steps
-has a shape of its own, as in a factorisation, these and `jax.lax` are used instead.
-
-Products of matrices whose programs do not grow with their third power, sums over the rows of a
-matrix, and columns of matrices of which only some are stored, are here too.
+Products of matrices and sums over the rows of a matrix as loops, columns of matrices of which only
+some are stored, and fixed numbers in general position.
 """
 
 from __future__ import annotations
@@ -19,61 +15,6 @@ import numpy as np
 from jax import Array, lax
 
 AnyArray = Array | np.ndarray
-
-
-def spread(x: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """`x` as an array of this shape and type."""
-    if not np.ndim(x):
-        return lax.full(shape, x, dtype)
-    x = lax.convert_element_type(x, dtype)
-    if x.shape == shape:
-        return x
-    x = lax.expand_dims(x, range(len(shape) - x.ndim))
-    kept = [k for k in range(x.ndim) if x.shape[k] == shape[k]]
-    cut = lax.squeeze(x, [k for k in range(x.ndim) if k not in kept])
-    return lax.broadcast_in_dim(cut, shape, kept)
-
-
-def same_type(*arrays: Any) -> list[Array]:
-    """Arrays in their common type."""
-    dtype = jnp.result_type(*arrays)
-    return [x if x.dtype == dtype else lax.convert_element_type(x, dtype) for x in arrays]
-
-
-def where(condition: Any, x: Any, y: Any) -> Array:
-    """``x`` where the condition holds, else ``y``."""
-    shape = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
-    dtype = jnp.result_type(x, y)
-    return lax.select(spread(condition, shape, bool), *(spread(a, shape, dtype) for a in (x, y)))
-
-
-def inner(a: Array, b: Array) -> Array:
-    """``A Bᵀ``."""
-    a, b = same_type(a, b)
-    return lax.dot_general(a, b, (((1,), (1,)), ((), ())))
-
-
-def outer(x: Array, y: Array) -> Array:
-    """``x yᵀ`` of two vectors."""
-    shape = (*x.shape, *y.shape)
-    return lax.mul(lax.broadcast_in_dim(x, shape, (0,)), lax.broadcast_in_dim(y, shape, (1,)))
-
-
-def diagonal(a: Array) -> Array:
-    """The diagonal (n,) of a matrix (n, n)."""
-    n = a.shape[0]
-    return lax.slice(lax.reshape(a, (n * n,)), (0,), (n * n,), (n + 1,))
-
-
-def identity(n: int, dtype: Any) -> Array:
-    """The unit matrix (n, n)."""
-    rows, columns = (lax.broadcasted_iota(np.int32, (n, n), k) for k in range(2))
-    return lax.convert_element_type(lax.eq(rows, columns), dtype)
-
-
-def trace(a: Array) -> Array:
-    """The sum of the diagonal."""
-    return lax.reduce_sum(diagonal(a), (0,))
 
 
 WRITTEN_OUT = 8
@@ -136,6 +77,17 @@ def placed_columns(x: Array, columns: Sequence[int], within: Sequence[int]) -> A
         done, end = done + b - a, b
     parts.append(jnp.zeros((x.shape[0], len(within) - end), x.dtype))
     return jnp.concatenate(parts, axis=1)
+
+
+def generic(size: int, dtype: Any) -> Array:
+    """Fixed numbers in general position, of either sign."""
+    return jnp.asarray(np.sin(1.0 + 2.3 * np.arange(size)), dtype)
+
+
+def limited(x: Array, most: float) -> Array:
+    """`x`, made shorter if an element is larger than `most`."""
+    size = jnp.max(jnp.abs(x), initial=0.0)
+    return x * (most / jnp.maximum(size, most))
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.lanes import traced_once
-from jaxmbd.numerics import AnyArray, identity, outer, tolerances
+from jaxmbd.numerics import AnyArray, tolerances
 
 # An orthonormal basis in general position: `perpendicular_pair` is singular only at -_OFF_AXIS,
 # a direction that is unlikely in any model.
@@ -70,15 +70,15 @@ def unit(a: Float[AnyArray, "3"] | UnitVector) -> Float[Array, "3"]:
 def axis_rotation(axis: Float[Array, "3"], angle: Float[Array, ""]) -> Float[Array, "3 3"]:
     """Rotation by `angle` [rad] about the unit vector `axis` (Rodrigues' formula)."""
     s, c = jnp.sin(angle), jnp.cos(angle)
-    eye = identity(3, axis.dtype)
-    return c * eye + skew(s * axis) + (1.0 - c) * outer(axis, axis)
+    eye = jnp.eye(3, dtype=axis.dtype)
+    return c * eye + skew(s * axis) + (1.0 - c) * jnp.outer(axis, axis)
 
 
 @traced_once
 def rotation_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The rotation of least angle from unit vector `a` to `b`; singular only at ``b = -a``."""
     k = skew(cross(a, b))
-    return identity(3, k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
+    return jnp.eye(3, dtype=k.dtype) + k + (k @ k) / (1.0 + jnp.dot(a, b))
 
 
 @traced_once
@@ -114,9 +114,9 @@ def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     Parameters that are not of unit length are normalised: 2 is replaced by ``2/(e0² + e·e)``.
     """
     e0, e = p[0], p[1:]
-    eye = identity(3, p.dtype)
+    eye = jnp.eye(3, dtype=p.dtype)
     two = 2.0 / (e0 * e0 + jnp.sum(e * e))
-    return (two * e0 * e0 - 1.0) * eye + two * (outer(e, e) + e0 * skew(e))
+    return (two * e0 * e0 - 1.0) * eye + two * (jnp.outer(e, e) + e0 * skew(e))
 
 
 @traced_once

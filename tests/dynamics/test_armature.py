@@ -11,8 +11,7 @@ from random_mechanisms import random_mechanism, random_motion, random_state
 import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.dynamics.forward import applied_efforts
-from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
-from jaxmbd.dynamics.mass_operators import mass_array, mass_diagonal, mass_operator
+from jaxmbd.dynamics.kkt import kkt_system, least_norm, mass_operator, solve_kkt
 from jaxmbd.formulations import absolute_forward_dynamics, lagrange_efforts
 from jaxmbd.kinematics import motion_state
 
@@ -69,7 +68,7 @@ def test_it_is_the_diagonal_of_the_mass_matrix(seed):
     def operators(q):
         m = motion_state(mech, q)
         both = [mass_operator(m, recursive=recursive) for recursive in (False, True)]
-        return [(mass_array(x), mass_diagonal(x)) for x in both]
+        return [(x.array(), x.diagonal()) for x in both]
 
     for array, diagonal in operators(q):
         close(array, mass)

@@ -11,14 +11,19 @@ import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.analysis.status import closure, initial_status
 from jaxmbd.dynamics.forward import applied_efforts
-from jaxmbd.dynamics.inertia import joint_space_inertia
-from jaxmbd.dynamics.kkt import System, conditioning, factor_kkt, kkt_system, least_norm, solve_kkt
-from jaxmbd.dynamics.mass_operators import mass_array, mass_diagonal, mass_size
+from jaxmbd.dynamics.inertia import BlockInertia, joint_space_inertia
+from jaxmbd.dynamics.kkt import (
+    System,
+    conditioning,
+    factor_kkt,
+    kkt_system,
+    least_norm,
+    solve_kkt,
+)
 from jaxmbd.kinematics.closure import closure_residual, closure_rows
 from jaxmbd.kinematics.motion import motion_state
-from jaxmbd.kinematics.row_units import own_jacobian, own_rows
-from jaxmbd.kinematics.scales import speed_units
-from jaxmbd.numerics.block_rows import BlockRows, dense
+from jaxmbd.kinematics.scales import own_jacobian, own_rows, speed_units
+from jaxmbd.numerics.blocks import BlockRows, dense
 
 G = 9.81
 COUNT = 9
@@ -60,7 +65,9 @@ def exact_acceleration(masses, turn):
 
 
 def full_system(m):
-    return System(joint_space_inertia(m), own_jacobian(m), own_rows(m))
+    return System(
+        BlockInertia((joint_space_inertia(m),), (range(m.top.nv),)), own_jacobian(m), own_rows(m)
+    )
 
 
 def solved(mech, q, v, system):
@@ -118,11 +125,11 @@ def test_the_blocks_are_those_of_the_full_matrices(reach):
         for recursive in (False, True):
             system = kkt_system(m, recursive=recursive)
             assert isinstance(system.jacobian, BlockRows)
-            mass = mass_array(system.mass), mass_diagonal(system.mass)
-            size = () if recursive else mass_size(system.mass)
+            mass = system.mass.array(), system.mass.diagonal()
+            size = () if recursive else system.mass.scale()
             found.append((dense(system.jacobian), mass, size, parts(system)))
         full = full_system(m)
-        return found, full.jacobian, full.mass, parts(full)
+        return found, full.jacobian, full.mass.array(), parts(full)
 
     found, jacobian, mass, (moved, half, kept) = compared(np.linspace(-0.3, 0.4, COUNT))
     for rows, (array, diagonal), size, (by_blocks, other_half, other_kept) in found:

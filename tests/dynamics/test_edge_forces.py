@@ -104,3 +104,22 @@ def test_bad_input():
     ball = mech.replace(joints={"rail": mbd.Spherical("ground", "drawer", at="rail.at")})
     with pytest.raises(ValueError, match="Spherical and has no axis"):
         mbd.edge_forces(ball, mbd.neutral(ball), reactions, "rail", LENGTH)
+
+
+def test_a_drawer_pulled_out():
+    """Its weight hangs 0.2 m outside the front edge, once the bearing's length."""
+    mech = mbd.Mechanism(
+        {"drawer": mbd.Body(2.0, (0.3, 0, 0))},
+        {"rail": mbd.Prismatic("ground", "drawer", at=(0, 0, 0), axis=(1, 0, 0))},
+    )
+    rest = jnp.zeros(1)
+    reactions = mbd.joint_reactions(mech, rest, rest, rest, jnp.zeros(0))
+    found = mbd.edge_forces(mech, rest, reactions, "rail", length=0.2)
+    expected = mbd.EdgeForces(
+        points=np.array([[0.1, 0, 0], [-0.1, 0, 0]]),
+        forces=np.array([[0, 0, 39.24], [0, 0, -19.62]]),
+        thrust=0.0,
+        torque=0.0,
+    )
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)

@@ -30,7 +30,7 @@ def dense(mech, q, v):
     """Accelerations by the whole KKT matrix, with a pseudo-inverse."""
     m = motion_state(mech, q, v)
     system = kkt_system(m)
-    mass, rows = np.asarray(system.mass), np.asarray(system.jacobian)
+    mass, rows = np.asarray(system.mass.array()), np.asarray(system.jacobian)
     none = np.zeros((len(rows),) * 2)
     rhs = np.concatenate(
         [-np.asarray(mbd.bias(mech, q, v)), np.asarray(system.own.scale * mbd.gamma(mech, q, v))]

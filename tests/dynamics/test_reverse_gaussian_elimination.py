@@ -13,11 +13,10 @@ from jaxmbd import lanes
 from jaxmbd.dynamics.forward import applied_efforts
 from jaxmbd.dynamics.inertia import joint_space_inertia
 from jaxmbd.dynamics.kkt import kkt_system, least_norm, solve_kkt
-from jaxmbd.dynamics.reverse_gaussian_elimination import eliminate
-from jaxmbd.dynamics.tree_inertia import tree_inertia
+from jaxmbd.dynamics.reverse_gaussian_elimination import eliminate, tree_inertia
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.row_units import own_jacobian
-from jaxmbd.numerics.triangular import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.kinematics.scales import own_jacobian
+from jaxmbd.numerics.factorisations import ltdl, ltdl_backward, ltdl_forward
 
 CLOSE = 1e-11
 """Relative to the largest element; M of these mechanisms has condition numbers up to 1e5."""

@@ -10,7 +10,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.dynamics.mass_operators import mass_array, mass_operator
+from jaxmbd.dynamics.kkt import mass_operator
 from jaxmbd.graph import layout, spanning_tree
 from jaxmbd.graph.elimination import Elimination
 from jaxmbd.kinematics import motion_state
@@ -90,7 +90,7 @@ def results(mech, q, v):
     return {
         "accelerations": vdot,
         "multipliers": lam,
-        "mass": mass_array(mass_operator(m)),
+        "mass": mass_operator(m).array(),
         "bias": mbd.bias(mech, q, v),
         "reactions": list(wrenches.values()),
         "inverse": tau,

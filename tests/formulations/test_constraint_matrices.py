@@ -17,8 +17,8 @@ from jaxmbd.formulations import (
     constraint_matrix_reactions,
     determinate_projections,
 )
+from jaxmbd.formulations.constraint_matrices import constraint_matrix, screw_matrix
 from jaxmbd.formulations.constraints import constraint, linearised, points
-from jaxmbd.formulations.screws import constraint_matrix, screw_matrix
 from jaxmbd.formulations.state import StateMotion
 from jaxmbd.model.joints import Joint
 
@@ -75,7 +75,7 @@ def test_wrenches_are_the_complement_of_the_screws(kind):
     assert np.linalg.matrix_rank(np.hstack([screws, wrenches]), 1e-6) == 6
 
     _, rows, _ = linearised(partial(constraint, joint, s), a, b, jnp.zeros(12))
-    arm = points(s, a, b)[1] - b.com
+    arm = points(s, a, b)[1] - b.position
     at_joint = np.array([[*(w[:3] - jnp.cross(arm, w[3:])), *w[3:]] for w in rows[:, 6:]])
     at_joint = at_joint.reshape(-1, 6)
     assert np.abs(at_joint @ screws).max(initial=0.0) < 1e-14

@@ -9,8 +9,7 @@ from barrel_cam import BarrelCam
 import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.newton_euler import body_loads
-from jaxmbd.formulations.rows import all_rows
+from jaxmbd.formulations.newton_euler import all_rows, body_loads
 from jaxmbd.formulations.state import effort_directions
 
 BODY = mbd.Body(1.0, (1.0, 0.0, 0.0), np.diag([0.2, 0.3, 0.4]))

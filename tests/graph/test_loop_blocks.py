@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd.graph.loop_blocks import loop_blocks
+from jaxmbd.graph.elimination import loop_blocks
 
 
 def blocks_of_chain(count, *, rows=2, extra=()):

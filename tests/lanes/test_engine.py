@@ -13,7 +13,7 @@ import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.row_units import own_jacobian
+from jaxmbd.kinematics.scales import own_jacobian
 from jaxmbd.lanes.backend import compiled
 
 ZOO = ["rssr"]

@@ -6,9 +6,16 @@ import pytest
 
 from jaxmbd import lanes
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.block_factors import block_ldlt, filled, normal_pattern
-from jaxmbd.numerics.block_rows import BlockRows, Sparsity, largest, squared_rows
-from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing
+from jaxmbd.numerics.blocks import (
+    BlockRows,
+    Sparsity,
+    block_ldlt,
+    filled,
+    largest,
+    normal_pattern,
+    squared_rows,
+)
+from jaxmbd.numerics.factorisations import ldlt_rank_revealing
 
 TOLERANCE = tolerances.redundancy(np.float64)
 

@@ -10,7 +10,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.numerics.derivatives import jacobian
+from jaxmbd.numerics.redundant_equations import jacobian
 
 
 def long(x, length=6):

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from jaxmbd.numerics import tolerances
-from jaxmbd.numerics.rank_revealing import ldlt_rank_revealing, ldlt_solve, minimum_norm
-from jaxmbd.numerics.triangular import ltdl, ltdl_backward, ltdl_forward
+from jaxmbd.numerics.factorisations import (
+    ldlt_rank_revealing,
+    ldlt_solve,
+    ltdl,
+    ltdl_backward,
+    ltdl_forward,
+    minimum_norm,
+)
 from jaxmbd.spatial import rotations as rot
 
 TOLERANCE = tolerances.redundancy(np.float64)

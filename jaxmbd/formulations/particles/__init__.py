@@ -5,18 +5,16 @@ from jaxmbd.formulations.particles.accelerations import (
     particle_accelerations,
     particle_accelerations_of_state,
 )
-from jaxmbd.formulations.particles.chain import chain_accelerations
-from jaxmbd.formulations.particles.count import ParticleCount, least_forms, particle_count
-from jaxmbd.formulations.particles.geometry import (
+from jaxmbd.formulations.particles.bodies import (
+    EquivalentParticles,
     Invariants,
     dependent_particle,
-    invariants,
-)
-from jaxmbd.formulations.particles.masses import (
-    EquivalentParticles,
     equivalent_particles,
+    invariants,
     mass_distribution,
 )
+from jaxmbd.formulations.particles.chain import chain_accelerations
+from jaxmbd.formulations.particles.system import ParticleCount, least_forms, particle_count
 
 __all__ = [
     "EquivalentParticles",

@@ -7,10 +7,10 @@ the base,
     G_j = Σ_{k≥j} rate of the angular momentum of body k about particle 1 of body j,    (20)
     R   = Σ_k     rate of its linear momentum,                                          (22)
 
-where body k adds ``Σ_i A_i r̈_i`` with A_i = m̄̄_i r̃_i + ¼ Σ m_ij r̃_j (8), and ``Σ_i m̄_i r̈_i`` (7).
-For a body joined by a ball all three components of (20) hold, by a revolute the one along its axis;
-(22) holds where the base floats. With the distances between particles 1, 2, 4 of each body (19),
-(21) they make as many equations as unknown accelerations.
+where body k adds ``Σ_i A_i r̈_i`` with A_i = m̄̄_i r̃_i + ¼ Σ m_ij r̃_j (8), and ``Σ_i m̄_i r̈_i``
+(7). For a body joined by a ball all three components of (20) hold, by a revolute the one along its
+axis; (22) holds where the base floats. With the distances between particles 1, 2, 4 of each body
+(19), (21) they make as many equations as unknown accelerations.
 
 Notes on the printed equations: (15) omits the velocity term 2λ ṙ_21 × ṙ_41 of (14), which (16) has;
 in A_3k under (20) the sum over i must start at 3k − 2, because moments are not taken about particle
@@ -27,14 +27,14 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.particles.accelerations import (
+    ParticleLoads,
+    ParticleMotion,
     bodies_of_particles,
-    particle_matrix,
     particles_of_state,
-    state_of,
 )
-from jaxmbd.formulations.particles.geometry import dependent_acceleration, invariants
-from jaxmbd.formulations.particles.motion import ParticleLoads, ParticleMotion
+from jaxmbd.formulations.particles.bodies import dependent_acceleration, invariants
 from jaxmbd.formulations.particles.system import ParticleSystem
+from jaxmbd.formulations.state import state_of
 from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import Free, Mechanism, Revolute, Spherical, in_space
 from jaxmbd.numerics import AnyArray
@@ -165,7 +165,7 @@ def _momenta(
     linear = angular = Affine(jnp.zeros((3, 3 * system.count), mech.dtype), zero)
     force, moment, at = zero, zero, zero
     for body, name in zip(system.top.bodies[::-1], system.top.tree[::-1], strict=True):
-        mass, arms = particle_matrix(system, body), r[body] - r[body][0]
+        mass, arms = system.mass_matrix(body), r[body] - r[body][0]
         weights = jnp.sum(mass, axis=1)  # m̄_i (7)
         levers = mass @ arms  # of A_i (8)
         terms = acceleration[body]

@@ -8,12 +8,15 @@ combination of that body's particles. A body has one of three forms:
 * 4: four particles, six distances; everything is linear in the coordinates;
 * 3: particles 1, 2, 4 and three distances; the fourth follows from them by (12);
 * 2: a rod, two particles and one distance; it has no spin and no direction but its axis.
+
+`particle_count` counts the equations, `least_forms` finds the smallest form of each body.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,19 +24,24 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.particles.conditions import (
-    distance_rows,
-    joint_angles_and_travels,
-    joint_rows,
-    whole_turns,
-)
-from jaxmbd.formulations.particles.geometry import (
+from jaxmbd.formulations.constraints import whole_turns
+from jaxmbd.formulations.particles.bodies import (
     Frame,
     dependent_particle,
+    equivalent_particles,
     invariants,
+    mass_distribution,
+    second_moment,
 )
-from jaxmbd.formulations.particles.halves import SHARED, Half, attached, halves
-from jaxmbd.formulations.particles.masses import second_moment
+from jaxmbd.formulations.particles.joints import (
+    SHARED,
+    Half,
+    attached,
+    distance_rows,
+    halves,
+    joint_angles_and_travels,
+    joint_rows,
+)
 from jaxmbd.graph import topology
 from jaxmbd.model import (
     GROUND,
@@ -41,9 +49,12 @@ from jaxmbd.model import (
     Free,
     Joint,
     Mechanism,
+    PointForce,
     Revolute,
     Spherical,
+    SpringDamper,
     Universal,
+    in_space,
     is_concrete,
 )
 from jaxmbd.numerics import tolerances
@@ -149,6 +160,15 @@ class ParticleSystem:
                 "it 3 or 4"
             )
         return Frame(base, edge[None])
+
+    def mass_matrix(self, body: str) -> Float[Array, "k k"]:
+        """The mass matrix of a body's particles, the same along x, y and z [kg]."""
+        part, com = self.mech.bodies[body], self.mech.com(body)
+        points, inertia = self.frames[body].points, self.mech.inertia(body)
+        try:
+            return equivalent_particles(points, part.mass, com, inertia).matrix
+        except ValueError as error:
+            raise ValueError(f"body '{body}': {error}") from None
 
     def of_point(self, body: str, x: Array) -> Float[Array, "n"]:
         """Coefficients of the point of `body` drawn at `x` in its particles.
@@ -291,3 +311,120 @@ def _length(mech: Mechanism) -> Float[Array, ""]:
         squares.append(jnp.trace(mech.inertia(body)) / jnp.where(mass > 0.0, mass, jnp.inf))
     square = jnp.max(jnp.stack(squares))
     return jax.lax.stop_gradient(jnp.sqrt(jnp.where(square > 0.0, square, 1.0)))
+
+
+def least_forms(mech: Mechanism) -> dict[str, int]:
+    """The smallest `forms`: two primary particles for each body that is a rod, else three.
+
+    A body counts as a rod if it has the inertia of a rod or is massless, is carried by a ball joint
+    and connected to others by balls and rods, and if its centre of mass and all attachment points
+    of joints, springs and forces lie on one line. Such a body has no spin. Flat bodies need no
+    special case: three particles represent any body, since the fourth follows from them.
+
+    Raises:
+        ValueError: for traced numbers, because the result determines array shapes.
+
+    Example:
+        >>> import jax; jax.config.update("jax_enable_x64", True)
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.formulations import least_forms
+        >>> least_forms(mbd.zoo.rssr())  # its coupler has an inertia about its axis
+        {'crank': 3, 'coupler': 3, 'rocker': 3}
+    """
+    mech = in_space(mech)
+    return {body: 2 if _is_rod(mech, body) else 3 for body in mech.structure.bodies}
+
+
+def _is_rod(mech: Mechanism, body: str) -> bool:
+    if mass_distribution(mech.bodies[body]) not in ("rod", "massless"):
+        return False
+    acting = [e for e in mech.forces.values() if body in e.bodies]
+    if any(type(e) not in (SpringDamper, PointForce) for e in acting):
+        return False
+    try:
+        system = ParticleSystem(mech, {body: 2})
+        system.mass_matrix(body)
+        for element in acting:
+            for field, at in element.points.items():
+                if getattr(element, {"at_a": "a"}.get(field, "b")) == body:
+                    system.of_point(body, mech.point(at))
+        system.of_point(body, mech.com(body))
+    except ValueError:
+        return False
+    return True
+
+
+class ParticleCount(NamedTuple):
+    """Numbers of particles, unknowns and conditions of a mechanism in point coordinates.
+
+    Example:
+        >>> import jax; jax.config.update("jax_enable_x64", True)
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.formulations import particle_count
+        >>> particle_count(mbd.zoo.simple_pendulum(), forms=3).differential
+        1
+    """
+
+    particles: int
+    """Particles whose coordinates are unknown: shared ones once, the ground's not."""
+    coordinates: int
+    """Unknown accelerations, three for each particle."""
+    distances: int
+    """Conditions within bodies."""
+    joints: int
+    """Conditions of joints that share no particles, cut joints and rods among them."""
+    held: int
+    """Conditions of couplings and drives."""
+
+    @property
+    def constraints(self) -> int:
+        """All conditions."""
+        return self.distances + self.joints + self.held
+
+    @property
+    def differential(self) -> int:
+        """Number of differential equations of motion: coordinates − constraints.
+
+        Attia counts in this way ("5 differential equations of motion + 22 geometric constraints");
+        his sum, 27, is `coordinates`. Negative if there are more conditions than coordinates
+        because of redundancy.
+        """
+        return self.coordinates - self.constraints
+
+    @property
+    def with_multipliers(self) -> int:
+        """Size of the KKT system: coordinates and one multiplier for each condition."""
+        return self.coordinates + self.constraints
+
+
+def particle_count(mech: Mechanism, *, forms: Forms = 4) -> ParticleCount:
+    """Count the particles, unknowns and conditions of a mechanism in point coordinates.
+
+    Args:
+        mech: the mechanism.
+        forms: primary particles of every body, or of bodies by name (`particle_accelerations`).
+
+    Raises:
+        ValueError: a joint has no conditions on points, or a body does not fit its form.
+
+    Example:
+        >>> import jax; jax.config.update("jax_enable_x64", True)
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.formulations import particle_count
+        >>> count = particle_count(mbd.zoo.rssr(), forms=3)
+        >>> count.particles, count.coordinates, count.constraints
+        (4, 12, 10)
+    """
+    system = ParticleSystem(in_space(mech), forms)
+    r = {b: frame.points for b, frame in system.frames.items()}
+
+    def rows(name: str) -> int:
+        return jax.eval_shape(lambda: system.joint_rows(name, r)).shape[0]
+
+    return ParticleCount(
+        particles=system.count,
+        coordinates=3 * system.count,
+        distances=sum(len(system.pairs(b)) for b in system.top.bodies),
+        joints=sum(rows(name) for name in system.halves),
+        held=len(system.top.couplings) + len(system.top.drives),
+    )

@@ -1,4 +1,10 @@
-"""``A = L D Lᵀ`` of a semidefinite matrix, and its basic and least-norm solutions."""
+"""Small dense factorisations, unrolled on static shapes.
+
+- Substitution with unit triangular factors, and ``A = L U`` without pivoting, for matrices whose
+  leading minors are well away from zero;
+- ``H = Lᵀ D L`` along a tree: a mass matrix without fill-in;
+- ``A = L D Lᵀ`` of a semidefinite matrix, and its basic and least-norm solutions.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +14,124 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Bool, Float
 
 from jaxmbd.lanes import traced_once
-from jaxmbd.numerics.small_arrays import diagonal, outer, same_type, spread, where
 from jaxmbd.numerics.tolerances import faintness, redundancy
-from jaxmbd.numerics.triangular import ltdl_solve, unit_lower_solve, unit_lower_transpose_solve
+
+
+@traced_once
+def unit_lower_solve(lower: Array, b: Array) -> Array:
+    """Solve ``L x = b`` for unit lower triangular L."""
+    x = b[:1]
+    for k in range(1, lower.shape[0]):
+        x = jnp.concatenate([x, b[k : k + 1] - lower[k : k + 1, :k] @ x])
+    return x
+
+
+@traced_once
+def unit_lower_transpose_solve(lower: Array, b: Array) -> Array:
+    """Solve ``Lᵀ x = b`` for unit lower triangular L."""
+    n = lower.shape[0]
+    x = b[n - 1 :]
+    for k in range(n - 2, -1, -1):
+        x = jnp.concatenate([b[k : k + 1] - lower[k + 1 :, k : k + 1].T @ x, x])
+    return x
+
+
+def symmetric(a: Array) -> Array:
+    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not used."""
+    return jnp.where(np.triu(np.ones(a.shape, bool)), a, a.T)
+
+
+@traced_once
+def unpivoted_lu(a: Array) -> tuple[Array, Array]:
+    """``A = L U`` with unit lower triangular L; a zero pivot is replaced by 1."""
+    n = a.shape[0]
+    if n == 0:
+        return a, a
+    rows, columns = [], []
+    for k in range(n):
+        pivot = jnp.where(a[0, 0] == 0.0, 1.0, a[0, 0])
+        row, column = a[0, 1:], a[1:, 0] / pivot
+        done = jnp.zeros(k, a.dtype)
+        rows.append(jnp.concatenate([done, pivot[None], row]))
+        columns.append(jnp.concatenate([done, jnp.ones(1, a.dtype), column]))
+        a = a[1:, 1:] - column[:, None] * row[None, :]
+    return jnp.stack(columns, axis=1), jnp.stack(rows)
+
+
+@traced_once
+def lu_solve(lower: Array, upper: Array, b: Array) -> Array:
+    """Solve ``L U x = b`` (n,)."""
+    if lower.shape[0] == 0:
+        return b
+    y: list[Array] = []
+    for k in range(lower.shape[0]):
+        y.append(b[k] - (lower[k, :k] @ jnp.stack(y) if k else 0.0))
+    x: list[Array] = []
+    for k in range(lower.shape[0] - 1, -1, -1):
+        rest = upper[k, k + 1 :] @ jnp.stack(x[::-1]) if x else 0.0
+        x.append((y[k] - rest) / upper[k, k])
+    return jnp.stack(x[::-1])
+
+
+@traced_once
+def ltdl(
+    h: Float[Array, "n n"], floor: Float[Array, " n"] | None = None
+) -> tuple[Float[Array, "n n"], Float[Array, " n"], Bool[Array, " n"]]:
+    """``H = Lᵀ D L`` with unit lower `L`, from the last row upward (Featherstone 2008, 6.5).
+
+    For a mass matrix whose coordinates are numbered from root to leaf, `L` has a nonzero only
+    where one coordinate supports another: there is no fill-in between branches.
+
+    Args:
+        h: symmetric, positive semidefinite.
+        floor: lower bound that the size of each pivot must exceed; by default zero.
+
+    Returns:
+        `L` (n, n), the pivots `D` (n,), and whether each exceeds its floor; one that does not is
+        replaced by 1. A negative pivot (a body of negative mass) is no rounding error.
+    """
+    n = h.shape[0]
+    unit = np.eye(n, dtype=h.dtype)
+    rows, pivots, sound = [], [], []
+    for k in range(n - 1, -1, -1):
+        row, pivot = h[k, :k], h[k, k:]
+        above = jnp.abs(pivot) > (0.0 if floor is None else floor[k : k + 1])
+        d = jnp.where(above, pivot, 1.0)
+        factor = row / d
+        h = h[:k, :k] - jnp.outer(factor, row)
+        rows.append(jnp.concatenate([factor, unit[k, k:]]))
+        pivots.append(d)
+        sound.append(above)
+    return jnp.stack(rows[::-1]), jnp.concatenate(pivots[::-1]), jnp.concatenate(sound[::-1])
+
+
+@traced_once
+def ltdl_backward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Solve ``Lᵀ y = b`` for the factor of `ltdl`."""
+    out = []
+    for k in range(lower.shape[0] - 1, -1, -1):
+        row = b[k:]
+        out.append(row)
+        b = b[:k] - jnp.outer(lower[k, :k], row[0])
+    return jnp.concatenate(out[::-1])
+
+
+@traced_once
+def ltdl_forward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    """Solve ``L x = b`` for the factor of `ltdl`."""
+    return unit_lower_solve(lower, b)
+
+
+@traced_once
+def ltdl_solve(a: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Solve ``A x = b`` for a small positive definite matrix."""
+    lower, pivots, _ = ltdl(a)
+    y = ltdl_backward(lower, b[:, None]) / pivots[:, None]
+    return ltdl_forward(lower, y)[:, 0]
 
 
 class RankRevealed(NamedTuple):
@@ -33,6 +150,11 @@ class RankRevealed(NamedTuple):
     def solve(self, b: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """The basic solution of ``A x = b`` (`ldlt_solve`)."""
         return ldlt_solve(*self, b)
+
+    def least_norm(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The solution of least norm of ``A x = b``."""
+        x = self.solve(b[:, None])[:, 0]
+        return minimum_norm(self.lower, self.kept, x) if x.shape[0] > 1 else x
 
     def minimum_norm(
         self, x: Float[Array, " n"], groups: Sequence[Sequence[int]] | None = None
@@ -102,7 +224,7 @@ def ldlt_rank_revealing(
         doubt: what is known of the rows.
     """
     tolerance = redundancy(a.dtype) if tolerance is None else tolerance
-    lengths = diagonal(a)
+    lengths = jnp.diagonal(a)
     # Entries of a are products of two rows, so these are squared lengths.
     squares = lengths if squares is None else squares
     real, floor = independence(lengths, squares, tolerance, doubt)
@@ -159,21 +281,18 @@ def eliminate_columns(
         floor: what the pivots must exceed.
         real: whether a row is no rounding error.
     """
-    a, floor = same_type(a, floor)
     unit = np.eye(a.shape[0], dtype=a.dtype)
     columns, pivots, kept = [], [], []
     for k in range(floor.shape[0]):
         pivot, below = a[:1, 0], a[1:, 0]
-        keep = lax.bitwise_and(real[k : k + 1], lax.gt(pivot, floor[k : k + 1]))
-        d = where(keep, pivot, 1.0)
-        chosen = lax.bitwise_and(spread(keep, below.shape, bool), real[k + 1 :])
-        column = lax.div(where(chosen, below, 0.0), spread(d, below.shape, a.dtype))
-        a = lax.sub(a[1:, 1:], outer(column, below))
-        columns.append(lax.concatenate([unit[k, : k + 1], column], 0))
+        keep = real[k : k + 1] & (pivot > floor[k : k + 1])
+        d = jnp.where(keep, pivot, 1.0)
+        column = jnp.where(keep & real[k + 1 :], below, 0.0) / d
+        a = a[1:, 1:] - jnp.outer(column, below)
+        columns.append(jnp.concatenate([unit[k, : k + 1], column]))
         pivots.append(d)
         kept.append(keep)
-    lower = lax.reshape(lax.concatenate(columns, 0), (len(columns), unit.shape[0])).T
-    return lower, lax.concatenate(pivots, 0), lax.concatenate(kept, 0), a
+    return jnp.stack(columns, axis=1), jnp.concatenate(pivots), jnp.concatenate(kept), a
 
 
 @traced_once
@@ -187,9 +306,8 @@ def ldlt_solve(
 
     Their columns of `L` are zero, so nothing follows from what stands in these rows.
     """
-    lower, pivots, b = same_type(lower, pivots, b)
     y = unit_lower_solve(lower, b)
-    y = where(kept[:, None], lax.div(y, spread(pivots[:, None], y.shape, y.dtype)), 0.0)
+    y = jnp.where(kept[:, None], y / pivots[:, None], 0.0)
     return unit_lower_transpose_solve(lower, y)
 
 
