@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -15,7 +14,7 @@ from jax.core import Tracer
 from jaxmbd.model.part import Part
 
 ArrayLike = Any
-E = TypeVar("E")
+E = TypeVar("E", bound=Part)
 GROUND = "ground"
 
 Units = Mapping[str, str | tuple[str, ...]]
@@ -114,12 +113,7 @@ def vector_in_space(x: Any) -> Any:
 
 def changed(element: E, **fields: Any) -> E:
     """A copy of a part with some fields changed, nothing converted."""
-    if not fields:
-        return element
-    element = copy(element)
-    for name, value in fields.items():
-        object.__setattr__(element, name, value)
-    return element
+    return element.with_fields(fields) if fields else element
 
 
 def lifted(element: E, fields: Iterable[str]) -> E:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -30,9 +30,10 @@ class Controlled(ForceElement):
         (True, 1.0)
     """
 
-    control: eqx.AbstractVar[Any]
-    control_range: eqx.AbstractVar[Any]
-    force_range: eqx.AbstractVar[Any]
+    if TYPE_CHECKING:  # the fields of every subclass
+        control: Any
+        control_range: Any
+        force_range: Any
 
     def ranges(self) -> dict[str, Any]:
         """The ranges that are given, by the names of their fields."""

@@ -254,7 +254,7 @@ class ForceElement(Part):
 class RubbingElement(ForceElement):
     """Base of friction elements, whose effort depends on the joint's reaction and changes it."""
 
-    joint: eqx.AbstractVar[str]
+    joint: str = eqx.field(static=True)
 
     def viscous_effort(self, v: Array) -> Array:
         """The part (nv,) that does not depend on the reaction, at the speeds v (nv,)."""

@@ -62,7 +62,6 @@ class JointFriction(RubbingElement):
         'hinge'
     """
 
-    joint: str = eqx.field(static=True)
     coefficient: Any = eqx.field(converter=number, default=0.0)
     radius: Any = eqx.field(converter=optional_number, default=None)
     length: Any = eqx.field(converter=optional_number, default=None)

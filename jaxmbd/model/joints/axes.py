@@ -37,8 +37,6 @@ class AxisJoint(Joint):
         at_b, axis_b: the half on `b`, if drawn different from that on `a`.
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     axis: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)

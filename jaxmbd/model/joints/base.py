@@ -115,8 +115,8 @@ class Joint(Part):
         (True, ('force', 'force', 'force', 'moment', 'moment'))
     """
 
-    a: eqx.AbstractVar[str]
-    b: eqx.AbstractVar[str]
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
 
     nq: ClassVar[int]
     nv: ClassVar[int]

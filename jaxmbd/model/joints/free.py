@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -38,9 +37,6 @@ class Free(Joint):
         >>> mbd.Free("ground", "satellite").nv
         6
     """
-
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
 
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6

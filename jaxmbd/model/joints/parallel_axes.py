@@ -32,8 +32,6 @@ class ParallelAxes(AxesCondition):
         ('moment', 'moment')
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     axis: Any = eqx.field(converter=direction)
     axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
 

@@ -33,8 +33,6 @@ class PerpendicularAxes(AxesCondition):
         ('moment',)
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     axis_a: Any = eqx.field(converter=direction)
     axis_b: Any = eqx.field(converter=direction)
     angle: Any = eqx.field(converter=optional_number, default=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -45,8 +44,6 @@ class Planar(Joint):
         3
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any
     normal: Any
     x_axis: Any

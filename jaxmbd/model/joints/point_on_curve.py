@@ -94,8 +94,6 @@ def _nearest_parameter_jvp(curve: Curve, search: Any, primals: Any, tangents: An
 class _CurveJoint(Joint):
     """Base of the constraints between a point of b and a curve fixed in a."""
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at_a: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point)
     curve: Curve = eqx.field(static=True, metadata={"function": True})

@@ -35,8 +35,6 @@ class PointOnLine(Joint):
         ('force', 'force')
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     axis: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)

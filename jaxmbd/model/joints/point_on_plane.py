@@ -32,8 +32,6 @@ class PointOnPlane(Joint):
         ('force',)
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     normal: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)

@@ -30,8 +30,6 @@ class Rod(Joint):
         ('force',)
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at_a: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point)
     length: Any = eqx.field(converter=optional_number, default=None)
