@@ -1,9 +1,9 @@
 """`Part`: base of the classes a mechanism is made of, pytrees that JAX flattens without Python.
 
 It stands in the place of `equinox.Module`, which reads attributes and flattens by Python functions:
-of a chain of 30 bodies that takes 2.5 times as long to build (13.6 ms for 5.3), 5.6 times to flatten
-(168 µs for 30) and 1.5 times to trace in `forward_dynamics` (340 ms for 220). A `Part` is immutable,
-therefore what it flattens to is stored, and JAX fetches that by a function written in C.
+a chain of 30 bodies then takes 2.5 times as long to build (13.6 ms for 5.3), 5.6 times to flatten
+(168 µs for 30) and 1.5 times to trace in `forward_dynamics` (340 ms for 220). As a `Part` does not
+change, what it flattens to is stored, and JAX fetches that by a function written in C.
 """
 
 from __future__ import annotations

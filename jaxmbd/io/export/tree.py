@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd.graph import Topology, neutral, topology
+from jaxmbd.io.coordinates import SIZES, FileCoordinates, FileJoint
 from jaxmbd.kinematics import poses
 from jaxmbd.model import (
     GROUND,
@@ -347,3 +348,38 @@ def _without_massless(
         own = dataclasses.replace(body, parent=above.parent, steps=chain)
         found = {k: own if k == name else x for k, x in found.items() if k != above.name}
     return tuple(found.values())
+
+
+def written_coordinates(tree: WrittenTree, *, angles: bool = False) -> FileCoordinates:
+    """Coordinates of a file that lists the tree's bodies, each below its parent, in their order."""
+    found, qpos, dof = [], 0, 0
+    kinds = {"ball": "angles" if angles else "ball", "free": "free"}
+    for body in _depth_first(tree):
+        for step in body.steps:
+            place, joint = tree.top.layout[step.joint], tree.mech.joints[step.joint]
+            assert place.q is not None and place.v is not None
+            kind: Any = kinds.get(step.kind, "scalar")
+            before = step.index - (joint.nq - joint.nv if step.index else 0)
+            found.append(
+                FileJoint(
+                    kind,
+                    qpos,
+                    dof,
+                    place.q.start + step.index,
+                    place.v.start + before,
+                    start=step.at if kind == "free" else 0.0,
+                    factor=step.factor,
+                    inverse=step.inverse,
+                )
+            )
+            qpos, dof = qpos + SIZES[kind][0], dof + SIZES[kind][1]
+    return FileCoordinates(tuple(found), tree.top.nq, tree.top.nv)
+
+
+def _depth_first(tree: WrittenTree) -> list[WrittenBody]:
+    out, stack = [], [GROUND]
+    while stack:
+        name = stack.pop()
+        out += [b for b in tree.bodies if b.name == name]
+        stack += [b.name for b in tree.bodies[::-1] if b.parent == name]
+    return out

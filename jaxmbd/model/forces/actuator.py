@@ -16,6 +16,7 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     coordinate_units,
+    effort_along,
 )
 from jaxmbd.model.numbers import Units, changed, is_concrete, number, optional_number
 
@@ -156,9 +157,8 @@ class Actuator(Controlled):
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         force, out = self._force(motion), []
         for gear, name in zip(self._gears(), self.joints, strict=True):
-            effort, size = gear * force, motion.joint(name)[1].shape[0]
-            parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(size)]
-            out.append(Effort(name, jnp.stack(parts)))
+            size = motion.joint(name)[1].shape[0]
+            out.append(effort_along(name, self.index, gear * force, size))
         return out
 
     def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:

@@ -18,8 +18,7 @@ from jaxmbd.model.forces.base import (
     effort_measures,
     law,
 )
-from jaxmbd.model.numbers import Units, number, point, vector_in_space
-from jaxmbd.model.reflection import Reflection
+from jaxmbd.model.numbers import Reflection, Units, number, point, vector_in_space
 
 
 class PointForce(ForceElement):
@@ -127,11 +126,8 @@ class JointTorque(ForceElement):
     torque: Any = eqx.field(converter=number, default=0.0)
     law: Any = eqx.field(converter=law, default=None)
 
+    per_speed: ClassVar[tuple[str, ...]] = ("torque",)
     units: ClassVar[Units] = {"torque": "effort"}
-
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """One number, or one for each speed of the joint."""
-        return {"torque": ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)}
 
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)

@@ -19,6 +19,7 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     coordinate_units,
+    effort_along,
     law,
 )
 from jaxmbd.model.forces.laws import law_energy
@@ -206,8 +207,7 @@ class TorsionSpring(ForceElement):
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)
         effort = self._resistance(q[self.index] - self.free_angle, v[self.index])
-        parts = [-effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
-        return [Effort(self.joint, jnp.stack(parts))]
+        return [effort_along(self.joint, self.index, -effort, v.shape[0])]
 
     def energy(self, motion: ElementMotion) -> Array | float:
         x = motion.joint(self.joint)[0][self.index] - self.free_angle

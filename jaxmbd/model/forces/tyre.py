@@ -13,6 +13,16 @@ from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, 
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
 
 
+def road_height(tyre: Any, motion: ElementMotion, dtype: Any) -> tuple[Array, Array]:
+    """Height of the road along `up` [m] and its rate [m/s]."""
+    height = jnp.asarray(tyre.road, dtype)
+    if tyre.law is None:
+        return height, jnp.zeros_like(height)
+    t = jnp.asarray(motion.t, dtype)
+    more, rise = eqx.filter_jvp(tyre.law, (t,), (jnp.ones_like(t),))
+    return height + more, rise
+
+
 class Tyre(ForceElement):
     """A spring-damper between the road and a wheel centre, along `up`; it never pulls.
 
@@ -56,11 +66,7 @@ class Tyre(ForceElement):
     def _compression(self, motion: ElementMotion) -> tuple[Array, Array, Array, Array]:
         x, velocity = motion.point(self.b, self.at)
         up = vector_in_space(jnp.asarray(self.up))
-        height, rise = self.road, 0.0
-        if self.law is not None:
-            t = jnp.asarray(motion.t, x.dtype)
-            more, rise = eqx.filter_jvp(self.law, (t,), (jnp.ones_like(t),))
-            height = height + more
+        height, rise = road_height(self, motion, x.dtype)
         return x, up, self.radius - (up @ x - height), rise - up @ velocity
 
     def _normal(self, depth: Array, rate: Array) -> Array:

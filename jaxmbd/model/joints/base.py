@@ -34,9 +34,8 @@ import equinox as eqx
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import Toward, Units, changed, lifted
+from jaxmbd.model.numbers import Reflection, Toward, Units, changed, lifted
 from jaxmbd.model.part import Part
-from jaxmbd.model.reflection import Reflection
 
 Form = Literal[
     "ball",
@@ -166,7 +165,7 @@ class Joint(Part):
     @property
     def point_a(self) -> Any:
         """The joint point on `a`."""
-        return self.at  # type: ignore[attr-defined]
+        return self.at_a if hasattr(self, "at_a") else self.at  # type: ignore[attr-defined]
 
     @property
     def point_b(self) -> Any:
@@ -307,6 +306,14 @@ class Joint(Part):
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         """(6, rows) ``[n; f]`` at b's point, world axes: the joint's constraint wrenches."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
+
+
+class Condition(Joint):
+    """Base of the types that have rows alone, and are never in the tree."""
+
+    nq: ClassVar[int] = 0
+    coordinates_text: ClassVar[str] = "none: constraint rows"
+    can_be_in_tree: ClassVar[bool] = False
 
 
 J = TypeVar("J", bound=Joint)

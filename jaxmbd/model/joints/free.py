@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.model.joints.axes import X, Z
 from jaxmbd.model.joints.base import Elementary, Joint, Look
-from jaxmbd.model.joints.in_plane import X, Z
 from jaxmbd.model.joints.planar import Planar, PlanarInPlane
 from jaxmbd.model.numbers import GROUND, ComRef
 from jaxmbd.spatial import (

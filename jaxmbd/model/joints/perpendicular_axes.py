@@ -39,7 +39,6 @@ class PerpendicularAxes(AxesCondition):
 
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("moment",)
-    coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
     numbers: ClassVar[tuple[str, ...]] = ("angle",)
     units: ClassVar[Units] = {"angle": "rad"}

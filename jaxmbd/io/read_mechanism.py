@@ -1,20 +1,19 @@
-"""A mechanism from plain Python data, with all its problems in one message.
-
-Reading one body, joint, force, drive, coupling or point, of any type, from its fields.
-"""
+"""Read a mechanism from a JSON file or from plain data, with all its problems in one message."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from jaxmbd.io.data_file import check_depth
-from jaxmbd.io.write_dict import FORMAT, PRECISIONS
+from jaxmbd.io.files import check_depth, read_json
+from jaxmbd.io.write_mechanism import FORMAT, PRECISIONS
 from jaxmbd.model import (
     COUPLING_TYPES,
     DRIVE_TYPES,
@@ -23,6 +22,7 @@ from jaxmbd.model import (
     LAWS,
     Body,
     ComRef,
+    Description,
     Drive,
     Fixed,
     FunctionLaw,
@@ -31,6 +31,7 @@ from jaxmbd.model import (
     PointRef,
     Toward,
     is_planar,
+    problems_text,
     validate,
 )
 from jaxmbd.plumbing import meant
@@ -247,6 +248,38 @@ KINDS = {
 }
 
 
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Read a mechanism that `save` wrote, or that was written by hand in the same form.
+
+    Raises:
+        ValueError: names the file and lists all its problems, each with the part and the remedy.
+        FileNotFoundError: there is no such file.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.save(mbd.zoo.rssr(), f"{folder}/rssr.json")
+        ...     again = mbd.load(f"{folder}/rssr.json")
+        >>> again.structure == mbd.zoo.rssr().structure
+        True
+    """
+    path = Path(path)
+    repeated: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [k for k, _ in pairs]
+        name = dict(pairs).get("name")
+        repeated.extend(
+            f"the object{f' of {name!r}' if name else ''} gives {k!r} twice; keep one of them"
+            for k in dict.fromkeys(keys)
+            if keys.count(k) > 1
+        )
+        return dict(pairs)
+
+    data = read_json(path, unique)
+    return from_dict(data, source=str(path), found=repeated)
+
+
 def from_dict(
     data: dict[str, Any], *, source: str = "this data", found: Iterable[str] = ()
 ) -> Mechanism:
@@ -284,8 +317,7 @@ def from_dict(
         cut = None
     if problems:
         problems += _model_problems(parts, gravity, cut, broken)
-        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise ValueError(f"{source} has {count}:\n" + "\n".join(f"  - {p}" for p in problems))
+        raise ValueError(problems_text(f"{source} has", problems))
     try:
         return Mechanism(**parts, gravity=gravity, cut=cut)
     except ValueError as error:
@@ -356,12 +388,12 @@ def _model_problems(
     present = {
         key: {n: x for n, x in entries.items() if x is not None} for key, entries in parts.items()
     }
+    given = Description(**present, gravity=gravity, cut=None if cut is None else tuple(cut))
     if gravity is None:
-        flat = is_planar(*(present[key] for key in ("bodies", "joints", "forces", "points")))
-        gravity = np.zeros(2 if flat else 3)
+        given = given._replace(gravity=np.zeros(2 if is_planar(given) else 3))
     lost = {n for key in PARTS for n in parts[key] if n not in present[key]}
     try:
-        validate(**present, gravity=gravity, cut=None if cut is None else tuple(cut))
+        validate(given)
     except ValueError as error:
         lines = str(error).split("\n  - ")[1:]
         ours = broken | lost
