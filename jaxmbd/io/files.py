@@ -1,4 +1,4 @@
-"""Files that anybody may have written: what is wrong with them is told with its place."""
+"""Files that anybody may have written: errors name the place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Hardpoints as suspension engineers keep them: a table in a CSV file or a workbook.
 
-A mapping, a TOML file or a dictionary, says whose hardpoint is whose, and in which frame.
+A mapping, a TOML file or a dictionary, gives the table's names, units and frame.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_hardpoints(
 
     The table's first row of titles may be preceded by others; titles may have units, as "x [m]",
     which then count, and rows may be empty. Texts may be separated by commas, semicolons or tabs,
-    with decimal commas too. A mapping, a TOML file or a dictionary, says what differs::
+    with decimal commas too. A mapping, a TOML file or a dictionary, describes other tables::
 
         units = "mm"                      # mm (default), cm, m or in; not against the titles
         sheet = "Front"                   # of a workbook; by default the first
@@ -75,7 +75,7 @@ def read_hardpoints(
         right = "*_R"
 
         [names]                           # our name = the table's
-        tierod_inboard = "TR_IB"          # with sides: "TR_IB_L" and "TR_IB_R" say the same
+        tierod_inboard = "TR_IB"          # with sides: "TR_IB_L" and "TR_IB_R" mean the same
 
     Rows under [names] must be there, those of the chosen side. All other rows have their own
     names, without what the side adds to them; rows of other sides are not read.
@@ -342,8 +342,8 @@ def _with_units(
     Raises:
         ValueError: the titles' units differ, or are not those that the mapping gives.
     """
-    told = [m[0].strip(" _[]()") for t in titles if (m := _BEHIND.search(t))]
-    units = {u.lower() for u in told if u.lower() in LENGTHS}
+    given = [m[0].strip(" _[]()") for t in titles if (m := _BEHIND.search(t))]
+    units = {u.lower() for u in given if u.lower() in LENGTHS}
     if not units:
         return mapping
     if len(units) > 1 or mapping.units not in (None, *units) or not units <= UNITS.keys():

@@ -30,15 +30,15 @@ from jaxmbd.model import (
     Part,
     PointRef,
     Toward,
+    description_problems,
     is_planar,
     problems_text,
-    validate,
 )
 from jaxmbd.plumbing import meant
 
 
 class _Unreadable(Exception):
-    """A value that cannot be read; the text says why and what to do."""
+    """A value that cannot be read; the text has the reason and the remedy."""
 
 
 def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:
@@ -54,12 +54,12 @@ def _read_typed(types: dict[str, type], noun: str) -> Callable[..., Any]:
     def read(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
         kind = fields.pop("type", None)
         if not isinstance(kind, str) or kind not in types:
-            told = (
+            found = (
                 'has no "type"'
                 if kind is None
                 else f"has the unknown type {kind!r}{meant(kind, types)}"
             )
-            problems.append(f"{what} {told}; {noun} types: {list(types)}")
+            problems.append(f"{what} {found}; {noun} types: {list(types)}")
             return None
         return _build(what, types[kind], fields, dtype, problems)
 
@@ -194,7 +194,7 @@ def numbers(value: Any, dtype: Any) -> np.ndarray:
 
 def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
     problems: list[str] = []
-    joint = READERS["joints"]("a joint", dict(value), dtype, problems)
+    joint = PARTS["joints"][1]("a joint", dict(value), dtype, problems)
     if problems:
         raise _Unreadable("holds " + "; ".join(problems))
     return joint
@@ -226,26 +226,16 @@ def _unknown_law(name: Any) -> str:
     )
 
 
-READERS: dict[str, Callable[..., Any]] = {
-    "bodies": _read_body,
-    "joints": _read_typed(JOINT_TYPES, "joint"),
-    "forces": _read_typed(FORCE_TYPES, "force"),
-    "drives": _read_drive,
-    "couplings": _read_typed(COUPLING_TYPES, "coupling"),
-    "points": _read_point,
+PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "bodies": ("body", _read_body),
+    "joints": ("joint", _read_typed(JOINT_TYPES, "joint")),
+    "forces": ("force", _read_typed(FORCE_TYPES, "force")),
+    "drives": ("drive", _read_drive),
+    "points": ("point", _read_point),
+    "couplings": ("coupling", _read_typed(COUPLING_TYPES, "coupling")),
 }
-
-
-PARTS = ("bodies", "joints", "forces", "drives", "points", "couplings")
+"""Each list's kind of part, and what reads one of them."""
 KEYS = ("format", "dtype", "gravity", "cut", *PARTS)
-KINDS = {
-    "bodies": "body",
-    "joints": "joint",
-    "forces": "force",
-    "drives": "drive",
-    "points": "point",
-    "couplings": "coupling",
-}
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
@@ -343,7 +333,7 @@ def _part(
     key: str, entries: Any, dtype: Any, problems: list[str], broken: set[str]
 ) -> dict[str, Any]:
     """Name to object of one list; unreadable entries are replaced by stand-ins, in `broken`."""
-    kind = KINDS[key]
+    kind, read = PARTS[key]
     if not isinstance(entries, list):
         problems.append(f"'{key}' must be a list of objects, each with a \"name\"")
         return {}
@@ -362,7 +352,7 @@ def _part(
             continue
         before = len(problems)
         fields = {k: v for k, v in entry.items() if k != "name"}
-        out[name] = READERS[key](f"{kind} '{name}'", fields, dtype, problems)
+        out[name] = read(f"{kind} '{name}'", fields, dtype, problems)
         if len(problems) > before or out[name] is None:
             broken.add(name)
             out[name] = _stand_in(key, name, fields)
@@ -392,16 +382,10 @@ def _model_problems(
     if gravity is None:
         given = given._replace(gravity=np.zeros(2 if is_planar(given) else 3))
     lost = {n for key in PARTS for n in parts[key] if n not in present[key]}
-    try:
-        validate(given)
-    except ValueError as error:
-        lines = str(error).split("\n  - ")[1:]
-        ours = broken | lost
-        unconnected = "is not connected to the ground"
-        return [
-            line
-            for line in lines
-            if not any(f"'{n}'" in line for n in ours)
-            and not (unconnected in line and any(n in lost for n in parts["joints"]))
-        ]
-    return []
+    loose = "is not connected to the ground" if lost & parts["joints"].keys() else None
+    return [
+        problem
+        for problem in description_problems(given)
+        if not any(f"'{n}'" in problem for n in broken | lost)
+        and not (loose is not None and loose in problem)
+    ]

@@ -33,7 +33,7 @@ PRECISIONS = ("float64", "float32")
 
 
 class _Unsavable(Exception):
-    """A value that cannot be written to a file; the text says why and what to do."""
+    """A value that cannot be written to a file; the text has the reason and the remedy."""
 
 
 def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:

@@ -84,7 +84,7 @@ from jaxmbd.model.plane import Description, is_planar
 from jaxmbd.model.plausibility import name_pairs, warn_of_implausible
 from jaxmbd.model.points import UNITS, CheckedPoints, TablePoints, named_points, used_points
 from jaxmbd.model.transformations import in_space, mirror, soften
-from jaxmbd.model.validation import problems_text, reached_bodies, validate
+from jaxmbd.model.validation import description_problems, problems_text, reached_bodies
 
 __all__ = [
     "Actuator",

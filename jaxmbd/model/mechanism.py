@@ -189,7 +189,7 @@ class Mechanism(Part):
             **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=``,
                 ``couplings=`` are merged by name over what is there, where None removes a part;
                 ``gravity=`` and ``cut=`` replace it. Points that were made of a part's literal
-                coordinates go with the part. New points that no element uses are told in a warning.
+                coordinates go with the part. A warning names new points that no element uses.
 
         Raises:
             ValueError: a part to be removed is not there, or others still refer to it; points read

@@ -39,7 +39,7 @@ class PartMeta(abc.ABCMeta):
     """Makes classes dataclasses and pytrees, their instances converted, checked and frozen.
 
     It follows `equinox.Module`: fields are declared with `eqx.field`, an inherited `__init__` is
-    kept, and `__check_init__` of every class is run.
+    not replaced, and `__check_init__` of every class is run.
     """
 
     _children: tuple[str, ...]

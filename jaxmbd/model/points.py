@@ -18,10 +18,10 @@ _FAR, _FITS = 5.0, 2.0
 
 
 class CheckedPoints(dict[str, Any]):
-    """Points of a mechanism that is made from another, for which much has been told.
+    """Points of a mechanism that is made from another, whose warnings are not repeated.
 
     Attributes:
-        earlier: the mechanism that is being changed: what looks wrong in it has been told.
+        earlier: the mechanism that is being changed: what looks wrong in it was warned of.
         image: whether it is an image of that one, in which nothing else can look wrong.
     """
 

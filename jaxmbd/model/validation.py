@@ -168,6 +168,12 @@ def validate(given: Description) -> None:
     Raises:
         ValueError: with all problems in one message.
     """
+    if found := description_problems(given):
+        raise ValueError(problems_text("this mechanism has", found))
+
+
+def description_problems(given: Description) -> list[str]:
+    """All problems of a description."""
     found: list[str] = []
     if is_planar(given):
         found += plane_problems(given)
@@ -189,9 +195,7 @@ def validate(given: Description) -> None:
     for name, coupling in given.couplings.items():
         found += _coupling_problems(name, coupling, given.joints)
     found += _vector_problems("gravity", given.gravity)
-    found += _name_problems(given) + _connection_problems(given) + _cut_problems(given)
-    if found:
-        raise ValueError(problems_text("this mechanism has", found))
+    return found + _name_problems(given) + _connection_problems(given) + _cut_problems(given)
 
 
 def problems_text(head: str, found: list[str]) -> str:

@@ -44,10 +44,11 @@ def save_mjcf(
 ) -> Exported:
     """Write a mechanism as a MuJoCo model, at its configuration q = 0.
 
-    Joints become hinges, slides and balls, several on a body where one joint has more freedoms;
-    cut joints `connect` and `weld` of sites, rods tendons of constant length, gears and screws
-    equalities of joints; springs and dampers between points tendons, those of joints attributes,
-    `Actuator` an actuator; constant forces and torques actuators without control; hardpoints sites.
+    Joints become hinges, slides and balls, several on a body where one joint has more degrees of
+    freedom; cut joints `connect` and `weld` of sites, rods tendons of constant length, gears and
+    screws equalities of joints; springs and dampers between points tendons, those of joints
+    attributes, `Actuator` an actuator; constant forces and torques actuators without control;
+    hardpoints sites.
     Links are drawn as capsules, or by the `shapes` of an import; they touch nothing.
     Numbers are written with all their digits, which MuJoCo's own writer does not do.
 

@@ -277,7 +277,7 @@ def written_tree(mech: Mechanism) -> WrittenTree:
 
 
 def _better_cuts(mech: Mechanism) -> tuple[str, ...] | None:
-    """Cut joints that can be said better than those of the topology, or None.
+    """Cut joints that the format supports better than those of the topology, or None.
 
     Joints that equalities cannot close, those with springs, drags and motors, and those of massless
     bodies belong into the tree: Kruskal's algorithm takes them first, then those that are in it.
@@ -295,8 +295,12 @@ def _better_cuts(mech: Mechanism) -> tuple[str, ...] | None:
         return None
 
     def rank(edge: Edge) -> tuple[bool, ...]:
-        said = edge.kind.closing in CLOSING
-        return said, *(edge.name not in x for x in (driven, loaded, light)), edge.name in top.cut
+        supported = edge.kind.closing in CLOSING
+        return (
+            supported,
+            *(edge.name not in x for x in (driven, loaded, light)),
+            edge.name in top.cut,
+        )
 
     group = {name: name for name in (GROUND, *s.bodies)}
     cut = []

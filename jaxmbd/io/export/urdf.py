@@ -39,11 +39,11 @@ class _Frame(NamedTuple):
 def save_urdf(mech: Mechanism, path: str | os.PathLike[str], *, strict: bool = False) -> Exported:
     """Write a mechanism as a robot description (URDF), at its configuration q = 0.
 
-    URDF has trees of hinges and slides: a joint with more freedoms becomes several, with links
-    without inertia between; a ball becomes three hinges about x, y and z, whose positions are the
-    Bryant angles of its quaternion, singular at 90° of the second. Linear couplings and screws are
-    mimic joints, points links without inertia, limits, viscous and dry friction attributes. Loops
-    stay open. What URDF does not have is in the table `Exported.left_out`.
+    URDF has trees of hinges and slides: a joint with more degrees of freedom becomes several, with
+    links without inertia between; a ball becomes three hinges about x, y and z, whose positions are
+    the Bryant angles of its quaternion, singular at 90° of the second. Linear couplings and screws
+    are mimic joints, points links without inertia, limits, viscous and dry friction attributes.
+    Loops stay open. What URDF does not have is in the table `Exported.left_out`.
 
     Args:
         mech: one mechanism with known numbers.

@@ -74,7 +74,7 @@ def _refusals(drawn: Drawn, i: int, path: FixedTendon | None) -> list[tuple[str,
     tied = on_joint(model, i) is None and path is not None
     of_tendon = tied and (model.actuator_armature[i] or model.actuator_damping[i])
     curved = model.actuator_dampingpoly[i].any()
-    told = {
+    limitations = {
         ("activations of actuators", "the control is the activation"): lagging,
         ("delays of actuators", "none"): _delayed(model, i),
         ("actuators whose damping is not linear", "its linear part alone"): curved,
@@ -82,7 +82,7 @@ def _refusals(drawn: Drawn, i: int, path: FixedTendon | None) -> list[tuple[str,
         ("tendons' ranges of summed forces", "ignored"): tied
         and model.tendon_actfrclimited[model.actuator_trnid[i, 0]],
     }
-    return [row for row, applies in told.items() if applies]
+    return [row for row, applies in limitations.items() if applies]
 
 
 def _delayed(model: Any, i: int) -> bool:

@@ -3,7 +3,7 @@
 Meshes take most of the time, and many models name some that are not there. What is drawn is
 compiled apart, when it is asked for.
 
-A model is read into an `MjSpec`, of MJCF or of URDF; inertias that MuJoCo refuses are kept apart.
+A model is read into an `MjSpec`, of MJCF or of URDF; inertias that MuJoCo refuses are stored apart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxmbd.plumbing import optional, warn_user
 
 SCHEMES = ("package://", "model://")
 MANIFESTS = ("package.xml", "model.config")
-"""Files that say that a folder is a package of ROS or a model of Gazebo."""
+"""Files that mark a folder as a package of ROS or a model of Gazebo."""
 Source = str | os.PathLike[str]
 
 
@@ -62,7 +62,7 @@ def text_of(source: Source) -> str | None:
 
 
 def read_spec(source: Source, *, name: str | None = None) -> Any:
-    """MuJoCo's `MjSpec` of a file, or of text, with the name that errors say of it.
+    """MuJoCo's `MjSpec` of a file, or of text, with the name that errors give it.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -168,13 +168,13 @@ class ModelFolder(NamedTuple):
         return tries
 
 
-def told_of(names: tuple[str, ...]) -> list[LeftOut]:
+def _outside_files(names: tuple[str, ...]) -> list[LeftOut]:
     """Warns of the files that are not looked up; their row in the table of what is left out."""
     if not names:
         return []
-    told = ", ".join(map(shortened, names))
+    listed = ", ".join(map(shortened, names))
     warn_user(
-        f"files outside of the model's folder are not looked up: {told}. Copy them into it and "
+        f"files outside of the model's folder are not looked up: {listed}. Copy them into it and "
         "name them from there; or give within= the folder whose files this model may read"
     )
     return [LeftOut("files outside of the model's folder", names, "their shapes are not drawn")]
@@ -229,16 +229,16 @@ def read_urdf(source: Source, within: str | os.PathLike[str] | None = None) -> U
             _keep_drawn(link, ModelFolder(folder, within), lost)
         _with_visuals(robot)
         text = ElementTree.tostring(robot, encoding="unicode")
-    except (ElementTree.ParseError, RecursionError, LookupError):  # MuJoCo says what is wrong
+    except (ElementTree.ParseError, RecursionError, LookupError):  # MuJoCo's message is better
         return UrdfSpec(read_spec(source), [], frozenset())
     spec = read_spec(text, name=name)
     for geom in spec.geoms:
-        geom.contype = geom.conaffinity = 0  # contacts of a URDF are not told: it has no others
+        geom.contype = geom.conaffinity = 0  # every URDF has them: not listed as left out
     missing, foreign, outside = (tuple(dict.fromkeys(names)) for names in lost)
     left = [
         LeftOut("missing files", missing, "their shapes are not drawn"),
         LeftOut("meshes in other formats", foreign, f"not drawn: MuJoCo reads {', '.join(READ)}"),
-        *told_of(outside),
+        *_outside_files(outside),
     ]
     found = frozenset(mesh.get("filename", "") for mesh in robot.iter("mesh"))
     return UrdfSpec(spec, left, found)
@@ -265,8 +265,8 @@ def _keep_drawn(link: Any, folder: ModelFolder, lost: _Lost) -> None:
             kept[kind] += 1
     for kind, parts in undrawn.items():
         if kind == "visual" or not kept["visual"]:
-            for told, name in parts:
-                told.append(name)
+            for category, name in parts:
+                category.append(name)
 
 
 def _found(name: str, folder: ModelFolder, lost: _Lost, what: str) -> Path | list[str]:
@@ -335,7 +335,7 @@ def compiled(
     """
     spec = spec.copy()
     missing, outside = _unread(spec, within, known)
-    dropped = told_of(tuple(dict.fromkeys(asset.file for asset in outside)))
+    dropped = _outside_files(tuple(dict.fromkeys(asset.file for asset in outside)))
     files = tuple(sorted({mesh_name(asset) for asset in missing}))
     dropped.append(LeftOut("missing files", files, "their shapes are not drawn"))
     more, bare = _drop_assets(spec, [*missing, *outside])
@@ -355,8 +355,8 @@ def compiled(
     try:
         model = light.compile()
     except ValueError as error:
-        told = f", without its missing files {', '.join(files)}" if files else ""
-        raise ValueError(f"MuJoCo cannot compile this model{told}: {error}") from None
+        without = f", without its missing files {', '.join(files)}" if files else ""
+        raise ValueError(f"MuJoCo cannot compile this model{without}: {error}") from None
     if touching is not None and model.ngeom:
         model.geom_contype, model.geom_conaffinity = touching
     return Compiled(model, spec, dict.fromkeys(bare, NOTHING), dropped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -22,6 +23,7 @@ from jaxmbd.model import (
     Spherical,
     register_law,
 )
+from jaxmbd.spatial import rotation_vector
 
 # A condition on perpendicular axes also holds half a turn further: it must not be the nearer.
 MOST_TURNED = np.radians(80.0)
@@ -139,10 +141,10 @@ def _close(
 def _held_turned(name: str, a: str, b: str, turn: np.ndarray) -> dict[str, Joint]:
     """The three moment rows of a weld of b, turned by `turn` (3, 3) from its drawn orientation.
 
-    The turn leaves its own axis as it is; two others, perpendicular to it and to each other, say
+    The turn does not move its own axis; two others, perpendicular to it and to each other, measure
     how far b has turned about it.
     """
-    axis = rotation_vector_of(turn)
+    axis = np.asarray(rotation_vector(jnp.asarray(turn)))
     axis = axis / np.linalg.norm(axis)
     first = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     second = np.cross(axis, first)
@@ -150,12 +152,3 @@ def _held_turned(name: str, a: str, b: str, turn: np.ndarray) -> dict[str, Joint
         f"{name}.axis": ParallelAxes(a, b, axis),
         f"{name}.turn": PerpendicularAxes(a, b, first, turn.T @ second),
     }
-
-
-def rotation_vector_of(turn: np.ndarray) -> np.ndarray:
-    """The rotation vector (3,) [rad] of a rotation matrix."""
-    mujoco = mujoco_reader()
-    quaternion, vector = np.zeros(4), np.zeros(3)
-    mujoco.mju_mat2Quat(quaternion, turn.ravel())
-    mujoco.mju_quat2Vel(vector, quaternion, 1.0)
-    return vector

@@ -325,12 +325,12 @@ def tendons_left_out(drawn: Drawn) -> list[LeftOut]:
     """What tendons do by themselves, but for the springs that mechanisms have."""
     model = drawn.model
     names = names_of(model, "tendon", model.ntendon, drawn.joints)
-    said = np.isin(names, [*springs(drawn), *joint_springs(drawn)])
+    supported = np.isin(names, [*springs(drawn), *joint_springs(drawn)])
     stiff = _acts(model.tendon_stiffness) | _acts(model.tendon_stiffnesspoly)
     viscous = _acts(model.tendon_damping) | _acts(model.tendon_dampingpoly)
     parts = {
-        "springs of tendons": stiff & ~said,
-        "dampers of tendons": viscous & ~said,
+        "springs of tendons": stiff & ~supported,
+        "dampers of tendons": viscous & ~supported,
         "friction losses of tendons": _acts(model.tendon_frictionloss),
         "armatures of tendons": _acts(model.tendon_armature),
         "ranges of tendons": np.asarray(model.tendon_limited, bool),

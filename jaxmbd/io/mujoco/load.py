@@ -1,6 +1,6 @@
 """Models of others: MJCF and URDF as mechanisms, through MuJoCo's own reader.
 
-What a model may have beside the parts that mechanisms have is told, never dropped.
+What a mechanism cannot have of a model is listed in `Imported.left_out`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from jaxmbd.io.mujoco.forces import (
 from jaxmbd.model import GROUND, Mechanism
 
 
-def unsaid(drawn: Drawn) -> list[LeftOut]:
+def _unsupported(drawn: Drawn) -> list[LeftOut]:
     """Contacts, tendons, flexible bodies, fluids and all else that acts on the bodies."""
     model = drawn.model
     return [
@@ -127,7 +127,7 @@ def load_mjcf(
         source: path of the file, or its text.
         strict: whether to refuse a model of which something is left out.
         limit_stiffness: of a `JointLimit` at each end of a range [N·m/rad or N/m]; without it
-            ranges are only told (`Imported.limits`).
+            ranges are only listed (`Imported.limits`).
         velocity_scale: of the friction losses [rad/s or m/s].
         within: folder in which meshes and height fields are looked up, wherever the model names
             them. By default that is the model's own folder, and names that are absolute or climb
@@ -226,8 +226,8 @@ def _imported(
     if stiffness is not None:
         forces |= names.renamed(stops(limits, stiffness), "joint")
     elif limits:
-        left.append(LeftOut("joint limits", tuple(limits), "told in .limits, no stops"))
-    left += [*closing.left_out, *more, *unmoved, *unsaid(drawn)]
+        left.append(LeftOut("joint limits", tuple(limits), "listed in .limits, without stops"))
+    left += [*closing.left_out, *more, *unmoved, *_unsupported(drawn)]
     table = LeftOutTable(left)
     table.refuse(strict, "a mechanism has no equal for all of this model")
     sites = names_of(model, "site", model.nsite)

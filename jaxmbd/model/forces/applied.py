@@ -16,9 +16,8 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     effort_measures,
-    law,
 )
-from jaxmbd.model.numbers import Reflection, Units, number, point, vector_in_space
+from jaxmbd.model.numbers import Reflection, Units, functions_static, number, point, vector_in_space
 
 
 class PointForce(ForceElement):
@@ -40,7 +39,7 @@ class PointForce(ForceElement):
     b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     force: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("force",)
     units: ClassVar[Units] = {"force": "N"}
@@ -84,7 +83,7 @@ class Torque(ForceElement):
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     torque: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("torque",)
     moments: ClassVar[tuple[str, ...]] = ("torque",)
@@ -124,7 +123,7 @@ class JointTorque(ForceElement):
 
     joint: str = eqx.field(static=True)
     torque: Any = eqx.field(converter=number, default=0.0)
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     per_speed: ClassVar[tuple[str, ...]] = ("torque",)
     units: ClassVar[Units] = {"torque": "effort"}

@@ -17,11 +17,9 @@ from jax import Array
 
 from jaxmbd.model.joints.base import Bearing
 from jaxmbd.model.numbers import (
-    FunctionLaw,
     Reflection,
     Units,
     changed,
-    functions_static,
     is_concrete,
 )
 from jaxmbd.model.part import Part
@@ -68,18 +66,6 @@ def effort_measures(
         unit = coordinate_units(joints, joint, i)[2]
         found[name] = Measure(effort[i], unit, f"{what} along {along}, positive along +q")
     return found
-
-
-__all__ = [
-    "Effort",
-    "ForceElement",
-    "FunctionLaw",
-    "Load",
-    "Measure",
-    "ElementMotion",
-    "RubbingElement",
-    "law",
-]
 
 
 class Load(NamedTuple):
@@ -212,7 +198,7 @@ class ForceElement(Part):
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Allowed shapes of the numeric fields: one number unless another field says else."""
+        """Allowed shapes of the numeric fields: a number, but for `vectors` and `per_speed`."""
         other = {"a", "b", "joint", "law", "at", "at_a", "at_b"}
         fields = [f for f in dataclasses.fields(self) if not f.metadata.get("static")]
         shapes: dict[str, tuple[tuple[int, ...], ...]] = {
@@ -368,11 +354,6 @@ class ElasticConnection(ForceElement):
 
         rates = motion.angular_velocity(a), motion.angular_velocity(b), v_b - v_a
         return measure, rates, x_a, x_b
-
-
-def law(x: Any) -> Any:
-    """A law as a pytree of numbers: functions in it become static structure."""
-    return functions_static(x)
 
 
 def sign_problems(

@@ -113,20 +113,11 @@ class JointFriction(RubbingElement):
         return effort_measures(self.joint, effort, joints, "viscous")
 
     def viscous_effort(self, v: Array) -> Array:
-        """``−viscous v`` (nv,)."""
         return -self.viscous * v
 
     def rubbing(
         self, bearing: Bearing | None, columns: tuple[Array, Array], v: Array, wrench: Array
     ) -> Array:
-        """Effort (nv,) of drag and Coulomb friction for a given reaction.
-
-        Args:
-            bearing: the joint's kind of bearing.
-            columns: its subspace, angular and linear (3, nv).
-            v: its speeds (nv,).
-            wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
-        """
         moment, force = wrench[:3], wrench[3:]
         radius = 0.0 if self.radius is None else self.radius
         if bearing == "ball":

@@ -31,9 +31,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure, law
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
 from jaxmbd.model.forces.tyre import road_height
-from jaxmbd.model.numbers import Units, number, point
+from jaxmbd.model.numbers import Units, functions_static, number, point
 from jaxmbd.spatial import cross, unit
 
 
@@ -113,7 +113,7 @@ class PacejkaTyre(ForceElement):
     low_speed: Any = eqx.field(converter=number, default=0.5)
     road: Any = eqx.field(converter=number, default=0.0)
     up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
     belt: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
     free_rolling: bool = eqx.field(static=True, default=False)
 

@@ -20,10 +20,9 @@ from jaxmbd.model.forces.base import (
     Measure,
     coordinate_units,
     effort_along,
-    law,
 )
 from jaxmbd.model.forces.laws import law_energy
-from jaxmbd.model.numbers import Units, number, optional_number, point
+from jaxmbd.model.numbers import Units, functions_static, number, optional_number, point
 
 
 @traced_once
@@ -100,7 +99,7 @@ class SpringDamper(ForceElement):
     damping: Any = eqx.field(converter=number, default=0.0)
     free_length: Any = eqx.field(converter=optional_number, default=None)
     preload: Any = eqx.field(converter=number, default=0.0)
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     joins: ClassVar[bool] = True
     units: ClassVar[Units] = {
@@ -178,7 +177,7 @@ class TorsionSpring(ForceElement):
     stiffness: Any = eqx.field(converter=number, default=0.0)
     damping: Any = eqx.field(converter=number, default=0.0)
     free_angle: Any = eqx.field(converter=number, default=0.0)
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
     index: int = eqx.field(static=True, default=0)
 
     units: ClassVar[Units] = {

@@ -9,8 +9,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure, law
-from jaxmbd.model.numbers import Units, number, point, vector_in_space
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
+from jaxmbd.model.numbers import Units, functions_static, number, point, vector_in_space
 
 
 def road_height(tyre: Any, motion: ElementMotion, dtype: Any) -> tuple[Array, Array]:
@@ -52,7 +52,7 @@ class Tyre(ForceElement):
     radius: Any = eqx.field(converter=number, default=0.3)
     road: Any = eqx.field(converter=number, default=0.0)
     up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("up",)
     units: ClassVar[Units] = {

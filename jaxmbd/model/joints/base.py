@@ -298,8 +298,8 @@ class Joint(Part):
 
         They are for the first three rows, if these are forces along the world's axes. In a loop of
         parallel axes on a moving body two of the world's axes may come to be parallel within the
-        plane of motion, and the rows along them to tell little; of these two are never, and none is
-        along the axis, where its row would be short.
+        plane of motion, and the rows along them to be nearly dependent. No two of these do, and
+        none is along the axis, where its row would be short.
         """
         return None
 
