@@ -2,6 +2,7 @@
 
 from jaxmbd.model.body import Body
 from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear, RackAndPinion
+from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import DRIVE_TYPES, Drive, PointDrive, value_and_rates
 from jaxmbd.model.finite import finite_numbers, has_literal_zeros
 from jaxmbd.model.forces import (
@@ -80,7 +81,6 @@ from jaxmbd.model.numbers import (
 )
 from jaxmbd.model.part import Part
 from jaxmbd.model.parts import is_registered, register_type, renamed
-from jaxmbd.model.plane import Description, is_planar
 from jaxmbd.model.plausibility import name_pairs, warn_of_implausible
 from jaxmbd.model.points import UNITS, CheckedPoints, TablePoints, named_points, used_points
 from jaxmbd.model.transformations import in_space, mirror, soften

@@ -14,14 +14,14 @@ from jax.core import Tracer
 
 from jaxmbd.model.body import Body, inertia_in_space, settled
 from jaxmbd.model.coupling import BaseCoupling, Term
+from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import Armature, ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
-from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
+from jaxmbd.model.numbers import ComRef, PointRef, changed, number, vector_in_space
 from jaxmbd.model.part import Part
 from jaxmbd.model.parts import merged
-from jaxmbd.model.plane import Description, is_planar
 from jaxmbd.model.plausibility import warn_of_implausible
 from jaxmbd.model.points import CheckedPoints, TablePoints, named_points, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
@@ -269,13 +269,15 @@ def _name_points(elements: dict[str, Any], named: dict[str, Any]) -> dict[str, A
     """Move literal coordinates into `named`, leaving references behind."""
     out = {}
     for name, element in elements.items():
-        for field, value in element.points.items():
-            if isinstance(value, (PointRef, ComRef)):
-                continue
-            key = f"{name}.{field}"
-            named[key] = value
-            element = eqx.tree_at(lambda e, f=field: getattr(e, f), element, PointRef(key))
-        out[name] = element
+        literal = {
+            field: x for field, x in element.points.items() if not isinstance(x, (PointRef, ComRef))
+        }
+        named.update({f"{name}.{field}": x for field, x in literal.items()})
+        references = {field: PointRef(f"{name}.{field}") for field in literal}
+        replaced = getattr(element, "replaced_joint", None)
+        if replaced is not None:
+            references = {"replaced": changed(replaced, **references)}
+        out[name] = changed(element, **references)
     return out
 
 

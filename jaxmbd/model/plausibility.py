@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.model.description import Description
 from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
-from jaxmbd.model.plane import Description
 from jaxmbd.plumbing import warn_user
 
 LARGEST, SMALLEST = 100.0, 1e-3

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxmbd.model.description import Description
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
-from jaxmbd.model.plane import Description
 
 
 def mechanism_table(own: Description) -> str:

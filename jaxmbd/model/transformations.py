@@ -8,13 +8,13 @@ from typing import Any, Literal, get_args
 import jax.numpy as jnp
 
 from jaxmbd.model.body import Body
+from jaxmbd.model.description import drawn_in_space
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
 from jaxmbd.model.forces.base import RubbingElement
 from jaxmbd.model.joints import Free, Joint
 from jaxmbd.model.mechanism import Mechanism, declared
 from jaxmbd.model.numbers import ComRef, PointRef, Reflection, number
-from jaxmbd.model.plane import drawn_in_space
 from jaxmbd.model.points import CheckedPoints
 from jaxmbd.model.validation import reached_bodies
 

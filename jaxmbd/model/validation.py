@@ -12,11 +12,11 @@ import numpy as np
 
 from jaxmbd.model.body import Body, settled
 from jaxmbd.model.coupling import BaseCoupling
+from jaxmbd.model.description import Description, drawn_in_space, is_planar, plane_problems
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
-from jaxmbd.model.plane import Description, drawn_in_space, is_planar, plane_problems
 from jaxmbd.plumbing import warn_user
 
 

@@ -12,10 +12,10 @@ from their drawn orientation and ``d`` the vector from `a`'s half of the joint p
 
 Force rows come before moment rows. No code outside a joint type's own file depends on its type: all
 that the rest of the package needs is an attribute or method of `Joint`, so that a new joint type is
-one new file. Its author defines the fields, `nq`, `nv`, `speeds`, `rows` and
+one new file. Its author defines the fields but a and b, `nq`, `nv`, `speeds`, `rows` and
 
 * to be in the tree `rotation`, `translation`, `subspace`, `coordinates` (and `moving_subspace`);
-* to be cut `residual` and `wrenches`;
+* to be cut `residual` and `wrenches`; a type that has these alone is a `Condition`;
 
 and overrides whatever else differs from the defaults. `rotation`, `translation`, `subspace`, `rate`
 and `wrenches` are called on joints without names and points (None), so that joints of one type

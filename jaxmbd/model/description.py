@@ -1,4 +1,7 @@
-"""Planar descriptions: all points with two coordinates, in the plane xy, turning about z."""
+"""A description, before it is a mechanism, and those that are planar.
+
+Planar ones have all points with two coordinates, lie in the plane xy and turn about z.
+"""
 
 from __future__ import annotations
 
