@@ -14,7 +14,6 @@ speed is taken as zero, and its acceleration is the one that needs no moment abo
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -61,7 +60,7 @@ from jaxmbd.kinematics import (
     speed_units,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
-from jaxmbd.model import Drive, Mechanism, PointRef, value_and_rates
+from jaxmbd.model import Drive, Mechanism, PointRef, changed, value_and_rates
 from jaxmbd.numerics import factor_rows, solution, tolerances
 from jaxmbd.spatial import cross, unit
 
@@ -179,12 +178,10 @@ def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, l
             kept.append(entry)
         else:
             led.append(Driver(key, drive.function, (drive.params,)))
-    bare = object.__new__(Mechanism)  # only the drives differ, so nothing is validated again
-    for field in dataclasses.fields(mech):
-        object.__setattr__(bare, field.name, getattr(mech, field.name))
-    object.__setattr__(bare, "drives", {entry[0]: mech.drives[entry[0]] for entry in kept})
-    object.__setattr__(bare, "structure", mech.structure._replace(drives=tuple(kept)))
-    return bare, led
+    drives = {entry[0]: mech.drives[entry[0]] for entry in kept}
+    # Only the drives differ, so nothing is validated again.
+    structure = mech.structure._replace(drives=tuple(kept))
+    return changed(mech, drives=drives, structure=structure), led
 
 
 class Instant(NamedTuple):

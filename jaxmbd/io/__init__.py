@@ -1,17 +1,16 @@
 """Reading and writing mechanisms."""
 
-from jaxmbd.io.data_file import check_depth, read_toml
+from jaxmbd.io.conversion import LeftOut, LeftOutTable
 from jaxmbd.io.export.exported import Exported
 from jaxmbd.io.export.mjcf import save_mjcf
 from jaxmbd.io.export.urdf import save_urdf
+from jaxmbd.io.files import check_depth, read_toml
 from jaxmbd.io.gt_mech import UnsupportedConstraint, gt_velocities, read_gt_mech
-from jaxmbd.io.hardpoint_table import read_hardpoints, write_hardpoints
-from jaxmbd.io.imported import Imported, LeftOut, LeftOutTable, State
-from jaxmbd.io.mechanism_file import load, save
+from jaxmbd.io.hardpoints import read_hardpoints, write_hardpoints
+from jaxmbd.io.imported import Imported, Shape, State
 from jaxmbd.io.mujoco.load import load_mjcf, load_urdf
-from jaxmbd.io.read_dict import from_dict
-from jaxmbd.io.shape import Shape
-from jaxmbd.io.write_dict import FORMAT, to_dict
+from jaxmbd.io.read_mechanism import from_dict, load
+from jaxmbd.io.write_mechanism import FORMAT, save, to_dict
 
 __all__ = [
     "FORMAT",

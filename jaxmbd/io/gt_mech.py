@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.data_file import check_depth, read_json
+from jaxmbd.io.files import check_depth, read_json
 from jaxmbd.model import (
     GROUND,
     Body,
@@ -34,6 +34,7 @@ from jaxmbd.model import (
     SpringDamper,
     Torque,
     Universal,
+    reached_bodies,
 )
 
 Source = dict[str, Any] | str | os.PathLike[str]
@@ -209,23 +210,13 @@ JOINTS = {
 
 def _loose(bodies: dict[str, Body], joints: dict[str, Joint]) -> list[str]:
     """One body of each group that only constraint rows, if any, connect to the ground."""
-    edges = [(j.a, j.b) for j in joints.values() if j.can_be_in_tree]
-    reached, loose = _reach({GROUND}, edges), []
+    edges = [j for j in joints.values() if j.can_be_in_tree]
+    reached, loose = reached_bodies(edges), []
     for body in bodies:
         if body not in reached:
             loose.append(body)
-            reached = _reach(reached | {body}, edges)
+            reached = reached_bodies(edges, {*reached, body})
     return loose
-
-
-def _reach(reached: set[str], edges: list[tuple[str, str]]) -> set[str]:
-    grew = True
-    while grew:
-        grew = False
-        for a, b in edges:
-            if (a in reached) != (b in reached):
-                reached, grew = reached | {a, b}, True
-    return reached
 
 
 def _forces(data: dict[str, Any]) -> dict[str, Any]:

@@ -1,58 +1,81 @@
-"""What an import gives: the mechanism, its states, and what it could not say."""
+"""What an import gives: the mechanism, its states, and what is drawn on its bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxmbd.analysis import mobility
 from jaxmbd.graph import topology
-from jaxmbd.io.mujoco.coordinates import MujocoCoordinates
-from jaxmbd.io.shape import Shape
+from jaxmbd.io.conversion import LeftOutTable
+from jaxmbd.io.coordinates import FileCoordinates
 from jaxmbd.model import Mechanism
-from jaxmbd.plumbing import listed
+
+ShapeKind = Literal["box", "sphere", "capsule", "cylinder", "ellipsoid", "plane", "mesh"]
 
 
-class LeftOut(NamedTuple):
-    """Something of a model that the mechanism does not have.
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A solid, a plane or a mesh that is drawn on a body; it has no mass and touches nothing.
 
-    Example:
-        >>> from jaxmbd.io import LeftOut
-        >>> LeftOut("contact shapes", ("geom0",), "bodies pass through each other").what
-        'contact shapes'
-    """
-
-    what: str
-    names: tuple[str, ...]
-    consequence: str
-
-
-class LeftOutTable(tuple[LeftOut, ...]):
-    """All that an import left out; printed as a table.
+    Attributes:
+        body: name of the mechanism's body that it moves with, or "ground".
+        kind: what it is; "capsule" and "cylinder" lie along their own z axis, a "plane" is normal
+            to it.
+        size: half lengths (3,) [m], zero where the kind needs fewer: "box" and "ellipsoid" along
+            x, y and z; "sphere" its radius; "capsule" and "cylinder" the radius and half the
+            length between the ends (without the caps); "plane" along x and y, zero where it is
+            endless; "mesh" half the widths of its vertices.
+        position: its origin (3,) [m], in global coordinates as drawn.
+        rotation: orientation (3, 3) of its axes, in global coordinates as drawn.
+        colour: red, green, blue and opacity, from 0 to 1.
+        vertices: of a mesh, (n, 3) [m], along its own axes from its origin, as in its file; else
+            None.
+        faces: of a mesh, (m, 3) vertices of each triangle, counterclockwise from outside; else
+            None.
 
     Example:
         >>> import jaxmbd as mbd
-        >>> model = mbd.io.load_mjcf('''<mujoco><worldbody><body name="arm">
-        ...   <joint name="hinge" axis="0 1 0"/><geom size="0.02" pos="0.5 0 0"/>
+        >>> model = mbd.io.load_mjcf('''<mujoco><worldbody><body name="arm" pos="0 0 1">
+        ...   <joint/><geom name="rod" type="capsule" size="0.02" fromto="0 0 0 0.4 0 0"/>
         ... </body></worldbody></mujoco>''')
-        >>> print(model.left_out)
-        nothing is left out
+        >>> rod = model.shapes["rod"]
+        >>> rod.body, rod.kind, rod.size.tolist(), rod.position.tolist()
+        ('arm', 'capsule', [0.02, 0.2, 0.0], [0.2, 0.0, 1.0])
     """
 
-    def __str__(self) -> str:
-        if not self:
-            return "nothing is left out"
-        rows = [(f"{len(x.names)} {x.what}", listed(x.names), x.consequence) for x in self]
-        rows = [("left out", "names", "what that means"), *rows]
-        widths = [max(len(row[k]) for row in rows) for k in range(2)]
-        lines = (f"{a:{widths[0]}s}  {b:{widths[1]}s}  {c}" for a, b, c in rows)
-        return "\n".join(line.rstrip() for line in lines)
+    body: str
+    kind: ShapeKind
+    size: np.ndarray
+    position: np.ndarray
+    rotation: np.ndarray
+    colour: tuple[float, float, float, float]
+    vertices: np.ndarray | None = field(default=None, repr=False)
+    faces: np.ndarray | None = field(default=None, repr=False)
 
-    __repr__ = __str__
+
+class Shapes(Mapping[str, Shape]):
+    """Shapes by name, made when they are first asked for: their files can be large."""
+
+    def __init__(self, make: Callable[[], dict[str, Shape]]):
+        self._make = make
+
+    @cached_property
+    def _made(self) -> dict[str, Shape]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> Shape:
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 class State(NamedTuple):
@@ -112,7 +135,7 @@ class Imported:
     limits: Mapping[str, tuple[float, float]]
     shapes: Mapping[str, Shape] = field(repr=False)
     left_out: LeftOutTable
-    coordinates: MujocoCoordinates = field(repr=False)
+    coordinates: FileCoordinates = field(repr=False)
 
     @cached_property
     def contradiction(self) -> float:

@@ -2,7 +2,7 @@
 
 from jaxmbd.model.body import Body
 from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear, RackAndPinion
-from jaxmbd.model.drawn_in_space import in_space
+from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import DRIVE_TYPES, Drive, PointDrive, value_and_rates
 from jaxmbd.model.finite import finite_numbers, has_literal_zeros
 from jaxmbd.model.forces import (
@@ -38,8 +38,12 @@ from jaxmbd.model.forces import (
     law_name,
     register_law,
 )
-from jaxmbd.model.forces.base import RubbingElement, coordinate_units, effort_measures
-from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.forces.base import (
+    ElasticConnection,
+    RubbingElement,
+    coordinate_units,
+    effort_measures,
+)
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints import (
     JOINT_TYPES,
@@ -62,12 +66,12 @@ from jaxmbd.model.joints import (
     Universal,
 )
 from jaxmbd.model.joints.base import Closing, J, Look, with_directions
-from jaxmbd.model.mechanism import Edge, Mechanism, Structure
-from jaxmbd.model.mirror_image import mirror
+from jaxmbd.model.mechanism import Edge, Mechanism, Structure, declared
 from jaxmbd.model.numbers import (
     GROUND,
     ComRef,
     PointRef,
+    Reflection,
     Toward,
     Units,
     changed,
@@ -76,14 +80,11 @@ from jaxmbd.model.numbers import (
     vector_in_space,
 )
 from jaxmbd.model.part import Part
-from jaxmbd.model.parts import CheckedPoints, renamed, used_points
-from jaxmbd.model.plane import is_planar
-from jaxmbd.model.plausibility import warn_of_implausible
-from jaxmbd.model.reflection import Reflection, name_pairs
-from jaxmbd.model.register import is_registered, register_type
-from jaxmbd.model.softening import soften
-from jaxmbd.model.table_points import UNITS, TablePoints, named_points
-from jaxmbd.model.validation import validate
+from jaxmbd.model.parts import is_registered, register_type, renamed
+from jaxmbd.model.plausibility import name_pairs, warn_of_implausible
+from jaxmbd.model.points import UNITS, CheckedPoints, TablePoints, named_points, used_points
+from jaxmbd.model.transformations import in_space, mirror, soften
+from jaxmbd.model.validation import description_problems, problems_text, reached_bodies
 
 __all__ = [
     "Actuator",

@@ -18,7 +18,7 @@ TimeFunction = Callable[[Array, Any], Array]
 
 
 def value_and_rates(function: TimeFunction, t: Array, params: Any) -> tuple[Array, Array, Array]:
-    """A function of time with its first and second derivatives at `t` [s]."""
+    """A function of one number with its first and second derivatives at `t`."""
     one = jnp.ones_like(t)
 
     def value_rate(s: Array) -> tuple[Array, Array]:

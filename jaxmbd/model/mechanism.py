@@ -14,17 +14,17 @@ from jax.core import Tracer
 
 from jaxmbd.model.body import Body, inertia_in_space, settled
 from jaxmbd.model.coupling import BaseCoupling, Term
+from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import Armature, ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.joints.base import with_directions
-from jaxmbd.model.numbers import ComRef, PointRef, number, vector_in_space
+from jaxmbd.model.numbers import ComRef, PointRef, changed, number, vector_in_space
 from jaxmbd.model.part import Part
-from jaxmbd.model.parts import CheckedPoints, merged, warn_of_new_points
-from jaxmbd.model.plane import is_planar
+from jaxmbd.model.parts import merged
 from jaxmbd.model.plausibility import warn_of_implausible
+from jaxmbd.model.points import CheckedPoints, TablePoints, named_points, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
-from jaxmbd.model.table_points import TablePoints, named_points
 from jaxmbd.model.validation import validate
 from jaxmbd.plumbing import warn_user
 
@@ -115,40 +115,55 @@ class Mechanism(Part):
         cut: tuple[str, ...] | list[str] | str | None = None,
         couplings: Mapping[str, BaseCoupling] | None = None,
     ):
-        bodies, joints = dict(bodies), dict(joints)
-        forces, drives = dict(forces or {}), dict(drives or {})
-        couplings = dict(couplings or {})
-        named = {name: number(x) for name, x in (points or {}).items()}
-        planar = is_planar(bodies, joints, forces, named)
+        cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
+        given = Description(
+            dict(bodies),
+            dict(joints),
+            dict(forces or {}),
+            dict(drives or {}),
+            {name: number(x) for name, x in (points or {}).items()},
+            gravity,
+            cut,
+            dict(couplings or {}),
+        )
+        planar = is_planar(given)
         if gravity is None:
             gravity = (0.0, -9.81) if planar else (0.0, 0.0, -9.81)
-        gravity = number(gravity)
-        cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
-        validate(bodies, joints, forces, drives, named, gravity, cut, couplings)
-        bodies = {n: settled(body, planar) for n, body in bodies.items()}
-        joints = _name_points(joints, named)
-        forces = _name_points(forces, named)
-        drives = _name_points(drives, named)
+        given = given._replace(gravity=number(gravity))
+        validate(given)
+        named = dict(given.points)
+        given = given._replace(
+            bodies={n: settled(body, planar) for n, body in given.bodies.items()},
+            joints=_name_points(given.joints, named),
+            forces=_name_points(given.forces, named),
+            drives=_name_points(given.drives, named),
+            points=named,
+        )
         if not getattr(points, "image", False):
-            warn_of_implausible(bodies, joints, forces, named, getattr(points, "earlier", None))
-        parts = (bodies, joints, forces, drives, named, gravity, couplings)
-        dtype = _dtype(parts, gravity)
-        cast = [_cast_all(part, dtype) for part in parts]
-        self.bodies, self.joints, self.forces, self.drives = cast[:4]
-        self.points, self.gravity, self.couplings = cast[4:]
+            earlier = getattr(points, "earlier", None)
+            warn_of_implausible(given, earlier and declared(earlier))
+        dtype = _dtype(given, given.gravity)
+        self.bodies, self.joints, self.forces, self.drives, self.points, self.gravity = (
+            _cast_all(part, dtype) for part in given[:6]
+        )
+        self.couplings = _cast_all(given.couplings, dtype)
         self.structure = Structure(
-            bodies=tuple(bodies),
-            joints=tuple(Edge(n, type(_form(j, planar)), j.a, j.b) for n, j in joints.items()),
-            forces=tuple(forces),
+            bodies=tuple(given.bodies),
+            joints=tuple(
+                Edge(n, type(_form(j, planar)), j.a, j.b) for n, j in given.joints.items()
+            ),
+            forces=tuple(given.forces),
             drives=tuple(
                 (n, None, d.component) if isinstance(d, PointDrive) else (n, d.joint, d.index)
-                for n, d in drives.items()
+                for n, d in given.drives.items()
             ),
             cut=cut,
             points=tuple(named),
             planar=planar,
-            couplings=tuple((n, c.terms) for n, c in couplings.items()),
-            armatures=tuple((n, f.joint) for n, f in forces.items() if isinstance(f, Armature)),
+            couplings=tuple((n, c.terms) for n, c in given.couplings.items()),
+            armatures=tuple(
+                (n, f.joint) for n, f in given.forces.items() if isinstance(f, Armature)
+            ),
         )
 
     @property
@@ -174,7 +189,7 @@ class Mechanism(Part):
             **parts: ``bodies=``, ``joints=``, ``forces=``, ``drives=``, ``points=``,
                 ``couplings=`` are merged by name over what is there, where None removes a part;
                 ``gravity=`` and ``cut=`` replace it. Points that were made of a part's literal
-                coordinates go with the part. New points that no element uses are told in a warning.
+                coordinates go with the part. A warning names new points that no element uses.
 
         Raises:
             ValueError: a part to be removed is not there, or others still refer to it; points read
@@ -187,24 +202,15 @@ class Mechanism(Part):
             >>> list(driven.forces), list(driven.replace(forces={"motor": None}).forces)
             (['motor'], [])
         """
-        s = self.structure
         if isinstance(points := parts.get("points"), TablePoints):
             points.check(self.points, named_points(self))
-        order = {
-            "bodies": s.bodies,
-            "joints": [e.name for e in s.joints],
-            "forces": s.forces,
-            "drives": [d[0] for d in s.drives],
-            "points": s.points,
-            "couplings": [c[0] for c in s.couplings],
-        }
-        old = {key: {n: getattr(self, key)[n] for n in names} for key, names in order.items()}
-        new = merged(old, {key: parts.pop(key, None) or {} for key in order})
-        new |= {"gravity": self.gravity, "cut": s.cut} | parts
+        old = declared(self)._asdict()
+        fixed = {kind: parts.pop(kind, old.pop(kind)) for kind in ("gravity", "cut")}
+        new = merged(old, {kind: parts.pop(kind, None) or {} for kind in old}) | fixed
         elements = [part for kind, part in new.items() if kind != "points"]
         warn_of_new_points([n for n in new["points"] if n not in self.points], elements)
         new["points"] = CheckedPoints(new["points"], earlier=self)
-        return Mechanism(**new)
+        return Mechanism(**new, **parts)
 
     def point(self, ref: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point given by name, reference or coordinates."""
@@ -234,9 +240,24 @@ class Mechanism(Part):
         return inertia_in_space(jnp.asarray(self.bodies[body].inertia))
 
     def __repr__(self) -> str:
-        return mechanism_table(self)
+        return mechanism_table(declared(self))
 
     __str__ = __repr__
+
+
+def declared(mech: Mechanism) -> Description:
+    """What a mechanism is made of, in the order of declaration."""
+    s = mech.structure
+    return Description(
+        bodies={n: mech.bodies[n] for n in s.bodies},
+        joints={e.name: mech.joints[e.name] for e in s.joints},
+        forces={n: mech.forces[n] for n in s.forces},
+        drives={n: mech.drives[n] for n, _, _ in s.drives},
+        points={n: mech.points[n] for n in s.points},
+        gravity=mech.gravity,
+        cut=s.cut,
+        couplings={n: mech.couplings[n] for n, _ in s.couplings},
+    )
 
 
 def _form(joint: Joint, planar: bool) -> Joint:
@@ -248,13 +269,15 @@ def _name_points(elements: dict[str, Any], named: dict[str, Any]) -> dict[str, A
     """Move literal coordinates into `named`, leaving references behind."""
     out = {}
     for name, element in elements.items():
-        for field, value in element.points.items():
-            if isinstance(value, (PointRef, ComRef)):
-                continue
-            key = f"{name}.{field}"
-            named[key] = value
-            element = eqx.tree_at(lambda e, f=field: getattr(e, f), element, PointRef(key))
-        out[name] = element
+        literal = {
+            field: x for field, x in element.points.items() if not isinstance(x, (PointRef, ComRef))
+        }
+        named.update({f"{name}.{field}": x for field, x in literal.items()})
+        references = {field: PointRef(f"{name}.{field}") for field in literal}
+        replaced = getattr(element, "replaced_joint", None)
+        if replaced is not None:
+            references = {"replaced": changed(replaced, **references)}
+        out[name] = changed(element, **references)
     return out
 
 

@@ -1,21 +1,24 @@
-"""Conversion of numbers and points of a description: arrays are kept, literals become float64."""
+"""Numbers, points and directions of a description: their conversion and their mirror images.
+
+Arrays keep their type, literals become float64.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.model.part import Part
 
 ArrayLike = Any
-E = TypeVar("E")
+E = TypeVar("E", bound=Part)
 GROUND = "ground"
 
 Units = Mapping[str, str | tuple[str, ...]]
@@ -112,14 +115,45 @@ def vector_in_space(x: Any) -> Any:
     return xp.concatenate([x, zeros] if shape == (2,) else [zeros, x[None]])
 
 
+class Reflection(NamedTuple):
+    """The reflection ``S = 1 − 2 n nᵀ`` in a plane with the normal n along a coordinate axis.
+
+    A polar vector (a position, a force) becomes ``S x``, an axial one (an axis of rotation, a
+    moment) ``−S x``, so that a rotation by some angle about an axis becomes the rotation by the
+    same angle about its image.
+
+    Attributes:
+        axis: index of the plane's normal.
+    """
+
+    axis: int
+
+    @property
+    def signs(self) -> np.ndarray:
+        """The diagonal of S (3,)."""
+        signs = np.ones(3)
+        signs[self.axis] = -1.0
+        return signs
+
+    def polar(self, x: Any) -> Any:
+        """The image of a polar vector (…, 3), or of a direction from one point to another."""
+        return x if x is None or isinstance(x, Toward) else x * self.signs.astype(x.dtype)
+
+    def axial(self, x: Any) -> Any:
+        """The image of an axial vector (…, 3), or of a direction from one point to another."""
+        if isinstance(x, Toward):
+            return Toward(x.end, x.start)
+        return x if x is None else -x * self.signs.astype(x.dtype)
+
+    def tensor(self, x: Any) -> Array:
+        """``S x S`` of a tensor (3, 3), such as an inertia."""
+        signs = self.signs.astype(x.dtype)
+        return x * (signs[:, None] * signs)
+
+
 def changed(element: E, **fields: Any) -> E:
     """A copy of a part with some fields changed, nothing converted."""
-    if not fields:
-        return element
-    element = copy(element)
-    for name, value in fields.items():
-        object.__setattr__(element, name, value)
-    return element
+    return element.with_fields(fields) if fields else element
 
 
 def lifted(element: E, fields: Iterable[str]) -> E:

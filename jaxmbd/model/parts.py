@@ -1,60 +1,21 @@
-"""Changed, added and removed parts of a description.
+"""Changed, added and removed parts of a description, other names for them, and their types' names.
 
-Parts may be given other names for the bodies, joints and points they refer to; which named points
-the elements of a mechanism use is known here.
+`register_type` makes types of joints, forces and couplings known to mechanism files.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import jax
-
+from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling
+from jaxmbd.model.forces import FORCE_TYPES, ForceElement
+from jaxmbd.model.joints import JOINT_TYPES, Joint
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, changed
 from jaxmbd.model.part import Part
-from jaxmbd.plumbing import meant, warn_user
-
-
-class CheckedPoints(dict[str, Any]):
-    """Points of a mechanism that is made from another, for which much has been told.
-
-    Attributes:
-        earlier: the mechanism that is being changed: what looks wrong in it has been told.
-        image: whether it is an image of that one, in which nothing else can look wrong.
-    """
-
-    def __init__(self, points: Mapping[str, Any], earlier: Any = None, image: bool = False):
-        super().__init__(points)
-        self.earlier = earlier
-        self.image = image
-
-
-def used_points(elements: Any) -> set[str]:
-    """Names of the points that bodies, joints, forces, drives, … refer to."""
-
-    def is_reference(x: Any) -> bool:
-        return isinstance(x, (PointRef, Toward))
-
-    found: set[str] = set()
-    for leaf in jax.tree_util.tree_leaves(elements, is_leaf=is_reference):
-        if isinstance(leaf, PointRef):
-            found.add(leaf.name)
-        elif isinstance(leaf, Toward):
-            found |= {leaf.start, leaf.end}
-    return found
-
-
-def warn_of_new_points(names: Sequence[str], elements: Any) -> None:
-    """One warning that names the points of a change that are new and that no element uses."""
-    used = used_points(elements) if names else set()
-    if unused := [name for name in names if name not in used]:
-        warn_user(
-            f"the points {unused} are new, and no element uses them: is a name misspelt? "
-            f"Points in use: {sorted(used)}",
-        )
-
+from jaxmbd.model.points import used_points
+from jaxmbd.plumbing import meant
 
 Parts = Mapping[str, Mapping[str, Any]]
 """Kind of part ("bodies", "joints", …) to name to part."""
@@ -111,7 +72,7 @@ def renamed(part: P, parts: Mapping[str, str], points: Mapping[str, str]) -> P:
 
     Example:
         >>> import jaxmbd as mbd
-        >>> from jaxmbd.model.parts import renamed
+        >>> from jaxmbd.model import renamed
         >>> rod = mbd.Rod("rack", "upright", at_a="inner", at_b="outer")
         >>> renamed(rod, {"upright": "left_upright"}, {"outer": "left_outer"})
         Rod(
@@ -160,3 +121,43 @@ def _renamed_value(x: Any, parts: Mapping[str, str], points: Mapping[str, str]) 
     if isinstance(x, Part) and _attached(x):
         return renamed(x, parts, points)
     return x
+
+
+T = TypeVar("T", bound=type)
+
+TABLES: tuple[tuple[type, dict[str, type]], ...] = (
+    (Joint, JOINT_TYPES),
+    (ForceElement, FORCE_TYPES),
+    (BaseCoupling, COUPLING_TYPES),
+)
+
+
+def register_type(cls: T) -> T:
+    """Make a user-defined joint type, force element or coupling known to `save` and `load`.
+
+    Raises:
+        TypeError: the class is none of these.
+        ValueError: another class has its name.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> @mbd.register_type
+        ... class Bearing(mbd.Revolute):
+        ...     "A revolute joint under a name of its own."
+    """
+    table = next((types for base, types in TABLES if issubclass(cls, base)), None)
+    if table is None:
+        raise TypeError(f"{cls.__name__} is no joint type, force element or coupling")
+    old = table.get(cls.__name__, cls)
+    if (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"the name {cls.__name__!r} is taken by {old!r}; choose another")
+    table[cls.__name__] = cls
+    return cls
+
+
+def is_registered(element: object) -> bool:
+    """Whether the type of a part can be saved and loaded by name."""
+    for base, types in TABLES:
+        if isinstance(element, base):
+            return types.get(type(element).__name__) is type(element)
+    return True

@@ -2,19 +2,20 @@
 
 Millimetres where metres belong, a decimal point in the wrong place, a sign that was forgotten: a
 mechanism of such numbers assembles, moves and gives wrong answers. Only numbers that are known are
-looked at, traced ones never.
+looked at, traced ones never. `name_pairs` finds what is left and right.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from jaxmbd.model.description import Description
 from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
-from jaxmbd.model.reflection import name_pairs
 from jaxmbd.plumbing import warn_user
 
 LARGEST, SMALLEST = 100.0, 1e-3
@@ -31,30 +32,25 @@ Parts = Mapping[str, Any]
 Point = tuple[float, ...]
 
 
-def warn_of_implausible(
-    bodies: Parts, joints: Parts, forces: Parts, points: Parts, earlier: Any = None
-) -> None:
-    """One warning for each thing that looks wrong and was not so in the `earlier` mechanism."""
-    if not all(is_concrete(x) for x in points.values()):
+def warn_of_implausible(given: Description, earlier: Description | None = None) -> None:
+    """One warning for each thing that looks wrong and was not so in the `earlier` description.
+
+    Joints and forces have points by name.
+    """
+    if not all(is_concrete(x) for x in given.points.values()):
         return
-    found = implausible(bodies, joints, forces, points)
+    found = implausible(given)
     if found and earlier is not None and all(is_concrete(x) for x in earlier.points.values()):
-        known = implausible(earlier.bodies, earlier.joints, earlier.forces, earlier.points)
+        known = implausible(earlier)
         found = [text for text in found if text not in known]
     for text in found:
         warn_user(text)
 
 
-def implausible(bodies: Parts, joints: Parts, forces: Parts, points: Parts) -> list[str]:
-    """What looks wrong, in words.
-
-    Args:
-        bodies: name to body.
-        joints: name to joint, with points by name.
-        forces: name to force element, with points by name.
-        points: name to drawn coordinates, known.
-    """
-    x = {name: tuple(np.asarray(p, float).ravel().tolist()) for name, p in points.items()}
+def implausible(given: Description) -> list[str]:
+    """What looks wrong, in words; all points are known."""
+    bodies, joints = given.bodies, given.joints
+    x = {name: tuple(np.asarray(p, float).ravel().tolist()) for name, p in given.points.items()}
     size, largest = _largest_body(bodies, joints, x)
     found = list(_size_problems(size, largest))
     found += _wide_inertias(bodies, size)
@@ -62,7 +58,7 @@ def implausible(bodies: Parts, joints: Parts, forces: Parts, points: Parts) -> l
     found += _swapped_pairs(x)
     found += _rod_across(joints, x)
     found += _crossing_rods(joints, x)
-    for name, element in forces.items():
+    for name, element in given.forces.items():
         found += [f"force '{name}': {text}; it is used as given" for text in _odd(element, x, size)]
     return found
 
@@ -129,6 +125,46 @@ def _far_point(x: dict[str, Point]) -> Iterator[str]:
                 f"point '{name}' is {near:.4g} m away from all others, which lie within "
                 f"{around:.4g} m: is a digit or a unit wrong in {_text(x[name])}?"
             )
+
+
+_WORDS = {"left": "right", "l": "r", "lh": "rh", "fl": "fr", "rl": "rr", "lf": "rf", "lr": "rr"}
+_OTHER: dict[str, tuple[str, ...]] = {}
+for _left, _right in _WORDS.items():
+    _OTHER[_left] = (*_OTHER.get(_left, ()), _right)
+    _OTHER[_right] = (*_OTHER.get(_right, ()), _left)
+
+
+def name_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs (left, right) of names that differ in one word for the side.
+
+    Words are separated by anything but letters and digits: ``left_arm`` and ``right_arm``,
+    ``arm.L`` and ``arm.R``, ``FL hub`` and ``FR hub``.
+
+    Example:
+        >>> from jaxmbd.model import name_pairs
+        >>> name_pairs(["arm_R", "left hub", "arm_L", "right hub", "rack"])
+        [('left hub', 'right hub'), ('arm_L', 'arm_R')]
+    """
+    names = list(names)
+    known = set(names)
+    return [(n, other) for n in names for other in _right_of(n) if other in known]
+
+
+def _right_of(name: str) -> list[str]:
+    """What a left name may be called on the right."""
+    words = re.split(r"([^A-Za-z0-9]+)", name)
+    found = []
+    for i, word in enumerate(words):
+        for other in _OTHER.get(word.lower(), ()):
+            if word.lower() in _WORDS and other in _WORDS.values():
+                found.append("".join([*words[:i], _cased(other, word), *words[i + 1 :]]))
+    return found
+
+
+def _cased(word: str, like: str) -> str:
+    if like.isupper():
+        return word.upper()
+    return word.capitalize() if like[:1].isupper() else word
 
 
 def _swapped_pairs(x: dict[str, Point]) -> Iterator[str]:

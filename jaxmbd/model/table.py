@@ -8,57 +8,45 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxmbd.model.description import Description
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
 
 
-def mechanism_table(mech: Any) -> str:
+def mechanism_table(own: Description) -> str:
     """Bodies, joints, forces and hardpoints in the order of declaration."""
-    s = mech.structure
-    lines = [
-        f"Mechanism: {len(s.bodies)} bodies, {len(s.joints)} joints, {len(s.forces)} forces; "
-        f"gravity {_numbers(mech.gravity)} m/s²"
-    ]
-    lines += _section(
-        ("body", "mass [kg]", "COM as drawn [m]", "inertia about COM, diagonal [kg m²]"),
-        [
+    bodies, joints, forces, drives, points, gravity, _, couplings = own
+    sections = {
+        ("body", "mass [kg]", "COM as drawn [m]", "inertia about COM, diagonal [kg m²]"): [
             (n, _numbers(b.mass), _point(b.com), _numbers(_diagonal(b.inertia)))
-            for n, b in ((n, mech.bodies[n]) for n in s.bodies)
+            for n, b in bodies.items()
         ],
-    )
-    lines += _section(
-        ("joint", "type", "a", "b", "at", "axis"),
-        [
-            (
-                e.name,
-                type(mech.joints[e.name]).__name__,
-                e.a,
-                e.b,
-                " ".join(_point(p) for p in mech.joints[e.name].points.values()),
-                " ".join(_axes(mech.joints[e.name])),
-            )
-            for e in s.joints
+        ("joint", "type", "a", "b", "at", "axis"): [
+            (n, _type(j), j.a, j.b, " ".join(map(_point, j.points.values())), " ".join(_axes(j)))
+            for n, j in joints.items()
         ],
-    )
-    lines += _section(
-        ("force", "type", "acts on", "numbers"),
-        [
-            (n, type(f).__name__, " ".join(f.bodies + f.joints), _fields(f))
-            for n, f in ((n, mech.forces[n]) for n in s.forces)
+        ("force", "type", "acts on", "numbers"): [
+            (n, _type(f), " ".join(f.bodies + f.joints), _fields(f)) for n, f in forces.items()
         ],
-    )
-    lines += _section(
-        ("coupling", "type", "couples", "numbers"),
-        [
-            (n, type(c).__name__, " ".join(f"{j}[{i}]" for j, i in c.terms), _fields(c))
-            for n, c in ((n, mech.couplings[n]) for n, _ in s.couplings)
+        ("coupling", "type", "couples", "numbers"): [
+            (n, _type(c), " ".join(f"{j}[{i}]" for j, i in c.terms), _fields(c))
+            for n, c in couplings.items()
         ],
+        ("drive", "of", "function"): [
+            (n, _driven(d), _name(d.function)) for n, d in drives.items()
+        ],
+        ("point", "as drawn [m]"): [(n, _numbers(x)) for n, x in points.items()],
+    }
+    head = (
+        f"Mechanism: {len(bodies)} bodies, {len(joints)} joints, {len(forces)} forces; "
+        f"gravity {_numbers(gravity)} m/s²"
     )
-    lines += _section(
-        ("drive", "of", "function"),
-        [(n, _driven(mech.drives[n]), _name(mech.drives[n].function)) for n, _, _ in s.drives],
+    return "\n".join(
+        [head, *(x for title, rows in sections.items() for x in _section(title, rows))]
     )
-    lines += _section(("point", "as drawn [m]"), [(n, _numbers(mech.points[n])) for n in s.points])
-    return "\n".join(lines)
+
+
+def _type(element: Any) -> str:
+    return type(element).__name__
 
 
 def _driven(drive: Any) -> str:

@@ -5,38 +5,34 @@ Traced numbers cannot be checked and pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
 from jaxmbd.model.coupling import BaseCoupling
+from jaxmbd.model.description import Description, drawn_in_space, is_planar, plane_problems
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
-from jaxmbd.model.plane import drawn_in_space, is_planar, plane_problems
 from jaxmbd.plumbing import warn_user
 
 
-def name_problems(
-    joints: dict[str, Any],
-    forces: dict[str, Any],
-    drives: dict[str, Any],
-    points: dict[str, Any],
-    couplings: dict[str, Any],
-) -> list[str]:
+def _name_problems(given: Description) -> list[str]:
     """Names that are used twice."""
+    joints, drives = given.joints, given.drives
     found = [
         f"{kind} '{name}' has the name of a {other}; give it one of its own, for example "
         f"'{name}_{kind}'"
-        for kind, elements in (("drive", drives), ("coupling", couplings))
+        for kind, elements in (("drive", drives), ("coupling", given.couplings))
         for name in elements
         for other, names in (("joint", joints), ("drive", drives))
         if name in names and kind != other
     ]
-    taken = {name: f"the point '{name}'" for name in points}
-    for kind, elements in (("joint", joints), ("force", forces), ("drive", drives)):
+    taken = {name: f"the point '{name}'" for name in given.points}
+    for kind, elements in (("joint", joints), ("force", given.forces), ("drive", drives)):
         for name, element in elements.items():
             for field, value in getattr(element, "points", {}).items():
                 key = f"{name}.{field}"
@@ -51,9 +47,9 @@ def name_problems(
     return found
 
 
-def reached_bodies(edges: list[Any]) -> set[str]:
-    """Bodies that some chain of joints connects to the ground."""
-    reached, grew = {GROUND}, True
+def reached_bodies(edges: Iterable[Any], start: Iterable[str] = (GROUND,)) -> set[str]:
+    """Bodies that some chain of joints connects to some others, by default to the ground."""
+    edges, reached, grew = list(edges), set(start), True
     while grew:
         grew = False
         for joint in edges:
@@ -63,37 +59,37 @@ def reached_bodies(edges: list[Any]) -> set[str]:
     return reached
 
 
-def connection_problems(bodies: dict[str, Any], joints: dict[str, Any]) -> list[str]:
+def _tree_joints(given: Description) -> dict[str, Joint]:
+    return {n: j for n, j in given.joints.items() if isinstance(j, Joint) and j.can_be_in_tree}
+
+
+def _connection_problems(given: Description) -> list[str]:
     """Bodies that no chain of joints connects to the ground."""
-    reached = reached_bodies(
-        [j for j in joints.values() if isinstance(j, Joint) and j.can_be_in_tree]
-    )
+    reached = reached_bodies(_tree_joints(given).values())
     return [
         f"body '{name}' is not connected to the ground (rods do not count); add a joint, for "
         f"example Free('ground', '{name}')"
-        for name in bodies
+        for name in given.bodies
         if name not in reached
     ]
 
 
-def cut_problems(
-    bodies: dict[str, Any], joints: dict[str, Any], cut: tuple[str, ...] | None
-) -> list[str]:
+def _cut_problems(given: Description) -> list[str]:
     """Problems of `cut`: unknown joints, remaining loops, bodies cut off from the ground."""
+    joints, cut, found = given.joints, given.cut, []
     if cut is None:
         return []
-    found = []
     for name in cut:
         if name not in joints:
             found.append(f"cut= names the joint '{name}', which does not exist: {list(joints)}")
         elif not joints[name].can_be_cut:
             kind = type(joints[name]).__name__
             found.append(f"cut= names '{name}', but a {kind} joint cannot be cut")
-    tree = {n: j for n, j in joints.items() if isinstance(j, Joint) and j.can_be_in_tree}
-    whole = reached_bodies(list(tree.values()))
+    tree = _tree_joints(given)
+    whole = reached_bodies(tree.values())
     tree = {n: j for n, j in tree.items() if n not in cut}
-    reached = reached_bodies(list(tree.values()))
-    off = [b for b in bodies if b in whole and b not in reached]
+    reached = reached_bodies(tree.values())
+    off = [b for b in given.bodies if b in whole and b not in reached]
     if off:
         found.append(f"cut={list(cut)} cuts the bodies {off} off from the ground; cut fewer joints")
     elif len(tree) > len(reached) - 1:
@@ -104,7 +100,7 @@ def cut_problems(
     return found
 
 
-def coordinate_problems(
+def _coordinate_problems(
     what: str, joint: Any, index: Any, joints: dict[str, Any], acts: str = "acts on"
 ) -> list[str]:
     """Problems of a joint name and coordinate index: unknown joint, or no such coordinate."""
@@ -128,9 +124,7 @@ def coordinate_problems(
     return []
 
 
-def drive_problems(
-    name: str, drive: Any, bodies: dict[str, Any], joints: dict[str, Any]
-) -> list[str]:
+def _drive_problems(name: str, drive: Any, given: Description) -> list[str]:
     """Problems of a drive: wrong type, unknown body or joint, no function."""
     what = f"drive '{name}'"
     if not isinstance(drive, (Drive, PointDrive)):
@@ -139,18 +133,18 @@ def drive_problems(
     if not callable(drive.function):
         found.append(f"{what}: function is {drive.function!r}; give a function of (t, params)")
     if isinstance(drive, Drive):
-        return found + coordinate_problems(what, drive.joint, drive.index, joints)
-    if drive.body not in bodies:
+        return found + _coordinate_problems(what, drive.joint, drive.index, given.joints)
+    if drive.body not in given.bodies:
         found.append(
             f"{what} names the body '{drive.body}', which does not exist or does not move; known: "
-            f"{list(bodies)}"
+            f"{list(given.bodies)}"
         )
     if drive.axis not in ("x", "y", "z"):
         found.append(f"{what}: axis is {drive.axis!r}; give 'x', 'y' or 'z'")
-    return found
+    return found + _point_problems(f"{what}: at", drive.at, given)
 
 
-def coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[str]:
+def _coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[str]:
     """Problems of a coupling: wrong type, or coordinates that do not exist."""
     what = f"coupling '{name}'"
     if not isinstance(coupling, BaseCoupling):
@@ -159,62 +153,55 @@ def coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[
         ]
     found, terms = [], coupling.terms
     for joint, index in terms:
-        found += coordinate_problems(what, joint, index, joints, "couples")
+        found += _coordinate_problems(what, joint, index, joints, "couples")
     if len(set(terms)) < len(terms) or not terms:
         found.append(f"{what} couples {list(terms)}; name each coordinate once, and at least one")
+    for field in ("ratio", "radius", "offset"):
+        if hasattr(coupling, field):
+            found += _number_problems(f"{what}: {field}", getattr(coupling, field), ((),))
     return found
 
 
-def validate(
-    bodies: dict[str, Any],
-    joints: dict[str, Any],
-    forces: dict[str, Any],
-    drives: dict[str, Any],
-    points: dict[str, Any],
-    gravity: Any,
-    cut: tuple[str, ...] | None,
-    couplings: dict[str, Any] | None = None,
-) -> None:
+def validate(given: Description) -> None:
     """Check a whole description.
 
     Raises:
         ValueError: with all problems in one message.
     """
+    if found := description_problems(given):
+        raise ValueError(problems_text("this mechanism has", found))
+
+
+def description_problems(given: Description) -> list[str]:
+    """All problems of a description."""
     found: list[str] = []
-    couplings = couplings or {}
-    if is_planar(bodies, joints, forces, points):
-        found += plane_problems(bodies, joints, forces, points, gravity)
-        parts = drawn_in_space(bodies, joints, forces, points, gravity)
-        bodies, joints, forces, points, gravity = parts
-    if GROUND in bodies:
+    if is_planar(given):
+        found += plane_problems(given)
+        given = drawn_in_space(given)
+    if GROUND in given.bodies:
         found.append(
             "body 'ground' is the fixed body and is always there; give this one another name"
         )
-    for name, body in bodies.items():
-        found += _body_problems(name, body, points)
-    for name, x in points.items():
+    for name, body in given.bodies.items():
+        found += _body_problems(name, body, given)
+    for name, x in given.points.items():
         found += _vector_problems(f"point '{name}'", x)
-    for name, joint in joints.items():
-        found += _joint_problems(name, joint, bodies, points)
-    for name, element in forces.items():
-        found += _force_problems(name, element, bodies, joints, points)
-    for name, drive in drives.items():
-        found += drive_problems(name, drive, bodies, joints)
-        for field, ref in getattr(drive, "points", {}).items():
-            found += _point_problems(f"drive '{name}': {field}", ref, points, bodies)
-    for name, coupling in couplings.items():
-        found += coupling_problems(name, coupling, joints)
-        for field in ("ratio", "radius", "offset"):
-            if hasattr(coupling, field):
-                what = f"coupling '{name}': {field}"
-                found += _number_problems(what, getattr(coupling, field), ((),))
-    found += _vector_problems("gravity", gravity)
-    found += name_problems(joints, forces, drives, points, couplings)
-    found += connection_problems(bodies, joints)
-    found += cut_problems(bodies, joints, cut)
-    if found:
-        count = "one problem" if len(found) == 1 else f"{len(found)} problems"
-        raise ValueError(f"this mechanism has {count}:\n" + "\n".join(f"  - {p}" for p in found))
+    for name, joint in given.joints.items():
+        found += _joint_problems(f"joint '{name}'", joint, given)
+    for name, element in given.forces.items():
+        found += _force_problems(f"force '{name}'", element, given)
+    for name, drive in given.drives.items():
+        found += _drive_problems(name, drive, given)
+    for name, coupling in given.couplings.items():
+        found += _coupling_problems(name, coupling, given.joints)
+    found += _vector_problems("gravity", given.gravity)
+    return found + _name_problems(given) + _connection_problems(given) + _cut_problems(given)
+
+
+def problems_text(head: str, found: list[str]) -> str:
+    """All problems in one message."""
+    count = "one problem" if len(found) == 1 else f"{len(found)} problems"
+    return f"{head} {count}:\n" + "\n".join(f"  - {p}" for p in found)
 
 
 def _vector_problems(what: str, x: Any) -> list[str]:
@@ -226,11 +213,12 @@ def _vector_problems(what: str, x: Any) -> list[str]:
     return []
 
 
-def _body_problems(name: str, body: Any, points: dict[str, Any]) -> list[str]:
+def _body_problems(name: str, body: Any, given: Description) -> list[str]:
     what, found = f"body '{name}'", []
     if not isinstance(body, Body):
         return [f"{what} is a {type(body).__name__}; give a Body"]
-    found += _point_problems(f"{what}: com", body.com, points, None)
+    if not isinstance(body.com, ComRef):
+        found += _point_problems(f"{what}: com", body.com, given)
     if getattr(body.mass, "shape", None) != ():
         found.append(f"{what}: mass must be one number [kg]")
     elif is_concrete(body.mass) and not (body.mass >= 0.0 and np.isfinite(body.mass)):
@@ -265,17 +253,16 @@ def _inertia_problems(what: str, inertia: np.ndarray) -> list[str]:
     return []
 
 
-def _point_problems(
-    what: str, ref: Any, points: dict[str, Any], bodies: dict[str, Any] | None
-) -> list[str]:
+def _point_problems(what: str, ref: Any, given: Description) -> list[str]:
     if isinstance(ref, PointRef):
-        if ref.name not in points:
-            return [f"{what} names the point '{ref.name}', which is not in points={sorted(points)}"]
-        return []
-    if isinstance(ref, ComRef):
-        if bodies is None or ref.body in bodies:
+        if ref.name in given.points:
             return []
-        return [f"{what} is the COM of '{ref.body}', which is no body; known: {[*bodies]}"]
+        known = sorted(given.points)
+        return [f"{what} names the point '{ref.name}', which is not in points={known}"]
+    if isinstance(ref, ComRef):
+        if ref.body in given.bodies:
+            return []
+        return [f"{what} is the COM of '{ref.body}', which is no body; known: {[*given.bodies]}"]
     return _vector_problems(what, ref)
 
 
@@ -287,18 +274,15 @@ def _unknown_bodies(what: str, names: tuple[str, ...], bodies: dict[str, Any]) -
     ]
 
 
-def _joint_problems(
-    name: str, joint: Any, bodies: dict[str, Any], points: dict[str, Any]
-) -> list[str]:
-    what = f"joint '{name}'"
+def _joint_problems(what: str, joint: Any, given: Description) -> list[str]:
     if not isinstance(joint, Joint):
         return [f"{what} is a {type(joint).__name__}; give one of jaxmbd's joint types"]
-    found = _unknown_bodies(what, (joint.a, joint.b), bodies)
+    found = _unknown_bodies(what, (joint.a, joint.b), given.bodies)
     if joint.a == joint.b:
         found.append(f"{what} connects '{joint.a}' to itself; name two bodies")
     found += [f"{what}: {field} is missing" for field in joint.missing()]
     for field, ref in joint.points.items():
-        found += _point_problems(f"{what}: {field}", ref, points, bodies)
+        found += _point_problems(f"{what}: {field}", ref, given)
     for field in joint.numbers:
         if getattr(joint, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(joint, field), ((),))
@@ -307,14 +291,14 @@ def _joint_problems(
         if axis is None:
             continue
         if isinstance(axis, Toward):
-            found += _toward_problems(f"{what}: {field}", axis, points)
+            found += _toward_problems(f"{what}: {field}", axis, given.points)
             continue
         problems = _vector_problems(f"{what}: {field}", axis)
         if not problems and is_concrete(axis) and not np.any(np.asarray(axis)):
             problems = [f"{what}: {field} is zero; give its direction as a nonzero vector"]
         found += problems
     if not found:
-        found += [f"{what}: {problem}" for problem in joint.problems(points)]
+        found += [f"{what}: {problem}" for problem in joint.problems(given.points)]
     return found
 
 
@@ -341,35 +325,23 @@ def _number_problems(what: str, x: Any, shapes: tuple[tuple[int, ...], ...]) -> 
     return []
 
 
-def _force_problems(
-    name: str, element: Any, bodies: dict[str, Any], joints: dict[str, Any], points: dict[str, Any]
-) -> list[str]:
-    what = f"force '{name}'"
+def _force_problems(what: str, element: Any, given: Description) -> list[str]:
     if not isinstance(element, ForceElement):
         return [f"{what} is a {type(element).__name__}; give one of jaxmbd's force elements"]
+    joints, found = given.joints, []
     if element.replaced_joint is not None:
-        return _replacement_problems(name, element, bodies, points)
-    found = _unknown_bodies(what, element.bodies, bodies)
+        found += _joint_problems(f"{what}: replaced", element.replaced_joint, given)
+    else:
+        found += _unknown_bodies(what, element.bodies, given.bodies)
+        for field, ref in element.points.items():
+            found += _point_problems(f"{what}: {field}", ref, given)
     for joint in element.joints:
         if joint not in joints:
             found.append(f"{what} names the joint '{joint}', which does not exist: {list(joints)}")
         elif hasattr(element, "index") or not joints[joint].can_be_in_tree:
             index = getattr(element, "index", 0)
-            found += coordinate_problems(what, joint, index, joints)
-    for field, ref in element.points.items():
-        found += _point_problems(f"{what}: {field}", ref, points, bodies)
+            found += _coordinate_problems(what, joint, index, joints)
     for field, shapes in element.shapes(joints).items():
         if getattr(element, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
     return found or [f"{what}: {problem}" for problem in element.problems(joints)]
-
-
-def _replacement_problems(
-    name: str, element: ForceElement, bodies: dict[str, Any], points: dict[str, Any]
-) -> list[str]:
-    what = f"force '{name}'"
-    inside = _joint_problems(name, element.replaced_joint, bodies, points)
-    found = [f"{what}: replaced: {problem}" for problem in inside]
-    for field, shapes in element.shapes({}).items():
-        found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
-    return found

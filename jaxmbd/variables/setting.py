@@ -15,6 +15,7 @@ from jaxmbd.model import (
     PointRef,
     Toward,
     changed,
+    declared,
     is_concrete,
     number,
     warn_of_implausible,
@@ -154,7 +155,7 @@ def set_variables(mech: Mechanism, values: Mapping[str, Any]) -> Mechanism:
             result = _with_field(result, keys, new[keys])
     if all(is_concrete(x) for x in jax.tree_util.tree_leaves((new, mech))):
         result = result.replace()  # which validates
-        warn_of_implausible(result.bodies, result.joints, result.forces, result.points, mech)
+        warn_of_implausible(declared(result), declared(mech))
     return result
 
 

@@ -161,7 +161,7 @@ def test_what_is_left_out_is_told(tree):
         "activations of actuators": ("slow",),
     }
     assert tree.limits == {"mast": (-1.0, 1.0)}
-    assert "1 joint limits" in str(tree) and "told in .limits" in str(tree)
+    assert "1 joint limits" in str(tree) and "listed in .limits" in str(tree)
     with pytest.raises(ValueError, match="joint limits"):
         load_mjcf(TREE, strict=True)
 

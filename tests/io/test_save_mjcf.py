@@ -14,7 +14,7 @@ from written_models import round_trip
 import jaxmbd as mbd
 from jaxmbd.io import load_mjcf, save_mjcf
 from jaxmbd.io.mujoco.equalities import polynomial
-from jaxmbd.io.mujoco.tendons import polynomial as polynomial_of_a_tendon
+from jaxmbd.io.mujoco.forces import polynomial_of_a_tendon
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")
 

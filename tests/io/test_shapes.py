@@ -6,7 +6,7 @@ import pytest
 from import_cases.against_mujoco import at_state, random_state
 
 import jaxmbd as mbd
-from jaxmbd.io import load_mjcf, load_urdf
+from jaxmbd.io import Shape, load_mjcf, load_urdf, save_mjcf
 
 MODEL = """
 <mujoco>
@@ -190,3 +190,19 @@ def test_meshes_are_not_read_where_no_inertia_needs_them(tmp_path):
     assert hilly["height fields"] == ("hill",)
     (told,) = (x for x in model.left_out if x.what == "contact shapes")
     assert len(told.names) == 2
+
+
+def test_shapes_of_ones_own_are_written(tmp_path):
+    """They are given where the mechanism is drawn, and MuJoCo has them there at q = 0."""
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    size, place, colour = (
+        np.array([0.3, 0.05, 0.02]),
+        np.array([0.5, 0.1, 0.2]),
+        (1.0, 0.5, 0.0, 1.0),
+    )
+    plank = Shape("bob", "box", size, place, turn, colour)
+    save_mjcf(mbd.zoo.simple_pendulum(), tmp_path / "m.xml", shapes={"plank": plank})
+    again = load_mjcf(tmp_path / "m.xml").shapes["plank"]
+    assert (again.body, again.kind, again.colour) == ("bob", "box", pytest.approx(colour))
+    for name in ("size", "position", "rotation"):
+        np.testing.assert_allclose(getattr(again, name), getattr(plank, name), rtol=0, atol=1e-12)

@@ -11,6 +11,7 @@ from repository import REFERENCES
 
 import jaxmbd as mbd
 from jaxmbd.io import read_gt_mech
+from jaxmbd.model import declared
 from jaxmbd.model.plausibility import implausible
 
 
@@ -126,7 +127,7 @@ def test_no_false_alarm():
             warnings.simplefilter("ignore")
             mech = build()
         if isinstance(mech, mbd.Mechanism):
-            found = implausible(mech.bodies, mech.joints, mech.forces, mech.points)
+            found = implausible(declared(mech))
             assert not found, (name, found)
             count += 1
     assert count > 30

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from jaxmbd.io.export.coordinates import WrittenCoordinates
-from jaxmbd.io.imported import LeftOutTable
+from jaxmbd.io.conversion import LeftOutTable
+from jaxmbd.io.coordinates import FileCoordinates
 from jaxmbd.model import Mechanism
 
 
@@ -39,7 +39,7 @@ class Exported:
 
     mechanism: Mechanism = field(repr=False)
     joints: Mapping[str, tuple[str, ...]]
-    coordinates: WrittenCoordinates = field(repr=False)
+    coordinates: FileCoordinates = field(repr=False)
     left_out: LeftOutTable
 
     def __repr__(self) -> str:

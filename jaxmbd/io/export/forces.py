@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.io.conversion import LeftOutNotes, UniqueNames
 from jaxmbd.io.export.tree import Sites, Step, WrittenTree
-from jaxmbd.io.imported import LeftOut
-from jaxmbd.io.unique_names import UniqueNames
 from jaxmbd.model import (
     GROUND,
     Actuator,
@@ -41,7 +40,7 @@ class WrittenForces:
         actuators: of each actuator.
         controls: those that are not zero, by actuator.
         names: those of all forces, tendons and loads.
-        left_out: what has no equal, by what it is and what that means.
+        left_out: what has no equal.
     """
 
     def __init__(self, tree: WrittenTree, sites: Sites, names: UniqueNames):
@@ -50,7 +49,7 @@ class WrittenForces:
         self.tendons: dict[str, Attributes] = {}
         self.actuators: dict[str, Attributes] = {}
         self.controls: dict[str, float] = {}
-        self.left_out: dict[tuple[str, str], list[str]] = {}
+        self.left_out = LeftOutNotes()
         self.springs: dict[str, tuple[float, float]] = {}
         self.spring_names: dict[str, list[str]] = {}
         self._world: str | None = None
@@ -58,25 +57,17 @@ class WrittenForces:
             force = tree.mech.forces[name]
             write = _WRITERS.get(type(force))
             if write is None:
-                self.leave_out(f"forces of type {type(force).__name__}", "absent", name)
+                self.left_out.add(f"forces of type {type(force).__name__}", "absent", name)
             else:
                 write(self, name, force)
         _together(self)
-
-    def leave_out(self, what: str, consequence: str, name: str) -> None:
-        """Note something that is not written."""
-        self.left_out.setdefault((what, consequence), []).append(name)
-
-    def rows(self) -> list[LeftOut]:
-        """What is left out, as rows of a table."""
-        return [LeftOut(what, tuple(n), text) for (what, text), n in self.left_out.items()]
 
     def step(self, name: str, joint: str, index: int = 0) -> Step | None:
         """The hinge or slide of one coordinate of a joint; without it, that is noted."""
         for step in self.tree.steps(joint):
             if step.index == index and step.kind in ("hinge", "slide"):
                 return step
-        self.leave_out("forces on cut joints", "absent", name)
+        self.left_out.add("forces on cut joints", "absent", name)
         return None
 
     def world(self) -> str:
@@ -94,7 +85,7 @@ def _together(out: WrittenForces) -> None:
         elif moment:
             for name in out.spring_names[step]:
                 what, text = "springs that cancel each other", "their constant moment is absent"
-                out.leave_out(what, text, name)
+                out.left_out.add(what, text, name)
 
 
 def _number(x: Any) -> float:
@@ -106,7 +97,7 @@ def _torsion_spring(out: WrittenForces, name: str, force: TorsionSpring) -> None
     if step is None:
         return
     if force.law is not None:
-        out.leave_out("springs with a law of their own", "their linear part alone", name)
+        out.left_out.add("springs with a law of their own", "their linear part alone", name)
     own = out.joints.setdefault(step.name, {})
     k, moment = out.springs.get(step.name, (0.0, 0.0))
     more = _number(force.stiffness)
@@ -119,7 +110,7 @@ def _per_speed(out: WrittenForces, name: str, joint: str, numbers: Any, attribut
     """Numbers of a joint's speeds as attributes of its elementary joints."""
     steps = out.tree.steps(joint)
     if not steps:
-        out.leave_out("forces on cut joints", "absent", name)
+        out.left_out.add("forces on cut joints", "absent", name)
         return
     nv = out.tree.mech.joints[joint].nv
     each = np.broadcast_to(np.asarray(numbers, float), (nv,))
@@ -127,7 +118,7 @@ def _per_speed(out: WrittenForces, name: str, joint: str, numbers: Any, attribut
         if step.kind in ("ball", "free"):
             own = each[:3] if step.kind == "ball" else each
             if np.any(own != own[0]):
-                out.leave_out("what differs along the speeds of a ball", "absent", name)
+                out.left_out.add("what differs along the speeds of a ball", "absent", name)
                 continue
             value = own[0]
         elif any(s.index == step.index for s in steps[: steps.index(step)]):
@@ -158,10 +149,10 @@ def _limit(out: WrittenForces, name: str, force: JointLimit) -> None:
         before = own.get("range", (-FAR, FAR))
         both = max(lower, before[0]), min(upper, before[1])
         if both[0] >= both[1]:
-            out.leave_out("joint limits that exclude each other", "absent", name)
+            out.left_out.add("joint limits that exclude each other", "absent", name)
             return
         own.update(range=both, limited="true")
-        out.leave_out("stiffnesses of joint limits", "ranges, as hard as MuJoCo has them", name)
+        out.left_out.add("stiffnesses of joint limits", "ranges, as hard as MuJoCo has them", name)
 
 
 def _spring(out: WrittenForces, name: str, force: SpringDamper) -> None:
@@ -169,9 +160,9 @@ def _spring(out: WrittenForces, name: str, force: SpringDamper) -> None:
     free = _number(drawn if force.free_length is None else force.free_length)
     k, c, preload = (_number(x) for x in (force.stiffness, force.damping, force.preload))
     if force.law is not None:
-        out.leave_out("springs with a law of their own", "their linear part alone", name)
+        out.left_out.add("springs with a law of their own", "their linear part alone", name)
     if preload and not (k and free - preload / k >= 0.0):
-        out.leave_out("preloads that no length of a spring gives", "absent", name)
+        out.left_out.add("preloads that no length of a spring gives", "absent", name)
         preload = 0.0
     length = free - (preload / k if k else 0.0)
     sites = out.sites.name(force.a, force.at_a), out.sites.name(force.b, force.at_b)
@@ -222,7 +213,7 @@ def _controlled(out: WrittenForces, name: str, force: Any, found: Attributes) ->
 
 def _body_actuator(out: WrittenForces, name: str, force: BodyActuator) -> None:
     if force.a != GROUND or force.b == GROUND:
-        out.leave_out("actuators between two bodies", "absent", name)
+        out.left_out.add("actuators between two bodies", "absent", name)
         return
     # A site has global axes at the reference configuration, where b may be turned.
     turn = out.tree.poses[force.b].rotation
@@ -233,13 +224,13 @@ def _body_actuator(out: WrittenForces, name: str, force: BodyActuator) -> None:
 
 def _joint_torque(out: WrittenForces, name: str, force: JointTorque) -> None:
     if force.law is not None:
-        out.leave_out("torques with a law of their own", "their constant part alone", name)
+        out.left_out.add("torques with a law of their own", "their constant part alone", name)
     joint = out.tree.mech.joints[force.joint]
     each = np.broadcast_to(np.asarray(force.torque, float), (joint.nv,))
     if not each.any():
         return
     if any(s.kind in ("ball", "free") for s in out.tree.steps(force.joint)):
-        out.leave_out("torques on balls and free joints", "absent", name)
+        out.left_out.add("torques on balls and free joints", "absent", name)
         return
     for index in np.flatnonzero(each):
         step = out.step(name, force.joint, int(index))
@@ -256,7 +247,7 @@ def _constant(force: float) -> Attributes:
 
 def _point_force(out: WrittenForces, name: str, force: PointForce) -> None:
     if force.law is not None:
-        out.leave_out("forces with a law of their own", "their constant part alone", name)
+        out.left_out.add("forces with a law of their own", "their constant part alone", name)
     push = np.asarray(vector_in_space(np.asarray(force.force, float)))
     if push.any() and force.b != GROUND:
         site = out.sites.name(force.b, force.at)
@@ -265,7 +256,7 @@ def _point_force(out: WrittenForces, name: str, force: PointForce) -> None:
 
 def _torque(out: WrittenForces, name: str, force: Torque) -> None:
     if force.law is not None:
-        out.leave_out("torques with a law of their own", "their constant part alone", name)
+        out.left_out.add("torques with a law of their own", "their constant part alone", name)
     turn = np.asarray(vector_in_space(np.asarray(force.torque, float)))
     for body, sign in ((force.b, 1.0), (force.a, -1.0)):
         own = name if sign > 0.0 else out.names.unique(f"{name}.reaction", "load")

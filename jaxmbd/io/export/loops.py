@@ -3,29 +3,76 @@
 A ball is a `connect` of two sites and a weld a `weld`. A revolute joint is two connects, the second
 on the axis at the distance of the mechanism's length; one is enough where both bodies move in
 planes normal to the axis, and so it is for a point on a line normal to those planes. A rod is a
-tendon of constant length between two sites.
+tendon of constant length between two sites. Screws, gears and racks are conditions between two
+coordinates that are polynomials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.io.export.coordinates import (
-    HIGHEST,
-    JointPolynomial,
-    elementary_joint,
-    joint_polynomial,
-    screws,
-)
+from jaxmbd.io.conversion import LeftOutNotes, UniqueNames
 from jaxmbd.io.export.tree import Sites, WrittenTree
-from jaxmbd.io.imported import LeftOut
-from jaxmbd.io.mujoco.tendons import polynomial as polynomial_of_a_tendon
-from jaxmbd.io.unique_names import UniqueNames
+from jaxmbd.io.mujoco.equalities import polynomial
+from jaxmbd.io.mujoco.forces import polynomial_of_a_tendon
 from jaxmbd.kinematics import mechanism_length
-from jaxmbd.model import BaseCoupling, Closing, Coupling
+from jaxmbd.model import BaseCoupling, Closing, Coupling, Gear, RackAndPinion
+
+HIGHEST = 4
+"""Degree of the polynomials in equalities of joints."""
+
+
+class JointPolynomial(NamedTuple):
+    """The position of one elementary joint is a polynomial of that of another, or a constant.
+
+    Attributes:
+        name: of the condition.
+        first: the joint that follows.
+        second: the other one, or None.
+        numbers: coefficients, the constant first.
+    """
+
+    name: str
+    first: str
+    second: str | None
+    numbers: np.ndarray
+
+
+def screws(tree: WrittenTree) -> Iterator[JointPolynomial]:
+    """The travel of each screw follows its turn."""
+    for name in tree.top.tree:
+        for first, second in itertools.combinations(tree.steps(name), 2):
+            if first.index == second.index:
+                ratio = np.array([0.0, second.factor / first.factor])
+                yield JointPolynomial(f"{name}.pitch", second.name, first.name, ratio)
+
+
+def joint_polynomial(
+    tree: WrittenTree, name: str, coupling: BaseCoupling
+) -> JointPolynomial | None:
+    """A coupling whose condition is a polynomial of one coordinate; None of any other."""
+    terms, numbers = coupling.terms, None
+    if isinstance(coupling, Gear):
+        terms, numbers = terms[::-1], [coupling.offset, coupling.ratio]
+    elif isinstance(coupling, RackAndPinion):
+        terms, numbers = terms[::-1], [coupling.offset, coupling.radius]
+    elif isinstance(coupling, Coupling) and coupling.function is polynomial and len(terms) <= 2:
+        numbers = coupling.params
+    first, second, *_ = (*(elementary_joint(tree, *term) for term in terms), None, None)
+    if numbers is None or first is None or (second is None and len(terms) > 1):
+        return None
+    numbers = np.asarray(numbers, float)
+    return None if len(numbers) > HIGHEST + 1 else JointPolynomial(name, first, second, numbers)
+
+
+def elementary_joint(tree: WrittenTree, joint: str, index: int) -> str | None:
+    """The hinge or slide of one coordinate of a joint, if there is one."""
+    names = [s.name for s in tree.steps(joint) if s.index == index and s.kind in ("hinge", "slide")]
+    return names[0] if names else None
 
 
 class Equality(NamedTuple):
@@ -43,35 +90,28 @@ class WrittenLoops:
         equalities: in the order of the constraint rows.
         names: those of all forces, tendons and loads.
         tendons: by name, each with its two ``sites``, or its ``joints`` and their factors.
-        left_out: what has no equal, by what it is and what that means.
+        left_out: what has no equal.
     """
 
     def __init__(self, tree: WrittenTree, sites: Sites):
         self.tree, self.sites = tree, sites
         self.equalities: list[Equality] = []
         self.tendons: dict[str, dict[str, Any]] = {}
-        self.left_out: dict[tuple[str, str], list[str]] = {}
+        self.left_out = LeftOutNotes()
         self.names = UniqueNames(tree.mech.structure.forces)
         for name in tree.top.cut:
             joint = tree.mech.joint(name)
             close = _CLOSINGS.get(joint.closing)
             if close is None or not close(self, name, joint):
                 kind = type(joint).__name__
-                self._leave_out(f"cut joints of type {kind}", "their loops stay open", name)
+                self.left_out.add(f"cut joints of type {kind}", "their loops stay open", name)
         for screw in screws(tree):
             self._polynomial(screw)
         for name, _ in tree.mech.structure.couplings:
             if not self._couple(name, tree.mech.couplings[name]):
-                self._leave_out("couplings by a function of one's own", "absent", name)
+                self.left_out.add("couplings by a function of one's own", "absent", name)
         for name, _, _ in tree.mech.structure.drives:
-            self._leave_out("drives", "their coordinates are free", name)
-
-    def rows(self) -> list[LeftOut]:
-        """What is left out, as rows of a table."""
-        return [LeftOut(what, tuple(n), text) for (what, text), n in self.left_out.items()]
-
-    def _leave_out(self, what: str, consequence: str, name: str) -> None:
-        self.left_out.setdefault((what, consequence), []).append(name)
+            self.left_out.add("drives", "their coordinates are free", name)
 
     def connect(self, name: str, first: str, second: str) -> None:
         """Two sites that stay together."""

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd.graph import Topology, neutral, topology
+from jaxmbd.io.coordinates import SIZES, FileCoordinates, FileJoint
 from jaxmbd.kinematics import poses
 from jaxmbd.model import (
     GROUND,
@@ -276,7 +277,7 @@ def written_tree(mech: Mechanism) -> WrittenTree:
 
 
 def _better_cuts(mech: Mechanism) -> tuple[str, ...] | None:
-    """Cut joints that can be said better than those of the topology, or None.
+    """Cut joints that the format supports better than those of the topology, or None.
 
     Joints that equalities cannot close, those with springs, drags and motors, and those of massless
     bodies belong into the tree: Kruskal's algorithm takes them first, then those that are in it.
@@ -294,8 +295,12 @@ def _better_cuts(mech: Mechanism) -> tuple[str, ...] | None:
         return None
 
     def rank(edge: Edge) -> tuple[bool, ...]:
-        said = edge.kind.closing in CLOSING
-        return said, *(edge.name not in x for x in (driven, loaded, light)), edge.name in top.cut
+        supported = edge.kind.closing in CLOSING
+        return (
+            supported,
+            *(edge.name not in x for x in (driven, loaded, light)),
+            edge.name in top.cut,
+        )
 
     group = {name: name for name in (GROUND, *s.bodies)}
     cut = []
@@ -347,3 +352,38 @@ def _without_massless(
         own = dataclasses.replace(body, parent=above.parent, steps=chain)
         found = {k: own if k == name else x for k, x in found.items() if k != above.name}
     return tuple(found.values())
+
+
+def written_coordinates(tree: WrittenTree, *, angles: bool = False) -> FileCoordinates:
+    """Coordinates of a file that lists the tree's bodies, each below its parent, in their order."""
+    found, qpos, dof = [], 0, 0
+    kinds = {"ball": "angles" if angles else "ball", "free": "free"}
+    for body in _depth_first(tree):
+        for step in body.steps:
+            place, joint = tree.top.layout[step.joint], tree.mech.joints[step.joint]
+            assert place.q is not None and place.v is not None
+            kind: Any = kinds.get(step.kind, "scalar")
+            before = step.index - (joint.nq - joint.nv if step.index else 0)
+            found.append(
+                FileJoint(
+                    kind,
+                    qpos,
+                    dof,
+                    place.q.start + step.index,
+                    place.v.start + before,
+                    start=step.at if kind == "free" else 0.0,
+                    factor=step.factor,
+                    inverse=step.inverse,
+                )
+            )
+            qpos, dof = qpos + SIZES[kind][0], dof + SIZES[kind][1]
+    return FileCoordinates(tuple(found), tree.top.nq, tree.top.nv)
+
+
+def _depth_first(tree: WrittenTree) -> list[WrittenBody]:
+    out, stack = [], [GROUND]
+    while stack:
+        name = stack.pop()
+        out += [b for b in tree.bodies if b.name == name]
+        stack += [b.name for b in tree.bodies[::-1] if b.parent == name]
+    return out

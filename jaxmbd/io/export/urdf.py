@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.io.export.coordinates import (
-    JointPolynomial,
-    joint_polynomial,
-    screws,
-    written_coordinates,
-)
+from jaxmbd.io.conversion import LeftOut, LeftOutTable, UniqueNames
 from jaxmbd.io.export.exported import Element, Exported, add, xml_text
 from jaxmbd.io.export.forces import FAR, WrittenForces
-from jaxmbd.io.export.tree import Sites, Step, WrittenBody, WrittenTree, written_tree
-from jaxmbd.io.imported import LeftOut, LeftOutTable
-from jaxmbd.io.mechanism_file import replace_file
-from jaxmbd.io.unique_names import UniqueNames
+from jaxmbd.io.export.loops import JointPolynomial, joint_polynomial, screws
+from jaxmbd.io.export.tree import (
+    Sites,
+    Step,
+    WrittenBody,
+    WrittenTree,
+    written_coordinates,
+    written_tree,
+)
+from jaxmbd.io.files import replace_file
 from jaxmbd.model import GROUND, Armature, Mechanism, TorsionSpring
 
 ROOT = "world"
@@ -38,11 +39,11 @@ class _Frame(NamedTuple):
 def save_urdf(mech: Mechanism, path: str | os.PathLike[str], *, strict: bool = False) -> Exported:
     """Write a mechanism as a robot description (URDF), at its configuration q = 0.
 
-    URDF has trees of hinges and slides: a joint with more freedoms becomes several, with links
-    without inertia between; a ball becomes three hinges about x, y and z, whose positions are the
-    Bryant angles of its quaternion, singular at 90° of the second. Linear couplings and screws are
-    mimic joints, points links without inertia, limits, viscous and dry friction attributes. Loops
-    stay open. What URDF does not have is in the table `Exported.left_out`.
+    URDF has trees of hinges and slides: a joint with more degrees of freedom becomes several, with
+    links without inertia between; a ball becomes three hinges about x, y and z, whose positions are
+    the Bryant angles of its quaternion, singular at 90° of the second. Linear couplings and screws
+    are mimic joints, points links without inertia, limits, viscous and dry friction attributes.
+    Loops stay open. What URDF does not have is in the table `Exported.left_out`.
 
     Args:
         mech: one mechanism with known numbers.
@@ -70,8 +71,7 @@ def save_urdf(mech: Mechanism, path: str | os.PathLike[str], *, strict: bool = F
     sites.all_points()
     mimics, couplings = _mimics(tree)
     table = LeftOutTable([*_of_loops(tree, couplings), *_of_forces(tree, forces)])
-    if strict and table:
-        raise ValueError(f"strict=True, and URDF has no equal for all of this mechanism:\n{table}")
+    table.refuse(strict, "URDF has no equal for all of this mechanism")
     root = Element("robot", {"name": "jaxmbd"})
     add(root, "link", name=ROOT)
     frames = {GROUND: _Frame(ROOT, np.eye(3), np.zeros(3))}
@@ -120,7 +120,7 @@ def _mimics(tree: WrittenTree) -> tuple[dict[str, dict[str, Any]], list[str]]:
 def _of_loops(tree: WrittenTree, couplings: list[str]) -> list[LeftOut]:
     s, gravity = tree.mech.structure, np.asarray(tree.mech.gravity)
     text = " ".join(f"{x:g}" for x in gravity)
-    rows = [
+    return [
         LeftOut("cut joints", tree.top.cut, "their loops stay open"),
         LeftOut("couplings that are not linear", tuple(couplings), "absent"),
         LeftOut("drives", tuple(n for n, _, _ in s.drives), "their coordinates are free"),
@@ -130,7 +130,6 @@ def _of_loops(tree: WrittenTree, couplings: list[str]) -> list[LeftOut]:
             "readers take 9.81 m/s² along -z",
         ),
     ]
-    return [row for row in rows if row.names]
 
 
 def _of_forces(tree: WrittenTree, forces: WrittenForces) -> list[LeftOut]:
@@ -152,9 +151,9 @@ def _of_forces(tree: WrittenTree, forces: WrittenForces) -> list[LeftOut]:
     absent = {name for names in parts.values() for name in names}
     rows = [LeftOut("springs of joints", springs, "their dampers alone")]
     rows += [LeftOut(what, tuple(names), "absent") for what, names in parts.items()]
-    for row in forces.rows():
+    for row in forces.left_out.rows():
         rows.append(row._replace(names=tuple(n for n in row.names if n not in absent)))
-    return [row for row in rows if row.names]
+    return rows
 
 
 def _branch(

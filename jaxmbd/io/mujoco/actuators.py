@@ -10,24 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.imported import LeftOut
+from jaxmbd.io.conversion import LeftOut, LeftOutNotes, UniqueNames
 from jaxmbd.io.mujoco.bodies import Drawn, joint_kind, names_of
-from jaxmbd.io.mujoco.forces import Forces, disabled
-from jaxmbd.io.mujoco.transmissions import (
-    FixedTendon,
-    on_joint,
-    transmission,
-)
-from jaxmbd.io.unique_names import UniqueNames
+from jaxmbd.io.mujoco.compile import mujoco_reader
+from jaxmbd.io.mujoco.forces import FixedTendon, Forces, disabled, on_joint, transmission
 from jaxmbd.model import GROUND, Actuator, BodyActuator, ForceElement, PointForce, Torque
-from jaxmbd.plumbing import optional
 
 
 def motors(drawn: Drawn) -> tuple[Forces, dict[str, str], list[LeftOut]]:
     """Actuators by name, the model's names of them, and what is left out of them."""
     model, known = drawn.model, {}
     out: Forces = {}
-    found: dict[tuple[str, str], list[str]] = {}
+    left = LeftOutNotes()
     if disabled(model, "ACTUATION"):
         return out, known, []
     own = names_of(model, "actuator", model.nu)
@@ -42,7 +36,7 @@ def motors(drawn: Drawn) -> tuple[Forces, dict[str, str], list[LeftOut]]:
             continue
         reasons = _refusals(drawn, i, path)
         for reason in reasons:
-            found.setdefault(reason, []).append(name)
+            left.add(*reason, name)
         if any(text == "absent" for _, text in reasons):
             continue
         known[name] = key
@@ -52,15 +46,14 @@ def motors(drawn: Drawn) -> tuple[Forces, dict[str, str], list[LeftOut]]:
         limited = [j for j in path.joints if model.jnt_actfrclimited[j]]
         alone = len(path.joints) == 1 and pulled.count(path.joints[0]) == 1
         if limited and not alone:
-            found.setdefault(("joint ranges of summed efforts", "ignored"), []).append(name)
+            left.add("joint ranges of summed efforts", "ignored", name)
         out[key] = _motor(drawn, i, path, alone)
-    left = [LeftOut(reason, tuple(x), text) for (reason, text), x in found.items()]
-    return out, known, left
+    return out, known, left.rows()
 
 
 def _refusals(drawn: Drawn, i: int, path: FixedTendon | None) -> list[tuple[str, str]]:
     """Why an actuator is not as in the model, each with what that means; "absent" if it is not."""
-    model, mujoco = drawn.model, optional("mujoco", "io", "reading MJCF or URDF")
+    model, mujoco = drawn.model, mujoco_reader()
     dyn, gain, bias = mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias
     if path is None and not _turns_with_a_body(drawn, i):
         return [("actuators of spatial tendons, sites on sites, adhesion", "absent")]
@@ -81,7 +74,7 @@ def _refusals(drawn: Drawn, i: int, path: FixedTendon | None) -> list[tuple[str,
     tied = on_joint(model, i) is None and path is not None
     of_tendon = tied and (model.actuator_armature[i] or model.actuator_damping[i])
     curved = model.actuator_dampingpoly[i].any()
-    told = {
+    limitations = {
         ("activations of actuators", "the control is the activation"): lagging,
         ("delays of actuators", "none"): _delayed(model, i),
         ("actuators whose damping is not linear", "its linear part alone"): curved,
@@ -89,7 +82,7 @@ def _refusals(drawn: Drawn, i: int, path: FixedTendon | None) -> list[tuple[str,
         ("tendons' ranges of summed forces", "ignored"): tied
         and model.tendon_actfrclimited[model.actuator_trnid[i, 0]],
     }
-    return [row for row, applies in told.items() if applies]
+    return [row for row, applies in limitations.items() if applies]
 
 
 def _delayed(model: Any, i: int) -> bool:
@@ -134,7 +127,7 @@ def _ranges(model: Any, i: int, limits: list[np.ndarray]) -> dict[str, np.ndarra
 def _turns_with_a_body(drawn: Drawn, i: int) -> bool:
     """Whether an actuator is at a site alone, or of a ball, and does not depend on the state."""
     model = drawn.model
-    kinds = optional("mujoco", "io", "reading MJCF or URDF").mjtTrn
+    kinds = mujoco_reader().mjtTrn
     kind, (first, second) = int(model.actuator_trntype[i]), model.actuator_trnid[i]
     if kind == kinds.mjTRN_SITE:
         # Without another site its length is always zero, but not its rate.
@@ -152,7 +145,7 @@ def _turns_with_a_body(drawn: Drawn, i: int) -> bool:
 def _body_motor(drawn: Drawn, i: int) -> BodyActuator:
     """Of a site, in its axes, or of a ball, in the axes of the body above it or below."""
     model, data = drawn.model, drawn.data
-    kinds = optional("mujoco", "io", "reading MJCF or URDF").mjtTrn
+    kinds = mujoco_reader().mjtTrn
     kind, on = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0])
     gear, force = model.actuator_gear[i].copy(), np.zeros(3)
     if kind == kinds.mjTRN_SITE:
@@ -187,7 +180,7 @@ def constant_loads(
 
     The force has the name that is given, and so has a torque alone.
     """
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    mujoco = mujoco_reader()
     model = drawn.model
     if int(model.actuator_trntype[actuator]) != mujoco.mjtTrn.mjTRN_SITE:
         return {}
@@ -211,7 +204,7 @@ def constant_loads(
 
 
 def _is_constant(model: Any, i: int) -> bool:
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    mujoco = mujoco_reader()
     return bool(
         int(model.actuator_gaintype[i]) == mujoco.mjtGain.mjGAIN_FIXED
         and int(model.actuator_biastype[i]) == mujoco.mjtBias.mjBIAS_AFFINE

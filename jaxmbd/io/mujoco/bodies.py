@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.mujoco.compile import OwnInertia, compiled_shapes
-from jaxmbd.io.shape import Shape, ShapeKind, Shapes
-from jaxmbd.io.unique_names import UniqueNames
+from jaxmbd.io.conversion import UniqueNames
+from jaxmbd.io.imported import Shape, ShapeKind, Shapes
+from jaxmbd.io.mujoco.compile import OwnInertia, compiled_shapes, mujoco_reader
 from jaxmbd.model import GROUND, Body, Free, Joint, Prismatic, Revolute, Spherical
-from jaxmbd.plumbing import optional
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Drawn:
 
 def object_name(model: Any, kind: str, index: int) -> str:
     """Name of a part; one without a name gets its kind and number."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    mujoco = mujoco_reader()
     found = mujoco.mj_id2name(model, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), index)
     # The slash separates the parts of a variable's path.
     return found.replace("/", ".") if found else f"{kind}{index}"
@@ -63,12 +62,18 @@ def names_of(model: Any, kind: str, count: int, taken: Sequence[str] = ()) -> tu
     return tuple(names.unique(object_name(model, kind, i), kind) for i in range(count))
 
 
-def drawn_model(model: Any, inertias: Mapping[str, OwnInertia]) -> Drawn:
-    """The model at its reference configuration."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+def _at_reference(model: Any) -> Any:
+    """MuJoCo's `MjData` with the kinematics of the reference configuration."""
+    mujoco = mujoco_reader()
     data = mujoco.MjData(model)
     data.qpos[:] = model.qpos0
     mujoco.mj_kinematics(model, data)
+    return data
+
+
+def drawn_model(model: Any, inertias: Mapping[str, OwnInertia]) -> Drawn:
+    """The model at its reference configuration."""
+    data = _at_reference(model)
     own = names_of(model, "body", model.nbody, (GROUND,))
     weld = model.body_weldid
     still = {0, *np.flatnonzero(model.body_mocapid >= 0)}
@@ -181,11 +186,8 @@ def shapes_of(spec: Any, bodies: tuple[str, ...]) -> Shapes:
 
 
 def _compiled(spec: Any, bodies: tuple[str, ...]) -> dict[str, Shape]:
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
     model = compiled_shapes(spec)
-    data = mujoco.MjData(model)
-    data.qpos[:] = model.qpos0
-    mujoco.mj_kinematics(model, data)
+    data = _at_reference(model)
     kinds, shown, colours = _kinds(), _shown(model), _colours(model)
     out = {}
     for i, name in enumerate(names_of(model, "geom", model.ngeom)):
@@ -197,7 +199,7 @@ def _compiled(spec: Any, bodies: tuple[str, ...]) -> dict[str, Shape]:
 
 
 def _kinds() -> dict[int, ShapeKind]:
-    kind = optional("mujoco", "io", "reading MJCF or URDF").mjtGeom
+    kind = mujoco_reader().mjtGeom
     return {
         int(kind.mjGEOM_BOX): "box",
         int(kind.mjGEOM_SPHERE): "sphere",
@@ -252,7 +254,7 @@ def _mesh(model: Any, mesh: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     own = np.array(model.mesh_vert[start : start + count], float)
     start, count = model.mesh_faceadr[mesh], model.mesh_facenum[mesh]
     axes = np.zeros(9)
-    optional("mujoco", "io", "reading MJCF or URDF").mju_quat2Mat(axes, model.mesh_quat[mesh])
+    mujoco_reader().mju_quat2Mat(axes, model.mesh_quat[mesh])
     axes, centre = axes.reshape(3, 3), np.array(model.mesh_pos[mesh], float)
     faces = np.array(model.mesh_face[start : start + count])
     return centre + own @ axes.T, faces, centre, axes

@@ -3,7 +3,7 @@
 Meshes take most of the time, and many models name some that are not there. What is drawn is
 compiled apart, when it is asked for.
 
-A model is read into an `MjSpec`, of MJCF or of URDF; inertias that MuJoCo refuses are kept apart.
+A model is read into an `MjSpec`, of MJCF or of URDF; inertias that MuJoCo refuses are stored apart.
 """
 
 from __future__ import annotations
@@ -17,11 +17,19 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from jaxmbd.io.imported import LeftOut
-from jaxmbd.io.named_files import SCHEMES, ModelFolder, is_file, shortened, told_of
+from jaxmbd.io.conversion import LeftOut
+from jaxmbd.io.files import is_file, shortened
 from jaxmbd.plumbing import optional, warn_user
 
+SCHEMES = ("package://", "model://")
+MANIFESTS = ("package.xml", "model.config")
+"""Files that mark a folder as a package of ROS or a model of Gazebo."""
 Source = str | os.PathLike[str]
+
+
+def mujoco_reader() -> Any:
+    """MuJoCo, which reads the files."""
+    return optional("mujoco", "io", "reading MJCF or URDF")
 
 
 class OwnInertia(NamedTuple):
@@ -54,13 +62,13 @@ def text_of(source: Source) -> str | None:
 
 
 def read_spec(source: Source, *, name: str | None = None) -> Any:
-    """MuJoCo's `MjSpec` of a file, or of text, with the name that errors say of it.
+    """MuJoCo's `MjSpec` of a file, or of text, with the name that errors give it.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is no model, with MuJoCo's own message.
     """
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    mujoco = mujoco_reader()
     text = text_of(source)
     try:
         if text is not None:
@@ -81,7 +89,7 @@ def given_inertias(spec: Any) -> tuple[dict[str, OwnInertia], list[LeftOut]]:
     Raises:
         ValueError: a number is not finite; names the link.
     """
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    mujoco = mujoco_reader()
     found: dict[str, OwnInertia] = {}
     negative = []
     for body in list(spec.bodies)[1:]:
@@ -105,7 +113,7 @@ def given_inertias(spec: Any) -> tuple[dict[str, OwnInertia], list[LeftOut]]:
             found[body.name] = OwnInertia(float(body.mass), com, axes @ own @ axes.T)
         placeholder(body)
     text = "zero in their place"
-    return found, [LeftOut("negative inertias", tuple(negative), text)] if negative else []
+    return found, [LeftOut("negative inertias", tuple(negative), text)]
 
 
 def placeholder(body: Any) -> None:
@@ -116,6 +124,60 @@ def placeholder(body: Any) -> None:
 
 
 READ = (".stl", ".obj", ".msh")  # the formats of meshes that MuJoCo reads
+
+
+class ModelFolder(NamedTuple):
+    """Where the files that a model names are looked for.
+
+    Attributes:
+        own: the model's folder; None for a text, whose files are looked for in the current one.
+        within: folder that they must be in, wherever the model is; None: the model's own, and they
+            must be named from there.
+    """
+
+    own: Path | None
+    within: str | os.PathLike[str] | None = None
+
+    def has(self, name: str) -> bool:
+        """Whether a name may be looked up."""
+        name = name.replace("\\", "/")  # which MuJoCo takes for the same on all systems
+        if self.within is not None:
+            full = Path(os.path.abspath(Path(self.own or "") / name))
+            return full.is_relative_to(os.path.abspath(self.within))
+        path = os.path.normpath(name)
+        drive = os.path.splitdrive(path)[0]
+        return not (drive or os.path.isabs(path) or path.split(os.sep)[0] == os.pardir)
+
+    def path(self, name: str) -> Path:
+        """Where a file is that may be looked up."""
+        return (self.own or Path()) / name
+
+    def in_package(self, package: str) -> list[Path]:
+        """Where a file of a package may be: in one that the model is in, or in one beside it.
+
+        Args:
+            package: name of the package and path in it; without climbing.
+        """
+        first, *rest = Path(package).parts
+        tries = []
+        for above in () if self.own is None else (self.own, *self.own.parents):
+            tries += [above.joinpath(*rest)] if above.name == first else []
+            root = above / first
+            known = above == self.own or any((root / name).is_file() for name in MANIFESTS)
+            tries += [root.joinpath(*rest)] if known else []
+        return tries
+
+
+def _outside_files(names: tuple[str, ...]) -> list[LeftOut]:
+    """Warns of the files that are not looked up; their row in the table of what is left out."""
+    if not names:
+        return []
+    listed = ", ".join(map(shortened, names))
+    warn_user(
+        f"files outside of the model's folder are not looked up: {listed}. Copy them into it and "
+        "name them from there; or give within= the folder whose files this model may read"
+    )
+    return [LeftOut("files outside of the model's folder", names, "their shapes are not drawn")]
 
 
 class UrdfSpec(NamedTuple):
@@ -167,19 +229,19 @@ def read_urdf(source: Source, within: str | os.PathLike[str] | None = None) -> U
             _keep_drawn(link, ModelFolder(folder, within), lost)
         _with_visuals(robot)
         text = ElementTree.tostring(robot, encoding="unicode")
-    except (ElementTree.ParseError, RecursionError, LookupError):  # MuJoCo says what is wrong
+    except (ElementTree.ParseError, RecursionError, LookupError):  # MuJoCo's message is better
         return UrdfSpec(read_spec(source), [], frozenset())
     spec = read_spec(text, name=name)
     for geom in spec.geoms:
-        geom.contype = geom.conaffinity = 0  # contacts of a URDF are not told: it has no others
+        geom.contype = geom.conaffinity = 0  # every URDF has them: not listed as left out
     missing, foreign, outside = (tuple(dict.fromkeys(names)) for names in lost)
     left = [
         LeftOut("missing files", missing, "their shapes are not drawn"),
         LeftOut("meshes in other formats", foreign, f"not drawn: MuJoCo reads {', '.join(READ)}"),
-        *told_of(outside),
+        *_outside_files(outside),
     ]
     found = frozenset(mesh.get("filename", "") for mesh in robot.iter("mesh"))
-    return UrdfSpec(spec, [row for row in left if row.names], found)
+    return UrdfSpec(spec, left, found)
 
 
 def _keep_drawn(link: Any, folder: ModelFolder, lost: _Lost) -> None:
@@ -203,8 +265,8 @@ def _keep_drawn(link: Any, folder: ModelFolder, lost: _Lost) -> None:
             kept[kind] += 1
     for kind, parts in undrawn.items():
         if kind == "visual" or not kept["visual"]:
-            for told, name in parts:
-                told.append(name)
+            for category, name in parts:
+                category.append(name)
 
 
 def _found(name: str, folder: ModelFolder, lost: _Lost, what: str) -> Path | list[str]:
@@ -234,9 +296,6 @@ def _with_visuals(robot: Any) -> None:
     options.attrib.pop("meshdir", None)
     options.set("strippath", "false")
     options.set("discardvisual", "false")
-
-
-READING = "reading MJCF or URDF"
 
 
 class Compiled(NamedTuple):
@@ -276,9 +335,9 @@ def compiled(
     """
     spec = spec.copy()
     missing, outside = _unread(spec, within, known)
-    dropped = told_of(tuple(dict.fromkeys(asset.file for asset in outside)))
+    dropped = _outside_files(tuple(dict.fromkeys(asset.file for asset in outside)))
     files = tuple(sorted({mesh_name(asset) for asset in missing}))
-    dropped += [LeftOut("missing files", files, "their shapes are not drawn")] if files else []
+    dropped.append(LeftOut("missing files", files, "their shapes are not drawn"))
     more, bare = _drop_assets(spec, [*missing, *outside])
     for lost in more:
         warn_user(
@@ -288,7 +347,7 @@ def compiled(
     dropped += more + _drop_pictures(spec)
     light = spec.copy()
     # Ranges of muscles, which take seconds: mechanisms have no muscles.
-    light.compiler.LRopt.mode = optional("mujoco", "io", READING).mjtLRMode.mjLRMODE_NONE
+    light.compiler.LRopt.mode = mujoco_reader().mjtLRMode.mjLRMODE_NONE
     if not inertias_from_shapes:
         for part in [*light.geoms, *light.meshes]:
             light.delete(part)
@@ -296,8 +355,8 @@ def compiled(
     try:
         model = light.compile()
     except ValueError as error:
-        told = f", without its missing files {', '.join(files)}" if files else ""
-        raise ValueError(f"MuJoCo cannot compile this model{told}: {error}") from None
+        without = f", without its missing files {', '.join(files)}" if files else ""
+        raise ValueError(f"MuJoCo cannot compile this model{without}: {error}") from None
     if touching is not None and model.ngeom:
         model.geom_contype, model.geom_conaffinity = touching
     return Compiled(model, spec, dict.fromkeys(bare, NOTHING), dropped)
@@ -314,7 +373,7 @@ def compiled_shapes(spec: Any) -> Any:
 
 
 def _with_shapes(spec: Any) -> Any:
-    mujoco = optional("mujoco", "io", READING)
+    mujoco = mujoco_reader()
     spec.compiler.discardvisual = False
     touching = _touching(spec)
     for mesh in spec.meshes:
@@ -353,7 +412,7 @@ def _drop_meshes(spec: Any) -> np.ndarray | None:
     Returns:
         The flags (2, n) of what touches what, which are to be put back; None if nothing was taken.
     """
-    always = optional("mujoco", "io", READING).mjtInertiaFromGeom
+    always = mujoco_reader().mjtInertiaFromGeom
     needed = spec.compiler.inertiafromgeom == always.mjINERTIAFROMGEOM_TRUE
     moving = {body.id for body in spec.bodies if _moves(body)}
     for geom in spec.geoms:
@@ -384,7 +443,7 @@ def _moves(body: Any) -> bool:
 
 
 def _sphere(geom: Any) -> None:
-    geom.type = optional("mujoco", "io", READING).mjtGeom.mjGEOM_SPHERE
+    geom.type = mujoco_reader().mjtGeom.mjGEOM_SPHERE
     geom.meshname = geom.hfieldname = ""
     geom.size, geom.fromto = [1.0, 0.0, 0.0], np.full(6, np.nan)
     geom.mass = 0.0
@@ -397,7 +456,7 @@ def mesh_name(asset: Any) -> str:
 
 def _drop_assets(spec: Any, unread: list[Any]) -> tuple[list[LeftOut], list[str]]:
     """Drop what needs files that are not read; the bodies that lose their inertia by it."""
-    mujoco = optional("mujoco", "io", READING)
+    mujoco = mujoco_reader()
     if not unread:
         return [], []
     names = {mesh_name(asset) for asset in unread}
@@ -480,7 +539,7 @@ def _refusal(spec: Any, name: str) -> str:
         if geom.meshname != name:
             _sphere(geom)
     for mesh in list(alone.meshes):
-        mesh.inertia = optional("mujoco", "io", READING).mjtMeshInertia.mjMESH_INERTIA_SHELL
+        mesh.inertia = mujoco_reader().mjtMeshInertia.mjMESH_INERTIA_SHELL
         if mesh_name(mesh) != name:
             alone.delete(mesh)
     try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.io.imported import LeftOut
+from jaxmbd.io.conversion import LeftOut, LeftOutNotes, UniqueNames
 from jaxmbd.io.mujoco.bodies import Drawn, joint_kind, names_of
-from jaxmbd.io.mujoco.forces import disabled
-from jaxmbd.io.mujoco.tendons import rod, tendon_equality
-from jaxmbd.io.unique_names import UniqueNames
+from jaxmbd.io.mujoco.compile import mujoco_reader
+from jaxmbd.io.mujoco.forces import disabled, rod, tendon_equality
 from jaxmbd.model import (
     BaseCoupling,
     Coupling,
@@ -23,7 +23,7 @@ from jaxmbd.model import (
     Spherical,
     register_law,
 )
-from jaxmbd.plumbing import optional
+from jaxmbd.spatial import rotation_vector
 
 # A condition on perpendicular axes also holds half a turn further: it must not be the nearer.
 MOST_TURNED = np.radians(80.0)
@@ -52,8 +52,8 @@ def equalities(drawn: Drawn) -> Equalities:
     model, found = drawn.model, Equalities({}, {}, [])
     if disabled(model, "EQUALITY"):
         return found
-    kinds = optional("mujoco", "io", "reading MJCF or URDF").mjtEq
-    left: dict[tuple[str, str], list[str]] = {}
+    kinds = mujoco_reader().mjtEq
+    left = LeftOutNotes()
     own = names_of(model, "equality", model.neq, drawn.joints)
     names = UniqueNames([*drawn.joints, *own])
     for i, name in enumerate(own):
@@ -77,9 +77,8 @@ def equalities(drawn: Drawn) -> Equalities:
         else:
             reason = "equalities of flexible bodies or distances"
         if reason:
-            left.setdefault((reason, "absent"), []).append(name)
-    rows = [LeftOut(reason, tuple(names), text) for (reason, text), names in left.items()]
-    return found._replace(left_out=rows)
+            left.add(reason, "absent", name)
+    return found._replace(left_out=left.rows())
 
 
 def _couple(drawn: Drawn, i: int, name: str, found: Equalities) -> str:
@@ -104,7 +103,7 @@ def _close(
     """A ball or a weld; its halves are drawn apart where they do not meet as drawn."""
     model, data = drawn.model, drawn.data
     points_by_name: list[Any] = []
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
+    mujoco = mujoco_reader()
     ends = [int(model.eq_obj1id[i]), int(model.eq_obj2id[i])]
     if int(model.eq_objtype[i]) == mujoco.mjtObj.mjOBJ_SITE:
         points = [data.site_xpos[k].copy() for k in ends]
@@ -142,10 +141,10 @@ def _close(
 def _held_turned(name: str, a: str, b: str, turn: np.ndarray) -> dict[str, Joint]:
     """The three moment rows of a weld of b, turned by `turn` (3, 3) from its drawn orientation.
 
-    The turn leaves its own axis as it is; two others, perpendicular to it and to each other, say
+    The turn does not move its own axis; two others, perpendicular to it and to each other, measure
     how far b has turned about it.
     """
-    axis = rotation_vector_of(turn)
+    axis = np.asarray(rotation_vector(jnp.asarray(turn)))
     axis = axis / np.linalg.norm(axis)
     first = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     second = np.cross(axis, first)
@@ -153,12 +152,3 @@ def _held_turned(name: str, a: str, b: str, turn: np.ndarray) -> dict[str, Joint
         f"{name}.axis": ParallelAxes(a, b, axis),
         f"{name}.turn": PerpendicularAxes(a, b, first, turn.T @ second),
     }
-
-
-def rotation_vector_of(turn: np.ndarray) -> np.ndarray:
-    """The rotation vector (3,) [rad] of a rotation matrix."""
-    mujoco = optional("mujoco", "io", "reading MJCF or URDF")
-    quaternion, vector = np.zeros(4), np.zeros(3)
-    mujoco.mju_mat2Quat(quaternion, turn.ravel())
-    mujoco.mju_quat2Vel(vector, quaternion, 1.0)
-    return vector

@@ -1,24 +1,35 @@
-"""Springs, dampers, friction losses, rotors and stops of a compiled MuJoCo model."""
+"""Springs, dampers, friction losses, rotors and stops of a compiled MuJoCo model; its tendons.
+
+A fixed tendon is a linear combination of joint coordinates. A spatial tendon through two sites,
+around nothing, is a spring-damper; where an equality holds its length it is a rod. Others, around
+shapes, are none that mechanisms have.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from jaxmbd.io.imported import LeftOut
+from jaxmbd.io.conversion import LeftOut, LeftOutNotes
 from jaxmbd.io.mujoco.bodies import Drawn, joint_kind, names_of
-from jaxmbd.io.mujoco.transmissions import on_joint
+from jaxmbd.io.mujoco.compile import mujoco_reader
 from jaxmbd.model import (
     GROUND,
     Armature,
+    Coupling,
     ForceElement,
     JointDrag,
     JointLimit,
     PointForce,
+    Rod,
+    SpringDamper,
+    TorsionBar,
     TorsionSpring,
+    register_law,
 )
-from jaxmbd.plumbing import optional
 
 Forces = dict[str, ForceElement]
 ENDLESS = 1.5e9
@@ -30,7 +41,7 @@ CONSTRAINTS = ("EQUALITY", "FRICTIONLOSS", "LIMIT", "CONTACT")
 
 def disabled(model: Any, flag: str) -> bool:
     """Whether an option of the model disables a part of its physics, for example "SPRING"."""
-    flags = optional("mujoco", "io", "reading MJCF or URDF").mjtDisableBit
+    flags = mujoco_reader().mjtDisableBit
     names = (flag, "CONSTRAINT") if flag in CONSTRAINTS else (flag,)
     return any(bool(model.opt.disableflags & getattr(flags, f"mjDSBL_{n}")) for n in names)
 
@@ -55,16 +66,16 @@ def passive_forces(drawn: Drawn, velocity_scale: float) -> tuple[Forces, list[Le
     damping = np.where(disabled(model, "DAMPER"), 0.0, _damping(model))
     loss = np.where(disabled(model, "FRICTIONLOSS"), 0.0, model.dof_frictionloss)
     inertia = _inertia(model)
-    found: dict[tuple[str, str], list[str]] = {}
+    left = LeftOutNotes()
     for j, name in enumerate(drawn.joints):
         k, kind = float(stiffness[j]), joint_kind(model, j)
         viscous, dry, rotor = (dof_numbers(drawn, j, x) for x in (damping, loss, inertia))
         if kind == "free" and not _frame_at_com(drawn, j):
             if viscous.any() or dry.any() or rotor.any():
-                found.setdefault(_OWN_OF_FREE, []).append(name)
+                left.add(*_OWN_OF_FREE, name)
             viscous = dry = rotor = np.zeros(0)
         if kind in ("free", "ball") and k:
-            found.setdefault(_BALL_SPRINGS, []).append(name)
+            left.add(*_BALL_SPRINGS, name)
         elif k:
             rest = model.qpos_spring[model.jnt_qposadr[j]] - model.qpos0[model.jnt_qposadr[j]]
             out[f"{name}.spring"] = TorsionSpring(name, k, float(viscous[0]), rest)
@@ -74,8 +85,8 @@ def passive_forces(drawn: Drawn, velocity_scale: float) -> tuple[Forces, list[Le
         if rotor.any():
             out[f"{name}.rotor"] = Armature(name, _one(rotor))
         if np.any(model.jnt_stiffnesspoly[j]) or dof_numbers(drawn, j, _poly(model)).any():
-            found.setdefault(_CURVED, []).append(name)
-    return out, [LeftOut(what, tuple(x), text) for (what, text), x in found.items()]
+            left.add(*_CURVED, name)
+    return out, left.rows()
 
 
 def _poly(model: Any) -> np.ndarray:
@@ -147,3 +158,188 @@ def floats(drawn: Drawn) -> Forces:
             at = drawn.data.xipos[i].copy()
             out[f"{names[i]}.gravcomp"] = PointForce(drawn.bodies[i], at, force)
     return out
+
+
+class FixedTendon(NamedTuple):
+    """The length ``Σ coefficientᵢ qposᵢ`` of different joints, by their numbers in the model."""
+
+    joints: tuple[int, ...]
+    coefficients: np.ndarray
+
+
+def fixed_tendon(model: Any, tendon: int) -> FixedTendon | None:
+    """One of the model's tendons; None if it is a spatial one."""
+    wrap = mujoco_reader().mjtWrap
+    first, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+    own = range(first, first + count)
+    if any(int(model.wrap_type[i]) != wrap.mjWRAP_JOINT for i in own):
+        return None
+    sums: dict[int, float] = {}
+    for i in own:
+        joint = int(model.wrap_objid[i])
+        sums[joint] = sums.get(joint, 0.0) + float(model.wrap_prm[i])
+    return FixedTendon(tuple(sums), np.array(list(sums.values())))
+
+
+NO_TENDON = FixedTendon((), np.zeros(0))
+
+
+def on_joint(model: Any, actuator: int) -> int | None:
+    """The hinge or slide on which an actuator acts; None if it acts on something else."""
+    mujoco = mujoco_reader()
+    kinds = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+    if int(model.actuator_trntype[actuator]) not in kinds:
+        return None
+    joint = int(model.actuator_trnid[actuator, 0])
+    return joint if joint_kind(model, joint) in ("hinge", "slide") else None
+
+
+def transmission(model: Any, actuator: int) -> FixedTendon | None:
+    """The coordinate of an actuator before its gear; None if it is not one of hinges and slides."""
+    joint = on_joint(model, actuator)
+    if joint is not None:
+        return FixedTendon((joint,), np.ones(1))
+    kinds = mujoco_reader().mjtTrn
+    if int(model.actuator_trntype[actuator]) == kinds.mjTRN_TENDON:
+        return fixed_tendon(model, int(model.actuator_trnid[actuator, 0]))
+    return None
+
+
+def _ends(drawn: Drawn, tendon: int) -> tuple[str, str, str, str] | None:
+    """Bodies and points at the ends of a straight tendon between two bodies, else None."""
+    kind, model = mujoco_reader().mjtWrap.mjWRAP_SITE, drawn.model
+    start, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+    if count != 2 or any(int(k) != kind for k in model.wrap_type[start : start + 2]):
+        return None
+    sites = [int(k) for k in model.wrap_objid[start : start + 2]]
+    a, b = (drawn.bodies[model.site_bodyid[k]] for k in sites)
+    names = names_of(model, "site", model.nsite)
+    return None if a == b else (a, b, names[sites[0]], names[sites[1]])
+
+
+class LinearSpring(NamedTuple):
+    """Spring and damper of a tendon: ``stiffness (length − rest) + damping rate``."""
+
+    stiffness: float
+    damping: float
+    rest: float
+
+
+def linear_spring(model: Any, tendon: int) -> LinearSpring | None:
+    """What a tendon does by itself; None if that is nothing, not linear, or slack between."""
+    stiffness = 0.0 if disabled(model, "SPRING") else float(model.tendon_stiffness[tendon])
+    damping = 0.0 if disabled(model, "DAMPER") else float(model.tendon_damping[tendon])
+    shortest, longest = model.tendon_lengthspring[tendon]
+    slack = stiffness and shortest != longest
+    curved = model.tendon_stiffnesspoly[tendon].any() or model.tendon_dampingpoly[tendon].any()
+    if slack or curved or not (stiffness or damping):
+        return None
+    return LinearSpring(stiffness, damping, shortest)
+
+
+def springs(drawn: Drawn) -> dict[str, SpringDamper]:
+    """Springs and dampers of straight tendons, by name, which are linear and never slack."""
+    model, out = drawn.model, {}
+    for i, name in enumerate(names_of(model, "tendon", model.ntendon, drawn.joints)):
+        spring, ends = linear_spring(model, i), _ends(drawn, i)
+        if spring is not None and ends is not None:
+            out[name] = SpringDamper(*ends, *spring)
+    return out
+
+
+def rod(drawn: Drawn, first: int, second: int, offset: float) -> Rod | None:
+    """The rod of an equality of a straight tendon, by their numbers in the model.
+
+    Args:
+        drawn: the model.
+        first: the tendon.
+        second: another one; −1 if the length is constant.
+        offset: of the length from that of the reference configuration [m].
+
+    Returns:
+        None if it is another equality.
+    """
+    ends = _ends(drawn, first)
+    if second >= 0 or ends is None:
+        return None
+    return Rod(*ends, length=drawn.model.tendon_length0[first] + offset)
+
+
+@register_law("polynomial_of_a_tendon")
+def polynomial_of_a_tendon(q: Array, params: Any) -> Array:
+    """``l₁ − Σ_k params["polynomial"]_k l₂ᵏ`` of the combinations ``l = params["ratios"] q``."""
+    ratios = params["ratios"]
+    first = second = jnp.zeros_like(q[0])
+    for i in range(ratios.shape[1]):
+        first, second = first + ratios[0, i] * q[i], second + ratios[1, i] * q[i]
+    total, power = 0.0, 1.0
+    for k in range(params["polynomial"].shape[0]):
+        total, power = total + params["polynomial"][k] * power, power * second
+    return first - total
+
+
+def tendon_equality(drawn: Drawn, first: int, second: int, numbers: np.ndarray) -> Coupling | None:
+    """``l₁ − l₁₀ = Σ_k numbers_k (l₂ − l₂₀)ᵏ`` of two fixed tendons; the second may be −1.
+
+    Returns:
+        None if one of them is spatial.
+    """
+    both = [fixed_tendon(drawn.model, k) if k >= 0 else NO_TENDON for k in (first, second)]
+    parts = [x for x in both if x is not None]
+    if len(parts) < 2:
+        return None
+    joints = tuple(dict.fromkeys(j for x in parts for j in x.joints))
+    ratios = np.zeros((2, len(joints)))
+    for row, tendon in zip(ratios, parts, strict=True):
+        row[[joints.index(j) for j in tendon.joints]] = tendon.coefficients
+    last = int(np.max(np.flatnonzero(numbers), initial=0)) if second >= 0 else 0
+    params = {"ratios": ratios, "polynomial": numbers[: last + 1].copy()}
+    return Coupling(tuple(drawn.joints[j] for j in joints), polynomial_of_a_tendon, params)
+
+
+def joint_springs(drawn: Drawn) -> dict[str, TorsionSpring | TorsionBar]:
+    """Springs and dampers of fixed tendons of one joint or two, which are linear and never slack.
+
+    With the length ``c₁ q₁ + c₂ q₂ = c₁ x`` a tendon's stiffness k is one of ``c₁² k`` along x.
+    """
+    model, out = drawn.model, {}
+    for i, name in enumerate(names_of(model, "tendon", model.ntendon, drawn.joints)):
+        spring, tendon = linear_spring(model, i), fixed_tendon(model, i)
+        if spring is None or tendon is None:
+            continue
+        joints, numbers = tendon
+        if len(joints) > 2 or not numbers.all():
+            continue
+        drawn_length = numbers @ model.qpos0[model.jnt_qposadr[list(joints)]]
+        names, first = [drawn.joints[j] for j in joints], numbers[0]
+        rest = (spring.rest - drawn_length) / first
+        along = spring.stiffness * first**2, spring.damping * first**2
+        if len(names) == 1:
+            out[name] = TorsionSpring(names[0], *along, rest)
+        else:
+            out[name] = TorsionBar(*names, *along, -numbers[1] / first, rest)
+    return out
+
+
+def tendons_left_out(drawn: Drawn) -> list[LeftOut]:
+    """What tendons do by themselves, but for the springs that mechanisms have."""
+    model = drawn.model
+    names = names_of(model, "tendon", model.ntendon, drawn.joints)
+    supported = np.isin(names, [*springs(drawn), *joint_springs(drawn)])
+    stiff = _acts(model.tendon_stiffness) | _acts(model.tendon_stiffnesspoly)
+    viscous = _acts(model.tendon_damping) | _acts(model.tendon_dampingpoly)
+    parts = {
+        "springs of tendons": stiff & ~supported,
+        "dampers of tendons": viscous & ~supported,
+        "friction losses of tendons": _acts(model.tendon_frictionloss),
+        "armatures of tendons": _acts(model.tendon_armature),
+        "ranges of tendons": np.asarray(model.tendon_limited, bool),
+    }
+    return [
+        LeftOut(what, tuple(names[i] for i in np.flatnonzero(acts)), "absent")
+        for what, acts in parts.items()
+    ]
+
+
+def _acts(numbers: np.ndarray) -> np.ndarray:
+    return np.any(numbers != 0.0, axis=tuple(range(1, numbers.ndim)))

@@ -1,6 +1,6 @@
 """Models of others: MJCF and URDF as mechanisms, through MuJoCo's own reader.
 
-What a model may have beside the parts that mechanisms have is told, never dropped.
+What a mechanism cannot have of a model is listed in `Imported.left_out`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import jax
 import numpy as np
 
-from jaxmbd.graph import Topology, topology
-from jaxmbd.io.imported import Imported, LeftOut, LeftOutTable, State
+from jaxmbd.graph import Topology, neutral, topology
+from jaxmbd.io.conversion import LeftOut, LeftOutTable, UniqueNames, joined
+from jaxmbd.io.coordinates import FileCoordinates, FileJoint
+from jaxmbd.io.imported import Imported, State
 from jaxmbd.io.mujoco.actuators import motors
 from jaxmbd.io.mujoco.bodies import (
     Drawn,
@@ -30,25 +33,25 @@ from jaxmbd.io.mujoco.compile import (
     read_spec,
     read_urdf,
 )
-from jaxmbd.io.mujoco.coordinates import MujocoCoordinates, MujocoJoint
 from jaxmbd.io.mujoco.equalities import equalities
 from jaxmbd.io.mujoco.forces import (
     Forces,
     disabled,
     floats,
+    joint_springs,
     limits_of,
     passive_forces,
+    springs,
     stops,
+    tendons_left_out,
 )
-from jaxmbd.io.mujoco.tendons import joint_springs, springs, tendons_left_out
-from jaxmbd.io.unique_names import UniqueNames, joined
 from jaxmbd.model import GROUND, Mechanism
 
 
-def unsaid(drawn: Drawn) -> list[LeftOut]:
+def _unsupported(drawn: Drawn) -> list[LeftOut]:
     """Contacts, tendons, flexible bodies, fluids and all else that acts on the bodies."""
     model = drawn.model
-    rows = [
+    return [
         _contacts(drawn),
         *tendons_left_out(drawn),
         LeftOut("flexible bodies", names_of(model, "flex", model.nflex), "absent"),
@@ -59,7 +62,6 @@ def unsaid(drawn: Drawn) -> list[LeftOut]:
         LeftOut("media", _media(model), "no forces of air or water"),
         LeftOut("weights that actuators carry", _compensating(drawn), "carried by a force"),
     ]
-    return [row for row in rows if row.names]
 
 
 def _contacts(drawn: Drawn) -> LeftOut:
@@ -125,7 +127,7 @@ def load_mjcf(
         source: path of the file, or its text.
         strict: whether to refuse a model of which something is left out.
         limit_stiffness: of a `JointLimit` at each end of a range [N·m/rad or N/m]; without it
-            ranges are only told (`Imported.limits`).
+            ranges are only listed (`Imported.limits`).
         velocity_scale: of the friction losses [rad/s or m/s].
         within: folder in which meshes and height fields are looked up, wherever the model names
             them. By default that is the model's own folder, and names that are absolute or climb
@@ -224,13 +226,10 @@ def _imported(
     if stiffness is not None:
         forces |= names.renamed(stops(limits, stiffness), "joint")
     elif limits:
-        left.append(LeftOut("joint limits", tuple(limits), "told in .limits, no stops"))
-    left += [*closing.left_out, *more, *unmoved, *unsaid(drawn)]
+        left.append(LeftOut("joint limits", tuple(limits), "listed in .limits, without stops"))
+    left += [*closing.left_out, *more, *unmoved, *_unsupported(drawn)]
     table = LeftOutTable(left)
-    if strict and table:
-        raise ValueError(
-            f"strict=True, and a mechanism has no equal for all of this model:\n{table}"
-        )
+    table.refuse(strict, "a mechanism has no equal for all of this model")
     sites = names_of(model, "site", model.nsite)
     mech = Mechanism(
         bodies_of(drawn),
@@ -244,7 +243,7 @@ def _imported(
     places = coordinates_of(drawn, mech)
     return Imported(
         mechanism=mech,
-        states=_states(drawn, places, own_names),
+        states=_states(drawn, mech, places, own_names),
         actuators=own_names,
         bodies=dict(
             zip(names_of(model, "body", model.nbody, (GROUND,)), drawn.bodies, strict=True)
@@ -257,56 +256,52 @@ def _imported(
     )
 
 
-def coordinates_of(drawn: Drawn, mech: Mechanism) -> MujocoCoordinates:
+def coordinates_of(drawn: Drawn, mech: Mechanism) -> FileCoordinates:
     """The model's coordinates in those of the mechanism."""
     top, model = topology(mech), drawn.model
     found = tuple(_place(drawn, mech, top, j) for j in range(model.njnt))
-    return MujocoCoordinates(found, top.nq, top.nv)
+    return FileCoordinates(found, top.nq, top.nv)
 
 
-def _place(drawn: Drawn, mech: Mechanism, top: Topology, j: int) -> MujocoJoint:
+def _place(drawn: Drawn, mech: Mechanism, top: Topology, j: int) -> FileJoint:
     model, place = drawn.model, top.layout[drawn.joints[j]]
     kind, body = joint_kind(model, j), int(model.jnt_bodyid[j])
     assert place.q is not None and place.v is not None
-    start, size = int(model.jnt_qposadr[j]), {"free": 7, "ball": 4}.get(kind, 1)
-    arm = np.zeros(3)
+    start, arm = int(model.jnt_qposadr[j]), np.zeros(3)
     if kind == "free":
         com = np.asarray(mech.com(drawn.bodies[body]))
         arm = drawn.frame(body).T @ (com - drawn.data.xpos[body])
-    return MujocoJoint(
-        kind if kind in ("free", "ball") else "scalar",
+    first = {"free": 3, "ball": 0}.get(kind, 1)
+    return FileJoint(
+        kind if kind in ("free", "ball") else "scalar",  # pyright: ignore[reportArgumentType]
         start,
         int(model.jnt_dofadr[j]),
-        place.q,
-        place.v,
-        drawn.data.xquat[body].copy(),
-        model.qpos0[start : start + size].copy(),
-        arm,
+        place.q.start,
+        place.v.start,
+        start=model.qpos0[start : start + first].copy(),
+        drawn=drawn.data.xquat[body].copy(),
+        arm=arm,
     )
 
 
-def _states(drawn: Drawn, places: MujocoCoordinates, actuators: dict[str, str]) -> dict[str, State]:
+def _states(
+    drawn: Drawn, mech: Mechanism, places: FileCoordinates, actuators: dict[str, str]
+) -> dict[str, State]:
     model = drawn.model
-    out = {"reference": _state(drawn, places, model.qpos0, np.zeros(model.nv), {}, 0.0)}
+    out = {"reference": State(neutral(mech), np.zeros(places.nv), {}, 0.0)}
     own = names_of(model, "actuator", model.nu)
+    convert = jax.jit(lambda qpos, qvel: (places.q(qpos), places.v(qpos, qvel)))
     for k, name in enumerate(names_of(model, "key", model.nkey, tuple(out))):
         controls = {
             actuators[n]: float(model.key_ctrl[k, model.actuator_ctrladr[i]])
             for i, n in enumerate(own)
             if n in actuators
         }
-        given = model.key_qpos[k], model.key_qvel[k], controls, float(model.key_time[k])
-        out[name] = _state(drawn, places, *given)
+        qpos = model.key_qpos[k].copy()
+        for j in places.joints:  # as MuJoCo, which normalises the quaternions of keyframes
+            if j.kind != "scalar":
+                first = j.qpos + 3 * (j.kind == "free")
+                qpos[first : first + 4] /= np.linalg.norm(qpos[first : first + 4])
+        q, v = convert(qpos, model.key_qvel[k])
+        out[name] = State(np.asarray(q), np.asarray(v), controls, float(model.key_time[k]))
     return out
-
-
-def _state(
-    drawn: Drawn, places: MujocoCoordinates, qpos: Any, qvel: Any, controls: Any, t: float
-) -> State:
-    qpos = qpos.copy()
-    for j in places.joints:  # as MuJoCo, which normalises the quaternions of keyframes
-        if j.kind != "scalar":
-            turn = slice(j.qpos + 3 * (j.kind == "free"), j.qpos + 4 + 3 * (j.kind == "free"))
-            qpos[turn] /= np.linalg.norm(qpos[turn])
-    q, v = np.asarray(places.q(qpos)), np.asarray(places.v(qpos, qvel))
-    return State(q, v, controls, t)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     coordinate_units,
+    effort_along,
 )
 from jaxmbd.model.numbers import Units, changed, is_concrete, number, optional_number
 
@@ -30,9 +31,10 @@ class Controlled(ForceElement):
         (True, 1.0)
     """
 
-    control: eqx.AbstractVar[Any]
-    control_range: eqx.AbstractVar[Any]
-    force_range: eqx.AbstractVar[Any]
+    if TYPE_CHECKING:  # the fields of every subclass
+        control: Any
+        control_range: Any
+        force_range: Any
 
     def ranges(self) -> dict[str, Any]:
         """The ranges that are given, by the names of their fields."""
@@ -155,9 +157,8 @@ class Actuator(Controlled):
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         force, out = self._force(motion), []
         for gear, name in zip(self._gears(), self.joints, strict=True):
-            effort, size = gear * force, motion.joint(name)[1].shape[0]
-            parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(size)]
-            out.append(Effort(name, jnp.stack(parts)))
+            size = motion.joint(name)[1].shape[0]
+            out.append(effort_along(name, self.index, gear * force, size))
         return out
 
     def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:

@@ -16,6 +16,7 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     coordinate_units,
+    effort_along,
 )
 from jaxmbd.model.numbers import Units, number, point, vector_in_space
 from jaxmbd.spatial import cross
@@ -59,10 +60,6 @@ class AntiRollBar(ForceElement):
     @property
     def bodies(self) -> tuple[str, ...]:
         return self.a, self.b, self.chassis
-
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numbers, and a direction."""
-        return {"stiffness": ((),), "damping": ((),), "up": ((3,),)}
 
     def _twist(self, motion: ElementMotion) -> tuple[Array, Array, Array, Array, Array]:
         """Ends, direction, x and ẋ."""
@@ -147,10 +144,6 @@ class TorsionBar(ForceElement):
     def kinds(self, joints: dict[str, Any]) -> tuple[str, ...]:
         return tuple(joints[name].speeds[index] for name, index in self.coordinates)
 
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numbers."""
-        return {n: ((),) for n in ("stiffness", "damping", "ratio", "offset")}
-
     def _difference(self, motion: ElementMotion) -> tuple[Array, Array]:
         (q_a, v_a), (q_b, v_b) = motion.joint(self.joint_a), motion.joint(self.joint_b)
         x = q_a[self.index_a] - self.ratio * q_b[self.index_b] - self.offset
@@ -159,12 +152,10 @@ class TorsionBar(ForceElement):
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         x, rate = self._difference(motion)
         torque = self.stiffness * x + self.damping * rate
-        out: list[Load | Effort] = []
-        for (joint, index), share in zip(self.coordinates, (-1.0, self.ratio), strict=True):
-            v = motion.joint(joint)[1]
-            parts = [share * torque if i == index else torque * 0.0 for i in range(v.shape[0])]
-            out.append(Effort(joint, jnp.stack(parts)))
-        return out
+        return [
+            effort_along(joint, index, share * torque, motion.joint(joint)[1].shape[0])
+            for (joint, index), share in zip(self.coordinates, (-1.0, self.ratio), strict=True)
+        ]
 
     def measures(self, motion: ElementMotion, joints: Mapping[str, Any]) -> dict[str, Measure]:
         x, rate = self._difference(motion)

@@ -16,10 +16,8 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     effort_measures,
-    law,
 )
-from jaxmbd.model.numbers import Units, number, point, vector_in_space
-from jaxmbd.model.reflection import Reflection
+from jaxmbd.model.numbers import Reflection, Units, functions_static, number, point, vector_in_space
 
 
 class PointForce(ForceElement):
@@ -41,7 +39,7 @@ class PointForce(ForceElement):
     b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     force: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("force",)
     units: ClassVar[Units] = {"force": "N"}
@@ -85,7 +83,7 @@ class Torque(ForceElement):
     a: str = eqx.field(static=True)
     b: str = eqx.field(static=True)
     torque: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("torque",)
     moments: ClassVar[tuple[str, ...]] = ("torque",)
@@ -125,13 +123,10 @@ class JointTorque(ForceElement):
 
     joint: str = eqx.field(static=True)
     torque: Any = eqx.field(converter=number, default=0.0)
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
+    per_speed: ClassVar[tuple[str, ...]] = ("torque",)
     units: ClassVar[Units] = {"torque": "effort"}
-
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """One number, or one for each speed of the joint."""
-        return {"torque": ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)}
 
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)

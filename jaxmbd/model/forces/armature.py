@@ -9,8 +9,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
-from jaxmbd.model.numbers import Units, is_concrete, number
+from jaxmbd.model.forces.base import (
+    Effort,
+    ElementMotion,
+    ForceElement,
+    Load,
+    Measure,
+    sign_problems,
+)
+from jaxmbd.model.numbers import Units, number
 
 
 class Armature(ForceElement):
@@ -40,11 +47,8 @@ class Armature(ForceElement):
     joint: str = eqx.field(static=True)
     inertia: Any = eqx.field(converter=number)
 
+    per_speed: ClassVar[tuple[str, ...]] = ("inertia",)
     units: ClassVar[Units] = {"inertia": "effort s²/coordinate"}
-
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """One number, or one for each speed of the joint."""
-        return {"inertia": ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)}
 
     def problems(self, joints: dict[str, Any]) -> list[str]:
         """A negative inertia, or a joint without speeds."""
@@ -54,9 +58,7 @@ class Armature(ForceElement):
                 f"it turns with '{self.joint}', but a {type(joint).__name__} has no speeds; give "
                 "it to a joint that moves"
             ]
-        if is_concrete(self.inertia) and not (self.inertia >= 0.0).all():
-            return [f"inertia is {self.inertia.tolist()}; it must not be negative"]
-        return []
+        return sign_problems(self, (), ("inertia",))
 
     def along(self, nv: int) -> Array:
         """A for each of the joint's `nv` speeds."""

@@ -10,13 +10,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.model.joints.base import Bearing
-from jaxmbd.model.numbers import FunctionLaw, Units, changed, functions_static
+from jaxmbd.model.numbers import (
+    Reflection,
+    Units,
+    changed,
+    is_concrete,
+)
 from jaxmbd.model.part import Part
-from jaxmbd.model.reflection import Reflection
-from jaxmbd.spatial import cross
+from jaxmbd.spatial import cross, skew
 
 
 class Measure(Part):
@@ -61,18 +68,6 @@ def effort_measures(
     return found
 
 
-__all__ = [
-    "Effort",
-    "ForceElement",
-    "FunctionLaw",
-    "Load",
-    "Measure",
-    "ElementMotion",
-    "RubbingElement",
-    "law",
-]
-
-
 class Load(NamedTuple):
     """A wrench on one body, world axes: `force` [N] at the world `point` [m], `moment` [N·m].
 
@@ -102,6 +97,12 @@ class Effort(NamedTuple):
 
     joint: str
     value: Array
+
+
+def effort_along(joint: str, index: int, effort: Array, size: int) -> Effort:
+    """An effort along one of the `size` coordinates of a joint."""
+    parts = [effort if i == index else jnp.zeros_like(effort) for i in range(size)]
+    return Effort(joint, jnp.stack(parts))
 
 
 class ElementMotion(Protocol):
@@ -163,6 +164,8 @@ class ForceElement(Part):
     """Those of them that are moments, one number about z in a planar mechanism."""
     axial: ClassVar[tuple[str, ...]] = ()
     """Those of `vectors` that are no moments but axes of rotation."""
+    per_speed: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields that are one number, or one for each speed of the joint."""
     serves_in_plane: ClassVar[bool] = True
     """Whether a planar mechanism may have it."""
     units: ClassVar[Units] = {}
@@ -195,10 +198,16 @@ class ForceElement(Part):
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
 
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Allowed shapes of the numeric fields: one number unless named in `vectors`."""
-        other = {"a", "b", "joint", "law", "index", "at", "at_a", "at_b"}
-        names = [f.name for f in dataclasses.fields(self) if f.name not in other]
-        return {n: ((3,),) if n in self.vectors else ((),) for n in names}
+        """Allowed shapes of the numeric fields: a number, but for `vectors` and `per_speed`."""
+        other = {"a", "b", "joint", "law", "at", "at_a", "at_b"}
+        fields = [f for f in dataclasses.fields(self) if not f.metadata.get("static")]
+        shapes: dict[str, tuple[tuple[int, ...], ...]] = {
+            f.name: ((3,),) if f.name in self.vectors else ((),)
+            for f in fields
+            if f.name not in other
+        }
+        speeds = tuple((joints[n].nv,) for n in self.joints if n in joints)
+        return shapes | dict.fromkeys(self.per_speed, ((), *speeds))
 
     def kinds(self, joints: dict[str, Any]) -> tuple[str, ...]:
         """Kind, "angle" or "travel", of each coordinate that its units refer to."""
@@ -254,7 +263,7 @@ class ForceElement(Part):
 class RubbingElement(ForceElement):
     """Base of friction elements, whose effort depends on the joint's reaction and changes it."""
 
-    joint: eqx.AbstractVar[str]
+    joint: str = eqx.field(static=True)
 
     def viscous_effort(self, v: Array) -> Array:
         """The part (nv,) that does not depend on the reaction, at the speeds v (nv,)."""
@@ -274,6 +283,89 @@ class RubbingElement(ForceElement):
         raise TypeError(f"{type(self).__name__} defines no friction effort")
 
 
-def law(x: Any) -> Any:
-    """A law as a pytree of numbers: functions in it become static structure."""
-    return functions_static(x)
+class ElasticConnection(ForceElement):
+    """Base of the force elements that resist a deformation of two bodies' relative pose.
+
+    With R_a, R_b the bodies' rotations and d the vector from a's point to b's, it is given by a
+    deformation ``δ(R_a, R_b, d)`` alone. Energy ``E = ½ δᵀ K δ`` and Rayleigh's function
+    ``R = ½ δ̇ᵀ B δ̇`` (Urbaś 2016, (13)) give the efforts ``−∂E/∂q − ∂R/∂q̇`` (14), that is
+    ``−(∂δ/∂pose)ᵀ (K δ + B δ̇)`` on either body. The derivative is exact, so the power of the loads
+    is ``−dE/dt − 2 R`` at any deformation, small or large.
+    """
+
+    @property
+    def connected(self) -> tuple[str, Any, str, Any]:
+        """Names of a and b, each followed by its point."""
+        raise TypeError(f"{type(self).__name__} connects nothing")
+
+    def measure_pose(self, motion: ElementMotion, r_a: Array, r_b: Array, d: Array) -> Array:
+        """The deformation δ (n,) at rotations `r_a`, `r_b` and offset `d`, world axes."""
+        raise TypeError(f"{type(self).__name__} defines no deformation")
+
+    def elastic(self, deformation: Array) -> Array:
+        """``K δ`` (n,)."""
+        raise TypeError(f"{type(self).__name__} defines no stiffness")
+
+    def viscous(self, rate: Array) -> Array:
+        """``B δ̇`` (n,)."""
+        raise TypeError(f"{type(self).__name__} defines no damping")
+
+    def resistance(self, deformation: Array, rate: Array) -> Array:
+        """``−(K δ + B δ̇)`` (n,), the efforts on b along δ."""
+        return -(self.elastic(deformation) + self.viscous(rate))
+
+    def deformation(self, motion: ElementMotion) -> tuple[Array, Array]:
+        """The deformation δ (n,) and its rate δ̇ (n,)."""
+        function, rates, _, _ = self._measure(motion)
+        zero = jnp.zeros_like(rates[2])
+        return jax.jvp(function, (zero, zero, zero), rates)
+
+    def energy(self, motion: ElementMotion) -> Array | float:
+        """``½ δᵀ K δ`` [J]."""
+        delta, _ = self.deformation(motion)
+        return 0.5 * delta @ self.elastic(delta)
+
+    def dissipation(self, motion: ElementMotion) -> Array:
+        """Rayleigh's function ``½ δ̇ᵀ B δ̇`` [W]: half the power that is lost."""
+        _, rate = self.deformation(motion)
+        return 0.5 * rate @ self.viscous(rate)
+
+    def loads(self, motion: ElementMotion) -> list[Load | Effort]:
+        a, _, b, _ = self.connected
+        function, rates, x_a, x_b = self._measure(motion)
+        zero = jnp.zeros_like(x_a)
+        delta, pull = jax.vjp(function, zero, zero, zero)
+        _, rate = jax.jvp(function, (zero, zero, zero), rates)
+        moment_a, moment_b, force = pull(self.resistance(delta, rate))
+        return [Load(a, x_a, -force, moment_a), Load(b, x_b, force, moment_b)]
+
+    def _measure(
+        self, motion: ElementMotion
+    ) -> tuple[Any, tuple[Array, Array, Array], Array, Array]:
+        """δ as a function of small rotations of a, of b and a shift of b; their rates; points."""
+        a, at_a, b, at_b = self.connected
+        x_a, v_a = motion.point(a, at_a)
+        x_b, v_b = motion.point(b, at_b)
+        r_a, r_b = motion.rotation(a), motion.rotation(b)
+
+        def measure(turn_a: Array, turn_b: Array, shift: Array) -> Array:
+            turned_a, turned_b = r_a + skew(turn_a) @ r_a, r_b + skew(turn_b) @ r_b
+            return self.measure_pose(motion, turned_a, turned_b, x_b - x_a + shift)
+
+        rates = motion.angular_velocity(a), motion.angular_velocity(b), v_b - v_a
+        return measure, rates, x_a, x_b
+
+
+def sign_problems(
+    element: ForceElement, positive: tuple[str, ...], not_negative: tuple[str, ...] = ()
+) -> list[str]:
+    """Those of some fields that have the wrong sign; None and traced numbers pass."""
+    found = []
+    for names, fits, must in (
+        (positive, np.greater, "be positive"),
+        (not_negative, np.greater_equal, "not be negative"),
+    ):
+        given = {n: x for n in names if is_concrete(x := getattr(element, n))}
+        wrong = {n: x for n, x in given.items() if not np.all(fits(x, 0.0))}
+        found += [f"{n} is {np.asarray(x).tolist()}; it must {must}" for n, x in wrong.items()]
+    return found

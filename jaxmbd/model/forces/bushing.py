@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.forces.base import ElementMotion, Measure
-from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.forces.base import ElasticConnection, ElementMotion, Measure
 from jaxmbd.model.numbers import (
+    Reflection,
     Units,
     changed,
     is_concrete,
@@ -20,7 +20,6 @@ from jaxmbd.model.numbers import (
     optional_number,
     point,
 )
-from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial import cross, rotation_vector, unit
 
 MEASURES = ("finite", "small")

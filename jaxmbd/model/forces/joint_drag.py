@@ -16,8 +16,9 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     effort_measures,
+    sign_problems,
 )
-from jaxmbd.model.numbers import Units, is_concrete, number
+from jaxmbd.model.numbers import Units, number
 
 
 class JointDrag(ForceElement):
@@ -48,26 +49,16 @@ class JointDrag(ForceElement):
     viscous: Any = eqx.field(converter=number, default=0.0)
     velocity_scale: Any = eqx.field(converter=number, default=1e-2)
 
+    per_speed: ClassVar[tuple[str, ...]] = ("dry", "viscous")
     units: ClassVar[Units] = {
         "dry": "effort",
         "viscous": "effort s/coordinate",
         "velocity_scale": "coordinate/s",
     }
 
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """A number; `dry` and `viscous` may be one for each speed of the joint."""
-        each = ((), (joints[self.joint].nv,)) if self.joint in joints else ((),)
-        return {"dry": each, "viscous": each, "velocity_scale": ((),)}
-
     def problems(self, joints: dict[str, Any]) -> list[str]:
         """Negative dry friction, or a velocity scale that is not positive."""
-        found = []
-        if is_concrete(self.dry) and not (self.dry >= 0.0).all():
-            found.append(f"dry is {self.dry.tolist()}; it must not be negative")
-        scale = self.velocity_scale
-        if is_concrete(scale) and not (scale > 0.0).all():
-            found.append(f"velocity_scale is {float(scale):g}; it must be positive")
-        return found
+        return sign_problems(self, ("velocity_scale",), ("dry",))
 
     def _parts(self, motion: ElementMotion) -> tuple[Array, Array]:
         _, v = motion.joint(self.joint)

@@ -16,10 +16,11 @@ from jaxmbd.model.forces.base import (
     Measure,
     RubbingElement,
     effort_measures,
+    sign_problems,
 )
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.joints.base import Bearing
-from jaxmbd.model.numbers import Units, is_concrete, number, optional_number
+from jaxmbd.model.numbers import Units, number, optional_number
 from jaxmbd.spatial import cross
 
 
@@ -62,7 +63,6 @@ class JointFriction(RubbingElement):
         'hinge'
     """
 
-    joint: str = eqx.field(static=True)
     coefficient: Any = eqx.field(converter=number, default=0.0)
     radius: Any = eqx.field(converter=optional_number, default=None)
     length: Any = eqx.field(converter=optional_number, default=None)
@@ -71,6 +71,7 @@ class JointFriction(RubbingElement):
     viscous: Any = eqx.field(converter=number, default=0.0)
     velocity_scale: Any = eqx.field(converter=number, default=1e-2)
 
+    per_speed: ClassVar[tuple[str, ...]] = ("viscous",)
     units: ClassVar[Units] = {
         "coefficient": "",
         "radius": "m",
@@ -86,13 +87,6 @@ class JointFriction(RubbingElement):
         joint = joints[self.joint]
         return ("travel",) if joint.bearing == "sleeve" else joint.speeds[:1]
 
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numbers; `viscous` may be one for each speed."""
-        shapes = super().shapes(joints)
-        if self.joint in joints:
-            shapes["viscous"] = ((), (joints[self.joint].nv,))
-        return shapes
-
     def problems(self, joints: dict[str, Any]) -> list[str]:
         """A joint type without friction, or a missing radius."""
         joint = joints.get(self.joint)
@@ -106,12 +100,8 @@ class JointFriction(RubbingElement):
             ]
         if self.radius is None and joint.bearing != "guide":
             return [f"the {kind} joint '{self.joint}' needs radius=, that of its journal [m]"]
-        given = {n: getattr(self, n) for n in ("radius", "length", "velocity_scale")}
-        least = {n: getattr(self, n) for n in ("coefficient", "thrust_radius", "drag")}
-        given = {n: x for n, x in given.items() if x is not None and is_concrete(x) and not x > 0.0}
-        least = {n: x for n, x in least.items() if is_concrete(x) and not x >= 0.0}
-        found = [f"{n} is {float(x):g}; it must be positive" for n, x in given.items()]
-        return found + [f"{n} is {float(x):g}; it must not be negative" for n, x in least.items()]
+        positive = ("radius", "length", "velocity_scale")
+        return sign_problems(self, positive, ("coefficient", "thrust_radius", "drag"))
 
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         """The viscous part, which does not depend on the reaction."""
@@ -123,20 +113,11 @@ class JointFriction(RubbingElement):
         return effort_measures(self.joint, effort, joints, "viscous")
 
     def viscous_effort(self, v: Array) -> Array:
-        """``−viscous v`` (nv,)."""
         return -self.viscous * v
 
     def rubbing(
         self, bearing: Bearing | None, columns: tuple[Array, Array], v: Array, wrench: Array
     ) -> Array:
-        """Effort (nv,) of drag and Coulomb friction for a given reaction.
-
-        Args:
-            bearing: the joint's kind of bearing.
-            columns: its subspace, angular and linear (3, nv).
-            v: its speeds (nv,).
-            wrench: the reaction (6,) ``[m; f]`` at the joint point, in a's axes.
-        """
         moment, force = wrench[:3], wrench[3:]
         radius = 0.0 if self.radius is None else self.radius
         if bearing == "ball":

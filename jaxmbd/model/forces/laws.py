@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.forces.base import FunctionLaw
-from jaxmbd.model.numbers import Units, is_concrete, number
+from jaxmbd.model.numbers import FunctionLaw, Units, is_concrete, number
 from jaxmbd.model.part import Part
 
 LAWS: dict[str, Any] = {}

@@ -31,8 +31,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure, law
-from jaxmbd.model.numbers import Units, number, point
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
+from jaxmbd.model.forces.tyre import road_height
+from jaxmbd.model.numbers import Units, functions_static, number, point
 from jaxmbd.spatial import cross, unit
 
 
@@ -112,7 +113,7 @@ class PacejkaTyre(ForceElement):
     low_speed: Any = eqx.field(converter=number, default=0.5)
     road: Any = eqx.field(converter=number, default=0.0)
     up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
     belt: Any = eqx.field(converter=number, default=(0.0, 0.0, 0.0))
     free_rolling: bool = eqx.field(static=True, default=False)
 
@@ -140,8 +141,7 @@ class PacejkaTyre(ForceElement):
         """Numbers, directions and coefficients."""
         sized = {"longitudinal": 3, "lateral": 3, "trail": 3, "slip_stiffness": 2}
         sized["cornering_stiffness"] = 2
-        shapes = super().shapes(joints) | {name: ((n,),) for name, n in sized.items()}
-        return {name: shape for name, shape in shapes.items() if name != "free_rolling"}
+        return super().shapes(joints) | {name: ((n,),) for name, n in sized.items()}
 
     def contact(self, motion: ElementMotion) -> Contact:
         """The contact of the wheel with the road."""
@@ -151,11 +151,7 @@ class PacejkaTyre(ForceElement):
         forward = unit(cross(axis, up))
         down = cross(axis, forward)  # from the centre to the contact, in the wheel plane
         cosine = -(up @ down)
-        height, rise = jnp.asarray(self.road), jnp.zeros((), x.dtype)
-        if self.law is not None:
-            t = jnp.asarray(motion.t, x.dtype)
-            more, rise = eqx.filter_jvp(self.law, (t,), (jnp.ones_like(t),))
-            height = height + more
+        height, rise = road_height(self, motion, x.dtype)
         loaded = (up @ x - height) / cosine
         arm = loaded * down
         slide = velocity + cross(motion.angular_velocity(self.b), arm)

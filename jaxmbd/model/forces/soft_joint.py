@@ -9,11 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import ElementMotion, Measure
-from jaxmbd.model.forces.elastic import ElasticConnection
+from jaxmbd.model.forces.base import ElasticConnection, ElementMotion, Measure
 from jaxmbd.model.joints.base import Joint, with_directions
-from jaxmbd.model.numbers import Units, changed, number
-from jaxmbd.model.reflection import Reflection
+from jaxmbd.model.numbers import Reflection, Units, changed, number
 
 _OPENINGS = {"force": ("gap", "m"), "moment": ("tilt", "rad")}
 

@@ -19,10 +19,10 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     coordinate_units,
-    law,
+    effort_along,
 )
 from jaxmbd.model.forces.laws import law_energy
-from jaxmbd.model.numbers import Units, number, optional_number, point
+from jaxmbd.model.numbers import Units, functions_static, number, optional_number, point
 
 
 @traced_once
@@ -99,7 +99,7 @@ class SpringDamper(ForceElement):
     damping: Any = eqx.field(converter=number, default=0.0)
     free_length: Any = eqx.field(converter=optional_number, default=None)
     preload: Any = eqx.field(converter=number, default=0.0)
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     joins: ClassVar[bool] = True
     units: ClassVar[Units] = {
@@ -177,7 +177,7 @@ class TorsionSpring(ForceElement):
     stiffness: Any = eqx.field(converter=number, default=0.0)
     damping: Any = eqx.field(converter=number, default=0.0)
     free_angle: Any = eqx.field(converter=number, default=0.0)
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
     index: int = eqx.field(static=True, default=0)
 
     units: ClassVar[Units] = {
@@ -206,8 +206,7 @@ class TorsionSpring(ForceElement):
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         q, v = motion.joint(self.joint)
         effort = self._resistance(q[self.index] - self.free_angle, v[self.index])
-        parts = [-effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
-        return [Effort(self.joint, jnp.stack(parts))]
+        return [effort_along(self.joint, self.index, -effort, v.shape[0])]
 
     def energy(self, motion: ElementMotion) -> Array | float:
         x = motion.joint(self.joint)[0][self.index] - self.free_angle

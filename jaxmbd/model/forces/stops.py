@@ -25,6 +25,7 @@ from jaxmbd.model.forces.base import (
     Load,
     Measure,
     coordinate_units,
+    effort_along,
 )
 from jaxmbd.model.forces.spring_damper import distance
 from jaxmbd.model.numbers import Units, is_concrete, number, optional_number, point
@@ -111,10 +112,6 @@ class BumpStop(_Stop):
     @property
     def _sign(self) -> float:
         return 1.0 if self.rebound else -1.0
-
-    def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
-        """Numbers."""
-        return {n: ((),) for n in ("gap", "stiffness", "progression", "dissipation")}
 
     def contacts(self, motion: ElementMotion) -> list[tuple[Array, Array]]:
         x_a, v_a = motion.point(self.a, self.at_a)
@@ -216,5 +213,4 @@ class JointLimit(_Stop):
     def loads(self, motion: ElementMotion) -> list[Load | Effort]:
         _, v = motion.joint(self.joint)
         effort = self._effort(self.contacts(motion))
-        parts = [effort if i == self.index else jnp.zeros_like(effort) for i in range(v.shape[0])]
-        return [Effort(self.joint, jnp.stack(parts))]
+        return [effort_along(self.joint, self.index, effort, v.shape[0])]

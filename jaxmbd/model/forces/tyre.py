@@ -9,8 +9,18 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure, law
-from jaxmbd.model.numbers import Units, number, point, vector_in_space
+from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
+from jaxmbd.model.numbers import Units, functions_static, number, point, vector_in_space
+
+
+def road_height(tyre: Any, motion: ElementMotion, dtype: Any) -> tuple[Array, Array]:
+    """Height of the road along `up` [m] and its rate [m/s]."""
+    height = jnp.asarray(tyre.road, dtype)
+    if tyre.law is None:
+        return height, jnp.zeros_like(height)
+    t = jnp.asarray(motion.t, dtype)
+    more, rise = eqx.filter_jvp(tyre.law, (t,), (jnp.ones_like(t),))
+    return height + more, rise
 
 
 class Tyre(ForceElement):
@@ -42,7 +52,7 @@ class Tyre(ForceElement):
     radius: Any = eqx.field(converter=number, default=0.3)
     road: Any = eqx.field(converter=number, default=0.0)
     up: Any = eqx.field(converter=number, default=(0.0, 0.0, 1.0))
-    law: Any = eqx.field(converter=law, default=None)
+    law: Any = eqx.field(converter=functions_static, default=None)
 
     vectors: ClassVar[tuple[str, ...]] = ("up",)
     units: ClassVar[Units] = {
@@ -56,11 +66,7 @@ class Tyre(ForceElement):
     def _compression(self, motion: ElementMotion) -> tuple[Array, Array, Array, Array]:
         x, velocity = motion.point(self.b, self.at)
         up = vector_in_space(jnp.asarray(self.up))
-        height, rise = self.road, 0.0
-        if self.law is not None:
-            t = jnp.asarray(motion.t, x.dtype)
-            more, rise = eqx.filter_jvp(self.law, (t,), (jnp.ones_like(t),))
-            height = height + more
+        height, rise = road_height(self, motion, x.dtype)
         return x, up, self.radius - (up @ x - height), rise - up @ velocity
 
     def _normal(self, depth: Array, rate: Array) -> Array:

@@ -1,4 +1,10 @@
-"""Common base of joint types with axes: one axis fixed in both bodies, rows on directions only."""
+"""What joint types share: an axis fixed in both bodies, rows on directions only, the plane.
+
+In a mechanism whose points all have two coordinates (`Mechanism.structure.planar`), a joint turns
+about z and slides in the plane xy (`Joint.in_plane`), and as a cut joint it has only the rows of
+the lecture text's planar kinematics (section 3.1), of which none is redundant. Components that are
+zero or one in the plane are literals here, so that they cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Form, Joint, Look
+from jaxmbd.model.joints.base import Condition, Form, Joint, Look
 from jaxmbd.model.numbers import GROUND, ComRef, changed, direction, is_concrete, point
-from jaxmbd.spatial import UnitVector, alignment, perpendicular_pair, rotation_between, unit
+from jaxmbd.spatial import (
+    UnitVector,
+    alignment,
+    gibbs_vector,
+    perpendicular_pair,
+    rotation_between,
+    unit,
+)
 
 _AROUND = np.stack(
     [
@@ -37,8 +50,6 @@ class AxisJoint(Joint):
         at_b, axis_b: the half on `b`, if drawn different from that on `a`.
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     axis: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
@@ -92,9 +103,7 @@ class AxisJoint(Joint):
 
     def frame(self, r_a: Array) -> tuple[Array, Array, Array]:
         """World directions (axis, e1, e2) that turn with `a`."""
-        axis = self.unit_axis()
-        e1, e2 = perpendicular_pair(axis)
-        return r_a @ axis, r_a @ e1, r_a @ e2
+        return frame_about(self.unit_axis(), r_a)
 
     def load_directions(self, r_a: Array) -> Array | None:
         if self.rows[:3] != ("force",) * 3:
@@ -107,11 +116,8 @@ class AxisJoint(Joint):
         return alignment(r_a @ self.unit_axis(), r_b @ self.unit_axis_b())
 
 
-class AxesCondition(Joint):
-    """Rows on directions only, never a tree joint; its joint point is irrelevant."""
-
-    nq: ClassVar[int] = 0
-    can_be_in_tree: ClassVar[bool] = False
+class AxesCondition(Condition):
+    """Rows on directions only; its joint point is irrelevant."""
 
     @property
     def point_a(self) -> Any:
@@ -123,6 +129,12 @@ class AxesCondition(Joint):
 
     def looks(self) -> tuple[Look, ...]:
         return ()
+
+
+def frame_about(axis: Array, r_a: Array) -> tuple[Array, Array, Array]:
+    """A unit axis and two unit vectors perpendicular to it, in world axes; they turn with `a`."""
+    e1, e2 = perpendicular_pair(axis)
+    return r_a @ axis, r_a @ e1, r_a @ e2
 
 
 def wrench_columns(moments: list[Array], forces: list[Array]) -> Array:
@@ -146,3 +158,39 @@ def parallel_pair(joint: Joint, first: str, second: str) -> list[str]:
         return []
     sine = np.linalg.norm(np.cross(a, b)) / (np.linalg.norm(a) * np.linalg.norm(b))
     return [f"{first} and {second} are parallel; they must span a plane"] if sine < 1e-6 else []
+
+
+X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+
+
+def turn_in_plane(angle: Array) -> Array:
+    """Rotation (3, 3) by `angle` [rad] about z."""
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    zero = jnp.zeros_like(c)
+    return jnp.stack(
+        [
+            jnp.stack([c, -s, zero]),
+            jnp.stack([s, c, zero]),
+            jnp.stack([zero, zero, jnp.ones_like(c)]),
+        ]
+    )
+
+
+def angle_in_plane(r: Array) -> Array:
+    """Angle in (-π, π] of a rotation about z."""
+    return jnp.arctan2(r[1, 0], r[0, 0])
+
+
+def across(x: Array) -> Array:
+    """The vector `x` (3,) in the plane, turned by +90° about z."""
+    return jnp.stack([-x[1], x[0], jnp.zeros_like(x[0])])
+
+
+def small_angle(r_a: Array, r_b: Array) -> Array:
+    """``2 tan(angle/2)`` of b relative to a about z."""
+    return gibbs_vector(r_a.T @ r_b)[2]
+
+
+def unit_vectors(like: Array) -> tuple[Array, Array, Array, Array]:
+    """Unit vectors x, y, z and zero, each (3,)."""
+    return *jnp.eye(3, dtype=like.dtype), jnp.zeros(3, like.dtype)

@@ -12,10 +12,10 @@ from their drawn orientation and ``d`` the vector from `a`'s half of the joint p
 
 Force rows come before moment rows. No code outside a joint type's own file depends on its type: all
 that the rest of the package needs is an attribute or method of `Joint`, so that a new joint type is
-one new file. Its author defines the fields, `nq`, `nv`, `speeds`, `rows` and
+one new file. Its author defines the fields but a and b, `nq`, `nv`, `speeds`, `rows` and
 
 * to be in the tree `rotation`, `translation`, `subspace`, `coordinates` (and `moving_subspace`);
-* to be cut `residual` and `wrenches`;
+* to be cut `residual` and `wrenches`; a type that has these alone is a `Condition`;
 
 and overrides whatever else differs from the defaults. `rotation`, `translation`, `subspace`, `rate`
 and `wrenches` are called on joints without names and points (None), so that joints of one type
@@ -34,9 +34,8 @@ import equinox as eqx
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import Toward, Units, changed, lifted
+from jaxmbd.model.numbers import Reflection, Toward, Units, changed, lifted
 from jaxmbd.model.part import Part
-from jaxmbd.model.reflection import Reflection
 
 Form = Literal[
     "ball",
@@ -115,8 +114,8 @@ class Joint(Part):
         (True, ('force', 'force', 'force', 'moment', 'moment'))
     """
 
-    a: eqx.AbstractVar[str]
-    b: eqx.AbstractVar[str]
+    a: str = eqx.field(static=True)
+    b: str = eqx.field(static=True)
 
     nq: ClassVar[int]
     nv: ClassVar[int]
@@ -166,7 +165,7 @@ class Joint(Part):
     @property
     def point_a(self) -> Any:
         """The joint point on `a`."""
-        return self.at  # type: ignore[attr-defined]
+        return self.at_a if hasattr(self, "at_a") else self.at  # type: ignore[attr-defined]
 
     @property
     def point_b(self) -> Any:
@@ -299,14 +298,22 @@ class Joint(Part):
 
         They are for the first three rows, if these are forces along the world's axes. In a loop of
         parallel axes on a moving body two of the world's axes may come to be parallel within the
-        plane of motion, and the rows along them to tell little; of these two are never, and none is
-        along the axis, where its row would be short.
+        plane of motion, and the rows along them to be nearly dependent. No two of these do, and
+        none is along the axis, where its row would be short.
         """
         return None
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         """(6, rows) ``[n; f]`` at b's point, world axes: the joint's constraint wrenches."""
         raise TypeError(f"{type(self).__name__} joints cannot be cut")
+
+
+class Condition(Joint):
+    """Base of the types that have rows alone, and are never in the tree."""
+
+    nq: ClassVar[int] = 0
+    coordinates_text: ClassVar[str] = "none: constraint rows"
+    can_be_in_tree: ClassVar[bool] = False
 
 
 J = TypeVar("J", bound=Joint)

@@ -8,9 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.axes import wrench_columns
+from jaxmbd.model.joints.axes import small_angle, unit_vectors, wrench_columns
 from jaxmbd.model.joints.base import Closing, Elementary, Joint, Look
-from jaxmbd.model.joints.in_plane import small_angle, unit_vectors
 from jaxmbd.model.numbers import point
 from jaxmbd.spatial import gibbs_vector
 
@@ -29,8 +28,6 @@ class Fixed(Joint):
         6
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
 

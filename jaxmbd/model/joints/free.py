@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.model.joints.axes import X, Z
 from jaxmbd.model.joints.base import Elementary, Joint, Look
-from jaxmbd.model.joints.in_plane import X, Z
 from jaxmbd.model.joints.planar import Planar, PlanarInPlane
 from jaxmbd.model.numbers import GROUND, ComRef
 from jaxmbd.spatial import (
@@ -38,9 +37,6 @@ class Free(Joint):
         >>> mbd.Free("ground", "satellite").nv
         6
     """
-
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
 
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6

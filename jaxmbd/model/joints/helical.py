@@ -10,8 +10,7 @@ from jax import Array
 
 from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
 from jaxmbd.model.joints.base import Elementary, Look
-from jaxmbd.model.numbers import Units, changed, number
-from jaxmbd.model.reflection import Reflection
+from jaxmbd.model.numbers import Reflection, Units, changed, number
 from jaxmbd.spatial import angle_about, axis_rotation
 
 

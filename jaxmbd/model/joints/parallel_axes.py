@@ -9,9 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.axes import AxesCondition, opposed_halves, wrench_columns
+from jaxmbd.model.joints.axes import AxesCondition, frame_about, opposed_halves, wrench_columns
 from jaxmbd.model.numbers import direction
-from jaxmbd.spatial import alignment, perpendicular_pair, unit
+from jaxmbd.spatial import alignment, unit
 
 
 class ParallelAxes(AxesCondition):
@@ -32,30 +32,22 @@ class ParallelAxes(AxesCondition):
         ('moment', 'moment')
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     axis: Any = eqx.field(converter=direction)
     axis_b: Any = eqx.field(converter=direction, default=None, kw_only=True)
 
     nv: ClassVar[int] = 4
     rows: ClassVar[tuple[str, ...]] = ("moment",) * 2
-    coordinates_text: ClassVar[str] = "none: constraint rows"
     directions: ClassVar[tuple[str, ...]] = ("axis", "axis_b")
 
     def problems(self, points: Mapping[str, Any]) -> list[str]:
         return opposed_halves(self.axis, self.axis_b)
 
-    def _basis(self, r_a: Array) -> tuple[Array, Array, Array]:
-        axis = unit(jnp.asarray(self.axis))
-        e1, e2 = perpendicular_pair(axis)
-        return r_a @ axis, r_a @ e1, r_a @ e2
-
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
-        axis, e1, e2 = self._basis(r_a)
+        axis, e1, e2 = frame_about(unit(jnp.asarray(self.axis)), r_a)
         other = self.axis if self.axis_b is None else self.axis_b
         rho = alignment(axis, r_b @ unit(jnp.asarray(other)))
         return jnp.stack([e1 @ rho, e2 @ rho])
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
-        _, e1, e2 = self._basis(r_a)
+        _, e1, e2 = frame_about(unit(jnp.asarray(self.axis)), r_a)
         return wrench_columns([e1, e2], [jnp.zeros_like(e1)] * 2)

@@ -33,15 +33,12 @@ class PerpendicularAxes(AxesCondition):
         ('moment',)
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     axis_a: Any = eqx.field(converter=direction)
     axis_b: Any = eqx.field(converter=direction)
     angle: Any = eqx.field(converter=optional_number, default=None)
 
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("moment",)
-    coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("axis_a", "axis_b")
     numbers: ClassVar[tuple[str, ...]] = ("angle",)
     units: ClassVar[Units] = {"angle": "rad"}

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.axes import parallel_pair, wrench_columns
-from jaxmbd.model.joints.base import Elementary, Joint, Look
-from jaxmbd.model.joints.in_plane import (
+from jaxmbd.model.joints.axes import (
     X,
     Z,
     across,
     angle_in_plane,
+    frame_about,
+    parallel_pair,
     turn_in_plane,
     unit_vectors,
+    wrench_columns,
 )
+from jaxmbd.model.joints.base import Elementary, Joint, Look
 from jaxmbd.model.numbers import changed, direction, is_concrete, point, vector_in_space
-from jaxmbd.spatial import alignment, angle_about, axis_rotation, cross, perpendicular_pair, unit
+from jaxmbd.spatial import alignment, angle_about, axis_rotation, cross, unit
 
 
 class Planar(Joint):
@@ -45,8 +46,6 @@ class Planar(Joint):
         3
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any
     normal: Any
     x_axis: Any
@@ -124,18 +123,13 @@ class Planar(Joint):
         n, x, y = self._basis()
         return jnp.stack([angle_about(n, r), x @ d, y @ d])
 
-    def _frame(self, r_a: Array) -> tuple[Array, Array, Array]:
-        n = unit(jnp.asarray(self.normal))
-        e1, e2 = perpendicular_pair(n)
-        return r_a @ n, r_a @ e1, r_a @ e2
-
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
-        n, e1, e2 = self._frame(r_a)
+        n, e1, e2 = frame_about(unit(jnp.asarray(self.normal)), r_a)
         rho = alignment(n, r_b @ unit(jnp.asarray(self.normal)))
         return jnp.stack([n @ d, e1 @ rho, e2 @ rho])
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
-        n, e1, e2 = self._frame(r_a)
+        n, e1, e2 = frame_about(unit(jnp.asarray(self.normal)), r_a)
         zero = jnp.zeros_like(n)
         return wrench_columns([zero, e1, e2], [n, zero, zero])
 

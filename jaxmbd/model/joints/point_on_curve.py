@@ -12,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxmbd.model.drive import value_and_rates
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Joint, Look
+from jaxmbd.model.joints.base import Condition, Look
 from jaxmbd.model.numbers import (
+    Reflection,
     Units,
     direction,
     functions_static,
@@ -22,24 +24,12 @@ from jaxmbd.model.numbers import (
     number,
     point,
 )
-from jaxmbd.model.reflection import Reflection
 from jaxmbd.spatial import cross, perpendicular_pair, unit
 
 Curve = Callable[[Array, Any], Array]
 """``curve(u, params)`` → a point (3,) [m] from a's joint point, in global axes as drawn."""
 
 _NEWTON_STEPS = 8
-
-
-def curve_derivatives(curve: Curve, u: Array, params: Any) -> tuple[Array, Array, Array]:
-    """``c(u)``, ``c'(u)`` and ``c''(u)``, (3,) each."""
-    one = jnp.ones_like(u)
-
-    def value_rate(s: Array) -> tuple[Array, Array]:
-        return jax.jvp(lambda w: jnp.asarray(curve(w, params)), (s,), (one,))
-
-    (value, rate), (_, second) = jax.jvp(value_rate, (u,), (one,))
-    return value, rate, second
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -65,7 +55,7 @@ def nearest_parameter(
     u = jnp.asarray(trials, x.dtype)[nearest]
 
     def step(_: Any, u: Array) -> Array:
-        value, rate, second = curve_derivatives(curve, u, params)
+        value, rate, second = value_and_rates(curve, u, params)
         speed = rate @ rate
         slope = speed + (value - x) @ second
         slope = jnp.where(slope > 0.05 * speed, slope, speed)
@@ -83,36 +73,23 @@ def _nearest_parameter_jvp(curve: Curve, search: Any, primals: Any, tangents: An
     u = nearest_parameter(curve, search, x, params)
 
     def condition(x: Array, params: Any) -> Array:
-        value, rate, _ = curve_derivatives(curve, u, params)
+        value, rate, _ = value_and_rates(curve, u, params)
         return (value - x) @ rate
 
     _, change = jax.jvp(condition, primals, tangents)
-    value, rate, second = curve_derivatives(curve, u, params)
+    value, rate, second = value_and_rates(curve, u, params)
     return u, -change / (rate @ rate + (value - x) @ second)
 
 
-class _CurveJoint(Joint):
+class _CurveJoint(Condition):
     """Base of the constraints between a point of b and a curve fixed in a."""
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at_a: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point)
     curve: Curve = eqx.field(static=True, metadata={"function": True})
     params: Any = eqx.field(converter=functions_static, default=None)
     interval: tuple[float, float] = eqx.field(static=True, default=(0.0, 2.0 * np.pi), kw_only=True)
     samples: int = eqx.field(static=True, default=32, kw_only=True)
-
-    nq: ClassVar[int] = 0
-    can_be_in_tree: ClassVar[bool] = False
-
-    @property
-    def point_a(self) -> Any:
-        return self.at_a
-
-    @property
-    def point_b(self) -> Any:
-        return self.at_b
 
     def problems(self, points: Mapping[str, Any]) -> list[str]:
         if not callable(self.curve):
@@ -139,7 +116,7 @@ class _CurveJoint(Joint):
         """The nearest point of the curve to `x`, and the unit tangent there, in a's axes."""
         search = (*self.interval, self.samples)
         u = nearest_parameter(self.curve, search, x, self.params)
-        value, rate, _ = curve_derivatives(self.curve, u, self.params)
+        value, rate, _ = value_and_rates(self.curve, u, self.params)
         return value, unit(rate)
 
 
@@ -173,7 +150,6 @@ class PointOnCurve(_CurveJoint):
 
     nv: ClassVar[int] = 4
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2
-    coordinates_text: ClassVar[str] = "none: constraint rows"
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
         x = r_a.T @ d
@@ -221,7 +197,6 @@ class Cam(_CurveJoint):
 
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("force",)
-    coordinates_text: ClassVar[str] = "none: a constraint row"
     directions: ClassVar[tuple[str, ...]] = ("normal",)
     numbers: ClassVar[tuple[str, ...]] = ("radius",)
     units: ClassVar[Units] = {"radius": "m"}

@@ -8,14 +8,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Closing, Joint, Look
-from jaxmbd.model.joints.in_plane import across
+from jaxmbd.model.joints.axes import across, frame_about, wrench_columns
+from jaxmbd.model.joints.base import Closing, Condition, Joint, Look
 from jaxmbd.model.numbers import direction, point, vector_in_space
-from jaxmbd.spatial import perpendicular_pair, unit
+from jaxmbd.spatial import unit
 
 
-class PointOnLine(Joint):
+class PointOnLine(Condition):
     """A point of b stays on a line fixed in a: two force rows; never a tree joint.
 
     ``e1 · d = e2 · d = 0`` for the vector d from `at` to b's point, with e1 and e2 fixed in a,
@@ -35,18 +34,13 @@ class PointOnLine(Joint):
         ('force', 'force')
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     axis: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
 
-    nq: ClassVar[int] = 0
     nv: ClassVar[int] = 4
     rows: ClassVar[tuple[str, ...]] = ("force",) * 2
-    coordinates_text: ClassVar[str] = "none: constraint rows"
     closing: ClassVar[Closing | None] = "point on line"
-    can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("axis",)
     directions_in_plane: ClassVar[tuple[str, ...]] = ("axis",)
 
@@ -56,16 +50,12 @@ class PointOnLine(Joint):
     def in_plane(self) -> Joint | None:
         return PointOnLineInPlane(self.a, self.b, self.at, self.axis, at_b=self.at_b)
 
-    def _normals(self, r_a: Array) -> tuple[Array, Array]:
-        e1, e2 = perpendicular_pair(unit(jnp.asarray(self.axis)))
-        return r_a @ e1, r_a @ e2
-
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
-        e1, e2 = self._normals(r_a)
+        _, e1, e2 = frame_about(unit(jnp.asarray(self.axis)), r_a)
         return jnp.stack([e1 @ d, e2 @ d])
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
-        e1, e2 = self._normals(r_a)
+        _, e1, e2 = frame_about(unit(jnp.asarray(self.axis)), r_a)
         return wrench_columns([jnp.zeros_like(e1)] * 2, [e1, e2])
 
 

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model.joints.axes import wrench_columns
-from jaxmbd.model.joints.base import Joint, Look
+from jaxmbd.model.joints.base import Condition, Look
 from jaxmbd.model.numbers import direction, point
 from jaxmbd.spatial import unit
 
 
-class PointOnPlane(Joint):
+class PointOnPlane(Condition):
     """A point of b stays in a plane fixed in a: one force row, ``n · d = 0``; never a tree joint.
 
     The multiplier [N] is positive where a pushes b along the normal.
@@ -32,17 +32,12 @@ class PointOnPlane(Joint):
         ('force',)
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     normal: Any = eqx.field(converter=direction)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
 
-    nq: ClassVar[int] = 0
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("force",)
-    coordinates_text: ClassVar[str] = "none: a constraint row"
-    can_be_in_tree: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...]] = ("normal",)
 
     def looks(self) -> tuple[Look, ...]:

@@ -7,9 +7,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
+from jaxmbd.model.joints.axes import AxisJoint, across, small_angle, unit_vectors, wrench_columns
 from jaxmbd.model.joints.base import Bearing, Elementary, Joint, Look
-from jaxmbd.model.joints.in_plane import across, small_angle, unit_vectors
 from jaxmbd.model.numbers import vector_in_space
 from jaxmbd.spatial import gibbs_vector, unit
 

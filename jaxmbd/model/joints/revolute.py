@@ -8,9 +8,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.joints.axes import AxisJoint, wrench_columns
+from jaxmbd.model.joints.axes import (
+    AxisJoint,
+    Z,
+    angle_in_plane,
+    turn_in_plane,
+    unit_vectors,
+    wrench_columns,
+)
 from jaxmbd.model.joints.base import Bearing, Closing, Elementary, Joint, Look
-from jaxmbd.model.joints.in_plane import Z, angle_in_plane, turn_in_plane, unit_vectors
 from jaxmbd.model.numbers import changed, direction
 from jaxmbd.spatial import angle_about, axis_rotation
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.joints.base import Closing, Joint, Look
+from jaxmbd.model.joints.base import Closing, Condition, Joint, Look
 from jaxmbd.model.numbers import PointRef, Units, is_concrete, optional_number, point
 
 
-class Rod(Joint):
+class Rod(Condition):
     """A massless link with ball ends: one row, ``|x_b − x_a| = length``; never a tree joint.
 
     Its multiplier [N] is positive in compression.
@@ -30,30 +30,17 @@ class Rod(Joint):
         ('force',)
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at_a: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point)
     length: Any = eqx.field(converter=optional_number, default=None)
 
-    nq: ClassVar[int] = 0
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("force",)
     row_texts: ClassVar[tuple[str, ...]] = ("length",)
-    coordinates_text: ClassVar[str] = "none: a constraint row"
     closing: ClassVar[Closing | None] = "distance"
-    can_be_in_tree: ClassVar[bool] = False
     ball: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = ("length",)
     units: ClassVar[Units] = {"length": "m"}
-
-    @property
-    def point_a(self) -> Any:
-        return self.at_a
-
-    @property
-    def point_b(self) -> Any:
-        return self.at_b
 
     def implied(self, drawn: Callable[[Any], Array]) -> dict[str, Any]:
         span = drawn(self.at_b) - drawn(self.at_a)

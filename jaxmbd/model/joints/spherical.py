@@ -41,8 +41,6 @@ class Spherical(Joint):
         4
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
 

@@ -34,8 +34,6 @@ class Universal(Joint):
         2
     """
 
-    a: str = eqx.field(static=True)
-    b: str = eqx.field(static=True)
     at: Any = eqx.field(converter=point)
     axis_a: Any = eqx.field(converter=direction)
     axis_b: Any = eqx.field(converter=direction)

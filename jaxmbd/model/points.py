@@ -1,19 +1,59 @@
-"""Hardpoints that were read from a table, and whether they are those of a mechanism."""
+"""Hardpoints by name: which of them are used, and those that were read from a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxmbd.model.numbers import is_concrete
+from jaxmbd.model.numbers import PointRef, Toward, is_concrete
+from jaxmbd.plumbing import warn_user
 
 UNITS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}
 """Length of each unit [m]."""
 _FAR, _FITS = 5.0, 2.0
 """How much larger or smaller a design may be than another, and to which a unit must bring it."""
+
+
+class CheckedPoints(dict[str, Any]):
+    """Points of a mechanism that is made from another, whose warnings are not repeated.
+
+    Attributes:
+        earlier: the mechanism that is being changed: what looks wrong in it was warned of.
+        image: whether it is an image of that one, in which nothing else can look wrong.
+    """
+
+    def __init__(self, points: Mapping[str, Any], earlier: Any = None, image: bool = False):
+        super().__init__(points)
+        self.earlier = earlier
+        self.image = image
+
+
+def used_points(elements: Any) -> set[str]:
+    """Names of the points that bodies, joints, forces, drives, … refer to."""
+
+    def is_reference(x: Any) -> bool:
+        return isinstance(x, (PointRef, Toward))
+
+    found: set[str] = set()
+    for leaf in jax.tree_util.tree_leaves(elements, is_leaf=is_reference):
+        if isinstance(leaf, PointRef):
+            found.add(leaf.name)
+        elif isinstance(leaf, Toward):
+            found |= {leaf.start, leaf.end}
+    return found
+
+
+def warn_of_new_points(names: Sequence[str], elements: Any) -> None:
+    """One warning that names the points of a change that are new and that no element uses."""
+    used = used_points(elements) if names else set()
+    if unused := [name for name in names if name not in used]:
+        warn_user(
+            f"the points {unused} are new, and no element uses them: is a name misspelt? "
+            f"Points in use: {sorted(used)}",
+        )
 
 
 class TablePoints(dict[str, np.ndarray]):

@@ -1,20 +1,32 @@
-"""Hardpoints as suspension engineers keep them: a table in a CSV file or a workbook."""
+"""Hardpoints as suspension engineers keep them: a table in a CSV file or a workbook.
+
+A mapping, a TOML file or a dictionary, gives the table's names, units and frame.
+"""
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import zipfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.hardpoint_mapping import COLUMNS, HardpointMapping, MappingLike, read_mapping
-from jaxmbd.io.named_files import is_file
-from jaxmbd.model import UNITS, Mechanism, TablePoints, named_points, vector_in_space
+from jaxmbd.io.files import is_file, read_toml, replacing
+from jaxmbd.model import (
+    UNITS,
+    Mechanism,
+    TablePoints,
+    named_points,
+    problems_text,
+    vector_in_space,
+)
 from jaxmbd.plumbing import meant, optional
 
 NAME_TITLES = ("name", "point", "hardpoint", "hard point", "hardpoint name", "label")
@@ -26,6 +38,11 @@ _LONGEST = 100_000
 """Characters of the longest line of a table."""
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 Points = Mapping[str, Any] | Mechanism
+_LARGEST = 1e9
+"""Beyond any offset, in any unit."""
+COLUMNS = ("name", "x", "y", "z")
+KEYS = ("units", "sheet", "columns", "axes", "offset", "mirrored", "sides", "names", "ignore")
+MappingLike = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
 def read_hardpoints(
@@ -41,7 +58,7 @@ def read_hardpoints(
 
     The table's first row of titles may be preceded by others; titles may have units, as "x [m]",
     which then count, and rows may be empty. Texts may be separated by commas, semicolons or tabs,
-    with decimal commas too. A mapping, a TOML file or a dictionary, says what differs::
+    with decimal commas too. A mapping, a TOML file or a dictionary, describes other tables::
 
         units = "mm"                      # mm (default), cm, m or in; not against the titles
         sheet = "Front"                   # of a workbook; by default the first
@@ -58,7 +75,7 @@ def read_hardpoints(
         right = "*_R"
 
         [names]                           # our name = the table's
-        tierod_inboard = "TR_IB"          # with sides: "TR_IB_L" and "TR_IB_R" say the same
+        tierod_inboard = "TR_IB"          # with sides: "TR_IB_L" and "TR_IB_R" mean the same
 
     Rows under [names] must be there, those of the chosen side. All other rows have their own
     names, without what the side adds to them; rows of other sides are not read.
@@ -97,22 +114,23 @@ def read_hardpoints(
     rows, separator = _rows(Path(path), found.sheet)
     head, columns = _head(path, rows, found)
     found = _with_units(path, found, [rows[head][columns[c]] for c in "xyz"])
-    width = max(k for k, title in enumerate(rows[head]) if title) + 1
-    known = _known(points)
+    whole = isinstance(points, Mechanism)
+    others: Mapping[str, Any] | None = points.points if whole else points
+    problems: list[str] = []
     out: dict[str, np.ndarray] = {}
     places: dict[str, int] = {}
-    problems: list[str] = []
+    width = max(k for k, title in enumerate(rows[head]) if title) + 1
     for i, row in enumerate(rows[head + 1 :], start=head + 2):
-        theirs = row[columns["name"]]
-        name = found.our_name(theirs) if theirs else None
-        if not theirs and any(row[columns[c]] for c in "xyz"):
-            problems.append(f"row {i} has no name")
+        cells = {c: row[k] for c, k in columns.items()}
+        name = found.our_name(cells["name"]) if cells["name"] else None
         if name is None:
+            if not cells["name"] and any(cells.values()):
+                problems.append(f"row {i} has no name")
             continue
-        what = f"row {i} ({theirs!r})"
-        if known is not None and name not in known:
+        what = f"row {i} ({cells['name']!r})"
+        if others is not None and name not in others:
             problems.append(
-                f"{what}: there is no point {name!r}{meant(name, known)}; name it in [names], or "
+                f"{what}: there is no point {name!r}{meant(name, others)}; name it in [names], or "
                 "ignore it"
             )
         if name in places:
@@ -122,26 +140,27 @@ def read_hardpoints(
                 f"{what}: {surplus} is beyond the last title, {rows[head][width - 1]!r}; are there "
                 "decimal commas between commas? Separate cells by semicolons, or quote the numbers"
             )
-        numbers = [_number(row[columns[c]], f"{what}: {c}", separator, problems) for c in "xyz"]
+        numbers = [_number(cells[c], f"{what}: {c}", separator, problems) for c in "xyz"]
         places.setdefault(name, i)
         if None not in numbers:
             out.setdefault(name, found.ours(np.array(numbers, float)))
-    for name in found.names:
-        if name not in places:
-            theirs = found.their_name(name)
-            texts = [row[columns["name"]] for row in rows[head + 1 :]]
-            problems.append(f"there is no row {theirs!r}, for {name!r}{meant(theirs, texts)}")
+    problems += _missing(found, places, [row[columns["name"]] for row in rows[head + 1 :]])
     read = TablePoints(out, os.fspath(path), found.unit, partial)
-    if points is not None:
-        whole = isinstance(points, Mechanism)
-        needed = [n for n in (named_points(points) if whole else points) if n not in places]
-        problems += read.problems(points.points if whole else points, needed)
+    if others is not None:
+        needed = named_points(points) if whole else others
+        problems += read.problems(others, [n for n in needed if n not in places])
     if problems:
-        raise ValueError(
-            f"{os.fspath(path)} has {len(problems)} problems:\n"
-            + "\n".join(f"  - {text}" for text in problems)
-        )
+        raise ValueError(problems_text(f"{os.fspath(path)} has", problems))
     return read
+
+
+def _missing(found: HardpointMapping, places: Mapping[str, int], texts: list[str]) -> list[str]:
+    """Rows under [names] that are not there."""
+    lost = {name: found.their_name(name) for name in found.names if name not in places}
+    return [
+        f"there is no row {theirs!r}, for {name!r}{meant(theirs, texts)}"
+        for name, theirs in lost.items()
+    ]
 
 
 def write_hardpoints(
@@ -194,29 +213,17 @@ def write_hardpoints(
     for name, x in given.items():
         place = np.asarray(vector_in_space(np.asarray(x, float)))
         rows.append((found.their_name(name), *(found.theirs(place).round(9) + 0.0).tolist()))
-    names = [row[0] for row in rows]
-    if twice := sorted({n for n in names if names.count(n) > 1}):
+    if twice := _repeated(row[0] for row in rows):
         raise ValueError(f"several points would be called {twice}; give others in [names]")
     titles = [found.columns.get("name", "name")]
     titles += [found.columns.get(c, f"{c} [{found.unit}]") for c in "xyz"]
     table = pandas.DataFrame(rows, columns=titles)
-    path = Path(path)
-    draft = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        if path.suffix.lower() in WORKBOOKS:
+    with replacing(path) as draft:
+        if draft.suffix.lower() in WORKBOOKS:
             optional("openpyxl", "io", "writing workbooks")
             table.to_excel(draft, index=False, sheet_name=found.sheet or "hardpoints")
         else:
             table.to_csv(draft, index=False)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _known(points: Points | None) -> set[str] | None:
-    if points is None:
-        return None
-    return set(points.points if isinstance(points, Mechanism) else points)
 
 
 def _rows(path: Path, sheet: str | None) -> tuple[list[list[str]], str]:
@@ -277,8 +284,6 @@ def _first_titles(text: str) -> str:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    import csv
-
     if line.lstrip().startswith("#"):
         return [""]
     return next(csv.reader([line], delimiter=separator), [""])
@@ -337,8 +342,8 @@ def _with_units(
     Raises:
         ValueError: the titles' units differ, or are not those that the mapping gives.
     """
-    told = [m[0].strip(" _[]()") for t in titles if (m := _BEHIND.search(t))]
-    units = {u.lower() for u in told if u.lower() in LENGTHS}
+    given = [m[0].strip(" _[]()") for t in titles if (m := _BEHIND.search(t))]
+    units = {u.lower() for u in given if u.lower() in LENGTHS}
     if not units:
         return mapping
     if len(units) > 1 or mapping.units not in (None, *units) or not units <= UNITS.keys():
@@ -369,3 +374,193 @@ def _number(text: str, what: str, separator: str, problems: list[str]) -> float 
         problems.append(f"{what} is {text!r}, no number")
         return None
     return value
+
+
+@dataclass(frozen=True)
+class HardpointMapping:
+    """How a table's points become a mechanism's.
+
+    Attributes:
+        units: of its coordinates; None: those of its titles, or mm.
+        sheet: of a workbook; by default the first.
+        columns: titles of the columns of name, x, y and z.
+        axes: our x, y and z in the table's axes, for example ("-x", "-y", "z").
+        offset: of our origin in the table's axes, in its units (3,).
+        mirrored: whether y is turned round, the other side of the vehicle.
+        side, others: pattern of the names of the side that is read, with * for what our names
+            have, and those of the other sides, whose rows are not read.
+        names: our name to the table's, with the pattern of any side or without.
+        ignore: patterns of rows that are not read.
+    """
+
+    units: str | None = None
+    sheet: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    axes: tuple[str, ...] = ("x", "y", "z")
+    offset: tuple[float, ...] = (0.0, 0.0, 0.0)
+    mirrored: bool = False
+    side: str | None = None
+    others: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """Unit of the table's coordinates."""
+        return self.units or "mm"
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """(3, 3) that takes the table's components to ours."""
+        rows = np.zeros((3, 3))
+        for i, axis in enumerate(self.axes):
+            rows[i, "xyz".index(axis[-1])] = -1.0 if axis.startswith("-") else 1.0
+        return np.diag([1.0, -1.0 if self.mirrored else 1.0, 1.0]) @ rows
+
+    def ours(self, numbers: np.ndarray) -> np.ndarray:
+        """Our coordinates (3,) [m] of the table's."""
+        return self.matrix @ (numbers - np.asarray(self.offset)) * UNITS[self.unit]
+
+    def theirs(self, point: np.ndarray) -> np.ndarray:
+        """The table's coordinates (3,) of ours [m]."""
+        return self.matrix.T @ point / UNITS[self.unit] + np.asarray(self.offset)
+
+    def our_name(self, name: str) -> str | None:
+        """Our name of a row; None if the row is not read."""
+        if any(fnmatchcase(name, pattern) for pattern in self.others):
+            return None
+        bare = name
+        if self.side is not None and fnmatchcase(name, self.side):
+            start, _, end = self.side.partition("*")
+            bare = name[len(start) : len(name) - len(end)]
+        for own, other in self.names.items():
+            if name == self.their_name(own) or name == other or bare == other:
+                return own
+        return None if any(fnmatchcase(name, pattern) for pattern in self.ignore) else bare
+
+    def their_name(self, name: str) -> str:
+        """The table's name of one of our points, on the side that is chosen."""
+        given = self.names.get(name, name)
+        if self.side is None or (name in self.names and _stem(given, self.side) is not None):
+            return given
+        stems = (_stem(given, pattern) for pattern in self.others if name in self.names)
+        return self.side.replace("*", next((x for x in stems if x is not None), given), 1)
+
+
+def _stem(name: str, pattern: str) -> str | None:
+    """What * stands for in a name, whichever separators it has; None if it does not fit."""
+    start, end = (
+        "".join("[ _.-]" if c in " _.-" else re.escape(c) for c in part)
+        for part in pattern.split("*")
+    )
+    fits = re.fullmatch(f"{start}(.+){end}", name)
+    return fits[1] if fits else None
+
+
+def read_mapping(given: MappingLike, units: str | None, side: str | None) -> HardpointMapping:
+    """The mapping of a TOML file or of a dictionary of the same form; `units` come before its own.
+
+    Raises:
+        ValueError: lists all that is wrong with it.
+        FileNotFoundError: there is no such file.
+    """
+    data, source = _loaded(given)
+    found = [f"unknown key {k!r}{meant(k, KEYS)}" for k in data if k not in KEYS]
+    columns, names, sides = (_texts(data, key, found) for key in ("columns", "names", "sides"))
+    chosen = units or data.get("units")
+    axes, ignored = _listed(data, "axes", "xyz"), _listed(data, "ignore", ())
+    offset = data.get("offset", (0.0, 0.0, 0.0))
+    sheet, listed = data.get("sheet"), list(axes)
+    checks = (
+        (chosen in (None, *UNITS), f"units are {chosen!r}; give one of {', '.join(UNITS)}"),
+        (_are_axes(axes), f"axes are {listed}; give ours in the table's, as ['-x', '-y', 'z']"),
+        (_is_offset(offset), f"offset is {offset!r}; give three numbers"),
+        (isinstance(sheet, str | None), f"sheet is {sheet!r}; give its name"),
+        (_are_texts(ignored), f"ignore is {list(ignored)}; give a list of patterns of names"),
+    )
+    found += [text for fits, text in checks if not fits]
+    found += [f"names give {x!r} to several points" for x in _repeated(names.values())]
+    found += [f"unknown column {k!r}; known are {COLUMNS}" for k in columns if k not in COLUMNS]
+    pattern, others = _side(sides, side, found)
+    if found:
+        raise ValueError(f"{source}:\n" + "\n".join(f"  - {text}" for text in found))
+    mapping = HardpointMapping(
+        units=chosen,
+        sheet=sheet,
+        columns=columns,
+        axes=axes,
+        offset=tuple(float(x) for x in offset),
+        mirrored=bool(data.get("mirrored", False)),
+        side=pattern,
+        others=others,
+        names=names,
+        ignore=ignored,
+    )
+    if twice := _repeated(mapping.their_name(name) for name in names):
+        raise ValueError(f"{source}: on side {side!r}, names give {twice} to several points")
+    if np.linalg.det(mapping.matrix) < 0.0 and not mapping.mirrored:
+        raise ValueError(
+            f"{source}: axes {list(axes)} are left-handed: they turn the vehicle inside out. Turn "
+            "one of them round, or give mirrored = true if the other side of it is meant"
+        )
+    return mapping
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(x, str) for x in values)
+
+
+def _are_axes(axes: tuple[Any, ...]) -> bool:
+    return _are_texts(axes) and sorted(axis.removeprefix("-") for axis in axes) == ["x", "y", "z"]
+
+
+def _is_offset(offset: Any) -> bool:
+    return (
+        isinstance(offset, list | tuple)
+        and len(offset) == 3
+        and all(isinstance(x, (int, float)) and abs(x) < _LARGEST for x in offset)
+    )
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    """Names that come more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _loaded(given: MappingLike) -> tuple[Mapping[str, Any], str]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}, "this mapping"
+    return read_toml(given), os.fspath(given)
+
+
+def _listed(data: Mapping[str, Any], key: str, default: Any) -> tuple[Any, ...]:
+    """The entries of a list, or what is given in its place alone."""
+    value = data.get(key, default)
+    return tuple(value) if isinstance(value, list | tuple | str) else (value,)
+
+
+def _texts(data: Mapping[str, Any], key: str, found: list[str]) -> dict[str, str]:
+    """A table of texts; an empty one, and a line in `found`, where it is none."""
+    value = data.get(key, {})
+    if not isinstance(value, Mapping):
+        found.append(f"{key} is {value!r}; give a table")
+    elif not _are_texts(value.values()):
+        found.append(f"{key} has entries that are no text")
+    else:
+        return dict(value)
+    return {}
+
+
+def _side(
+    sides: dict[str, str], side: str | None, found: list[str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The pattern of the side that is read, and those of the others."""
+    wrong = {k: x for k, x in sides.items() if x.count("*") != 1}
+    found += [f"side {k!r} is {x!r}; put one * for the name" for k, x in wrong.items()]
+    if side is None and not sides:
+        return None, ()
+    if side not in tuple(sides):
+        known = ", ".join(sides) or "none: the mapping has no table [sides]"
+        found.append(f"side={side!r}; its sides are {known}")
+        return None, ()
+    return sides[side], tuple(x for name, x in sides.items() if name != side)

@@ -1,4 +1,4 @@
-"""JSON and TOML files that anybody may have written: what is wrong is told with its place."""
+"""Files that anybody may have written: errors name the place."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from jaxmbd.io.named_files import shortened
 
 _DEEPEST = 64
 """Levels of lists and objects up to which data are believed to be meant."""
 _LONGEST = 309
 """Digits of the largest floating-point number."""
 _NESTED = f"nests lists or objects more than {_DEEPEST} deep; nothing here needs so many"
+_SHOWN = 60
+"""Characters of the longest name that errors show whole."""
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|[\[{]|[\]}]')
 
 
@@ -112,3 +113,45 @@ def _deep_line(text: str) -> int:
         if depth > _DEEPEST:
             return text.count("\n", 0, token.start()) + 1
     return 1
+
+
+def shortened(name: str) -> str:
+    """A name as errors show it."""
+    return repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}… ({len(name)} characters)"
+
+
+def is_file(path: Path, what: str) -> bool:
+    """Whether there is such a file.
+
+    Args:
+        path: its path.
+        what: who names it, for the error.
+
+    Raises:
+        ValueError: no file can have this name.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise ValueError(
+            f"{what} names the file {shortened(str(path))}, which cannot be looked for: "
+            f"{error.strerror}; correct the name"
+        ) from None
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A draft of a file, whose place it takes at the end; an old one stays until then."""
+    path = Path(path)
+    draft = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def replace_file(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file; an old one stays until the new one is complete."""
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")

@@ -1,20 +1,19 @@
-"""A mechanism from plain Python data, with all its problems in one message.
-
-Reading one body, joint, force, drive, coupling or point, of any type, from its fields.
-"""
+"""Read a mechanism from a JSON file or from plain data, with all its problems in one message."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from jaxmbd.io.data_file import check_depth
-from jaxmbd.io.write_dict import FORMAT, PRECISIONS
+from jaxmbd.io.files import check_depth, read_json
+from jaxmbd.io.write_mechanism import FORMAT, PRECISIONS
 from jaxmbd.model import (
     COUPLING_TYPES,
     DRIVE_TYPES,
@@ -23,6 +22,7 @@ from jaxmbd.model import (
     LAWS,
     Body,
     ComRef,
+    Description,
     Drive,
     Fixed,
     FunctionLaw,
@@ -30,14 +30,15 @@ from jaxmbd.model import (
     Part,
     PointRef,
     Toward,
+    description_problems,
     is_planar,
-    validate,
+    problems_text,
 )
 from jaxmbd.plumbing import meant
 
 
 class _Unreadable(Exception):
-    """A value that cannot be read; the text says why and what to do."""
+    """A value that cannot be read; the text has the reason and the remedy."""
 
 
 def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:
@@ -53,12 +54,12 @@ def _read_typed(types: dict[str, type], noun: str) -> Callable[..., Any]:
     def read(what: str, fields: dict[str, Any], dtype: Any, problems: list[str]) -> Any:
         kind = fields.pop("type", None)
         if not isinstance(kind, str) or kind not in types:
-            told = (
+            found = (
                 'has no "type"'
                 if kind is None
                 else f"has the unknown type {kind!r}{meant(kind, types)}"
             )
-            problems.append(f"{what} {told}; {noun} types: {list(types)}")
+            problems.append(f"{what} {found}; {noun} types: {list(types)}")
             return None
         return _build(what, types[kind], fields, dtype, problems)
 
@@ -193,7 +194,7 @@ def numbers(value: Any, dtype: Any) -> np.ndarray:
 
 def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
     problems: list[str] = []
-    joint = READERS["joints"]("a joint", dict(value), dtype, problems)
+    joint = PARTS["joints"][1]("a joint", dict(value), dtype, problems)
     if problems:
         raise _Unreadable("holds " + "; ".join(problems))
     return joint
@@ -225,26 +226,48 @@ def _unknown_law(name: Any) -> str:
     )
 
 
-READERS: dict[str, Callable[..., Any]] = {
-    "bodies": _read_body,
-    "joints": _read_typed(JOINT_TYPES, "joint"),
-    "forces": _read_typed(FORCE_TYPES, "force"),
-    "drives": _read_drive,
-    "couplings": _read_typed(COUPLING_TYPES, "coupling"),
-    "points": _read_point,
+PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "bodies": ("body", _read_body),
+    "joints": ("joint", _read_typed(JOINT_TYPES, "joint")),
+    "forces": ("force", _read_typed(FORCE_TYPES, "force")),
+    "drives": ("drive", _read_drive),
+    "points": ("point", _read_point),
+    "couplings": ("coupling", _read_typed(COUPLING_TYPES, "coupling")),
 }
-
-
-PARTS = ("bodies", "joints", "forces", "drives", "points", "couplings")
+"""Each list's kind of part, and what reads one of them."""
 KEYS = ("format", "dtype", "gravity", "cut", *PARTS)
-KINDS = {
-    "bodies": "body",
-    "joints": "joint",
-    "forces": "force",
-    "drives": "drive",
-    "points": "point",
-    "couplings": "coupling",
-}
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Read a mechanism that `save` wrote, or that was written by hand in the same form.
+
+    Raises:
+        ValueError: names the file and lists all its problems, each with the part and the remedy.
+        FileNotFoundError: there is no such file.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.save(mbd.zoo.rssr(), f"{folder}/rssr.json")
+        ...     again = mbd.load(f"{folder}/rssr.json")
+        >>> again.structure == mbd.zoo.rssr().structure
+        True
+    """
+    path = Path(path)
+    repeated: list[str] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [k for k, _ in pairs]
+        name = dict(pairs).get("name")
+        repeated.extend(
+            f"the object{f' of {name!r}' if name else ''} gives {k!r} twice; keep one of them"
+            for k in dict.fromkeys(keys)
+            if keys.count(k) > 1
+        )
+        return dict(pairs)
+
+    data = read_json(path, unique)
+    return from_dict(data, source=str(path), found=repeated)
 
 
 def from_dict(
@@ -284,8 +307,7 @@ def from_dict(
         cut = None
     if problems:
         problems += _model_problems(parts, gravity, cut, broken)
-        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise ValueError(f"{source} has {count}:\n" + "\n".join(f"  - {p}" for p in problems))
+        raise ValueError(problems_text(f"{source} has", problems))
     try:
         return Mechanism(**parts, gravity=gravity, cut=cut)
     except ValueError as error:
@@ -311,7 +333,7 @@ def _part(
     key: str, entries: Any, dtype: Any, problems: list[str], broken: set[str]
 ) -> dict[str, Any]:
     """Name to object of one list; unreadable entries are replaced by stand-ins, in `broken`."""
-    kind = KINDS[key]
+    kind, read = PARTS[key]
     if not isinstance(entries, list):
         problems.append(f"'{key}' must be a list of objects, each with a \"name\"")
         return {}
@@ -330,7 +352,7 @@ def _part(
             continue
         before = len(problems)
         fields = {k: v for k, v in entry.items() if k != "name"}
-        out[name] = READERS[key](f"{kind} '{name}'", fields, dtype, problems)
+        out[name] = read(f"{kind} '{name}'", fields, dtype, problems)
         if len(problems) > before or out[name] is None:
             broken.add(name)
             out[name] = _stand_in(key, name, fields)
@@ -356,20 +378,14 @@ def _model_problems(
     present = {
         key: {n: x for n, x in entries.items() if x is not None} for key, entries in parts.items()
     }
+    given = Description(**present, gravity=gravity, cut=None if cut is None else tuple(cut))
     if gravity is None:
-        flat = is_planar(*(present[key] for key in ("bodies", "joints", "forces", "points")))
-        gravity = np.zeros(2 if flat else 3)
+        given = given._replace(gravity=np.zeros(2 if is_planar(given) else 3))
     lost = {n for key in PARTS for n in parts[key] if n not in present[key]}
-    try:
-        validate(**present, gravity=gravity, cut=None if cut is None else tuple(cut))
-    except ValueError as error:
-        lines = str(error).split("\n  - ")[1:]
-        ours = broken | lost
-        unconnected = "is not connected to the ground"
-        return [
-            line
-            for line in lines
-            if not any(f"'{n}'" in line for n in ours)
-            and not (unconnected in line and any(n in lost for n in parts["joints"]))
-        ]
-    return []
+    loose = "is not connected to the ground" if lost & parts["joints"].keys() else None
+    return [
+        problem
+        for problem in description_problems(given)
+        if not any(f"'{n}'" in problem for n in broken | lost)
+        and not (loose is not None and loose in problem)
+    ]

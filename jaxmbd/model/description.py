@@ -1,9 +1,12 @@
-"""Planar descriptions: all points with two coordinates, in the plane xy, turning about z."""
+"""A description, before it is a mechanism, and those that are planar.
+
+Planar ones have all points with two coordinates, lie in the plane xy and turn about z.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,47 +21,49 @@ _PLANE = (
 )
 
 
-def is_planar(
-    bodies: dict[str, Any], joints: dict[str, Any], forces: dict[str, Any], points: dict[str, Any]
-) -> bool:
+class Description(NamedTuple):
+    """What a mechanism is made of, as it was given or as it is declared; see `Mechanism`."""
+
+    bodies: dict[str, Any]
+    joints: dict[str, Any]
+    forces: dict[str, Any]
+    drives: dict[str, Any]
+    points: dict[str, Any]
+    gravity: Any
+    cut: tuple[str, ...] | None
+    couplings: dict[str, Any]
+
+
+def is_planar(given: Description) -> bool:
     """Whether a description is planar: more of its points have two coordinates than three."""
-    shapes = [getattr(x, "shape", None) for _, x in _points(bodies, joints, forces, points)]
-    flat = shapes.count((2,))
-    return flat > shapes.count((3,))
+    shapes = [getattr(x, "shape", None) for _, x in _points(given)]
+    return shapes.count((2,)) > shapes.count((3,))
 
 
-def _points(
-    bodies: dict[str, Any], joints: dict[str, Any], forces: dict[str, Any], points: dict[str, Any]
-) -> Iterator[tuple[str, Any]]:
+def _points(given: Description) -> Iterator[tuple[str, Any]]:
     """All points given by coordinates or name, each with its description for messages."""
-    for name, x in points.items():
+    for name, x in given.points.items():
         yield f"point '{name}'", x
-    for name, body in bodies.items():
+    for name, body in given.bodies.items():
         yield f"body '{name}': com", getattr(body, "com", None)
-    for kind, elements in (("joint", joints), ("force", forces)):
+    for kind, elements in (("joint", given.joints), ("force", given.forces)):
         for name, element in elements.items():
             for field, x in getattr(element, "points", {}).items():
                 yield f"{kind} '{name}': {field}", x
 
 
-def plane_problems(
-    bodies: dict[str, Any],
-    joints: dict[str, Any],
-    forces: dict[str, Any],
-    points: dict[str, Any],
-    gravity: Any,
-) -> list[str]:
+def plane_problems(given: Description) -> list[str]:
     """What a planar description must not contain, each problem with its remedy."""
-    vectors = [*_points(bodies, joints, forces, points), ("gravity", gravity)]
+    vectors = [*_points(given), ("gravity", given.gravity)]
     found = []
-    for name, joint in joints.items():
+    for name, joint in given.joints.items():
         if isinstance(joint, Joint):
             found += _joint_problems(f"joint '{name}'", joint)
             fields = joint.directions_in_plane
             vectors += [(f"joint '{name}': {f}", getattr(joint, f)) for f in fields]
-    for name, element in forces.items():
+    for name, element in given.forces.items():
         found += _force_problems(f"force '{name}'", element)
-    for name, body in bodies.items():
+    for name, body in given.bodies.items():
         if isinstance(body, Body) and getattr(body.inertia, "shape", ()) != ():
             found.append(f"body '{name}': inertia must be one number, about z [kg m²]")
     for what, x in vectors:
@@ -100,26 +105,23 @@ def _joint_problems(what: str, joint: Joint) -> list[str]:
     return [f"{what}: {problem}" for problem in joint.problems_in_plane()]
 
 
-def drawn_in_space(
-    bodies: dict[str, Any],
-    joints: dict[str, Any],
-    forces: dict[str, Any],
-    points: dict[str, Any],
-    gravity: Any,
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any], Any]:
+def drawn_in_space(given: Description) -> Description:
     """The same parts with three coordinates, axes along z and inertias equal about all axes."""
-    lifted_bodies = {
-        n: settled(Body(b.mass, vector_in_space(b.com), b.inertia), planar=False)
-        if isinstance(b, Body)
-        else b
-        for n, b in bodies.items()
-    }
-    lifted_joints = {n: j.in_space() if isinstance(j, Joint) else j for n, j in joints.items()}
-    lifted_forces = {
-        n: lifted(e, (*e.points, *e.vectors)) if _can_be_lifted(e) else e for n, e in forces.items()
-    }
-    lifted_points = {n: vector_in_space(x) for n, x in points.items()}
-    return lifted_bodies, lifted_joints, lifted_forces, lifted_points, vector_in_space(gravity)
+    return given._replace(
+        bodies={
+            n: settled(Body(b.mass, vector_in_space(b.com), b.inertia), planar=False)
+            if isinstance(b, Body)
+            else b
+            for n, b in given.bodies.items()
+        },
+        joints={n: j.in_space() if isinstance(j, Joint) else j for n, j in given.joints.items()},
+        forces={
+            n: lifted(e, (*e.points, *e.vectors)) if _can_be_lifted(e) else e
+            for n, e in given.forces.items()
+        },
+        points={n: vector_in_space(x) for n, x in given.points.items()},
+        gravity=vector_in_space(given.gravity),
+    )
 
 
 def _can_be_lifted(element: Any) -> bool:

@@ -1,14 +1,17 @@
-"""A mechanism as plain data, field by field: a new joint or force type needs no code here."""
+"""Write a mechanism to a JSON file, field by field: a new type needs no code here."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
+from jaxmbd.io.files import replace_file
 from jaxmbd.model import (
     ComRef,
     Drive,
@@ -18,6 +21,7 @@ from jaxmbd.model import (
     Part,
     PointRef,
     Toward,
+    declared,
     is_concrete,
     is_registered,
     law_name,
@@ -29,7 +33,47 @@ PRECISIONS = ("float64", "float32")
 
 
 class _Unsavable(Exception):
-    """A value that cannot be written to a file; the text says why and what to do."""
+    """A value that cannot be written to a file; the text has the reason and the remedy."""
+
+
+def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism to a JSON file, from which `load` restores the same numbers bit by bit.
+
+    Laws are written as their `register_law` names with their parameters, never pickled.
+
+    Args:
+        mech: one mechanism with known numbers (not traced, not a batch).
+        path: the file; it is replaced only once the new text is complete.
+
+    Raises:
+        ValueError: lists what cannot be saved, each part with the remedy.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> mech = mbd.Mechanism(
+        ...     bodies={"bob": mbd.Body(mass=1.0, com=(1, 0, 0))},
+        ...     joints={"hinge": mbd.Revolute("ground", "bob", at=(0, 0, 0), axis=(0, 1, 0))},
+        ... )
+        >>> from jaxmbd.io import load, save
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(mech, f"{folder}/pendulum.json")
+        ...     again = load(f"{folder}/pendulum.json")
+        >>> again.structure == mech.structure
+        True
+    """
+    replace_file(path, _text(to_dict(mech)))
+
+
+def _text(data: dict[str, Any]) -> str:
+    """JSON with one body, joint, force or point per line."""
+    parts = []
+    for key, value in data.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            lines = ",\n".join("  " + json.dumps(item, allow_nan=False) for item in value)
+            parts.append(f" {json.dumps(key)}: [\n{lines}\n ]")
+        else:
+            parts.append(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def to_dict(mech: Mechanism) -> dict[str, Any]:
@@ -54,28 +98,23 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
     precision = str(np.dtype(mech.dtype))
     if precision not in PRECISIONS:
         found.append(f"its numbers are {precision}; convert them first: mech.astype('float32')")
-    s = mech.structure
-    vector = (2,) if s.planar else (3,)
+    own, vector = declared(mech), (2,) if mech.structure.planar else (3,)
     data = {
         "format": FORMAT,
         "dtype": precision,
         "gravity": _checked("gravity", mech.gravity, vector, found),
         "points": [
             {"name": n, "at": _checked(f"point '{n}'", x, vector, found)}
-            for n, x in ((n, mech.points[n]) for n in s.points)
+            for n, x in own.points.items()
         ],
-        "bodies": [_body(n, mech.bodies[n], found) for n in s.bodies],
-        "joints": [
-            _element(f"joint '{e.name}'", e.name, mech.joints[e.name], found) for e in s.joints
-        ],
-        "forces": [_element(f"force '{n}'", n, mech.forces[n], found) for n in s.forces],
-        "drives": [_drive(n, mech.drives[n], found) for n, _, _ in s.drives],
-        "couplings": [
-            _element(f"coupling '{n}'", n, mech.couplings[n], found) for n, _ in s.couplings
-        ],
+        "bodies": [_body(n, body, found) for n, body in own.bodies.items()],
+        "joints": [_element("joint", n, x, found) for n, x in own.joints.items()],
+        "forces": [_element("force", n, x, found) for n, x in own.forces.items()],
+        "drives": [_drive(n, x, found) for n, x in own.drives.items()],
+        "couplings": [_element("coupling", n, x, found) for n, x in own.couplings.items()],
     }
-    if s.cut is not None:
-        data["cut"] = list(s.cut)
+    if own.cut is not None:
+        data["cut"] = list(own.cut)
     if found:
         raise ValueError("this mechanism cannot be saved:\n" + "\n".join(f"  - {p}" for p in found))
     return data
@@ -98,8 +137,8 @@ def _body(name: str, body: Any, found: list[str]) -> dict[str, Any]:
     return {"name": name, **_fields(what, body, found)}
 
 
-def _element(what: str, name: str, element: Any, found: list[str]) -> dict[str, Any]:
-    return {"name": name, **_typed(what, element, found)}
+def _element(kind: str, name: str, element: Any, found: list[str]) -> dict[str, Any]:
+    return {"name": name, **_typed(f"{kind} '{name}'", element, found)}
 
 
 def _typed(what: str, element: Any, found: list[str]) -> dict[str, Any]:
@@ -113,7 +152,7 @@ def _typed(what: str, element: Any, found: list[str]) -> dict[str, Any]:
 
 def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
     """A drive; one on a joint has no "type", as in older files."""
-    element = _element(f"drive '{name}'", name, drive, found)
+    element = _element("drive", name, drive, found)
     if element["type"] == Drive.__name__:
         del element["type"]
     return element
