@@ -23,7 +23,6 @@ from comparisons import Comparisons, compared  # noqa: E402, F401
 runtime_shapes.check()
 
 from jaxmbd.lanes.ir import verifier  # noqa: E402
-from jaxmbd.lanes.own_stack import on_own_stack  # noqa: E402
 from jaxmbd.lanes.targets import cpu  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -67,13 +66,6 @@ def pytest_collection_modifyitems(items):
         return order.get(item.path.relative_to(HERE).as_posix(), len(order))
 
     items.sort(key=place)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
-    """As usual, but on a stack where no depth of calls is slow."""
-    runner = item.config.pluginmanager.getplugin("runner")
-    return on_own_stack(lambda: runner.pytest_runtest_protocol(item, nextitem))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,12 +11,10 @@ those listed before it:
 - `codegen`: from the graph to LLVM IR, several samples in each vector register.
 - `targets`: machine code for the host and for GPUs, called by XLA.
 
-On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
-cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives, of which
-`summed_pullback` and `batch_sum` add up what all samples share), `nested` (a lanes call inside
-another), and the public functions of `batch`, `report`, `program_digest`, `guard` and
-`interruption`. What the rest of the package needs of it is in `backend` (which compiler runs a
-function) and `kept_traces` (functions that are traced once).
+Beside them: `kernel` (a function with its graph and machine code), `primitive` (the JAX primitive),
+`tangent` (its derivatives), `nested` (a lanes call inside another), and the public functions of
+`batch`, `report`, `guard` and others. `backend` (which compiler runs a function) and `kept_traces`
+(functions that are traced once) are for the rest of the package.
 """
 
 from jaxmbd.lanes import nested

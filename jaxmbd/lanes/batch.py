@@ -17,7 +17,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
-from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jax_versions import with_manual_axes
 
@@ -211,7 +210,7 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozense
 
     def jaxpr(types: Sequence[Any]) -> Any:
         with tracing():
-            return on_own_stack(lambda: jax.make_jaxpr(flat)(*types))
+            return jax.make_jaxpr(flat)(*types)
 
     given = [a for k, a in enumerate(avals) if k not in baked]
     try:

@@ -15,10 +15,9 @@ from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.liveness import live_nodes
 from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
-from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.reverse.pullback import pullback_graph
-from jaxmbd.lanes.targets import cpu, cpu_driver, cpu_sum, cuda, recall
+from jaxmbd.lanes.targets import cpu, cpu_driver, cuda, recall
 from jaxmbd.lanes.trace import build, registry
 from jaxmbd.lanes.trace.content import Function, Key
 
@@ -121,9 +120,7 @@ class Kernel:
                 break
         return cpu.vector_bits() // widest
 
-    def emitter(
-        self, width: int, *, gpu: bool = False, send: Callable[[str], None] | None = None
-    ) -> Emitter:
+    def emitter(self, width: int, *, gpu: bool = False) -> Emitter:
         """A fresh emitter of the kernel's LLVM IR."""
         registers = 0 if gpu else cpu.vector_registers()
         return Emitter(
@@ -133,24 +130,11 @@ class Kernel:
             len(self.out_avals),
             registers=registers,
             gpu=gpu,
-            send=send,
         )
 
-    @cached_property
-    def totals(self) -> list[bool]:
-        """Which results of a pullback belong to an argument without a batch axis."""
-        wanted = self.pullback[0] if self.pullback else ()
-        return [not b for b, w in zip(self.batched, wanted, strict=False) if w]
-
-    def compile_cpu(
-        self, threads: int = 0, width: int = 0, *, summed: bool = False
-    ) -> cpu.Compiled:
-        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given.
-
-        If `summed`, the results in `totals` are summed over the batch.
-        """
-        place = ("cpu", threads, width, summed)
-        return self._code(place, lambda: self._compile_cpu(threads, width, summed))
+    def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
+        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""
+        return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
 
     def compile_cuda(self) -> cuda.Compiled:
         """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
@@ -174,21 +158,16 @@ class Kernel:
         if graph is not None:
             graph.clear()
 
-    def _compile_cpu(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
-        if summed:
-            cpu_sum.drive()
+    def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
         if not (self.lasting and registry.own()):
-            return self._fresh(threads, width, summed)
-        name = (self.content.hex(), self.batched, self.pullback, threads, width, summed)
-        return recall.recalled(name, lambda: self._fresh(threads, width, summed))
+            return self._written(threads, width)
+        name = (self.content.hex(), self.batched, self.pullback, threads, width)
+        return recall.recalled(name, lambda: self._written(threads, width))
 
-    def _fresh(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
-        with cpu.Parts() as parts:
-            return self._written(threads, width or self.lanes(), summed, parts)
-
-    def _written(self, threads: int, width: int, summed: bool, parts: cpu.Parts) -> cpu.Compiled:
-        e = self.emitter(width, send=parts.add)
-        ir = on_own_stack(e.module)
+    def _written(self, threads: int, width: int) -> cpu.Compiled:
+        width = width or self.lanes()
+        e = self.emitter(width)
+        ir = e.module()
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
         grain = int(max(1, min(VECTORS, 1e5 // work)))
@@ -197,15 +176,11 @@ class Kernel:
         ]
         outs = [_row_bytes(a) for a in self.out_avals]
         table = cpu_driver.table(width, scratch, grain, threads, rows, outs)
-        if not summed:
-            return cpu.target(ir, cpu_driver.handler(table), e.flops, parts)
-        pairs = zip(self.out_avals, self.totals, strict=True)
-        columns = [int(np.prod(a.shape)) if t else 0 for a, t in pairs]
-        return cpu.target(ir, cpu_sum.handler(table, columns), e.flops, parts)
+        return cpu.target(ir, cpu_driver.handler(table), e.flops)
 
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)
-        ir = on_own_stack(e.module)
+        ir = e.module()
         return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
 
 

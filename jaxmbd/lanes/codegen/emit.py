@@ -6,10 +6,9 @@ last − 1, of `width` samples each. On a GPU the width is one and each vector i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from jaxmbd.lanes.codegen import entry, instructions, loops, memory, parts, pieces, rows
-from jaxmbd.lanes.codegen.parts import Parts
+from jaxmbd.lanes.codegen import entry, instructions, loops, memory, pieces, rows
 from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.codegen.writer import LLVM, Writer, literal
 from jaxmbd.lanes.ir.graph import Graph
@@ -37,7 +36,6 @@ class Emitter:
         *,
         registers: int = 0,
         gpu: bool = False,
-        send: Callable[[str], None] | None = None,
     ):
         """An emitter of a graph.
 
@@ -48,8 +46,6 @@ class Emitter:
             outputs: number of results.
             registers: vector registers of the host.
             gpu: whether to write a kernel for GPUs.
-            send: takes modules that the kernel's module needs, if it is written in parts. By
-                default it is not.
         """
         self.graph, self.registers = graph, registers
         self.inputs, self.outputs = inputs, outputs
@@ -58,9 +54,6 @@ class Emitter:
         self.operations = 0
         self.flops = 0
         self._times: dict[Region | None, int] = {}
-        self.parts: Parts | None = None
-        if send and len(self.uses.live) >= parts.LEAST:
-            self.parts = Parts(self.w, lambda function: send(self._module(function)))
 
     @property
     def live(self) -> set[Node]:
@@ -84,29 +77,20 @@ class Emitter:
         opened = len(t.lines)
         prologue = self.graph.prologue
         self.region(prologue, [n for n in prologue.nodes if n in self.live])
-        if self.parts:
-            self.parts.leave_prologue()
         footer = entry.open_vectors(w)
-        if self.parts:
-            self.parts.open()
         with w.scope():
             self.region(self.graph.base, [n for _, row in self.graph.outputs for n in row])
             for buffer, row in self.graph.outputs:
+                w.end_long_block()
                 rows.store_row(w, buffer, "0", row)
-        if self.parts:
-            self.parts.close()
         t.line(footer)
         if w.gpu and w.looks_up:
             t.lines[opened:opened] = entry.gpu_pointers(self.inputs)
-        if self.parts:
-            slots = [self.parts.frame(), *self.parts.slots()]
-        else:
-            slots = [*(w.slot(f"%held{k}") for k in range(w.held)), *w.waiting_slots()]
         return "\n".join(
             [
                 f"define {kind}void @kernel({arguments}){bounds} {{",
                 "entry:",
-                *slots,
+                *w.stack_slots(),
                 *t.lines,
                 "  ret void",
                 "}",
@@ -121,9 +105,8 @@ class Emitter:
         for n in region.nodes:
             if n.op in IN_PLACE and n in self.live:
                 self.demand(n.args, region)
+                self.w.end_long_block()
                 memory.WRITE[n.op](self.w, n)
-                if self.parts:
-                    self.parts.wrote((n,))
             elif n.op == "loop" and n in self.live:
                 inits = [init for _, init, _ in self.uses.carried(n.data)]
                 captured = self.uses.captured(n.data)
@@ -132,11 +115,7 @@ class Emitter:
                 else:
                     self.demand(inits, region)
                     self.demand(captured, region)
-                if self.parts and region is self.graph.base:
-                    self.parts.before_loop(n.data, captured)
                 self.loop(n.data)
-                if self.parts:
-                    self.parts.wrote_loop(n.data)
         self.demand(roots, region)
 
     def loop(self, loop: Loop) -> None:
@@ -151,17 +130,11 @@ class Emitter:
         """
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
-        outer = self.parts if region is self.graph.base else None
-        if outer:
-            outer.cut()
-            asleep = True
         if self.registers and len(piece) >= pieces.SHORT:
-            pieces.write(self.w, piece, nodes, self.registers, self.compute, outer, asleep=asleep)
+            pieces.write(self.w, piece, nodes, self.registers, self.compute, asleep=asleep)
         else:
             for n in piece:
                 self.compute(n)
-        if self.parts:
-            self.parts.wrote(piece)
         for n in [] if asleep else map(root, nodes):
             if n.region is region and self.w.asleep(n):
                 self.w.wake(n)
@@ -189,6 +162,7 @@ class Emitter:
 
     def compute(self, n: Node) -> None:
         """Write one node's instructions."""
+        self.w.end_long_block()
         if n.op in ("element", "entry"):
             rows.load_element(self.w, n)
             return
@@ -202,17 +176,11 @@ class Emitter:
         return self._times.get(region, 1)
 
     def module(self) -> str:
-        """The kernel's module: kernel, tables, elementary functions, declarations.
-
-        If the kernel is written in parts, the modules of these have been sent off before.
-        """
-        return self._module(self.kernel())
-
-    def _module(self, function: str) -> str:
-        """The module of a function that has just been written."""
+        """The kernel's module: kernel, tables, elementary functions, declarations."""
         from jaxmbd.lanes import elementary  # imported late: its tables take time to build
 
-        text = [*self._tables(), function]
+        kernel = self.kernel()
+        text = [*self._tables(), kernel]
         declared = set(self.w.text.declared)
         if self.w.functions:
             needed = sorted(self.w.functions)

@@ -9,19 +9,12 @@ from jaxmbd.lanes.ir.nodes import WARP
 def cpu_header(w: Writer, inputs: int, outputs: int) -> str:
     """Load the pointers to arguments and results; returns the kernel's parameter list."""
     t = w.text
+    t.line("%never = icmp slt i64 %last, 0")  # for `Writer.end_long_block`
     for kind, count in (("in", inputs), ("out", outputs)):
         for k in range(count):
-            for line in pointer(kind, k):
-                t.line(line)
+            t.line(f"%{kind}.p{k} = getelementptr ptr, ptr %{kind}s, i64 {k}")
+            t.line(f"%{kind}{k} = load ptr, ptr %{kind}.p{k}")
     return "ptr noalias %ins, ptr noalias %outs, i64 %first, i64 %last, ptr noalias %scratch"
-
-
-def pointer(kind: str, k: int) -> list[str]:
-    """Lines that load the pointer to argument ("in") or result ("out") k."""
-    return [
-        f"%{kind}.p{k} = getelementptr ptr, ptr %{kind}s, i64 {k}",
-        f"%{kind}{k} = load ptr, ptr %{kind}.p{k}",
-    ]
 
 
 def gpu_header(w: Writer, inputs: int, outputs: int) -> str:

@@ -8,6 +8,8 @@ from jaxmbd.lanes.ir.nodes import BYTES, SLOT, WARP, Buffer, Node
 
 
 def _place(w: Writer, index: Node, offset: int) -> str:
+    if index.constant:
+        return str(index.data + offset)
     name = w.operand(index, not index.uniform)
     if offset == 0:
         return name
@@ -23,12 +25,14 @@ def _slot_address(w: Writer, buffer: Buffer, place: str) -> str:
     if buffer not in w.slots:
         w.slots[buffer] = w.scratch_slots
         w.scratch_slots += buffer.size
-    slot = t.let(f"add i64 {place}, {w.slots[buffer]}")
+    step, first = SLOT * (WARP if w.gpu else w.width), w.slots[buffer]
+    if place.isdigit():
+        where = str((int(place) + first) * step)
+    else:
+        where = t.let(f"mul i64 {t.let(f'add i64 {place}, {first}')}, {step}")
     if w.gpu:
-        where = t.let(f"mul i64 {slot}, {WARP * SLOT}")
         row = t.let(f"getelementptr i8, ptr %memory, i64 {where}")
         return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {row}, i64 %lane")
-    where = t.let(f"mul i64 {slot}, {w.width * SLOT}")
     return t.let(f"getelementptr i8, ptr %scratch, i64 {where}")
 
 
@@ -82,11 +86,15 @@ def _origin(w: Writer, buffer: Buffer) -> str:
 
 
 def store(w: Writer, n: Node) -> None:
-    """Store one element of scratch."""
+    """Store one element of scratch.
+
+    Volatile, as the stores of results (`store_row`).
+    """
     buffer, offset = n.data
     address = _slot_address(w, buffer, _place(w, n.args[0], offset))
     ty = w.text.vector(stored(n.dtype))
-    w.text.line(f"store {ty} {to_memory(w, n.args[1])}, ptr {address}, align {BYTES[n.dtype]}")
+    word = "store" if w.gpu else "store volatile"
+    w.text.line(f"{word} {ty} {to_memory(w, n.args[1])}, ptr {address}, align {BYTES[n.dtype]}")
 
 
 def accumulate(w: Writer, n: Node) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jaxmbd.lanes.codegen.parts import Parts
 from jaxmbd.lanes.codegen.rows import block_start
 from jaxmbd.lanes.codegen.schedule import LOOP, STRAIGHT, Plan, arrange
 from jaxmbd.lanes.codegen.uses import readers_of
@@ -35,7 +34,6 @@ def write(
     wanted: Sequence[Node],
     registers: int,
     compute: Compute,
-    parts: Parts | None = None,
     *,
     asleep: bool,
 ) -> None:
@@ -47,17 +45,13 @@ def write(
         wanted: live-out nodes.
         registers: vector registers of the processor.
         compute: writes one node's instructions.
-        parts: the parts of the kernel, if the piece may be cut; `asleep` must then be true.
         asleep: whether spilled live-out values stay in memory until they are used.
     """
     for start in range(0, len(nodes), LONG):
         part = nodes[start : start + LONG]
         last = start + LONG >= len(nodes)
         piece = Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute)
-        piece.write(asleep or not last, parts)
-        if parts:
-            parts.wrote(part)
-            parts.cut()
+        piece.write(asleep or not last)
 
 
 class Piece:
@@ -110,11 +104,8 @@ class Piece:
             out.extend(map(root, a.args) if a in self.merged else (a,))
         return out
 
-    def write(self, asleep: bool, parts: Parts | None = None) -> None:
-        """Write the piece; spilled live-out values are reloaded, or stay asleep.
-
-        If it is long and belongs to the parts of a kernel, it is cut.
-        """
+    def write(self, asleep: bool) -> None:
+        """Write the piece; spilled live-out values are reloaded, or stay asleep."""
         w, values = self.w, [*self.values, *self.given]
         free = [self._free(n) for n in values]
         args = [[a for a in needs if not free[a]] for needs in self.args]
@@ -130,18 +121,10 @@ class Piece:
             order = self._gathered(arrange(inside, kept, free[:count], least))
         slots = {count + k: w.slot_of(n) for k, n in enumerate(self.given)}
         kept += [True] * len(self.given)
-        cuts = parts.cuts(count) if parts else []
-        # Merged products are used as soon as they are computed.
-        planned = self.merged | {n for n, f in zip(values, free, strict=True) if not f}
-        plan = Plan(order, args, kept, extra, self.room, slots, cuts)
+        plan = Plan(order, args, kept, extra, self.room, slots)
         left = {v: slot for v, slot in plan.slot.items() if v < count and kept[v]}
-        apart = range(plan.slots) if cuts else left.values() if asleep else ()
-        own = {slot: w.hold() for slot in apart}
-        for k, step in enumerate(plan.steps):
-            if parts and k in plan.flushed:
-                for value, slot in plan.flushed[k]:
-                    w.store(values[value], own[slot])
-                parts.cut(least=0, saved=planned)
+        own = {slot: w.hold() for slot in left.values()} if asleep else {}
+        for step in plan.steps:
             for value, slot in step.stores:
                 w.store(values[value], own.get(slot, slot))
             for value, _ in step.loads:

@@ -13,7 +13,7 @@ costs as much as two products, a load next to nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 REACH = 40
@@ -250,7 +250,6 @@ class Plan:
         steps: the plan.
         slot: the stack slots of spilled live-out values, which stay there.
         slots: number of stack slots used; stores: number of spills.
-        flushed: for each cut, the spills (value, slot) that precede it.
     """
 
     def __init__(
@@ -261,7 +260,6 @@ class Plan:
         extra: Sequence[int],
         room: int,
         slot: dict[int, int] | None = None,
-        cuts: Collection[int] = (),
     ):
         """Plan a schedule.
 
@@ -273,19 +271,13 @@ class Plan:
             room: number of registers.
             slot: slots of values that have been computed before; these are live-out. By default
                 there are none.
-            cuts: steps before which all registers are emptied.
         """
         self.args, self.extra, self.room = args, extra, room
         self.uses = self._positions(order, kept)
         self.registers: set[int] = set()
         self.slot, self.slots, self.stores = dict(slot or {}), 0, 0
         self.unused: list[int] = []
-        self.flushed: dict[int, list[tuple[int, int]]] = {}
-        self.steps: list[Step] = []
-        for i, x in enumerate(order):
-            if i in cuts:
-                self.flushed[i] = self._flush()
-            self.steps.append(self._step(i, x))
+        self.steps = [self._step(i, x) for i, x in enumerate(order)]
 
     def _positions(self, order: Sequence[int], kept: Sequence[bool]) -> list[list[int]]:
         """Positions of each value's uses, in descending order."""
@@ -326,16 +318,6 @@ class Plan:
             if out not in self.slot:
                 stores.append((out, self._new_slot()))
                 self.slot[out] = stores[-1][1]
-        self.stores += len(stores)
-        return stores
-
-    def _flush(self) -> list[tuple[int, int]]:
-        stores = []
-        for a in sorted(self.registers):
-            if a not in self.slot:
-                self.slot[a] = self._new_slot()
-                stores.append((a, self.slot[a]))
-        self.registers.clear()
         self.stores += len(stores)
         return stores
 

@@ -301,4 +301,4 @@ def _differentiates(eqn: Any) -> bool:
     """Whether the value of an equation depends on the derivative rules of the function it calls."""
     if eqn.primitive.name == "lanes":
         return eqn.params["pullback"] is not None
-    return eqn.primitive.name in ("lanes_tangent", "lanes_summed_pullback")
+    return eqn.primitive.name == "lanes_tangent"
