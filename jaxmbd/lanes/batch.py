@@ -18,7 +18,7 @@ from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jax_versions import with_manual_axes
+from jaxmbd.lanes.trace.jaxprs import with_manual_axes
 
 TRACES = 64
 """Most traces cached per mapped function, for different types and constants; oldest dropped."""

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.lanes.caching import Recent
 from jaxmbd.lanes.codegen.emit import Emitter
 from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.ir import verifier
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.ir.graph import Graph, live_nodes
 from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
-from jaxmbd.lanes.recent import Recent
-from jaxmbd.lanes.reverse.pullback import pullback_graph
-from jaxmbd.lanes.targets import cpu, cpu_driver, cuda, recall
-from jaxmbd.lanes.trace import build, registry
+from jaxmbd.lanes.reverse import pullback_graph
+from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
+from jaxmbd.lanes.trace import interpreter
 from jaxmbd.lanes.trace.content import Function, Key
 
 CODES = Recent(4096)
@@ -63,7 +62,7 @@ class Kernel:
             if self.pullback is None:
                 # One sample varies: uniform values would be kept for all the vectors to come.
                 varies = (True,) * len(self.batched) if self.single else self.batched
-                g = build.value_graph(self.function.closed, varies)
+                g = interpreter.value_graph(self.function.closed, varies)
             else:
                 g = pullback_graph(self.function.closed, self.batched, *self.pullback)
         except Unsupported as error:
@@ -159,10 +158,10 @@ class Kernel:
             graph.clear()
 
     def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
-        if not (self.lasting and registry.own()):
+        if not (self.lasting and interpreter.own()):
             return self._written(threads, width)
         name = (self.content.hex(), self.batched, self.pullback, threads, width)
-        return recall.recalled(name, lambda: self._written(threads, width))
+        return cpu.recalled(name, lambda: self._written(threads, width))
 
     def _written(self, threads: int, width: int) -> cpu.Compiled:
         width = width or self.lanes()

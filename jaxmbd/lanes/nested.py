@@ -9,10 +9,10 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.reverse.pullback import inner_pullback
+from jaxmbd.lanes.reverse import inner_pullback
 from jaxmbd.lanes.tangent import tangent_flags, tangent_key, without_pullback
 from jaxmbd.lanes.trace.arrays import Lifted, Value, scalars
-from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
 
 
 @rule("lanes")

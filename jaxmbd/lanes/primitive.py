@@ -22,9 +22,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes.context import jit_enabled
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, kernel
-from jaxmbd.lanes.targets import cuda, dispatch, partition
+from jaxmbd.lanes.targets import cuda, lowering
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jax_versions import manual_axes, with_manual_axes
+from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -169,11 +169,11 @@ def _lower_cuda(ctx: Any, *args: Any, **params: Any) -> Any:
 
 def _cpu_rule(k: Kernel, params: Any) -> Any:
     code = k.compile_cpu(params["options"].threads)
-    return dispatch.lowering(code.name, k.in_batched, code.flops * params["size"])
+    return lowering.host_call(code.name, k.in_batched, code.flops * params["size"])
 
 
 def _cuda_rule(k: Kernel, _: Any) -> Any:
-    return partition.lowering(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
+    return lowering.call(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
 
 
 def lower(

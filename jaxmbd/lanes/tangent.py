@@ -21,8 +21,7 @@ from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jax_versions import register_linearization
-from jaxmbd.lanes.trace.loop_names import with_loop_names
+from jaxmbd.lanes.trace.jaxprs import register_linearization, with_loop_names
 
 tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Loop, Node
-from jaxmbd.lanes.ir.operation import Call
+from jaxmbd.lanes.ir.nodes import Call, Loop, Node
 from jaxmbd.lanes.ir.table import ALIASES, OPERATIONS, WRITERS, reads, root
 
 Pair = tuple[str, Node]

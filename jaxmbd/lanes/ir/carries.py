@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxmbd.lanes.ir.nodes import Body, Buffer, Node, Write
-from jaxmbd.lanes.ir.operation import Builder, Kind
+from jaxmbd.lanes.ir.nodes import Body, Buffer, Builder, Kind, Node, Write
 from jaxmbd.lanes.ir.table import OPERATIONS
 
 

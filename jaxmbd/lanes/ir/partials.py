@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from jaxmbd.lanes.ir.nodes import Node
-from jaxmbd.lanes.ir.operation import Builder
+from jaxmbd.lanes.ir.nodes import Builder, Node
 
 Contributions = Iterator[tuple[Node, Node]]
 """(operand, contribution to its cotangent) pairs."""

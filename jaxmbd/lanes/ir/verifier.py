@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.liveness import live_nodes
-from jaxmbd.lanes.ir.nodes import DTYPES, FLOATS, Buffer, Loop, Node, Region
-from jaxmbd.lanes.ir.operation import Kind, Result
+from jaxmbd.lanes.ir.graph import Graph, live_nodes
+from jaxmbd.lanes.ir.nodes import DTYPES, FLOATS, Buffer, Kind, Loop, Node, Region, Result
 from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads
 
 enabled = False

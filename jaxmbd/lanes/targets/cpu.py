@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import llvmlite.binding as llvm
 
 from jaxmbd.lanes.codegen.loops import STOP_WORD
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.targets import cpu_driver, disk, stopping
+from jaxmbd.lanes.targets import cpu, cpu_driver, disk, stopping
 
 _LOCK = threading.RLock()
 # Machine code is never freed: XLA cannot unregister a target, and its programs hold the address
@@ -274,3 +275,35 @@ def capsule(address: int) -> Any:
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return make(address, None, None)
+
+
+def _compiler() -> bytes:
+    """A digest of the source of the compiler; empty if it cannot be read."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    parts = [hashlib.sha256(file.read_bytes()).digest() for file in files]
+    return hashlib.sha256(b"".join(parts)).digest() if parts else b""
+
+
+COMPILER = _compiler()  # of the source that is imported, which may change on disk later
+
+
+def recalled(name: Any, make: Callable[[], cpu.Compiled]) -> cpu.Compiled:
+    """The kernel of a function, from disk or newly made.
+
+    Args:
+        name: what determines the kernel; its `repr` must be the same in all processes.
+        make: compiles it.
+    """
+    if not COMPILER:
+        return make()
+    text = f"{name!r} {version('jax')} {version('jaxlib')} {cpu.host()}"
+    key = "function_" + hashlib.sha256(text.encode() + COMPILER).hexdigest()[:32]
+    entry = disk.read(key)
+    if entry is not None:
+        target, flops = entry.decode().split()
+        known = cpu.stored(target, int(flops))
+        if known is not None:
+            return known
+    new = make()
+    disk.write(key, f"{new.name} {new.flops}".encode())
+    return new

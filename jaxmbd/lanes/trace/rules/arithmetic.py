@@ -11,9 +11,8 @@ import numpy as np
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
 from jaxmbd.lanes.ir.table import OPERATIONS
-from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, short_dtype
-from jaxmbd.lanes.trace.elementwise import elementwise
-from jaxmbd.lanes.trace.registry import RULES, rule
+from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, elementwise, short_dtype
+from jaxmbd.lanes.trace.interpreter import RULES, rule
 
 
 def result_dtype(eqn: Any) -> str:

@@ -10,9 +10,8 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
-from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, clamp, empty, scalars
-from jaxmbd.lanes.trace.columns import in_memory
-from jaxmbd.lanes.trace.registry import rule
+from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, clamp, empty, in_memory, scalars
+from jaxmbd.lanes.trace.interpreter import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
 LONG = 24

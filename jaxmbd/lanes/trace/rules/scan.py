@@ -16,13 +16,13 @@ from jaxmbd.lanes.trace.arrays import (
     Value,
     bits,
     empty,
+    in_memory,
     scalars,
     shaped,
     short_dtype,
 )
-from jaxmbd.lanes.trace.columns import in_memory
-from jaxmbd.lanes.trace.jax_versions import scan_counts
-from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
+from jaxmbd.lanes.trace.jaxprs import scan_counts
 
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
