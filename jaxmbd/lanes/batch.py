@@ -95,11 +95,7 @@ def vmap(
         avals = _sample_types(moved, flags)
         varies = primitive.varying_axes(leaves)
         place = (tree, flags, avals, varies, _names(baked))
-        known = traced.get(place)
-        if known is None:
-            known = _trace(fn, tree, avals, baked, varies)
-            if known.lasting:
-                _keep(traced, place, known)
+        known = _known(traced, place, lambda: _trace(fn, tree, avals, baked, varies))
         key, consts, out_tree, out_avals, _ = known
         given = [x for k, x in enumerate(moved) if k not in baked]
         given_flags = [b for k, b in enumerate(flags) if k not in baked]
@@ -145,11 +141,7 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         avals = _sample_types(leaves, [False] * len(leaves))
         varies = primitive.varying_axes(leaves)
         place = (tree, avals, varies)
-        known = traced.get(place)
-        if known is None:
-            known = _trace(fn, tree, avals, {}, varies)
-            if known.lasting:
-                _keep(traced, place, known)
+        known = _known(traced, place, lambda: _trace(fn, tree, avals, {}, varies))
         key, consts, out_tree, _, _ = known
         flags = [False] * (len(consts) + len(leaves))
         out = primitive.call(key, [*consts, *leaves], flags, 1, options)
@@ -172,10 +164,16 @@ def _arrays(leaves: Sequence[Any]) -> list[Any]:
     return arrays
 
 
-def _keep(traced: dict[Any, Any], place: Any, known: Any) -> None:
-    traced[place] = known
-    if len(traced) > TRACES:
-        del traced[next(iter(traced))]
+def _known(traced: dict[Any, Traced], place: Any, trace: Callable[[], Traced]) -> Traced:
+    """The cached trace of a place, or a new one."""
+    known = traced.get(place)
+    if known is None:
+        known = trace()
+        if known.lasting:
+            traced[place] = known
+            if len(traced) > TRACES:
+                del traced[next(iter(traced))]
+    return known
 
 
 def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
 from jaxmbd.lanes.reverse import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
 from jaxmbd.lanes.trace import interpreter
-from jaxmbd.lanes.trace.content import Function, Key
+from jaxmbd.lanes.trace.content import Key
 
 CODES = Recent(4096)
 """FFI targets by the content of the function, so that an equal function needs no new graph.
@@ -32,7 +32,7 @@ class Kernel:
     """One compiled function over a batch.
 
     Attributes:
-        function: of one sample; may be given as a closed jaxpr.
+        function: of one sample, a closed jaxpr.
         batched: which arguments have a batch axis.
         pullback: None for the value; (wanted, given) for the VJP: which arguments' cotangents it
             returns, and for which results it takes a cotangent as an additional argument.
@@ -47,9 +47,6 @@ class Kernel:
     lasting: bool = False
     _codes: dict[Any, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.function = Function.of(self.function)
-
     @cached_property
     @collector_paused()
     def graph(self) -> Graph:
@@ -62,9 +59,9 @@ class Kernel:
             if self.pullback is None:
                 # One sample varies: uniform values would be kept for all the vectors to come.
                 varies = (True,) * len(self.batched) if self.single else self.batched
-                g = interpreter.value_graph(self.function.closed, varies)
+                g = interpreter.value_graph(self.function, varies)
             else:
-                g = pullback_graph(self.function.closed, self.batched, *self.pullback)
+                g = pullback_graph(self.function, self.batched, *self.pullback)
         except Unsupported as error:
             text = str(error)
             start_of_text = "lanes cannot compile "
@@ -199,6 +196,6 @@ def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
     if pullback is not None and content.rules:
         found = content.of_rules()
         if found is None:
-            return Kernel(key.function, batched, pullback)
+            return Kernel(key.closed, batched, pullback)
         rules = found
-    return Kernel(key.function, batched, pullback, content.value + rules, content.lasting)
+    return Kernel(key.closed, batched, pullback, content.value + rules, content.lasting)

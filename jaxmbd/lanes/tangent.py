@@ -21,7 +21,7 @@ from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jaxprs import register_linearization, with_loop_names
+from jaxmbd.lanes.trace.jaxprs import with_loop_names
 
 tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
@@ -71,30 +71,6 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 ad.primitive_jvps[call_p] = _jvp
-
-
-def _linearize(moving: Sequence[bool], primals: Sequence[Any], params: Any) -> Any:
-    """The call and, as a function of tangents, its tangent map.
-
-    JAX would find it from `_jvp` by tracing that with a tangent for each argument.
-    """
-    out = call_p.bind(*primals, **params)
-    floats = [_floating(jax.typeof(y)) for y in out]
-    moving = tuple(m and _floating(jax.typeof(x)) for m, x in zip(moving, primals, strict=True))
-    if not any(moving):
-        return out, [False] * len(out), lambda *_: [_zero(y) for y in out]
-    batched = kernel(params["key"], params["batched"], params["pullback"]).in_batched
-
-    def linear(*tangents: Any) -> list[Any]:
-        dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
-        args = varying([*primals, *dots])
-        given = iter(tangent_p.bind(*args, **dict(params, batched=batched), moving=moving))
-        return [next(given) if f else _zero(y) for y, f in zip(out, floats, strict=True)]
-
-    return out, floats, linear
-
-
-register_linearization(call_p, _linearize)
 
 
 def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:

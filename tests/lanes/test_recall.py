@@ -66,7 +66,7 @@ def test_a_second_process_builds_no_graph_and_compiles_nothing(tmp_path):
 
 def test_code_that_is_gone_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv("JAXMBD_LANES_CACHE", str(tmp_path))
-    assert cpu.stored("lanes_of_nothing", 0) is None
+    assert cpu._target("lanes_of_nothing", None, 0) is None
 
 
 def cubed(slope):

@@ -139,7 +139,6 @@ class Loop:
         origin: index of the first iteration in `saves`.
         results: buffers of the final carries, one element per iteration of the enclosing loop.
         inner: the loops directly inside, in order.
-        carries: which carries of the body as traced these are.
         recallable: whether the adjoint of the enclosing loop may load saved values instead of
             running this loop again.
         written: the buffers that an iteration writes to besides; traced again inside an adjoint,
@@ -158,7 +157,6 @@ class Loop:
     origin: Node | None = None
     results: list[Buffer] = field(default_factory=list)
     inner: list[Loop] = field(default_factory=list)
-    carries: Any = None
     recallable: bool = False
     written: tuple[Buffer, ...] = ()
 

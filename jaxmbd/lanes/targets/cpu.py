@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import itertools
 import re
@@ -21,7 +20,7 @@ import llvmlite.binding as llvm
 
 from jaxmbd.lanes.codegen.loops import STOP_WORD
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.targets import cpu, cpu_driver, disk, stopping
+from jaxmbd.lanes.targets import cpu_driver, disk, stopping
 
 _LOCK = threading.RLock()
 # Machine code is never freed: XLA cannot unregister a target, and its programs hold the address
@@ -105,25 +104,57 @@ def target(ir: str, handler: str, flops: int) -> Compiled:
         flops: of one sample.
     """
     text = ir + handler
-    name = f"lanes_{_key(text)}"
-    found = _target(name, flops, lambda: _load(name, text, "handler"))
+    found = _target(f"lanes_{_key(text)}", text, flops)
     assert found
     return found
 
 
-def stored(name: str, flops: int) -> Compiled | None:
-    """The FFI target of a kernel that was compiled before; None if its code is gone."""
-    return _target(name, flops, lambda: _read(name, "handler"))
+def recalled(name: Any, make: Callable[[], Compiled]) -> Compiled:
+    """The kernel of a function, from disk or newly made.
+
+    Beside the machine code is an entry under a digest of the function, the compiler's source and
+    the processor, that names it. So a function that another process has compiled needs no graph, no
+    arranging and no code.
+
+    Args:
+        name: what determines the kernel; its `repr` must be the same in all processes.
+        make: compiles it.
+    """
+    if not COMPILER:
+        return make()
+    text = f"{name!r} {version('jax')} {version('jaxlib')} {host()}"
+    key = "function_" + hashlib.sha256(text.encode() + COMPILER).hexdigest()[:32]
+    entry = disk.read(key)
+    if entry is not None:
+        known, flops = entry.decode().split()
+        found = _target(known, None, int(flops))
+        if found is not None:
+            return found
+    new = make()
+    disk.write(key, f"{new.name} {new.flops}".encode())
+    return new
 
 
-def _target(name: str, flops: int, load: Callable[[], tuple[int, bool] | None]) -> Compiled | None:
+def _compiler() -> bytes:
+    """A digest of the source of the compiler; empty if it cannot be read."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    parts = [hashlib.sha256(file.read_bytes()).digest() for file in files]
+    return hashlib.sha256(b"".join(parts)).digest() if parts else b""
+
+
+COMPILER = _compiler()  # of the source that is imported, which may change on disk later
+
+
+def _target(name: str, ir: str | None, flops: int) -> Compiled | None:
+    """The FFI target of a name; None if there is no module and its code is not on disk."""
     with _LOCK:
         if name not in _TARGETS:
-            found = load()
+            _drive()
+            found = _built(name, ir, ["handler"])
             if found is None:
                 return None
-            address, cached = found
-            jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
+            (address,), cached = found
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
             _TARGETS[name] = Compiled(name, cached, flops)
         return _TARGETS[name]
 
@@ -144,46 +175,31 @@ def _processor() -> str:
 def function(ir: str, name: str) -> int:
     """The address of a function of a module, to be called by `ctypes`."""
     with _LOCK:
-        return _load(_key(ir), ir, name)[0]
+        _drive()
+        found = _built(_key(ir), ir, [name])
+        assert found
+        return found[0][0]
 
 
 def _key(ir: str) -> str:
     return hashlib.sha256((ir + host()).encode()).hexdigest()[:32]
 
 
-def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
-    _drive()
-    (address,), cached = _built(key, ir, [name], _SYMBOLS)
-    return address, cached
+def _built(key: str, ir: str | None, names: Sequence[str]) -> tuple[list[int], bool] | None:
+    """Addresses of functions of a module, and whether its object file was on disk.
 
-
-def _read(key: str, name: str) -> tuple[int, bool] | None:
-    """The address of a function whose object file is on disk, if it is there and links."""
-    _drive()
-    found = _kept(key, [name], _SYMBOLS)
-    return None if found is None else (found[0], True)
-
-
-def _built(
-    key: str, ir: str, names: Sequence[str], symbols: Mapping[str, int]
-) -> tuple[list[int], bool]:
-    """Addresses of functions of a module, and whether its object file was on disk."""
-    found = _kept(key, names, symbols)
-    if found is not None:
-        return found, True
-    code = compile_object(ir)
-    found = link(code, names, symbols)
-    disk.write(key, code)
-    return found, False
-
-
-def _kept(key: str, names: Sequence[str], symbols: Mapping[str, int]) -> list[int] | None:
-    """The same from an object file on disk; None if it is not there or does not link."""
+    None if there is no module, and its object file is not on disk or does not link.
+    """
     code = disk.read(key)
     if code is not None:
         with suppress(Unsupported):
-            return link(code, names, symbols)
-    return None
+            return link(code, names), True
+    if ir is None:
+        return None
+    code = compile_object(ir)
+    found = link(code, names)
+    disk.write(key, code)
+    return found, False
 
 
 def compile_object(ir: str) -> bytes:
@@ -245,8 +261,9 @@ def _drive() -> None:
     """
     _check_system()
     ir, names = cpu_driver.module(abi_minor()), ("lanes_drive", STOP_WORD)
-    found, _ = _built(_key(ir), ir, names, {})
-    _SYMBOLS.update(zip(names, found, strict=True))
+    found = _built(_key(ir), ir, names)
+    assert found
+    _SYMBOLS.update(zip(names, found[0], strict=True))
     stopping.found(_SYMBOLS[STOP_WORD])
 
 
@@ -267,43 +284,3 @@ def abi_minor() -> int:
     except OSError:
         found = None
     return int(found.group(1)) if found else 1
-
-
-def capsule(address: int) -> Any:
-    """An address as a capsule for `jax.ffi.register_ffi_target`."""
-    make = ctypes.pythonapi.PyCapsule_New
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return make(address, None, None)
-
-
-def _compiler() -> bytes:
-    """A digest of the source of the compiler; empty if it cannot be read."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
-    parts = [hashlib.sha256(file.read_bytes()).digest() for file in files]
-    return hashlib.sha256(b"".join(parts)).digest() if parts else b""
-
-
-COMPILER = _compiler()  # of the source that is imported, which may change on disk later
-
-
-def recalled(name: Any, make: Callable[[], cpu.Compiled]) -> cpu.Compiled:
-    """The kernel of a function, from disk or newly made.
-
-    Args:
-        name: what determines the kernel; its `repr` must be the same in all processes.
-        make: compiles it.
-    """
-    if not COMPILER:
-        return make()
-    text = f"{name!r} {version('jax')} {version('jaxlib')} {cpu.host()}"
-    key = "function_" + hashlib.sha256(text.encode() + COMPILER).hexdigest()[:32]
-    entry = disk.read(key)
-    if entry is not None:
-        target, flops = entry.decode().split()
-        known = cpu.stored(target, int(flops))
-        if known is not None:
-            return known
-    new = make()
-    disk.write(key, f"{new.name} {new.flops}".encode())
-    return new

@@ -159,7 +159,7 @@ def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -
         if known is None:
             kernel = _loaded(text, facts)
             address = handler(kernel, slots, inputs, outputs, facts)
-            jax.ffi.register_ffi_target(name, cpu.capsule(address), platform="CUDA")
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA")
             used = (_kernel_attribute(which, kernel) for which in (_REGISTERS, _LOCAL_BYTES))
             known = _TARGETS[name] = Compiled(name, *used, scratch=slots * SLOT)
         return known

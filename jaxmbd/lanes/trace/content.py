@@ -103,33 +103,6 @@ class Content:
         )
 
 
-class Function:
-    """A closed jaxpr, its types and its content."""
-
-    def __init__(self, closed: Any):
-        self.closed = closed
-
-    @classmethod
-    def of(cls, closed: Any) -> Function:
-        """A function, also of a closed jaxpr."""
-        return closed if isinstance(closed, cls) else cls(closed)
-
-    @property
-    def in_avals(self) -> list[Any]:
-        """Types of the arguments."""
-        return self.closed.in_avals
-
-    @property
-    def out_avals(self) -> list[Any]:
-        """Types of the results."""
-        return self.closed.out_avals
-
-    @cached_property
-    def content(self) -> Content:
-        """The jaxpr's content, computed once."""
-        return Content(self.closed)
-
-
 class Key:
     """A function, compared by content, as a dictionary key and a parameter of primitives.
 
@@ -139,18 +112,13 @@ class Key:
     """
 
     def __init__(self, closed: Any):
-        self.function = Function.of(closed)
+        self.closed = closed
         self._made: dict[Any, Any] = {}
 
-    @property
-    def closed(self) -> Any:
-        """The closed jaxpr."""
-        return self.function.closed
-
-    @property
+    @cached_property
     def content(self) -> Content:
         """The jaxpr's content."""
-        return self.function.content
+        return Content(self.closed)
 
     def __call__(self, *args: Any) -> list[Any]:
         """The function itself."""

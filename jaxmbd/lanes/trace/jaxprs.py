@@ -5,7 +5,7 @@ Since version 0.11 JAX says in other words what types, scans, traces and rules a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,6 @@ import jax
 import jax.core
 import jax.extend.core
 import numpy as np
-from jax._src.interpreters import ad  # no public API for the linearization of a primitive
 from jax.extend import core
 
 
@@ -58,26 +57,6 @@ def trace_state() -> Any:
     """The function that JAX traces now, if any; equal as long as it is the same."""
     found = getattr(jax.extend.core, "get_opaque_trace_state", None)
     return jax.core.get_opaque_trace_state() if found is None else found()
-
-
-def register_linearization(primitive: Any, rule: Callable[..., Any]) -> None:
-    """Let JAX linearize a primitive by a rule, where it knows such rules; else it uses the JVP.
-
-    Args:
-        primitive: one with several results.
-        rule: (which arguments have a tangent, arguments, parameters) → results, which of them have
-            a tangent, and the map from all tangents to theirs; missing ones are symbolic zeros.
-    """
-    rules = getattr(ad, "primitive_linearizations", None)
-    if rules is None:
-        return
-    kept = ((),) if jax.__version_info__ < (0, 11) else ((), None)  # residuals
-
-    def linearize(_: bool, moving: Any, *args: Any, **params: Any) -> Any:
-        out, moved, linear = rule(moving, args, params)
-        return out, moved, *kept, lambda *given: linear(*given[len(kept) :])
-
-    rules[primitive] = linearize
 
 
 def with_loop_names(closed: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Unsupported
-from jaxmbd.lanes.trace.arrays import Stacked, Value, empty, scalars
+from jaxmbd.lanes.trace.arrays import Stacked, Value, elementwise, empty, scalars
 from jaxmbd.lanes.trace.interpreter import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 from jaxmbd.lanes.trace.rules.derivatives import by_its_rule
@@ -44,6 +44,19 @@ def dot(g: Graph, a: Any, b: Any, dtype: str) -> Node:
     for x, y in zip(a, b, strict=True):
         total = g.op("add", total, g.op("mul", x, y))
     return total
+
+
+@rule("clamp")
+def _clamp(g: Graph, eqn: Any, low: Value, x: Value, high: Value) -> Value:
+    def inside(low: Node, x: Node, high: Node) -> Node:
+        return g.op("min", g.op("max", x, low), high)
+
+    out = elementwise(g, inside, low, x, high, dtype=result_dtype(eqn))
+    if isinstance(out, Stacked) or out.size == 0 or out.flat[0].dtype[0] != "f":
+        return out
+    # At a bound JAX gives x no cotangent; max and min would give it half.
+    (out,) = by_its_rule(g, eqn, [low, x, high], [out])
+    return out
 
 
 _REDUCTIONS: dict[str, tuple[str, Any]] = {
