@@ -12,7 +12,6 @@ import numpy as np
 from jaxmbd.lanes.caching import Recent
 from jaxmbd.lanes.codegen.emit import Emitter
 from jaxmbd.lanes.context import collector_paused
-from jaxmbd.lanes.ir import verifier
 from jaxmbd.lanes.ir.graph import Graph, live_nodes
 from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
 from jaxmbd.lanes.reverse import pullback_graph
@@ -68,8 +67,6 @@ class Kernel:
             raise Unsupported(
                 text if text.startswith(start_of_text) else start_of_text + text
             ) from None
-        if verifier.enabled:
-            verifier.verify(g)
         return g
 
     @cached_property

@@ -350,11 +350,17 @@ class Graph:
         return results
 
 
+CHECKS: list[Callable[[Graph], None]] = []
+"""Called with each graph once it is built: tests verify all of them."""
+
+
 def built(write: Callable[[Graph], None]) -> Graph:
     """The graph that `write` builds; cleared if `write` raises."""
     g = Graph()
     try:
         write(g)
+        for check in CHECKS:
+            check(g)
     except BaseException:
         g.clear()
         raise

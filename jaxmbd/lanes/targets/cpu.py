@@ -185,7 +185,9 @@ def _key(ir: str) -> str:
     return hashlib.sha256((ir + host()).encode()).hexdigest()[:32]
 
 
-def _built(key: str, ir: str | None, names: Sequence[str]) -> tuple[list[int], bool] | None:
+def _built(
+    key: str, ir: str | None, names: Sequence[str], symbols: Mapping[str, int] = _SYMBOLS
+) -> tuple[list[int], bool] | None:
     """Addresses of functions of a module, and whether its object file was on disk.
 
     None if there is no module, and its object file is not on disk or does not link.
@@ -193,11 +195,11 @@ def _built(key: str, ir: str | None, names: Sequence[str]) -> tuple[list[int], b
     code = disk.read(key)
     if code is not None:
         with suppress(Unsupported):
-            return link(code, names), True
+            return link(code, names, symbols), True
     if ir is None:
         return None
     code = compile_object(ir)
-    found = link(code, names)
+    found = link(code, names, symbols)
     disk.write(key, code)
     return found, False
 
@@ -261,7 +263,7 @@ def _drive() -> None:
     """
     _check_system()
     ir, names = cpu_driver.module(abi_minor()), ("lanes_drive", STOP_WORD)
-    found = _built(_key(ir), ir, names)
+    found = _built(_key(ir), ir, names, {})
     assert found
     _SYMBOLS.update(zip(names, found[0], strict=True))
     stopping.found(_SYMBOLS[STOP_WORD])

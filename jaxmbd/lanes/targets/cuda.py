@@ -169,7 +169,7 @@ def _loaded(text: str, facts: Devices) -> int:
     """The handle (CUkernel) of the kernel in PTX: assembled here, or by the driver."""
     if facts.alike:
         try:
-            return _load(ptx.assemble(text, facts.arch)[0])
+            return _load(ptx.assemble(text, facts.arch))
         except (FileNotFoundError, RuntimeError):  # no ptxas, or one newer than the driver
             pass
     return _load(text.encode() + b"\0")
