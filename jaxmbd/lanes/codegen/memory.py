@@ -146,10 +146,6 @@ def row(w: Writer, n: Node) -> None:
     store_row(w, n.data[0], w.operand(n.args[0], False), n.args[1:])
 
 
-WRITE = {"load": load, "store": store, "accumulate": accumulate, "clear": clear, "row": row}
-"""Code generators of `Kind.IN_PLACE` operations."""
-
-
 AHEAD = 2
 """How many vectors of samples ahead arguments are prefetched."""
 
@@ -392,3 +388,7 @@ def _store_part(w: Writer, buffer: Buffer, start: str, columns: Sequence[str]) -
         t.line(
             f"store volatile <{n} x {scalar}> {part}, ptr {address}, align {BYTES[buffer.dtype]}"
         )
+
+
+WRITE = {"load": load, "store": store, "accumulate": accumulate, "clear": clear, "row": row}
+"""Code generators of `Kind.IN_PLACE` operations."""
