@@ -78,14 +78,18 @@ def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]
 
 
 def _placed(error: Unsupported, eqn: Any) -> Unsupported:
-    name = eqn.primitive.name
-    text = str(error)
-    if f"'{name}'" not in text:
-        text = f"the primitive '{name}': {text}"
+    """The error with the primitive's name, and the user's line as soon as an equation tells it.
+
+    Those inside JAX's own functions tell none, but the calls of these do.
+    """
+    name, text = eqn.primitive.name, str(error)
+    if not text.startswith("lanes cannot compile "):
+        about = text if f"'{name}'" in text else f"the primitive '{name}': {text}"
+        text = f"lanes cannot compile {about}"
     frame = source_info_util.user_frame(eqn.source_info.traceback)
     place = "" if frame is None else f", at {frame.file_name}:{frame.start_line}"
-    placed = Unsupported(f"lanes cannot compile {text}{place}")
-    placed.placed = True  # pyright: ignore[reportAttributeAccessIssue]
+    placed = Unsupported(text + place)
+    placed.placed = frame is not None  # pyright: ignore[reportAttributeAccessIssue]
     return placed
 
 
