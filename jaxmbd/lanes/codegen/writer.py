@@ -105,7 +105,7 @@ HELD = 1 << 20
 """First number of the stack slots of values that outlast their piece of code. They lie apart, so
 that the spills of loops stay close together."""
 SLOT = "slot"
-LONG_BLOCK = 1000
+LONG_BLOCK = 400
 """Lines from which a basic block is ended: the time of LLVM's schedulers grows with its square."""
 
 
