@@ -4,7 +4,7 @@
         [--json PATH [--resume]]
 
 Values, forward and reverse derivatives (`tests/helpers/program_comparisons.py`), at limits drawn at
-random for each program, so that kernels consist of many pieces and parts and spill: large programs
+random for each program, so that kernels consist of many pieces and blocks and spill: large programs
 in both precisions, and by `lanes.jit` too; every other small program in single precision. Exits
 with 1 if any differs by more than the tolerance, or fails; that of an ill-conditioned program is
 twice what a rounding unit of its arguments changes.
@@ -52,9 +52,9 @@ def judged(piece: tuple[str, int, int]) -> tuple[str, dict[str, Any]]:
         for dtype in [small] if kind == "small" else [np.float64, np.float32]:
             steps = SHORT if kind == "small" else LONG
             found, name = compared(seed, dtype, steps, one=kind == "large"), np.dtype(dtype).name
-            counts.update({name: 1, "parts": found["parts"], "spills": found["spills"]})
+            counts.update({name: 1, "blocks": found["blocks"], "spills": found["spills"]})
             works = {path.split("'")[1] for path in found["off"]}
-            counts.update({"split": found["parts"] > 0, "spilling": found["spills"] > 0})
+            counts.update({"split": found["blocks"] > 0, "spilling": found["spills"] > 0})
             counts.update({"ill-conditioned": "limits" in found})
             counts.update(dict.fromkeys(works, 1))
             wrong += problems(seed, dtype, found)

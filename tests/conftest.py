@@ -22,13 +22,14 @@ from comparisons import Comparisons, compared  # noqa: E402, F401
 
 runtime_shapes.check()
 
-from jaxmbd.lanes.ir import verifier  # noqa: E402
-from jaxmbd.lanes.own_stack import on_own_stack  # noqa: E402
+from graph_verifier import verify  # noqa: E402
+
+from jaxmbd.lanes.ir import graph  # noqa: E402
 from jaxmbd.lanes.targets import cpu  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 USUAL_EFFORT = cpu.effort
-verifier.enabled = True
+graph.CHECKS.append(verify)
 # Tracing makes millions of objects that live on: the default collects every 700 of them.
 gc.set_threshold(100_000, 20, 20)
 jax.config.update("jax_enable_x64", True)
@@ -67,13 +68,6 @@ def pytest_collection_modifyitems(items):
         return order.get(item.path.relative_to(HERE).as_posix(), len(order))
 
     items.sort(key=place)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
-    """As usual, but on a stack where no depth of calls is slow."""
-    runner = item.config.pluginmanager.getplugin("runner")
-    return on_own_stack(lambda: runner.pytest_runtest_protocol(item, nextitem))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -50,7 +50,6 @@ import small_programs
 small_programs.prepare()  # this, the collector and the effort as in the other tests
 gc.set_threshold(100_000, 20, 20)
 import jax
-from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.targets import cpu
 
 cpu.effort = 0
@@ -61,7 +60,7 @@ for script, *arguments in json.loads(sys.argv[1]):
     sys.argv = [script, *arguments]
     with contextlib.redirect_stdout(said):
         try:
-            on_own_stack(lambda: runpy.run_path(script, run_name="__main__"))
+            runpy.run_path(script, run_name="__main__")
             error = ""
         except BaseException:
             error = traceback.format_exc()

@@ -67,7 +67,7 @@ class Clock:
 
 def watch_lanes(clock: Clock) -> None:
     """Time the parts of lanes, from now on in this process."""
-    kernel.build.value_graph = clock.timed("graph", kernel.build.value_graph)
+    kernel.interpreter.value_graph = clock.timed("graph", kernel.interpreter.value_graph)
     kernel.pullback_graph = clock.timed("graph", kernel.pullback_graph)
     Emitter.__init__ = clock.timed("emission", Emitter.__init__)
     Emitter.module = clock.timed("emission", Emitter.module)

@@ -87,12 +87,12 @@ def set_up_jax() -> None:
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        from jaxmbd.lanes import disk, own_folder
+        from jaxmbd.lanes import disk
 
         folder = disk.user_caches() / "jaxmbd" / "jax"
         with suppress(OSError):  # a home that cannot be written
-            own_folder.make(folder)
-        if own_folder.usable(folder, "JAX_COMPILATION_CACHE_DIR"):
+            disk.make(folder)
+        if disk.usable(folder, "JAX_COMPILATION_CACHE_DIR"):
             jax.config.update("jax_compilation_cache_dir", str(folder))
     if "JAX_NUM_CPU_DEVICES" not in os.environ and "XLA_FLAGS" not in os.environ:
         try:

@@ -46,7 +46,7 @@ class Pose(NamedTuple):
 class MotionState:
     """The motion at (t, q, v); implements the protocol `ElementMotion` of the force elements.
 
-    A pytree, so that functions of it are traced once (`jaxmbd.lanes.kept_traces`).
+    A pytree, so that functions of it are traced once (`jaxmbd.lanes.caching`).
 
     Attributes:
         kept: what is derived from its numbers on demand.

@@ -11,27 +11,24 @@ those listed before it:
 - `codegen`: from the graph to LLVM IR, several samples in each vector register.
 - `targets`: machine code for the host and for GPUs, called by XLA.
 
-On top of them: `kernel` (a function with its graph and machine code, looked up by content in a
-cache of `recent` ones), `primitive` (the JAX primitive), `tangent` (its derivatives, of which
-`summed_pullback` and `batch_sum` add up what all samples share), `nested` (a lanes call inside
-another), and the public functions of `batch`, `report`, `program_digest`, `guard` and
-`interruption`. What the rest of the package needs of it is in `backend` (which compiler runs a
-function) and `kept_traces` (functions that are traced once).
+Beside them: `kernel` (a function with its graph and machine code), `primitive` (the JAX primitive),
+`tangent` (its derivatives), `nested` (a lanes call inside another), and the public functions of
+`batch`, `report`, `guard` and others. `backend` (which compiler runs a function) and `caching`
+(functions that are traced once) are for the rest of the package.
 """
 
 from jaxmbd.lanes import nested
 from jaxmbd.lanes.backend import check_backend, compiled, given, host_jit, whole
 from jaxmbd.lanes.batch import jit, vmap
+from jaxmbd.lanes.caching import KeptValues, Recent, is_foreign, nothing, traced_once
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.guard import flagged, guarded, rarely
-from jaxmbd.lanes.interruption import finished
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.kept_traces import KeptValues, is_foreign, nothing, traced_once
-from jaxmbd.lanes.program_digest import digest
-from jaxmbd.lanes.recent import Recent
 from jaxmbd.lanes.report import Explanation, explain
-from jaxmbd.lanes.targets import disk, own_folder, stopping
+from jaxmbd.lanes.targets import disk, stopping
 from jaxmbd.lanes.targets.disk import directory
+from jaxmbd.lanes.targets.stopping import finished
+from jaxmbd.lanes.trace.content import digest
 
 __all__ = [
     "Explanation",

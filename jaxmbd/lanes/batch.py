@@ -17,9 +17,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
-from jaxmbd.lanes.own_stack import on_own_stack
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jax_versions import with_manual_axes
+from jaxmbd.lanes.trace.jaxprs import with_manual_axes
 
 TRACES = 64
 """Most traces cached per mapped function, for different types and constants; oldest dropped."""
@@ -96,11 +95,7 @@ def vmap(
         avals = _sample_types(moved, flags)
         varies = primitive.varying_axes(leaves)
         place = (tree, flags, avals, varies, _names(baked))
-        known = traced.get(place)
-        if known is None:
-            known = _trace(fn, tree, avals, baked, varies)
-            if known.lasting:
-                _keep(traced, place, known)
+        known = _known(traced, place, lambda: _trace(fn, tree, avals, baked, varies))
         key, consts, out_tree, out_avals, _ = known
         given = [x for k, x in enumerate(moved) if k not in baked]
         given_flags = [b for k, b in enumerate(flags) if k not in baked]
@@ -146,11 +141,7 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
         avals = _sample_types(leaves, [False] * len(leaves))
         varies = primitive.varying_axes(leaves)
         place = (tree, avals, varies)
-        known = traced.get(place)
-        if known is None:
-            known = _trace(fn, tree, avals, {}, varies)
-            if known.lasting:
-                _keep(traced, place, known)
+        known = _known(traced, place, lambda: _trace(fn, tree, avals, {}, varies))
         key, consts, out_tree, _, _ = known
         flags = [False] * (len(consts) + len(leaves))
         out = primitive.call(key, [*consts, *leaves], flags, 1, options)
@@ -173,10 +164,16 @@ def _arrays(leaves: Sequence[Any]) -> list[Any]:
     return arrays
 
 
-def _keep(traced: dict[Any, Any], place: Any, known: Any) -> None:
-    traced[place] = known
-    if len(traced) > TRACES:
-        del traced[next(iter(traced))]
+def _known(traced: dict[Any, Traced], place: Any, trace: Callable[[], Traced]) -> Traced:
+    """The cached trace of a place, or a new one."""
+    known = traced.get(place)
+    if known is None:
+        known = trace()
+        if known.lasting:
+            traced[place] = known
+            if len(traced) > TRACES:
+                del traced[next(iter(traced))]
+    return known
 
 
 def _sample_types(leaves: Sequence[Any], batched: Sequence[bool]) -> tuple[Any, ...]:
@@ -211,7 +208,7 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozense
 
     def jaxpr(types: Sequence[Any]) -> Any:
         with tracing():
-            return on_own_stack(lambda: jax.make_jaxpr(flat)(*types))
+            return jax.make_jaxpr(flat)(*types)
 
     given = [a for k, a in enumerate(avals) if k not in baked]
     try:

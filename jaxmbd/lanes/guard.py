@@ -18,7 +18,7 @@ from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
 from jaxmbd.lanes.primitive import varying
-from jaxmbd.lanes.trace.derivative_rules import GUARDED
+from jaxmbd.lanes.trace.jaxprs import GUARDED
 from jaxmbd.lanes.trace.rules.control import RARELY
 
 

@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.lanes.caching import Recent
 from jaxmbd.lanes.codegen.emit import Emitter
 from jaxmbd.lanes.context import collector_paused
-from jaxmbd.lanes.ir import verifier
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.ir.graph import Graph, live_nodes
 from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
-from jaxmbd.lanes.own_stack import on_own_stack
-from jaxmbd.lanes.recent import Recent
-from jaxmbd.lanes.reverse.pullback import pullback_graph
-from jaxmbd.lanes.targets import cpu, cpu_driver, cpu_sum, cuda, recall
-from jaxmbd.lanes.trace import build, registry
-from jaxmbd.lanes.trace.content import Function, Key
+from jaxmbd.lanes.reverse import pullback_graph
+from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
+from jaxmbd.lanes.trace import interpreter
+from jaxmbd.lanes.trace.content import Key
 
 CODES = Recent(4096)
 """FFI targets by the content of the function, so that an equal function needs no new graph.
@@ -34,7 +31,7 @@ class Kernel:
     """One compiled function over a batch.
 
     Attributes:
-        function: of one sample; may be given as a closed jaxpr.
+        function: of one sample, a closed jaxpr.
         batched: which arguments have a batch axis.
         pullback: None for the value; (wanted, given) for the VJP: which arguments' cotangents it
             returns, and for which results it takes a cotangent as an additional argument.
@@ -49,9 +46,6 @@ class Kernel:
     lasting: bool = False
     _codes: dict[Any, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.function = Function.of(self.function)
-
     @cached_property
     @collector_paused()
     def graph(self) -> Graph:
@@ -64,17 +58,15 @@ class Kernel:
             if self.pullback is None:
                 # One sample varies: uniform values would be kept for all the vectors to come.
                 varies = (True,) * len(self.batched) if self.single else self.batched
-                g = build.value_graph(self.function.closed, varies)
+                g = interpreter.value_graph(self.function, varies)
             else:
-                g = pullback_graph(self.function.closed, self.batched, *self.pullback)
+                g = pullback_graph(self.function, self.batched, *self.pullback)
         except Unsupported as error:
             text = str(error)
             start_of_text = "lanes cannot compile "
             raise Unsupported(
                 text if text.startswith(start_of_text) else start_of_text + text
             ) from None
-        if verifier.enabled:
-            verifier.verify(g)
         return g
 
     @cached_property
@@ -121,9 +113,7 @@ class Kernel:
                 break
         return cpu.vector_bits() // widest
 
-    def emitter(
-        self, width: int, *, gpu: bool = False, send: Callable[[str], None] | None = None
-    ) -> Emitter:
+    def emitter(self, width: int, *, gpu: bool = False) -> Emitter:
         """A fresh emitter of the kernel's LLVM IR."""
         registers = 0 if gpu else cpu.vector_registers()
         return Emitter(
@@ -133,24 +123,11 @@ class Kernel:
             len(self.out_avals),
             registers=registers,
             gpu=gpu,
-            send=send,
         )
 
-    @cached_property
-    def totals(self) -> list[bool]:
-        """Which results of a pullback belong to an argument without a batch axis."""
-        wanted = self.pullback[0] if self.pullback else ()
-        return [not b for b, w in zip(self.batched, wanted, strict=False) if w]
-
-    def compile_cpu(
-        self, threads: int = 0, width: int = 0, *, summed: bool = False
-    ) -> cpu.Compiled:
-        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given.
-
-        If `summed`, the results in `totals` are summed over the batch.
-        """
-        place = ("cpu", threads, width, summed)
-        return self._code(place, lambda: self._compile_cpu(threads, width, summed))
+    def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
+        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""
+        return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
 
     def compile_cuda(self) -> cuda.Compiled:
         """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
@@ -174,21 +151,16 @@ class Kernel:
         if graph is not None:
             graph.clear()
 
-    def _compile_cpu(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
-        if summed:
-            cpu_sum.drive()
-        if not (self.lasting and registry.own()):
-            return self._fresh(threads, width, summed)
-        name = (self.content.hex(), self.batched, self.pullback, threads, width, summed)
-        return recall.recalled(name, lambda: self._fresh(threads, width, summed))
+    def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
+        if not (self.lasting and interpreter.own()):
+            return self._written(threads, width)
+        name = (self.content.hex(), self.batched, self.pullback, threads, width)
+        return cpu.recalled(name, lambda: self._written(threads, width))
 
-    def _fresh(self, threads: int, width: int, summed: bool) -> cpu.Compiled:
-        with cpu.Parts() as parts:
-            return self._written(threads, width or self.lanes(), summed, parts)
-
-    def _written(self, threads: int, width: int, summed: bool, parts: cpu.Parts) -> cpu.Compiled:
-        e = self.emitter(width, send=parts.add)
-        ir = on_own_stack(e.module)
+    def _written(self, threads: int, width: int) -> cpu.Compiled:
+        width = width or self.lanes()
+        e = self.emitter(width)
+        ir = e.module()
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
         grain = int(max(1, min(VECTORS, 1e5 // work)))
@@ -197,15 +169,11 @@ class Kernel:
         ]
         outs = [_row_bytes(a) for a in self.out_avals]
         table = cpu_driver.table(width, scratch, grain, threads, rows, outs)
-        if not summed:
-            return cpu.target(ir, cpu_driver.handler(table), e.flops, parts)
-        pairs = zip(self.out_avals, self.totals, strict=True)
-        columns = [int(np.prod(a.shape)) if t else 0 for a, t in pairs]
-        return cpu.target(ir, cpu_sum.handler(table, columns), e.flops, parts)
+        return cpu.target(ir, cpu_driver.handler(table), e.flops)
 
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)
-        ir = on_own_stack(e.module)
+        ir = e.module()
         return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
 
 
@@ -225,6 +193,6 @@ def _kernel(key: Key, batched: tuple[bool, ...], pullback: Any) -> Kernel:
     if pullback is not None and content.rules:
         found = content.of_rules()
         if found is None:
-            return Kernel(key.function, batched, pullback)
+            return Kernel(key.closed, batched, pullback)
         rules = found
-    return Kernel(key.function, batched, pullback, content.value + rules, content.lasting)
+    return Kernel(key.closed, batched, pullback, content.value + rules, content.lasting)

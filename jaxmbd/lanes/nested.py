@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
 from typing import Any
 
-import jax
 import numpy as np
 
-from jaxmbd.lanes import batch_sum
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.reverse.pullback import inner_pullback
-from jaxmbd.lanes.summed_pullback import composed
+from jaxmbd.lanes.reverse import inner_pullback
 from jaxmbd.lanes.tangent import tangent_flags, tangent_key, without_pullback
 from jaxmbd.lanes.trace.arrays import Lifted, Value, scalars
-from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
 
 
 @rule("lanes")
@@ -39,23 +35,6 @@ def _lanes_tangent(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     flags = tangent_flags(p["batched"], p["moving"])
     closed = tangent_key(without_pullback(p["key"], p["pullback"]), p["moving"]).closed
     return _each(lambda *x: evaluate_closed(g, closed, x), g, {**p, "batched": flags}, args)
-
-
-@rule("lanes_summed_pullback")
-def _lanes_summed_pullback(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    closed = jax.make_jaxpr(partial(composed, **eqn.params))(*(v.aval for v in eqn.invars))
-    return evaluate_closed(g, closed, args)
-
-
-@rule("lanes_sum")
-def _lanes_sum(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    return evaluate_closed(g, _plain_sums(*(v.aval for v in eqn.invars)), args)
-
-
-@lru_cache(64)
-def _plain_sums(*avals: Any) -> Any:
-    """The jaxpr of the sums of arrays of these types."""
-    return jax.make_jaxpr(batch_sum.plain)(*avals)
 
 
 def _each(

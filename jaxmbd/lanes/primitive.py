@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,9 +22,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes.context import jit_enabled
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, kernel
-from jaxmbd.lanes.targets import cuda, dispatch, partition
+from jaxmbd.lanes.targets import cuda, lowering
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jax_versions import manual_axes, with_manual_axes
+from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -118,7 +118,7 @@ def single(key: Key, pullback: Any) -> Any:
     if pullback is None:
         return key
     wanted, given = pullback
-    count = len(key.function.in_avals)
+    count = len(key.closed.in_avals)
 
     def back(*args: Any) -> list[Array]:
         primals, cotangents = args[:count], iter(args[count:])
@@ -139,18 +139,14 @@ def single(key: Key, pullback: Any) -> Any:
 
 @call_p.def_impl
 def _impl(*args: Any, **params: Any) -> Any:
-    return run(call_p, args, params)
-
-
-def run(primitive: Any, args: Any, params: dict[str, Any]) -> Any:
-    """A primitive outside `jax.jit`: a kernel is one operation, like JAX's own."""
+    """A call outside `jax.jit`: a kernel is one operation, like JAX's own."""
     with jit_enabled():
-        return _jitted(primitive, tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
+        return _jitted(tuple(sorted(params.items(), key=lambda item: item[0])))(*args)
 
 
 @lru_cache(EAGER)
-def _jitted(primitive: Any, params: Any) -> Any:
-    return jax.jit(lambda *args: primitive.bind(*args, **dict(params)))
+def _jitted(params: Any) -> Any:
+    return jax.jit(lambda *args: call_p.bind(*args, **dict(params)))
 
 
 @call_p.def_abstract_eval
@@ -159,30 +155,20 @@ def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_
     return result_types(k.out_avals, size, avals, k.in_batched)
 
 
-def _lower_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
-    return lower(ctx, args, params, _cpu_rule, _lower_plain)
-
-
-def _lower_cuda(ctx: Any, *args: Any, **params: Any) -> Any:
-    return lower(ctx, args, params, _cuda_rule, _lower_plain)
-
-
 def _cpu_rule(k: Kernel, params: Any) -> Any:
     code = k.compile_cpu(params["options"].threads)
-    return dispatch.lowering(code.name, k.in_batched, code.flops * params["size"])
+    return lowering.host_call(code.name, k.in_batched, code.flops * params["size"])
 
 
 def _cuda_rule(k: Kernel, _: Any) -> Any:
-    return partition.lowering(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
+    return lowering.call(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
 
 
-def lower(
-    ctx: Any, args: Any, params: Any, compiled: Callable[[Kernel, Any], Any], plain: Any
-) -> Any:
-    """Lower to a compiled kernel, or by the rule `plain` if there is none."""
+def _lower(compiled: Callable[[Kernel, Any], Any], ctx: Any, *args: Any, **params: Any) -> Any:
+    """Lower to a compiled kernel, or to `jax.vmap` if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
     if params["size"] == 0 or not k.out_avals:
-        return plain(ctx, *args, **params)
+        return _lower_plain(ctx, *args, **params)
     try:
         if ctx.module_context.lowering_parameters.for_export:
             raise Unsupported(
@@ -201,7 +187,7 @@ def lower(
     if params["options"].strict:
         raise reason
     warn_once(str(reason), "jax.vmap")
-    return plain(ctx, *args, **params)
+    return _lower_plain(ctx, *args, **params)
 
 
 def _defect(error: Exception) -> Unsupported:
@@ -250,11 +236,11 @@ def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
 
 
 mlir.register_lowering(call_p, _lower_plain, cacheable=False)
-mlir.register_lowering(call_p, _lower_cpu, platform="cpu", cacheable=False)
-mlir.register_lowering(call_p, _lower_cuda, platform="cuda", cacheable=False)
+for _platform, _rule in (("cpu", _cpu_rule), ("cuda", _cuda_rule)):
+    mlir.register_lowering(call_p, partial(_lower, _rule), platform=_platform, cacheable=False)
 
 
-def batch(args: Any, dims: Any, **params: Any) -> Any:
+def _batch(args: Any, dims: Any, **params: Any) -> Any:
     """Batching: the new axis is merged with the call's own batch axis."""
     count = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     size = params["size"]
@@ -281,4 +267,4 @@ def joined(x: Any, dim: int | None, batched: bool, count: int, size: int) -> Any
     return x.reshape(count * size, *x.shape[2:])
 
 
-batching.primitive_batchers[call_p] = batch
+batching.primitive_batchers[call_p] = _batch

@@ -20,10 +20,8 @@ from jax.interpreters import ad, batching, mlir
 from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
-from jaxmbd.lanes.summed_pullback import pullback
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jax_versions import register_linearization
-from jaxmbd.lanes.trace.loop_names import with_loop_names
+from jaxmbd.lanes.trace.jaxprs import with_loop_names
 
 tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
@@ -73,30 +71,6 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 ad.primitive_jvps[call_p] = _jvp
-
-
-def _linearize(moving: Sequence[bool], primals: Sequence[Any], params: Any) -> Any:
-    """The call and, as a function of tangents, its tangent map.
-
-    JAX would find it from `_jvp` by tracing that with a tangent for each argument.
-    """
-    out = call_p.bind(*primals, **params)
-    floats = [_floating(jax.typeof(y)) for y in out]
-    moving = tuple(m and _floating(jax.typeof(x)) for m, x in zip(moving, primals, strict=True))
-    if not any(moving):
-        return out, [False] * len(out), lambda *_: [_zero(y) for y in out]
-    batched = kernel(params["key"], params["batched"], params["pullback"]).in_batched
-
-    def linear(*tangents: Any) -> list[Any]:
-        dots = [ad.instantiate_zeros(t) for t, m in zip(tangents, moving, strict=True) if m]
-        args = varying([*primals, *dots])
-        given = iter(tangent_p.bind(*args, **dict(params, batched=batched), moving=moving))
-        return [next(given) if f else _zero(y) for y, f in zip(out, floats, strict=True)]
-
-    return out, floats, linear
-
-
-register_linearization(call_p, _linearize)
 
 
 def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
@@ -164,7 +138,17 @@ def _pull(primals: Any, seeds: Any, given: Sequence[bool], moving: Any, params: 
     floats = iter(given)
     outs = params["key"].closed.out_avals
     flags = tuple(next(floats) if _floating(a) else False for a in outs)
-    return pullback([*primals, *seeds], dict(params, pullback=(moving, flags)))
+    return _summed([*primals, *seeds], dict(params, pullback=(moving, flags)))
+
+
+def _summed(args: Sequence[Any], params: Any) -> list[Any]:
+    """A pullback, with the cotangents of arguments that all samples share summed over the batch."""
+    cotangents = call_p.bind(*varying(args), **params)
+    pairs = zip(params["batched"], params["pullback"][0], strict=False)
+    batched = [b for b, wanted in pairs if wanted]
+    return [
+        x if b else jax.lax.reduce_sum(x, (0,)) for x, b in zip(cotangents, batched, strict=True)
+    ]
 
 
 def _pull_again(primals: Any, w: Any, given: Sequence[bool], moving: Any, params: Any) -> Any:
@@ -179,7 +163,7 @@ def _pull_again(primals: Any, w: Any, given: Sequence[bool], moving: Any, params
     if any(moving[:count]):
         floats = [s for s, a in zip(seeded, key.closed.out_avals, strict=True) if _floating(a)]
         flags = ((*moving[:count], *[False] * len(w)), tuple(floats))
-        grads += pullback([*primals[:count], *w, *primals[count:]], dict(params, pullback=flags))
+        grads += _summed([*primals[:count], *w, *primals[count:]], dict(params, pullback=flags))
     if any(moving[count:]):
         args = varying([*primals[:count], *w])
         rates = iter(call_p.bind(*args, **dict(params, pullback=None)))

@@ -1,7 +1,7 @@
 """Comparisons of lanes with `jax.vmap` on random programs.
 
 At the usual limits of the compiler, or at low ones, at which small kernels too are split into
-pieces and parts, and spill.
+pieces and blocks, and spill.
 """
 
 import re
@@ -14,8 +14,8 @@ from random_programs import grid, mode, program
 
 from jaxmbd import lanes
 from jaxmbd.lanes import kernel
-from jaxmbd.lanes.codegen import parts, pieces
-from jaxmbd.lanes.recent import Recent
+from jaxmbd.lanes.caching import Recent
+from jaxmbd.lanes.codegen import schedule, writer
 from jaxmbd.lanes.targets import cpu
 
 SIZES = (1, 7, 8, 9, 33)
@@ -164,31 +164,24 @@ def sensitivity(seed: int, dtype, steps: int | None = None) -> dict[str, float]:
 
 @contextmanager
 def low_limits(seed: int):
-    """Kernels are scheduled, and split into pieces and parts, at limits drawn at random.
+    """Kernels are scheduled, and split into pieces and blocks, at limits drawn at random.
 
     The processor seems to have few vector registers. Yields the modules' texts.
     """
-    rng, texts, add, target = np.random.default_rng([seed, 2]), [], cpu.Parts.add, cpu.target
+    rng, texts, target = np.random.default_rng([seed, 2]), [], cpu.target
 
-    def add_part(self, text):
-        texts.append(text)
-        add(self, text)
-
-    def target_of(ir, handler, flops, of_parts):
-        if not of_parts:
-            texts.append(ir)
-        return target(ir, handler, flops, of_parts)
+    def target_of(ir, *rest):
+        texts.append(ir)
+        return target(ir, *rest)
 
     registers = int(rng.choice([8, 16, 32]))
     with pytest.MonkeyPatch.context() as m:
         m.setenv("JAXMBD_LANES_CACHE", "")  # neither finds nor leaves kernels of the usual size
         m.setattr(kernel, "CODES", Recent(100))
-        m.setattr(pieces, "SHORT", int(rng.choice([1, 20])))
-        m.setattr(pieces, "LONG", int(rng.choice([40, 150, 12_000])))
-        m.setattr(parts, "LEAST", int(rng.choice([0, 0, 1 << 30])))
-        m.setattr(parts, "SIZE", int(rng.choice([40, 200, 800])))
+        m.setattr(schedule, "SHORT", int(rng.choice([1, 20])))
+        m.setattr(schedule, "LONG", int(rng.choice([40, 150, 12_000])))
+        m.setattr(writer, "LONG_BLOCK", int(rng.choice([40, 200, 800])))
         m.setattr(cpu, "vector_registers", lambda: registers)
-        m.setattr(cpu.Parts, "add", add_part)
         m.setattr(cpu, "target", target_of)
         yield texts
 
@@ -198,7 +191,8 @@ def compared(seed: int, dtype, steps: int | None = None, *, one: bool = True) ->
 
     Returns:
         the differences by path; the limits of those that exceed `TOLERANCE`, twice the program's
-        own `sensitivity`; the numbers of parts and of spills; "failed", if so, and why.
+        own `sensitivity`; the numbers of branches between blocks and of spills; "failed", if so,
+        and why.
     """
     with low_limits(seed) as texts:
         try:
@@ -209,7 +203,7 @@ def compared(seed: int, dtype, steps: int | None = None, *, one: bool = True) ->
         changes = sensitivity(seed, dtype, steps)
         found["limits"] = {path: max(TOLERANCE, 2.0 * off) for path, off in changes.items()}
     spills = sum(len(SPILL.findall(text)) for text in texts)
-    return found | {"parts": sum("define void @part" in x for x in texts), "spills": spills}
+    return found | {"blocks": sum(x.count("br i1 %never") for x in texts), "spills": spills}
 
 
 def problems(seed: int, dtype, found: dict) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from jaxmbd import lanes
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.trace.registry import RULES
+from jaxmbd.lanes.trace.interpreter import RULES
 
 X = np.linspace(0.1, 1.0, 9)
 

@@ -91,7 +91,7 @@ class Host:
         symbols = dict(zip(("test_allocate", "test_free"), addresses, strict=False))
         text = cpu_driver.module(cpu.abi_minor())
         text = text.replace("@aligned_alloc(", "@test_allocate(").replace("@free(", "@test_free(")
-        (address,) = cpu.link([cpu.compile_object(text)], ["lanes_drive"], symbols)
+        (address,) = cpu.link(cpu.compile_object(text), ["lanes_drive"], symbols)
         numbers = cpu_driver.table(WIDTH, scratch, 2, 0, [24], [24])
         table = (c_int64 * len(numbers))(*numbers)
         x, y = np.arange(3.0 * batch).reshape(batch, 3), np.zeros((batch, 3))

@@ -10,7 +10,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.kinematics import motion_state
-from jaxmbd.lanes.kept_traces import KEPT, traced_once
+from jaxmbd.lanes.caching import KEPT, traced_once
 from jaxmbd.lanes.kernel import Kernel
 
 X = jnp.array([0.3, -0.4, 0.5])

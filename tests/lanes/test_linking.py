@@ -33,7 +33,7 @@ def test_what_does_not_link_falls_back(what, monkeypatch):
 
 def test_functions_of_one_name_live_side_by_side():
     texts = [f"define i64 @number() {{\n  ret i64 {k}\n}}" for k in range(3)]
-    found = [cpu.link([cpu.compile_object(text)], ["number"])[0] for text in texts]
+    found = [cpu.link(cpu.compile_object(text), ["number"])[0] for text in texts]
     assert [ctypes.CFUNCTYPE(ctypes.c_int64)(address)() for address in found] == [0, 1, 2]
 
 
@@ -41,8 +41,8 @@ def test_code_that_calls_what_there_is_not_is_refused():
     text = "declare i64 @lanes_nowhere()\ndefine i64 @number() {\n"
     code = cpu.compile_object(text + "  %r = call i64 @lanes_nowhere()\n  ret i64 %r\n}")
     with pytest.raises(lanes.Unsupported, match="cannot link the code"):
-        cpu.link([code], ["number"])
+        cpu.link(code, ["number"])
     double = "declare double @floor(double)\ndefine double @f(double %x) {\n"
     double += "  %r = call double @floor(double %x)\n  ret double %r\n}"
-    (address,) = cpu.link([cpu.compile_object(double)], ["f"])
+    (address,) = cpu.link(cpu.compile_object(double), ["f"])
     assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(2.75) == 2.0

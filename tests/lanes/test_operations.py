@@ -13,9 +13,9 @@ from jaxmbd import lanes
 from jaxmbd.lanes.codegen import instructions, memory
 from jaxmbd.lanes.elementary import FUNCTIONS
 from jaxmbd.lanes.ir import fold
-from jaxmbd.lanes.ir.operation import Call, Intrinsic, Kind, Operation
+from jaxmbd.lanes.ir.nodes import Call, Intrinsic, Kind, Operation
 from jaxmbd.lanes.ir.table import OPERATIONS
-from jaxmbd.lanes.trace.registry import RULES
+from jaxmbd.lanes.trace.interpreter import RULES
 from jaxmbd.lanes.trace.rules.arithmetic import plain
 
 FUSED = Operation(

@@ -12,7 +12,7 @@ from repository import ROOT
 from jaxmbd.campaign import parcel
 from jaxmbd.campaign.store_files import work_folder
 from jaxmbd.cli import common
-from jaxmbd.lanes.targets import disk, own_folder
+from jaxmbd.lanes.targets import disk
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
 OTHER = 12345
@@ -30,7 +30,7 @@ def cache(tmp_path, monkeypatch):
     """An entry in a cache that this user has made."""
     folder = tmp_path / "of" / "lanes"
     monkeypatch.setenv("JAXMBD_LANES_CACHE", str(folder))
-    monkeypatch.setattr(own_folder, "_told", set())
+    monkeypatch.setattr(disk, "_told", set())
     disk.write("a", b"code")
     assert disk.read("a") == b"code"
     return folder
@@ -142,7 +142,7 @@ def test_the_commands_keep_xla_programs_likewise(tmp_path, monkeypatch):
     import jax
 
     set_to = {}
-    monkeypatch.setattr(own_folder, "_told", set())
+    monkeypatch.setattr(disk, "_told", set())
     monkeypatch.setattr(disk, "user_caches", lambda: tmp_path)
     monkeypatch.setattr(jax.config, "update", lambda name, x: set_to.update({name: x}))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)

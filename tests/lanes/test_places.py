@@ -72,18 +72,6 @@ def test_what_a_slot_held_before_is_not_loaded_from_it(writer):
         writer.operand(a, True)
 
 
-def test_slots_outlast_a_function_but_for_those_of_spills(writer):
-    kept, spilled, dead = value(), value(), value()
-    for n, name in ((kept, "%kept"), (spilled, "%spilled"), (dead, "%dead")):
-        writer.define(n, name)
-    writer.store(spilled, 0)
-    writer.sleep(lambda n: n is not dead)
-    assert writer.asleep(kept)
-    assert not writer.known(spilled)
-    assert not writer.known(dead)
-    assert writer.text.lines[-1] == "  store volatile <8 x double> %kept, ptr %held0"
-
-
 def test_an_alias_lies_where_its_node_does(writer):
     n = value()
     alias = value(op="stop", args=(n,))

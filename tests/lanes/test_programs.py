@@ -39,13 +39,13 @@ def test_random_programs_agree(seeds):
 
 @pytest.mark.parametrize("seeds", [range(3, 7), slow(range(1000, 1016), id="sixteen")])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_random_programs_agree_in_small_pieces_and_parts(seeds, dtype, monkeypatch):
+def test_random_programs_agree_in_small_pieces_and_blocks(seeds, dtype, monkeypatch):
     """At limits at which they are split, and spill, in all places. More: benchmarks/programs.py."""
     monkeypatch.setattr(cpu, "effort", 0)
     found = {seed: compared(seed, dtype, SHORT) for seed in seeds}
     wrong = [text for seed, each in found.items() for text in problems(seed, dtype, each)]
     assert not wrong, "\n".join(wrong)
-    assert max(each["parts"] for each in found.values()) > 5
+    assert max(each["blocks"] for each in found.values()) > 5
     assert max(each["spills"] for each in found.values()) > 5
 
 
@@ -64,7 +64,7 @@ def test_a_wrong_plan_of_spills_gives_no_wrong_numbers(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_long_random_programs_agree_in_small_pieces_and_parts(dtype, monkeypatch):
+def test_long_random_programs_agree_in_small_pieces_and_blocks(dtype, monkeypatch):
     monkeypatch.setattr(cpu, "effort", 0)
     for seed in range(4):
         found = compared(seed, dtype, LONG)

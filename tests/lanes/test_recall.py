@@ -22,7 +22,7 @@ jax.config.update("jax_enable_x64", True)
 from jaxmbd import lanes
 from jaxmbd.lanes.kernel import CODES
 from jaxmbd.lanes.targets import cpu
-from jaxmbd.lanes.trace import build, registry
+from jaxmbd.lanes.trace import interpreter
 
 def graph(*_):
     raise SystemExit("a graph is built")
@@ -36,11 +36,11 @@ def call():
 
 table = jnp.arange(9.0).reshape(3, 3)
 if "--no-graph" in sys.argv:
-    build.value_graph = graph
+    interpreter.value_graph = graph
     cpu.compile_object = code
 call()
 if "--rule" in sys.argv:
-    registry.RULES["of_a_user"] = graph
+    interpreter.RULES["of_a_user"] = graph
     CODES.things.clear()
     call()
 """
@@ -66,7 +66,7 @@ def test_a_second_process_builds_no_graph_and_compiles_nothing(tmp_path):
 
 def test_code_that_is_gone_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setenv("JAXMBD_LANES_CACHE", str(tmp_path))
-    assert cpu.stored("lanes_of_nothing", 0) is None
+    assert cpu._target("lanes_of_nothing", None, 0) is None
 
 
 def cubed(slope):

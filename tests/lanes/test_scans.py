@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.ir.graph import live_nodes
 from jaxmbd.lanes.kernel import Kernel
 
 
@@ -65,7 +65,7 @@ def unused(x, slopes):
 
 
 def merged(x, slopes):
-    """Carries that stay equal, or constant: a symmetric matrix with zeros, and two like it."""
+    """A symmetric matrix with zeros and two like it, carries that stay zero or equal."""
 
     def step(c, row):
         a, b, still, turned, (count, kept) = c
@@ -164,48 +164,6 @@ def test_structure_survives_from_scan_to_scan():
         lanes.vmap(blocks, strict=True)(values.reshape(6, 2)),
         jax.vmap(blocks)(values.reshape(6, 2)), rtol=1e-12,
     )  # fmt: skip
-
-
-def carries(fn, *args):
-    """The live carries of each loop of a function's graph."""
-    closed = jax.make_jaxpr(fn)(*args)
-    graph = Kernel(closed, (True,) * len(args)).graph
-    live = live_nodes(graph)
-    loops = [n.data for n in graph.base.nodes if n.op == "loop" and n in live]
-    return [sum(p in live for p in loop.params) for loop in loops]
-
-
-def test_carries_that_stay_equal_are_one():
-    x, slopes = arguments(6)
-    # a: xx, xz, yy, zz; b: its diagonal; turned: both, which differ; count. All else is a constant.
-    assert carries(merged, x[0], slopes)[0] == 4 + 1 + 2 + 1
-
-
-def test_carries_that_start_equal_and_come_apart_late():
-    """Three zeros, the last of which differs only after two iterations."""
-
-    def fn(x):
-        def step(c, _):
-            a, b, c = c
-            return jnp.stack([x + 0.1 * jnp.sin(b), x + 0.1 * jnp.sin(c), x * x + 0.1 * c]), None
-
-        return jax.lax.scan(step, jnp.zeros(3), None, length=5)[0]
-
-    x = np.linspace(0.1, 1.0, 9)
-    assert carries(fn, 0.5) == [3]
-    np.testing.assert_allclose(lanes.vmap(fn, strict=True)(x), jax.vmap(fn)(x), rtol=1e-13)
-
-
-def test_carries_that_change_places_are_one():
-    def fn(x):
-        def step(c, _):
-            return jnp.stack([jnp.sin(c[1]), jnp.sin(c[2]), jnp.sin(c[0])]), None
-
-        return jax.lax.scan(step, jnp.stack([x, x, x]), None, length=5)[0]
-
-    x = np.linspace(0.1, 1.0, 9)
-    assert carries(fn, 0.5) == [1]
-    np.testing.assert_allclose(lanes.vmap(fn, strict=True)(x), jax.vmap(fn)(x), rtol=1e-13)
 
 
 @pytest.mark.parametrize("length", [20, 2000])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.codegen import pieces
+from jaxmbd.lanes.codegen import schedule
 from jaxmbd.lanes.codegen.emit import Emitter
 from jaxmbd.lanes.codegen.schedule import LOOP, NEVER, STRAIGHT, Plan, arrange
 from jaxmbd.lanes.kernel import Kernel
@@ -150,7 +150,7 @@ def test_an_arranged_kernel_gives_the_same_numbers(registers: int) -> None:
 
 def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product before the loop is not recomputed in the loop to fuse it with an addition."""
-    monkeypatch.setattr(pieces, "SHORT", 1)
+    monkeypatch.setattr(schedule, "SHORT", 1)
 
     def run(a: jax.Array, y: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y) + a * a[::-1], y)

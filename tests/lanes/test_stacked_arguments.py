@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.ir.graph import live_nodes
 from jaxmbd.lanes.kernel import Kernel
 
 

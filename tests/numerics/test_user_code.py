@@ -12,7 +12,7 @@ import jaxmbd as mbd
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
 from jaxmbd.kinematics.propagation import propagate_accelerations
-from jaxmbd.lanes.kept_traces import nothing, traced_once
+from jaxmbd.lanes.caching import nothing, traced_once
 
 BODY = mbd.Body(1.0, (0.5, 0, 0), np.eye(3) * 0.1)
 HINGE = mbd.Revolute("ground", "a", (0, 0, 0), (0, 0, 1.0))

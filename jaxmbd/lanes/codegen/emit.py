@@ -6,15 +6,13 @@ last − 1, of `width` samples each. On a GPU the width is one and each vector i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from jaxmbd.lanes.codegen import entry, instructions, loops, memory, parts, pieces, rows
-from jaxmbd.lanes.codegen.parts import Parts
+from jaxmbd.lanes.codegen import instructions, loops, memory, schedule
 from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.codegen.writer import LLVM, Writer, literal
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.liveness import live_nodes
-from jaxmbd.lanes.ir.nodes import Loop, Node, Region
+from jaxmbd.lanes.ir.graph import Graph, live_nodes
+from jaxmbd.lanes.ir.nodes import WARP, Loop, Node, Region
 from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, root
 
 
@@ -37,7 +35,6 @@ class Emitter:
         *,
         registers: int = 0,
         gpu: bool = False,
-        send: Callable[[str], None] | None = None,
     ):
         """An emitter of a graph.
 
@@ -48,8 +45,6 @@ class Emitter:
             outputs: number of results.
             registers: vector registers of the host.
             gpu: whether to write a kernel for GPUs.
-            send: takes modules that the kernel's module needs, if it is written in parts. By
-                default it is not.
         """
         self.graph, self.registers = graph, registers
         self.inputs, self.outputs = inputs, outputs
@@ -58,9 +53,6 @@ class Emitter:
         self.operations = 0
         self.flops = 0
         self._times: dict[Region | None, int] = {}
-        self.parts: Parts | None = None
-        if send and len(self.uses.live) >= parts.LEAST:
-            self.parts = Parts(self.w, lambda function: send(self._module(function)))
 
     @property
     def live(self) -> set[Node]:
@@ -79,34 +71,25 @@ class Emitter:
         w, t = self.w, self.w.text
         kind = "ptx_kernel " if w.gpu else ""
         bounds = " #0" if w.gpu else ""  # attributes that `ptx` defines
-        header = entry.gpu_header if w.gpu else entry.cpu_header
+        header = gpu_header if w.gpu else cpu_header
         arguments = header(w, self.inputs, self.outputs)
         opened = len(t.lines)
         prologue = self.graph.prologue
         self.region(prologue, [n for n in prologue.nodes if n in self.live])
-        if self.parts:
-            self.parts.leave_prologue()
-        footer = entry.open_vectors(w)
-        if self.parts:
-            self.parts.open()
+        footer = open_vectors(w)
         with w.scope():
             self.region(self.graph.base, [n for _, row in self.graph.outputs for n in row])
             for buffer, row in self.graph.outputs:
-                rows.store_row(w, buffer, "0", row)
-        if self.parts:
-            self.parts.close()
+                w.end_long_block()
+                memory.store_row(w, buffer, "0", row)
         t.line(footer)
         if w.gpu and w.looks_up:
-            t.lines[opened:opened] = entry.gpu_pointers(self.inputs)
-        if self.parts:
-            slots = [self.parts.frame(), *self.parts.slots()]
-        else:
-            slots = [*(w.slot(f"%held{k}") for k in range(w.held)), *w.waiting_slots()]
+            t.lines[opened:opened] = gpu_pointers(self.inputs)
         return "\n".join(
             [
                 f"define {kind}void @kernel({arguments}){bounds} {{",
                 "entry:",
-                *slots,
+                *w.stack_slots(),
                 *t.lines,
                 "  ret void",
                 "}",
@@ -121,9 +104,8 @@ class Emitter:
         for n in region.nodes:
             if n.op in IN_PLACE and n in self.live:
                 self.demand(n.args, region)
+                self.w.end_long_block()
                 memory.WRITE[n.op](self.w, n)
-                if self.parts:
-                    self.parts.wrote((n,))
             elif n.op == "loop" and n in self.live:
                 inits = [init for _, init, _ in self.uses.carried(n.data)]
                 captured = self.uses.captured(n.data)
@@ -132,11 +114,7 @@ class Emitter:
                 else:
                     self.demand(inits, region)
                     self.demand(captured, region)
-                if self.parts and region is self.graph.base:
-                    self.parts.before_loop(n.data, captured)
                 self.loop(n.data)
-                if self.parts:
-                    self.parts.wrote_loop(n.data)
         self.demand(roots, region)
 
     def loop(self, loop: Loop) -> None:
@@ -151,17 +129,11 @@ class Emitter:
         """
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
-        outer = self.parts if region is self.graph.base else None
-        if outer:
-            outer.cut()
-            asleep = True
-        if self.registers and len(piece) >= pieces.SHORT:
-            pieces.write(self.w, piece, nodes, self.registers, self.compute, outer, asleep=asleep)
+        if self.registers and len(piece) >= schedule.SHORT:
+            schedule.write_piece(self.w, piece, nodes, self.registers, self.compute, asleep=asleep)
         else:
             for n in piece:
                 self.compute(n)
-        if self.parts:
-            self.parts.wrote(piece)
         for n in [] if asleep else map(root, nodes):
             if n.region is region and self.w.asleep(n):
                 self.w.wake(n)
@@ -189,8 +161,9 @@ class Emitter:
 
     def compute(self, n: Node) -> None:
         """Write one node's instructions."""
+        self.w.end_long_block()
         if n.op in ("element", "entry"):
-            rows.load_element(self.w, n)
+            memory.load_element(self.w, n)
             return
         self.operations += 1
         if n.dtype[0] == "f":
@@ -202,17 +175,11 @@ class Emitter:
         return self._times.get(region, 1)
 
     def module(self) -> str:
-        """The kernel's module: kernel, tables, elementary functions, declarations.
-
-        If the kernel is written in parts, the modules of these have been sent off before.
-        """
-        return self._module(self.kernel())
-
-    def _module(self, function: str) -> str:
-        """The module of a function that has just been written."""
+        """The kernel's module: kernel, tables, elementary functions, declarations."""
         from jaxmbd.lanes import elementary  # imported late: its tables take time to build
 
-        text = [*self._tables(), function]
+        kernel = self.kernel()
+        text = [*self._tables(), kernel]
         declared = set(self.w.text.declared)
         if self.w.functions:
             needed = sorted(self.w.functions)
@@ -228,3 +195,68 @@ class Emitter:
             ty = LLVM[buffer.dtype]
             values = ", ".join(f"{ty} {literal(x, buffer.dtype)}" for x in buffer.values)
             yield f"{name} = private constant [{buffer.size} x {ty}] [{values}]"
+
+
+def cpu_header(w: Writer, inputs: int, outputs: int) -> str:
+    """Load the pointers to arguments and results; returns the kernel's parameter list."""
+    t = w.text
+    t.line("%never = icmp slt i64 %last, 0")  # for `Writer.end_long_block`
+    for kind, count in (("in", inputs), ("out", outputs)):
+        for k in range(count):
+            t.line(f"%{kind}.p{k} = getelementptr ptr, ptr %{kind}s, i64 {k}")
+            t.line(f"%{kind}{k} = load ptr, ptr %{kind}.p{k}")
+    return "ptr noalias %ins, ptr noalias %outs, i64 %first, i64 %last, ptr noalias %scratch"
+
+
+def gpu_header(w: Writer, inputs: int, outputs: int) -> str:
+    """Open a GPU kernel, a thread for each of the samples first … last − 1; its parameter list."""
+    pointers = [f"ptr addrspace(1) noalias readonly %in{k}.g" for k in range(inputs)]
+    pointers += [f"ptr addrspace(1) noalias %out{k}.g" for k in range(outputs)]
+    t = w.text
+    for kind, count in (("in", inputs), ("out", outputs)):
+        for k in range(count):
+            t.line(f"%{kind}{k} = addrspacecast ptr addrspace(1) %{kind}{k}.g to ptr")
+    t.line("%scratch = addrspacecast ptr addrspace(1) %scratch.g to ptr")
+    for name in ("tid.x", "ctaid.x", "ntid.x"):
+        function = f"@llvm.nvvm.read.ptx.sreg.{name}"
+        t.declared.add(f"declare i32 {function}()")
+        t.line(f"%{name} = call i32 {function}()")
+    t.line("%block = mul i32 %ctaid.x, %ntid.x")
+    t.line("%thread.i = add i32 %block, %tid.x")
+    t.line("%thread = zext i32 %thread.i to i64")
+    t.line("%sample = add i64 %thread, %first")
+    t.line("%inside = icmp slt i64 %sample, %last")
+    t.line("br i1 %inside, label %work, label %done")
+    t.open("work")
+    rest = "ptr addrspace(1) noalias %scratch.g, i64 %room, i64 %first, i64 %last, i64 %count"
+    return ", ".join([*pointers, rest])
+
+
+def gpu_pointers(inputs: int) -> list[str]:
+    """Lines that make an array of the pointers to arguments, as the host's kernels are given."""
+    lines = [f"  %ins = alloca [{inputs} x ptr addrspace(1)]"]
+    for k in range(inputs):
+        lines.append(f"  %in.p{k} = getelementptr ptr addrspace(1), ptr %ins, i64 {k}")
+        lines.append(f"  store ptr addrspace(1) %in{k}.g, ptr %in.p{k}")
+    return lines
+
+
+def open_vectors(w: Writer) -> str:
+    """Open the loop over vectors of samples; returns the lines that close it."""
+    t = w.text
+    if w.gpu:  # `room`: bytes of scratch per warp
+        t.line(f"%warp = udiv i64 %thread, {WARP}")
+        t.line(f"%lane = urem i64 %thread, {WARP}")
+        t.line("%before = mul i64 %warp, %room")
+        t.line("%memory = getelementptr i8, ptr %scratch, i64 %before")
+        return "br label %done\ndone:"
+    before = t.block
+    t.line("br label %vector")
+    t.open("vector")
+    t.line(f"%group = phi i64 [%first, %{before}], [%group.next, %vector.end]")
+    t.line(f"%sample = mul i64 %group, {w.width}")
+    return (
+        "br label %vector.end\nvector.end:\n  %group.next = add i64 %group, 1\n"
+        "  %vector.more = icmp slt i64 %group.next, %last\n"
+        "  br i1 %vector.more, label %vector, label %vector.done\nvector.done:"
+    )

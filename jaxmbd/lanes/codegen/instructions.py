@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from jaxmbd.lanes.codegen.uses import may_invert
 from jaxmbd.lanes.codegen.writer import LLVM, Writer
-from jaxmbd.lanes.ir.nodes import BYTES, Node
-from jaxmbd.lanes.ir.operation import Call, Infix, Intrinsic
+from jaxmbd.lanes.ir.nodes import BYTES, Call, Infix, Intrinsic, Node
 from jaxmbd.lanes.ir.table import OPERATIONS
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Loop, Node
-from jaxmbd.lanes.ir.operation import Call
+from jaxmbd.lanes.ir.nodes import Call, Loop, Node
 from jaxmbd.lanes.ir.table import ALIASES, OPERATIONS, WRITERS, reads, root
 
 Pair = tuple[str, Node]
@@ -110,12 +109,9 @@ def may_invert(n: Node) -> bool:
     return not any(a.op == "convert" and a.args[0].dtype[0] != "f" for a in n.args)
 
 
-def readers_of(nodes: Iterable[Node], found: Counter[Node] | None = None) -> Counter[Node]:
-    """Number of uses of each node by some nodes, added to those found before.
-
-    Loops and aliases are left out.
-    """
-    found = Counter() if found is None else found
+def readers_of(nodes: Iterable[Node]) -> Counter[Node]:
+    """Number of uses of each node by some nodes; by loops and aliases none."""
+    found: Counter[Node] = Counter()
     for n in nodes:
         if n.op != "loop" and n.op not in ALIASES:
             for a in {root(a) for a in n.args}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ class Text:
     Attributes:
         width: lanes of a vector.
         lines: the lines written so far.
-        block: label of the current basic block.
+        block: label of the current basic block; begin: number of lines when it was opened.
         declared: declarations of the intrinsics that were called.
     """
 
@@ -49,6 +49,7 @@ class Text:
         self.width = width
         self.lines: list[str] = []
         self.block = "entry"
+        self.begin = 0
         self.declared: set[str] = set()
         self._count = 0
 
@@ -75,7 +76,7 @@ class Text:
     def open(self, label: str) -> None:
         """Begin a basic block."""
         self.lines.append(f"{label}:")
-        self.block = label
+        self.block, self.begin = label, len(self.lines)
 
     def vector(self, scalar: str) -> str:
         """The type of a vector of `width` scalars."""
@@ -104,6 +105,8 @@ HELD = 1 << 20
 """First number of the stack slots of values that outlast their piece of code. They lie apart, so
 that the spills of loops stay close together."""
 SLOT = "slot"
+LONG_BLOCK = 400
+"""Lines from which a basic block is ended: the time of LLVM's schedulers grows with its square."""
 
 
 class Reciprocal(NamedTuple):
@@ -131,8 +134,7 @@ class Writer:
 
     All places of values are in one table. A place holds in the scope where it was written (a
     function, a loop's body) and in those inside, and is lost with it: so what is found in the table
-    dominates its use, in memory too, where LLVM does not check it. Functions of one kernel run one
-    after the other, so that slots outlast them; names do not.
+    dominates its use, in memory too, where LLVM does not check it.
 
     Attributes:
         uses: uses of the graph's values.
@@ -143,8 +145,6 @@ class Writer:
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
         held: number of slots of values that outlast their piece.
-        touched, pointers: slots of these, and arguments and results ("in" or "out", position), that
-            the present function uses.
     """
 
     def __init__(self, uses: Uses, width: int, *, gpu: bool = False):
@@ -157,8 +157,6 @@ class Writer:
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0
         self.waiting = self.widest = self.held = 0
-        self.touched: set[int] = set()
-        self.pointers: set[tuple[str, int]] = set()
         # (value, whether as a vector) → its name; (value, SLOT) → its stack slot; a slot → its
         # value; names of anything else by keys of their users.
         self._places: dict[Any, Any] = {}
@@ -287,75 +285,40 @@ class Writer:
         assert slot not in self._places or slot in self._scopes[-1], f"{slot} is used outside"
         self._places.pop((self._places.pop(slot, None), SLOT), None)
 
-    def sleep(self, alive: Callable[[Node], bool], saved: Collection[Node] = ()) -> None:
-        """Store the values that have names and are alive, but for those saved; drop all names.
-
-        So a function ends; those that follow load the values from where they lie.
-        """
-        for value in [k[0] for k in self._places if _is_of_value(k) and k == self._own(k[0])]:
-            node = value.of if isinstance(value, Reciprocal) else value
-            if (value, SLOT) not in self._places and node not in saved and alive(node):
-                self.store(value, self.hold())
-        self._places = {k: place for k, place in self._places.items() if _outlasts(k, place)}
-
     def _address(self, k: int, dtype: str) -> str:
         """The address of stack slot k, to hold a vector."""
         self.widest = max(self.widest, BYTES[dtype])
         if k >= HELD:
-            self.touched.add(k - HELD)
             return f"%held{k - HELD}"
         self.waiting = max(self.waiting, k + 1)
         return f"%wait{k}"
 
-    def waiting_slots(self) -> list[str]:
-        """Lines that allocate the slots of spilled vectors."""
-        return [self.slot(f"%wait{k}") for k in range(self.waiting)]
-
-    def slot(self, name: str) -> str:
-        """A line that allocates a stack slot."""
+    def stack_slots(self) -> list[str]:
+        """Lines that allocate the stack slots."""
         size = self.width * self.widest
-        return f"  {name} = alloca [{size} x i8], align {size}"
+        names = [f"%held{k}" for k in range(self.held)] + [f"%wait{k}" for k in range(self.waiting)]
+        return [f"  {name} = alloca [{size} x i8], align {size}" for name in names]
 
     def hold(self) -> int:
         """A stack slot of its own for a value that stays asleep after its piece of code."""
         self.held += 1
         return HELD + self.held - 1
 
-    # Functions and text
+    # Text
 
-    def begin_function(self) -> tuple[Any, ...]:
-        """Begin a function in another module; returns what `resume_function` takes."""
-        before = (
-            self.functions, self.tables, self.text.declared, self.touched, self.pointers,
-            self.waiting,
-        )  # fmt: skip
-        self.resume_function((set(), {}, set(), set(), set(), 0))
-        return before
-
-    def resume_function(self, state: tuple[Any, ...]) -> None:
-        """Return to a function that was left for another."""
-        (
-            self.functions, self.tables, self.text.declared, self.touched, self.pointers,
-            self.waiting,
-        ) = state  # fmt: skip
+    def end_long_block(self) -> None:
+        """Go on in a new basic block if this one is long, by a branch that LLVM cannot fold."""
+        t = self.text
+        if len(t.lines) - t.begin > LONG_BLOCK and not self.gpu:
+            label = t.label("next")
+            t.line(f"br i1 %never, label %vector.done, label %{label}")
+            t.open(label)
 
     def pointer(self, buffer: Buffer) -> str:
         """The pointer to an argument or a result."""
-        kind = "in" if buffer.kind == "input" else "out"
-        self.pointers.add((kind, buffer.position))
-        return f"%{kind}{buffer.position}"
+        return f"%{'in' if buffer.kind == 'input' else 'out'}{buffer.position}"
 
     def constant(self, value: float, dtype: str, vector: bool) -> str:
         """A constant as an operand."""
         word = literal(value, dtype)
         return f"splat ({LLVM[dtype]} {word})" if vector and self.width > 1 else word
-
-
-def _is_of_value(key: Any) -> bool:
-    return isinstance(key, tuple) and isinstance(key[0], Node | Reciprocal)
-
-
-def _outlasts(key: Any, place: Any) -> bool:
-    """Whether a place outlasts the function: a slot that is not for spills."""
-    slot = key if isinstance(key, int) else place if key[1] == SLOT else -1
-    return slot >= HELD

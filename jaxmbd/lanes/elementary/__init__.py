@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from jaxmbd.lanes.elementary import (
-    error_function,
     exponential,
-    remainder,
+    special,
     trigonometric,
 )
 from jaxmbd.lanes.elementary.body import Body, Value, structure, symbol
@@ -69,11 +68,11 @@ _LIBRARY = {
     "atan2": Function(trigonometric.atan2, arity=2),
     "pow": Function(exponential.pow, arity=2),
     "cbrt": Function(exponential.cbrt),
-    "erf": Function(error_function.erf),
-    "erfc": Function(error_function.erfc),
-    "erf_inv": Function(error_function.erf_inv),
-    "rem": Function(remainder.rem, arity=2),
-    "reduce_quotient": Function(remainder.reduce_quotient, arity=2, cold=True),
+    "erf": Function(special.erf),
+    "erfc": Function(special.erfc),
+    "erf_inv": Function(special.erf_inv),
+    "rem": Function(special.rem, arity=2),
+    "reduce_quotient": Function(special.reduce_quotient, arity=2, cold=True),
 }
 
 FUNCTIONS = {name: f.arity for name, f in _LIBRARY.items() if not f.cold}

@@ -20,19 +20,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from jaxmbd.lanes.elementary.body import Value
-from jaxmbd.lanes.elementary.coefficients import (
-    BINARY_EXPONENTIAL,
-    EXPONENTIAL,
-    HYPERBOLIC_SINE,
-    INVERSE_CUBE_ROOT,
-    LN2,
-    LOGARITHM,
-    POWER_LOGARITHM,
-    nearest,
-    parts,
-)
-from jaxmbd.lanes.elementary.operations import (
+from jaxmbd.lanes.elementary.body import (
+    Value,
     bits_of,
     clamped,
     copysign,
@@ -51,6 +40,17 @@ from jaxmbd.lanes.elementary.operations import (
     two_product,
     two_sum,
     where,
+)
+from jaxmbd.lanes.elementary.coefficients import (
+    BINARY_EXPONENTIAL,
+    EXPONENTIAL,
+    HYPERBOLIC_SINE,
+    INVERSE_CUBE_ROOT,
+    LN2,
+    LOGARITHM,
+    POWER_LOGARITHM,
+    nearest,
+    parts,
 )
 
 BOUNDS = {64: (-746.0, 711.0), 32: (-104.0, 90.0)}

@@ -21,18 +21,8 @@ atan2 divides the smaller coordinate by the larger one.
 
 from __future__ import annotations
 
-from jaxmbd.lanes.elementary.body import Value
-from jaxmbd.lanes.elementary.coefficients import (
-    ARCSINE,
-    ARCTANGENT,
-    COSINE,
-    PI,
-    SINE,
-    nearest,
-    parts,
-    words_of_two_over_pi,
-)
-from jaxmbd.lanes.elementary.operations import (
+from jaxmbd.lanes.elementary.body import (
+    Value,
     as_float,
     copysign,
     difference,
@@ -49,6 +39,16 @@ from jaxmbd.lanes.elementary.operations import (
     two_product,
     two_sum,
     where,
+)
+from jaxmbd.lanes.elementary.coefficients import (
+    ARCSINE,
+    ARCTANGENT,
+    COSINE,
+    PI,
+    SINE,
+    nearest,
+    parts,
+    words_of_two_over_pi,
 )
 
 PADDING = 64  # zero bits ahead of 2/π, for the smallest arguments

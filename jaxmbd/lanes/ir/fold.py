@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.ir.nodes import Node
-from jaxmbd.lanes.ir.operation import Builder, Fold
+from jaxmbd.lanes.ir.nodes import Builder, Fold, Node
 
 
 def _float(dtype: str) -> bool:

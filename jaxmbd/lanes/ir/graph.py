@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.lanes.ir.carries import Carries
 from jaxmbd.lanes.ir.nodes import (
     FLOATS,
     Body,
@@ -22,10 +21,9 @@ from jaxmbd.lanes.ir.nodes import (
     Loop,
     Node,
     Region,
-    Write,
+    Result,
 )
-from jaxmbd.lanes.ir.operation import Result
-from jaxmbd.lanes.ir.table import OPERATIONS
+from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads
 
 SHORT = 8
 """Most iterations of an inner loop whose carries are saved in every iteration of the enclosing
@@ -59,7 +57,6 @@ class Graph:
             buffers from outside that region are then skipped.
         recall: in the same case, the saved inner loops.
         open: stack of the loops under construction.
-        abandoned: bodies of loops that were traced in vain.
         rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
         built: number of operations requested, before folding and sharing.
         calls: results of calls, by function, region and operands.
@@ -77,7 +74,6 @@ class Graph:
         self.replay: Region | None = None
         self.recall: Recall | None = None
         self.open: list[Loop] = []
-        self.abandoned: list[Region] = []
         self.built = 0
         self.calls: dict[Any, Any] = {}
         self.traced: dict[int, tuple[Any, Any]] = {}
@@ -179,14 +175,13 @@ class Graph:
         Python's garbage collector does not traverse NumPy object arrays, so reference cycles
         through nodes, loops and arrays of nodes would leak.
         """
-        regions = [self.prologue, self.base, *self.abandoned]
+        regions = [self.prologue, self.base]
         for region in regions:
             for n in region.nodes:
                 if isinstance(n.data, Loop):
                     regions.append(n.data.body)
                 n.args, n.data = (), None
             region.nodes.clear()
-        self.abandoned.clear()
         self.memo.clear()
         self._rare.clear()
         self.outputs.clear()
@@ -246,8 +241,6 @@ class Graph:
         deps: Sequence[int] | None = None,
         *,
         recallable: bool = True,
-        alike: Sequence[bool] | None = None,
-        again: Callable[[], None] | None = None,
     ) -> list[Node]:
         """Run a body `count` times, or until no sample continues; return the final carries.
 
@@ -258,16 +251,16 @@ class Graph:
             trace: traces the body.
             deps: bits that each carry depends on besides those of its initial value.
             recallable: whether an adjoint may leave the trace out and load the results.
-            alike: which carries may be one with others (`Carries`); the body may then be traced
-                several times.
-            again: called before it is.
         """
         if self.recall is not None and self.recall.region is self.region:
             kept = next(self.recall.loops)
             if kept.recallable:
                 return self._recalled(kept, inits, trace)
         around = self.open[-1] if self.open else None
-        loop, writes = self._traced(count, inits, trace, deps, Carries(inits, alike), again)
+        loop = self.open_loop(count, inits, trace, deps)
+        if self.active and count is not None:
+            self._save(loop, around)
+        loop.outs, writes = trace(loop.counter, list(loop.params))
         loop.written = tuple(dict.fromkeys(buffer for buffer, *_ in writes))
         for buffer, index, offset, value in writes:
             if self.replay is None or _depth(buffer.region) >= self.replay.depth:
@@ -281,52 +274,7 @@ class Graph:
                     buffer = Buffer("scratch", r.dtype, around.count, region=around.body.parent)
                     self.store(buffer, around.counter, 0, r)
                     loop.results.append(buffer)
-        return loop.carries.spread(results)
-
-    def _traced(
-        self,
-        count: int | None,
-        inits: Sequence[Node],
-        trace: Body,
-        deps: Sequence[int] | None,
-        carries: Carries,
-        again: Callable[[], None] | None,
-    ) -> tuple[Loop, list[Write]]:
-        """An open loop with its body traced, and what the body writes."""
-        loop, writes, _ = self._attempt(count, inits, trace, deps, Carries(inits))
-        built = self.built
-        carries.settle(self, loop.params, loop.outs)
-        held = carries.separate
-        while not held:
-            self.abandoned.append(self.region)
-            self.open.pop()
-            assert loop.body.parent is not None
-            self.region = loop.body.parent
-            if again is not None:
-                again()
-            loop, writes, held = self._attempt(count, inits, trace, deps, carries)
-            carries = Carries(inits)
-        self.built = built
-        return loop, writes
-
-    def _attempt(
-        self,
-        count: int | None,
-        inits: Sequence[Node],
-        trace: Body,
-        deps: Sequence[int] | None,
-        carries: Carries,
-    ) -> tuple[Loop, list[Write], bool]:
-        """The same for given classes of carries, and whether these hold."""
-        around = self.open[-1] if self.open else None
-        some = carries.chosen(deps) if deps else None
-        loop = self.open_loop(count, carries.chosen(inits), carries.body(trace), some)
-        loop.carries = carries
-        if self.active and count is not None:
-            self._save(loop, around)
-        outs, writes = trace(loop.counter, carries.spread(loop.params))
-        loop.outs = carries.chosen(outs)
-        return loop, writes, carries.hold(outs)
+        return results
 
     def _save(self, loop: Loop, around: Loop | None) -> None:
         """Save the carries at the start of each iteration.
@@ -350,11 +298,8 @@ class Graph:
         """The results of a loop that ran in the forward pass, loaded instead of run again."""
         assert self.recall is not None and kept.count is not None
         origin = self.op("mul", self.recall.index, self.const(kept.count, "i64"))
-        few = kept.carries.chosen(inits)
-        body = kept.carries.body(trace)
-        loop = Loop(kept.body, kept.counter, kept.params, few, kept.count, body)
+        loop = Loop(kept.body, kept.counter, kept.params, list(inits), kept.count, trace)
         loop.saves, loop.origin, loop.outs = kept.saves, origin, kept.outs
-        loop.carries = kept.carries
         node = self.effect("recall", (), "i1", loop)
         results = []
         for k, (buffer, out) in enumerate(zip(kept.results, kept.outs, strict=True)):
@@ -363,7 +308,7 @@ class Graph:
             result = Node("recalled", (value,), out.dtype, self.region, False, deps, (node, k))
             self.region.nodes.append(result)
             results.append(result)
-        return kept.carries.spread(results)
+        return results
 
     def open_loop(
         self,
@@ -405,11 +350,17 @@ class Graph:
         return results
 
 
+CHECKS: list[Callable[[Graph], None]] = []
+"""Called with each graph once it is built: tests verify all of them."""
+
+
 def built(write: Callable[[Graph], None]) -> Graph:
     """The graph that `write` builds; cleared if `write` raises."""
     g = Graph()
     try:
         write(g)
+        for check in CHECKS:
+            check(g)
     except BaseException:
         g.clear()
         raise
@@ -418,3 +369,54 @@ def built(write: Callable[[Graph], None]) -> Graph:
 
 def _depth(region: Region | None) -> int:
     return -1 if region is None else region.depth
+
+
+def live_nodes(graph: Graph) -> set[Node]:
+    """The nodes that the outputs depend on, through loop carries and memory too."""
+    writers: dict[Buffer, list[Node]] = {}
+    loop_of: dict[Node, tuple[Node, int]] = {}
+    owner: dict[Region, Node] = {}
+    for region in (graph.prologue, graph.base):
+        _index(region, writers, loop_of, owner)
+    live: set[Node] = set()
+    read: set[Buffer] = {b for b in writers if b.kind == "output"}
+    todo = [n for _, row in graph.outputs for n in row]
+    todo += [n for b in read for n in writers[b]]
+    while todo:
+        n = todo.pop()
+        if n.constant or n in live:
+            continue
+        live.add(n)
+        if n.region in owner:  # a live node keeps its loop alive
+            todo.append(owner[n.region])
+        if n.op == "result":
+            todo += [n.args[0], n.args[0].data.params[n.data]]
+        elif n.op == "param":
+            node, k = loop_of.get(n, (None, -1))
+            if node is not None and k >= 0:
+                todo += [node.data.outs[k], node.data.inits[k]]
+        elif n.op == "loop":
+            if n.data.count is None:
+                todo.append(n.data.params[-1])
+        else:
+            todo.extend(reads(n))
+            if n.op == "load" and n.data[0] not in read:
+                read.add(n.data[0])
+                todo.extend(writers.get(n.data[0], ()))
+    return live
+
+
+def _index(
+    region: Region,
+    writers: dict[Buffer, list[Node]],
+    loop_of: dict[Node, tuple[Node, int]],
+    owner: dict[Region, Node],
+) -> None:
+    for n in region.nodes:
+        if n.op in WRITERS:
+            writers.setdefault(n.data[0], []).append(n)
+        elif n.op == "loop":
+            owner[n.data.body] = n
+            loop_of[n.data.counter] = (n, -1)
+            loop_of.update({p: (n, k) for k, p in enumerate(n.data.params)})
+            _index(n.data.body, writers, loop_of, owner)

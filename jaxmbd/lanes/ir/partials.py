@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from jaxmbd.lanes.ir.nodes import Node
-from jaxmbd.lanes.ir.operation import Builder
+from jaxmbd.lanes.ir.nodes import Builder, Node
 
 Contributions = Iterator[tuple[Node, Node]]
 """(operand, contribution to its cotangent) pairs."""
@@ -130,10 +129,9 @@ def extreme(g: Builder, n: Node, ct: Node) -> Contributions:
 
 
 def abs_(g: Builder, n: Node, ct: Node) -> Contributions:
-    """ȳ sign(x); zero at zero."""
-    x, zero = n.args[0], _c(g, n, 0.0)
-    minus = g.op("select", g.op("lt", x, zero), g.op("neg", ct), zero)
-    yield x, g.op("select", g.op("gt", x, zero), ct, minus)
+    """ȳ for x ≥ 0, else −ȳ, as in JAX."""
+    x = n.args[0]
+    yield x, g.op("select", g.op("ge", x, _c(g, n, 0.0)), ct, g.op("neg", ct))
 
 
 def atan2(g: Builder, n: Node, ct: Node) -> Contributions:

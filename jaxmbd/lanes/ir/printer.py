@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.liveness import live_nodes
+from jaxmbd.lanes.ir.graph import Graph, live_nodes
 from jaxmbd.lanes.ir.nodes import Buffer, Loop, Node, Region
 from jaxmbd.lanes.ir.table import reads
 

@@ -11,13 +11,13 @@ import operator
 import numpy as np
 
 from jaxmbd.lanes.ir import fold, partials
-from jaxmbd.lanes.ir.nodes import Node
-from jaxmbd.lanes.ir.operation import (
+from jaxmbd.lanes.ir.nodes import (
     Call,
     Fold,
     Infix,
     Intrinsic,
     Kind,
+    Node,
     Operation,
     Partial,
     Result,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import itertools
 import re
@@ -11,7 +10,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,15 @@ import llvmlite.binding as llvm
 
 from jaxmbd.lanes.codegen.loops import STOP_WORD
 from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.targets import cpu_driver, disk, machine_code, stopping
-from jaxmbd.lanes.targets.side_by_side import SideBySide
+from jaxmbd.lanes.targets import cpu_driver, disk, stopping
 
 _LOCK = threading.RLock()
-_own = threading.local()
 # Machine code is never freed: XLA cannot unregister a target, and its programs hold the address
 # without telling when the last of them is deleted. Equal code is one target.
 _LIBRARIES: list[Any] = []
 _SYMBOLS: dict[str, int] = {}  # addresses of what kernels call
 _numbers = itertools.count()
 _TARGETS: dict[str, Compiled] = {}
-_PARTS = "lanes_parts_"  # of names of kernels in parts, whose disk entries list those of the parts
 
 effort = 1
 """LLVM's effort at generating machine code, 0 to 3. All that 2 adds is another scheduling, after
@@ -56,11 +53,13 @@ class Compiled:
 
 
 def machine() -> Any:
-    """LLVM's target machine for this host, of the calling thread."""
-    machines = vars(_own)
-    if str(effort) not in machines:
-        machines[str(effort)] = _new_machine(effort)
-    return machines[str(effort)]
+    """LLVM's target machine for this host; llvmlite lets one thread at a time use it."""
+    return _machine(effort)
+
+
+@cache
+def _machine(effort: int) -> Any:
+    return _new_machine(effort)
 
 
 def _new_machine(effort: int) -> Any:
@@ -96,87 +95,66 @@ def vector_registers() -> int:
     return 32 if arm or vector_bits() == 512 else 16
 
 
-class Parts(SideBySide[tuple[bytes, bool]]):
-    """The modules of a kernel besides its own, which `target` takes."""
-
-    def __init__(self) -> None:
-        super().__init__(_part)
-        self.keys: list[str] = []
-
-    def add(self, text: str) -> None:
-        """Begin to compile a module."""
-        self.keys.append(_key(text))
-        super().add(text)
-
-
-def _part(ir: str) -> tuple[bytes, bool]:
-    """The object file of a module, and whether it was on disk."""
-    key = _key(ir)
-    code = disk.read(key)
-    if code is not None:
-        return code, True
-    code = compile_object(ir)
-    disk.write(key, code)
-    return code, False
-
-
-def target(ir: str, handler: str, flops: int, parts: Parts | None = None) -> Compiled:
+def target(ir: str, handler: str, flops: int) -> Compiled:
     """The FFI target of a kernel and its handler, compiled if it is new.
 
     Args:
         ir: the kernel's module.
         handler: its handler.
         flops: of one sample.
-        parts: the other modules that it needs.
     """
     text = ir + handler
-    if parts:
-        parts.add(text)
-        load = partial(_link_parts, parts)
-        name = _PARTS + _key(" ".join(parts.keys))
-    else:
-        name = f"lanes_{_key(text)}"
-        load = partial(_load, name, text, "handler")
-    found = _target(name, flops, load)
+    found = _target(f"lanes_{_key(text)}", text, flops)
     assert found
     return found
 
 
-def stored(name: str, flops: int) -> Compiled | None:
-    """The FFI target of a kernel that was compiled before; None if its code is gone."""
-    read = _read_parts if name.startswith(_PARTS) else _read
-    return _target(name, flops, lambda: read(name, "handler"))
+def recalled(name: Any, make: Callable[[], Compiled]) -> Compiled:
+    """The kernel of a function, from disk or newly made.
+
+    Beside the machine code is an entry under a digest of the function, the compiler's source and
+    the processor, that names it. So a function that another process has compiled needs no graph, no
+    arranging and no code.
+
+    Args:
+        name: what determines the kernel; its `repr` must be the same in all processes.
+        make: compiles it.
+    """
+    if not COMPILER:
+        return make()
+    text = f"{name!r} {version('jax')} {version('jaxlib')} {host()}"
+    key = "function_" + hashlib.sha256(text.encode() + COMPILER).hexdigest()[:32]
+    entry = disk.read(key)
+    if entry is not None:
+        known, flops = entry.decode().split()
+        found = _target(known, None, int(flops))
+        if found is not None:
+            return found
+    new = make()
+    disk.write(key, f"{new.name} {new.flops}".encode())
+    return new
 
 
-def _link_parts(parts: Parts) -> tuple[int, bool]:
-    """The address of a handler whose kernel is in parts, and whether all of them were on disk."""
-    _drive()
-    codes, cached = zip(*parts.results(), strict=True)
-    found = link(codes, ["handler"], _SYMBOLS)
-    disk.write(_PARTS + _key(" ".join(parts.keys)), "\n".join(parts.keys).encode())
-    return found[0], all(cached)
+def _compiler() -> bytes:
+    """A digest of the source of the compiler; empty if it cannot be read."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    parts = [hashlib.sha256(file.read_bytes()).digest() for file in files]
+    return hashlib.sha256(b"".join(parts)).digest() if parts else b""
 
 
-def _read_parts(key: str, name: str) -> tuple[int, bool] | None:
-    """What `_read` returns, for a kernel in parts."""
-    _drive()
-    index = disk.read(key)
-    keys = index.decode().split() if index else []
-    codes = [code for code in map(disk.read, keys) if code is not None]
-    with suppress(Unsupported):
-        if codes and len(codes) == len(keys):
-            return link(codes, [name], _SYMBOLS)[0], True
-    return None
+COMPILER = _compiler()  # of the source that is imported, which may change on disk later
 
 
-def _target(name: str, flops: int, load: Callable[[], tuple[int, bool] | None]) -> Compiled | None:
+def _target(name: str, ir: str | None, flops: int) -> Compiled | None:
+    """The FFI target of a name; None if there is no module and its code is not on disk."""
     with _LOCK:
         if name not in _TARGETS:
-            found = load()
+            _drive()
+            found = _built(name, ir, ["handler"])
             if found is None:
                 return None
-            address, cached = found
-            jax.ffi.register_ffi_target(name, capsule(address), platform="cpu")
+            (address,), cached = found
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
             _TARGETS[name] = Compiled(name, cached, flops)
         return _TARGETS[name]
 
@@ -197,46 +175,33 @@ def _processor() -> str:
 def function(ir: str, name: str) -> int:
     """The address of a function of a module, to be called by `ctypes`."""
     with _LOCK:
-        return _load(_key(ir), ir, name)[0]
+        _drive()
+        found = _built(_key(ir), ir, [name])
+        assert found
+        return found[0][0]
 
 
 def _key(ir: str) -> str:
     return hashlib.sha256((ir + host()).encode()).hexdigest()[:32]
 
 
-def _load(key: str, ir: str, name: str) -> tuple[int, bool]:
-    _drive()
-    (address,), cached = _built(key, ir, [name], _SYMBOLS)
-    return address, cached
-
-
-def _read(key: str, name: str) -> tuple[int, bool] | None:
-    """The address of a function whose object file is on disk, if it is there and links."""
-    _drive()
-    found = _kept(key, [name], _SYMBOLS)
-    return None if found is None else (found[0], True)
-
-
 def _built(
-    key: str, ir: str, names: Sequence[str], symbols: Mapping[str, int]
-) -> tuple[list[int], bool]:
-    """Addresses of functions of a module, and whether its object file was on disk."""
-    found = _kept(key, names, symbols)
-    if found is not None:
-        return found, True
-    code = compile_object(ir)
-    found = link([code], names, symbols)
-    disk.write(key, code)
-    return found, False
+    key: str, ir: str | None, names: Sequence[str], symbols: Mapping[str, int] = _SYMBOLS
+) -> tuple[list[int], bool] | None:
+    """Addresses of functions of a module, and whether its object file was on disk.
 
-
-def _kept(key: str, names: Sequence[str], symbols: Mapping[str, int]) -> list[int] | None:
-    """The same from an object file on disk; None if it is not there or does not link."""
+    None if there is no module, and its object file is not on disk or does not link.
+    """
     code = disk.read(key)
     if code is not None:
         with suppress(Unsupported):
-            return link([code], names, symbols)
-    return None
+            return link(code, names, symbols), True
+    if ir is None:
+        return None
+    code = compile_object(ir)
+    found = link(code, names, symbols)
+    disk.write(key, code)
+    return found, False
 
 
 def compile_object(ir: str) -> bytes:
@@ -244,7 +209,7 @@ def compile_object(ir: str) -> bytes:
     with llvm.create_context() as context, llvm.parse_assembly(ir, context) as module:
         module.verify()
         optimise(module, machine())
-        return machine_code.emit(machine(), module)
+        return machine().emit_object(module)
 
 
 def optimise(module: Any, target_machine: Any) -> None:
@@ -259,22 +224,18 @@ def optimise(module: Any, target_machine: Any) -> None:
     passes.run(module, builder)
 
 
-def link(
-    codes: Sequence[bytes], names: Sequence[str], symbols: Mapping[str, int] = _SYMBOLS
-) -> list[int]:
-    """Addresses of functions of object files, whose code then lives as long as the process.
+def link(code: bytes, names: Sequence[str], symbols: Mapping[str, int] = _SYMBOLS) -> list[int]:
+    """Addresses of functions of an object file, whose code then lives as long as the process.
 
     Args:
-        codes: the object files.
+        code: the object file.
         names: of the functions.
         symbols: addresses of what they call, besides what is in the process.
 
     Raises:
         Unsupported: the code cannot be linked in this process.
     """
-    library = llvm.JITLibraryBuilder().add_current_process()
-    for code in codes:
-        library.add_object_img(code)
+    library = llvm.JITLibraryBuilder().add_current_process().add_object_img(code)
     for word, address in symbols.items():
         library.import_symbol(word, address)
     for name in names:
@@ -302,8 +263,9 @@ def _drive() -> None:
     """
     _check_system()
     ir, names = cpu_driver.module(abi_minor()), ("lanes_drive", STOP_WORD)
-    found, _ = _built(_key(ir), ir, names, {})
-    _SYMBOLS.update(zip(names, found, strict=True))
+    found = _built(_key(ir), ir, names, {})
+    assert found
+    _SYMBOLS.update(zip(names, found[0], strict=True))
     stopping.found(_SYMBOLS[STOP_WORD])
 
 
@@ -324,18 +286,3 @@ def abi_minor() -> int:
     except OSError:
         found = None
     return int(found.group(1)) if found else 1
-
-
-def offer(name: str, ir: str) -> None:
-    """Let code that is linked from now on call a function of a module, compiled if it is new."""
-    with _LOCK:
-        if name not in _SYMBOLS:
-            _SYMBOLS[name] = _load(_key(ir), ir, name)[0]
-
-
-def capsule(address: int) -> Any:
-    """An address as a capsule for `jax.ffi.register_ffi_target`."""
-    make = ctypes.pythonapi.PyCapsule_New
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return make(address, None, None)

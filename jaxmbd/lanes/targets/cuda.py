@@ -159,7 +159,7 @@ def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -
         if known is None:
             kernel = _loaded(text, facts)
             address = handler(kernel, slots, inputs, outputs, facts)
-            jax.ffi.register_ffi_target(name, cpu.capsule(address), platform="CUDA")
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA")
             used = (_kernel_attribute(which, kernel) for which in (_REGISTERS, _LOCAL_BYTES))
             known = _TARGETS[name] = Compiled(name, *used, scratch=slots * SLOT)
         return known
@@ -169,7 +169,7 @@ def _loaded(text: str, facts: Devices) -> int:
     """The handle (CUkernel) of the kernel in PTX: assembled here, or by the driver."""
     if facts.alike:
         try:
-            return _load(ptx.assemble(text, facts.arch)[0])
+            return _load(ptx.assemble(text, facts.arch))
         except (FileNotFoundError, RuntimeError):  # no ptxas, or one newer than the driver
             pass
     return _load(text.encode() + b"\0")

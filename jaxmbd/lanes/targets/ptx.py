@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,22 +23,6 @@ KNOWN = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120)
 DEFAULT = "sm_90"
 _WHEELS = ("cu13/bin", "cuda_nvcc/bin", "cu12/bin")
 _ROOTS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Resources of one thread of a kernel.
-
-    Attributes:
-        registers: 32-bit registers; 255 at most.
-        stack: bytes of local memory, spilled registers included.
-        spill_stores, spill_loads: bytes of spills and reloads.
-    """
-
-    registers: int
-    stack: int
-    spill_stores: int
-    spill_loads: int
 
 
 def architecture(capability: tuple[int, int]) -> str:
@@ -127,8 +109,8 @@ def assembler() -> str | None:
     return None
 
 
-def assemble(text: str, arch: str = DEFAULT) -> tuple[bytes, Usage]:
-    """The machine code (cubin) of PTX and its resource usage; cached on disk.
+def assemble(text: str, arch: str = DEFAULT) -> bytes:
+    """The machine code (cubin) of PTX; cached on disk.
 
     Raises:
         FileNotFoundError: there is no ptxas.
@@ -137,43 +119,23 @@ def assemble(text: str, arch: str = DEFAULT) -> tuple[bytes, Usage]:
     tool = assembler()
     if tool is None:
         raise FileNotFoundError("ptxas was not found; the driver can assemble PTX instead")
-    key = _key(text, arch, _version(tool), "cubin")
+    key = _key(text, arch, _version(tool), "cubin alone")
     kept = disk.read(key)
     if kept is not None:
-        head, _, code = kept.partition(b"\n")
-        return code, Usage(*map(int, head.split()))
+        return kept
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(text)
-        command = [tool, f"-arch={arch}", "-v", str(source), "-o", str(target)]
+        command = [tool, f"-arch={arch}", str(source), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"ptxas rejected a kernel: {done.stderr.strip()[:500]}")
         code = target.read_bytes()
-    usage = parsed(done.stdout + done.stderr)
-    numbers = (usage.registers, usage.stack, usage.spill_stores, usage.spill_loads)
-    disk.write(key, " ".join(map(str, numbers)).encode() + b"\n" + code)
-    return code, usage
+    disk.write(key, code)
+    return code
 
 
 @cache
 def _version(tool: str) -> str:
     done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False)
     return done.stdout
-
-
-def parsed(report: str) -> Usage:
-    """The kernel's resource usage in a report of ``ptxas -v``.
-
-    Raises:
-        ValueError: the report does not mention the kernel.
-    """
-    of_kernel = re.search(
-        r"Function properties for kernel\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, "
-        r"(\d+) bytes spill loads\n.*?Used (\d+) registers",
-        report,
-    )
-    if of_kernel is None:
-        raise ValueError(f"ptxas reports no usage of the kernel: {report[:500]!r}")
-    stack, stores, loads, registers = map(int, of_kernel.groups())
-    return Usage(registers, stack, stores, loads)

@@ -2,6 +2,7 @@
 
 The word counts: while it is odd, kernels stop and none begins; a kernel that finds another number
 at its end than at its start returns an error. So no result of a stopped kernel is ever used.
+`finished` waits for results so that Ctrl-C stops what computes them.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
+
+import jax
 
 from jaxmbd.lanes.codegen.loops import STOP_WORD
 
@@ -57,3 +61,35 @@ def stopped() -> Iterator[None]:
 def _count() -> None:
     for word in _WORDS:
         word.value += 1
+
+
+T = TypeVar("T")
+PATIENCE = 2.0
+"""Seconds in which kernels stop; XLA's own programs cannot be stopped and are left alone then."""
+
+
+def finished(results: T) -> T:
+    """The results, once they are computed; concrete arrays only.
+
+    Ctrl-C raises KeyboardInterrupt at once, as in `jax.block_until_ready`, and stops all kernels of
+    lanes that run on the host. (A call of `numpy.asarray` that waits for a result sees Ctrl-C only
+    when it is there.)
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> lanes.finished(jnp.ones(2)).tolist()
+        [1.0, 1.0]
+    """
+    try:
+        return jax.block_until_ready(results)
+    except KeyboardInterrupt:
+        with stopped():
+            _await(jax.tree_util.tree_leaves(results))
+        raise
+
+
+def _await(arrays: list[Any]) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and not all(x.is_ready() for x in arrays):
+        time.sleep(0.01)

@@ -7,7 +7,7 @@ functions and compare by identity, as do other parameters that cannot be hashed 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -18,8 +18,7 @@ from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
 from jax.sharding import AbstractMesh, NamedSharding
 
-from jaxmbd.lanes.trace.derivative_rules import is_guarded, rule_jaxpr
-from jaxmbd.lanes.trace.jax_versions import expanded, manual_axes, scan_counts
+from jaxmbd.lanes.trace.jaxprs import expanded, is_guarded, manual_axes, rule_jaxpr, scan_counts
 
 _RULED = {
     "custom_jvp_call": ("call_jaxpr",),
@@ -104,33 +103,6 @@ class Content:
         )
 
 
-class Function:
-    """A closed jaxpr, its types and its content."""
-
-    def __init__(self, closed: Any):
-        self.closed = closed
-
-    @classmethod
-    def of(cls, closed: Any) -> Function:
-        """A function, also of a closed jaxpr."""
-        return closed if isinstance(closed, cls) else cls(closed)
-
-    @property
-    def in_avals(self) -> list[Any]:
-        """Types of the arguments."""
-        return self.closed.in_avals
-
-    @property
-    def out_avals(self) -> list[Any]:
-        """Types of the results."""
-        return self.closed.out_avals
-
-    @cached_property
-    def content(self) -> Content:
-        """The jaxpr's content, computed once."""
-        return Content(self.closed)
-
-
 class Key:
     """A function, compared by content, as a dictionary key and a parameter of primitives.
 
@@ -140,18 +112,13 @@ class Key:
     """
 
     def __init__(self, closed: Any):
-        self.function = Function.of(closed)
+        self.closed = closed
         self._made: dict[Any, Any] = {}
 
-    @property
-    def closed(self) -> Any:
-        """The closed jaxpr."""
-        return self.function.closed
-
-    @property
+    @cached_property
     def content(self) -> Content:
         """The jaxpr's content."""
-        return self.function.content
+        return Content(self.closed)
 
     def __call__(self, *args: Any) -> list[Any]:
         """The function itself."""
@@ -301,4 +268,44 @@ def _differentiates(eqn: Any) -> bool:
     """Whether the value of an equation depends on the derivative rules of the function it calls."""
     if eqn.primitive.name == "lanes":
         return eqn.params["pullback"] is not None
-    return eqn.primitive.name in ("lanes_tangent", "lanes_summed_pullback")
+    return eqn.primitive.name == "lanes_tangent"
+
+
+def digest(closed: Any) -> str | None:
+    """A digest of a traced program by its content.
+
+    It does not depend on how the program is spread over devices, if all that it computes is in
+    calls of `lanes.vmap`.
+
+    Args:
+        closed: ``jax.jit(fn).trace(…).jaxpr`` or ``jax.make_jaxpr(fn)(…)``.
+
+    Returns:
+        40 hexadecimal digits; None if the program contains objects that are known by identity only.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxmbd import lanes
+        >>> double = jax.make_jaxpr(lanes.vmap(lambda x: 2.0 * x))(jnp.zeros(3))
+        >>> again = jax.make_jaxpr(lanes.vmap(lambda y: 2.0 * y))(jnp.ones(5))
+        >>> lanes.digest(double) == lanes.digest(again)
+        True
+    """
+    calls = list(_calls(closed.jaxpr))
+    contents = [key.content for key in calls] or [Content(closed)]
+    if not all(content.lasting for content in contents):
+        return None
+    return blake2b(b"".join(c.value for c in contents), digest_size=20).hexdigest()
+
+
+def _calls(jaxpr: Any) -> Iterator[Key]:
+    """The functions of all lanes calls of a jaxpr, in order."""
+    for eqn in jaxpr.eqns:
+        for name in sorted(eqn.params):
+            x = eqn.params[name]
+            if isinstance(x, Key):
+                yield x
+            elif isinstance(x, core.ClosedJaxpr):
+                yield from _calls(x.jaxpr)
+            elif isinstance(x, core.Jaxpr):
+                yield from _calls(x)

@@ -1,18 +1,17 @@
 """Rules that translate JAX primitives to scalar nodes; importing this fills `RULES`."""
 
-from jaxmbd.lanes.trace.registry import RULES
+from jaxmbd.lanes.trace.interpreter import RULES
 from jaxmbd.lanes.trace.rules import (
     arithmetic,
-    contraction,
     control,
     derivatives,
     indexing,
-    linear,
+    linear_algebra,
     scan,
     shapes,
 )
 
 __all__ = [
-    "RULES", "arithmetic", "contraction", "control", "derivatives", "indexing",
-    "linear", "scan", "shapes",
+    "RULES", "arithmetic", "control", "derivatives", "indexing",
+    "linear_algebra", "scan", "shapes",
 ]  # fmt: skip

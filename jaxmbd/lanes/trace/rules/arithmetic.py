@@ -11,9 +11,8 @@ import numpy as np
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
 from jaxmbd.lanes.ir.table import OPERATIONS
-from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, short_dtype
-from jaxmbd.lanes.trace.elementwise import elementwise
-from jaxmbd.lanes.trace.registry import RULES, rule
+from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, elementwise, short_dtype
+from jaxmbd.lanes.trace.interpreter import RULES, rule
 
 
 def result_dtype(eqn: Any) -> str:
@@ -90,8 +89,8 @@ def _sign(g: Graph, eqn: Any, x: Node) -> Node:
     zero, one = g.const(0, x.dtype), g.const(1, x.dtype)
     if x.dtype[0] == "u":
         return g.op("select", g.op("eq", x, zero), zero, one)
-    minus = g.const(-1, x.dtype)
-    rest = g.op("select", g.op("lt", x, zero), minus, x)
+    minus, still = g.const(-1, x.dtype), g.op("stop", x)  # zero with its sign, or NaN
+    rest = g.op("select", g.op("lt", x, zero), minus, still)
     return g.op("select", g.op("gt", x, zero), one, rest)
 
 
@@ -127,11 +126,6 @@ def _round(g: Graph, eqn: Any, x: Node) -> Node:
     up = g.op("add", g.op("floor", size), g.const(1.0, x.dtype))
     rounded = g.op("select", g.op("ge", half, g.const(0.5, x.dtype)), up, g.op("floor", size))
     return g.op("copysign", rounded, x)
-
-
-@scalar_rule("clamp")
-def _clamp(g: Graph, eqn: Any, low: Node, x: Node, high: Node) -> Node:
-    return g.op("min", g.op("max", x, low), high)
 
 
 @scalar_rule("pow")

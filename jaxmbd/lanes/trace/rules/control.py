@@ -13,13 +13,11 @@ import numpy as np
 from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Node, Unsupported, Write
-from jaxmbd.lanes.ir.operation import Kind
+from jaxmbd.lanes.ir.nodes import Kind, Node, Unsupported, Write
 from jaxmbd.lanes.ir.table import OPERATIONS
-from jaxmbd.lanes.trace.arrays import Value, bits, constants, empty, scalars, shaped
-from jaxmbd.lanes.trace.elementwise import elementwise
-from jaxmbd.lanes.trace.jax_versions import expanded
-from jaxmbd.lanes.trace.registry import evaluate, evaluate_closed, rule
+from jaxmbd.lanes.trace.arrays import Value, bits, constants, elementwise, empty, scalars, shaped
+from jaxmbd.lanes.trace.interpreter import evaluate, evaluate_closed, rule
+from jaxmbd.lanes.trace.jaxprs import expanded
 
 RARELY = "lanes_rarely"
 """Name of the inner jit call by which `lanes.rarely` is recognised."""

@@ -12,8 +12,8 @@ from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Region
 from jaxmbd.lanes.trace.arrays import Value, empty, scalars
 from jaxmbd.lanes.trace.content import Content
-from jaxmbd.lanes.trace.derivative_rules import floating, is_guarded, rule_jaxpr
-from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
+from jaxmbd.lanes.trace.jaxprs import floating, is_guarded, rule_jaxpr
 
 
 @dataclass(eq=False)

@@ -10,9 +10,8 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
-from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, clamp, empty, scalars
-from jaxmbd.lanes.trace.columns import in_memory
-from jaxmbd.lanes.trace.registry import rule
+from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, clamp, empty, in_memory, scalars
+from jaxmbd.lanes.trace.interpreter import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
 LONG = 24
@@ -133,6 +132,13 @@ def _gather(g: Graph, eqn: Any, x: Value, indices: Value) -> Value:
     return out
 
 
+def _signed(g: Graph, index: Node, last: int, mode: str) -> Node:
+    """An index as i64; one of 2⁶³ or more that is clipped is the last, not a negative one."""
+    if mode == "clip" and index.dtype == "u64":
+        index = clamp(g, index, 0, last)
+    return g.op("convert", index, dtype="i64")
+
+
 def _fill(g: Graph, eqn: Any, dtype: str) -> Node:
     value = eqn.params.get("fill_value")
     if value is None:
@@ -158,8 +164,8 @@ def _start(
     start = [g.const(0, "i64")] * len(shape)
     valid: Node | None = None
     for k, dim in enumerate(d.start_index_map):
-        i = g.op("convert", index[(*where, k)], dtype="i64")
         last = shape[dim] - sizes[dim]
+        i = _signed(g, index[(*where, k)], last, mode)
         start[dim] = clamp(g, i, 0, last)
         if mode == "drop":
             low = g.op("ge", i, g.const(0, "i64"))
@@ -197,8 +203,9 @@ def _scatter(g: Graph, eqn: Any, x: Value, indices: Value, updates: Value) -> Va
         where = tuple(place[k] for k in batch)
         target = [g.const(0, "i64")] * out.ndim
         for k, dim in enumerate(d.scatter_dims_to_operand_dims):
-            i = g.op("convert", index[(*where, k)], dtype="i64")
-            target[dim] = clamp(g, i, 0, out.shape[dim] - sizes[dim]) if mode == "clip" else i
+            last = out.shape[dim] - sizes[dim]
+            i = _signed(g, index[(*where, k)], last, mode)
+            target[dim] = clamp(g, i, 0, last) if mode == "clip" else i
         for dim, axis in zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True):
             target[dim] = g.const(where[axis], "i64")
         for k, u in zip(window, d.update_window_dims, strict=True):

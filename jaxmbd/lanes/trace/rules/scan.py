@@ -16,13 +16,13 @@ from jaxmbd.lanes.trace.arrays import (
     Value,
     bits,
     empty,
+    in_memory,
     scalars,
     shaped,
     short_dtype,
 )
-from jaxmbd.lanes.trace.columns import in_memory
-from jaxmbd.lanes.trace.jax_versions import scan_counts
-from jaxmbd.lanes.trace.registry import evaluate_closed, rule
+from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
+from jaxmbd.lanes.trace.jaxprs import scan_counts
 
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
@@ -97,7 +97,7 @@ class Scan:
         if g.active and self.length > SEGMENTED:
             carries = self._segmented(deps)
         else:
-            carries = self._loop(self.length, self.init, None, deps, self._alike())
+            carries = self._loop(self.length, self.init, None, deps)
         stacks = [self._stacked(k, deps) for k, deps in enumerate(stacked)]
         return self._arrays(carries) + stacks
 
@@ -107,26 +107,10 @@ class Scan:
         carries: list[Node],
         start: Node | None,
         deps: list[int] | None,
-        alike: list[bool] | None = None,
     ) -> list[Node]:
         # The trace of the body says where stacked results are, so it cannot be left out.
         whole = not any(0 not in a.shape for a in self.out_avals)
-        body = self._trace(start)
-        return self.g.loop(
-            count, carries, body, deps, recallable=whole, alike=alike, again=self._again
-        )
-
-    def _again(self) -> None:
-        self.sources, self.stacks = [], []
-
-    def _alike(self) -> list[bool]:
-        """Which carries may be one with others: those in arrays, and those handed on."""
-        jaxpr, alike = self.body.jaxpr, []
-        handed = jaxpr.invars[len(self.consts) :]
-        for v, out, shape in zip(handed, jaxpr.outvars, self.carry_shapes, strict=False):
-            size = int(np.prod(shape))
-            alike += [v is out or (size > 1 and short_dtype(v.aval.dtype)[0] == "f")] * size
-        return alike
+        return self.g.loop(count, carries, self._trace(start), deps, recallable=whole)
 
     def _segmented(self, deps: list[int] | None) -> list[Node]:
         g = self.g

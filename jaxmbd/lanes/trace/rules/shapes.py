@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.trace.arrays import SMALL, Lifted, Stacked, Value, empty, scalars
-from jaxmbd.lanes.trace.registry import rule
+from jaxmbd.lanes.trace.interpreter import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
 TRANSPOSED = 64 * SMALL

@@ -1,8 +1,10 @@
-"""Names in messages: which one was perhaps meant, and the first of many."""
+"""Names in messages, and warnings that show the user's own line."""
 
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -27,3 +29,14 @@ def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
     """The first of many names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
+
+
+_OURS = ("jax", "equinox", "contextlib", "functools")  # jaxmbd, jaxtyping and what JAX traces, too
+
+
+def warn_user(text: str) -> None:
+    """A `UserWarning` that points to the user's line which called into the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)

@@ -1,9 +1,16 @@
-"""FFI calls in programs for several devices: XLA splits a kernel's batch without gathering it.
+"""FFI calls in XLA's programs: over several devices, and long ones that return at once.
 
-The call carries a sharding rule for Shardy, XLA's sharding propagation: the batch is one factor,
-common to arguments and results; every other axis must be replicated. XLA then splits the leading
-axis of all buffers of a "batch partitionable" call, so an argument without a batch axis gets one
-with a copy for each device, of which the kernel reads the first in its part.
+**Several devices.** XLA splits a kernel's batch without gathering it. The call carries a sharding
+rule for Shardy, XLA's sharding propagation: the batch is one factor, common to arguments and
+results; every other axis must be replicated. XLA then splits the leading axis of all buffers of a
+"batch partitionable" call, so an argument without a batch axis gets one with a copy for each
+device, of which the kernel reads the first in its part.
+
+**Long calls** on the host return before they have run, as calls of JAX's operations do; only so
+does Ctrl-C reach Python while a kernel runs (`stopping`). XLA's CPU client runs a program in the
+calling thread if it has fewer than 1000 flops, as counted by `HloCostAnalysis`. A custom call
+counts as −1, and nothing can say otherwise. Therefore a long kernel gets an operand that it does
+not read, the product of two small matrices, whose flops XLA counts.
 """
 
 from __future__ import annotations
@@ -13,6 +20,8 @@ from functools import cache
 from typing import Any
 
 import jax
+import numpy as np
+from jax import lax
 from jax.core import ShapedArray
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
@@ -30,7 +39,7 @@ def row_major(aval: Any, batched: bool) -> tuple[int, ...]:
     return tuple(range(len(aval.shape)))[::-1]
 
 
-def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> Any:
+def call(name: str, batched: Sequence[bool], layout: Layout = row_major) -> Any:
     """A lowering rule that calls an FFI target.
 
     Args:
@@ -54,10 +63,10 @@ def lowering(name: str, batched: Sequence[bool], layout: Layout = row_major) -> 
             extra = _attributes(avals, ctx.avals_out, batched)
         ins = [layout(a, b) for a, b in zip(ctx.avals_in, batched, strict=True)]
         outs = [layout(a, True) for a in ctx.avals_out]
-        call = jax.ffi.ffi_lowering(
+        lowered = jax.ffi.ffi_lowering(
             name, operand_layouts=ins, result_layouts=outs, extra_attributes=extra
         )
-        return _typed(call(ctx, *args))
+        return _typed(lowered(ctx, *args))
 
     return rule
 
@@ -119,3 +128,40 @@ def _attributes(ins: Sequence[Any], outs: Sequence[Any], batched: Sequence[bool]
         permutation_factors=[],
     )  # fmt: skip
     return extra
+
+
+LONG = 200_000_000
+"""Flops from which a call is run by another thread. They take milliseconds, and the other thread
+0.01 ms, or 0.1 ms if all cores are busy."""
+SIZE = 16
+"""Rows of the matrices: 2·16³ flops, about a microsecond, and nothing that XLA must compile."""
+
+
+def host_call(name: str, batched: Sequence[bool], flops: float) -> Any:
+    """A lowering rule that calls an FFI target of the host.
+
+    Args:
+        name: of the target.
+        batched: which arguments have a batch, on their leading axis; the results all have.
+        flops: of the whole batch.
+    """
+    plain = call(name, batched)
+    if flops < LONG:
+        return plain
+    with_product = call(name, (*batched, False))
+    product = mlir.lower_fun(_product, multiple_results=False)
+
+    def rule(ctx: Any, *args: Any) -> Any:
+        if devices(ctx.module_context.axis_context) > 1:
+            return plain(ctx, *args)  # each device has a thread of its own
+        aval = ShapedArray((SIZE, SIZE), np.dtype(np.float32))
+        (unread,) = product(ctx.replace(avals_in=[], avals_out=[aval]))
+        return with_product(ctx.replace(avals_in=[*ctx.avals_in, aval]), *args, unread)
+
+    return rule
+
+
+def _product() -> Any:
+    """A product of constants; the barrier keeps XLA from folding it."""
+    a = lax.optimization_barrier(np.arange(SIZE * SIZE, dtype=np.float32).reshape(SIZE, SIZE))
+    return lax.dot(a, a)

@@ -1,4 +1,4 @@
-"""The registry of rules for JAX primitives, and the jaxpr interpreter that applies them."""
+"""The jaxpr interpreter with its registry of rules, and the graph of a kernel that it makes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jax import dtypes
 from jax._src import source_info_util  # no public API for an equation's source line
 from jax.extend import core
 
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Unsupported
-from jaxmbd.lanes.trace.arrays import Value, constants
+from jaxmbd.lanes.ir.graph import Graph, built
+from jaxmbd.lanes.ir.nodes import Buffer, Node, Unsupported
+from jaxmbd.lanes.trace.arrays import Stacked, Value, constants, from_buffer, short_dtype
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -78,12 +78,70 @@ def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]
 
 
 def _placed(error: Unsupported, eqn: Any) -> Unsupported:
-    name = eqn.primitive.name
-    text = str(error)
-    if f"'{name}'" not in text:
-        text = f"the primitive '{name}': {text}"
+    """The error with the primitive's name, and the user's line as soon as an equation tells it.
+
+    Those inside JAX's own functions tell none, but the calls of these do.
+    """
+    name, text = eqn.primitive.name, str(error)
+    if not text.startswith("lanes cannot compile "):
+        about = text if f"'{name}'" in text else f"the primitive '{name}': {text}"
+        text = f"lanes cannot compile {about}"
     frame = source_info_util.user_frame(eqn.source_info.traceback)
     place = "" if frame is None else f", at {frame.file_name}:{frame.start_line}"
-    placed = Unsupported(f"lanes cannot compile {text}{place}")
-    placed.placed = True  # pyright: ignore[reportAttributeAccessIssue]
+    placed = Unsupported(text + place)
+    placed.placed = frame is not None  # pyright: ignore[reportAttributeAccessIssue]
     return placed
+
+
+def input_values(
+    g: Graph, avals: Sequence[Any], batched: Sequence[bool], wanted: Sequence[int] | None = None
+) -> list[Value]:
+    """The values of a kernel's arguments; `wanted`: dependency bits of each, 0 for none."""
+    values = []
+    for k, (aval, b) in enumerate(zip(avals, batched, strict=True)):
+        size = int(np.prod(aval.shape))
+        buffer = Buffer("input", short_dtype(aval.dtype), size, k, batched=b)
+        values.append(from_buffer(g, buffer, aval.shape, wanted[k] if wanted else 0))
+    return values
+
+
+def output(g: Graph, position: int, dtype: str, value: Value) -> None:
+    """Make a value the kernel's result at a position."""
+    if not isinstance(value, Stacked):
+        buffer = Buffer("output", dtype, value.size, position)
+        if value.size:
+            g.outputs.append((buffer, list(value.reshape(-1))))
+        return
+    buffer = Buffer("output", dtype, value.size, position)
+    width, start = value.size // value.shape[0], 0
+    for length, row in value.pieces:
+        _write_rows(g, buffer, row, length, start, width)
+        start += length
+
+
+def _write_rows(
+    g: Graph, buffer: Buffer, row: Callable[[Node], Any], length: int, start: int, width: int
+) -> None:
+    def body(index: Node, carries: list[Node]) -> Any:
+        nodes = np.asarray(row(index), object).reshape(-1)
+        place = g.op("add", index, g.const(start, "i64"))
+        place = g.op("mul", place, g.const(width, "i64"))
+        g.effect("row", (place, *nodes), buffer.dtype, (buffer,))
+        return [], []
+
+    if length == 1:
+        body(g.const(0, "i64"), [])
+    else:
+        g.loop(length, [], body)
+
+
+def value_graph(closed: Any, batched: Sequence[bool]) -> Graph:
+    """The graph that evaluates a closed jaxpr."""
+
+    def write(g: Graph) -> None:
+        args = input_values(g, closed.in_avals, batched)
+        values = evaluate_closed(g, closed, args)
+        for k, (value, aval) in enumerate(zip(values, closed.out_avals, strict=True)):
+            output(g, k, short_dtype(aval.dtype), value)
+
+    return built(write)

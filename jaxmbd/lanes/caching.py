@@ -1,8 +1,10 @@
-"""Functions that are traced once for all their uses in a program, and values that are made once."""
+"""Functions that are traced once for all their uses, values that are made once, a bounded cache."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Any, TypeVar
@@ -10,8 +12,7 @@ from typing import Any, TypeVar
 import jax
 from jax.core import Tracer
 
-from jaxmbd.lanes.recent import Recent
-from jaxmbd.lanes.trace.jax_versions import trace_state
+from jaxmbd.lanes.trace.jaxprs import trace_state
 
 KEPT = 16
 """Most structures of arguments of one function whose traces are kept. JAX keeps the traces of a
@@ -47,7 +48,7 @@ def traced_once(fn: F, *, static: Sequence[str] = (), runs: Callable[..., Any] =
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from jaxmbd.lanes.kept_traces import traced_once
+        >>> from jaxmbd.lanes.caching import traced_once
         >>> f = traced_once(lambda x: jnp.sin(x) * x)
         >>> len(jax.make_jaxpr(lambda x: f(f(x)))(1.0).eqns)
         2
@@ -100,7 +101,7 @@ class KeptValues:
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from jaxmbd.lanes.kept_traces import KeptValues
+        >>> from jaxmbd.lanes.caching import KeptValues
         >>> kept = KeptValues()
         >>> jax.jit(lambda: kept.get("two", lambda: jnp.ones(()) + 1.0) * 3.0)().item()
         6.0
@@ -125,3 +126,28 @@ class KeptValues:
         if key not in self._inside:
             self._inside[key] = make()
         return self._inside[key]
+
+
+class Recent:
+    """A cache of at most `size` objects by name, made on first use."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self.things: OrderedDict[Hashable, Any] = OrderedDict()
+        self.lock = threading.Lock()
+
+    def get(self, name: Hashable, make: Callable[[], Any]) -> Any:
+        """The object of that name; made outside the lock, so two threads may make it twice."""
+        with self.lock:
+            if name in self.things:
+                self.things.move_to_end(name)
+                return self.things[name]
+        new = make()
+        with self.lock:
+            found = self.things.setdefault(name, new)
+            if len(self.things) > self.size:
+                self.things.popitem(last=False)
+            return found
+
+    def __len__(self) -> int:
+        return len(self.things)

@@ -1,8 +1,7 @@
 """Graph verifier: every node is well-formed, and its definition dominates its uses.
 
 It checks arity and types against the table of operations; that nodes, loops and buffers are used
-only inside their regions and after their definition; loop carries; buffer bounds. It takes about a
-fifth of the time of tracing, so it is off unless `enabled` is set.
+only inside their regions and after their definition; loop carries; buffer bounds.
 """
 
 from __future__ import annotations
@@ -11,14 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.liveness import live_nodes
-from jaxmbd.lanes.ir.nodes import DTYPES, FLOATS, Buffer, Loop, Node, Region
-from jaxmbd.lanes.ir.operation import Kind, Result
+from jaxmbd.lanes.ir.graph import Graph, live_nodes
+from jaxmbd.lanes.ir.nodes import DTYPES, FLOATS, Buffer, Kind, Loop, Node, Region, Result
 from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads
 
-enabled = False
-"""Whether the graph of every kernel is verified once it is built."""
 _SHORTS = frozenset(DTYPES.values())
 _KINDS = {"load": ("input", "const", "scratch"), "row": ("output",)}
 

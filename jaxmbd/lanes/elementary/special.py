@@ -1,4 +1,4 @@
-"""The error function and its complement.
+"""The error function and its complement; the exact floating-point remainder (fmod).
 
 erf a = a + a P(a²) below 1. The complement is e^(−a²) (1 + G(t))/(2a + 1), t = (a − 3)/(a + 3),
 where G varies so little that one polynomial fits it and rounding of t does not matter (Shepherd and
@@ -10,7 +10,19 @@ from __future__ import annotations
 
 import math
 
-from jaxmbd.lanes.elementary.body import Value
+from jaxmbd.lanes.elementary.body import (
+    Value,
+    copysign,
+    fma,
+    format_of,
+    horner,
+    magnitude,
+    resized,
+    sqrt,
+    truncated,
+    two_product,
+    where,
+)
 from jaxmbd.lanes.elementary.coefficients import (
     ERROR,
     INVERSE_ERROR,
@@ -19,16 +31,6 @@ from jaxmbd.lanes.elementary.coefficients import (
     SCALED_COMPLEMENT,
 )
 from jaxmbd.lanes.elementary.exponential import exp_of_remainder, log, reduce, scaled
-from jaxmbd.lanes.elementary.operations import (
-    copysign,
-    fma,
-    horner,
-    magnitude,
-    resized,
-    sqrt,
-    two_product,
-    where,
-)
 
 LARGEST = 28.0
 """erfc is 0 in double precision for larger arguments."""
@@ -82,3 +84,47 @@ def _complement(a: Value) -> Value:
     e = exp_of_remainder(reduced)
     t = (a - CENTRE) / (a + CENTRE)
     return scaled(fma(e, horner(t, SCALED_COMPLEMENT[64]), e) / fma(a, 2.0, 1.0), reduced)
+
+
+def rem(x: Value, y: Value) -> Value:
+    """Remainder x − y trunc(x/y) without rounding, as C's fmod; it has the sign of x.
+
+    For a quotient q < 2ᵈ with d significand digits, the computed trunc(q) is at most one too large,
+    and x − trunc(q) y is exact. Larger quotients are reduced first by `reduce_quotient`.
+    """
+    a, b = magnitude(x), magnitude(y)
+    (a,) = a.body.rarely(
+        _unfinished(a, b), lambda: a.body.call("reduce_quotient", (a, b), (a.kind,)), (a,)
+    )
+    r = fma(-truncated(a / b), b, a)
+    r = where(r < 0.0, r + b, r)
+    r = where(b.equals(math.inf), a, r)
+    return copysign(where(magnitude(x) < math.inf, r, math.nan), x)
+
+
+def reduce_quotient(a: Value, b: Value) -> Value:
+    """A number congruent to a modulo b, of either sign and of magnitude below 2ᵈ b.
+
+    Each step subtracts the rounded quotient times b; the remainder is exact, and at most b times
+    half an ulp of the quotient. Where the quotient would overflow, the step uses b 2ᵏ instead of b.
+    """
+    form = format_of(a)
+    k = form.bias - 23
+
+    def lifted(b: Value, a: Value) -> Value:
+        return where(a * 2.0 ** -(k + 16) >= b, b * 2.0**k, b)
+
+    def step(a: Value) -> tuple[Value, Value]:
+        size = magnitude(a)
+        divisor = lifted(lifted(b, size), size)
+        smaller = fma(-(a / divisor), divisor, a)
+        following = where(_unfinished(size, b), smaller, a)
+        return following, _unfinished(magnitude(following), b)
+
+    return a.body.repeat(a, step)
+
+
+def _unfinished(a: Value, b: Value) -> Value:
+    """Whether a/b ≥ 2ᵈ, for finite a and nonzero b."""
+    large = b * 2.0 ** format_of(a).digits <= a
+    return large & (a < math.inf) & (b > 0.0)

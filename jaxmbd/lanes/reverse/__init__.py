@@ -1,1 +1,0 @@
-"""Reverse-mode differentiation on the graph."""

@@ -1,0 +1,160 @@
+"""Jaxprs as lanes reads them: what versions of JAX name otherwise, loop names, derivative rules.
+
+Since version 0.11 JAX says in other words what types, scans, traces and rules are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.core
+import jax.extend.core
+import numpy as np
+from jax.extend import core
+
+
+def manual_axes(aval: Any) -> frozenset[Any]:
+    """The manual mesh axes, of `jax.shard_map`, along which a value of this type varies."""
+    kind = getattr(aval, "manual_axis_type", None)
+    return aval.vma if kind is None else kind.varying
+
+
+def with_manual_axes(aval: Any, axes: frozenset[Any], **changes: Any) -> Any:
+    """The type of a value that varies along these axes instead, with other `changes` if any."""
+    kind = getattr(aval, "manual_axis_type", None)
+    if kind is None:
+        return aval.update(vma=axes, **changes)
+    return aval.update(manual_axis_type=kind.update(varying=axes), **changes)
+
+
+def scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
+    """Numbers of constants and of carries among the operands of a scan."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()
+    return len(consts), len(carry)
+
+
+def expanded(eqn: Any) -> Any:
+    """The closed jaxpr of an operation that JAX composes of others and writes as one equation."""
+    return _expanded(eqn.params["_prim"], *(v.aval for v in eqn.invars))
+
+
+@lru_cache(64)
+def _expanded(prim: Any, *avals: Any) -> Any:
+    def flat(*args: Any) -> list[Any]:
+        return jax.tree_util.tree_leaves(
+            prim.expand(*jax.tree_util.tree_unflatten(prim.in_tree, args))
+        )
+
+    return jax.make_jaxpr(flat)(*avals)
+
+
+def trace_state() -> Any:
+    """The function that JAX traces now, if any; equal as long as it is the same."""
+    found = getattr(jax.extend.core, "get_opaque_trace_state", None)
+    return jax.core.get_opaque_trace_state() if found is None else found()
+
+
+def with_loop_names(closed: Any) -> Any:
+    """A closed jaxpr in which the conditions of all while loops have names for their arguments."""
+    jaxpr = _named(closed.jaxpr)
+    return closed if jaxpr is closed.jaxpr else closed.replace(jaxpr=jaxpr)
+
+
+def _named(jaxpr: Any) -> Any:
+    eqns = [_equation(eqn) for eqn in jaxpr.eqns]
+    same = all(a is b for a, b in zip(eqns, jaxpr.eqns, strict=True))
+    return jaxpr if same else jaxpr.replace(eqns=eqns)
+
+
+def _equation(eqn: Any) -> Any:
+    params = {name: _parameter(value) for name, value in eqn.params.items()}
+    if eqn.primitive.name == "while":
+        params["cond_jaxpr"] = _condition(params["cond_jaxpr"])
+    if all(params[name] is eqn.params[name] for name in params):
+        return eqn
+    return eqn.replace(params=params)
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, core.ClosedJaxpr):
+        return with_loop_names(value)
+    if isinstance(value, core.Jaxpr):
+        return _named(value)
+    if isinstance(value, tuple) and any(isinstance(x, core.ClosedJaxpr) for x in value):
+        parts = tuple(map(_parameter, value))
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
+    return value
+
+
+def _condition(closed: Any) -> Any:
+    info = closed.jaxpr.debug_info
+    if info is None or info.arg_names is not None:
+        return closed
+    info = info._replace(arg_names=("",) * len(closed.jaxpr.invars))
+    return closed.replace(jaxpr=closed.jaxpr.replace(debug_info=info))
+
+
+GUARDED = "lanes_guarded"
+"""Name of the inner jit call by which `lanes.guarded` is recognised."""
+
+
+def is_guarded(eqn: Any) -> bool:
+    """Whether a custom_jvp call is that of `lanes.guarded`."""
+    inner = eqn.params["call_jaxpr"].eqns
+    return bool(inner) and any(e.params.get("name") == GUARDED for e in inner)
+
+
+@lru_cache(64)
+def rule_jaxpr(eqn: Any) -> Any:
+    """The closed jaxpr of the derivative rule of one equation, traced once.
+
+    For a custom_vjp call: (primals, cotangents of the results) → cotangents of the primals; for
+    others, custom_jvp calls among them: (primals, their tangents) → tangents of the results. Only
+    floating-point arrays have (co)tangents.
+    """
+    avals = [v.aval for v in eqn.invars]
+    results = [v.aval.update(weak_type=False) for v in eqn.outvars]
+    fn = _alone(eqn)
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        moving = iter(tangents)
+        dots = [next(moving) if floating(x) else _no_tangent(x) for x in primals]
+        _, out = jax.jvp(fn, primals, dots)
+        return [t for t, r in zip(out, results, strict=True) if floating(r)]
+
+    def vjp(primals: Any, cotangents: Any) -> Any:
+        given = iter(cotangents)
+        _, pull = jax.vjp(fn, *primals)
+        back = pull([next(given) if floating(r) else _no_tangent(r) for r in results])
+        return [c for c, x in zip(back, primals, strict=True) if floating(x)]
+
+    if "custom_vjp" in eqn.primitive.name:
+        return jax.make_jaxpr(vjp)(avals, [r for r in results if floating(r)])
+    return jax.make_jaxpr(jvp)(avals, [a for a in avals if floating(a)])
+
+
+def _alone(eqn: Any) -> Any:
+    """A function that evaluates one equation."""
+    p = eqn.params
+    body = p.get("call_jaxpr", p.get("fun_jaxpr"))
+    if body is None:
+        return lambda *args: [eqn.primitive.bind(*args, **p)]
+    places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
+    info = body.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
+    jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
+    whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))
+    return lambda *args: whole(*[args[k] for k in places.values()])
+
+
+def floating(x: Any) -> bool:
+    """Whether an array or a type is floating-point."""
+    return np.issubdtype(x.dtype, np.floating)
+
+
+def _no_tangent(x: Any) -> Any:
+    return np.zeros(x.shape, jax.dtypes.float0)

@@ -1,0 +1,24 @@
+"""`lanes.explain`: counts of small programs that can be counted by hand."""
+
+import jax.numpy as jnp
+
+from jaxmbd import lanes
+
+
+def test_counts():
+    def fn(x, a):
+        return jnp.sin(x) @ x + 0.0 * a, x[0] / 3.0
+
+    report = lanes.explain(fn, jnp.ones(3), 1.0)
+    assert isinstance(report, lanes.Explanation)
+    assert report.kinds == {"mul": 3, "sin": 3, "add": 2, "div": 1}
+    assert report.operations == 9 and report.flops == 3 * 20 + 3 + 2 + 1
+    assert report.asked > report.operations and report.instructions and report.unsupported is None
+    assert "falls back" not in str(report)
+
+
+def test_what_is_not_supported():
+    report = lanes.explain(lambda x: jnp.sort(x), jnp.ones(3))
+    assert report.unsupported is not None and "'sort'" in report.unsupported
+    assert __file__ in report.unsupported, "the user's line"
+    assert "falls back to XLA" in str(report)
