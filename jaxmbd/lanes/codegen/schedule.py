@@ -346,7 +346,8 @@ class Plan:
 
 
 SHORT, LONG = 150, 12_000
-"""Pieces with fewer nodes than `SHORT` are left to LLVM; ones longer than `LONG` are split."""
+"""Pieces with fewer nodes than `SHORT` are left to LLVM. Ones longer than `LONG` are split and keep
+their order: they spill in any order, and arranging them took a fifth of compiling."""
 RESERVE = 3
 """Registers reserved for constants and temporaries."""
 WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
@@ -380,7 +381,7 @@ def write_piece(
         part = nodes[start : start + LONG]
         last = start + LONG >= len(nodes)
         piece = Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute)
-        piece.write(asleep or not last)
+        piece.write(asleep or not last, arranged=len(nodes) <= LONG)
 
 
 class Piece:
@@ -433,7 +434,7 @@ class Piece:
             out.extend(map(root, a.args) if a in self.merged else (a,))
         return out
 
-    def write(self, asleep: bool) -> None:
+    def write(self, asleep: bool, *, arranged: bool) -> None:
         """Write the piece; spilled live-out values are reloaded, or stay asleep."""
         w, values = self.w, [*self.values, *self.given]
         free = [self._free(n) for n in values]
@@ -444,7 +445,8 @@ class Piece:
         least = LOOP if region is not None and region.depth > 1 else STRAIGHT
         count = len(self.values)
         inside = [[a for a in needs if a < count] for needs in self.args]
-        if w.width == 1:  # a few cheap spills are not worth the time to arrange a single sample
+        # A few cheap spills are not worth the time to arrange a single sample.
+        if w.width == 1 or not arranged:
             order = range(count)
         else:
             order = self._gathered(arrange(inside, kept, free[:count], least))

@@ -75,8 +75,7 @@ def mul(g: Builder, dtype: str, a: Node, b: Node) -> Node | None:
         a, b = b, a
     if a.constant:
         if b.constant:
-            with np.errstate(all="ignore"):
-                product = a.data * b.data
+            product = a.data * b.data
             return g.const(product if _float(dtype) else wrap(product, dtype), dtype)
         if a.data == 0:
             return a

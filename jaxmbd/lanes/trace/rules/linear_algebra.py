@@ -39,10 +39,11 @@ def _dot_general(g: Graph, eqn: Any, a: Value, b: Value) -> Value:
 
 
 def dot(g: Graph, a: Any, b: Any, dtype: str) -> Node:
-    """Σ aᵢ bᵢ over nodes."""
-    total = g.const(0, dtype)
+    """Σ aᵢ bᵢ over nodes; products of a literal zero and what is no constant are passed over."""
+    total = zero = g.const(0, dtype)
     for x, y in zip(a, b, strict=True):
-        total = g.op("add", total, g.op("mul", x, y))
+        if not (x is zero and not y.constant or y is zero and not x.constant):
+            total = g.op("add", total, g.op("mul", x, y))
     return total
 
 
