@@ -40,7 +40,7 @@ from jaxmbd.kinematics import (
     point_acceleration,
     speed_units,
 )
-from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.lanes import compiled, host_jit, is_inline
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import Doubt, FactoredRows, factor_rows, solution, tested, tolerances
 
@@ -133,15 +133,14 @@ def _compiled(
 ) -> Array:
     """``x`` of ``fn(problem, guess, *state) = x, met``; NaN or an error if not met.
 
-    Where nothing is traced it is compiled as a whole: JAX would compile its hundreds of operations
-    one by one, ten times as slowly.
+    It is one program, as by `jaxmbd.lanes.whole`: JAX would compile its hundreds of operations one
+    by one, ten times as slowly.
     """
     keys, values = parse_known(mech, known, rates=True)
     numbers = (values, t, guess, *state)
     values, t, *rest = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
     args = Problem(keys, mech, values, t), *rest
-    traced = any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(args))
-    x, met = fn(*args) if traced else _jitted(fn, *args)
+    x, met = fn(*args) if is_inline() else _jitted(fn, *args)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         rows = np.array([*topology(mech).row_names, *map(held_name, keys)])
         raise ValueError(

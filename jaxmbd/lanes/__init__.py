@@ -21,7 +21,7 @@ from jaxmbd.lanes import nested
 from jaxmbd.lanes.backend import check_backend, compiled, given, host_jit, whole
 from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.caching import KeptValues, Recent, is_foreign, nothing, traced_once
-from jaxmbd.lanes.context import tracing
+from jaxmbd.lanes.context import is_inline, tracing
 from jaxmbd.lanes.guard import flagged, guarded, rarely
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.report import Explanation, explain

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.lanes.batch import jit
-from jaxmbd.lanes.context import collector_paused, is_tracing
+from jaxmbd.lanes.context import collector_paused, inline, is_inline
 
 BACKENDS = ("auto", "lanes", "xla")
 """``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
@@ -30,7 +30,7 @@ def compiled(backend: str, fn: Callable[..., Any], *args: Any) -> Any:
     """
     check_backend(backend)
     if backend == "xla":
-        with collector_paused():
+        with collector_paused(), inline():
             return fn(*args)
     arrays, static = eqx.partition(args, eqx.is_array)
 
@@ -44,7 +44,7 @@ def whole(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a mechanism that the host and JAX's eager derivatives call as one program.
 
     JAX would compile the operations of an eager call one by one: sixty programs for the poses of a
-    suspension corner. Inside a function that lanes traces it is part of that. The first argument
+    suspension corner. Inside a function that is compiled by `compiled` or by lanes it is part of that. The first argument
     has a `dtype`, which plain numbers among the others are converted to; strings, booleans and None
     are static.
 
@@ -66,7 +66,7 @@ def whole(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fn)
     def call(mech: Any, *args: Any, **options: Any) -> Any:
-        if is_tracing():
+        if is_inline():
             return fn(mech, *args, **options)
         args, options = jax.tree_util.tree_map(lambda x: _number(x, mech.dtype), (args, options))
         out = program((mech, *args), options)

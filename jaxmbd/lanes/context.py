@@ -48,9 +48,19 @@ def jit_enabled() -> AbstractContextManager[Any]:
     return jax.disable_jit(False) if disabled else nullcontext()
 
 
-def is_tracing() -> bool:
-    """Whether this thread traces a function for lanes."""
-    return getattr(_thread, "depth", 0) > 0
+def is_inline() -> bool:
+    """Whether this thread traces a program that takes in those of the functions that it calls."""
+    return getattr(_thread, "programs", 0) > 0
+
+
+@contextmanager
+def inline() -> Iterator[None]:
+    """A context in which functions that are programs of their own are part of the one traced."""
+    _thread.programs = getattr(_thread, "programs", 0) + 1
+    try:
+        yield
+    finally:
+        _thread.programs -= 1
 
 
 @contextmanager
@@ -64,10 +74,7 @@ def tracing() -> Iterator[None]:
     with (
         collector_paused(),
         jit_enabled(),
+        inline(),
         jax.sharding.use_abstract_mesh(jax.sharding.get_abstract_mesh()),
     ):
-        _thread.depth = getattr(_thread, "depth", 0) + 1
-        try:
-            yield
-        finally:
-            _thread.depth -= 1
+        yield
