@@ -44,9 +44,9 @@ def whole(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a mechanism that the host and JAX's eager derivatives call as one program.
 
     JAX would compile the operations of an eager call one by one: sixty programs for the poses of a
-    suspension corner. Inside a function that is compiled by `compiled` or by lanes it is part of that. The first argument
-    has a `dtype`, which plain numbers among the others are converted to; strings, booleans and None
-    are static.
+    suspension corner. Inside a function that is compiled by `compiled` or by lanes it is part of
+    that. The first argument has a `dtype`, which plain numbers among the others are converted to;
+    strings, booleans and None are static.
 
     Example:
         >>> import jax.numpy as jnp
