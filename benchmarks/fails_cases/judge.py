@@ -33,7 +33,7 @@ def matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any, t: Any = 0.0) -> di
     lengths = np.concatenate([r.lengths for r in rows])
     return {
         "length": motion.length,
-        "distance": jnp.max(jnp.abs(jnp.stack([motion.pose(n).com for n in bodies]))),
+        "distance": jnp.max(jnp.abs(jnp.stack([motion.pose(n).position for n in bodies]))),
         "mass": body_masses(motion),
         "jacobian": jacobian,
         "phi": jnp.concatenate([r.phi for r in rows]),

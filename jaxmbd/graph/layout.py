@@ -21,6 +21,7 @@ from jaxmbd.graph.spanning_tree import (
 )
 from jaxmbd.model import GROUND, Edge, Mechanism, Structure
 from jaxmbd.numerics import Sparsity
+from jaxmbd.plumbing import meant
 
 
 class Place(NamedTuple):
@@ -95,7 +96,13 @@ class Topology:
     runs: tuple[range, ...]
 
     def index(self, body: str) -> int:
-        """Index of a body in `bodies`, -1 for the ground."""
+        """Index of a body in `bodies`, -1 for the ground.
+
+        Raises:
+            ValueError: there is no body of that name.
+        """
+        if body != GROUND and body not in self.bodies:
+            raise ValueError(f"there is no body {body!r}{meant(body, self.bodies)}")
         return -1 if body == GROUND else self.bodies.index(body)
 
     def columns(self, body: str) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from jaxmbd.model.plausibility import warn_of_implausible
 from jaxmbd.model.points import CheckedPoints, TablePoints, named_points, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
 from jaxmbd.model.validation import validate
-from jaxmbd.plumbing import warn_user
+from jaxmbd.plumbing import meant, warn_user
 
 _SWITCH = "jax.config.update('jax_enable_x64', True)"
 _ASK = "for example gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"
@@ -213,13 +213,21 @@ class Mechanism(Part):
         return Mechanism(**new, **parts)
 
     def point(self, ref: Any) -> Array:
-        """Drawn coordinates (3,) [m] of a point given by name, reference or coordinates."""
+        """Drawn coordinates (3,) [m] of a point given by name, reference or coordinates.
+
+        Raises:
+            ValueError: there is no point of that name.
+        """
         if isinstance(ref, str):
             ref = PointRef(ref)
         if isinstance(ref, ComRef):
             return self.com(ref.body)
-        x = self.points[ref.name] if isinstance(ref, PointRef) else ref
-        x = x if isinstance(x, Array) else jnp.asarray(x)
+        if isinstance(ref, PointRef):
+            if ref.name not in self.points:
+                points = self.structure.points
+                raise ValueError(f"there is no point {ref.name!r}{meant(ref.name, points)}")
+            ref = self.points[ref.name]
+        x = ref if isinstance(ref, Array) else jnp.asarray(ref)
         return vector_in_space(x) if self.structure.planar else x
 
     def joint(self, name: str) -> Joint:

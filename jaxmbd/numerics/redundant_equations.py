@@ -204,10 +204,10 @@ def finite_where(ok: Array, numbers: P, tangents: Any) -> tuple[P, Any]:
     the gradient of numbers that a batch shares.
     """
 
-    def finite(x: Array) -> Array:
+    def finite(x: Any) -> Array:
         return jnp.where(ok | jnp.isfinite(lax.stop_gradient(x)), x, jnp.ones_like(x))
 
-    def known(x: Array) -> Array:
+    def known(x: Any) -> Array:
         return jnp.where(ok, x, jnp.zeros_like(x))
 
     tree_map = jax.tree_util.tree_map

@@ -393,7 +393,7 @@ def test_bad_descriptions_are_named():
         "'missing'",
         "needs radius=",
         "a Universal; give it to a Revolute",
-        "velocity_scale is 0; it must be positive",
+        "velocity_scale is 0.0; it must be positive",
         "coefficient is -0.1; it must not be negative",
     ):
         assert part in text

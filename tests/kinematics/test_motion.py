@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from random_mechanisms import random_mechanism, random_state
 
 import jaxmbd as mbd
@@ -32,3 +33,15 @@ def test_the_motion_of_a_pendulum():
     np.testing.assert_allclose(velocity, [4.0, 0.0, 0.0], rtol=0, atol=1e-14)
     np.testing.assert_allclose(m.angular_velocity("bob"), [0.0, 0.0, 2.0])
     np.testing.assert_allclose(m.joint("hinge"), [q, v])
+
+
+@pytest.mark.parametrize(
+    ("body", "point", "said"),
+    [("rokcer", (0.0, 0.0, 0.0), "no body 'rokcer' (did you mean 'rocker'?)"),
+     ("rocker", "rocker_pivto", "no point 'rocker_pivto' (did you mean 'rocker_pivot'?)")],
+)  # fmt: skip
+def test_unknown_names_are_told_with_the_nearest(body, point, said):
+    mech = mbd.zoo.rssr()
+    with pytest.raises(ValueError, match="there is") as error:
+        mbd.point_position(mech, mbd.neutral(mech), body, point)
+    assert said in str(error.value)

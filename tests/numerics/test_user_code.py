@@ -1,4 +1,8 @@
-"""Functions of users are run anew in every trace: only a `jax.jit` of theirs may keep them."""
+"""Functions of users are run anew in every trace of what calls them.
+
+Public functions are programs, traced once for a structure as by `jax.jit`, so these tests call what
+is inside.
+"""
 
 from functools import partial
 from types import SimpleNamespace
@@ -10,7 +14,12 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.kinematics import motion_state
-from jaxmbd.kinematics.closure import closure_gamma, closure_velocity
+from jaxmbd.kinematics.closure import (
+    closure_gamma,
+    closure_jacobian,
+    closure_residual,
+    closure_velocity,
+)
 from jaxmbd.kinematics.propagation import propagate_accelerations
 from jaxmbd.lanes.caching import nothing, traced_once
 
@@ -59,12 +68,12 @@ def gamma_of(t):
 
 
 USES = {
-    "drive": (lambda t: mbd.constraint_residual(DRIVEN, jnp.zeros(1), t=t), 1.0),
+    "drive": (lambda t: closure_residual(motion_state(DRIVEN, jnp.zeros(1), t=t)), 1.0),
     "drive, rates": (gamma_of, 1.0),
-    "coupling": (lambda x: mbd.constraint_residual(COUPLED, x * jnp.ones(2)), 0.3),
-    "coupling, Jacobian": (lambda x: mbd.constraint_jacobian(COUPLED, x * jnp.ones(2)), 0.3),
-    "curve": (lambda x: mbd.constraint_residual(ON_CURVE, x * jnp.ones(1)), 0.3),
-    "joint": (lambda x: mbd.poses(SCREWED, x * jnp.ones(1))["a"].position, 0.3),
+    "coupling": (lambda x: closure_residual(motion_state(COUPLED, x * jnp.ones(2))), 0.3),
+    "coupling, Jacobian": (lambda x: closure_jacobian(motion_state(COUPLED, x * jnp.ones(2))), 0.3),
+    "curve": (lambda x: closure_residual(motion_state(ON_CURVE, x * jnp.ones(1))), 0.3),
+    "joint": (lambda x: motion_state(SCREWED, x * jnp.ones(1)).pos.com[0], 0.3),
 }
 
 
