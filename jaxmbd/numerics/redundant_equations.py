@@ -205,10 +205,11 @@ def finite_where(ok: Array, numbers: P, tangents: Any) -> tuple[P, Any]:
     """
 
     def finite(x: Any) -> Array:
-        return jnp.where(ok | jnp.isfinite(lax.stop_gradient(x)), x, jnp.ones_like(x))
+        fine = ok | jnp.isfinite(lax.stop_gradient(x))
+        return jnp.asarray(jnp.where(fine, x, jnp.ones_like(x)))
 
     def known(x: Any) -> Array:
-        return jnp.where(ok, x, jnp.zeros_like(x))
+        return jnp.asarray(jnp.where(ok, x, jnp.zeros_like(x)))
 
     tree_map = jax.tree_util.tree_map
     return tree_map(finite, numbers), tree_map(known, tangents)
