@@ -14,18 +14,19 @@ each kept durably as soon as it is there: a run that is killed is continued by t
 from typing import TYPE_CHECKING
 
 from jaxmbd.plumbing import on_use
+from jaxmbd.variables import shown
 
 if TYPE_CHECKING:
     from jaxmbd.campaign.chunk_runner import Interrupted
     from jaxmbd.campaign.inputs import Input
     from jaxmbd.campaign.origin import provenance
-    from jaxmbd.campaign.run import remove_study, run_study
+    from jaxmbd.campaign.run import remove_study
     from jaxmbd.campaign.store_files import StoreDiffers, StoreError
     from jaxmbd.campaign.study import Rerun, Study
     from jaxmbd.campaign.study_file import load_study
     from jaxmbd.campaign.study_store import StudyStore
     from jaxmbd.campaign.suspension_corner import corner_study
-    from jaxmbd.campaign.table import missing_line, shown, spread_table, spreads, status_line
+    from jaxmbd.campaign.table import missing_line, spread_table, spreads, status_line
 
 __all__ = [
     "Input",
@@ -45,13 +46,13 @@ __getattr__, __dir__ = on_use(
     {
         "origin": "provenance",
         "inputs": "Input",
-        "run": "remove_study run_study",
+        "run": "remove_study",
         "chunk_runner": "Interrupted",
         "store_files": "StoreDiffers StoreError",
         "study_store": "StudyStore",
         "study": "Rerun Study",
         "study_file": "load_study",
         "suspension_corner": "corner_study",
-        "table": "missing_line shown spread_table spreads status_line",
+        "table": "missing_line spread_table spreads status_line",
     },
 )

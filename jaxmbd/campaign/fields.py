@@ -11,6 +11,7 @@ from jaxmbd.analysis import Status
 from jaxmbd.campaign.inputs import Input
 from jaxmbd.campaign.store_layout import SAMPLE, Field, FixedArray
 from jaxmbd.observe import XYZ, Axis, Output
+from jaxmbd.plumbing import refuse
 
 CHUNK_BYTES = 1 << 27
 """Most bytes of inputs and outputs of one chunk."""
@@ -96,10 +97,7 @@ def settled_outputs(
                     f"{len(coords[dim].values)} coordinates"
                 )
         outputs[name] = about._replace(dims=dims)
-    if found:
-        raise ValueError(
-            "this study's outputs do not fit:\n" + "\n".join(f"  - {p}" for p in found)
-        )
+    refuse("this study's outputs do not fit", found)
     return outputs
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.plumbing import listed
+from jaxmbd.plumbing import listed, unknown
 
 FINE, WRONG, FINDINGS, INTERRUPTED = 0, 1, 3, 130
 """Exit statuses: all well; an error that the user can fix; done, but something was found that needs
@@ -153,7 +153,6 @@ def _read(name: str) -> Any:
 def _from_zoo(kind: str) -> Any:
     from jaxmbd import zoo
     from jaxmbd.model import Mechanism
-    from jaxmbd.observe import unknown
 
     if problems := unknown("mechanism in the zoo", kind, zoo.__all__):
         raise ValueError(problems[0])

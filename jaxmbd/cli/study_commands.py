@@ -193,11 +193,11 @@ def results_of(
     study: Any, store: Path, printer: Printer, executor: Any = None, quiet: bool = False
 ) -> tuple[Any, float]:
     """The results of a study, computed into its store, and the seconds that it took."""
-    from jaxmbd.campaign import run_study, spread_table, status_line
+    from jaxmbd.campaign import spread_table, status_line
 
     shown = not (quiet or printer.as_json) and sys.stderr.isatty()
     begun = time.perf_counter()
-    results = run_study(study, store, executor=executor, progress=shown).dataset()
+    results = study.run(store, executor=executor, progress=shown)
     seconds = time.perf_counter() - begun
     if not quiet:
         printer.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results))

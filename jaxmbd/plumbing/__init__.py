@@ -1,5 +1,5 @@
-"""What any Python package needs: imports on use, names in messages, warnings."""
+"""What any Python package needs: imports on use, texts for people, warnings."""
 
-from jaxmbd.plumbing.imports import import_aside, on_use, optional, require
-from jaxmbd.plumbing.names import closest, listed, meant, near
+from jaxmbd.plumbing.imports import on_use, optional
+from jaxmbd.plumbing.texts import hint, listed, meant, near, refuse, text_table, unknown
 from jaxmbd.plumbing.user_warning import warn_user

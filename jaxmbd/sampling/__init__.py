@@ -29,7 +29,7 @@ from jaxmbd.sampling.designs import (
 )
 from jaxmbd.sampling.discrete import Choice, Empirical
 from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
-from jaxmbd.sampling.names import Space, components, hint
+from jaxmbd.sampling.names import Space, components
 from jaxmbd.sampling.sampler import Sampler
 from jaxmbd.sampling.scatter import Distribution, Scaled
 

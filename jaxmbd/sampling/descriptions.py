@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from jaxmbd.plumbing import hint
 from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTRIBUTIONS
 from jaxmbd.sampling.designs import (
     Design,
@@ -18,7 +19,6 @@ from jaxmbd.sampling.designs import (
     Sobol,
 )
 from jaxmbd.sampling.frozen_scipy import scipy_distribution
-from jaxmbd.sampling.names import hint
 from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
 
 DESIGNS: dict[str, type[Design]] = {

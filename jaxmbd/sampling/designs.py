@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jaxmbd.sampling.names import Space, components, hint
+from jaxmbd.plumbing import hint
+from jaxmbd.sampling.names import Space, components
 from jaxmbd.sampling.scatter import inside_unit
 
 #: Rows that are drawn together; a multiple of it is a good size of a piece.

@@ -1,13 +1,11 @@
-"""Names of inputs, of the numbers of array inputs, and what to say where one is misspelt."""
+"""Names of inputs and of the numbers of array inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-
-from jaxmbd.plumbing import closest, listed
 
 
 class Space(NamedTuple):
@@ -50,11 +48,3 @@ def component_index(
         if key.startswith(name + "/") and key in (names := components(name, shape)):
             return name, tuple(int(i) for i in np.unravel_index(names.index(key), shape))
     return None
-
-
-def hint(name: Any, known: Iterable[str]) -> str:
-    """What to say of an unknown name: the most similar known one, or some that there are."""
-    known = list(known)
-    if (close := closest(name, known)) is not None:
-        return f"did you mean {close!r}?"
-    return f"there are {listed(known, 8)}" if known else "there are none"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from jaxmbd.plumbing import hint
 from jaxmbd.sampling.correlation import (
     Copula,
     Covariance,
@@ -30,7 +31,7 @@ from jaxmbd.sampling.designs import (
     space_of,
 )
 from jaxmbd.sampling.frozen_scipy import as_distribution
-from jaxmbd.sampling.names import Space, component_index, hint
+from jaxmbd.sampling.names import Space, component_index
 from jaxmbd.sampling.scatter import Distribution
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.

@@ -28,8 +28,8 @@ from jaxmbd.kinematics import point_position, poses
 from jaxmbd.model import Mechanism
 from jaxmbd.spatial import cross, skew
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.kinematics_table import shown
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints
+from jaxmbd.variables import shown
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
 """Of one newton or newton metre each; `Compliance.coefficients` has their directions."""

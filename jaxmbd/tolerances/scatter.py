@@ -6,7 +6,7 @@ axis or length (`elements_of`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -258,18 +258,14 @@ def _carried(bracket: str, halves: Iterable[str], points: Mapping[str, str]) -> 
     return tuple(found)
 
 
-def _no_such(names: Iterable[str], known: Iterable[str], what: str) -> str:
-    known = list(known)
-
-    def told(name: str) -> str:
-        whole = name.rpartition("/")[0]
-        first = dict.fromkeys([*near(name, known), *known])
-        cure = f"known: {listed([repr(x) for x in first], 8)}"
-        if whole in known:
+def _no_such(names: Iterable[str], known: Collection[str], what: str) -> str:
+    problems = []
+    for name in names:
+        cure = f"known: {listed([repr(x) for x in dict.fromkeys([*near(name, known), *known])], 8)}"
+        if (whole := name.rpartition("/")[0]) in known:
             cure = f"give all components of {whole!r} at once, as three spreads (sx, sy, sz)"
-        return f"there is no {what} {name!r}; {cure}"
-
-    return listed([told(name) for name in names], between="; ")
+        problems.append(f"there is no {what} {name!r}; {cure}")
+    return listed(problems, between="; ")
 
 
 def _offset(mech: Mechanism, path: str, point: str, text: str) -> Variable:

@@ -17,8 +17,7 @@ from jaxmbd.observe import (
     Reaction,
     Sweep,
 )
-from jaxmbd.viz.course import Track, tracks
-from jaxmbd.viz.course import arrows_along
+from jaxmbd.viz.course import Track, arrows_along, tracks
 
 ANGLES = (0.0, 0.5, 1.1)
 GRAVITY = np.array([3.0, -4.0, -9.0])

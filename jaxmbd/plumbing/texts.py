@@ -1,0 +1,70 @@
+"""Texts for people: which name was perhaps meant, the first of many, tables."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+
+def near(name: Any, known: Iterable[str]) -> list[str]:
+    """The known names that are similar to `name`, the most similar first."""
+    return difflib.get_close_matches(str(name), list(known))
+
+
+def meant(name: Any, known: Iterable[str]) -> str:
+    """A hint at the known name closest to `name`, or nothing."""
+    return "".join(f" (did you mean {close!r}?)" for close in near(name, known)[:1])
+
+
+def hint(name: Any, known: Iterable[str], most: int = 1) -> str:
+    """What to say of an unknown name: the most similar known ones, or some that there are."""
+    known = list(known)
+    if close := near(name, known)[:most]:
+        return f"did you mean {' or '.join(map(repr, close))}?"
+    return f"there are {listed(known, 8)}" if known else "there are none"
+
+
+def unknown(kind: str, name: Any, known: Iterable[str]) -> list[str]:
+    """A problem if there is no part of that name."""
+    known = list(known)
+    return [] if name in known else [f"there is no {kind} {name!r}; {hint(name, known)}"]
+
+
+def refuse(title: str, problems: Sequence[str]) -> None:
+    """Raise one `ValueError` with all problems under a title, if there are any."""
+    if problems:
+        raise ValueError("\n  - ".join([f"{title}:", *problems]))
+
+
+def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
+    """The first of many names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
+
+
+def text_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: Collection[int] = (0, -1),
+    rule: bool = True,
+) -> str:
+    """Texts in columns under a head.
+
+    Args:
+        head: of the columns.
+        rows: a text for each column.
+        left: columns whose texts are aligned to the left, from the last one where negative.
+        rule: whether there is a line under the head.
+    """
+    table = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    aligned = {i % len(head) for i in left}
+    lines = [
+        "  ".join(
+            x.ljust(w) if i in aligned else x.rjust(w)
+            for i, (x, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+    return "\n".join([lines[0], *["-" * max(map(len, lines))] * rule, *lines[1:]])
