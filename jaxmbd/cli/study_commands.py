@@ -174,7 +174,6 @@ def executor_of(options: argparse.Namespace, printer: Printer) -> Iterator[Any]:
 
 def computed(options: argparse.Namespace, printer: Printer, study: Any, store: Path) -> int:
     """Run a study into its store, and say what came out."""
-    study.model.warn()
     try:
         with executor_of(options, printer) as executor:
             results, seconds = results_of(study, store, printer, executor, options.quiet)

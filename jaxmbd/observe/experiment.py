@@ -26,9 +26,9 @@ REASONS: tuple[str, ...] = ("open_joint", "open_distance", "failed_at")
 
 
 def status_text(status: Any) -> str:
-    """A `Status` number in words: "not assembled"."""
+    """A `Status` number in words, such as "not assembled"."""
     known = {int(s): s.name.lower().replace("_", " ") for s in Status}
-    return known.get(int(status), f"status {int(status)}")
+    return known.get(int(status), f"with status {int(status)}")
 
 
 def stays_open(outputs: Mapping[str, Output], found: Mapping[str, Any]) -> str:

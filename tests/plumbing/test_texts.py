@@ -1,0 +1,44 @@
+"""Texts for people: what is said of a misspelt name, lists of problems, tables."""
+
+import pytest
+
+from jaxmbd.plumbing import hint, listed, refuse, text_table, unknown
+
+NAMES = ["crank", "rocker", "coupler"]
+
+
+def test_a_misspelt_name_is_met_by_those_that_there_are():
+    assert unknown("body", "rocker", NAMES) == []
+    assert unknown("body", "rokcer", iter(NAMES)) == [
+        "there is no body 'rokcer'; did you mean 'rocker'?"
+    ]
+    assert hint("rocer", ["crank", "rocker", "rocker2"], most=2) == (
+        "did you mean 'rocker' or 'rocker2'?"
+    )
+    assert hint("zzz", NAMES) == "there are crank, rocker, coupler"
+    assert hint("zzz", [str(i) for i in range(10)]).endswith("6, 7 and 2 more")
+    assert hint("zzz", []) == "there are none"
+
+
+def test_of_many_names_the_first_are_listed():
+    assert listed(NAMES) == "crank, rocker, coupler"
+    assert listed(NAMES, most=1, between="; ") == "crank and 2 more"
+
+
+def test_all_problems_are_in_one_error():
+    refuse("vary", [])
+    with pytest.raises(ValueError) as error:
+        refuse("vary", ["one", "two"])
+    assert str(error.value) == "vary:\n  - one\n  - two"
+
+
+def test_columns_are_aligned_under_their_head():
+    rows = [("k", "1200", "N/m"), ("mass", "2", "")]
+    assert text_table(("name", "value", "unit"), rows).splitlines() == [
+        "name  value  unit",
+        "-----------------",
+        "k      1200  N/m",
+        "mass      2",
+    ]
+    plain = text_table(("name", "value", "unit"), rows, left=(), rule=False)
+    assert plain.splitlines()[1] == "   k   1200   N/m"
