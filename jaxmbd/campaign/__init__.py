@@ -3,7 +3,7 @@
 A `Study` is a model, what varies, and what is observed. `Study.run` computes all samples in chunks,
 each kept durably as soon as it is there: a run that is killed is continued by the same call.
 
-- `inputs`, `model`, `fields`, `origin` are the parts of a study, `study_file` reads one;
+- `inputs_outputs`, `model`, `origin` are the parts of a study, `study_file` reads one;
 - `store_layout` is what is on disk, `study_store` writes it so that it survives kills, full disks
   and power cuts, `store_check` finds what is damaged;
 - `session` holds a store for one run, `chunk_runner` computes what it lacks, here or by `worker`s;
@@ -18,7 +18,7 @@ from jaxmbd.variables import shown
 
 if TYPE_CHECKING:
     from jaxmbd.campaign.chunk_runner import Interrupted
-    from jaxmbd.campaign.inputs import Input
+    from jaxmbd.campaign.inputs_outputs import Input
     from jaxmbd.campaign.origin import provenance
     from jaxmbd.campaign.run import remove_study
     from jaxmbd.campaign.store_files import StoreDiffers, StoreError
@@ -45,7 +45,7 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "origin": "provenance",
-        "inputs": "Input",
+        "inputs_outputs": "Input",
         "run": "remove_study",
         "chunk_runner": "Interrupted",
         "store_files": "StoreDiffers StoreError",

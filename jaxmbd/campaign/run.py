@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.campaign.chunk_runner import run_chunks
-from jaxmbd.campaign.inputs import Input
+from jaxmbd.campaign.inputs_outputs import Input
 from jaxmbd.campaign.session import session
 from jaxmbd.campaign.store_check import Damage, verify
 from jaxmbd.campaign.store_lock import lock

@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmbd.campaign.fields import (
+from jaxmbd.campaign.inputs_outputs import (
+    Input,
     array_name,
     axes_of,
     chunk_rows,
     fixed_arrays,
+    read_inputs,
     sampled_fields,
     settled_outputs,
     taken_twice,
 )
-from jaxmbd.campaign.inputs import Input, read_inputs
 from jaxmbd.campaign.model import Model, Program, Sample
 from jaxmbd.campaign.origin import plain, provenance, versions
 from jaxmbd.campaign.run import judge, run_study, verify_study, warn_of_odd_draws

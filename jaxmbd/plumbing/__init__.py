@@ -1,5 +1,4 @@
 """What any Python package needs: imports on use, texts for people, warnings."""
 
 from jaxmbd.plumbing.imports import on_use, optional
-from jaxmbd.plumbing.texts import hint, listed, meant, near, refuse, text_table, unknown
-from jaxmbd.plumbing.user_warning import warn_user
+from jaxmbd.plumbing.texts import hint, listed, meant, near, refuse, text_table, unknown, warn_user

@@ -1,8 +1,10 @@
-"""Texts for people: which name was perhaps meant, the first of many, tables."""
+"""Texts for people: which name was perhaps meant, the first of many, tables, warnings."""
 
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -68,3 +70,14 @@ def text_table(
         for row in table
     ]
     return "\n".join([lines[0], *["-" * max(map(len, lines))] * rule, *lines[1:]])
+
+
+_OURS = ("jax", "equinox", "contextlib", "functools")  # jaxmbd, jaxtyping and what JAX traces, too
+
+
+def warn_user(text: str) -> None:
+    """A `UserWarning` that points to the user's line which called into the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)

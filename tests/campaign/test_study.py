@@ -11,7 +11,7 @@ import xarray
 
 import jaxmbd as mbd
 from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
-from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
+from jaxmbd.campaign.inputs_outputs import MOST_BYTES, chunk_rows
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
