@@ -24,13 +24,13 @@ from jaxmbd.campaign.inputs_outputs import (
     taken_twice,
 )
 from jaxmbd.campaign.model import Model, Program, Sample
-from jaxmbd.campaign.origin import plain, provenance, versions
+from jaxmbd.campaign.origin import provenance, versions
 from jaxmbd.campaign.run import judge, run_study, verify_study, warn_of_odd_draws
 from jaxmbd.campaign.store_check import Damage
 from jaxmbd.campaign.store_layout import Layout
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.observe import Axis, Output
-from jaxmbd.plumbing import refuse
+from jaxmbd.plumbing import plain, refuse
 from jaxmbd.sampling import MonteCarlo, Sampler
 from jaxmbd.statistics import Sensitivity, sensitivities
 

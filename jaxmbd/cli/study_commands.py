@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
+from jaxmbd.plumbing import optional
 
 
 def add(commands: Any) -> None:
@@ -163,7 +164,6 @@ def executor_of(options: argparse.Namespace, printer: Printer) -> Iterator[Any]:
     if options.scheduler is None:
         yield None
         return
-    from jaxmbd.plumbing import optional
 
     distributed = optional("distributed", "dask", "--scheduler")
     with distributed.Client(options.scheduler, timeout=30) as client:
@@ -330,7 +330,6 @@ def _demo(options: argparse.Namespace, printer: Printer) -> int:
     )
     set_up_jax()
     from jaxmbd.campaign import corner_study
-    from jaxmbd.plumbing import optional
     from jaxmbd.viz import corner_figure
 
     optional("matplotlib", "demo", "the demonstration")

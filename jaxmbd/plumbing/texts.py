@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -43,6 +44,24 @@ def listed(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
     """The first of many names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
+
+
+def plain(x: Any, unbounded: Callable[[float], Any] = repr) -> Any:
+    """The same as dictionaries, lists, texts and numbers that JSON can hold.
+
+    Args:
+        x: mappings, sequences, arrays, numbers.
+        unbounded: function of a number that is not finite, to what is put in its place.
+    """
+    if isinstance(x, Mapping):
+        return {str(k): plain(y, unbounded) for k, y in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [plain(y, unbounded) for y in x]
+    if hasattr(x, "tolist"):  # an array
+        return plain(x.tolist(), unbounded)
+    if isinstance(x, float) and not math.isfinite(x):
+        return unbounded(x)
+    return x
 
 
 def text_table(

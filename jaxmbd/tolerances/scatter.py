@@ -17,7 +17,14 @@ import numpy as np
 
 from jaxmbd.model import Mechanism, PointRef, Toward, changed, is_concrete, number
 from jaxmbd.plumbing import listed, near
-from jaxmbd.variables import Parametrization, Variable, Variables, drawn_point, in_si, set_variables
+from jaxmbd.variables import (
+    Parametrization,
+    Variable,
+    Variables,
+    drawn_point,
+    in_si,
+    mechanism_of,
+)
 
 
 def split(
@@ -124,7 +131,7 @@ class _Design:
     def __call__(self, values: Mapping[str, Any]) -> Mechanism:
         own = {f"offsets/{n}": n for n in self.points}
         offsets, rest = _separated(values, own)
-        mech = set_variables(self.mech, rest) if rest else self.mech
+        mech = mechanism_of(self.mech, rest)
         points = {own[path]: _added(mech, own[path], [x]) for path, x in offsets.items()}
         return mech.replace(points=points)
 
@@ -155,7 +162,7 @@ class _Build:
 
     def __call__(self, values: Mapping[str, Any]) -> Mechanism:
         given, rest = _separated(values, self.paths())
-        mech = set_variables(self.mech, rest) if rest else self.mech
+        mech = mechanism_of(self.mech, rest)
         parts: dict[str, dict[str, Any]] = {"joints": {}, "forces": {}}
         for element in self.elements:
             part = getattr(mech, element.kind)[element.name]

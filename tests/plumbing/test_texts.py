@@ -1,8 +1,9 @@
 """Texts for people: what is said of a misspelt name, lists of problems, tables."""
 
+import numpy as np
 import pytest
 
-from jaxmbd.plumbing import hint, listed, refuse, text_table, unknown
+from jaxmbd.plumbing import hint, listed, plain, refuse, text_table, unknown
 
 NAMES = ["crank", "rocker", "coupler"]
 
@@ -42,3 +43,9 @@ def test_columns_are_aligned_under_their_head():
     ]
     plain = text_table(("name", "value", "unit"), rows, left=(), rule=False)
     assert plain.splitlines()[1] == "   k   1200   N/m"
+
+
+def test_arrays_become_lists_that_json_can_hold():
+    x = {1: np.array([1.0, np.nan]), "t": (np.int64(2), float("inf"), None, True, "a")}
+    assert plain(x) == {"1": [1.0, "nan"], "t": [2, "inf", None, True, "a"]}
+    assert plain(x, lambda x: None) == {"1": [1.0, None], "t": [2, None, None, True, "a"]}
