@@ -17,7 +17,7 @@ PACKAGES = [
 
 HEAVY = "scipy.stats scipy.optimize viser mujoco diffrax optimistix optax SALib altair"
 """Packages of other people that few programs need."""
-UNUSUAL = "io design suspension synthesis identification report viz.explorer viz.scene formulations"
+UNUSUAL = "design suspension synthesis identification report viz.explorer viz.scene formulations"
 """Packages of jaxmbd that the demonstration does not need."""
 
 DEMONSTRATION = """

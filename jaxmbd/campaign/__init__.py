@@ -11,22 +11,17 @@ each kept durably as soon as it is there: a run that is killed is continued by t
 - `suspension_corner` is the demonstration's study.
 """
 
-from typing import TYPE_CHECKING
-
-from jaxmbd.plumbing import on_use
+from jaxmbd.campaign.chunk_runner import Interrupted
+from jaxmbd.campaign.inputs_outputs import Input
+from jaxmbd.campaign.origin import provenance
+from jaxmbd.campaign.run import remove_study
+from jaxmbd.campaign.store_files import StoreDiffers, StoreError
+from jaxmbd.campaign.study import Rerun, Study
+from jaxmbd.campaign.study_file import load_study
+from jaxmbd.campaign.study_store import StudyStore
+from jaxmbd.campaign.suspension_corner import corner_study
+from jaxmbd.campaign.table import missing_line, spread_table, spreads, status_line
 from jaxmbd.variables import shown
-
-if TYPE_CHECKING:
-    from jaxmbd.campaign.chunk_runner import Interrupted
-    from jaxmbd.campaign.inputs_outputs import Input
-    from jaxmbd.campaign.origin import provenance
-    from jaxmbd.campaign.run import remove_study
-    from jaxmbd.campaign.store_files import StoreDiffers, StoreError
-    from jaxmbd.campaign.study import Rerun, Study
-    from jaxmbd.campaign.study_file import load_study
-    from jaxmbd.campaign.study_store import StudyStore
-    from jaxmbd.campaign.suspension_corner import corner_study
-    from jaxmbd.campaign.table import missing_line, spread_table, spreads, status_line
 
 __all__ = [
     "Input",
@@ -40,19 +35,3 @@ __all__ = [
     "spread_table",
     "status_line",
 ]
-
-__getattr__, __dir__ = on_use(
-    __name__,
-    {
-        "origin": "provenance",
-        "inputs_outputs": "Input",
-        "run": "remove_study",
-        "chunk_runner": "Interrupted",
-        "store_files": "StoreDiffers StoreError",
-        "study_store": "StudyStore",
-        "study": "Rerun Study",
-        "study_file": "load_study",
-        "suspension_corner": "corner_study",
-        "table": "missing_line spread_table spreads status_line",
-    },
-)
