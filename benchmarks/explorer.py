@@ -165,7 +165,7 @@ def check(design: Exploration, page: Any, path: str, before: float) -> None:
     plain = sweep.on(mech) if hasattr(sweep, "on") else sweep
     assert isinstance(plain, Sweep)
     curves = plain.trajectory(mech).curves
-    from jaxmbd.suspension import shown
+    from jaxmbd.variables import shown
 
     for name, about in design.live.about.items():
         drawn = page.charts.shown(name)

@@ -8,7 +8,6 @@ import pytest
 from repository import ROOT
 
 import jaxmbd as mbd
-from jaxmbd.plumbing.imports import on_use
 
 PACKAGES = [
     path
@@ -18,19 +17,19 @@ PACKAGES = [
 
 HEAVY = "scipy.stats scipy.optimize viser mujoco diffrax optimistix optax SALib altair"
 """Packages of other people that few programs need."""
-UNUSUAL = "io design suspension synthesis identification report viz.explorer viz.scene formulations"
+UNUSUAL = "design suspension synthesis identification report viz.explorer viz.scene formulations"
 """Packages of jaxmbd that the demonstration does not need."""
 
 DEMONSTRATION = """
 import tempfile, jax
 jax.config.update("jax_enable_x64", True)
-from jaxmbd.campaign import Input, corner_study, run_study, spread_table, status_line
+from jaxmbd.campaign import Input, corner_study, spread_table, status_line
 from jaxmbd.viz import corner_figure, curve_fan
 corner_study(8)
 x = Input(jaxmbd.sampling.Normal(1.0), nominal=0.0)
 study = jaxmbd.Study(lambda s: {"y": s["x"] ** 2}, {"x": x}, samples=8)
 with tempfile.TemporaryDirectory() as folder:
-    results = run_study(study, folder + "/study.zarr", progress=False).dataset()
+    results = study.run(folder + "/study.zarr", progress=False)
     spread_table(results), status_line(results)
 """
 
@@ -99,15 +98,6 @@ for t in threads:
 print(len(found))
 """
     assert printed(program) == "8"
-
-
-def test_what_must_be_there_is_asked_for_before_a_name_is_imported():
-    def refuse():
-        raise ImportError("not installed")
-
-    get, _ = on_use("jaxmbd", {"io": "load"}, before=refuse)
-    with pytest.raises(ImportError, match="not installed"):
-        get("load")
 
 
 @pytest.mark.parametrize(

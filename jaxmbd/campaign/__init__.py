@@ -3,7 +3,7 @@
 A `Study` is a model, what varies, and what is observed. `Study.run` computes all samples in chunks,
 each kept durably as soon as it is there: a run that is killed is continued by the same call.
 
-- `inputs`, `model`, `fields`, `origin` are the parts of a study, `study_file` reads one;
+- `inputs_outputs`, `model`, `origin` are the parts of a study, `study_file` reads one;
 - `store_layout` is what is on disk, `study_store` writes it so that it survives kills, full disks
   and power cuts, `store_check` finds what is damaged;
 - `session` holds a store for one run, `chunk_runner` computes what it lacks, here or by `worker`s;
@@ -11,21 +11,17 @@ each kept durably as soon as it is there: a run that is killed is continued by t
 - `suspension_corner` is the demonstration's study.
 """
 
-from typing import TYPE_CHECKING
-
-from jaxmbd.plumbing import on_use
-
-if TYPE_CHECKING:
-    from jaxmbd.campaign.chunk_runner import Interrupted
-    from jaxmbd.campaign.inputs import Input
-    from jaxmbd.campaign.origin import provenance
-    from jaxmbd.campaign.run import remove_study, run_study
-    from jaxmbd.campaign.store_files import StoreDiffers, StoreError
-    from jaxmbd.campaign.study import Rerun, Study
-    from jaxmbd.campaign.study_file import load_study
-    from jaxmbd.campaign.study_store import StudyStore
-    from jaxmbd.campaign.suspension_corner import corner_study
-    from jaxmbd.campaign.table import missing_line, shown, spread_table, spreads, status_line
+from jaxmbd.campaign.chunk_runner import Interrupted
+from jaxmbd.campaign.inputs_outputs import Input
+from jaxmbd.campaign.origin import provenance
+from jaxmbd.campaign.run import remove_study
+from jaxmbd.campaign.store_files import StoreDiffers, StoreError
+from jaxmbd.campaign.study import Rerun, Study
+from jaxmbd.campaign.study_file import load_study
+from jaxmbd.campaign.study_store import StudyStore
+from jaxmbd.campaign.suspension_corner import corner_study
+from jaxmbd.campaign.table import missing_line, spread_table, spreads, status_line
+from jaxmbd.variables import shown
 
 __all__ = [
     "Input",
@@ -39,19 +35,3 @@ __all__ = [
     "spread_table",
     "status_line",
 ]
-
-__getattr__, __dir__ = on_use(
-    __name__,
-    {
-        "origin": "provenance",
-        "inputs": "Input",
-        "run": "remove_study run_study",
-        "chunk_runner": "Interrupted",
-        "store_files": "StoreDiffers StoreError",
-        "study_store": "StudyStore",
-        "study": "Rerun Study",
-        "study_file": "load_study",
-        "suspension_corner": "corner_study",
-        "table": "missing_line shown spread_table spreads status_line",
-    },
-)

@@ -19,7 +19,12 @@ from jaxmbd import lanes
 from jaxmbd.analysis import Status
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Axis, Output
-from jaxmbd.variables import Parametrization, Variable, set_variables, variables
+from jaxmbd.variables import (
+    Parametrization,
+    Variable,
+    find_variables,
+    mechanism_of,
+)
 
 Sample = dict[str, Any]
 
@@ -73,9 +78,8 @@ class Model:
     @property
     def find(self) -> Callable[[str], Mapping[str, Variable]] | None:
         """Variables by name or pattern; None if the function takes any name."""
-        if isinstance(self.model, Mechanism):
-            return partial(variables, self.model)
-        return self.model.find if isinstance(self.model, Parametrization) else None
+        known = isinstance(self.model, (Mechanism, Parametrization))
+        return partial(find_variables, self.model) if known else None
 
     def mechanism(self, sample: Mapping[str, Any]) -> Mechanism:
         """The mechanism of a sample.
@@ -83,11 +87,9 @@ class Model:
         Raises:
             ValueError: the study is of a function that shows no mechanism.
         """
-        if isinstance(self.model, Mechanism):
-            return set_variables(self.model, dict(sample))
         if self.observe is None:
             raise ValueError("this study is of a function {name: value} -> {name: array}")
-        return self.model(dict(sample))
+        return mechanism_of(self.model, dict(sample))
 
     def observed(self, sample: Sample) -> dict[str, Array]:
         """Outputs of one sample as the function or the experiment gives them."""

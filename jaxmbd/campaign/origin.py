@@ -1,18 +1,16 @@
-"""Where results come from: versions, commit, machine; descriptions as plain data."""
+"""Where results come from: versions, commit, machine."""
 
 from __future__ import annotations
 
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 PACKAGES = ("jaxmbd", "jax", "jaxlib", "numpy", "zarr", "xarray")
 
@@ -65,19 +63,3 @@ def _commit() -> str:
     changed = [line for line in said.splitlines() if not line.startswith("#")]
     commit = said.partition("# branch.oid ")[2].partition("\n")[0]
     return commit + ("+" if changed else "")
-
-
-def plain(x: Any) -> Any:
-    """The same as dictionaries, lists, texts and numbers that JSON can hold.
-
-    Numbers that are not finite become texts.
-    """
-    if isinstance(x, Mapping):
-        return {str(k): plain(y) for k, y in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [plain(y) for y in x]
-    if isinstance(x, (np.ndarray, np.generic, jax.Array)):
-        return plain(np.asarray(x).tolist())
-    if isinstance(x, float) and not np.isfinite(x):
-        return repr(x)
-    return x

@@ -16,22 +16,20 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.campaign.chunk_runner import run_chunks
-from jaxmbd.campaign.inputs import Input
+from jaxmbd.campaign.inputs_outputs import Input
 from jaxmbd.campaign.session import session
 from jaxmbd.campaign.store_check import Damage, verify
 from jaxmbd.campaign.store_lock import lock
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.campaign.worker import ChunkReport
-from jaxmbd.observe import Output
+from jaxmbd.observe import Output, status_text, stays_open
 from jaxmbd.plumbing import optional, warn_user
 
 Told = Callable[[ChunkReport], None]
 
 
-def run_study(
-    study: Any, path: str | Path, *, executor: Any = None, progress: Any = True
-) -> StudyStore:
-    """`Study.run`; the results are the `dataset` of the store that it returns."""
+def run_study(study: Any, path: str | Path, *, executor: Any = None, progress: Any = True) -> Any:
+    """`Study.run`, without its warnings."""
     if executor is not None and (
         not hasattr(executor, "submit") or hasattr(executor, "get_executor")
     ):
@@ -46,7 +44,7 @@ def run_study(
         before = study.samples - _samples(store, todo)
         with _shown(progress, study.title or "samples", study.samples, before) as told:
             run_chunks(opened, study, chunks=todo, executor=executor, progress=told)
-    return store
+    return store.dataset()
 
 
 def remove_study(path: str | Path) -> None:
@@ -130,8 +128,7 @@ def judge(
     """
     status = int(found["status"])
     if status != Status.OK:
-        known = {int(kind): kind.name.lower().replace("_", " ") for kind in Status}
-        how = known.get(status, f"status {status}") + _reason(found, outputs)
+        how = status_text(status) + _reason(found, outputs)
         if status == Status.NON_FINITE and (missing := _missing(observed(), outputs)):
             how += f" (no value of {missing})"
         raise ValueError(
@@ -165,11 +162,7 @@ def _reason(found: Mapping[str, np.ndarray], outputs: Mapping[str, Output]) -> s
             " (a degree of freedom is not determined: hold it by known=, let it settle, or give "
             "it inertia)"
         )
-    names = outputs["open_joint"].flags if "open_joint" in outputs else ()
-    joint = int(found.get("open_joint", -1))
-    if not 0 <= joint < len(names):
-        return ""
-    return f" (joint '{names[joint]}' stays open by {float(found['open_distance']):.3g} m)"
+    return f" ({open_})" if (open_ := stays_open(outputs, found)) else ""
 
 
 POSITIVE = ("mass", "stiffness", "damping", "radius")

@@ -81,7 +81,7 @@ def check_same(store: StudyStore, layout: Layout, attributes: Mapping[str, Any])
     """
     given = json.loads(json.dumps(dict(attributes)))  # as it is in the store: lists, text keys
     found = differences(store.attributes.get(IDENTITY), given.get(IDENTITY), IDENTITY)
-    found += _layout_differences(store.layout, layout)
+    found += differences(_described(store.layout), _described(layout), "layout")
     if found:
         rest = [f"… and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
         begin = f"{store.path} holds another study (stored -> now):"
@@ -100,10 +100,6 @@ def check_same(store: StudyStore, layout: Layout, attributes: Mapping[str, Any])
             f"{store.path} was begun under other conditions (then -> now); last bits may differ:"
         )
         warn_user("\n  - ".join([begin, *changed[:_SHOWN]]))
-
-
-def _layout_differences(old: Layout, new: Layout) -> list[str]:
-    return differences(_described(old), _described(new), "layout")
 
 
 def _described(layout: Layout) -> dict[str, Any]:

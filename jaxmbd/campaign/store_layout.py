@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.plumbing import optional
+from jaxmbd.plumbing import optional, refuse
 
 google_crc32c = optional("google_crc32c", "campaign", "a study's store")  # as zarr's own
 numcodecs = optional("numcodecs", "campaign", "a study's store")
@@ -99,8 +99,7 @@ class Layout:
             for name, x in given.items()
         }
         object.__setattr__(self, "fixed", fixed)
-        if found := self._problems(fixed):
-            raise ValueError("\n  - ".join(["this study cannot be stored:", *found]))
+        refuse("this study cannot be stored", self._problems(fixed))
         object.__setattr__(self, "chunk", min(self.chunk, self.count))
 
     @property

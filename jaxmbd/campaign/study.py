@@ -12,24 +12,25 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmbd.campaign.fields import (
+from jaxmbd.campaign.inputs_outputs import (
+    Input,
     array_name,
     axes_of,
     chunk_rows,
     fixed_arrays,
+    read_inputs,
     sampled_fields,
     settled_outputs,
     taken_twice,
 )
-from jaxmbd.campaign.inputs import Input, read_inputs
 from jaxmbd.campaign.model import Model, Program, Sample
-from jaxmbd.campaign.origin import plain, provenance, versions
+from jaxmbd.campaign.origin import provenance, versions
 from jaxmbd.campaign.run import judge, run_study, verify_study, warn_of_odd_draws
 from jaxmbd.campaign.store_check import Damage
 from jaxmbd.campaign.store_layout import Layout
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.observe import Axis, Output
-from jaxmbd.plumbing import import_aside
+from jaxmbd.plumbing import plain, refuse
 from jaxmbd.sampling import MonteCarlo, Sampler
 from jaxmbd.statistics import Sensitivity, sensitivities
 
@@ -155,9 +156,7 @@ class Study:
         )
         if self.inputs or not found:  # else there is nothing to draw because of what was found
             found += self.sampler.problems()
-        if found:
-            lines = "\n".join(f"  - {p}" for p in found)
-            raise ValueError(f"this study cannot be run:\n{lines}")
+        refuse("this study cannot be run", found)
 
     def __getstate__(self) -> dict[str, Any]:
         made = ("program", "_settled")
@@ -323,10 +322,8 @@ class Study:
                 cannot be written.
             RuntimeError: workers died too often.
         """
-        _ = self._settled  # traced before other threads want the interpreter
         self.model.warn()
-        import_aside("xarray", "zarr", "pint")
-        return run_study(self, store, executor=executor, progress=progress).dataset()
+        return run_study(self, store, executor=executor, progress=progress)
 
     def verify(self, store: str | Path, *, progress: Any = True) -> list[Damage]:
         """Check every file of a store, and mend what is damaged.

@@ -48,13 +48,12 @@ import numpy as np
 
 from jaxmbd import observe, sampling, zoo
 from jaxmbd.analysis import PointCoordinate, PointTravel
-from jaxmbd.campaign.inputs import Input
+from jaxmbd.campaign.inputs_outputs import Input
 from jaxmbd.campaign.study import Study
 from jaxmbd.graph import topology
 from jaxmbd.io import check_depth, load, read_toml
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import unknown
-from jaxmbd.plumbing import warn_user
+from jaxmbd.plumbing import unknown, warn_user
 from jaxmbd.sampling import Covariance, RankCorrelation
 from jaxmbd.tolerances import split
 from jaxmbd.variables import in_si, set_variables, variables

@@ -8,24 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.analysis import Status
+from jaxmbd.observe import status_text
+from jaxmbd.plumbing import text_table
 from jaxmbd.statistics import NOT_COMPUTED, ValueCount, computed
-
-SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "s": ("ms", 1e3)}
-"""SI unit to the displayed unit and the factor."""
+from jaxmbd.variables import shown
 
 _HEAD = ("output", "unit", "nominal", "values", "mean", "std", "min", "max", "farthest", "sample")
 _NAMED = 10
-
-
-def shown(unit: str) -> tuple[str, float]:
-    """The unit in which a number is shown, and the factor from SI.
-
-    Example:
-        >>> from jaxmbd.campaign import shown
-        >>> shown("m")
-        ('mm', 1000.0)
-    """
-    return SHOWN.get(unit, (unit, 1.0))
 
 
 class Spread(NamedTuple):
@@ -91,16 +80,7 @@ def spread_table(results: Any) -> str:
         ...     print(mbd.campaign.spread_table(results).splitlines()[0])
         output  unit  nominal  values   mean    std    min    max  farthest  sample
     """
-    lines = [_line(x) for x in spreads(results)]
-    widths = [max(len(row[i]) for row in [_HEAD, *lines]) for i in range(len(_HEAD))]
-    rows = [
-        "  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [_HEAD, *lines]
-    ]
-    return "\n".join([rows[0], "-" * max(map(len, rows)), *rows[1:]])
+    return text_table(_HEAD, map(_line, spreads(results)), left=(0, 1))
 
 
 def _line(spread: Spread) -> tuple[str, ...]:
@@ -166,10 +146,7 @@ def status_line(results: Any) -> str:
 
 
 def _kind(status: int) -> str:
-    if status == NOT_COMPUTED:
-        return "not computed yet"
-    known = {int(s): s.name.lower().replace("_", " ") for s in Status}
-    return known.get(status, f"of status {status}")
+    return "not computed yet" if status == NOT_COMPUTED else status_text(status)
 
 
 def _worst(results: Any, bad: np.ndarray) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 import warnings
@@ -13,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.plumbing import listed
+from jaxmbd.plumbing import listed, plain, unknown
 
 FINE, WRONG, FINDINGS, INTERRUPTED = 0, 1, 3, 130
 """Exit statuses: all well; an error that the user can fix; done, but something was found that needs
@@ -43,24 +42,10 @@ class Printer:
         print(text, file=sys.stderr)
 
     def result(self, data: Mapping[str, Any]) -> None:
-        """Print the JSON object; nothing without ``--json``."""
+        """Print the JSON object, null for what is not finite; nothing without ``--json``."""
         if self.as_json:
-            print(json.dumps(plain(data), ensure_ascii=False, allow_nan=False))
-
-
-def plain(x: Any) -> Any:
-    """JSON values; numbers that are not finite become null."""
-    if isinstance(x, Mapping):
-        return {str(k): plain(y) for k, y in x.items()}
-    if isinstance(x, (list, tuple)):
-        return [plain(y) for y in x]
-    if isinstance(x, (bool, str)) or x is None:
-        return x
-    if hasattr(x, "tolist"):
-        return plain(x.tolist())
-    if isinstance(x, float):
-        return x if math.isfinite(x) else None
-    return x if isinstance(x, int) else str(x)
+            values = plain(data, lambda x: None)
+            print(json.dumps(values, ensure_ascii=False, allow_nan=False, default=str))
 
 
 def add_command(
@@ -153,7 +138,6 @@ def _read(name: str) -> Any:
 def _from_zoo(kind: str) -> Any:
     from jaxmbd import zoo
     from jaxmbd.model import Mechanism
-    from jaxmbd.observe import unknown
 
     if problems := unknown("mechanism in the zoo", kind, zoo.__all__):
         raise ValueError(problems[0])

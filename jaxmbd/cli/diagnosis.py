@@ -17,7 +17,7 @@ from jaxmbd.kinematics import (
     step_coordinates,
 )
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Configuration
+from jaxmbd.observe import Configuration, status_text, stays_open
 
 _NEAR_SINGULAR = 1e-3
 _ILL_CONDITIONED = 1e-9
@@ -54,7 +54,13 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         "configuration": neutral(mech),
     }
     if status != Status.OK:
-        trouble.append(_open(whole, mech, failed, status))
+        open_ = stays_open(whole.declare(mech).outputs, failed)
+        trouble.append(
+            f"it does not close: {open_}; check the hardpoints and lengths of its loop, or draw it "
+            "nearer to the branch that is meant"
+            if open_
+            else f"it does not assemble: {status_text(status)}"
+        )
         facts["closes"] = "no"
     else:
         q = whole.trajectory(mech).q[0]
@@ -70,19 +76,6 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         facts["idle"] = f"the spin of {', '.join(drawn.idle)} moves nothing else"
     sound = status == Status.OK and numbers.get("state", "ok") == "ok"
     return {"facts": facts, "trouble": trouble, "sound": sound, **numbers}
-
-
-def _open(whole: Configuration, mech: Mechanism, failed: Any, status: Status) -> str:
-    """Which joint stays open."""
-    names = whole.declare(mech).outputs["open_joint"].flags
-    place = int(failed["open_joint"])
-    if place < 0:
-        return f"it does not assemble: {status.name.lower().replace('_', ' ')}"
-    return (
-        f"it does not close: joint '{names[place]}' stays open by "
-        f"{float(failed['open_distance']):.3g} m or rad; check the hardpoints and lengths of its "
-        "loop, or draw it nearer to the branch that is meant"
-    )
 
 
 def _at_closed(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
+from jaxmbd.plumbing import optional
 
 
 def add(commands: Any) -> None:
@@ -163,7 +164,6 @@ def executor_of(options: argparse.Namespace, printer: Printer) -> Iterator[Any]:
     if options.scheduler is None:
         yield None
         return
-    from jaxmbd.plumbing import optional
 
     distributed = optional("distributed", "dask", "--scheduler")
     with distributed.Client(options.scheduler, timeout=30) as client:
@@ -174,7 +174,6 @@ def executor_of(options: argparse.Namespace, printer: Printer) -> Iterator[Any]:
 
 def computed(options: argparse.Namespace, printer: Printer, study: Any, store: Path) -> int:
     """Run a study into its store, and say what came out."""
-    study.model.warn()
     try:
         with executor_of(options, printer) as executor:
             results, seconds = results_of(study, store, printer, executor, options.quiet)
@@ -193,11 +192,11 @@ def results_of(
     study: Any, store: Path, printer: Printer, executor: Any = None, quiet: bool = False
 ) -> tuple[Any, float]:
     """The results of a study, computed into its store, and the seconds that it took."""
-    from jaxmbd.campaign import run_study, spread_table, status_line
+    from jaxmbd.campaign import spread_table, status_line
 
     shown = not (quiet or printer.as_json) and sys.stderr.isatty()
     begun = time.perf_counter()
-    results = run_study(study, store, executor=executor, progress=shown).dataset()
+    results = study.run(store, executor=executor, progress=shown)
     seconds = time.perf_counter() - begun
     if not quiet:
         printer.text(f"{status_line(results)}; {seconds:.0f} s\n", spread_table(results))
@@ -331,7 +330,6 @@ def _demo(options: argparse.Namespace, printer: Printer) -> int:
     )
     set_up_jax()
     from jaxmbd.campaign import corner_study
-    from jaxmbd.plumbing import optional
     from jaxmbd.viz import corner_figure
 
     optional("matplotlib", "demo", "the demonstration")

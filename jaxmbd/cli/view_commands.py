@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.cli.common import FINE, NAMES, Printer, add_command, limits_of, open_model, set_up_jax
+from jaxmbd.plumbing import unknown
 
 
 def add(commands: Any) -> None:
@@ -135,7 +136,6 @@ def _start(model: Any, name: str | None) -> Any:
     """The coordinates that were asked for, or None: those that assembly finds."""
     if name is None:
         return None
-    from jaxmbd.observe import unknown
 
     states = getattr(model, "states", {})
     if problems := unknown("state", name, states):

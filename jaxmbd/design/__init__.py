@@ -16,7 +16,7 @@ from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import AtLeast, AtMost, Bounded, Equals, InRange
 from jaxmbd.design.gradient_check import GradientCheck, check_gradient, hessian_vector
 from jaxmbd.design.minimization import minimize
-from jaxmbd.design.optimum import Optimum, failure_of, table
+from jaxmbd.design.optimum import Optimum, failure_of
 from jaxmbd.design.restoration import Closing
 from jaxmbd.design.scatter import Deviation, Mean, Quantile, Scatter, Statistic, Tail, Variance
 from jaxmbd.design.unknowns import Between, MovedTogether, Unknowns, Within

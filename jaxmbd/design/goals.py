@@ -12,7 +12,7 @@ from jax import Array
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError
 
 from jaxmbd.design.scatter import Statistic, Tail
-from jaxmbd.plumbing import meant
+from jaxmbd.plumbing import hint
 
 What = str | Callable[[Any], Any]
 """The name of an output, or a function of the subject: a mechanism, or what is observed of it."""
@@ -100,7 +100,7 @@ class Outputs(dict[str, Any]):
     """Outputs by name; a name that there is not is met by those that there are."""
 
     def __missing__(self, name: str) -> Any:
-        raise ValueError(f"there is no output {name!r}{meant(name, self)}; there are {list(self)}")
+        raise ValueError(f"there is no output {name!r}; {hint(name, self)}")
 
 
 def _called(what: Callable[[Any], Any], subject: Any, name: str) -> Any:

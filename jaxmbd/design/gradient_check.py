@@ -29,6 +29,7 @@ from jaxmbd import lanes
 from jaxmbd.design.unknowns import Between, Unknowns
 from jaxmbd.kinematics import mechanism_length
 from jaxmbd.model import Mechanism
+from jaxmbd.plumbing import text_table
 from jaxmbd.variables import variables
 
 STEPS = 32
@@ -258,15 +259,15 @@ class GradientCheck(NamedTuple):
         return tuple(n for n, v in zip(self.names, self.verdicts, strict=True) if v in bad)
 
     def __str__(self) -> str:
-        wide = max(len("variable"), *map(len, self.names))
-        head = f"{'variable':{wide}}  {'forward':>22} {'reverse':>22} {'differences':>22}  error"
         order = sorted(range(len(self.names)), key=lambda k: self.verdicts[k] == AGREE)
-        lines = [head]
+        rows = []
         for k in order[:_LINES]:
             three = (self.forward[k], self.reverse[k], self.differences.value[k])
-            numbers = " ".join(f"{x:22.15g}" for x in three)
-            error, verdict = self.differences.error[k], self.verdicts[k]
-            lines.append(f"{self.names[k]:{wide}}  {numbers}  {error:.0e}  {verdict}")
+            numbers = [f"{x:.15g}" for x in three]
+            error = f"{self.differences.error[k]:.0e}"
+            rows.append((self.names[k], *numbers, error, self.verdicts[k]))
+        head = ("variable", "forward", "reverse", "differences", "error", "")
+        lines = [text_table(head, rows)]
         if len(order) > _LINES:
             lines.append(f"... and {len(order) - _LINES} more")
         count = sum(v == AGREE for v in self.verdicts)

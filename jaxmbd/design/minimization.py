@@ -23,7 +23,7 @@ from jaxmbd.design.restoration import Closing, closing_of, restored
 from jaxmbd.design.scatter import Quantile, Scatter, Statistic
 from jaxmbd.design.scipy_methods import LEAST_SQUARES, METHODS
 from jaxmbd.design.unknowns import Unknowns, Vary
-from jaxmbd.plumbing import meant
+from jaxmbd.plumbing import hint, refuse
 
 _ASIDE, _STAYED = 0.05, 1e-6
 """Steps off a start at which the search stayed, and what counts as staying."""
@@ -155,8 +155,9 @@ def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
     if constraints is not None and not isinstance(constraints, Mapping):
         raise ValueError("constraints= is a dictionary: name to AtMost, AtLeast, Equals or InRange")
     if isinstance(method, str) and method not in METHODS:
-        known = list(METHODS)
-        raise ValueError(f"method={method!r}{meant(method, known)}; known: {known}, or a Descent")
+        raise ValueError(
+            f"method={method!r}: there is none; {hint(method, METHODS)}, or give a Descent"
+        )
 
 
 def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> None:
@@ -195,8 +196,7 @@ def _problem(
         )
     if (problems := getattr(observe, "problems", None)) and unknowns.base is not None:
         start = unknowns.model(np.zeros(len(unknowns)))
-        if found := problems(start):
-            raise ValueError("observe:\n" + "\n".join(f"  - {text}" for text in found))
+        refuse("observe", problems(start))
         if (warn := getattr(observe, "warn", None)) is not None:
             warn(start)
     if scatter is None and (over is not None or any(b.over is not None for b in bounds.values())):

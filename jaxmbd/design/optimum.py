@@ -10,7 +10,9 @@ import numpy as np
 from jaxmbd.analysis import Status
 from jaxmbd.design.optimality import Optimality, falling_direction, optimality, saddle_text
 from jaxmbd.design.problem import Point, Problem, Scaled
-from jaxmbd.observe import REASONS, Experiment
+from jaxmbd.observe import REASONS, Experiment, status_text, stays_open
+from jaxmbd.plumbing import text_table
+from jaxmbd.variables import shown
 
 
 class Course(NamedTuple):
@@ -24,7 +26,6 @@ class Course(NamedTuple):
 
 
 _SAME = 1e-6
-_TRADE = {"m": (1e3, "mm"), "rad": (180.0 / np.pi, "deg")}
 """SI unit to what the report has instead: factor and unit."""
 
 
@@ -95,9 +96,9 @@ class Optimum:
             f"{self.evaluations} evaluations, {self.seconds:.1f} s"
         )
         change = f"objective {self.objective_before:.6g} -> {self.objective:.6g}"
-        lines = [head, change, "", *self._unknowns()]
+        lines = [head, change, "", self._unknowns()]
         if self.constraints:
-            lines += ["", *self._bounded()]
+            lines += ["", self._bounded()]
         if len(self.objectives) > 1:
             works = int(np.sum(np.isfinite(self.objectives)))
             lines += [
@@ -111,11 +112,11 @@ class Optimum:
             lines += ["", f"stopped: {self.message}"]
         return "\n".join(lines)
 
-    def _unknowns(self) -> list[str]:
+    def _unknowns(self) -> str:
         u = self.problem.evaluation.unknowns
-        rows = [("number", "before", "found", "change", "unit", "")]
+        rows = []
         for i, name in enumerate(u.names):
-            factor, unit = _TRADE.get(u.units[i], (1.0, u.units[i]))
+            unit, factor = shown(u.units[i])
             old, new = factor * self.before[name], factor * self.values[name]
             end = ""
             if name in self.multipliers:
@@ -124,11 +125,11 @@ class Optimum:
             elif self.idle[i]:
                 end = "nothing depends on it"
             rows.append((name, f"{old:.6g}", f"{new:.6g}", f"{new - old:+.4g}", unit, end))
-        return table(rows)
+        return text_table(("number", "before", "found", "change", "unit", ""), rows)
 
-    def _bounded(self) -> list[str]:
+    def _bounded(self) -> str:
         names, _, lower, upper = self.problem.bounds()
-        rows = [("constraint", "value", "from", "to", "")]
+        rows = []
         for i, name in enumerate(names):
             short = max(lower[i] - self.constraints[name], self.constraints[name] - upper[i])
             end = ""
@@ -139,21 +140,7 @@ class Optimum:
             rows.append(
                 (name, f"{self.constraints[name]:.6g}", f"{lower[i]:.6g}", f"{upper[i]:.6g}", end)
             )
-        return table(rows)
-
-
-def table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows in columns under a head, the first and the last column to the left."""
-    last = len(rows[0]) - 1
-    widths = [max(len(r[i]) for r in rows) for i in range(last + 1)]
-    lines = [
-        "  ".join(
-            c.ljust(w) if i in (0, last) else c.rjust(w)
-            for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+        return text_table(("constraint", "value", "from", "to", ""), rows)
 
 
 def optimum_of(
@@ -243,13 +230,11 @@ def failure_of(experiment: Any, model: Any) -> str:
     seen = experiment(model)
     if (status := Status(int(seen["status"]))) == Status.OK:
         return ""
-    joint, distance, failed_at = (seen[name] for name in REASONS)
-    where = f" at {float(failed_at):.4g}" if experiment.has_axis else ""
-    names = experiment.declare(model).outputs[REASONS[0]].flags
-    place, reason = int(joint), status.name.lower().replace("_", " ")
-    if 0 <= place < len(names):
-        reason += f", {names[place]!r} is open by {float(distance):.3g}"
-    return f"{type(experiment).__name__} fails{where}: {reason}"
+    where = f" at {float(seen[REASONS[2]]):.4g}" if experiment.has_axis else ""
+    how = status_text(status)
+    if open_ := stays_open(experiment.declare(model).outputs, seen):
+        how += f", {open_}"
+    return f"{type(experiment).__name__} fails{where}: {how}"
 
 
 def _judged(scaled: Scaled, course: Course, feasible: float) -> tuple[int, float, float]:

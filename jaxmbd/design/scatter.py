@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,7 +19,14 @@ from jax import Array
 from jaxmbd import sampling
 from jaxmbd.design.unknowns import Unknowns
 from jaxmbd.model import Mechanism
-from jaxmbd.variables import Parametrization, get_variables, in_si, set_variables, variables
+from jaxmbd.plumbing import refuse
+from jaxmbd.variables import (
+    Parametrization,
+    find_variables,
+    get_variables,
+    in_si,
+    set_variables,
+)
 
 
 class Statistic(ABC):
@@ -197,10 +203,9 @@ class Scatter:
         return frozenset(path for path in sampler.scatter if _multiplied(sampler, path))
 
     def _sampler(self, model: Any, seed: int) -> sampling.Sampler:
-        find = partial(variables, model) if isinstance(model, Mechanism) else model.find
         inputs: dict[str, Any] = {}
         for pattern, given in self.inputs.items():
-            for path, variable in find(pattern).items():
+            for path, variable in find_variables(model, pattern).items():
                 law = sampling.as_distribution(given)
                 law = law.in_units(lambda text, x=variable: in_si(text, x.unit, x.path))
                 inputs[path] = (variable.value, law)
@@ -208,8 +213,7 @@ class Scatter:
         sampler = sampling.Sampler(
             inputs, design, count=self.samples, seed=seed, correlation=self.correlation
         )
-        if found := sampler.problems():
-            raise ValueError("scatter:\n" + "\n".join(f"  - {x}" for x in found))
+        refuse("scatter", sampler.problems())
         return sampler
 
 

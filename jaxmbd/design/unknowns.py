@@ -13,7 +13,14 @@ from jax import Array
 from jax.core import Tracer
 
 from jaxmbd.model import Mechanism
-from jaxmbd.variables import Parametrization, Variable, in_si, set_variables, variables
+from jaxmbd.plumbing import refuse
+from jaxmbd.variables import (
+    Parametrization,
+    Variable,
+    find_variables,
+    in_si,
+    mechanism_of,
+)
 
 
 @dataclass(frozen=True)
@@ -218,8 +225,7 @@ class Unknowns:
             except ValueError as error:
                 problems.append(str(error))
         problems += parts.twice()
-        if problems:
-            raise ValueError("vary:\n" + "\n".join(f"  - {text}" for text in problems))
+        refuse("vary", problems)
         return cls(model, parts.entries, parts.shares, parts.values)
 
     def __len__(self) -> int:
@@ -254,9 +260,7 @@ class Unknowns:
         values = self.values(x)
         if self.base is None:
             return values
-        if isinstance(self.base, Mechanism):
-            return set_variables(self.base, values)
-        return self.base(values)
+        return mechanism_of(self.base, values)
 
     def bare(self) -> Unknowns:
         """The same numbers without the model: `model` then gives their values by path."""
@@ -281,11 +285,9 @@ class _Parts:
 
     def find(self, pattern: str) -> Mapping[str, Variable]:
         """The model's numbers that fit."""
-        if isinstance(self.model, Mechanism):
-            return variables(self.model, pattern)
-        if isinstance(self.model, Parametrization):
-            return self.model.find(pattern)
-        return {pattern: Variable(pattern, getattr(self.vary[pattern], "start", None))}
+        if self.model is None:
+            return {pattern: Variable(pattern, getattr(self.vary[pattern], "start", None))}
+        return find_variables(self.model, pattern)
 
     def add(self, key: str, chosen: Any) -> None:
         if isinstance(chosen, MovedTogether):

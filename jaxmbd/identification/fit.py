@@ -13,7 +13,7 @@ from scipy.optimize import least_squares
 from scipy.special import huber
 
 from jaxmbd.identification.measured import Record
-from jaxmbd.plumbing import meant
+from jaxmbd.plumbing import hint
 from jaxmbd.variables import in_si
 
 _HUBER, _CAUCHY = 1.345, 2.385
@@ -130,7 +130,7 @@ def noise_of(known: list[Record], given: Mapping[str, Any] | None) -> Noise:
             units[channel.name] = max(units.get(channel.name, 0.0), LEAST * (size or 1.0))
             end += channel.values.size
     if unknown := sorted(given.keys() - used):
-        raise ValueError(f"noise: no channel {unknown[0]!r}{meant(unknown[0], rows)}; {list(rows)}")
+        raise ValueError(f"noise: no channel {unknown[0]!r}; {hint(unknown[0], rows)}")
     return Noise(np.concatenate(parts), rows, units)
 
 

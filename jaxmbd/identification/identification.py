@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.design import failure_of, in_step, table
+from jaxmbd.design import failure_of, in_step
 from jaxmbd.identification.combinations import Ambiguity
 from jaxmbd.identification.fit import Fit, Loss, Noise, fitted, loss_of, noise_of
 from jaxmbd.identification.identified import (
@@ -22,6 +22,7 @@ from jaxmbd.identification.identified import (
 from jaxmbd.identification.information import ERRORS, Information, information
 from jaxmbd.identification.measured import Measured, Record, blank, places, records
 from jaxmbd.identification.predictor import Predictor, nominal_mechanism, unknowns_of
+from jaxmbd.plumbing import text_table
 
 
 class Settings(NamedTuple):
@@ -283,14 +284,14 @@ class Identifiability:
     def __str__(self) -> str:
         without = self.without
         others = [f"without {c}" for c in without]
-        rows: list[tuple[str, ...]] = [("unknown", "value", "expected error", *others, "unit")]
+        head, rows = ("unknown", "value", "expected error", *others, "unit"), []
         start, units = self.predictor.unknowns.start, self.predictor.unknowns.units
         for name, value, unit in zip(self.names, start, units, strict=True):
             errors = [self.errors[name], *(x[name] for x in without.values())]
             said = [f"{x:.2g}" if np.isfinite(x) else "undetermined" for x in errors]
             rows.append((name, f"{value:.4g}", *said, unit))
-        lines = table(rows) + doubts(self.names, self.information, self.ambiguities)
-        return "\n".join(lines)
+        doubted = doubts(self.names, self.information, self.ambiguities)
+        return "\n".join([text_table(head, rows), *doubted])
 
 
 def identifiability(

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from jaxmbd.design import table
 from jaxmbd.identification.combinations import Ambiguity, ambiguities
 from jaxmbd.identification.fit import Fit, Noise
 from jaxmbd.identification.information import Information, precision
 from jaxmbd.identification.measured import Measured, Record, blank, places, records
 from jaxmbd.identification.predictor import Predictor
+from jaxmbd.plumbing import text_table
 
 AT_LIMIT = 1e-4
 """An unknown this close to a limit, in its scale, is taken to be there."""
@@ -151,7 +151,8 @@ class Identified:
         if not self.converged:
             head += f"; NOT CONVERGED: {self.fit.message}"
         unknowns, ends = self.predictor.unknowns, self.intervals(0.95)
-        rows = [("unknown", "estimate", "standard error", "95 % from", "to", "start", "unit")]
+        columns = ("unknown", "estimate", "standard error", "95 % from", "to", "start", "unit")
+        rows = []
         for i, name in enumerate(self.names):
             value, error = self.estimates[i], self.standard_errors[i]
             digits = _digits(value, error if np.isfinite(error) else unknowns.scale[i])
@@ -159,7 +160,7 @@ class Identified:
             sure = f"{error:.2g}" if np.isfinite(error) else "undetermined"
             start = f"{unknowns.start[i]:.4g}"
             rows.append((name, f"{value:.{digits}g}", sure, low, high, start, unknowns.units[i]))
-        lines = [head, *table(rows)]
+        lines = [head, text_table(columns, rows)]
         lines += [f"{name} is at a limit of its range" for name in self.at_limit]
         for channel, sigma in self.noise_levels.items():
             how = "estimated" if channel in self.noise.estimated else "given"

@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import REASONS, Experiment, Output, Together
-from jaxmbd.plumbing import meant
+from jaxmbd.plumbing import hint
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +152,7 @@ def _record(mech: Mechanism, one: Measured) -> Record:
     data = {n: np.asarray(x, np.float64) for n, x in given.items() if _is_numeric(x)}
     places = data.pop(axis, None) if axis is not None and axis not in outputs else None
     if unknown := [n for n in data if n not in outputs]:
-        hint = meant(unknown[0], outputs)
-        raise ValueError(f"{where}no output {unknown[0]!r}{hint}; there are {list(outputs)}")
+        raise ValueError(f"{where}no output {unknown[0]!r}; {hint(unknown[0], outputs)}")
     if not data:
         raise ValueError(f"{where}the data have none of the outputs {list(outputs)}")
     made = [

@@ -17,7 +17,7 @@ from jaxmbd.design import Evaluation, Unknowns
 from jaxmbd.identification.measured import Record
 from jaxmbd.model import Mechanism, coordinate_units
 from jaxmbd.observe import Configuration, Experiment, Motion, Sweep
-from jaxmbd.variables import Parametrization, Variable, Variables, set_variables
+from jaxmbd.variables import Parametrization, Variable, Variables, mechanism_of
 
 
 class ModelOf(NamedTuple):
@@ -29,16 +29,14 @@ class ModelOf(NamedTuple):
     def __call__(self, values: Mapping[str, Any]) -> Mechanism:
         """The mechanism of values by path."""
         own = {path: x for path, x in values.items() if path not in self.foreign}
-        if isinstance(self.model, Mechanism):
-            return set_variables(self.model, own) if own else self.model
-        return self.model(own)
+        return mechanism_of(self.model, own)
 
 
 def nominal_mechanism(model: Any) -> Mechanism:
     """The mechanism of a model as it is given."""
     if not isinstance(model, (Mechanism, Parametrization)):
         raise ValueError(f"the model must be a Mechanism or a Parametrization: {model!r}")
-    mech = model if isinstance(model, Mechanism) else model(model.variables.nominal)
+    mech = mechanism_of(model)
     if mech.dtype != np.float64:
         raise ValueError(
             "identification is computed in double precision, and this mechanism has float32 "

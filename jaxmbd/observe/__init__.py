@@ -30,6 +30,8 @@ from jaxmbd.observe.experiment import (
     Together,
     Trajectory,
     called,
+    status_text,
+    stays_open,
 )
 from jaxmbd.observe.forces import (
     ClosureError,
@@ -49,7 +51,6 @@ from jaxmbd.observe.observable import (
     as_point,
     described,
     model_point,
-    unknown,
     unknown_point,
 )
 from jaxmbd.observe.points import (

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model import GROUND, Mechanism, coordinate_units, distance
-from jaxmbd.observe.observable import Observable, Output, unknown, unknown_coordinate
+from jaxmbd.observe.observable import Observable, Output, unknown_coordinate
 from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.plumbing import unknown
 from jaxmbd.spatial import cross, unit
 
 

@@ -19,9 +19,30 @@ from jaxmbd.analysis import Key, Opening, Status, opening, parse_known, places
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Mechanism
 from jaxmbd.observe.observable import OVER_ALL, Observable, Output, Reduced, described
+from jaxmbd.plumbing import refuse
 
 REASONS: tuple[str, ...] = ("open_joint", "open_distance", "failed_at")
 """Outputs that explain a failure."""
+
+
+def status_text(status: Any) -> str:
+    """A `Status` number in words, such as "not assembled"."""
+    known = {int(s): s.name.lower().replace("_", " ") for s in Status}
+    return known.get(int(status), f"with status {int(status)}")
+
+
+def stays_open(outputs: Mapping[str, Output], found: Mapping[str, Any]) -> str:
+    """Which joint of a failed sample stays open and how far; empty where it has no such one.
+
+    Args:
+        outputs: what is declared of them, by name.
+        found: the sample's values of `REASONS`.
+    """
+    names = outputs[REASONS[0]].flags if REASONS[0] in outputs else ()
+    place = int(found[REASONS[0]]) if names else -1
+    if not 0 <= place < len(names):
+        return ""
+    return f"joint '{names[place]}' stays open by {float(found[REASONS[1]]):.3g} m or rad"
 
 
 class Axis(NamedTuple):
@@ -246,7 +267,7 @@ class Experiment:
         coords = {self.axis: axis} if any(self.axis in o.dims for o in outputs.values()) else {}
         if any("axis" in o.dims for o in outputs.values()):
             coords["axis"] = XYZ
-        kinds = tuple(s.name.lower().replace("_", " ") for s in Status)
+        kinds = tuple(map(status_text, Status))
         outputs["status"] = Output("", "outcome, 0 where all went well", (), "status", kinds)
         where = f"{self.axis} at which the sample failed" if self.has_axis else "0 if it failed"
         reasons = (
@@ -280,8 +301,7 @@ class Experiment:
 
     def check(self, mech: Mechanism) -> None:
         """Raise a ValueError with all problems."""
-        if found := self.problems(mech):
-            raise ValueError(f"{type(self).__name__}:\n" + "\n".join(f"  - {p}" for p in found))
+        refuse(type(self).__name__, self.problems(mech))
 
     def trajectory(self, mech: Mechanism) -> Trajectory:
         """The whole course for one mechanism, with states and all points of the curves."""
@@ -467,8 +487,7 @@ class Together:
 
     def check(self, mech: Mechanism) -> None:
         """Raise a ValueError with all problems."""
-        if found := self.problems(mech):
-            raise ValueError("experiments:\n" + "\n".join(f"  - {p}" for p in found))
+        refuse("experiments", self.problems(mech))
 
     def trajectory(self, mech: Mechanism) -> dict[str, Trajectory]:
         """The whole course of each experiment."""

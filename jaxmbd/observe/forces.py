@@ -15,9 +15,10 @@ from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
 from jaxmbd.model import Measure, Mechanism
 from jaxmbd.observe.experiment import known_problems
-from jaxmbd.observe.observable import Observable, Output, unknown
+from jaxmbd.observe.observable import Observable, Output
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
 from jaxmbd.observe.snapshot import Snapshot
+from jaxmbd.plumbing import unknown
 
 
 def measure_table(mech: Mechanism, element: str) -> dict[str, Measure]:

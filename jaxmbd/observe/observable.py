@@ -7,7 +7,7 @@ Observables and experiments have descriptions: plain data that determines them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from jax import Array
 
 from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.observe.snapshot import Snapshot
-from jaxmbd.plumbing import meant
+from jaxmbd.plumbing import unknown
 
 
 class Output(NamedTuple):
@@ -42,14 +42,6 @@ class Output(NamedTuple):
     dims: tuple[str, ...] = ()
     role: str = "output"
     flags: tuple[str, ...] = ()
-
-
-def unknown(kind: str, name: Any, known: Iterable[str]) -> list[str]:
-    """A problem if there is no part of that name."""
-    known = list(known)
-    if name in known:
-        return []
-    return [f"there is no {kind} {name!r}{meant(name, known) or f'; there are {known}'}"]
 
 
 def unknown_point(mech: Mechanism, body: str, point: Any) -> list[str]:

@@ -1,4 +1,14 @@
-"""What any Python package needs: imports on use, names in messages, warnings."""
+"""What any Python package needs: imports on use, texts for people, warnings."""
 
-from jaxmbd.plumbing.imports import import_aside, on_use, optional, require
-from jaxmbd.plumbing.messages import closest, listed, meant, near, warn_user
+from jaxmbd.plumbing.imports import on_use, optional
+from jaxmbd.plumbing.texts import (
+    hint,
+    listed,
+    meant,
+    near,
+    plain,
+    refuse,
+    text_table,
+    unknown,
+    warn_user,
+)

@@ -1,14 +1,12 @@
-"""Imports that wait: of optional packages, of names on their first use, in a thread aside."""
+"""Imports that wait: of optional packages, and of names on their first use."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Thread
 from typing import Any
 
 
@@ -26,46 +24,10 @@ def optional(module: str, extra: str, purpose: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise _missing(module, extra, purpose) from error
-
-
-def require(package: str, extra: str, purpose: str) -> None:
-    """Check that a package of an extra is installed, without importing it.
-
-    Raises:
-        ImportError: as `optional`.
-    """
-    if find_spec(package) is None:
-        raise _missing(package, extra, purpose)
-
-
-def _missing(module: str, extra: str, purpose: str) -> ImportError:
-    name = module.partition(".")[0]
-    return ImportError(
-        f"{purpose} needs {name}, which is not installed: pip install 'jaxmbd[{extra}]'"
-    )
-
-
-def import_aside(*modules: str) -> None:
-    """Begin to import modules; whoever imports one of them meanwhile waits for the rest of it.
-
-    Both threads need the interpreter, so that this gains nothing while the other one traces.
-
-    Args:
-        modules: their names; that one is missing is told by whoever needs it.
-
-    Example:
-        >>> from jaxmbd.plumbing.imports import import_aside
-        >>> import_aside("json", "no_such_module")
-        >>> import json
-    """
-
-    def load() -> None:
-        for name in modules:
-            with suppress(Exception):
-                import_module(name)
-
-    Thread(target=load, name="imports").start()
+        name = module.partition(".")[0]
+        raise ImportError(
+            f"{purpose} needs {name}, which is not installed: pip install 'jaxmbd[{extra}]'"
+        ) from error
 
 
 _ALONE = threading.RLock()
@@ -74,7 +36,7 @@ _PATIENCE = 20.0
 
 
 def on_use(
-    package: str, names: Mapping[str, str], before: Callable[[], object] | None = None
+    package: str, names: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's ``__getattr__`` and ``__dir__``, which import a name when it is first used.
 
@@ -85,7 +47,6 @@ def on_use(
     Args:
         package: its ``__name__``.
         names: module inside the package to the names that are imported from it, between spaces.
-        before: called before one of them is imported, such as to ask for an extra's packages.
 
     Example:
         >>> from jaxmbd.plumbing.imports import on_use
@@ -98,8 +59,6 @@ def on_use(
 
     def getattribute(name: str) -> Any:
         if name in places:
-            if before is not None:
-                before()
             found = getattr(_imported(f"{package}.{places[name]}"), name)
         elif name.isidentifier() and name[0] != "_" and find_spec(f"{package}.{name}"):
             found = _imported(f"{package}.{name}")

@@ -14,14 +14,13 @@ import numpy as np
 
 from jaxmbd.plumbing import optional
 from jaxmbd.report.digest import Digest, Fan, Quantity
-from jaxmbd.sampling import Saltelli, design_of, space_of
 from jaxmbd.statistics import (
     Association,
     Sensitivity,
     convergence_of_mean,
     convergence_of_quantile,
     correlation_table,
-    sobol_indices,
+    sobol_of,
 )
 
 _BLUE, _ORANGE, _GREY = "#2f6f9f", "#d95f02", "#9a9a9a"
@@ -273,7 +272,7 @@ def driver_bars(
         if q.title in ranked:
             names, values = ranked[q.title][:2]
             bars += _bars(q.title, "rank correlation", names, values)
-        bars += _sobol(dataset, q, found)
+        bars += _sobol(dataset, q)
         if exact := gradients.get(q.output):
             shares = exact.shares[q.place]
             bars += _bars(q.title, "share of the variance, by gradients", exact.names, shares)
@@ -297,16 +296,10 @@ def strongest_inputs(ranked: Mapping[str, Association]) -> list[str]:
     return [n for n in dict.fromkeys(chain.from_iterable(rounds)) if n is not None]
 
 
-def _sobol(dataset: Any, q: Quantity, found: Digest) -> list[Bar]:
-    said = dataset.attrs.get("study", {})
-    if said.get("design", {}).get("design") != Saltelli.kind:
-        return []
-    made = design_of(said["design"])
-    assert isinstance(made, Saltelli)
-    space = space_of((n, tuple(shape)) for n, shape in said["drawn"])
+def _sobol(dataset: Any, q: Quantity) -> list[Bar]:
     try:
-        s = sobol_indices(made, space, q.values, found.ok)
-    except ValueError:  # too few of its base samples succeeded
+        s = sobol_of(dataset, q.values)
+    except ValueError:  # another design, or too few of its base samples succeeded
         return []
     first = _bars(q.title, "Sobol index, first", s.names, s.first, s.first_error)
     return first + _bars(q.title, "Sobol index, total", s.names, s.total, s.total_error)

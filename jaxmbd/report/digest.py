@@ -294,12 +294,7 @@ def digest(dataset: Any, limits: Limits | None = None) -> Digest:
     linked = np.union1d(linked, [s for fan in fans for s, _, _ in fan.extremes]).astype(np.int64)
     failed = _chosen(np.flatnonzero(built & ~whole), _ROWS // 4, rng)
     of_inputs = np.union1d(np.union1d(rows, failed), linked)
-    drawn = [
-        n
-        for n, x in dataset.data_vars.items()
-        if x.attrs.get("role") == "input" and x.dims[:1] == ("sample",)
-    ]
-    inputs = varying(input_values(dataset[drawn].isel(sample=of_inputs))) if drawn else {}
+    inputs = varying(input_values(dataset.isel(sample=of_inputs)))
     fans = [fan._replace(linked=fan.part.at_rows(dataset, linked)) for fan in fans]
     return Digest(built, ok, whole, quantities, empty, fans, of_inputs, inputs, linked)
 

@@ -384,10 +384,10 @@ def _provenance(page: Page, dataset: Any) -> None:
     page.details("the whole description", {k: dataset.attrs[k] for k in dataset.attrs})
 
 
-def _short(value: Any, most: int = 120) -> str:
+def _short(value: Any) -> str:
     if isinstance(value, Mapping):
         value = ", ".join(f"{k} {v}" for k, v in value.items())
     if isinstance(value, list) and all(isinstance(x, str) for x in value):
         value = ", ".join(value)
     text = f"{value}"
-    return text if len(text) <= most else f"{text[:most]} …"
+    return text if len(text) <= 120 else f"{text[:120]} …"

@@ -13,7 +13,6 @@ from jaxmbd.sampling.correlation import (
     numbers_of,
     std_and_correlation,
 )
-from jaxmbd.sampling.descriptions import design_of, distribution_of
 from jaxmbd.sampling.designs import (
     Design,
     FullFactorial,
@@ -23,14 +22,15 @@ from jaxmbd.sampling.designs import (
     MonteCarlo,
     Saltelli,
     Sobol,
+    Space,
     TableDesign,
     UnitDesign,
+    components,
     space_of,
 )
 from jaxmbd.sampling.discrete import Choice, Empirical
 from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
-from jaxmbd.sampling.names import Space, components, hint
-from jaxmbd.sampling.sampler import Sampler
+from jaxmbd.sampling.sampler import Sampler, design_of, distribution_of
 from jaxmbd.sampling.scatter import Distribution, Scaled
 
 __all__ = [

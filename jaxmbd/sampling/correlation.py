@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
+from jaxmbd.plumbing import hint
 from jaxmbd.sampling.continuous import Normal
-from jaxmbd.sampling.names import Space, component_index, components, hint
+from jaxmbd.sampling.designs import Space, component_index, components
 from jaxmbd.sampling.scatter import Distribution
 
 # Eigenvalues of a correlation matrix above minus this count as zero: it was rounded when typed.

@@ -1,4 +1,4 @@
-"""Designs: which samples a study takes.
+"""Designs: which samples a study takes, and the space of numbers that they are points of.
 
 Random and quasi-random points (Monte Carlo, Latin hypercube, Sobol), the points from which Sobol
 indices are estimated (Saltelli), and points that are listed: grids, all combinations of levels, a
@@ -13,12 +13,55 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from jaxmbd.sampling.names import Space, components, hint
+from jaxmbd.plumbing import hint
 from jaxmbd.sampling.scatter import inside_unit
+
+
+class Space(NamedTuple):
+    """The numbers that a design draws for one sample.
+
+    Attributes:
+        columns: name of each number: of a scalar input, or of a component as `components` has it.
+        owners: name of the input that it belongs to.
+
+    Example:
+        >>> from jaxmbd.sampling import MonteCarlo, Normal, Sampler
+        >>> Sampler({"p": ([0.0, 1.0], Normal(0.1))}, MonteCarlo(), count=8).space.columns
+        ('p/0', 'p/1')
+    """
+
+    columns: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
+def components(name: str, shape: tuple[int, ...]) -> list[str]:
+    """Names of the numbers of an input: ``p/x, p/y, p/z`` for three, ``p/0, p/1, …`` otherwise.
+
+    Example:
+        >>> from jaxmbd.sampling import components
+        >>> components("points/p", (3,)), components("k", ()), components("m", (1, 2))
+        (['points/p/x', 'points/p/y', 'points/p/z'], ['k'], ['m/0/0', 'm/0/1'])
+    """
+    if shape == ():
+        return [name]
+    if shape == (3,):
+        return [f"{name}/{axis}" for axis in "xyz"]
+    return ["/".join([name, *map(str, index)]) for index in np.ndindex(shape)]
+
+
+def component_index(
+    key: str, shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[str, tuple[int, ...]] | None:
+    """(input, index of a number in it) of a component's name; None if there is no such one."""
+    for name, shape in shapes.items():
+        if key.startswith(name + "/") and key in (names := components(name, shape)):
+            return name, tuple(int(i) for i in np.unravel_index(names.index(key), shape))
+    return None
+
 
 #: Rows that are drawn together; a multiple of it is a good size of a piece.
 BLOCK = 1024

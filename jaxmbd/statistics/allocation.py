@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from jaxmbd.plumbing import listed
-from jaxmbd.sampling import Distribution, Scaled, hint
+from jaxmbd.plumbing import hint, listed
+from jaxmbd.sampling import Distribution, Scaled
 from jaxmbd.statistics.sensitivity import Sensitivity
 
 

@@ -11,13 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd import lanes
-from jaxmbd.plumbing import listed, optional, warn_user
+from jaxmbd.plumbing import hint, listed, optional, warn_user
 from jaxmbd.sampling import (
     Covariance,
     Saltelli,
     Space,
     components,
-    hint,
     indefinite,
     numbers_of,
     std_and_correlation,

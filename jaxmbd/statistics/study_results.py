@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.sampling import Saltelli, design_of, hint, space_of
+from jaxmbd.plumbing import hint
+from jaxmbd.sampling import Saltelli, design_of, space_of
 from jaxmbd.statistics.samples import counted, pieces
 from jaxmbd.statistics.sensitivity import SobolIndices, sobol_indices
 
@@ -169,7 +170,7 @@ def nominal_value(
 
 def sobol_of(
     dataset: Any,
-    name: str,
+    name: str | np.ndarray,
     *,
     at: Mapping[str, Any] | None = None,
     reduce: str | None = None,
@@ -177,8 +178,15 @@ def sobol_of(
 ) -> SobolIndices:
     """Sobol indices of an output of a study whose design is `Saltelli`.
 
+    Args:
+        dataset: results of a study.
+        name: of the output; or values (n,) made of the outputs, without `at` and `reduce`.
+        at: as of `output_values`.
+        reduce: as of `output_values`.
+        confidence: of the intervals.
+
     Raises:
-        ValueError: the study has another design.
+        ValueError: the study has another design, or too few of its samples have a value.
 
     Example:
         >>> import tempfile, jaxmbd as mbd
@@ -191,14 +199,13 @@ def sobol_of(
         ...     sobol_of(study.run(folder + "/s.zarr", progress=False), "z").total.round(2)
         array([1., 0.])
     """
-    said = dataset.attrs["study"]
-    if said["design"]["design"] != Saltelli.kind:
-        kind = said["design"]["design"]
+    said = dataset.attrs.get("study", {"design": {"design": None}})
+    if (kind := said["design"]["design"]) != Saltelli.kind:
         raise ValueError(f"Sobol indices need a study with the design Saltelli; this has {kind}")
     made = design_of(said["design"])
     assert isinstance(made, Saltelli)
     space = space_of((n, tuple(shape)) for n, shape in said["drawn"])
-    values = output_values(dataset, name, at=at, reduce=reduce)
+    values = output_values(dataset, name, at=at, reduce=reduce) if isinstance(name, str) else name
     return sobol_indices(made, space, values, succeeded(dataset), confidence=confidence)
 
 

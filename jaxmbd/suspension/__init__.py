@@ -6,7 +6,7 @@ from jaxmbd.suspension.both_sides import axle, axle_corners
 from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner, find_corner, zoo_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
-from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number, plain_table, shown
+from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
 from jaxmbd.suspension.steering_geometry import Steering, steering, steering_curves

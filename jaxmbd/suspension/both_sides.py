@@ -24,8 +24,9 @@ from jaxmbd.model import (
     renamed,
     used_points,
 )
-from jaxmbd.observe import unknown
+from jaxmbd.plumbing import unknown
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.variables import order_of
 
 SIDES = ("left", "right")
 
@@ -68,7 +69,7 @@ def axle(
         >>> [float(car.points[f"{side}_axle_outboard"][1]) for side in ("left", "right")]
         [0.875, -0.875]
     """
-    s, names = corner.structure, _order(corner)
+    s, names = corner.structure, order_of(corner)
     if problems := [text for n in shared for text in unknown("body", n, s.bodies)]:
         raise ValueError(f"shared={list(shared)}: {problems[0]}")
     common = _common(corner, shared, names)
@@ -104,19 +105,6 @@ def axle(
         cut = tuple(dict.fromkeys(own[side]["joints"].get(n, n) for side in SIDES for n in s.cut))
     points = CheckedPoints(parts.pop("points"), image=True)
     return Mechanism(**parts, points=points, gravity=corner.gravity, cut=cut)
-
-
-def _order(mech: Mechanism) -> dict[str, tuple[str, ...]]:
-    """Names of all parts in their order, by kind."""
-    s = mech.structure
-    return {
-        "bodies": s.bodies,
-        "joints": tuple(e.name for e in s.joints),
-        "forces": s.forces,
-        "drives": tuple(d[0] for d in s.drives),
-        "couplings": tuple(c[0] for c in s.couplings),
-        "points": s.points,
-    }
 
 
 def _is_left(corner: Mechanism) -> bool:

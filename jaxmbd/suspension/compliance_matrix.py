@@ -26,10 +26,11 @@ from jax.core import Tracer
 from jaxmbd.analysis import Known, Status, equilibrium, flexibility
 from jaxmbd.kinematics import point_position, poses
 from jaxmbd.model import Mechanism
+from jaxmbd.plumbing import text_table
 from jaxmbd.spatial import cross, skew
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.kinematics_table import shown
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints
+from jaxmbd.variables import shown
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
 """Of one newton or newton metre each; `Compliance.coefficients` has their directions."""
@@ -212,14 +213,15 @@ def _table(c: Compliance) -> str:
         return repr(c)
     found = {path: np.asarray(x) for path, x in c.coefficients().items()}
     cases = list(dict.fromkeys(path.rsplit("/", 1)[0] for path in found))
-    head = "".join(f"{f'{load[:5]}. {p[:4]}.':>12}" for load, p in (x.split("/") for x in cases))
-    lines = [f"{'per kN (aligning: per 100 N·m)':36}{head}"]
+    loads = [100.0 if case.startswith("aligning") else 1e3 for case in cases]
+    head = [f"{load[:5]}. {p[:4]}." for load, p in (x.split("/") for x in cases)]
+    rows = []
     for k, side in enumerate(c.sides):
         for response in RESPONSES:
             unit, factor = shown("rad" if response in RESPONSES[:4] else "m")
-            row = f"{f'{side} {response} [{unit}]':36}"
-            for case in cases:
-                load = 100.0 if case.startswith("aligning") else 1e3
-                row += f"{factor * load * found[f'{case}/{response}'][k]:12.4f}"
-            lines.append(row)
-    return "\n".join(lines)
+            values = [
+                f"{factor * load * found[f'{case}/{response}'][k]:.4f}"
+                for case, load in zip(cases, loads, strict=True)
+            ]
+            rows.append([f"{side} {response} [{unit}]", *values])
+    return text_table(["per kN (aligning: per 100 N·m)", *head], rows, left=(0,))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model import GROUND, Mechanism, is_concrete
-from jaxmbd.observe import as_point, model_point, unknown, unknown_point
+from jaxmbd.observe import as_point, model_point, unknown_point
+from jaxmbd.plumbing import refuse, unknown
 
 Place = Any
 """A point by name or coordinates, or ``(body, point)`` where it is not on the expected body."""
@@ -302,8 +303,7 @@ class Corner:
 
     def check(self, mech: Mechanism) -> None:
         """Raise a ValueError with all problems."""
-        if found := self.problems(mech):
-            raise ValueError("Corner:\n" + "\n".join(f"  - {x}" for x in found))
+        refuse("Corner", self.problems(mech))
 
 
 def _plain(x: Place) -> Place:

@@ -12,32 +12,13 @@ import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Output, Sweep, called, unknown
+from jaxmbd.observe import Output, Sweep, called, status_text, stays_open
+from jaxmbd.plumbing import text_table, unknown
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, name_list, of_mechanism
-from jaxmbd.variables import Parametrization
+from jaxmbd.variables import Parametrization, mechanism_of, shown
 
 _PRINTED = 5
-_SHOWN = {"rad": ("deg", 180.0 / np.pi), "m": ("mm", 1e3), "N/m": ("N/mm", 1e-3)}
-
-
-def shown(unit: str) -> tuple[str, float]:
-    """The unit in which a number is shown, and the factor from SI.
-
-    Angles in degrees, lengths in millimetres, rates in N/mm; derivatives per metre, per degree.
-
-    Example:
-        >>> from jaxmbd.suspension.kinematics_table import shown
-        >>> shown("m"), shown("rad/m")[0], shown("m/m")[0]
-        (('mm', 1000.0), 'deg/m', 'mm/m')
-    """
-    if unit in _SHOWN:
-        return _SHOWN[unit]
-    top, slash, below = unit.partition("/")
-    name, factor = _SHOWN.get(top, (top, 1.0))
-    if below == "rad":
-        return f"{name}/deg", factor / _SHOWN["rad"][1]
-    return f"{name}{slash}{below}", factor
 
 
 def number(x: float) -> str:
@@ -64,21 +45,6 @@ def meaning(name: str, text: str) -> str:
     text = re.sub(r" \[[^\]]*\]", "", text)
     words = "[_ -]".join(map(re.escape, name.split("_")))
     return re.sub(rf"^{words}(?![\w-])[,:]? *", "", text) or text
-
-
-def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table of texts: the first `left` columns and the last to the left, numbers to the right."""
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        last = len(row) - 1
-        cells = [
-            x.ljust(w) if i < left or i == last else x.rjust(w)
-            for i, (x, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join(map(line, [head, *rows]))
 
 
 @dataclass(frozen=True)
@@ -177,7 +143,7 @@ class Kinematics:
         if len(chosen) < n:
             rest = f"\n{len(chosen)} of {n} places are shown; "
             rest += ".table(places=None) and .to_csv(path) have all"
-        return (self.title + "\n" if self.title else "") + plain_table(head, rows) + rest
+        return (self.title + "\n" if self.title else "") + text_table(head, rows, rule=False) + rest
 
     def __str__(self) -> str:
         return self.table()
@@ -223,7 +189,7 @@ def kinematics(
         >>> round(float(toe[2]), 3), unit
         (0.023, 'deg')
     """
-    mech = model if isinstance(model, Mechanism) else model({})
+    mech = mechanism_of(model)
     corner = find_corner(mech) if corner is None else corner
     sweep = kinematics_sweep(
         corner, travel=travel, steer=steer, observe=observe, gradients=gradients, settle=settle
@@ -239,11 +205,9 @@ def kinematics(
 
 def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
     status, where = Status(int(found["status"])), 1e3 * float(found["failed_at"])
-    names = sweep.declare(mech).outputs["open_joint"].flags
-    place = int(found["open_joint"])
-    what = (
-        f"; {names[place]} stays open by {float(found['open_distance']):.3g}" if place >= 0 else ""
-    )
+    how = status_text(status)
+    if open_ := stays_open(sweep.declare(mech).outputs, found):
+        how += f", {open_}"
     if (
         status == Status.NON_FINITE
         and not np.isnan(where)
@@ -254,6 +218,6 @@ def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
             "rate; check the hardpoints of its ends, or leave its columns out of observe="
         )
     raise ValueError(
-        f"the corner does not reach {sweep.dim} {where:+.1f} mm ({status.name.lower()}){what}. "
+        f"the corner does not reach {sweep.dim} {where:+.1f} mm ({how}). "
         f"Give a smaller range of {sweep.dim}, or check the hardpoints"
     )

@@ -15,12 +15,20 @@ from jaxmbd import lanes
 from jaxmbd.analysis import Status
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Output, Sweep, unknown
+from jaxmbd.observe import Output, Sweep, status_text
+from jaxmbd.plumbing import text_table, unknown
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, name_list, of_mechanism
-from jaxmbd.suspension.kinematics_table import number, plain_table, shown
+from jaxmbd.suspension.kinematics_table import number
 from jaxmbd.suspension.wheel_characteristics import available
-from jaxmbd.variables import Parametrization, Variable, set_variables, variables
+from jaxmbd.variables import (
+    Parametrization,
+    Variable,
+    find_variables,
+    mechanism_of,
+    set_variables,
+    shown,
+)
 
 OBSERVED = (
     "camber",
@@ -117,7 +125,7 @@ class Sensitivities:
             title = f"change at travel {1e3 * place:+g} mm"
             none = [x for j, x in enumerate(self.variables) if not np.any(change[:, j])]
             rest = f"\nwithout effect: {', '.join(none)}" if none else ""
-            blocks.append(f"{title}\n{plain_table(head, [units, *rows])}{rest}")
+            blocks.append(f"{title}\n{text_table(head, [units, *rows], rule=False)}{rest}")
         return "\n\n".join(blocks)
 
 
@@ -158,7 +166,7 @@ def hardpoint_sensitivities(
         >>> table.ranked("toe_gradient")[0][0]  # the inner end's height moves bump steer most
         'points/tierod_inboard/z'
     """
-    mech = model if isinstance(model, Mechanism) else model({})
+    mech = mechanism_of(model)
     corner = find_corner(mech) if corner is None else corner
     has = available(corner)
     names = [n for n in OBSERVED if n in has] if observe is None else name_list(observe)
@@ -175,7 +183,7 @@ def hardpoint_sensitivities(
     if int(status[0]) != Status.OK:
         raise ValueError(
             f"the corner does not reach one of the travels {places} m "
-            f"({Status(int(status[0])).name.lower()}); see `kinematics` for where"
+            f"({status_text(status[0])}); see `kinematics` for where"
         )
     return Sensitivities(
         tuple(sweep.observe),
@@ -226,8 +234,7 @@ def _unknowns(
     """Paths of single numbers, their units and values."""
     numbers: dict[str, tuple[str, float]] = {}
     for pattern in name_list(vary):
-        found = variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
-        for what in found.values():
+        for what in find_variables(model, pattern).values():
             numbers |= _numbers(what)
     units = tuple(unit for unit, _ in numbers.values())
     return tuple(numbers), units, np.array([value for _, value in numbers.values()])

@@ -32,7 +32,7 @@ from jax import Array
 from jaxmbd.analysis import Status
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Output, Sweep, called
+from jaxmbd.observe import Output, Sweep, called, status_text
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, of_mechanism
 from jaxmbd.suspension.kinematics_table import Kinematics
@@ -148,7 +148,7 @@ def steering(
     if (status := Status(int(found.pop("status")))) != Status.OK:
         raise ValueError(
             f"the axle does not reach every rack travel of {list(steer)} m "
-            f"({status.name.lower()}); give a smaller range, `kinematics` says what stays open"
+            f"({status_text(status)}); give a smaller range, `kinematics` says what stays open"
         )
     return Steering("steer", np.asarray(steer, float), {n: found[n] for n in ABOUT}, ABOUT)
 

@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Observable, Output, Snapshot, unknown
+from jaxmbd.observe import Observable, Output, Snapshot
+from jaxmbd.plumbing import unknown
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import CornerState, Held, contact_point, corner_state, state_rates
 

@@ -18,6 +18,7 @@ from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.tasks import Task, spread
 from jaxmbd.synthesis.transmission_index import input_key, transmission
+from jaxmbd.variables import mechanism_of
 
 _TURN = 2.0 * np.pi
 
@@ -87,9 +88,7 @@ class Problem:
     @cached_property
     def nominal(self) -> Mechanism:
         """The mechanism as it is given."""
-        if isinstance(self.model, Mechanism):
-            return self.model
-        return self.model({})
+        return mechanism_of(self.model)
 
     @property
     def positions(self) -> int:

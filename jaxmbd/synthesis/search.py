@@ -68,15 +68,15 @@ class Starts(NamedTuple):
     walked: Walked
 
 
-def random_starts(problem: Problem, count: int, *, seed: int = 0, of: int = 8) -> Starts:
-    """The best of ``of · count`` random drawings: those that come nearest to what is wanted.
+def random_starts(problem: Problem, count: int, *, seed: int = 0) -> Starts:
+    """The best of eight times as many random drawings: those that come nearest to what is wanted.
 
     They lie within the limits, or within a share of them about the given drawing, from 3 % to all:
     limits are often much wider than what is wanted is large. Each quarter of these scales has its
     own best. Those that do not close everywhere come after those that do.
     """
     low, high = problem.limits
-    total = count * of
+    total = 8 * count
     from scipy.stats import qmc
 
     sampler = qmc.Sobol(len(low) + 1, rng=np.random.default_rng(seed))
@@ -177,20 +177,16 @@ class _State(NamedTuple):
     damping: Array
 
 
-def search_simultaneously(
-    problem: Problem, starts: Starts, *, steps: int = 30, weights: tuple[float, ...] = _WEIGHTS
-) -> Searched:
-    """Search from all starts at once, `steps` steps for each of the `weights`."""
+def search_simultaneously(problem: Problem, starts: Starts, *, steps: int = 30) -> Searched:
+    """Search from all starts at once, `steps` steps for each weight of the closure."""
     z, q = jnp.asarray(starts.z), jnp.asarray(starts.walked.q)
     index = jnp.asarray(starts.walked.index)
-    found = _run(problem, steps, weights, z, q, index)
+    found = _run(problem, steps, z, q, index)
     return Searched(*(np.asarray(x) for x in found))
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _run(
-    problem: Problem, steps: int, weights: tuple[float, ...], z: Array, q: Array, index: Array
-) -> tuple[Array, ...]:
+@partial(jax.jit, static_argnums=(0, 1))
+def _run(problem: Problem, steps: int, z: Array, q: Array, index: Array) -> tuple[Array, ...]:
     evaluate = _evaluation(problem, z.shape[0], q.shape[1])
     side = jnp.where(jnp.sum(jnp.sign(index), axis=1) < 0.0, -1.0, 1.0)
     terms = evaluate(z, q)
@@ -209,8 +205,8 @@ def _run(
         shift = jax.vmap(partial(_violated, problem))(side, terms, shift)
         return (z, q, terms, shift, weight), None
 
-    first = (z, q, terms, shift, jnp.asarray(weights[0]))
-    (z, q, terms, *_), _ = lax.scan(of_weight, first, jnp.asarray(weights))
+    first = (z, q, terms, shift, jnp.asarray(_WEIGHTS[0]))
+    (z, q, terms, *_), _ = lax.scan(of_weight, first, jnp.asarray(_WEIGHTS))
     error = jnp.sum(terms.rows[:, :, :m] ** 2, axis=(1, 2))
     closure = jnp.max(jnp.abs(terms.rows[:, :, m:-1]), axis=(1, 2))
     index = jnp.min(side[:, None] * terms.rows[:, :, -1], axis=1) - problem.least_transmission

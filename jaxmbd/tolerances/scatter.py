@@ -6,7 +6,7 @@ axis or length (`elements_of`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -17,7 +17,14 @@ import numpy as np
 
 from jaxmbd.model import Mechanism, PointRef, Toward, changed, is_concrete, number
 from jaxmbd.plumbing import listed, near
-from jaxmbd.variables import Parametrization, Variable, Variables, drawn_point, in_si, set_variables
+from jaxmbd.variables import (
+    Parametrization,
+    Variable,
+    Variables,
+    drawn_point,
+    in_si,
+    mechanism_of,
+)
 
 
 def split(
@@ -124,7 +131,7 @@ class _Design:
     def __call__(self, values: Mapping[str, Any]) -> Mechanism:
         own = {f"offsets/{n}": n for n in self.points}
         offsets, rest = _separated(values, own)
-        mech = set_variables(self.mech, rest) if rest else self.mech
+        mech = mechanism_of(self.mech, rest)
         points = {own[path]: _added(mech, own[path], [x]) for path, x in offsets.items()}
         return mech.replace(points=points)
 
@@ -155,7 +162,7 @@ class _Build:
 
     def __call__(self, values: Mapping[str, Any]) -> Mechanism:
         given, rest = _separated(values, self.paths())
-        mech = set_variables(self.mech, rest) if rest else self.mech
+        mech = mechanism_of(self.mech, rest)
         parts: dict[str, dict[str, Any]] = {"joints": {}, "forces": {}}
         for element in self.elements:
             part = getattr(mech, element.kind)[element.name]
@@ -258,18 +265,14 @@ def _carried(bracket: str, halves: Iterable[str], points: Mapping[str, str]) -> 
     return tuple(found)
 
 
-def _no_such(names: Iterable[str], known: Iterable[str], what: str) -> str:
-    known = list(known)
-
-    def told(name: str) -> str:
-        whole = name.rpartition("/")[0]
-        first = dict.fromkeys([*near(name, known), *known])
-        cure = f"known: {listed([repr(x) for x in first], 8)}"
-        if whole in known:
+def _no_such(names: Iterable[str], known: Collection[str], what: str) -> str:
+    problems = []
+    for name in names:
+        cure = f"known: {listed([repr(x) for x in dict.fromkeys([*near(name, known), *known])], 8)}"
+        if (whole := name.rpartition("/")[0]) in known:
             cure = f"give all components of {whole!r} at once, as three spreads (sx, sy, sz)"
-        return f"there is no {what} {name!r}; {cure}"
-
-    return listed([told(name) for name in names], between="; ")
+        problems.append(f"there is no {what} {name!r}; {cure}")
+    return listed(problems, between="; ")
 
 
 def _offset(mech: Mechanism, path: str, point: str, text: str) -> Variable:

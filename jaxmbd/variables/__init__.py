@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING
 from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
-    from jaxmbd.variables.leaves import drawn_point
+    from jaxmbd.variables.leaves import drawn_point, order_of
     from jaxmbd.variables.mirror import mirrored
     from jaxmbd.variables.setting import get_variables, set_variables
-    from jaxmbd.variables.table import Parametrization, Variable, Variables, variables
-    from jaxmbd.variables.units import in_si, parsed
+    from jaxmbd.variables.table import (
+        Parametrization,
+        Variable,
+        Variables,
+        find_variables,
+        mechanism_of,
+        variables,
+    )
+    from jaxmbd.variables.units import in_si, parsed, shown
 
 __all__ = [
     "Parametrization",
@@ -25,10 +32,10 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
-        "leaves": "drawn_point",
+        "leaves": "drawn_point order_of",
         "mirror": "mirrored",
         "setting": "get_variables set_variables",
-        "table": "Parametrization Variable Variables variables",
-        "units": "in_si parsed",
+        "table": "Parametrization Variable Variables find_variables mechanism_of variables",
+        "units": "in_si parsed shown",
     },
 )

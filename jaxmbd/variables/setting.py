@@ -196,12 +196,12 @@ def _unknown(mech: Mechanism, path: str) -> str:
         return reason
     numbers = numbers_of(mech, implied=True)
     known = [x.path for x in numbers]
-    meant = near(path, known)
-    meant += [x for x in known if x.endswith("/" + path.rpartition("/")[2]) and x not in meant][:2]
+    close = near(path, known)
+    close += [x for x in known if x.endswith("/" + path.rpartition("/")[2]) and x not in close][:2]
     for x in numbers:
         if path.startswith(x.path + "/") and x.components:
             return f"there is no {path!r}: components of {x.path!r} are {list(x.components)}"
-    hint = f"; did you mean {' or '.join(map(repr, meant[:4]))}?" if meant else ""
+    hint = f"; did you mean {' or '.join(map(repr, close[:4]))}?" if close else ""
     return f"there is no variable {path!r}{hint}"
 
 

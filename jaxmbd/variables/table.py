@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxmbd.model import Mechanism, is_concrete, number, used_points
-from jaxmbd.plumbing import listed, near
+from jaxmbd.plumbing import hint, text_table
 from jaxmbd.variables.leaves import Number, numbers_of, order_of
-from jaxmbd.variables.setting import Address
+from jaxmbd.variables.setting import Address, set_variables
 
 
 class Variable(NamedTuple):
@@ -66,7 +67,8 @@ class Variables(Mapping[str, Variable]):
         return len(self._entries)
 
     def __repr__(self) -> str:
-        return _printed(list(self._entries.values()))
+        rows = [(x.path, _text(x.value), x.unit, x.text) for x in self.values()]
+        return text_table(("path", "value", "unit", "what"), rows, left=range(4))
 
     @property
     def nominal(self) -> dict[str, Any]:
@@ -96,7 +98,7 @@ class Variables(Mapping[str, Variable]):
         """
         found = {p: [x for x in self._entries if fnmatchcase(x, p)] for p in patterns}
         if missing := [p for p, paths in found.items() if not paths]:
-            raise ValueError(f"no variable fits {missing}; {_near(missing, list(self))}")
+            raise ValueError(f"no variable fits {missing}; {hint(missing[0], self)}")
         wanted = {x for paths in found.values() for x in paths}
         return Variables(x for path, x in self._entries.items() if path in wanted)
 
@@ -149,7 +151,8 @@ def variables(
         chosen |= fit
         missing += [] if fit else [pattern]
     if missing:
-        raise ValueError(f"no variable fits {missing}; {_near(missing, [x.path for x in numbers])}")
+        known = [x.path for x in numbers]
+        raise ValueError(f"no variable fits {missing}; {hint(missing[0], known)}")
     order = {x.path: i for i, x in enumerate(numbers)}
     paths = sorted(chosen, key=lambda p: order[chosen[p].number.path])
     return Variables(_component(mech, path, chosen[path], users) for path in paths)
@@ -204,24 +207,6 @@ def _users(mech: Mechanism) -> dict[str, list[str]]:
                 known = found.setdefault(point, [])
                 known += [] if name in known else [name]
     return found
-
-
-def _near(missing: list[str], paths: list[str]) -> str:
-    """The paths that were perhaps meant, or else some that there are."""
-    close = [n for m in missing for n in near(m.replace(".", "/"), paths)]
-    if close:
-        return f"did you mean {' or '.join(map(repr, dict.fromkeys(close)))}?"
-    return f"there are {listed(paths, 8)}"
-
-
-def _printed(entries: list[Variable]) -> str:
-    rows = [("path", "value", "unit", "what")]
-    rows += [(x.path, _text(x.value), x.unit, x.text) for x in entries]
-    widths = [max(len(r[i]) for r in rows) for i in range(4)]
-    lines = [
-        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
 def _text(x: Any) -> str:
@@ -295,6 +280,24 @@ class Parametrization:
         given = {n: x if _described(x) else (x,) for n, x in arguments.items()}
         table = Variables(Variable(n, number(x[0]), *x[1:]) for n, x in given.items())
         return cls(_Keywords(function, table.nominal), table)
+
+
+def find_variables(model: Mechanism | Parametrization, pattern: str) -> Variables:
+    """The variables of a model that fit a name or pattern.
+
+    Raises:
+        ValueError: there is none.
+    """
+    return variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
+
+
+def mechanism_of(
+    model: Mechanism | Parametrization, values: Mapping[str, Any] = MappingProxyType({})
+) -> Mechanism:
+    """The mechanism of a model at some values by name; the others are as the model has them."""
+    if isinstance(model, Mechanism):
+        return set_variables(model, values) if values else model
+    return model(values)
 
 
 def _described(x: Any) -> bool:

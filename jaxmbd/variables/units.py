@@ -5,6 +5,7 @@ Those of a mechanism's numbers follow from what each type says of its fields.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -110,6 +111,28 @@ def same_dimensions(unit: str, other: str) -> bool:
         (True, False)
     """
     return unit_of(unit).dimensionality == unit_of(other).dimensionality
+
+
+_SHOWN = {"rad": ("deg", 180.0 / math.pi), "m": ("mm", 1e3), "N/m": ("N/mm", 1e-3)}
+
+
+def shown(unit: str) -> tuple[str, float]:
+    """The unit in which a number is shown, and the factor from SI.
+
+    Angles in degrees, lengths in millimetres, rates in N/mm; derivatives per metre, per degree.
+
+    Example:
+        >>> from jaxmbd.campaign import shown
+        >>> shown("m"), shown("rad/m")[0], shown("m/m")[0]
+        (('mm', 1000.0), 'deg/m', 'mm/m')
+    """
+    if unit in _SHOWN:
+        return _SHOWN[unit]
+    top, slash, below = unit.partition("/")
+    name, factor = _SHOWN.get(top, (top, 1.0))
+    if below == "rad":
+        return f"{name}/deg", factor / _SHOWN["rad"][1]
+    return f"{name}{slash}{below}", factor
 
 
 _COORDINATE = {"angle": "rad", "travel": "m"}

@@ -16,7 +16,8 @@ from jaxmbd.graph import topology
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import MotionState, Pose, motion_state, poses
 from jaxmbd.model import GROUND, Load, Mechanism, RubbingElement
-from jaxmbd.observe import Snapshot, unknown, unknown_point
+from jaxmbd.observe import Snapshot, unknown_point
+from jaxmbd.plumbing import unknown
 from jaxmbd.viz.glyphs import Wheel
 from jaxmbd.viz.scene import Colour, Scene
 from jaxmbd.viz.solids import bounding_corners

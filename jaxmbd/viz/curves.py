@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxmbd.analysis import Status
-from jaxmbd.campaign import shown
 from jaxmbd.plumbing import optional
+from jaxmbd.variables import shown
 
 if TYPE_CHECKING:
     from jaxmbd.suspension import Kinematics

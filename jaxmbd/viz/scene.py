@@ -78,11 +78,11 @@ def cell_size(scene: Scene) -> float:
     return round_number(scene.size / 8.0)
 
 
-def grid_lines(scene: Scene, cells: int = 8) -> np.ndarray:
-    """The grid's lines (n, 2, 3) [m]."""
-    step, x = cell_size(scene), np.linspace(-1.0, 1.0, 2 * cells + 1)
+def grid_lines(scene: Scene) -> np.ndarray:
+    """The grid's lines (n, 2, 3) [m], eight cells to each side."""
+    x = np.linspace(-1.0, 1.0, 17)
     ends = np.stack([np.stack([x, -np.ones_like(x)], 1), np.stack([x, np.ones_like(x)], 1)], 1)
-    both = cells * step * np.concatenate([ends, ends[..., ::-1]])
+    both = 8.0 * cell_size(scene) * np.concatenate([ends, ends[..., ::-1]])
     return below(scene) + both @ frame_along(scene.up)[:, :2].T
 
 

@@ -29,18 +29,10 @@ def functions_for(*numbers: Any) -> ModuleType:
     return jnp if any(isinstance(x, jax.Array) for x in leaves) else np
 
 
-def downward(gravity: Any, axis: int) -> Any:
-    """Gravity (3,) [m/s²]: given as such, or as a number that acts against a global axis."""
+def downward(gravity: Any, axis: int, size: int = 3) -> Any:
+    """Gravity (size,) [m/s²]: given as such, or as a number that acts against a global axis."""
     g = number(gravity)
-    if g.ndim:
-        return g
-    return g * np.array([-1.0 if i == axis else 0.0 for i in range(3)], g.dtype)
-
-
-def downward_in_plane(gravity: Any) -> Any:
-    """Gravity (2,) [m/s²] of a planar mechanism: given as such, or as a number along −y."""
-    g = number(gravity)
-    return g if g.ndim else g * np.array([0.0, -1.0], g.dtype)
+    return g if g.ndim else g * np.array([-1.0 if i == axis else 0.0 for i in range(size)], g.dtype)
 
 
 def bar_in_plane(mass: Any, length: Any, com: Any) -> Body:

@@ -11,7 +11,6 @@ from jaxmbd.zoo.drawing import (
     bar,
     bar_in_plane,
     downward,
-    downward_in_plane,
     functions_for,
     middle,
 )
@@ -248,7 +247,7 @@ def n_four_bar(
         bodies[name] = link(at((i - 0.5) * length, length), _X)
         joints[f"left_{i}"] = Revolute(f"crank_{i - 1}", name, at=f"B_{i - 1}", axis=axis)
         joints[f"right_{i}"] = Revolute(name, f"crank_{i}", at=f"B_{i}", axis=axis)
-    down = downward_in_plane(gravity) if planar else downward(gravity, 1)
+    down = downward(gravity, 1, 2 if planar else 3)
     return Mechanism(bodies, joints, points=points, gravity=down)
 
 
@@ -342,7 +341,7 @@ def five_bar(
             "E": Revolute("ground", "right_proximal", at="E"),
         },
         points={name: points[name] for name in "ABCDE"},
-        gravity=downward_in_plane(gravity),
+        gravity=downward(gravity, 1, 2),
     )
 
 
@@ -410,7 +409,7 @@ def quick_return(
             "E": (0.0, arm),
             "F": (link, arm),
         },
-        gravity=downward_in_plane(gravity),
+        gravity=downward(gravity, 1, 2),
     )
 
 
@@ -461,4 +460,4 @@ def double_parallel_crank(
     joints |= {f"B_{i}": Revolute(f"crank_{i}", "platform", at=f"B_{i}") for i in names}
     points = {f"A_{i}": (x, 0.0) for i, x in zip(names, pivots, strict=True)}
     points |= {f"B_{i}": (x, crank) for i, x in zip(names, pivots, strict=True)}
-    return Mechanism(bodies, joints, points=points, gravity=downward_in_plane(gravity))
+    return Mechanism(bodies, joints, points=points, gravity=downward(gravity, 1, 2))

@@ -11,7 +11,7 @@ import xarray
 
 import jaxmbd as mbd
 from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
-from jaxmbd.campaign.fields import MOST_BYTES, chunk_rows
+from jaxmbd.campaign.inputs_outputs import MOST_BYTES, chunk_rows
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
@@ -180,7 +180,7 @@ def test_tables_leave_out_what_has_no_value(tmp_path):
     line = spread_table(found).splitlines()[-1]
     assert np.sum(good) > len(kept) and f" {len(kept)} of 200 " in line
     assert f" {kept.mean():.4f} " in line and f" {kept.max():.4f} " in line
-    assert f"{np.sum(~good)} of status 99" in status_line(found) and np.sum(~good) > 0
+    assert f"{np.sum(~good)} with status 99" in status_line(found) and np.sum(~good) > 0
 
 
 CRANK = np.linspace(0.0, np.radians(60.0), 4)

@@ -294,7 +294,9 @@ def test_mistakes_are_told(text):
 def test_a_model_that_fails_at_the_start_says_what_stays_open():
     bar = mbd.zoo.four_bar(coupler=0.8, ground=2.0)  # its links do not reach
     vary = {"points/D/x": Within(0.1)}
-    with pytest.raises(ValueError, match=r"not assembled, '.*' is open by 0\.\d+; give start="):
+    with pytest.raises(
+        ValueError, match=r"not assembled, joint '.*' stays open by 0\.\d+ m or rad; give start="
+    ):
         mbd.identify(bar, vary, {"crank": 0.0}, Configuration({}, {"crank": Coordinate("A")}))
 
 

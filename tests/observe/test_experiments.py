@@ -350,3 +350,13 @@ def test_of_a_body_that_is_free_but_for_rods_a_point_is_to_be_held():
     """Its joint takes seven numbers, which nobody knows."""
     with pytest.warns(UserWarning, match="hold 'rack', a PointCoordinate of 'upright' by known="):
         warn_of_unheld(mbd.zoo.five_link_kinematic(), ())
+
+
+def test_what_stays_open_is_said_of_a_sample_that_failed():
+    bar = mbd.zoo.four_bar(ground=2.0)  # its links are 0.3 m short
+    whole = Configuration()
+    found, outputs = whole(bar), whole.declare(bar).outputs
+    assert observe.status_text(found["status"]) == "not assembled"
+    assert observe.stays_open(outputs, found) == "joint 'C' stays open by 0.3 m or rad"
+    assert observe.stays_open(outputs, whole(mbd.zoo.four_bar())) == ""
+    assert observe.stays_open({}, {}) == "" and observe.status_text(99) == "with status 99"

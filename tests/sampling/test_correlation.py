@@ -42,6 +42,14 @@ def test_a_covariance_is_drawn():
     np.testing.assert_array_equal(drawn["p"][:, 1], 2.0)
 
 
+def test_a_matrix_of_rank_correlations_is_its_pairs():
+    matrix = [[1.0, 0.5, 0.0], [0.5, 1.0, -0.2], [0.0, -0.2, 1.0]]
+    pairs = {("a", "b"): 0.5, ("a", "c"): 0.0, ("b", "c"): -0.2}
+    assert RankCorrelation.of_matrix("abc", matrix) == RankCorrelation(pairs)
+    with pytest.raises(ValueError, match="ones on its diagonal"):
+        RankCorrelation.of_matrix("ab", [[1.0, 0.5], [0.5, 2.0]])
+
+
 @pytest.mark.parametrize("design", [MonteCarlo(), Sobol()], ids=repr)
 def test_rank_correlations_of_any_distributions_are_drawn(design):
     """Of normal, truncated and discrete inputs; moments stay those of each distribution."""

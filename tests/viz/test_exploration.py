@@ -146,7 +146,7 @@ def test_kept_variants_are_restored(bump):
     np.testing.assert_array_equal(bump.x, kept.x)
     np.testing.assert_array_equal(bump.response.curves, kept.curves)
     assert bump.undo() and bump.changes() == []
-    with pytest.raises(ValueError, match="no 'stif' was kept .did you mean 'stiff'"):
+    with pytest.raises(ValueError, match="no 'stif' was kept; did you mean 'stiff'"):
         bump.restore("stif")
 
 

@@ -19,9 +19,9 @@ from jaxmbd.observe import (
     Position,
     Sweep,
     unheld_joints,
-    unknown,
     unknown_point,
 )
+from jaxmbd.plumbing import unknown
 from jaxmbd.suspension import CHARACTERISTICS, Corner, available, find_corner, kinematics_sweep
 
 CURVES = (

@@ -16,9 +16,16 @@ from jaxmbd.io import Imported, save
 from jaxmbd.kinematics import mechanism_length
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Experiment
-from jaxmbd.plumbing import meant
-from jaxmbd.suspension import number, plain_table, shown
-from jaxmbd.variables import Parametrization, Variable, variables
+from jaxmbd.plumbing import hint, text_table
+from jaxmbd.suspension import number
+from jaxmbd.variables import (
+    Parametrization,
+    Variable,
+    find_variables,
+    mechanism_of,
+    shown,
+    variables,
+)
 from jaxmbd.viz.explorer.experiments import undriven, usual_experiment
 from jaxmbd.viz.explorer.live_curves import GOALS, LiveCurves, Response, gradient
 from jaxmbd.viz.scene import round_number
@@ -40,18 +47,14 @@ def ranges(model: Mechanism | Parametrization, vary: Vary = None) -> Ranges:
     """
     if isinstance(vary, Mapping):
         return dict(vary)
-    mech = model if isinstance(model, Mechanism) else model({})
+    mech = mechanism_of(model)
     width = round_number(0.1 * float(mechanism_length(mech)), (1.0, 2.0, 3.0, 5.0, 10.0))
     if vary is not None:
         patterns = [vary] if isinstance(vary, str) else list(vary)
-        table = [x for p in patterns for x in _find(model, p).values()]
+        table = [x for p in patterns for x in find_variables(model, p).values()]
         return {x.path: _range(x, width) for x in table}
     found = [x for x in _usual(model) if np.size(x.value) and np.any(np.isfinite(x.value))]
     return {x.path: _range(x, width) for x in found if x.unit == "m" or np.all(x.value)}
-
-
-def _find(model: Mechanism | Parametrization, pattern: str) -> Mapping[str, Variable]:
-    return variables(model, pattern) if isinstance(model, Mechanism) else model.find(pattern)
 
 
 def _usual(model: Mechanism | Parametrization) -> list[Variable]:
@@ -155,8 +158,7 @@ class Exploration:
                 drives = {} if free is model else model.drives
                 model = free
         if experiment is None:
-            mech = model if isinstance(model, Mechanism) else model({})
-            experiment = usual_experiment(mech, stops=stops)
+            experiment = usual_experiment(mechanism_of(model), stops=stops)
         return cls(LiveCurves(Unknowns.of(model, ranges(model, vary)), experiment), drives)
 
     @property
@@ -171,7 +173,7 @@ class Exploration:
             ValueError: no number that may move has this path.
         """
         if path not in self.names:
-            raise ValueError(f"{path!r} is no number that may move{meant(path, self.names)}")
+            raise ValueError(f"{path!r} is no number that may move; {hint(path, self.names)}")
         return self.names.index(path)
 
     @property
@@ -266,7 +268,7 @@ class Exploration:
         """
         for name, known in ((curve, self.live.about), (goal, GOALS)):
             if name is not None and name not in known:
-                raise ValueError(f"there is no {name!r}{meant(name, known)}; choose {list(known)}")
+                raise ValueError(f"there is no {name!r}; {hint(name, known)}")
         self.curve, self.goal = curve or self.curve, goal or self.goal
 
     def improve(self, paths: Iterable[str] | None = None, step: float = 0.1) -> bool:
@@ -326,7 +328,7 @@ class Exploration:
         """
         found = {v.name: v.x for v in self.variants}
         if name not in found:
-            raise ValueError(f"no {name!r} was kept{meant(name, found)}; kept are {list(found)}")
+            raise ValueError(f"no {name!r} was kept; {hint(name, found)}")
         self.move(found[name])
 
     def changes(self) -> list[Change]:
@@ -344,7 +346,7 @@ class Exploration:
             unit, factor = shown(si)
             values = (factor * before, factor * after, factor * (after - before))
             rows.append([path, *map(number, values), unit])
-        return plain_table(["number", "before", "after", "change", ""], rows)
+        return text_table(["number", "before", "after", "change", ""], rows, rule=False)
 
     def mechanism(self) -> Mechanism:
         """The mechanism at hand, with the drives of the one that was given.

@@ -22,8 +22,9 @@ from jaxmbd import lanes
 from jaxmbd.analysis import Status
 from jaxmbd.design import Unknowns
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Experiment, Observable, Output, Reduced
-from jaxmbd.suspension import number, shown
+from jaxmbd.observe import REASONS, Experiment, Observable, Output, Reduced, status_text, stays_open
+from jaxmbd.suspension import number
+from jaxmbd.variables import shown
 
 
 class Response(NamedTuple):
@@ -81,7 +82,7 @@ class LiveCurves:
         self.axis, self.unit = experiment.axis, axis.unit
         self.x = np.asarray(axis.values, np.float64)
         self.about = self._described(nominal)
-        self._places = experiment.declare(nominal).outputs["open_joint"].flags
+        self._outputs = experiment.declare(nominal).outputs
         self._compiled = jax.jit(lanes.jit(self._course))
         self._columns = jax.jit(lanes.vmap(self._column, in_axes=(None, 0)))
 
@@ -126,11 +127,10 @@ class LiveCurves:
         if status == Status.OK:
             return ""
         where = f" at {self.axis} {_shown(float(failure.at), self.unit)}"
-        place, distance = int(failure.opening.place), float(failure.opening.distance)
-        if status == Status.NOT_ASSEMBLED and 0 <= place < len(self._places):
-            open_ = f"{self._places[place]} stays open by {distance:.2g} (m or rad)"
+        open_ = stays_open(self._outputs, dict(zip(REASONS, failure.opening, strict=False)))
+        if status == Status.NOT_ASSEMBLED and open_:
             return f"does not close{where}: {open_}"
-        return f"{status.name.lower().replace('_', ' ')}{where}"
+        return f"{status_text(status)}{where}"
 
 
 def _observable(what: Observable | Reduced) -> Observable:

@@ -20,7 +20,8 @@ from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Experiment, Position
 from jaxmbd.plumbing import optional
-from jaxmbd.suspension import CornerSweep, shown
+from jaxmbd.suspension import CornerSweep
+from jaxmbd.variables import shown
 from jaxmbd.viz.explorer.exploration import Exploration, Variant, Vary
 from jaxmbd.viz.explorer.live_curves import GOALS
 from jaxmbd.viz.explorer.widgets import (

@@ -14,7 +14,8 @@ import numpy as np
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import poses
 from jaxmbd.model import GROUND, Mechanism, PointRef, in_space
-from jaxmbd.suspension import number, shown
+from jaxmbd.suspension import number
+from jaxmbd.variables import shown
 from jaxmbd.viz.curves import LINE, WORST
 from jaxmbd.viz.explorer.exploration import Exploration
 from jaxmbd.viz.explorer.live_curves import GOALS
