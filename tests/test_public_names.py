@@ -36,11 +36,23 @@ def test_extras_are_those_that_the_code_asks_for():
     assert asked == PROJECT["optional-dependencies"].keys() - tools
 
 
+def packages():
+    """jaxmbd and all packages in it."""
+    inner = [m.name for m in pkgutil.walk_packages(mbd.__path__, "jaxmbd.") if m.ispkg]
+    return [mbd, *(sys.modules.get(name) or import_module(name) for name in inner)]
+
+
+def test_every_public_name_is_in_some_test():
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    words = set(re.findall(r"\w+", tests))
+    public = {name for package in packages() for name in getattr(package, "__all__", ())}
+    assert not public - words
+
+
 def test_one_name_is_one_thing():
     """A name that several packages export is the same object in all of them."""
-    packages = [m for m in pkgutil.walk_packages(mbd.__path__, "jaxmbd.") if m.ispkg]
     found = defaultdict(dict)
-    for package in [mbd, *(sys.modules.get(m.name) or import_module(m.name) for m in packages)]:
+    for package in packages():
         for name in getattr(package, "__all__", ()):
             found[name][id(getattr(package, name))] = package.__name__
     twice = {name: list(things.values()) for name, things in found.items() if len(things) > 1}

@@ -24,6 +24,7 @@ from jaxmbd.observe import (
     Function,
     Observable,
     Output,
+    Reduced,
     Snapshot,
     Sweep,
     Trajectory,
@@ -137,3 +138,12 @@ def test_an_experiment_declares_what_it_yields():
     course = sweep.trajectory(mech)
     assert isinstance(course, Trajectory) and course.axis == "crank"
     np.testing.assert_allclose(course.curves["angle"], course.x, rtol=0, atol=1e-14)
+
+
+def test_reductions_of_a_parabola():
+    x = jnp.linspace(-1.0, 3.0, 401)
+    y = (x - 1.0) ** 2
+    expected = {"max": 4.0, "min": 0.0, "span": 4.0, "mean": 4.0 / 3.0}
+    for how, number in expected.items():
+        found = Reduced(Coordinate("hinge"), how).value(x, y)
+        assert abs(found - number) < 1e-4, how

@@ -21,6 +21,7 @@ from jaxmbd.suspension import (
     Definition,
     Kinematics,
     Sensitivities,
+    Steering,
     available,
     corner_state,
     find_corner,
@@ -145,6 +146,7 @@ def test_the_turning_circle_is_where_the_normals_meet():
     """By plane geometry of the two wheels, from their angles and contact points."""
     racks = [-0.04, 0.03]
     table = steering(RACKED, RACK_ROLES, steer=racks)
+    assert isinstance(table, Steering)
     sweep = kinematics(
         RACKED,
         RACK_ROLES,
