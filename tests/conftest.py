@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import resource
+from collections import Counter
 from pathlib import Path
 
 # Loading from the compilation cache logs harmless lines by the page.
@@ -47,6 +48,9 @@ def pytest_configure(config):
 
 
 COSTS = pytest.StashKey[dict[str, str]]()
+BUDGETS = {"analysis": 90, "dynamics": 90, "lanes": 90, "(whole package)": 130}
+"""CPU seconds that the tests of a directory may take, slow ones apart, on a quiet machine; of any
+other 10. What grows beyond makes room first."""
 
 
 DEAREST = (
@@ -118,18 +122,36 @@ def few_objects():
     gc.unfreeze()
 
 
+SPENT = pytest.StashKey[Counter[str]]()
+"""CPU seconds of the tests of each directory."""
+
+
+def seconds() -> float:
+    """CPU seconds that this process, and those it started, have used so far."""
+    used = (resource.getrusage(x) for x in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(x.ru_utime + x.ru_stime for x in used)
+
+
 def cost() -> str:
     """What this process, and those it started, have used so far."""
-    own, others = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    seconds = own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
-    return f"{seconds:.0f} s of CPU, peak memory {own.ru_maxrss / 2**20:.2f} GiB"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return f"{seconds():.0f} s of CPU, peak memory {peak:.2f} GiB"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    begun = seconds()
+    result = yield
+    place = item.path.relative_to(HERE).parts
+    spent = item.config.stash.setdefault(SPENT, Counter())
+    spent[place[0] if len(place) > 1 else "(whole package)"] += seconds() - begun
+    return result
 
 
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["cost"] = cost()
+        session.config.workeroutput["spent"] = dict(session.config.stash.get(SPENT, {}))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -137,8 +159,13 @@ def pytest_testnodedown(node):
     output = getattr(node, "workeroutput", {})  # a worker that crashed has none
     costs = node.config.stash.setdefault(COSTS, {})
     costs[node.gateway.id] = output.get("cost", "crashed")
+    node.config.stash.setdefault(SPENT, Counter()).update(output.get("spent", {}))
 
 
 def pytest_terminal_summary(terminalreporter, config):
     for worker, text in sorted(config.stash.get(COSTS, {"the only process": cost()}).items()):
         terminalreporter.write_line(f"{worker}: {text}")
+    spent = config.stash.get(SPENT, Counter()).most_common()
+    if len(spent) > 1:
+        each = ", ".join(f"{place} {x:.0f} of {BUDGETS.get(place, 10)}" for place, x in spent)
+        terminalreporter.write_line(f"CPU seconds of each directory, and its budget: {each}")

@@ -51,7 +51,7 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled, given, host_jit, rarely
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, tolerances
+from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, largest, only, tolerances
 
 
 class Status(IntEnum):
@@ -162,8 +162,7 @@ def _reach(m: MotionState) -> Array:
     angles = np.array([k == "angle" for k in m.top.speed_kinds], bool)
     if not (forces.any() and angles.any()):
         return length
-    levers = dense(closure_rows(m))[np.ix_(forces, angles)]
-    reach = jnp.max(jnp.abs(levers), initial=0.0)
+    reach = largest(only(closure_rows(m), forces, angles))
     return lax.stop_gradient(jnp.where(reach > 0.0, jnp.minimum(reach, length), length))
 
 
@@ -333,8 +332,8 @@ def _row_size(m: MotionState, system: System, vdot: Array, force: Array, rhs: Ar
     """
     units, mass = speed_units(m.mech), system.mass.diagonal()
     alone = jnp.asarray(jnp.where(mass > 0.0, jnp.abs(force) / mass, 0.0))
-    largest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
-    rows = jnp.max(jnp.abs(dense(system.jacobian)) * units, initial=0.0) * largest
+    fastest = jnp.max(jnp.stack([jnp.abs(vdot), alone]) / units, initial=0.0)
+    rows = jnp.max(jnp.abs(dense(system.jacobian)) * units, initial=0.0) * fastest
     given = jnp.max(jnp.abs(system.own.scale * rhs), initial=0.0)
     return rows + given + jnp.max(jnp.abs(m.mech.field()))
 

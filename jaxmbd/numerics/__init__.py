@@ -21,6 +21,7 @@ from jaxmbd.numerics.blocks import (
     largest,
     merged,
     normal_pattern,
+    only,
     squared_rows,
     taken,
     turned,

@@ -408,6 +408,17 @@ def squared_rows(
     return jnp.concatenate(parts)
 
 
+def only(rows: AnyRows, which: np.ndarray, columns: np.ndarray) -> AnyRows:
+    """The matrix, zero outside of some rows (n,) and columns (nv,), both given by booleans."""
+    if not isinstance(rows, BlockRows):
+        return jnp.where(np.outer(which, columns), rows, 0.0)
+    s, found = rows.sparsity, []
+    for i, (block, place) in enumerate(zip(rows.blocks, s.rows, strict=True)):
+        here = np.concatenate([columns[:0], *(columns[list(c)] for c in s.speeds(i))])
+        found.append(only(block, which[place.start : place.stop], here))
+    return BlockRows(tuple(found), s)
+
+
 def largest(rows: AnyRows) -> Array:
     """The largest size of an element; 0 if there is none."""
     if not isinstance(rows, BlockRows):
