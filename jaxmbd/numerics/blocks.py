@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jaxmbd.lanes import traced_once
