@@ -68,3 +68,42 @@ def test_plain_numbers_are_no_new_programs():
     for x in (1.0, 2.0, 3):
         mbd.momentum(MECH, Q, V, about=(x, 0, x))
     assert not _compiled
+
+
+def led(x):
+    times = np.linspace(0.0, 1.0, 5)
+    return jnp.sum(mbd.simulate_driven(MECH, {"rocker": lambda t: x * t}, t=times).q)
+
+
+def swung(x):
+    pendulum = mbd.zoo.simple_pendulum()
+    return mbd.simulate(pendulum, jnp.array([0.1]), [x], t1=1.0, dt=0.5).q[-1, 0]
+
+
+RUNS = {
+    "assemble": (lambda x: mbd.assemble(MECH, {"rocker": x}).q[0], 3.0, "joint 'B' is open"),
+    "simulate": (swung, 50.0, "the run is inaccurate from"),
+    "simulate_driven": (led, 3.0, "the driven motion fails"),
+    "equilibrium": (
+        lambda x: mbd.equilibrium(MECH, known={"rocker": x}).q[0],
+        3.0,
+        "joint 'B' is open",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_fails_inside_an_eager_gradient_says_so_in_the_same_words(name):
+    call, x, said = RUNS[name]
+    with pytest.raises(ValueError, match=said) as plain:
+        call(x)
+    with pytest.raises(ValueError, match=said) as traced:
+        jax.grad(call)(x)
+    assert str(traced.value) == str(plain.value)
+
+
+def test_the_ground_and_misspelt_bodies_have_no_jacobian():
+    with pytest.raises(ValueError, match="did you mean 'coupler'"):
+        mbd.body_jacobian(MECH, Q, "cuopler")
+    with pytest.raises(ValueError, match="the ground does not move"):
+        mbd.body_jacobian(MECH, Q, "ground")

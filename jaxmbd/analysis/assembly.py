@@ -149,16 +149,17 @@ def assemble(
     guess = p.start(guess)
     q, residual, status, iterations = _jitted(backend, float(contradiction), p, guess)
     if throw and visible(status) and int(status) != Status.OK:
-        _raise(p, guess, float(contradiction), Status(int(status)))
+        _raise(*lax.stop_gradient((p, guess)), float(contradiction), Status(int(status)))
     return Assembly(q, residual, status, iterations)
 
 
 def _raise(p: Problem, guess: Array, bound: float, status: Status) -> None:
     closest, keys = _search(bound, p, guess), p.keys
-    held = f" while {len(keys)} coordinates are held" if keys else ""
+    count = "1 coordinate is" if len(keys) == 1 else f"{len(keys)} coordinates are"
+    held = f" while {count} held" if keys else ""
     now = known_values(p.state(closest.q), keys)
     missed = [
-        f"{held_name(key)} is at {np.asarray(x)} instead of {np.asarray(v)}"
+        f"{held_name(key)} is at {float(x):.6g} instead of {float(v):.6g}"
         for key, x, v in zip(keys, now, p.values, strict=True)
         if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
     ]

@@ -404,7 +404,7 @@ def simulate_driven(
     motion, flags = _run(backend, chosen, mech, drivers, t, q0, inputs)
     worst = jnp.max(motion.status)
     if throw and visible(worst) and int(lanes.finished(worst)) != Status.OK:
-        _raise(mech, drivers, motion, flags, q0, chosen)
+        _raise(*lax.stop_gradient((mech, drivers, motion, flags, q0)), chosen)
     return motion
 
 

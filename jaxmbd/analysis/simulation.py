@@ -461,7 +461,7 @@ def simulate(
     if not throw or not visible(solution.status):
         return solution
     if int(lanes.finished(solution).status) != Status.OK:
-        _raise(mech, q0, v0, solution)
+        _raise(*lax.stop_gradient((mech, q0, v0, solution)))
     return solution
 
 
@@ -528,10 +528,13 @@ def _raise(mech: Mechanism, q0: Array, v0: Array | None, solution: Solution) -> 
         m = motion_state(mech, q0, v0, t0)
         slip = np.asarray(closure_jacobian(m) @ v0 - closure_velocity(m))
         worst = int(np.argmax(np.abs(slip)))
+        told = [open_joints(mech, q0, t0)]
+        if abs(slip[worst]) > 1e-9:
+            row = m.top.row_names[worst]
+            told.append(f"the speeds violate the row '{row}' by {slip[worst]:.3g} m/s or rad/s")
         raise ValueError(
-            f"the initial state violates the constraints: {open_joints(mech, q0, t0)}; the speeds "
-            f"violate the row '{m.top.row_names[worst]}' by {slip[worst]:.3g} m/s or rad/s. Take "
-            "q0 from assemble(...) and v0 from assemble_velocity(...)"
+            f"the initial state violates the constraints: {'; '.join(told)}. Take q0 from "
+            "assemble(...) and v0 from assemble_velocity(...)"
         )
     check_determinate(mech, q0)
     if status == Status.INACCURATE:

@@ -145,7 +145,8 @@ def equilibrium(
     guess = p.start(guess)
     found = Equilibrium(*_jitted(backend, p, guess))
     if throw and visible(found.status) and not bool(_balanced(found.status)):
-        _raise(p, guess, known, Status(int(found.status)))
+        held = {key: lax.stop_gradient(x) for key, x in (known or {}).items()}
+        _raise(*lax.stop_gradient((p, guess)), held, Status(int(found.status)))
     return found
 
 

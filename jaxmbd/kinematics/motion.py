@@ -313,6 +313,9 @@ def body_jacobian(mech: Mechanism, q: Array, body: str, point: Any = None) -> Ar
         body: its name.
         point: where the point of `body` is drawn, a name or coordinates; by default its COM.
 
+    Raises:
+        ValueError: there is no body of that name, or it is the ground.
+
     Example:
         >>> import jaxmbd as mbd
         >>> m = mbd.zoo.simple_pendulum()
@@ -320,6 +323,8 @@ def body_jacobian(mech: Mechanism, q: Array, body: str, point: Any = None) -> Ar
         [0.0, 0.0, 1.0, 0.0, -2.0, 0.0]
     """
     m = motion_state(mech, q)
+    if m.top.index(body) < 0:
+        raise ValueError("the ground does not move: give body= the name of a body")
     x = m.position(body, mech.com(body) if point is None else point)
     moved = m.moves(GROUND, body)[:, None]
     return jnp.concatenate([moved * m.angular_columns(), moved * m.columns_at(x)], axis=1).T

@@ -29,7 +29,7 @@ from jaxmbd.model.validation import validate
 from jaxmbd.plumbing import meant, warn_user
 
 _SWITCH = "jax.config.update('jax_enable_x64', True)"
-_ASK = "for example gravity=jax.numpy.array([0, 0, -9.81], dtype='float32')"
+_ASK = "for example a body's mass=jax.numpy.array(1.0, dtype='float32')"
 
 
 class Edge(NamedTuple):

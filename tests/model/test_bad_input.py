@@ -423,7 +423,7 @@ def test_known_that_names_nothing(four_bar, case):
     [
         ({"D": 3.0}, ["joint 'C' is open"]),
         ({"A": -0.8, "D": 0.0}, ["joint 'C' is open", "2 coordinates are held"]),
-        ({mbd.PointCoordinate("crank", "B", "x"): 0.5}, ["1 coordinates are held", "reach"]),
+        ({mbd.PointCoordinate("crank", "B", "x"): 0.5}, ["1 coordinate is held", "reach"]),
     ],
 )
 def test_known_value_out_of_reach(four_bar, known, words):
