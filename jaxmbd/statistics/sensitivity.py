@@ -71,7 +71,9 @@ class Sensitivity(NamedTuple):
 
     @property
     def shares(self) -> np.ndarray:
-        """Share of each number in the variance (…, d); zeros where nothing scatters.
+        """Share of each number in the variance (…, d); zeros where nothing scatters but rounding.
+
+        Rounding is a spread below 1e-13 of the largest value and spread of the output.
 
         Of correlated numbers the covariance with the output over its variance (Li et al., J. Phys.
         Chem. A 114 (2010) 6022): the shares sum to one, and may be negative. NaN where one of the
@@ -80,8 +82,10 @@ class Sensitivity(NamedTuple):
         contributions = self.contributions
         variance = np.sum(contributions, axis=-1, keepdims=True)
         variance = np.where(np.isfinite(variance), variance, np.nan)
+        sizes = np.abs(np.append(np.ravel(self.nominal), np.ravel(self.spread)))
+        rounding = 1e-13 * np.max(sizes[np.isfinite(sizes)], initial=0.0)
         none = np.zeros_like(contributions)
-        return np.divide(contributions, variance, out=none, where=variance != 0.0)
+        return np.divide(contributions, variance, out=none, where=~(variance <= rounding**2))
 
     @property
     def without_derivative(self) -> tuple[str, ...]:

@@ -357,3 +357,15 @@ def test_one_input_is_tightened_to_the_quantile_of_the_yield():
     assert found.cost == pytest.approx(2.0 * (1.0 / factor - 1.0))
     before = 1.0 - 2.0 * stats.norm.sf(5.0 / 3.0)
     assert (*found.before, *found.after) == pytest.approx((before, 0.99))
+
+
+def test_rounding_drives_nothing():
+    """Of a curve whose first point is fixed but for rounding, and of a number that is not used."""
+    from jaxmbd.statistics import Sensitivity
+
+    nominal, std = np.array([2.0, 3.0]), np.ones(2)
+    gradient = np.array([[1e-18, -2e-17], [0.3, 0.4]])
+    found = Sensitivity(("a", "b"), ("a", "b"), nominal, gradient, std).shares
+    assert np.allclose(found, [[0.0, 0.0], [0.36, 0.64]])
+    alone = Sensitivity(("a",), ("a",), np.array(0.5), np.array([6.9e-34]), np.ones(1)).shares
+    assert alone.tolist() == [0.0]
