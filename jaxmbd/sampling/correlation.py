@@ -416,8 +416,9 @@ def rank_correlation(r: float, steps: np.ndarray | None, other: np.ndarray | Non
     (t, jumps, share, variance), (s, others, part, variance_) = _jumps(steps), _jumps(other)
     if variance * variance_ == 0.0:
         return 0.0
+    r = np.clip(r, -1.0, 1.0)  # which rounding passes
     both = _both_below(t[:, None], s, r * share * part) - ndtr(t)[:, None] * ndtr(s)
-    return float(jumps @ both @ others / np.sqrt(variance * variance_))
+    return float(np.clip(jumps @ both @ others / np.sqrt(variance * variance_), -1.0, 1.0))
 
 
 def _jumps(steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, float, float]:

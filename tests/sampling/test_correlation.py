@@ -195,3 +195,14 @@ def test_a_correlation_is_between_minus_one_and_one():
     inputs = {n: (0.0, Normal(1.0)) for n in "ab"}
     problems = Sampler(inputs, Saltelli(8), correlation={("a", "b"): 0.5}).problems()
     assert "independent inputs" in problems[0]
+
+
+@pytest.mark.parametrize("steps", [None, np.array([0.3, 0.7, 1.0])])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_one_number_in_two_inputs_correlates_by_one_at_most(steps, sign):
+    from jaxmbd.sampling.correlation import rank_correlation
+
+    for r in (sign, sign * (1.0 + 1e-15)):
+        found = rank_correlation(r, None, None)
+        assert abs(found) <= 1.0 and abs(found - sign) < 1e-12
+        assert abs(rank_correlation(r, steps, steps)) <= 1.0
