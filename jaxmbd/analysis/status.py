@@ -50,7 +50,7 @@ from jaxmbd.kinematics import (
     stored_jacobian,
 )
 from jaxmbd.lanes import compiled, given, host_jit, rarely
-from jaxmbd.model import Mechanism, finite_numbers
+from jaxmbd.model import Mechanism, finite_numbers, finite_squares
 from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, largest, only, tolerances
 
 
@@ -274,7 +274,7 @@ def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:
 
     fine = kept * allowed > tolerances.rounding(q.dtype, m.top.nv + m.top.nc)
     fine = fine & rows_met(system, vdot, rhs, _row_size(m, system, vdot, force, rhs))
-    fine = fine & ~_inertia_lost(m, system)
+    fine = fine & ~_inertia_lost(m, system) & finite_squares(mech)
     required = _required(m, vdot)
     if rubbing_joints(m.mech):  # λ includes friction, so only the error of M v̇ is known
         unbalanced = required - system.mass @ vdot + force

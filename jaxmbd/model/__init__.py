@@ -4,7 +4,7 @@ from jaxmbd.model.body import Body
 from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear, RackAndPinion
 from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import DRIVE_TYPES, Drive, PointDrive, value_and_rates
-from jaxmbd.model.finite import finite_numbers, has_literal_zeros
+from jaxmbd.model.finite import finite_numbers, finite_squares, has_literal_zeros
 from jaxmbd.model.forces import (
     FORCE_TYPES,
     LAWS,

@@ -52,6 +52,15 @@ def finite_numbers(mech: Mechanism) -> Array:
     return fine & ~jnp.any(jnp.isnan(_numbers((mech.forces, mech.drives, mech.couplings), mech)))
 
 
+def finite_squares(mech: Mechanism) -> Array:
+    """Whether the squares of the numbers of bodies, joints, points and gravity are finite.
+
+    Where they overflow, lengths of vectors do too, and results are wrong though they are finite.
+    """
+    exact = _numbers((mech.bodies, mech.joints, mech.points, mech.gravity), mech)
+    return jnp.isfinite(exact @ exact)
+
+
 def _numbers(tree: object, mech: Mechanism) -> Array:
     """The floating numbers of a tree, one after another."""
     arrays = (x for x in jax.tree_util.tree_leaves(tree) if hasattr(x, "dtype"))

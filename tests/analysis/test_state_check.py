@@ -159,3 +159,10 @@ def test_multipliers_of_least_norm_that_lost_the_balance_are_flagged():
         root = np.sqrt(np.diag(mass))
         lost = np.max(np.abs(rest_force) / root) > 5e-7 * np.max(np.abs(bias) / root)
         assert lost == bool(status) and mbd.check_state(mech, q).status == status
+
+
+def test_numbers_whose_squares_overflow_are_never_ok():
+    mech = mbd.zoo.rssr()
+    far = mech.replace(gravity=(0.0, 0.0, 1e300))
+    assert mbd.check_state(mech, mbd.neutral(mech)).status == mbd.Status.OK
+    assert mbd.check_state(far, mbd.neutral(mech)).status != mbd.Status.OK

@@ -345,9 +345,10 @@ class Plan:
         return self.slots - 1
 
 
-SHORT, LONG = 150, 12_000
-"""Pieces with fewer nodes than `SHORT` are left to LLVM. Ones longer than `LONG` are split and keep
-their order: they spill in any order, and arranging them took a fifth of compiling."""
+SHORT, LONG, ENDLESS = 150, 12_000, 30_000
+"""Pieces with fewer nodes than `SHORT` are left to LLVM, ones longer than `LONG` are split. Those
+longer than `ENDLESS` keep their order: they spill in any, and arranging them took a fifth of
+compiling."""
 RESERVE = 3
 """Registers reserved for constants and temporaries."""
 WORDS = ("f64", "f32", "i64", "u64", "i32", "u32")
@@ -381,7 +382,7 @@ def write_piece(
         part = nodes[start : start + LONG]
         last = start + LONG >= len(nodes)
         piece = Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute)
-        piece.write(asleep or not last, arranged=len(nodes) <= LONG)
+        piece.write(asleep or not last, arranged=len(nodes) <= ENDLESS)
 
 
 class Piece:
