@@ -3,7 +3,6 @@
 Also: which tests share a worker, and what each worker has cost.
 """
 
-import ctypes
 import gc
 import os
 import resource
