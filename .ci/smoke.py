@@ -13,7 +13,7 @@ from pathlib import Path
 IMPORT = "import time; t = time.process_time(); import jaxmbd; print(time.process_time() - t)"
 IMPORT_SECONDS = 1.5
 DOCUMENTED = (
-    "jaxmbd.zoo.rssr",
+    "jaxmbd.zoo.spatial_linkages",
     "jaxmbd.dynamics.forward",
     "jaxmbd.analysis.assembly",
     "jaxmbd.analysis.simulation",
