@@ -3,6 +3,7 @@
 Also: which tests share a worker, and what each worker has cost.
 """
 
+import ctypes
 import gc
 import os
 import resource
@@ -54,6 +55,76 @@ BUDGETS = {
 }  # fmt: skip
 """CPU seconds that the tests of a directory may take, slow ones apart, on a quiet machine; of any
 other 10. Together they are six minutes of two cores. What grows beyond makes room first."""
+
+
+DEAREST = (
+    "test_doctests.py",
+    "test_examples.py",
+    "dynamics/test_identities.py",
+    "dynamics/test_chains_of_loops.py",
+    "formulations/test_particles.py",
+    "dynamics/test_runs.py",
+)
+"""Files that take longest; they start first, so that no worker waits for another at the end."""
+
+
+def pytest_collection_modifyitems(items):
+    """The dearest files first. A file's tests share a worker (``--dist loadfile``)."""
+    order = {name: k for k, name in enumerate(DEAREST)}
+
+    def place(item):
+        return order.get(item.path.relative_to(HERE).as_posix(), len(order))
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """LLVM generates code as for users where that is what is tested, else as fast as it can."""
+    usual = item.path.parent.name == "lanes" or item.path.name == "test_default_optimisation.py"
+    cpu.effort = USUAL_EFFORT if usual else 0
+
+
+def resident() -> float:
+    """What this process holds in memory now [GiB]; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * resource.getpagesize() / 2**30
+
+
+LEFT = pytest.StashKey[float]()
+"""What stayed in memory when it was last cleared [GiB]."""
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Compiled programs that no test shares any more go, before a worker fills the machine.
+
+    Within a file tests share what they compile, so there it takes more for them to go. Each time
+    costs three seconds and new traces of what all tests share. What stays grows to 1.4 GiB, as
+    kernels are kept: a limit near that clears after each file, and the suite takes twice as long.
+    Slow tests share little and compile much: there the limit is lower, but above what stays.
+    """
+    together = nextitem is not None and nextitem.path == item.path
+    most = 1.95 if together else 1.75
+    if item.get_closest_marker("slow"):
+        most = max(most - 0.55, min(most, item.config.stash.get(LEFT, 0.0) + 0.3))
+    if resident() > most:
+        jax.clear_caches()
+        gc.collect()
+        if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps freed memory otherwise
+            libc.malloc_trim(0)
+        item.config.stash[LEFT] = resident()
+
+
+@pytest.fixture
+def few_objects():
+    """Python's collector, and its list of all objects, leave out what there was before."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
 
 SPENT = pytest.StashKey[Counter[str]]()
 """CPU seconds of the tests of each directory."""
