@@ -132,9 +132,9 @@ def _faulty(
     fault: str, smooth: Callable[[Any], Any], x: np.ndarray, size: float, share: float,
     told: np.ndarray,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """The function with its fault at x."""
+    """The function with its fault at x; a kink is a share of the slope, and over its tolerance."""
     if fault == "kink":
-        return lambda y: smooth(y) + share * jnp.abs(y[0] - x[0]) / size
+        return lambda y: smooth(y) + share * told[0] * jnp.abs(y[0] - x[0])
     if fault == "jump":
         return lambda y: smooth(y) + jnp.where(y[0] > x[0], share, 0.0)
     if fault == "not finite":
@@ -157,7 +157,6 @@ def _faulty(
             )[1]
 
         return looped
-    del told
     return smooth
 
 
