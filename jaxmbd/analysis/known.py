@@ -156,13 +156,17 @@ def drawn_value(mech: Mechanism, key: PointCoordinate) -> Any:
 
 
 def _check_point(mech: Mechanism, key: PointCoordinate) -> None:
+    planar = mech.structure.planar
+    named = f"known: {key.axis!r} of {key.point!r} on {key.body!r}"
     if key.body not in mech.bodies or key.axis not in ("x", "y", "z"):
         raise ValueError(
-            f"known: {key} names no coordinate; bodies are {list(mech.structure.bodies)}, axes "
-            "x, y, z"
+            f"{named} is no coordinate; bodies are {list(mech.structure.bodies)}, axes "
+            f"{'x, y' if planar else 'x, y, z'}"
         )
+    if planar and key.axis == "z":
+        raise ValueError(f"{named} cannot be held: the mechanism lies in the plane; axes are x, y")
     if isinstance(key.point, str) and key.point not in mech.points:
-        raise ValueError(f"known: {key} names no point; points are {sorted(mech.points)}")
+        raise ValueError(f"{named} names no point; points are {sorted(mech.points)}")
 
 
 def _check_joint(mech: Mechanism, top: Topology, joint: Any, index: int | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.analysis import Status
+from jaxmbd.analysis import REDUNDANT, Status, mobility
 from jaxmbd.campaign.chunk_runner import run_chunks
 from jaxmbd.campaign.inputs_outputs import Input
 from jaxmbd.campaign.session import session
@@ -226,6 +226,26 @@ def warn_of_unused(changed: list[str], rows: Mapping[str, np.ndarray]) -> None:
         warn_user(
             f"no output changes when {named} varies by itself: what is observed does not use it. "
             "Is another variable meant, or is an output missing?"
+        )
+
+
+def warn_of_jamming(changed: list[str], status: np.ndarray, mech: Mechanism | None) -> None:
+    """Warn of inputs that no loop with redundant rows can close with.
+
+    Args:
+        changed: names of inputs.
+        status: of the nominal sample, then of as many samples for each of these inputs, in which
+            it alone is not nominal.
+        mech: the nominal mechanism; None for a study of a function.
+    """
+    failed = (status[1:] == Status.NOT_ASSEMBLED).reshape(len(changed), -1).all(axis=1)
+    if mech is None or status[0] != Status.OK or not failed.any():
+        return
+    if rows := mobility(mech).redundant:
+        named = listed([f"'{n}'" for n, bad in zip(changed, failed, strict=True) if bad], 5)
+        warn_user(
+            f"the loops do not close where {named} varies by itself, and they have redundant "
+            f"constraint rows ({listed(rows)}): {REDUNDANT}"
         )
 
 

@@ -25,7 +25,14 @@ from jaxmbd.campaign.inputs_outputs import (
 )
 from jaxmbd.campaign.model import Model, Program, Sample
 from jaxmbd.campaign.origin import provenance, versions
-from jaxmbd.campaign.run import judge, run_study, verify_study, warn_of_odd_draws, warn_of_unused
+from jaxmbd.campaign.run import (
+    judge,
+    run_study,
+    verify_study,
+    warn_of_jamming,
+    warn_of_odd_draws,
+    warn_of_unused,
+)
 from jaxmbd.campaign.store_check import Damage
 from jaxmbd.campaign.store_layout import Layout
 from jaxmbd.campaign.study_store import StudyStore
@@ -235,6 +242,7 @@ class Study:
         rows = self.evaluate(_each_alone(nominal, drawn, alone))
         if alone:
             warn_of_unused(alone, {n: x for n, x in rows.items() if n not in self._reasons})
+            warn_of_jamming(alone, rows["status"], mech)
         found = {name: rows[name][0] for name in outputs}
         judge(found, self.outputs, partial(self.model.observed, nominal))
         return found

@@ -40,7 +40,8 @@ def _add_run(commands: Any) -> None:
         "  [inputs]      a distribution for each variable that scatters; quantities have units\n"
         "                (`jaxmbd check MODEL --variables` lists the variables)\n"
         "  [experiment]  what is done, and in [experiment.observe] what is observed of it: types\n"
-        "                and their arguments are those of the classes in help(jaxmbd.observe)\n"
+        "                and their arguments are those of the classes in help(jaxmbd.observe);\n"
+        "                several have names: [experiments.NAME] and [experiments.NAME.observe]\n"
         "examples/build_scatter.toml has all of them.",
         "jaxmbd run study.toml\n"
         "jaxmbd run study.toml --out results/first.zarr\n"

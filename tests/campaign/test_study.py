@@ -12,7 +12,7 @@ import xarray
 import jaxmbd as mbd
 from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
 from jaxmbd.campaign.inputs_outputs import MOST_BYTES, chunk_rows
-from jaxmbd.campaign.run import warn_of_odd_draws
+from jaxmbd.campaign.run import warn_of_jamming, warn_of_odd_draws
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
@@ -375,6 +375,16 @@ def test_one_coordinate_that_scatters_by_more_than_the_mechanism_is_warned_of():
     with pytest.warns(UserWarning, match="'points/A/x' scatters by 11 m") as told:
         warn_of_odd_draws(inputs, draws, mech)
     assert len(told) == 1
+
+
+def test_inputs_that_jam_a_planar_linkage_drawn_in_space_are_warned_of():
+    out = mbd.Status.NOT_ASSEMBLED
+    status = np.array([mbd.Status.OK, out, out, out, mbd.Status.OK])
+    with pytest.warns(UserWarning, match="where 'pin' varies .*redundant .*C force 2.*x, y"):
+        warn_of_jamming(["pin", "rate"], status, mbd.zoo.four_bar())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_jamming(["pin", "rate"], np.zeros(5), mbd.zoo.four_bar())
 
 
 def test_chunks_of_large_samples_fit_in_memory():

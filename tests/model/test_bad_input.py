@@ -437,6 +437,13 @@ def test_known_value_out_of_reach(four_bar, known, words):
     assert too_many == (len(known) == 2) != ("hardpoints and lengths" in str(caught.value))
 
 
+def test_nothing_moves_out_of_the_plane_of_a_planar_mechanism():
+    mech = mbd.zoo.n_four_bar(1, planar=True)
+    height = mbd.PointTravel(mech.structure.bodies[0], mech.structure.points[1], "z")
+    with pytest.raises(ValueError, match="lies in the plane; axes are x, y$"):
+        mbd.assemble(mech, {height: 0.1})
+
+
 def test_speeds_that_contradict_each_other_are_too_many(four_bar):
     with pytest.raises(ValueError, match="Too many .* 'A' and 'D' .* 1 degree of freedom. Leave 1"):
         mbd.assemble_velocity(*four_bar, {"A": 1.0, "D": 0.0})
