@@ -37,7 +37,9 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
     status = Status(int(failed["status"]))
     facts: dict[str, Any] = {
         "bodies": ", ".join(top.bodies),
-        "joints": ", ".join(f"{e.name} ({e.kind.__name__})" for e in mech.structure.joints),
+        "joints": ", ".join(
+            f"{e.name} ({type(mech.joints[e.name]).__name__})" for e in mech.structure.joints
+        ),
         "cut joints": ", ".join(top.cut) or "none: the joints form a tree",
         "coordinates": f"{top.nq} coordinates, {top.nv} speeds, {top.nc} constraint rows",
         "size": f"{float(mechanism_length(mech)):.3g} m",

@@ -299,7 +299,10 @@ def _report(options: argparse.Namespace, printer: Printer) -> int:
     if path.exists() and not options.overwrite:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
     if not options.store.is_dir():
-        raise ValueError(f"there is no store {options.store}; jaxmbd run STUDY.toml makes one")
+        what = "is no store" if options.store.exists() else "is not there"
+        raise ValueError(
+            f"{options.store} {what}; give the folder of a store, which jaxmbd run STUDY.toml makes"
+        )
     from jaxmbd.campaign import StudyStore
     from jaxmbd.report import write_report
 
