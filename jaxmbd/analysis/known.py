@@ -379,13 +379,19 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
     """Values as arrays of the mechanism's type; a function is returned as it is.
 
     Raises:
-        ValueError: a function takes neither t nor (t, q, v).
+        ValueError: a function takes neither t nor (t, q, v), or one input alone is a function.
     """
     if inputs is None:
         return None
     if callable(inputs):
         takes_state(inputs)
         return cast(Callable[..., Inputs], inputs)
+    for name, x in inputs.items():
+        if callable(x):
+            raise ValueError(
+                f"inputs: that of {name!r} is a function; give one function of all inputs instead, "
+                f"of t or (t, q, v): inputs=lambda t: {{{name!r}: …}}"
+            )
     return {name: jnp.asarray(x, mech.dtype) for name, x in inputs.items()}
 
 

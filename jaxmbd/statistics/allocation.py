@@ -195,7 +195,7 @@ class Allocation(NamedTuple):
         >>> found = sensitivities(lambda x: {"y": x["a"]}, {"a": 0.0}, {"a": 0.1})
         >>> wanted = allocate([Limit(found["y"], low=-0.1, high=0.1)], wanted=0.95)
         >>> print(wanted)
-        cost 1.96, yield 68.27 % before and 95.00 % after
+        cost 0.96, yield 68.27 % before and 95.00 % after
         a  times 0.51
     """
 
