@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -211,21 +212,26 @@ def _drawn_size(mech: Mechanism) -> float:
     return float(np.max(np.ptp(np.stack([np.asarray(x) for x in places]), axis=0)))
 
 
-def warn_of_unused(changed: list[str], rows: Mapping[str, np.ndarray]) -> None:
+def warn_of_unused(
+    given: Iterable[str], changed: list[str], rows: Mapping[str, np.ndarray]
+) -> None:
     """Warn of inputs that no output depends on.
 
+    Of a pattern only if that is so of all that it fits: it is not meant to fit what matters alone.
+
     Args:
+        given: names or patterns of inputs, as the user gave them.
         changed: names of inputs.
         rows: outputs, without the reasons of failures, of the nominal sample, then of as many
             samples for each of these inputs, in which it alone is not nominal.
     """
     same = np.all([_same(x[0], x[1:]) for x in rows.values()], axis=0)
-    each = np.all(same.reshape(len(changed), -1), axis=1)
-    if np.any(each):
-        named = listed([f"'{name}'" for name, it in zip(changed, each, strict=True) if it], 5)
+    each = dict(zip(changed, np.all(same.reshape(len(changed), -1), axis=1), strict=True))
+    fitting = {p: [x for n, x in each.items() if n == p or fnmatchcase(n, p)] for p in given}
+    if unused := [f"'{p}'" for p, found in fitting.items() if found and all(found)]:
         warn_user(
-            f"no output changes when {named} varies by itself: what is observed does not use it. "
-            "Is another variable meant, or is an output missing?"
+            f"no output changes when {listed(unused, 5)} varies by itself: what is observed does "
+            "not use it. Is another variable meant, or is an output missing?"
         )
 
 

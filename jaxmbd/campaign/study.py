@@ -145,6 +145,7 @@ class Study:
     ):
         found: list[str] = []
         self.model = Model(model, observe)
+        self._given = tuple(inputs)
         self.inputs: dict[str, Input] = read_inputs(inputs, self.model.find, found)
         if not found:
             self.model.declare(self.nominal, found)
@@ -241,7 +242,8 @@ class Study:
         alone = list(drawn) if _ALONE * len(drawn) <= self.samples else []
         rows = self.evaluate(_each_alone(nominal, drawn, alone))
         if alone:
-            warn_of_unused(alone, {n: x for n, x in rows.items() if n not in self._reasons})
+            results = {n: x for n, x in rows.items() if n not in self._reasons}
+            warn_of_unused(self._given, alone, results)
             warn_of_jamming(alone, rows["status"], mech)
         found = {name: rows[name][0] for name in outputs}
         judge(found, self.outputs, partial(self.model.observed, nominal))

@@ -211,7 +211,7 @@ class Allocation(NamedTuple):
         )
         tighter = {n: f for n, f in self.factors.items() if f < _LEFT}
         rows = [(n, f"times {f:.2f}") for n, f in sorted(tighter.items(), key=lambda x: x[1])]
-        table = [text_table(*rows[:1], rows[1:], rule=False)] if rows else []
+        table = [text_table(rows[0], rows[1:], rule=False)] if rows else []
         left = len(self.factors) - len(rows)
         return "\n".join(
             [

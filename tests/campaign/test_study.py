@@ -12,7 +12,7 @@ import xarray
 import jaxmbd as mbd
 from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
 from jaxmbd.campaign.inputs_outputs import MOST_BYTES, chunk_rows
-from jaxmbd.campaign.run import warn_of_jamming, warn_of_odd_draws
+from jaxmbd.campaign.run import warn_of_jamming, warn_of_odd_draws, warn_of_unused
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
@@ -363,6 +363,15 @@ def test_scatter_in_wrong_units_is_warned_of(inputs, says):
         Study(mbd.zoo.rssr(), inputs, observe=at, samples=50).check()
     unused = [str(w.message) for w in told if "no output changes when" in str(w.message)]
     assert len(unused) == ("bodies/crank/mass" in inputs) == ("'bodies/crank/mass'" in str(unused))
+
+
+def test_a_pattern_may_fit_what_nothing_uses():
+    rows = {"y": np.array([1.0, 1.0, 1.0, 2.0, 1.5]), "k": np.zeros(5, int)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_unused(["points/*"], ["points/spare", "points/A"], rows)
+    with pytest.warns(UserWarning, match="when 'points/spare' varies"):
+        warn_of_unused(["points/spare", "points/A"], ["points/spare", "points/A"], rows)
 
 
 def test_one_coordinate_that_scatters_by_more_than_the_mechanism_is_warned_of():
