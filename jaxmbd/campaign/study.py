@@ -321,7 +321,8 @@ class Study:
         """Compute all samples that the store does not have yet.
 
         Freedoms of a sweep that nothing holds are warned of, and the nominal sample is judged
-        first: if it fails nothing is run, and outputs of which it has no value are warned of. A run
+        first: if it fails nothing is run, and outputs of which it has no value are warned of, as
+        are inputs that scatter by more than the mechanism's size, or that no output uses. A run
         that is killed, or stopped by Ctrl-C, is continued by the same call; nothing is computed
         twice but the chunk that was in work, and the store ends with the same bytes.
 
