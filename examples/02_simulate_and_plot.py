@@ -65,7 +65,7 @@ print(top)
 # --- Simulate -----------------------------------------------------------------------------------
 # From rest in an assembled position (crank at 60°), four seconds in steps of a millisecond.
 q0 = mbd.assemble(mech, known={"crank": np.radians(60.0)}).q
-v0 = mbd.assemble_velocity(mech, q0, known_v={"crank": 0.0})
+v0 = mbd.assemble_velocity(mech, q0, known={"crank": 0.0})
 crank = top.layout["crank"].v
 
 

@@ -48,7 +48,7 @@ def run(mech: mbd.Mechanism) -> mbd.Solution:
     """
     q = mbd.equilibrium(mech).q
     struts = [e.name for e in mech.structure.joints if e.name.endswith("_slide")]
-    v = mbd.assemble_velocity(mech, q, known_v=dict.fromkeys(struts, 0.0))
+    v = mbd.assemble_velocity(mech, q, known=dict.fromkeys(struts, 0.0))
     return mbd.simulate(
         mech,
         q,

@@ -4,7 +4,14 @@ from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, openi
 from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
-from jaxmbd.analysis.freedoms import Mobility, Redundancy, RedundantRow, mobility, redundancy
+from jaxmbd.analysis.freedoms import (
+    REDUNDANT,
+    Mobility,
+    Redundancy,
+    RedundantRow,
+    mobility,
+    redundancy,
+)
 from jaxmbd.analysis.known import (
     JointCoordinate,
     Key,

@@ -29,6 +29,7 @@ from jaxmbd.analysis.known import (
     is_angle,
     known_rows,
     known_values,
+    overheld,
     problem,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
@@ -159,7 +160,7 @@ def _raise(p: Problem, guess: Array, bound: float, status: Status) -> None:
     held = f" while {count} held" if keys else ""
     now = known_values(p.state(closest.q), keys)
     missed = [
-        f"{held_name(key)} is at {float(x):.6g} instead of {float(v):.6g}"
+        f"{held_name(p.mech, key)} is at {float(x):.6g} instead of {float(v):.6g}"
         for key, x, v in zip(keys, now, p.values, strict=True)
         if not np.allclose(x, v, rtol=1e-9, atol=1e-9)
     ]
@@ -169,10 +170,16 @@ def _raise(p: Problem, guess: Array, bound: float, status: Status) -> None:
         text += f" (over {_MAX_STAGES} steps away, which is too far to walk)"
     if float(closest.error) < 1e-6 * float(length):
         text += " (nearly closed: a dead centre or the limit of its reach, a singular position)"
+    cure = (
+        "Check the hardpoints and lengths of that loop, give a guess near the wanted branch, or "
+        "hold a value within reach"
+    )
+    # Near a dead centre, where a value out of reach ends, rows depend on each other too.
+    if keys and (surplus := overheld(p.state(closest.q), keys)):
+        cure = surplus if overheld(p.state(guess), keys) else cure
     raise ValueError(
         f"the mechanism does not assemble ({status.name.lower()}){held}: at the closest "
-        f"configuration found {text}. Check the hardpoints and lengths of that loop, give a guess "
-        "near the wanted branch, or hold a value within reach"
+        f"configuration found {text}. {cure}"
     )
 
 
@@ -360,7 +367,7 @@ _NEARLY_CLOSED = 1e-4
 def places(mech: Mechanism, keys: tuple[Key, ...]) -> tuple[str, ...]:
     """Names of what can stay open: cut joints, couplings, drives, then the held coordinates."""
     top = topology(mech)
-    return (*top.cut, *top.couplings, *top.drives, *map(held_name, keys))
+    return (*top.cut, *top.couplings, *top.drives, *(held_name(mech, key) for key in keys))
 
 
 class Opening(NamedTuple):

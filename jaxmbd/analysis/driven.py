@@ -536,7 +536,7 @@ def _raise_singular(
             "a dead centre"
         )
     if np.any(flags.unmet):
-        names = np.array([*top.row_names, *map(held_name, keys)])
+        names = np.array([*top.row_names, *(held_name(mech, key) for key in keys)])
         raise ValueError(
             f"{when}no motion satisfies all constraints and drivers: "
             f"{', '.join(names[flags.unmet > 0])} contradict the others; drive fewer coordinates"

@@ -29,6 +29,14 @@ from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Edge, Mechanism
 from jaxmbd.numerics import ldlt_rank_revealing, tolerances
 
+REDUNDANT = (
+    "reactions along them are not unique, and small errors of the parts jam the loops. Of what is "
+    "drawn in space but moves in one plane, give the points two coordinates (x, y): joints then "
+    "have rows in that plane only. Else use a joint that leaves more freedom, as Spherical for "
+    "Revolute"
+)
+"""What redundant rows mean, and the cure, for messages that have named them."""
+
 
 class Mobility(NamedTuple):
     """Degrees of freedom at a configuration.
@@ -61,7 +69,7 @@ class Mobility(NamedTuple):
         if self.idle:
             lines.append(f"idle: the spin of {', '.join(self.idle)}")
         if self.redundant:
-            lines.append(f"redundant rows: {', '.join(self.redundant)}")
+            lines.append(f"redundant rows: {', '.join(self.redundant)}: {REDUNDANT}")
         if self.contradiction > 0.0:
             lines.append(f"they contradict each other by {self.contradiction:.2g} m")
         return "\n".join(lines)

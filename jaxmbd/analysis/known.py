@@ -26,6 +26,7 @@ from jaxmbd.kinematics import (
     mechanism_length,
     motion_state,
     own_rows,
+    speed_units,
 )
 from jaxmbd.model import GROUND, Mechanism
 
@@ -117,7 +118,7 @@ def parse_known(
             place = key.coordinate if isinstance(key, PointTravel) else key
             _check_point(mech, place)
             if place in keys:
-                raise ValueError(f"known: {held_name(place)} is named twice; leave one out")
+                raise ValueError(f"known: {held_name(mech, place)} is named twice; leave one out")
             moved = isinstance(key, PointTravel) and not rates
             keys.append(place)
             values.append(_array(value + drawn_value(mech, place) if moved else value, mech.dtype))
@@ -155,13 +156,17 @@ def drawn_value(mech: Mechanism, key: PointCoordinate) -> Any:
 
 
 def _check_point(mech: Mechanism, key: PointCoordinate) -> None:
+    planar = mech.structure.planar
+    named = f"known: {key.axis!r} of {key.point!r} on {key.body!r}"
     if key.body not in mech.bodies or key.axis not in ("x", "y", "z"):
         raise ValueError(
-            f"known: {key} names no coordinate; bodies are {list(mech.structure.bodies)}, axes "
-            "x, y, z"
+            f"{named} is no coordinate; bodies are {list(mech.structure.bodies)}, axes "
+            f"{'x, y' if planar else 'x, y, z'}"
         )
+    if planar and key.axis == "z":
+        raise ValueError(f"{named} cannot be held: the mechanism lies in the plane; axes are x, y")
     if isinstance(key.point, str) and key.point not in mech.points:
-        raise ValueError(f"known: {key} names no point; points are {sorted(mech.points)}")
+        raise ValueError(f"{named} names no point; points are {sorted(mech.points)}")
 
 
 def _check_joint(mech: Mechanism, top: Topology, joint: Any, index: int | None) -> None:
@@ -223,6 +228,44 @@ def closing_residual(m: MotionState, keys: tuple[Key, ...], values: list[Any]) -
     """The residual of `closing_rows`."""
     held = known_rows(m, keys, values, mechanism_length(m.mech))[0] if keys else m.q[:0]
     return jnp.concatenate([own_rows(m).of(closure_residual(m)), held])
+
+
+def overheld(m: MotionState, keys: tuple[Key, ...]) -> str:
+    """That held coordinates follow from each other, for messages; empty if they do not.
+
+    Their values contradict each other then, unless they fit by luck.
+    """
+    rows = np.asarray(closing_rows(m, keys, known_values(m, keys))[1] * speed_units(m.mech))
+    if not np.all(np.isfinite(rows)):
+        return ""
+    own, held = rows[: m.top.nc], rows[m.top.nc :]
+    _, sizes, vh = np.linalg.svd(own) if len(own) else (None, np.zeros(0), np.eye(m.top.nv))
+    free = vh[np.sum(sizes > _LOST * max(sizes, default=0.0)) :].T
+    left, sizes, _ = np.linalg.svd(held @ free)
+    independent = int(np.sum(sizes > _LOST * np.max(np.abs(held), initial=0.0)))
+    among = np.linalg.norm(left[:, independent:], axis=1) > _LOST
+    each = [held_name(m.mech, key) for key in keys for _ in range(_count(m, key))]
+    names = tuple(dict.fromkeys(n for n, it in zip(each, among, strict=True) if it))
+    if len(names) < 2:  # one alone that nothing moves may also be at a dead centre
+        return ""
+    dof = free.shape[1]
+    return (
+        f"Too many coordinates are held: {' and '.join(names)} follow from each other, because "
+        f"constraints and drives leave {dof} degree{'s' * (dof != 1)} of freedom. Leave "
+        f"{len(held) - independent} of them out"
+    )
+
+
+_LOST = 1e-6
+"""A row of which constraints leave no more than this share counts as dependent on them."""
+
+
+def _count(m: MotionState, key: Key) -> int:
+    """Number of rows of a held coordinate."""
+    if isinstance(key, PointCoordinate):
+        return 1
+    place = _speeds(m.top, key)
+    return place.stop - place.start
 
 
 class Problem(eqx.Module):
@@ -320,11 +363,12 @@ def is_angle(top: Topology, key: Key) -> bool:
     return isinstance(key, JointCoordinate) and top.speed_kinds[_speeds(top, key)] == ("angle",)
 
 
-def held_name(key: Key) -> str:
+def held_name(mech: Mechanism, key: Key) -> str:
     """A held coordinate in words, for messages."""
     if isinstance(key, PointCoordinate):
         return f"{key.axis} of {key.point} on '{key.body}'"
-    return f"'{key.joint}'" if key.index is None else f"coordinate {key.index} of '{key.joint}'"
+    whole = key.index is None or mech.joint(key.joint).nq == 1
+    return f"'{key.joint}'" if whole else f"coordinate {key.index} of '{key.joint}'"
 
 
 AnyInputs = Inputs | Callable[..., Inputs] | None
@@ -335,13 +379,19 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
     """Values as arrays of the mechanism's type; a function is returned as it is.
 
     Raises:
-        ValueError: a function takes neither t nor (t, q, v).
+        ValueError: a function takes neither t nor (t, q, v), or one input alone is a function.
     """
     if inputs is None:
         return None
     if callable(inputs):
         takes_state(inputs)
         return cast(Callable[..., Inputs], inputs)
+    for name, x in inputs.items():
+        if callable(x):
+            raise ValueError(
+                f"inputs: that of {name!r} is a function; give one function of all inputs instead, "
+                f"of t or (t, q, v): inputs=lambda t: {{{name!r}: …}}"
+            )
     return {name: jnp.asarray(x, mech.dtype) for name, x in inputs.items()}
 
 

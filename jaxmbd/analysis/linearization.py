@@ -44,6 +44,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import compiled, given, host_jit
 from jaxmbd.model import Mechanism, finite_numbers
 from jaxmbd.numerics import factor_rows, jacobian, nan_where, tolerances
+from jaxmbd.plumbing import meant
 
 
 class Modes(NamedTuple):
@@ -262,7 +263,8 @@ def _efforts(mech: Mechanism, inputs: Any) -> dict[str, Array]:
         if name not in mech.joints or not mech.joint(name).can_be_in_tree:
             known = [e.name for e in mech.structure.joints if e.kind.can_be_in_tree]
             raise ValueError(
-                f"inputs name the joint '{name}', which takes no effort; joints that do: {known}"
+                f"inputs name '{name}', which is no joint that takes an effort"
+                f"{meant(name, known)}; joints that do: {known}"
             )
         out[name] = jnp.broadcast_to(jnp.asarray(value, mech.dtype), (mech.joint(name).nv,))
     return out

@@ -409,8 +409,10 @@ def simulate(
         mech: the mechanism.
         q0: coordinates (nq,), assembled.
         v0: speeds (nv,), on the constraints (see `assemble_velocity`); by default at rest.
-        t1: end time [s]; (t1 − t0)/dt is rounded to a whole number of `save_every` steps.
-        dt: step [s].
+        t1: end time [s], which is met exactly.
+        dt: step [s]. If t1 − t0 is no multiple of ``dt · save_every``, the step is made a little
+            shorter or longer, so that the nearest whole number of them ends at t1: dt=0.03 until
+            t1=0.1 takes 3 steps of 0.0333 s.
         t0: start time [s].
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.

@@ -335,7 +335,8 @@ def _raise(p: Problem, guess: Array, known: Known | None, status: Status) -> Non
     left = ", ".join(
         f"{force[i]:.3g} {unit[top.speed_kinds[i]]} along '{top.speed_names[i]}'" for i in worst
     )
-    held = f" while {[held_name(key) for key in p.keys]} are held" if p.keys else ""
+    names = " and ".join(held_name(p.mech, key) for key in p.keys)
+    held = f" while {names} {'is' if len(p.keys) == 1 else 'are'} held" if names else ""
     why = (
         "nothing holds that motion: give it a spring, a stop or a constraint, or hold it with "
         "known="

@@ -20,6 +20,7 @@ from jaxmbd.analysis.known import (
     held_scale,
     known_rows,
     known_values,
+    overheld,
     parse_known,
     point_of,
 )
@@ -63,16 +64,23 @@ def implied_change(p: Problem, dot: Problem, rows: FactoredRows, opened: Array) 
 
 
 def assemble_velocity(
-    mech: Mechanism, q: Array, known_v: Known | None = None, guess: Any = None, *, t: Any = 0.0
+    mech: Mechanism,
+    q: Array,
+    known: Known | None = None,
+    guess: Any = None,
+    *,
+    t: Any = 0.0,
+    known_v: Known | None = None,
 ) -> Array:
     """Speeds v (nv,) on the constraints, ``J v = b``, of least change from `guess` (zero).
 
     Args:
         mech: the mechanism.
         q: assembled coordinates (nq,).
-        known_v: speeds that are held, with the keys of `assemble` [rad/s, m/s].
+        known: speeds that are held, with the keys of `assemble` [rad/s, m/s].
         guess: speeds to start from (nv,).
         t: time [s] at which drives are evaluated.
+        known_v: another name of `known`.
 
     Returns:
         v (nv,); differentiable with respect to the mechanism, q and the held speeds. NaN inside
@@ -88,17 +96,19 @@ def assemble_velocity(
         >>> round(float(v[0]), 6)
         2.0
     """
-    return _compiled(_velocity, mech, known_v, guess, t, q)
+    known = known_v if known is None else known
+    return _compiled(_velocity, mech, known, guess, t, q)
 
 
 def assemble_acceleration(
     mech: Mechanism,
     q: Array,
     v: Array,
-    known_vdot: Known | None = None,
+    known: Known | None = None,
     guess: Any = None,
     *,
     t: Any = 0.0,
+    known_vdot: Known | None = None,
 ) -> Array:
     """Accelerations v̇ (nv,) on the constraints, ``J v̇ = γ``, of least change from `guess` (zero).
 
@@ -106,9 +116,10 @@ def assemble_acceleration(
         mech: the mechanism.
         q: assembled coordinates (nq,).
         v: speeds (nv,) on the constraints.
-        known_vdot: accelerations that are held, with the keys of `assemble` [rad/s², m/s²].
+        known: accelerations that are held, with the keys of `assemble` [rad/s², m/s²].
         guess: accelerations to start from (nv,).
         t: time [s] at which drives are evaluated.
+        known_vdot: another name of `known`.
 
     Returns:
         v̇ (nv,), as `assemble_velocity` returns v.
@@ -125,7 +136,8 @@ def assemble_acceleration(
         >>> bool(abs(mbd.constraint_jacobian(m, q) @ vdot - mbd.gamma(m, q, v)).max() < 1e-12)
         True
     """
-    return _compiled(_acceleration, mech, known_vdot, guess, t, q, v)
+    known = known_vdot if known is None else known
+    return _compiled(_acceleration, mech, known, guess, t, q, v)
 
 
 def _compiled(
@@ -142,11 +154,12 @@ def _compiled(
     args = Problem(keys, mech, values, t), *rest
     x, met = fn(*args) if is_inline() else _jitted(fn, *args)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
-        rows = np.array([*topology(mech).row_names, *map(held_name, keys)])
+        surplus = overheld(args[0].state(rest[1]), keys) if keys else ""
+        rows = np.array([*topology(mech).row_names, *(held_name(mech, key) for key in keys)])
         raise ValueError(
             "no motion satisfies all constraints and held coordinates: "
-            f"{', '.join(rows[~np.asarray(met)])} contradict the others; hold fewer, or look for a "
-            "singular position"
+            f"{', '.join(rows[~np.asarray(met)])} contradict the others. "
+            + (surplus or "Hold fewer, or look for a singular position")
         )
     return jnp.asarray(jnp.where(jnp.all(met), x, jnp.nan))
 

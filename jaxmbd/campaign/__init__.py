@@ -15,6 +15,7 @@ from jaxmbd.campaign.chunk_runner import Interrupted
 from jaxmbd.campaign.inputs_outputs import Input
 from jaxmbd.campaign.origin import provenance
 from jaxmbd.campaign.run import remove_study
+from jaxmbd.campaign.store_check import verify as verify_store
 from jaxmbd.campaign.store_files import StoreDiffers, StoreError
 from jaxmbd.campaign.study import Rerun, Study
 from jaxmbd.campaign.study_file import load_study

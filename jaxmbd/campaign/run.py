@@ -9,12 +9,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jaxmbd.analysis import Status
+from jaxmbd.analysis import REDUNDANT, Status, mobility
 from jaxmbd.campaign.chunk_runner import run_chunks
 from jaxmbd.campaign.inputs_outputs import Input
 from jaxmbd.campaign.session import session
@@ -22,8 +23,9 @@ from jaxmbd.campaign.store_check import Damage, verify
 from jaxmbd.campaign.store_lock import lock
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.campaign.worker import ChunkReport
+from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, status_text, stays_open
-from jaxmbd.plumbing import optional, warn_user
+from jaxmbd.plumbing import listed, optional, warn_user
 
 Told = Callable[[ChunkReport], None]
 
@@ -168,15 +170,20 @@ def _reason(found: Mapping[str, np.ndarray], outputs: Mapping[str, Output]) -> s
 POSITIVE = ("mass", "stiffness", "damping", "radius")
 """Last part of the paths of numbers that are not negative in any mechanism that can be built."""
 WIDE = 0.3
-"""Scatter of points, as a share of the size of what is drawn, above which it looks wrong."""
+"""Scatter of lengths, as a share of the size of what is drawn, above which it looks wrong."""
+SAME = 1e-12
+"""Change of an output, as a share of the largest number in it, that counts as rounding."""
 
 
-def warn_of_odd_draws(inputs: Mapping[str, Input], drawn: Mapping[str, np.ndarray]) -> None:
+def warn_of_odd_draws(
+    inputs: Mapping[str, Input], drawn: Mapping[str, np.ndarray], mech: Mechanism | None
+) -> None:
     """Warn, with the numbers, of drawn inputs that look wrong.
 
     Args:
         inputs: the study's inputs.
         drawn: some samples of those that vary, name to array (n, …).
+        mech: the nominal mechanism; None for a study of a function.
     """
     for name, x in drawn.items():
         last, unit = name.rpartition("/")[2], inputs[name].unit
@@ -187,13 +194,68 @@ def warn_of_odd_draws(inputs: Mapping[str, Input], drawn: Mapping[str, np.ndarra
                 f"{x.min():.4g} {unit}: is its scatter in {unit}? A LogNormal or TruncatedNormal "
                 "distribution stays positive"
             )
-    points = {n: x.nominal for n, x in inputs.items() if n.startswith("points/") and x.nominal.ndim}
-    if len(points) > 1:
-        size = float(np.max(np.ptp(np.stack(list(points.values())), axis=0)))
-        wide = {n: float(np.max(np.std(drawn[n], axis=0))) for n in points if n in drawn}
-        name = max(wide, key=lambda n: wide[n], default="")
-        if name and wide[name] > WIDE * size > 0.0:
-            warn_user(
-                f"input '{name}' scatters by {wide[name]:.4g} m, but all points lie within "
-                f"{size:.4g} m: is its scatter in metres?"
-            )
+    size = 0.0 if mech is None else _drawn_size(mech)
+    wide = {n: float(np.max(np.std(x, axis=0))) for n, x in drawn.items() if inputs[n].unit == "m"}
+    name = max(wide, key=lambda n: wide[n], default="")
+    if name and wide[name] > WIDE * size > 0.0:
+        warn_user(
+            f"input '{name}' scatters by {wide[name]:.4g} m (one standard deviation), but the "
+            f"whole mechanism is {size:.4g} m large: is its scatter in metres? 0.1 mm is 1e-4, or "
+            "the text '0.1 mm'"
+        )
+
+
+def _drawn_size(mech: Mechanism) -> float:
+    """Largest extent of the drawing along x, y or z [m]."""
+    places = [mech.point(name) for name in mech.structure.points]
+    places += [mech.com(body) for body in mech.structure.bodies]
+    return float(np.max(np.ptp(np.stack([np.asarray(x) for x in places]), axis=0)))
+
+
+def warn_of_unused(
+    given: Iterable[str], changed: list[str], rows: Mapping[str, np.ndarray]
+) -> None:
+    """Warn of inputs that no output depends on.
+
+    Of a pattern only if that is so of all that it fits: it is not meant to fit what matters alone.
+
+    Args:
+        given: names or patterns of inputs, as the user gave them.
+        changed: names of inputs.
+        rows: outputs, without the reasons of failures, of the nominal sample, then of as many
+            samples for each of these inputs, in which it alone is not nominal.
+    """
+    same = np.all([_same(x[0], x[1:]) for x in rows.values()], axis=0)
+    each = dict(zip(changed, np.all(same.reshape(len(changed), -1), axis=1), strict=True))
+    fitting = {p: [x for n, x in each.items() if n == p or fnmatchcase(n, p)] for p in given}
+    if unused := [f"'{p}'" for p, found in fitting.items() if found and all(found)]:
+        warn_user(
+            f"no output changes when {listed(unused, 5)} varies by itself: what is observed does "
+            "not use it. Is another variable meant, or is an output missing?"
+        )
+
+
+def warn_of_jamming(changed: list[str], status: np.ndarray, mech: Mechanism | None) -> None:
+    """Warn of inputs that no loop with redundant rows can close with.
+
+    Args:
+        changed: names of inputs.
+        status: of the nominal sample, then of as many samples for each of these inputs, in which
+            it alone is not nominal.
+        mech: the nominal mechanism; None for a study of a function.
+    """
+    failed = (status[1:] == Status.NOT_ASSEMBLED).reshape(len(changed), -1).all(axis=1)
+    if mech is None or status[0] != Status.OK or not failed.any():
+        return
+    if rows := mobility(mech).redundant:
+        named = listed([f"'{n}'" for n, bad in zip(changed, failed, strict=True) if bad], 5)
+        warn_user(
+            f"the loops do not close where {named} varies by itself, and they have redundant "
+            f"constraint rows ({listed(rows)}): {REDUNDANT}"
+        )
+
+
+def _same(x: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether values of an output differ from x by rounding at most; not if x has no value."""
+    change = np.abs(others - x).reshape(len(others), -1)
+    return np.all(change <= SAME * np.max(np.abs(x), initial=0.0), axis=1)

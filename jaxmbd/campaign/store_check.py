@@ -46,6 +46,10 @@ class Damage(NamedTuple):
     file: str
     reason: str
 
+    def __str__(self) -> str:
+        part = "the description" if self.chunk is None else f"chunk {self.chunk}"
+        return f"{part}, file {self.file}: {self.reason}"
+
 
 def verify(store: StudyStore, progress: Callable[[int, int], None] | None = None) -> list[Damage]:
     """Compare every file with the checksum noted when it was written.

@@ -25,7 +25,14 @@ from jaxmbd.campaign.inputs_outputs import (
 )
 from jaxmbd.campaign.model import Model, Program, Sample
 from jaxmbd.campaign.origin import provenance, versions
-from jaxmbd.campaign.run import judge, run_study, verify_study, warn_of_odd_draws
+from jaxmbd.campaign.run import (
+    judge,
+    run_study,
+    verify_study,
+    warn_of_jamming,
+    warn_of_odd_draws,
+    warn_of_unused,
+)
 from jaxmbd.campaign.store_check import Damage
 from jaxmbd.campaign.store_layout import Layout
 from jaxmbd.campaign.study_store import StudyStore
@@ -37,6 +44,8 @@ from jaxmbd.statistics import Sensitivity, sensitivities
 FORMAT = "jaxmbd-study-1"
 _LOOKED_AT = 1024
 """Samples whose inputs are looked at before a run."""
+_ALONE = 8
+"""Samples for each input from which on inputs are varied one by one before a run."""
 _COMPARED = 4
 """Samples whose outputs tell a program that calls back to Python from another one."""
 
@@ -136,6 +145,7 @@ class Study:
     ):
         found: list[str] = []
         self.model = Model(model, observe)
+        self._given = tuple(inputs)
         self.inputs: dict[str, Input] = read_inputs(inputs, self.model.find, found)
         if not found:
             self.model.declare(self.nominal, found)
@@ -214,7 +224,8 @@ class Study:
     def check(self) -> dict[str, np.ndarray]:
         """Trace the model and judge the nominal sample.
 
-        Outputs of which it has no value are warned of.
+        Outputs of which it has no value are warned of, inputs that scatter by more than the
+        mechanism suggests, and those on which no output depends.
 
         Returns:
             the nominal outputs: name to value.
@@ -224,8 +235,16 @@ class Study:
         """
         outputs = self._settled
         nominal = self.nominal
-        warn_of_odd_draws(self.inputs, self.draw(0, min(self.samples, _LOOKED_AT)))
-        rows = self.evaluate({name: nominal[name][None] for name in self.sampler.sampled})
+        drawn = self.draw(0, min(self.samples, _LOOKED_AT))
+        mech = None if self.model.observe is None else self.model.mechanism(nominal)
+        warn_of_odd_draws(self.inputs, drawn, mech)
+        # Beside the nominal sample, in the same call: each input by itself, unless that costs much.
+        alone = list(drawn) if _ALONE * len(drawn) <= self.samples else []
+        rows = self.evaluate(_each_alone(nominal, drawn, alone))
+        if alone:
+            results = {n: x for n, x in rows.items() if n not in self._reasons}
+            warn_of_unused(self._given, alone, results)
+            warn_of_jamming(alone, rows["status"], mech)
         found = {name: rows[name][0] for name in outputs}
         judge(found, self.outputs, partial(self.model.observed, nominal))
         return found
@@ -239,8 +258,12 @@ class Study:
         """
         sampler = self.sampler
         scatter = sampler.std() if sampler.independent else sampler.covariance()
-        reasons = frozenset(n for n, x in self.outputs.items() if x.role == "reason")
-        return sensitivities(partial(_outputs, self.model, reasons), self.nominal, scatter)
+        return sensitivities(partial(_outputs, self.model, self._reasons), self.nominal, scatter)
+
+    @property
+    def _reasons(self) -> frozenset[str]:
+        """Names of the outputs that say why a sample failed."""
+        return frozenset(n for n, x in self.outputs.items() if x.role == "reason")
 
     def describe(self) -> dict[str, Any]:
         """What determines the results, as plain data: two equal ones give equal stores."""
@@ -298,7 +321,8 @@ class Study:
         """Compute all samples that the store does not have yet.
 
         Freedoms of a sweep that nothing holds are warned of, and the nominal sample is judged
-        first: if it fails nothing is run, and outputs of which it has no value are warned of. A run
+        first: if it fails nothing is run, and outputs of which it has no value are warned of, as
+        are inputs that scatter by more than the mechanism's size, or that no output uses. A run
         that is killed, or stopped by Ctrl-C, is continued by the same call; nothing is computed
         twice but the chunk that was in work, and the store ends with the same bytes.
 
@@ -364,3 +388,18 @@ def _outputs(model: Model, reasons: frozenset[str], sample: Sample) -> dict[str,
 
 def _evaluated(model: Model, fixed: Mapping[str, Any], sample: Mapping[str, Any]) -> Any:
     return model({**fixed, **sample})
+
+
+def _each_alone(
+    nominal: Sample, drawn: Mapping[str, np.ndarray], alone: list[str]
+) -> dict[str, np.ndarray]:
+    """The nominal sample, then two for each input of `alone`, in which only that one differs.
+
+    It has the drawn values that are farthest below and above its nominal one.
+    """
+    rows = {name: np.stack([nominal[name]] * (1 + 2 * len(alone))) for name in drawn}
+    for k, name in enumerate(alone):
+        off = (drawn[name] - nominal[name]).reshape(len(drawn[name]), -1)
+        rows[name][1 + 2 * k] = drawn[name][np.argmin(off.min(axis=1))]
+        rows[name][2 + 2 * k] = drawn[name][np.argmax(off.max(axis=1))]
+    return rows

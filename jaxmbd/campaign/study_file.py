@@ -133,8 +133,8 @@ class Reader:
             return PointTravel(body, point, axis[-1]), "m"
         self.wrong(
             where,
-            f"{text!r} is no coordinate; give a joint of {joints}, 'joint/1', 'body/point/dz' for "
-            "a travel, or 'body/point/z' for a position",
+            f"{text!r} is no coordinate; give a joint of {joints}, 'joint/1', 'body/point/dx' for "
+            "a travel, or 'body/point/x' for a position",
         )
         return None, ""
 

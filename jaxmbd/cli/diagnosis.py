@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.analysis import Mobility, Status, assemble, check_state, mobility, redundancy
+from jaxmbd.analysis import REDUNDANT, Mobility, Status, assemble, check_state, mobility, redundancy
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
     mechanism_length,
@@ -37,11 +37,13 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
     status = Status(int(failed["status"]))
     facts: dict[str, Any] = {
         "bodies": ", ".join(top.bodies),
-        "joints": ", ".join(f"{e.name} ({e.kind.__name__})" for e in mech.structure.joints),
+        "joints": ", ".join(
+            f"{e.name} ({type(mech.joints[e.name]).__name__})" for e in mech.structure.joints
+        ),
         "cut joints": ", ".join(top.cut) or "none: the joints form a tree",
         "coordinates": f"{top.nq} coordinates, {top.nv} speeds, {top.nc} constraint rows",
         "size": f"{float(mechanism_length(mech)):.3g} m",
-        "mobility": f"{drawn.dof} degrees of freedom (Kutzbach {drawn.kutzbach})",
+        "mobility": f"{_freedoms(drawn.dof)} ({drawn.kutzbach} by counting, after Kutzbach)",
     }
     trouble: list[str] = []
     numbers: dict[str, Any] = {
@@ -67,15 +69,16 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         numbers["configuration"] = q
         trouble += _at_closed(mech, q, drawn.dof, facts, numbers)
     if drawn.redundant:
-        trouble.append(
-            f"redundant constraint rows ({', '.join(drawn.redundant)}): reactions are not unique, "
-            "and small errors of the parts jam it; use joints that leave more freedom there"
-        )
+        trouble.append(f"redundant constraint rows ({', '.join(drawn.redundant)}): {REDUNDANT}")
         trouble += [str(row) for row in redundancy(mech).rows]
     if drawn.idle:
         facts["idle"] = f"the spin of {', '.join(drawn.idle)} moves nothing else"
     sound = status == Status.OK and numbers.get("state", "ok") == "ok"
     return {"facts": facts, "trouble": trouble, "sound": sound, **numbers}
+
+
+def _freedoms(count: int) -> str:
+    return f"{count} degree{'s' * (count != 1)} of freedom"
 
 
 def _at_closed(
@@ -91,12 +94,12 @@ def _at_closed(
         facts["mobility"] += f"; {closed.dof} where it closes"
     if beside is not None and beside.dof < closed.dof:
         trouble.append(
-            f"it is at a singular position: {closed.dof} degrees of freedom there, {beside.dof} "
-            "beside it, where its motion may branch; draw it elsewhere"
+            f"it is at a singular position: {_freedoms(closed.dof)} there, {beside.dof} beside it, "
+            "where its motion may branch; draw it elsewhere"
         )
     state = check_state(mech, q)
     conditioning, verdict = float(state.conditioning), Status(int(state.status))
-    facts["conditioning"] = f"{conditioning:.1e} (1 is best)"
+    facts["conditioning"] = f"{conditioning:.1e} of the equations of motion (1 is best)"
     numbers |= {"conditioning": conditioning, "state": verdict.name.lower()}
     if verdict != Status.OK:
         trouble.append(
@@ -107,12 +110,14 @@ def _at_closed(
         trouble.append("masses or lengths differ so much that many digits are lost")
     if (near := _nearest(mech, q, closed)) is not None:
         row, size = near
-        facts["nearest"] = f"row '{row}', independent of the others by {size:.2g}"
+        facts["dead centre"] = (
+            f"{size:.2g} away (1 is best, 0 is a dead centre), by constraint row '{row}'"
+        )
         numbers["nearest"] = {"row": row, "independent": size}
         if size < _NEAR_SINGULAR:
             trouble.append(
-                f"row '{row}' is nearly dependent on the others ({size:.1e}): it is close to a "
-                "dead centre or another singular position"
+                f"constraint row '{row}' nearly follows from the others ({size:.1e}, where 1 is "
+                "best and 0 singular): it is close to a dead centre or another singular position"
             )
     return trouble
 

@@ -6,6 +6,8 @@ import argparse
 import gc
 import json
 import sys
+import warnings
+from typing import Any
 
 import jaxmbd
 from jaxmbd.cli import model_commands, study_commands, view_commands
@@ -45,6 +47,17 @@ def _ended(printer: Printer, text: str, status: int) -> int:
     return status
 
 
+_usual = warnings.showwarning
+
+
+def show_warning(message: Any, category: type[Warning], *place: Any, **options: Any) -> None:
+    """A warning to the user without the line of Python that it came from."""
+    if issubclass(category, UserWarning):
+        print(f"jaxmbd: warning: {message}", file=sys.stderr)
+    else:
+        _usual(message, category, *place, **options)
+
+
 def command() -> None:
     """Run one command and end the process with its exit status.
 
@@ -52,6 +65,7 @@ def command() -> None:
     the last time at exit, is in vain: the demonstration takes 3.9 s of CPU so, and 4.9 s otherwise.
     """
     gc.set_threshold(500_000, *gc.get_threshold()[1:])
+    warnings.showwarning = show_warning
     status = main()
     gc.freeze()
     sys.exit(status)

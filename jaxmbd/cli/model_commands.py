@@ -148,7 +148,7 @@ def _mechanism(name: str, figure: str | None, printer: Printer) -> int:
     printer.result(
         {
             "bodies": list(top.bodies),
-            "joints": {e.name: e.kind.__name__ for e in mech.structure.joints},
+            "joints": {e.name: type(mech.joints[e.name]).__name__ for e in mech.structure.joints},
             "forces": {n: type(f).__name__ for n, f in mech.forces.items()},
             "cut": list(top.cut),
             "nq": top.nq,

@@ -40,7 +40,8 @@ def _add_run(commands: Any) -> None:
         "  [inputs]      a distribution for each variable that scatters; quantities have units\n"
         "                (`jaxmbd check MODEL --variables` lists the variables)\n"
         "  [experiment]  what is done, and in [experiment.observe] what is observed of it: types\n"
-        "                and their arguments are those of the classes in help(jaxmbd.observe)\n"
+        "                and their arguments are those of the classes in help(jaxmbd.observe);\n"
+        "                several have names: [experiments.NAME] and [experiments.NAME.observe]\n"
         "examples/build_scatter.toml has all of them.",
         "jaxmbd run study.toml\n"
         "jaxmbd run study.toml --out results/first.zarr\n"
@@ -97,30 +98,42 @@ def _add_verify(commands: Any) -> None:
         "verify",
         _verify,
         "check every byte of a store, and compute again what is damaged",
-        "Check every file of a store against its checksum. Damaged chunks are computed again, to\n"
-        "the same bytes. The exit status is 3 if there was damage.",
-        "jaxmbd verify study.toml\njaxmbd verify study.toml --out results/first.zarr",
+        "Check every file of a store against its checksum. Given the study's TOML file, damaged\n"
+        "chunks are computed again, to the same bytes; given the store alone, they are named.\n"
+        "The exit status is 3 if there was damage.",
+        "jaxmbd verify study.toml\n"
+        "jaxmbd verify study.toml --out results/first.zarr\n"
+        "jaxmbd verify results/first.zarr",
     )
-    add_study(parser)
+    add_study(parser, "a study as TOML, or a study's store")
 
 
 def _verify(options: argparse.Namespace, printer: Printer) -> int:
-    store = store_of(options)
+    alone = options.study.is_dir()
+    if alone and options.out is not None:
+        raise ValueError(f"{options.study} is a folder; --out goes with a study's TOML file")
+    store = options.study if alone else store_of(options)
     if not store.exists():
         raise ValueError(f"there is no {store} to verify; choose it with --out")
-    shown = not printer.as_json and sys.stderr.isatty()
-    found = study_of(options).verify(store, progress=shown)
+    if alone:
+        from jaxmbd.campaign import StudyStore, verify_store
+
+        found = verify_store(StudyStore.open(store))
+        how = f"not mended: jaxmbd verify STUDY.toml --out {store} does that"
+    else:
+        shown = not printer.as_json and sys.stderr.isatty()
+        found, how = study_of(options).verify(store, progress=shown), "mended"
     for damage in found:
         printer.text(str(damage))
-    printer.text(f"{store}: {f'{len(found)} damaged files, mended' if found else 'no damage'}")
+    printer.text(f"{store}: {f'{len(found)} damaged files, {how}' if found else 'no damage'}")
     damages = [{"text": str(x), "chunk": getattr(x, "chunk", None)} for x in found]
     printer.result({"store": store, "damage": damages})
     return FINDINGS if found else FINE
 
 
-def add_study(parser: argparse.ArgumentParser) -> None:
+def add_study(parser: argparse.ArgumentParser, what: str = "a study as TOML") -> None:
     """The study's file and its store."""
-    parser.add_argument("study", type=Path, help="a study as TOML")
+    parser.add_argument("study", type=Path, help=what)
     parser.add_argument(
         "--out", type=Path, metavar="STORE", help="the store (default: STUDY.zarr, here)"
     )
@@ -286,7 +299,10 @@ def _report(options: argparse.Namespace, printer: Printer) -> int:
     if path.exists() and not options.overwrite:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
     if not options.store.is_dir():
-        raise ValueError(f"there is no store {options.store}; jaxmbd run STUDY.toml makes one")
+        what = "is no store" if options.store.exists() else "is not there"
+        raise ValueError(
+            f"{options.store} {what}; give the folder of a store, which jaxmbd run STUDY.toml makes"
+        )
     from jaxmbd.campaign import StudyStore
     from jaxmbd.report import write_report
 

@@ -29,7 +29,9 @@ def _add_view(commands: Any) -> None:
         "a mechanism and its motion, in the browser or as HTML, MP4, GIF or PNG",
         "Show a mechanism in motion. A corner goes through its wheel travel, any other mechanism\n"
         "of jaxmbd through what its first joint can do, an imported robot stands still; --over,\n"
-        "--time and --state ask for something else. The page needs no network: it can be sent on.",
+        "--time and --state ask for something else. The page needs no network: it can be sent on.\n"
+        "A picture (.png, .svg, .pdf) shows the mechanism as it is drawn and closed; with --over,\n"
+        "--range or --trace at the beginning of the range, with --time at the end of that time.",
         "jaxmbd view zoo:multi_link\n"
         "jaxmbd view zoo:rssr --over crank --range '0 deg' '360 deg' --trace coupler:B\n"
         "jaxmbd view zoo:double_wishbone --time 1 --arrows reactions --speed 0.2 --out drop.html\n"
@@ -101,7 +103,7 @@ def _view(options: argparse.Namespace, printer: Printer) -> int:
         "speed": options.speed,
         "wheels": _wheels(model),
     }
-    path = _written(model, solution, out, shown)
+    path = _written(model, solution, out, shown, frame=0 if options.time is None else -1)
     printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
     printer.result({"file": path, "bytes": path.stat().st_size})
     return FINE
@@ -117,7 +119,8 @@ def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[
     if options.time is not None:
         return model, _free_motion(model, start, options, printer)
     asked = options.over or options.range
-    if not asked and (options.still or start is not None or not own):
+    picture = options.out is not None and options.out.suffix in _PICTURES and not options.trace
+    if not asked and (options.still or start is not None or not own or picture):
         return model, start
     model = undriven(model) if own else model
     mech = model if own else model.mechanism
@@ -175,7 +178,10 @@ def _wheels(model: Any) -> list[Any]:
         return []
 
 
-def _written(model: Any, solution: Any, out: Path | None, shown: dict[str, Any]) -> Path:
+def _written(
+    model: Any, solution: Any, out: Path | None, shown: dict[str, Any], frame: int
+) -> Path:
+    """The file, or the page that the browser shows; of a picture it is that frame."""
     from jaxmbd.viz import animation, movie, page, picture
 
     if out is None:
@@ -183,7 +189,7 @@ def _written(model: Any, solution: Any, out: Path | None, shown: dict[str, Any])
     if out.suffix == ".html":
         return animation(out, model, solution, **shown)
     if out.suffix in _PICTURES:
-        picture(model, solution, out, **shown)
+        picture(model, solution, out, frame=frame, **shown)
         return out
     return movie(out, model, solution, progress=_counted, **shown)
 

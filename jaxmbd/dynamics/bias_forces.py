@@ -28,6 +28,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import traced_once, whole
 from jaxmbd.model import GROUND, Controlled, Effort, Load, Mechanism
 from jaxmbd.numerics import ltdl_solve
+from jaxmbd.plumbing import meant
 from jaxmbd.spatial import cross
 
 Inputs = Mapping[str, Any]
@@ -173,7 +174,8 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
             known = [e.name for e in m.mech.structure.joints if e.kind.can_be_in_tree]
             known += [n for n, f in m.mech.forces.items() if isinstance(f, Controlled)]
             raise ValueError(
-                f"inputs name the joint '{name}', which takes no effort; known: {known}"
+                f"inputs name '{name}', which is no joint or actuator that takes an effort"
+                f"{meant(name, known)}; known: {known}"
             )
         effort, nv = jnp.asarray(value, m.q.dtype), m.mech.joint(name).nv
         if effort.shape not in ((), (nv,)):

@@ -54,6 +54,10 @@ def joint_reactions(
     coordinates (inputs, drives, couplings, joint torques, torsion springs, friction, rotors) are
     not included.
 
+    In a planar mechanism they have six components too: n_z, fₓ and f_y, and zeros, because its
+    joints have no rows out of the plane. Where `mobility` names redundant rows, as of a planar
+    linkage drawn in space, equilibrium does not determine them: they are the least that fit.
+
     Args:
         mech: the mechanism.
         q: coordinates (nq,).

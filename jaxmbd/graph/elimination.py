@@ -62,8 +62,8 @@ class Elimination(NamedTuple):
 
     def __str__(self) -> str:
         if self.is_recursive:
-            return f"M factored recursively: {self.recursive} operations (dense: {self.dense})"
-        return f"M factored densely: {self.dense} operations (recursive: {self.recursive})"
+            return f"mass matrix by recursion: {self.recursive} operations (dense {self.dense})"
+        return f"mass matrix dense: {self.dense} operations (by recursion {self.recursive})"
 
 
 def elimination(

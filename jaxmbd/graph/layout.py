@@ -115,8 +115,10 @@ class Topology:
             parent = GROUND if self.parent[i] < 0 else self.bodies[self.parent[i]]
             place = self.layout[self.tree[i]]
             q = "-" if place.q is None else f"q[{place.q.start}:{place.q.stop}]"
+            freedoms = self.cdof[body]
             lines.append(
-                f"  {i + 1:2d} {parent} -> {body} by {self.tree[i]} {q}, CDOF {self.cdof[body]}"
+                f"  {i + 1:2d} {parent} -> {body} by {self.tree[i]} {q}, {freedoms} joint "
+                f"freedom{'s' * (freedoms != 1)} from the ground"
             )
         kinds = (("cut", self.cut), ("coupling", self.couplings), ("drive", self.drives))
         for kind, name in ((k, n) for k, names in kinds for n in names):

@@ -304,7 +304,14 @@ class Experiment:
         refuse(type(self).__name__, self.problems(mech))
 
     def trajectory(self, mech: Mechanism) -> Trajectory:
-        """The whole course for one mechanism, with states and all points of the curves."""
+        """The whole course for one mechanism, with states and all points of the curves.
+
+        Raises:
+            ValueError: mistakes of the experiment for this mechanism, all of them; that it observes
+                nothing is none.
+        """
+        found = self.problems(mech) if self.observe else self.own_problems(mech)
+        refuse(type(self).__name__, found)
         course = _compiled("course", self, mech)
         x, q, v, observed, status = jax.tree_util.tree_map(np.asarray, course)
         every = self.observed()

@@ -168,7 +168,7 @@ class HoldingEffort(Observable):
     def about(self, mech: Mechanism) -> Output:
         key = single_key(mech, self.coordinate)
         linear = isinstance(key, PointCoordinate) or not is_angle(topology(mech), key)
-        return Output("N" if linear else "N m", f"effort that holds {held_name(key)}")
+        return Output("N" if linear else "N m", f"effort that holds {held_name(mech, key)}")
 
     def problems(self, mech: Mechanism) -> list[str]:
         return known_problems(mech, {self.coordinate: 0.0})

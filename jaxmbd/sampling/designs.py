@@ -39,7 +39,10 @@ class Space(NamedTuple):
 
 
 def components(name: str, shape: tuple[int, ...]) -> list[str]:
-    """Names of the numbers of an input: ``p/x, p/y, p/z`` for three, ``p/0, p/1, …`` otherwise.
+    """Names of the numbers of an input, as `jaxmbd.variables` has them.
+
+    ``p/x, p/y, p/z`` for three, ``p/x, p/y`` for a point, centre of mass, axis or gravity in the
+    plane, ``p/0, p/1, …`` otherwise.
 
     Example:
         >>> from jaxmbd.sampling import components
@@ -48,8 +51,10 @@ def components(name: str, shape: tuple[int, ...]) -> list[str]:
     """
     if shape == ():
         return [name]
-    if shape == (3,):
-        return [f"{name}/{axis}" for axis in "xyz"]
+    steps = name.replace(".", "/").split("/")  # stores have dots
+    planar = shape == (2,) and (steps[0] == "points" or steps[-1] in ("com", "gravity", "axis"))
+    if planar or shape == (3,):
+        return [f"{name}/{axis}" for axis in "xyz"[: shape[0]]]
     return ["/".join([name, *map(str, index)]) for index in np.ndindex(shape)]
 
 

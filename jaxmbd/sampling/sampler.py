@@ -268,7 +268,10 @@ class Sampler:
         if isinstance(self.design, TableDesign):
             return found + self._table_problems(self.design)
         if not self.scatter:
-            found.append("no input has a distribution")
+            found.append(
+                "no input has a distribution: a number is a fixed value, jaxmbd.sampling.Normal("
+                "1e-3) one that scatters"
+            )
         if self.correlations and isinstance(self.design, Saltelli):
             found.append("Sobol indices are of independent inputs: no correlation with Saltelli")
         if self.correlations and isinstance(self.design, Grid):

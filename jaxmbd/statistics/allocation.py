@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from jaxmbd.plumbing import hint, listed
+from jaxmbd.plumbing import hint, listed, text_table
 from jaxmbd.sampling import Distribution, Scaled
 from jaxmbd.statistics.sensitivity import Sensitivity
 
@@ -178,6 +178,10 @@ class Limit(NamedTuple):
     mean: float | None = None
 
 
+_LEFT = 0.999
+"""Factors above this one are printed as no change."""
+
+
 class Allocation(NamedTuple):
     """How to tighten the scatter of inputs.
 
@@ -190,14 +194,32 @@ class Allocation(NamedTuple):
         >>> from jaxmbd.statistics import Limit, allocate, sensitivities
         >>> found = sensitivities(lambda x: {"y": x["a"]}, {"a": 0.0}, {"a": 0.1})
         >>> wanted = allocate([Limit(found["y"], low=-0.1, high=0.1)], wanted=0.95)
-        >>> {name: round(factor, 2) for name, factor in wanted.factors.items()}
-        {'a': 0.51}
+        >>> print(wanted)
+        cost 0.96, yield 68.27 % before and 95.00 % after
+        a  times 0.51
     """
 
     factors: dict[str, float]
     cost: float
     before: tuple[float, ...]
     after: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """What is tightened, most of all first, and what for."""
+        before, after = (
+            ", ".join(f"{100 * y:.2f} %" for y in x) for x in (self.before, self.after)
+        )
+        tighter = {n: f for n, f in self.factors.items() if f < _LEFT}
+        rows = [(n, f"times {f:.2f}") for n, f in sorted(tighter.items(), key=lambda x: x[1])]
+        table = [text_table(rows[0], rows[1:], rule=False)] if rows else []
+        left = len(self.factors) - len(rows)
+        return "\n".join(
+            [
+                f"cost {self.cost:.4g}, yield {before} before and {after} after",
+                *table,
+                *([f"{left} are left as they are"] if left else []),
+            ]
+        )
 
     def apply(self, scatter: Mapping[str, Distribution]) -> dict[str, Distribution]:
         """The distributions tightened: for a new study, which shows the yield as it is.

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd import lanes
-from jaxmbd.plumbing import hint, listed, optional, warn_user
+from jaxmbd.plumbing import hint, listed, optional, text_table, warn_user
 from jaxmbd.sampling import (
     Covariance,
     Saltelli,
@@ -22,6 +22,9 @@ from jaxmbd.sampling import (
     std_and_correlation,
 )
 from jaxmbd.statistics.samples import counted
+
+_PRINTED = 12
+"""Numbers that a printed sensitivity shows at most."""
 
 
 class Sensitivity(NamedTuple):
@@ -41,6 +44,11 @@ class Sensitivity(NamedTuple):
         >>> found = sensitivities(lambda x: {"y": 3.0 * x["a"] + x["b"]}, {"a": 1.0, "b": 0.0}, std)
         >>> found["y"].gradient, found["y"].shares.round(2)
         (array([3., 1.]), array([0.9, 0.1]))
+        >>> print(found["y"])
+        nominal 3, standard deviation 0.3162 to first order
+        input  gradient  its std   share
+        a             3      0.1  90.0 %
+        b             1      0.1  10.0 %
     """
 
     names: tuple[str, ...]
@@ -49,6 +57,22 @@ class Sensitivity(NamedTuple):
     gradient: np.ndarray
     std: np.ndarray
     correlation: np.ndarray | None = None
+
+    def __str__(self) -> str:
+        """The numbers that drive the output most; of a curve, where it scatters most."""
+        spread = np.asarray(self.spread)
+        at = np.unravel_index(np.argmax(np.nan_to_num(spread)), spread.shape)
+        where = f"at {list(map(int, at))} of {spread.shape}, where it scatters most: " if at else ""
+        shares, gradient = self.shares[at], self.gradient[at]
+        order = np.argsort(-np.abs(np.nan_to_num(shares)), kind="stable")[:_PRINTED]
+        rows = [
+            (self.names[i], f"{gradient[i]:.4g}", f"{self.std[i]:.3g}", f"{100 * shares[i]:.1f} %")
+            for i in order
+        ]
+        more = [f"and {len(shares) - _PRINTED} more"] if len(shares) > _PRINTED else []
+        head = f"nominal {self.nominal[at]:.4g}, standard deviation {spread[at]:.4g} to first order"
+        table = text_table(("input", "gradient", "its std", "share"), rows, left=(0,), rule=False)
+        return "\n".join([where + head, table, *more])
 
     @property
     def parts(self) -> np.ndarray:

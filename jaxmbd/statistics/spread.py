@@ -155,8 +155,9 @@ class Capability(NamedTuple):
 
     Example:
         >>> from jaxmbd.statistics import capability
-        >>> capability([1.0, 2.0, 3.0, 9.0], low=0.0, high=5.0).passed
-        3
+        >>> print(capability([1.0, 2.0, 3.0, 9.0], low=0.0, high=5.0))
+        yield 75.00 % (30.06 to 95.44 %): 3 of 4 samples are within the limits
+        mean 3.75, standard deviation 3.594; Cp 0.23, Cpk 0.12
     """
 
     count: int
@@ -169,6 +170,19 @@ class Capability(NamedTuple):
     fraction: float
     least: float
     most: float
+
+    def __str__(self) -> str:
+        missing = f"; {self.left_out} have no value" if self.left_out else ""
+        indices = {"Cp": self.cp, "Cpk": self.cpk}
+        known = ", ".join(f"{name} {x:.2f}" for name, x in indices.items() if np.isfinite(x))
+        spread = [f"mean {self.mean:.4g}", f"standard deviation {self.std:.4g}"][: self.count]
+        return (
+            f"yield {100.0 * self.fraction:.2f} % ({100.0 * self.least:.2f} to "
+            f"{100.0 * self.most:.2f} %): {self.passed} of {self.count + self.left_out} samples "
+            f"are within the limits{missing}"
+            + (f"\n{', '.join(spread)}" if spread else "")
+            + (f"; {known}" if known else "")
+        )
 
 
 def capability(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -101,6 +102,8 @@ def tracks(mech: Mechanism, solution: Any) -> list[Track]:
     """
     if solution is None:
         solution = assemble(mech)
+    if isinstance(solution, (str, os.PathLike)):
+        raise ValueError(f"{str(solution)!r} is no motion; name the file by path=")
     q, nq = np.asarray(getattr(solution, "q", solution), float), topology(mech).nq
     if q.ndim not in (1, 2, 3) or q.shape[-1] != nq:
         raise ValueError(

@@ -158,7 +158,9 @@ def picture(
         model: a mechanism or an imported model, as of `animation`.
         solution: its motion or coordinates, as of `animation`.
         path: file to write, if any; its extension sets the format.
-        frame: of the motion that is shown, counted as `animation` shows them; -1 is the last.
+        frame: which moment of the motion: 0 is the first, -1 the last. A motion in time has 30
+            frames for each second of playback (`rate`, `speed`), a sweep one for each of its
+            positions, there and back; coordinates of one pose have a single frame.
         **options: as of `animation`.
 
     Returns:
@@ -166,7 +168,7 @@ def picture(
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: as of `animation`.
+        ValueError: as of `animation`; the motion has no such frame.
 
     Example:
         >>> import jaxmbd as mbd
@@ -176,7 +178,15 @@ def picture(
     """
     title = options.pop("title", None)
     painter = Painter(cast_of(model, solution, **options), title)
-    painter.show(range(len(painter.cast.clock))[frame])
+    frames = len(painter.cast.clock)
+    if not -frames <= frame < frames:
+        raise ValueError(
+            f"frame={frame}, but there are {frames} frames: give 0 to {frames - 1}, or -1 for the "
+            "last"
+            if frames > 1
+            else f"frame={frame}, but a single pose has one frame, 0; give a motion to choose from"
+        )
+    painter.show(frame % frames)
     if path is not None:
         painter.figure.savefig(path, dpi=_DPI)
     return painter.figure

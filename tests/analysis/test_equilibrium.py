@@ -220,7 +220,7 @@ def test_failures_say_what_is_not_in_balance():
     assert missed.status == mbd.Status.SINGULAR and np.isnan(missed.q).all()
     with pytest.raises(ValueError, match="known names the joint 'nothing'"):
         mbd.equilibrium(falling, known={"nothing": 0.0})
-    with pytest.raises(ValueError, match="inputs name the joint 'nothing'"):
+    with pytest.raises(ValueError, match="inputs name 'nothing', which is no joint"):
         mbd.equilibrium(falling, inputs={"nothing": 0.0})
     with pytest.raises(ValueError, match=r"guess has shape \(2,\)"):
         mbd.equilibrium(falling, guess=[0.0, 0.0])

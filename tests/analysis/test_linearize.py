@@ -220,7 +220,7 @@ def test_eigenvalues_do_not_depend_on_what_is_independent():
 def test_bad_input_is_named():
     m = trammel()
     q = mbd.neutral(m)
-    with pytest.raises(ValueError, match="inputs name the joint 'nothing'"):
+    with pytest.raises(ValueError, match="inputs name 'nothing', which is no joint"):
         mbd.linearize(m, q, inputs="nothing")
     with pytest.raises(ValueError, match=r"independent=\['x'\].*speeds are"):
         mbd.linearize(m, q, independent=("x",))

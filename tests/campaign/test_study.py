@@ -12,6 +12,7 @@ import xarray
 import jaxmbd as mbd
 from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
 from jaxmbd.campaign.inputs_outputs import MOST_BYTES, chunk_rows
+from jaxmbd.campaign.run import warn_of_jamming, warn_of_odd_draws, warn_of_unused
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform
 
@@ -349,14 +350,50 @@ def test_samples_and_executors_that_are_none_are_refused(tmp_path):
     ("inputs", "says"),
     [
         ({"bodies/crank/mass": Normal(5.0)}, "'bodies/crank/mass' is negative in .*in kg"),
-        ({"points/*": Normal(0.5)}, r"scatters by 0\.\d+ m, but all points lie within"),
+        (
+            {"points/*": Normal(0.5)},
+            r"scatters by 0\.\d+ m .*the whole mechanism is 0\.\d+ m large",
+        ),
     ],
     ids=["grams", "millimetres"],
 )
 def test_scatter_in_wrong_units_is_warned_of(inputs, says):
     at = Configuration({"crank": 0.3}, {"rocker": Coordinate("rocker")})
-    with pytest.warns(UserWarning, match=says):
+    with pytest.warns(UserWarning, match=says) as told:
         Study(mbd.zoo.rssr(), inputs, observe=at, samples=50).check()
+    unused = [str(w.message) for w in told if "no output changes when" in str(w.message)]
+    assert len(unused) == ("bodies/crank/mass" in inputs) == ("'bodies/crank/mass'" in str(unused))
+
+
+def test_a_pattern_may_fit_what_nothing_uses():
+    rows = {"y": np.array([1.0, 1.0, 1.0, 2.0, 1.5]), "k": np.zeros(5, int)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_unused(["points/*"], ["points/spare", "points/A"], rows)
+    with pytest.warns(UserWarning, match="when 'points/spare' varies"):
+        warn_of_unused(["points/spare", "points/A"], ["points/spare", "points/A"], rows)
+
+
+def test_one_coordinate_that_scatters_by_more_than_the_mechanism_is_warned_of():
+    mech = mbd.zoo.rssr()
+    draws = {"points/A/x": np.array([-10.0, 12.0]), "bodies/crank/mass": np.array([0.5, 1.5])}
+    inputs = {
+        "points/A/x": Input(nominal=np.zeros(()), unit="m"),
+        "bodies/crank/mass": Input(nominal=np.ones(()), unit="kg"),
+    }
+    with pytest.warns(UserWarning, match="'points/A/x' scatters by 11 m") as told:
+        warn_of_odd_draws(inputs, draws, mech)
+    assert len(told) == 1
+
+
+def test_inputs_that_jam_a_planar_linkage_drawn_in_space_are_warned_of():
+    out = mbd.Status.NOT_ASSEMBLED
+    status = np.array([mbd.Status.OK, out, out, out, mbd.Status.OK])
+    with pytest.warns(UserWarning, match="where 'pin' varies .*redundant .*C force 2.*x, y"):
+        warn_of_jamming(["pin", "rate"], status, mbd.zoo.four_bar())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_jamming(["pin", "rate"], np.zeros(5), mbd.zoo.four_bar())
 
 
 def test_chunks_of_large_samples_fit_in_memory():

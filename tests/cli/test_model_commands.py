@@ -10,6 +10,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.cli import command, main
+from jaxmbd.cli.entry import show_warning
 from jaxmbd.io import save
 
 COMMANDS = "run resume verify report check info view explore convert bench demo".split()
@@ -60,6 +61,7 @@ def test_check_sees_a_change_point(tmp_path, capsys):
     save(flat, tmp_path / "flat.json")
     _, found = said(capsys, "check", str(tmp_path / "flat.json"))
     assert "2 degrees of freedom there, 1 beside it" in found["trouble"][0]
+    assert "InPlane" not in found["facts"]["joints"]
 
 
 def test_info(tmp_path, capsys):
@@ -69,6 +71,11 @@ def test_info(tmp_path, capsys):
     assert status == 1 and "none.json" in found["error"]
     status, found = said(capsys, "check", "zoo:rsssr")
     assert status == 1 and "did you mean 'rssr'" in found["error"]
+
+
+def test_warnings_are_told_without_the_line_of_python(capsys):
+    show_warning(UserWarning("a wide scatter"), UserWarning, "cli.py", 1)
+    assert capsys.readouterr().err == "jaxmbd: warning: a wide scatter\n"
 
 
 def test_help_teaches(capsys):

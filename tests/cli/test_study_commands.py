@@ -119,9 +119,14 @@ def test_run_resume_verify(file, tmp_path, capsys):
 
     chunk = store / opened.files(1)["turn.rocker"]
     chunk.write_bytes(bytes([chunk.read_bytes()[0] ^ 1]) + chunk.read_bytes()[1:])
+    damaged = contents(store)
+    assert main(["verify", str(store)]) == 3 and contents(store) == damaged
+    told = capsys.readouterr().out
+    assert "chunk 1, file turn.rocker/" in told and "1 damaged files, not mended: " in told
     status, found = said(capsys, "verify", str(file))
     assert status == 3 and found["damage"][0]["chunk"] == 1 and contents(store) == before
     assert said(capsys, "verify", str(file)) == (0, {"store": "study.zarr", "damage": []})
+    assert said(capsys, "verify", str(store)) == (0, {"store": str(store), "damage": []})
 
     file.write_text(TOML.replace("0.1 mm", "0.2 mm"))
     status, refused = said(capsys, "resume", str(file))

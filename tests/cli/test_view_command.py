@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+import jaxmbd as mbd
 from jaxmbd.cli import main
+from jaxmbd.viz import picture
 
 pytest.importorskip("matplotlib")
 
@@ -29,6 +31,12 @@ def test_a_page_of_what_the_first_joint_can_do(tmp_path, capsys):
 def test_what_is_held_is_told(tmp_path, capsys):
     assert main(["view", "zoo:four_bar", "--over", "A", "--out", str(tmp_path / "bars.png")]) == 0
     assert "moves 'A'; holds nothing else" in capsys.readouterr().out
+    # Without being asked for a motion a picture is of the drawing, not of one end of a sweep.
+    assert main(["view", "zoo:four_bar", "--out", str(tmp_path / "drawn.png")]) == 0
+    assert "moves" not in capsys.readouterr().out
+    picture(mbd.zoo.four_bar(), None, tmp_path / "same.png", title="four_bar")
+    same = (tmp_path / "same.png").read_bytes()
+    assert (tmp_path / "drawn.png").read_bytes() == same != (tmp_path / "bars.png").read_bytes()
 
 
 def test_without_a_file_the_browser_opens(monkeypatch, capsys):

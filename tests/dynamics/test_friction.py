@@ -138,7 +138,7 @@ def slider_crank(mu):
 
 def moving(mech, theta=0.9, rate=4.0):
     q = mbd.assemble(mech, known={"O": theta}).q
-    return q, mbd.assemble_velocity(mech, q, known_v={"O": rate})
+    return q, mbd.assemble_velocity(mech, q, known={"O": rate})
 
 
 def slider_crank_by_hand(mu, theta, rate):
@@ -206,7 +206,7 @@ def test_inverse_dynamics_overcomes_the_friction():
     """The torque of inverse dynamics as an input gives the motion back."""
     mech = slider_crank(0.3)
     q, v = moving(mech)
-    asked = mbd.assemble_acceleration(mech, q, v, known_vdot={"O": 5.0})
+    asked = mbd.assemble_acceleration(mech, q, v, known={"O": 5.0})
     tau, lam = mbd.inverse_dynamics(mech, q, v, asked, actuated=["O"])
     torque = tau[mbd.topology(mech).layout["O"].v]
     vdot, same = mbd.forward_dynamics(mech, q, v, inputs={"O": torque})

@@ -35,7 +35,7 @@ def test_rows_are_named_and_counted(space):
     assert top.nc - found.rank == len(found.redundant)
     assert found.kutzbach == (-6 if space else 0)
     assert all(name.split()[0] in top.cut for name in found.redundant)
-    assert "redundant rows: B_" in str(found)
+    assert "redundant rows: B_" in str(found) and "points two coordinates (x, y)" in str(found)
     assert abs(mbd.constraint_jacobian(mech, q) @ v).max() < 1e-13
 
 

@@ -422,7 +422,10 @@ def test_known_that_names_nothing(four_bar, case):
     ("known", "words"),
     [
         ({"D": 3.0}, ["joint 'C' is open"]),
-        ({"A": -0.8, "D": 0.0}, ["joint 'C' is open", "2 coordinates are held"]),
+        (
+            {"A": -0.8, "D": 0.0},
+            ["joint 'C' is open", "2 coordinates are held", "'A' and 'D' follow"],
+        ),
         ({mbd.PointCoordinate("crank", "B", "x"): 0.5}, ["1 coordinate is held", "reach"]),
     ],
 )
@@ -430,6 +433,20 @@ def test_known_value_out_of_reach(four_bar, known, words):
     with pytest.raises(ValueError, match="does not assemble") as caught:
         mbd.assemble(four_bar[0], known, guess=GUESS)
     assert [w for w in words if w not in str(caught.value)] == []
+    too_many = "Too many coordinates are held" in str(caught.value)
+    assert too_many == (len(known) == 2) != ("hardpoints and lengths" in str(caught.value))
+
+
+def test_nothing_moves_out_of_the_plane_of_a_planar_mechanism():
+    mech = mbd.zoo.n_four_bar(1, planar=True)
+    height = mbd.PointTravel(mech.structure.bodies[0], mech.structure.points[1], "z")
+    with pytest.raises(ValueError, match="lies in the plane; axes are x, y$"):
+        mbd.assemble(mech, {height: 0.1})
+
+
+def test_speeds_that_contradict_each_other_are_too_many(four_bar):
+    with pytest.raises(ValueError, match="Too many .* 'A' and 'D' .* 1 degree of freedom. Leave 1"):
+        mbd.assemble_velocity(*four_bar, {"A": 1.0, "D": 0.0})
 
 
 def test_known_value_out_of_reach_without_a_loop():

@@ -238,6 +238,8 @@ def test_mistakes_are_named_all_at_once():
     for text in ("no reduction 'maximum'", "output 'status' of its own"):
         assert text in str(error.value)
     assert "B" in Sweep({"B": (0.0, 0.1)}, {"x": ROCKER}).problems(mbd.zoo.rssr())[0]
+    with pytest.raises(ValueError, match="part='norm'; give 'force' or 'moment'"):
+        Sweep({"crank": (0.0, 0.1)}, {"x": Reaction("B", "norm")}).trajectory(mbd.zoo.rssr())
     names = Element("spring", "tension").problems(mbd.zoo.multi_link())[0]
     assert "'force'" in names and "'extension'" in names
 

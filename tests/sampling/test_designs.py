@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
+import jaxmbd as mbd
 from jaxmbd.sampling import (
     Choice,
     Design,
@@ -25,6 +26,7 @@ from jaxmbd.sampling import (
     TruncatedNormal,
     Uniform,
     UnitDesign,
+    components,
 )
 from jaxmbd.sampling import design_of as described
 
@@ -254,3 +256,11 @@ def test_designs_of_ones_own_are_drawn():
     table = Sampler({"k": (2.0, None)}, Steps())
     assert (table.count, table.sampled) == (4, ("k",))
     np.testing.assert_array_equal(table.draw(1, 3)["k"], [1.0, 2.0])
+
+
+def test_numbers_are_named_as_the_variables_of_a_mechanism():
+    for mech in (mbd.zoo.rssr(), mbd.zoo.n_four_bar(1, planar=True), mbd.zoo.slider_crank()):
+        vectors = [x for x in mbd.variables(mech).values() if np.ndim(x.value) == 1]
+        assert vectors
+        for x in vectors:
+            assert components(x.path, x.value.shape) == [f"{x.path}/{c}" for c in x.components]

@@ -60,6 +60,9 @@ def test_a_yield_is_of_all_that_is_built():
     assert held.least < good / 4000 < held.most < 0.25
     none = capability(np.full(50, np.nan), low=-1.0, method="exact")
     assert (none.fraction, none.left_out, none.least) == (0.0, 50, 0.0) and np.isnan(none.mean)
+    assert "yield 0.00 % (0.00 to " in str(none) and "nan" not in str(none)
+    assert f": {good} of 4000 samples are within the limits; 3212 have no value" in str(held)
+    assert str(held).endswith(f"; Cp {held.cp:.2f}, Cpk {held.cpk:.2f}")
     with pytest.raises(ValueError, match="no samples"):
         capability([], low=0.0)
 

@@ -111,6 +111,12 @@ def test_a_picture_shows_what_is_there(rssr, tmp_path):
     rows, columns = np.nonzero(drawn)
     assert rows.min() > 0 and rows.max() < len(first) - 1 and columns.max() < len(first[0]) - 1
     assert np.mean(np.abs(first - later).max(axis=2) > 40.0) > 0.005
+    with pytest.raises(ValueError, match="'a.png' is no motion; name the file by path="):
+        picture(rssr[0], "a.png")
+    with pytest.raises(ValueError, match="frame=50, but a single pose has one frame, 0"):
+        picture(rssr[0], rssr[1].q[0], frame=50)
+    with pytest.raises(ValueError, match=r"frame=5000, but there are \d+ frames: give 0 to"):
+        picture(*rssr, frame=5000)
 
 
 TIME = "Number(document.querySelector('input').value)"

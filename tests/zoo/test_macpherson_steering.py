@@ -21,7 +21,7 @@ def state(mech, t, travel, rate):
     slides = [e.name for e in mech.structure.joints if e.name.endswith("_slide")]
     known, rates = dict.fromkeys(slides, travel), dict.fromkeys(slides, rate)
     q = mbd.assemble(mech, known=known, t=t).q
-    return q, mbd.assemble_velocity(mech, q, known_v=rates, t=t)
+    return q, mbd.assemble_velocity(mech, q, known=rates, t=t)
 
 
 def force(mech, q, v, t):

@@ -83,8 +83,9 @@ class Actuator(Controlled):
     One that pulls on several joints, by a tendon or a differential, has a gear for each:
     ``x = Σ gearᵢ qᵢ``, ``effortᵢ = gearᵢ · (…)``.
 
-    The control is a number of the mechanism, or is given wherever inputs are, by the actuator's
-    name: ``inputs={"motor": u}``, unless a joint has that name too.
+    The control is a number of the mechanism, zero by default, or is given wherever inputs are, by
+    the actuator's name: ``inputs={"motor": u}``, unless a joint has that name too. A position servo
+    without an input is therefore not idle: it drives its joint to the coordinate zero.
 
     Attributes:
         joint: name of the joint, or a tuple of names; an angle of a cut joint is taken in (-π, π].

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.analysis import Key, PointCoordinate, held_name, parse_known
+from jaxmbd.analysis import held_name, parse_known
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import mechanism_length
 from jaxmbd.model import Mechanism
@@ -104,18 +104,12 @@ def usual_experiment(
 def held_text(mech: Mechanism, sweep: Sweep) -> str:
     """Which coordinates a sweep moves, which it holds, and what nothing holds."""
     moved = parse_known(mech, dict.fromkeys(sweep.over, 0.0))[0]
-    held = [_name(mech, key) for key in sweep.keys(mech) if key not in moved]
+    held = [held_name(mech, key) for key in sweep.keys(mech) if key not in moved]
     held += [f"what the drive {name!r} moves" for name in mech.drives]
-    names = ", ".join(_name(mech, key) for key in moved)
+    names = ", ".join(held_name(mech, key) for key in moved)
     count, loose = (0, []) if sweep.settle else unheld_joints(mech, sweep.keys(mech))
     free = f"; nothing holds {', '.join(map(repr, loose))}" if count else ""
     return f"moves {names}; holds {', '.join(held) or 'nothing else'}{free}"
-
-
-def _name(mech: Mechanism, key: Key) -> str:
-    if isinstance(key, PointCoordinate) or mech.joint(key.joint).nq > 1:
-        return held_name(key)
-    return repr(key.joint)
 
 
 def usual_motion(mech: Mechanism, time: float, observe: Sequence[str] | None = None) -> Motion:
