@@ -101,8 +101,8 @@ def rk4_own_error(sizes: tuple[Array, Array], change: Array, _: Array) -> Array:
 
     Of ``v̇ = λ v`` both e and ``d = h/6 (k3 − k2)`` are z³/24 of v, and Δv is z of it: d sees
     z⁵/120, and 5.2 is set for undamped vibrations. Where v̇ depends on t alone d is zero, and e
-    sees Simpson's error ``z⁴/2880`` of ``h v̇``. Where a force has a kink or a jump in the step, e is
-    no small share of Δv, and so is the error.
+    sees Simpson's error ``z⁴/2880`` of ``h v̇``. Where a force has a kink or a jump in the step, e
+    is no small share of Δv, and so is the error.
     """
     e, d = sizes
     change = jnp.maximum(change, jnp.finfo(change.dtype).tiny)

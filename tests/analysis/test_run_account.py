@@ -9,6 +9,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd import lanes
+from jaxmbd.analysis import RunEnd
 
 OK, INACCURATE = mbd.Status.OK, mbd.Status.INACCURATE
 
@@ -132,6 +133,8 @@ def test_how_a_motion_is_cut_changes_nothing(method):
 def test_the_end_of_a_run_has_its_speeds_and_its_time():
     mech = mbd.zoo.simple_pendulum()
     run = mbd.simulate(mech, [0.1], t1=0.02, dt=1e-3)
+    assert isinstance(run.end, RunEnd)
+    np.testing.assert_array_equal(run.end.q, run.q[-1])
     for wrong in ({"v0": [0.0]}, {"t0": 0.02}):
         with pytest.raises(ValueError, match="give no v0= and no t0="):
             mbd.simulate(mech, run.end, steps=1, dt=1e-3, **wrong)
