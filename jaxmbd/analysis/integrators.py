@@ -48,8 +48,8 @@ class Integrator(NamedTuple):
     Attributes:
         step: (mech, acceleration, t, q, v, h, memory) → `Step`.
         memory: v → the memory (…,) before the first step.
-        own: (sizes, change, scale) → the step's own error in the speeds, from the sizes of the two
-            `Step.estimates`, that of the change of the speeds and the speeds of the neighbourhood.
+        own: (sizes, change, scale) → a smooth step's own error in the speeds, from the sizes of the
+            two `Step.estimates`, that of the change of the speeds, and the speeds around.
         lag: share of a step by which speeds are those of an earlier time.
     """
 
@@ -97,18 +97,14 @@ def rk4_step(
 
 
 def rk4_own_error(sizes: tuple[Array, Array], change: Array, _: Array) -> Array:
-    """``min(E, (5.2 d² + 0.2 e² + 40 e³/Δv)/Δv)`` with ``E² = e² + d²``.
+    """``(5.2 d² + 0.2 e²)/Δv``.
 
     Of ``v̇ = λ v`` both e and ``d = h/6 (k3 − k2)`` are z³/24 of v, and Δv is z of it: d sees
     z⁵/120, and 5.2 is set for undamped vibrations. Where v̇ depends on t alone d is zero, and e
-    sees Simpson's error ``z⁴/2880`` of ``h v̇``. Where a force has a kink or a jump in the step, e
-    is no small share of Δv, and so is the error.
+    sees Simpson's error ``z⁴/2880`` of ``h v̇``.
     """
     e, d = sizes
-    change = jnp.maximum(change, jnp.finfo(change.dtype).tiny)
-    share = e / change
-    smooth = (5.2 * d * d + 0.2 * e * e) / change
-    return jnp.minimum(jnp.sqrt(e * e + d * d), smooth + 40.0 * e * share * share)
+    return (5.2 * d * d + 0.2 * e * e) / jnp.maximum(change, jnp.finfo(change.dtype).tiny)
 
 
 def no_estimates(v: Array) -> Array:
@@ -134,9 +130,8 @@ def semi_implicit_euler_step(
 
 
 def euler_own_error(sizes: tuple[Array, Array], _: Array, scale: Array) -> Array:
-    """``min(e, 0.2 e √(e/S))``: e is z²/2 of S, and the error of a leapfrog z³/24."""
-    error = sizes[0]
-    return error * jnp.minimum(1.0, 0.2 * jnp.sqrt(error / scale))
+    """``0.2 e √(e/S)``: e is z²/2 of S, and the error of a leapfrog z³/24."""
+    return 0.2 * sizes[0] * jnp.sqrt(sizes[0] / scale)
 
 
 def normalise(mech: Mechanism, q: Array, v: Array) -> Array:

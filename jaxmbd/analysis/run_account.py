@@ -5,8 +5,11 @@ as a share of its motion, is
 
     ε ← ε F/F' + own/S',   S' = max(|v'|, S/(1 + |Δv|/4S)),   F' = max(F, |v'|)
 
-with v' the speeds after the step, Δv their change in it, and own the error of the step in them, as
-the method estimates it (`Integrator.own`). S are the speeds of the neighbourhood, which hold
+with v' the speeds after the step, Δv their change in it, and own the error of the step in them:
+from E, the size of an estimate by a method of lower order, the method knows that of a smooth step
+(`Integrator.own`). Where a force has a kink or a jump in the step, as a stop that is hit, the error
+is not of higher order than E, which then is more than twice that of both steps before: half of what
+is over that is added. S are the speeds of the neighbourhood, which hold
 through the turning points of a vibration and are forgotten as the speeds change by some S; F are
 the fastest so far: a fast transient at the start is small beside faster motion after it. The sum
 is that of an undamped motion: an error neither dies out with the motion nor grows, as it does in a
@@ -46,6 +49,7 @@ class Account(NamedTuple):
     Attributes:
         scale: speeds S of the neighbourhood (2,).
         fastest: largest speeds so far F (2,).
+        recent: sizes of the estimates of the last two steps (2, 2).
         error: sum of the steps' own errors, a share of the motion (2,).
         lag: the largest share by which speeds are those of an earlier time (2,).
         worst, worst_at: the largest own error of a step, a share, and the step's end [s].
@@ -57,6 +61,7 @@ class Account(NamedTuple):
 
     scale: Array
     fastest: Array
+    recent: Array
     error: Array
     lag: Array
     worst: Array
@@ -98,8 +103,8 @@ def first_account(
     resolved = lax.stop_gradient(tolerances.integration(mech.dtype).atol * speed_units(mech) / h)
     speed = jnp.sqrt(weights @ jnp.maximum(v * v, resolved**2))
     never, none = jnp.full((), jnp.inf, mech.dtype), jnp.zeros(2, mech.dtype)
-    no = none[0]
-    return Account(speed, speed, none, none, no, no, never, never, contradiction)
+    unknown, no = jnp.full((2, 2), jnp.inf, mech.dtype), none[0]
+    return Account(speed, speed, unknown, none, none, no, no, never, never, contradiction)
 
 
 def sizes(weights: Array, before: Array, after: Array, estimates: Array) -> StepSizes:
@@ -116,7 +121,9 @@ def after_step(
     speed, change, estimates = lax.stop_gradient(step)
     scale = account.scale
     scale = jnp.maximum(speed, scale * scale / (scale + FORGETTING * change))
-    own = method.own(estimates, change, scale) / scale
+    size = jnp.hypot(*estimates)
+    kink = 0.5 * jnp.maximum(size - 2.0 * jnp.max(account.recent, axis=0), 0.0)
+    own = jnp.minimum(size, method.own(estimates, change, scale) + kink) / scale
     fastest = jnp.maximum(account.fastest, speed)
     slower = account.fastest / fastest
     lag = jnp.maximum(account.lag * slower, method.lag * change / scale)
@@ -125,6 +132,7 @@ def after_step(
     found = account._replace(
         scale=scale,
         fastest=fastest,
+        recent=jnp.stack([account.recent[1], size]),
         error=account.error * slower + own,
         lag=lag,
         worst=jnp.where(worse, largest, account.worst),
