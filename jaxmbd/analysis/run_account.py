@@ -9,7 +9,8 @@ with v' the speeds after the step, Δv their change in it, and own the error of 
 from E, the size of an estimate by a method of lower order, the method knows that of a smooth step
 (`Integrator.own`). Where a force has a kink or a jump in the step, as a stop that is hit, the error
 is not of higher order than E, which then is more than twice that of both steps before: half of what
-is over that is added. S are the speeds of the neighbourhood, which hold
+is over that is added. In the first two steps, which have none before, it is what is no small share
+of Δv. S are the speeds of the neighbourhood, which hold
 through the turning points of a vibration and are forgotten as the speeds change by some S; F are
 the fastest so far: a fast transient at the start is small beside faster motion after it. The sum
 is that of an undamped motion: an error neither dies out with the motion nor grows, as it does in a
@@ -121,9 +122,11 @@ def after_step(
     speed, change, estimates = lax.stop_gradient(step)
     scale = account.scale
     scale = jnp.maximum(speed, scale * scale / (scale + FORGETTING * change))
-    size = jnp.hypot(*estimates)
-    kink = 0.5 * jnp.maximum(size - 2.0 * jnp.max(account.recent, axis=0), 0.0)
-    own = jnp.minimum(size, method.own(estimates, change, scale) + kink) / scale
+    size, before = jnp.hypot(*estimates), jnp.max(account.recent, axis=0)
+    share = size / jnp.maximum(change, jnp.finfo(change.dtype).tiny)
+    first = size * jnp.minimum(1.0, (9.0 * share) ** 2)
+    sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 2.0 * before, 0.0), first)
+    own = jnp.minimum(size, method.own(estimates, change, scale) + 0.5 * sudden) / scale
     fastest = jnp.maximum(account.fastest, speed)
     slower = account.fastest / fastest
     lag = jnp.maximum(account.lag * slower, method.lag * change / scale)
