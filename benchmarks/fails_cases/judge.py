@@ -19,8 +19,7 @@ from jaxmbd.formulations.newton_euler import all_rows, body_loads, body_masses
 LIMITS = {"position": 1e-8, "velocity": 1e-6, "acceleration": 1e-5, "balance": 1e-5}
 """Largest errors of a result that counts as correct."""
 RUN_LIMITS = LIMITS | {"acceleration": 3e-3, "balance": 3e-3}
-"""The same of the end of a run, at a state that `check_state` calls inaccurate: the default of
-`accuracy=`."""
+"""The same of the end of a run, at a state that `check_state` calls inaccurate."""
 
 
 def matrices(mech: mbd.Mechanism, q: Any, v: Any, vdot: Any, t: Any = 0.0) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 import jaxmbd as mbd
 from fails_cases import judge, numbers
 from fails_cases.structures import Structure
-from jaxmbd.analysis.simulation import norms
+from jaxmbd.analysis.run_account import norms
 from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.scales import speed_units
 
@@ -27,15 +27,15 @@ SHARES = (1e-4, 1e-2, 1.0)
 """Steps, as shares of the fastest time in which the start's motion changes."""
 POWER = EFFORT = judge.LIMITS["balance"]
 """Largest errors of power and efforts."""
-ACCURACY = 1e-3
-ENERGY = 4e-4
-"""Largest change of energy over steps that resolve the start, of runs held to `ACCURACY`. A single
-vibration may lose ``8 STEPS ACCURACY² = 1.6e-4`` of it (`jaxmbd.analysis.simulation`); where
-several are coupled, the watch's norm, of M's diagonal, is not their energy."""
+ACCURACY = 1e-4
+ENERGY = 4.0 * ACCURACY
+"""Largest change of energy, of the largest kinetic energy, over steps that resolve the start: twice
+the share of the speeds, and where several vibrations are coupled, the account's norm, of M's
+diagonal, is not their energy."""
 FINER = 8
-SPEEDS = STEPS * ACCURACY
+SPEEDS = 10.0 * ACCURACY
 """Largest error of the speeds at any step, of their root mean square over the run, in each norm of
-the accuracy check: of it follows ``Σ |e| ≤ √n √(Σ |e|²) ≤ n ACCURACY √(Σ |v|²/n)`` for n steps."""
+the account of a run."""
 
 Case = tuple[str, str, str]
 

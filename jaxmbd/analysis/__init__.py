@@ -29,7 +29,7 @@ from jaxmbd.analysis.known import (
     point_of,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
-from jaxmbd.analysis.simulation import Solution, project, simulate
+from jaxmbd.analysis.simulation import RunEnd, Solution, project, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met
@@ -46,6 +46,7 @@ __all__ = [
     "PointTravel",
     "Redundancy",
     "RedundantRow",
+    "RunEnd",
     "Solution",
     "StateCheck",
     "Status",

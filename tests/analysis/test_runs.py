@@ -59,30 +59,9 @@ def test_an_explosion_is_inaccurate():
     assert np.isnan(run.q[-1]).all() and np.isfinite(run.q[0]).all()
 
 
-@pytest.mark.parametrize(("method", "most"), [("rk4", 15), ("semi_implicit_euler", 81)])
-def test_how_long_a_step_may_be(method, most):
-    """As documented in `simulate`; RK4 then loses at most 8 n accuracy² of the energy."""
-    steps = np.array([0.25, 0.5, 0.95, 1.05, 2.0, 10.0]) * most  # a period
-    stiffness = (2.0 * np.pi / steps) ** 2
-
-    @jax.jit
-    @jax.vmap
-    def runs(k):
-        mech = vibrating(k)
-        run = mbd.simulate(mech, [0.0], [0.0], t1=400.0, dt=1.0, method=method, throw=False)
-        energy = 0.5 * jnp.sum(run.v**2, axis=1) + 0.5 * k * (run.q[:, 0] + 0.1) ** 2
-        return run.status, jnp.max(jnp.abs(energy / energy[0] - 1.0))
-
-    status, change = runs(stiffness)
-    inaccurate = np.asarray(status) == mbd.Status.INACCURATE
-    assert inaccurate.tolist() == [True, True, True, False, False, False]
-    assert np.isnan(change[:3]).all()
-    assert np.all(np.asarray(change)[3:] < (8 * 400 * 3e-3**2 if method == "rk4" else 0.1))
-
-
 def test_a_vibration_that_dies_out_is_not_what_counts():
     """A stiff damped beginning is inaccurate for itself, and nothing beside what follows."""
-    mech = vibrating(100.0, damping=150.0).replace(gravity=(0, 0, 0))
+    mech = vibrating(100.0, damping=300.0).replace(gravity=(0, 0, 0))
     short = mbd.simulate(mech, [0.0], [0.0], t1=0.01, dt=5e-3, throw=False)
     assert short.status == mbd.Status.INACCURATE
     push = lambda t: {"slide": 2e4 * t}  # noqa: E731

@@ -1,0 +1,174 @@
+"""The account of a run: what its steps were wrong by, and whether it is still on the constraints.
+
+Each step is judged where it happens, and what the steps are wrong by adds up. The error of the run,
+as a share of its motion, is
+
+    ε ← ε F/F' + own/S',   S' = max(|v'|, S/(1 + |Δv|/4S)),   F' = max(F, |v'|)
+
+with v' the speeds after the step, Δv their change in it, and own the error of the step in them:
+from E, the size of an estimate by a method of lower order, the method knows that of a smooth step
+(`Integrator.own`). Where a force has a kink or a jump in the step, as a stop that is hit, the error
+is not of higher order than E, which then is more than twice that of both steps before: half of what
+is over that is added. In the first two steps, which have none before, it is what is no small share
+of Δv. S are the speeds of the neighbourhood, which hold
+through the turning points of a vibration and are forgotten as the speeds change by some S; F are
+the fastest so far: a fast transient at the start is small beside faster motion after it. The sum
+is that of an undamped motion: an error neither dies out with the motion nor grows, as it does in a
+chaotic one.
+
+The speeds of semi-implicit Euler are moreover those of half a step before (`Integrator.lag`):
+``|Δv|/2S`` is added, which does not add up.
+
+All this is done in two norms, and the larger counts: the energy norm ``√(Σ Mᵢᵢ vᵢ²)`` with the
+inertias at the start, in which heavy bodies count more than light ones, and the kinematic norm
+``√(Σ (vᵢ/uᵢ)²)``, with u one radian or the mechanism's length for travels, in which all count
+alike. The account has no derivatives, and is handed on by `Solution.end`: how a motion is cut into
+runs changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxmbd.analysis.integrators import Integrator
+from jaxmbd.analysis.status import DRIFT, Status, closing_tolerance, closure_error, closure_slip
+from jaxmbd.dynamics import mass_operator
+from jaxmbd.kinematics import MotionState, mechanism_length, speed_units
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import tolerances
+
+FORGETTING = 0.25
+"""Share of a change of speeds by which the speeds of the neighbourhood are forgotten."""
+
+
+class Account(NamedTuple):
+    """The account of a run. Those of two numbers have one in each norm.
+
+    Attributes:
+        scale: speeds S of the neighbourhood (2,).
+        fastest: largest speeds so far F (2,).
+        recent: sizes of the estimates of the last two steps (2, 2).
+        error: sum of the steps' own errors, a share of the motion (2,).
+        lag: the largest share by which speeds are those of an earlier time (2,).
+        worst, worst_at: the largest own error of a step, a share, and the step's end [s].
+        inaccurate: time since which the error is too large [s]; infinite if it is not.
+        diverged: time at which the run left the constraints or became infinite or NaN [s];
+            infinite before.
+        contradiction: closure error at the start [m] that no motion removes.
+    """
+
+    scale: Array
+    fastest: Array
+    recent: Array
+    error: Array
+    lag: Array
+    worst: Array
+    worst_at: Array
+    inaccurate: Array
+    diverged: Array
+    contradiction: Array
+
+    @property
+    def share(self) -> Array:
+        """The estimated error of the run, as a share of its motion."""
+        return jnp.max(self.error + self.lag)
+
+
+class StepSizes(NamedTuple):
+    """Sizes of a step (2,), in the two norms: speeds after it, their change, `Step.estimates`."""
+
+    speed: Array
+    change: Array
+    estimates: tuple[Array, Array]
+
+
+def norms(m: MotionState) -> Array:
+    """Weights (2, nv) of squared speeds: inertias [kg m², kg], and ``1/u²`` [1, 1/m²]."""
+    return lax.stop_gradient(
+        jnp.stack([mass_operator(m).diagonal(), 1.0 / speed_units(m.mech) ** 2])
+    )
+
+
+def first_account(
+    mech: Mechanism, weights: Array, v: Array, h: Array, contradiction: Array
+) -> Account:
+    """The account before the first step.
+
+    Speeds count from 1e-12 of a unit per step on: those of a mechanism at rest in equilibrium are
+    smaller, and only rounding.
+    """
+    v = lax.stop_gradient(v)
+    resolved = lax.stop_gradient(tolerances.integration(mech.dtype).atol * speed_units(mech) / h)
+    speed = jnp.sqrt(weights @ jnp.maximum(v * v, resolved**2))
+    never, none = jnp.full((), jnp.inf, mech.dtype), jnp.zeros(2, mech.dtype)
+    unknown, no = jnp.full((2, 2), jnp.inf, mech.dtype), none[0]
+    return Account(speed, speed, unknown, none, none, no, no, never, never, contradiction)
+
+
+def sizes(weights: Array, before: Array, after: Array, estimates: Array) -> StepSizes:
+    """Sizes of a step from the speeds before and after it, and its `Step.estimates`."""
+    each = lax.stop_gradient(jnp.concatenate([after[None], (after - before)[None], estimates]))
+    speed, change, *found = jnp.sqrt((each * each) @ weights.T)
+    return StepSizes(speed, change, (found[0], found[1]))
+
+
+def after_step(
+    account: Account, method: Integrator, step: StepSizes, accuracy: Array, t: Array
+) -> Account:
+    """Take in a step that ended at t."""
+    speed, change, estimates = lax.stop_gradient(step)
+    scale = account.scale
+    scale = jnp.maximum(speed, scale * scale / (scale + FORGETTING * change))
+    size, before = jnp.hypot(*estimates), jnp.max(account.recent, axis=0)
+    share = size / jnp.maximum(change, jnp.finfo(change.dtype).tiny)
+    first = size * jnp.minimum(1.0, (9.0 * share) ** 2)
+    sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 2.0 * before, 0.0), first)
+    own = jnp.minimum(size, method.own(estimates, change, scale) + 0.5 * sudden) / scale
+    fastest = jnp.maximum(account.fastest, speed)
+    slower = account.fastest / fastest
+    lag = jnp.maximum(account.lag * slower, method.lag * change / scale)
+    largest = jnp.max(own)
+    worse = largest > account.worst
+    found = account._replace(
+        scale=scale,
+        fastest=fastest,
+        recent=jnp.stack([account.recent[1], size]),
+        error=account.error * slower + own,
+        lag=lag,
+        worst=jnp.where(worse, largest, account.worst),
+        worst_at=jnp.where(worse, t, account.worst_at),
+        diverged=_first(account.diverged, jnp.all(jnp.isfinite(speed)), t),
+    )
+    fine = found.share <= accuracy
+    return found._replace(inaccurate=jnp.where(fine, jnp.inf, jnp.minimum(account.inaccurate, t)))
+
+
+def at_saved_time(account: Account, m: MotionState, t: Array) -> tuple[Account, Array]:
+    """Check a projected state against the constraints; also its closure error [m].
+
+    The limits are `DRIFT` times the closing tolerance for positions, and the same multiple of
+    the largest speeds for speeds. What redundant rows contradict each other by at the start may
+    change along the motion.
+    """
+    limit = DRIFT * closing_tolerance(m.q.dtype, mechanism_length(m.mech))
+    limit = limit + 1e2 * account.contradiction
+    drift, slip = lax.stop_gradient((closure_error(m), closure_slip(m)))
+    on = (drift < limit) & (slip <= limit * account.fastest[1])
+    return account._replace(diverged=_first(account.diverged, on, t)), drift
+
+
+def verdict(account: Account, start: Array, t0: Array) -> tuple[Array, Array]:
+    """`Status` of a whole run from that of its initial state, and the time of failure [s]."""
+    inaccurate = account.inaccurate < account.diverged
+    later = jnp.where(inaccurate, Status.INACCURATE, Status.DIVERGED)
+    when = jnp.minimum(account.inaccurate, account.diverged)
+    later = jnp.where(when < jnp.inf, later, Status.OK)
+    ok = start == Status.OK
+    return jnp.where(ok, later, start).astype(jnp.int32), jnp.where(ok, when, t0)
+
+
+def _first(when: Array, fine: Any, t: Array) -> Array:
+    return jnp.where(fine, when, jnp.minimum(when, t))
