@@ -253,12 +253,12 @@ def test_what_redundant_rows_contradict_is_that_of_least_squares():
         scaled = own.of(dense(rows)) * speed_units(mech)
         return scaled, own.of(closure_residual(m)), own.of(rows @ m.v), closure(m)
 
-    rows, error, slip, found = errors(q, v)
+    rows, open_, slip, found = errors(q, v)
     u, s, _ = np.linalg.svd(rows)
     span = u[:, : np.sum(s > 1e-3 * s[0])]
     assert span.shape[1] < top.nc
     for error, opened, left in (
-        (error, found.opened, found.contradiction),
+        (open_, found.opened, found.contradiction),
         (slip, found.slip, found.slip_contradiction),
     ):
         inside = span @ (span.T @ np.asarray(error))
