@@ -41,7 +41,7 @@ def test_a_sample_whose_spring_has_no_length_says_so(how):
     sweep = kinematics_sweep(ROLES, observe=["toe", *RATES], travel=[-0.01, 0.0, 0.01])
     top, bottom = (jnp.asarray(drawn().points[f"spring_{end}"]) for end in ("top", "bottom"))
     ends = top + jnp.asarray([1.0, 0.0, 1e-15, 1e-9, 1e-2])[:, None] * (bottom - top)
-    found = how(lambda x: sweep(drawn(spring_bottom=x)))(ends)
+    found = jax.jit(how(lambda x: sweep(drawn(spring_bottom=x))))(ends)
     assert found["status"].tolist() == [0, 4, 4, 4, 0]
     assert found["failed_at"][1:4].tolist() == [0.0] * 3
     for name in RATES:
