@@ -24,6 +24,7 @@ from comparisons import Comparisons, compared  # noqa: E402, F401
 runtime_shapes.check()
 
 from graph_verifier import verify  # noqa: E402
+from room_for_frames import with_room  # noqa: E402
 
 from jaxmbd.lanes.ir import graph  # noqa: E402
 from jaxmbd.lanes.targets import cpu  # noqa: E402
@@ -78,23 +79,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=place)
 
 
-def with_room(fn):
-    """``fn()`` by a frame so large that the frames of all calls below lie in the same memory."""
-    return fn()
-
-
-with_room.__code__ = with_room.__code__.replace(co_stacksize=70_000)
 AROUND = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
-    """The tests, with room for Python's frames.
-
-    CPython keeps frames in pieces of 16 KiB and gives a piece back to the system as soon as it is
-    empty: where calls cross its end again and again, as in tracing, that took an eighth of the
-    suite's time. Beside this frame 0.5 MiB of its piece are free.
-    """
+    """The tests, with room for Python's frames."""
     if session.stash.get(AROUND, False):
         return None  # let others run the tests
     session.stash[AROUND] = True
