@@ -35,7 +35,7 @@ def test_a_spring_drawn_without_length_is_an_error():
         )
 
 
-@pytest.mark.parametrize("how", [jax.vmap, mbd.lanes.vmap])
+@pytest.mark.parametrize("how", [mbd.lanes.vmap, pytest.param(jax.vmap, marks=pytest.mark.slow)])
 def test_a_sample_whose_spring_has_no_length_says_so(how):
     """Alone in a batch: no number of 1e21 and OK; its neighbours are as they are alone."""
     sweep = kinematics_sweep(ROLES, observe=["toe", *RATES], travel=[-0.01, 0.0, 0.01])
