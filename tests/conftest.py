@@ -24,6 +24,7 @@ from comparisons import Comparisons, compared  # noqa: E402, F401
 runtime_shapes.check()
 
 from graph_verifier import verify  # noqa: E402
+from room_for_frames import with_room  # noqa: E402
 
 from jaxmbd.lanes.ir import graph  # noqa: E402
 from jaxmbd.lanes.targets import cpu  # noqa: E402
@@ -76,6 +77,18 @@ def pytest_collection_modifyitems(items):
         return order.get(item.path.relative_to(HERE).as_posix(), len(order))
 
     items.sort(key=place)
+
+
+AROUND = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """The tests, with room for Python's frames."""
+    if session.stash.get(AROUND, False):
+        return None  # let others run the tests
+    session.stash[AROUND] = True
+    return with_room(lambda: session.config.hook.pytest_runtestloop(session=session))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -47,25 +47,29 @@ SLOW = (
 TOGETHER = """
 import contextlib, gc, io, json, runpy, sys, traceback
 import small_programs
-small_programs.prepare()  # this, the collector and the effort as in the other tests
+small_programs.prepare()  # this, the collector, the effort and the room as in the other tests
 gc.set_threshold(100_000, 20, 20)
 import jax
 from jaxmbd.lanes.targets import cpu
+from room_for_frames import with_room
 
 cpu.effort = 0
-found = {}
-for script, *arguments in json.loads(sys.argv[1]):
+
+
+def run(script, *arguments):
     said = io.StringIO()
     jax.config.update("jax_enable_x64", False)  # as in a process of its own
     sys.argv = [script, *arguments]
     with contextlib.redirect_stdout(said):
         try:
-            runpy.run_path(script, run_name="__main__")
+            with_room(lambda: runpy.run_path(script, run_name="__main__"))
             error = ""
         except BaseException:
             error = traceback.format_exc()
-    found[script] = (said.getvalue(), error)
-print(json.dumps(found))
+    return said.getvalue(), error
+
+
+print(json.dumps({order[0]: run(*order) for order in json.loads(sys.argv[1])}))
 """
 
 

@@ -79,11 +79,11 @@ def imported_layers(tree: ast.AST, module: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-def forbidden_imports(source: str, module: list[str]) -> list[str]:
+def forbidden_imports(tree: ast.AST, module: list[str]) -> list[str]:
     own = layer_of(module)
     return [
         f"line {line}: {own or ROOT.name} imports {layer or ROOT.name}"
-        for line, layer in imported_layers(ast.parse(source), module)
+        for line, layer in imported_layers(tree, module)
         if layer != own and RANK.get(layer, len(LAYERS)) > RANK[own]
     ]
 
@@ -108,7 +108,7 @@ def test_packages_import_only_those_above_them():
         f"{path.relative_to(ROOT.parent)}, {problem}"
         for path in FILES
         if layer_of(module_of(path)) in RANK
-        for problem in forbidden_imports(path.read_text(encoding="utf-8"), module_of(path))
+        for problem in forbidden_imports(TREES[path], module_of(path))
     ]
     assert not problems, "\n".join(["imports against the order of the layers:", *problems])
 
@@ -286,7 +286,7 @@ def test_no_name_hides_a_module():
     ],
 )
 def test_the_check_itself(file, source, allowed):
-    assert (not forbidden_imports(source, module_of(ROOT / file))) == allowed
+    assert (not forbidden_imports(ast.parse(source), module_of(ROOT / file))) == allowed
 
 
 # Who may name joint types otherwise than to make a joint: the files that define them, and the
@@ -307,13 +307,12 @@ def joint_types():
     return found
 
 
-def matched_types(source: str, names: set[str]) -> list[str]:
+def matched_types(tree: ast.AST, names: set[str]) -> list[str]:
     """Where a joint type is used for anything but to make a joint, or is compared by its name.
 
     A class that is called, imported, exported or an annotation asks nothing; one in `isinstance`,
     in a comparison, a pattern, a table or a base class does.
     """
-    tree = ast.parse(source)
     free = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -342,7 +341,7 @@ def test_nobody_asks_which_type_a_joint_is():
         f"{path.relative_to(ROOT.parent)}, {problem}"
         for path in FILES
         if not path.relative_to(ROOT).as_posix().startswith(OWN_TYPES)
-        for problem in matched_types(path.read_text(encoding="utf-8"), names)
+        for problem in matched_types(TREES[path], names)
     ]
     assert not problems, "\n".join(["give `Joint` an attribute or a method instead:", *problems])
 
@@ -363,4 +362,4 @@ def test_nobody_asks_which_type_a_joint_is():
     ],
 )
 def test_the_check_of_types_itself(source, allowed):
-    assert (not matched_types(source, {"Rod", "Free"})) == allowed
+    assert (not matched_types(ast.parse(source), {"Rod", "Free"})) == allowed

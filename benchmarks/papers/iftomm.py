@@ -192,7 +192,7 @@ def symmetric_governor(times: Any) -> Any:
     start = np.array([0.0, np.pi / 6, 0.5, 2.0 * np.pi, 0.0, 0.0])
     found = solve_ivp(
         jax.jit(rates),
-        (0.0, 10.0),
+        (0.0, float(times[-1])),
         start,
         "Radau",
         np.asarray(times),

@@ -119,14 +119,18 @@ def check_motion(mech, seed):
 
 def lost_digits(mech, q):
     """The condition numbers of M and ``J M⁻¹ Jᵀ`` over 1e3, from 1 to 300."""
-    m = motion_state(mech, q)
-    rows = np.asarray(own_jacobian(m))
-    mass = np.asarray(joint_space_inertia(m))
+    rows, mass = map(np.asarray, matrices(mech, q))
     gram = rows @ np.linalg.solve(mass, rows.T)
     sizes = np.linalg.svd(gram, compute_uv=False)
     kept = sizes[sizes > 1e-10 * np.max(sizes, initial=0.0)]
     loops = kept[0] / kept[-1] if kept.size else 1.0
     return np.clip(np.linalg.cond(mass) * loops / 1e3, 1.0, 300.0)
+
+
+@lanes.jit
+def matrices(mech, q):
+    m = motion_state(mech, q)
+    return own_jacobian(m), joint_space_inertia(m)
 
 
 def no_change(mech):
@@ -152,8 +156,8 @@ def test_motions_of_random_mechanisms(seed):
 
 
 def test_chain_with_several_reference_points():
-    mech = chain(10)
-    assert mbd.topology(mech).elimination.own_points.count(True) == 3
+    mech = chain(6)
+    assert mbd.topology(mech).elimination.own_points.count(True) == 2
     check(mech, 0)
 
 
@@ -207,20 +211,25 @@ def without_inertia(name):
 def test_motions_without_inertia(name, dtype):
     mech, sound = without_inertia(name)
     mech = mech.astype(dtype)
+
+    @lanes.jit
+    def pivots_at(along):
+        q = mbd.step_coordinates(mech, mbd.neutral(mech), along)
+        return eliminate(tree_inertia(motion_state(mech, q)))[1:]
+
     for turn in (0.0, 0.7):  # rounding leaves something of a pivot
         along = np.zeros(len(sound), dtype)
         along[0] = turn
         along[-1] = turn if name == "balls and a slide" else 0.0
-        q = mbd.step_coordinates(mech, mbd.neutral(mech), along)
-        _, pivots, found = eliminate(tree_inertia(motion_state(mech, q)))
+        pivots, found = pivots_at(along)
         np.testing.assert_array_equal(found, sound)
-        np.testing.assert_array_equal(pivots[~np.array(sound)], 1.0)
+        np.testing.assert_array_equal(np.asarray(pivots)[~np.array(sound)], 1.0)
 
 
 @pytest.mark.parametrize("straight", [True, False])
 def test_thin_rods_on_balls_in_single_precision(straight):
     """A rod's spin about its axis has little inertia, but more than the rounding error."""
-    n, rng = 8, np.random.default_rng(0)
+    n, rng = 6, np.random.default_rng(0)
     bodies, joints = {}, {}
     for i in range(n):
         bodies[f"b{i}"] = mbd.Body(1.0, [i + 0.5, 0.0, 0.0], np.diag([1e-4, 1 / 12, 1 / 12]))

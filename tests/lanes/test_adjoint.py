@@ -95,7 +95,8 @@ def test_gradients_of_stacked_results_alone(fn):
     weights = np.random.default_rng(1).normal(size=fn(X, Y).shape)
 
     def gradient(f):
-        return jax.grad(lambda x, y: (weights * f(x, y)).sum(), argnums=(0, 1))(X, Y)
+        total = lambda x, y: (weights * f(x, y)).sum()  # noqa: E731
+        return jax.jit(jax.grad(total, argnums=(0, 1)))(X, Y)
 
     found = gradient(lambda x, y: lanes.jit(fn, strict=True)(x, y))
     for a, b in zip(found, gradient(fn), strict=True):
@@ -123,7 +124,8 @@ def test_a_derivative_inside_a_function_is_the_graphs_own():
         value, slope = jax.value_and_grad(inner)(x, y)
         return x - slope * value
 
-    plain = jax.vmap(lambda x, y: x - jax.grad(single(100))(x, y) * single(100)(x, y))(X, Y)
+    step = lambda x, y: x - jax.grad(single(100))(x, y) * single(100)(x, y)  # noqa: E731
+    plain = jax.jit(jax.vmap(step))(X, Y)
     for mapped in (lanes.vmap(newton, strict=True), jax.vmap(newton)):
         np.testing.assert_allclose(jax.jit(mapped)(X, Y), plain, rtol=1e-11)
 
@@ -162,9 +164,10 @@ def chosen_gradient(x, y):
 @pytest.mark.parametrize("fn", [chosen, chosen_in_loop, chosen_gradient])
 def test_a_branch_that_is_not_taken_has_no_part_in_the_gradient(fn):
     x, y = np.array([0.0, 0.7, 2.0, 0.0, 1.0]), np.array([0.3, 0.2, 1.0, 0.0, 2.0])
-    gradient = jax.grad(lambda x, y, mapped: mapped(fn)(x, y).sum(), argnums=(0, 1))
-    found = gradient(x, y, lambda fn: lanes.vmap(fn, strict=True))
-    alone = [jax.grad(fn, argnums=(0, 1))(*one) for one in zip(x, y, strict=True)]
+    total = lambda x, y: lanes.vmap(fn, strict=True)(x, y).sum()  # noqa: E731
+    found = jax.jit(jax.grad(total, argnums=(0, 1)))(x, y)
+    gradient = jax.jit(jax.grad(fn, argnums=(0, 1)))
+    alone = [gradient(*one) for one in zip(x, y, strict=True)]
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, np.transpose(alone), rtol=1e-13, atol=1e-15)
 
@@ -186,8 +189,8 @@ def empty_rows(x):
 @pytest.mark.parametrize("fn", [forgotten, empty_rows])
 def test_gradients_of_loops_with_unused_carries_and_empty_rows(fn):
     x = np.linspace(0.1, 1.0, 9)
-    found = jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum())(x)
-    expected = jax.grad(lambda x: jax.vmap(fn)(x).sum())(x)
+    found = jax.jit(jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum()))(x)
+    expected = jax.jit(jax.grad(lambda x: jax.vmap(fn)(x).sum()))(x)
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
@@ -210,8 +213,10 @@ def test_a_guarded_loop_with_stored_results(kept):
         return lambda x: (of(stored, x) ** 2).sum() + (of(stored, 2.0 * x) * x).sum()
 
     guarded = lanes.jit(fn(lanes.guarded), strict=True)
-    found = jax.vmap(jax.grad(guarded))(X[:, 0])
-    np.testing.assert_allclose(found, jax.vmap(jax.grad(fn(lambda f, x: f(x))))(X[:, 0]), rtol=1e-9)
+    found, expected = (
+        jax.jit(jax.vmap(jax.grad(f)))(X[:, 0]) for f in (guarded, fn(lambda f, x: f(x)))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("extreme", [jnp.max, jnp.min])

@@ -94,6 +94,7 @@ def test_forward_dynamics_of_random_mechanisms(seed):
 
 
 LINKAGES = {
+    "simple_pendulum": mbd.zoo.simple_pendulum,
     "double_pendulum": mbd.zoo.double_pendulum,
     "parallelogram": partial(mbd.zoo.n_four_bar, 1, planar=True),
     "rssr": mbd.zoo.rssr,
@@ -102,7 +103,7 @@ LINKAGES = {
 
 @pytest.mark.parametrize(
     "name",
-    [n if n == "double_pendulum" else pytest.param(n, marks=pytest.mark.slow) for n in LINKAGES],
+    [n if n == "simple_pendulum" else pytest.param(n, marks=pytest.mark.slow) for n in LINKAGES],
 )
 def test_rollouts_and_their_gradients(name):
     mech = LINKAGES[name]()

@@ -89,7 +89,10 @@ def arguments(length, batch=9):
     return 0.3 * rng.normal(size=(batch, length)), 0.3 * rng.normal(size=(length, 2))
 
 
-@pytest.mark.parametrize("length", [3, 7, pytest.param(80, marks=pytest.mark.slow), 300])
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (7, 80)]
+
+
+@pytest.mark.parametrize("length", [3, *SLOW, 300])
 @pytest.mark.parametrize("fn", [chain, passed, unused, merged])
 def test_values_and_derivatives(fn, length):
     x, slopes = arguments(length)

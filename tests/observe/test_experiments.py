@@ -66,7 +66,7 @@ def test_derivatives_of_a_sweep_are_exact():
         mech = mbd.zoo.rssr(lengths=(0.05, x, 0.1))
         return SWEEP(mech)["rocker"][-1]
 
-    slope = jax.jit(jax.grad(end))(0.11)
+    slope = lanes.jit(jax.grad(end))(0.11)
     h = 1e-5
     far = [theta(TURN[-1], lengths=(0.05, 0.11 + s * h, 0.1)) for s in (-1, 1)]
     assert slope == pytest.approx((far[1] - far[0]) / (2 * h), rel=1e-7)
@@ -88,8 +88,14 @@ def test_failures_say_what_stayed_open_and_where():
     assert np.isfinite(found["rocker"][0]).all() and np.isnan(found["rocker"][1:]).all()
 
 
-@pytest.mark.parametrize("settle", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_failed_sample_leaves_the_gradient_of_shared_numbers_alone(settle):
+@pytest.mark.parametrize(
+    ("settle", "vmap"),
+    [
+        (False, lanes.vmap),
+        *(pytest.param(s, jax.vmap, marks=pytest.mark.slow) for s in (False, True)),
+    ],
+)
+def test_a_failed_sample_leaves_the_gradient_of_shared_numbers_alone(settle, vmap):
     turn = Sweep({"crank": (0.5, 2.0)}, {"rocker": ROCKER}, settle=settle)
 
     def loss(rocker, lengths):
@@ -97,7 +103,7 @@ def test_a_failed_sample_leaves_the_gradient_of_shared_numbers_alone(settle):
             found = turn(mbd.zoo.rssr(lengths=(0.05, x, rocker)))
             return jnp.where(found["status"] == 0, found["rocker"][-1], 0.0)
 
-        return jnp.sum(jax.vmap(one)(lengths))
+        return jnp.sum(vmap(one)(lengths))
 
     both, alone = (jax.jit(jax.grad(loss))(0.1, jnp.array(x)) for x in ([0.11, 0.05], [0.11, 0.11]))
     assert both == pytest.approx(float(alone) / 2.0, rel=1e-9) and both != 0.0

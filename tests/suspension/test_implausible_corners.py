@@ -35,13 +35,13 @@ def test_a_spring_drawn_without_length_is_an_error():
         )
 
 
-@pytest.mark.parametrize("how", [jax.vmap, mbd.lanes.vmap])
+@pytest.mark.parametrize("how", [mbd.lanes.vmap, pytest.param(jax.vmap, marks=pytest.mark.slow)])
 def test_a_sample_whose_spring_has_no_length_says_so(how):
     """Alone in a batch: no number of 1e21 and OK; its neighbours are as they are alone."""
     sweep = kinematics_sweep(ROLES, observe=["toe", *RATES], travel=[-0.01, 0.0, 0.01])
     top, bottom = (jnp.asarray(drawn().points[f"spring_{end}"]) for end in ("top", "bottom"))
     ends = top + jnp.asarray([1.0, 0.0, 1e-15, 1e-9, 1e-2])[:, None] * (bottom - top)
-    found = how(lambda x: sweep(drawn(spring_bottom=x)))(ends)
+    found = jax.jit(how(lambda x: sweep(drawn(spring_bottom=x))))(ends)
     assert found["status"].tolist() == [0, 4, 4, 4, 0]
     assert found["failed_at"][1:4].tolist() == [0.0] * 3
     for name in RATES:
