@@ -82,7 +82,7 @@ def solved(mech, q, v, system):
 def test_the_work_per_loop_is_constant(recursive):
     """With trees of two links and of one, of which the mass matrix is factored recursively."""
     counts = []
-    for n in (6, 10, 14) if recursive else (4, 6, 8):
+    for n in (6, 8, 10) if recursive else (4, 5, 6):
         mech = cranks(jnp.ones(n), reach=1) if recursive else mbd.zoo.n_four_bar(n)
         top = mbd.topology(mech)
         assert top.elimination.is_recursive == recursive
@@ -210,11 +210,11 @@ def test_derivatives_are_those_of_the_closed_form_and_of_differences():
     for found, exact in zip(slope, jax.grad(exact_acceleration, (0, 1))(masses, turn), strict=True):
         np.testing.assert_allclose(found, exact, rtol=1e-8, atol=1e-9)
     along = np.random.default_rng(0).normal(size=COUNT)
-    forces = jax.jit(lambda s: motion(masses * (1.0 + s * along), turn)[1])
-    rate = jax.jit(lambda: jax.jvp(forces, (0.0,), (1.0,))[1])()
-    h = 1e-5
+    forces = lambda s: motion(masses * (1.0 + s * along), turn)[1]  # noqa: E731
+    both = jax.jit(lambda s: jax.jvp(forces, (s,), (1.0,)))
+    rate, h = both(0.0)[1], 1e-5
     assert abs(rate).max() > 1e-2
-    np.testing.assert_allclose(rate, (forces(h) - forces(-h)) / (2 * h), atol=1e-6)
+    np.testing.assert_allclose(rate, (both(h)[0] - both(-h)[0]) / (2 * h), atol=1e-6)
     pulled = jax.jit(jax.grad(lambda s: forces(s) @ rate))(0.0)
     np.testing.assert_allclose(pulled, rate @ rate, rtol=1e-8)
 

@@ -171,7 +171,7 @@ def test_power_and_energy(case):
 
 def test_absolute_coordinates_agree(case, compared):
     mech, _, _, at = case
-    other = absolute_accelerations(mech, at.bodies)
+    other = jax.jit(absolute_accelerations)(mech, at.bodies)
     size = largest(at.accelerations.values())
     for body in at.bodies:
         close(at.accelerations[body], other.accelerations[body], size)
