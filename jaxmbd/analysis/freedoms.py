@@ -15,7 +15,6 @@ from jax import Array
 
 from jaxmbd.graph import Loop, Topology, loops, neutral, topology
 from jaxmbd.kinematics import (
-    MotionState,
     closure_jacobian,
     closure_residual,
     digit_doubt,
@@ -25,7 +24,7 @@ from jaxmbd.kinematics import (
     propagate_velocities,
     speed_units,
 )
-from jaxmbd.lanes import compiled, host_jit
+from jaxmbd.lanes import compiled, host_jit, whole
 from jaxmbd.model import Edge, Mechanism
 from jaxmbd.numerics import ldlt_rank_revealing, tolerances
 
@@ -88,7 +87,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     """
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
-    rows, kept, twists, errors, doubt = map(np.asarray, examined(mech, q))
+    rows, kept, twists, errors, doubt, length = map(np.asarray, examined(mech, q))
     lost = max(tolerances.agreement(mech.dtype), float(doubt))
     each = 3 if mech.structure.planar else 6
     freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
@@ -100,13 +99,11 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
         rank = int(np.sum(sizes > lost * max(sizes[0], 1e-300)))
         null = vh[rank:].T
         redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
-    left = _contradiction(mech, rows, kept, errors) if redundant else 0.0
+    left = _contradiction(rows, kept, errors, float(length)) if redundant else 0.0
     return Mobility(freedom, top.nv - rank, rank, _idle(mech, twists @ null), redundant, left)
 
 
-def _contradiction(
-    mech: Mechanism, rows: np.ndarray, kept: np.ndarray, errors: np.ndarray
-) -> float:
+def _contradiction(rows: np.ndarray, kept: np.ndarray, errors: np.ndarray, length: float) -> float:
     """Largest part [m] of the closure errors outside the range of the rows.
 
     Zero where that is rounding, or of second order in how far the loops are open.
@@ -115,8 +112,7 @@ def _contradiction(
     sums = np.linalg.lstsq(rows[kept].T, rows.T)[0].T
     removable = sums @ np.linalg.lstsq(sums, errors)[0]
     opened, left = np.max(np.abs(removable)), np.max(np.abs(errors - removable))
-    length = float(mechanism_length(mech))
-    least = tolerances.closing(mech.dtype) * length + 1e1 * opened**2 / length
+    least = tolerances.closing(rows.dtype) * length + 1e1 * opened**2 / length
     return float(left) if left > least else 0.0
 
 
@@ -128,7 +124,7 @@ def examined(mech: Mechanism, q: Array) -> tuple[Array, ...]:
         own rows (nc, nv) by units of the speeds; which of them are independent (nc,); twists of a
         unit of each speed (bodies, 6, nv), zero where no body is held by balls alone, which could
         spin idly; the errors (nc,) of own rows; the relative error up to which rows are known, as
-        `digit_doubt`.
+        `digit_doubt`; the mechanism's length [m].
     """
     return compiled("auto", _rows_and_twists, mech, q)
 
@@ -147,10 +143,18 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
         return jnp.stack([*map(jnp.concatenate, zip(found.angular, found.linear, strict=True))])
 
     known = jnp.zeros((), q.dtype) if doubt.error is None else doubt.error
+    length = mechanism_length(mech)
     if not between_balls(mech):
-        return rows, kept, jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype), errors, known
+        return (
+            rows,
+            kept,
+            jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype),
+            errors,
+            known,
+            length,
+        )
     spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.diag(units))
-    return rows, kept, spins, errors, known
+    return rows, kept, spins, errors, known, length
 
 
 def _alike(rows: Array, loops: Array | None) -> Array:
@@ -280,17 +284,27 @@ def redundancy(mech: Mechanism, q: Any = None) -> Redundancy:
     top = topology(mech)
     q = jnp.asarray(neutral(mech) if q is None else q, mech.dtype)
     free = mobility(mech, q)
-    rows, _, twists, *_ = map(np.asarray, examined(mech, q))
-    m = motion_state(mech, q)
+    rows, _, twists, _, _, length = map(np.asarray, examined(mech, q))
     circuits = {loop.cut: loop for loop in loops(mech)}
     parts = [_part(top, k) for k in range(top.nc)]
     kept = [k for k, name in enumerate(top.row_names) if name not in free.redundant]
+    small = tolerances.agreement(mech.dtype)
+    shares = {
+        k: _shares(rows, k, [j for j in kept if j < k], small)
+        for k in range(top.nc)
+        if k not in kept
+    }
+    own = np.zeros((len(shares), top.nc), mech.dtype)
+    for line, (k, share) in zip(own, shares.items(), strict=True):
+        line[[k, *share]] = -1.0, *share.values()
+    loads = np.asarray(_loads(mech, q, own)) if shares and circuits else [None] * len(shares)
     found = []
-    for k in (k for k in range(top.nc) if k not in kept):
-        share = _shares(rows, k, [j for j in kept if j < k], tolerances.agreement(mech.dtype))
+    for (k, share), carried in zip(shares.items(), loads, strict=True):
         around = dict.fromkeys(parts[j] for j in (k, *share))
         closed = tuple(circuits[part] for part in around if part in circuits)
-        load = _load(m, parts[k], share | {k: -1.0}) if parts[k] in circuits else (None, None)
+        load: Any = (None, None)
+        if carried is not None and parts[k] in circuits:
+            load = _directed(carried[top.cut.index(parts[k])], float(length))
         names = tuple(top.row_names[j] for j in share)
         found.append(RedundantRow(top.row_names[k], parts[k], names, closed, *load))
     return Redundancy(free, tuple(found), _idle_speeds(mech, free, rows, twists))
@@ -312,16 +326,18 @@ def _shares(rows: np.ndarray, k: int, before: list[int], small: float) -> dict[i
     return {j: float(s) for j, s, f in zip(before, share, felt, strict=True) if f > most}
 
 
-def _load(
-    m: MotionState, cut: str, share: Mapping[int, float]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Force and moment of a cut joint for multipliers of scaled rows."""
-    place = m.top.layout[cut].rows
-    assert place is not None
-    own = jnp.asarray([share.get(k, 0.0) for k in range(m.top.nc)], m.q.dtype)
-    lam = own_rows(m).multipliers(own)[place]
-    wrench = np.asarray(m.wrenches(cut)[0]) @ np.asarray(lam)
-    moment, force = wrench[:3] / float(mechanism_length(m.mech)), wrench[3:]
+@whole
+def _loads(mech: Mechanism, q: Array, own: Array) -> Array:
+    """Wrenches (n, cuts, 6) of the cut joints for multipliers (n, nc) of own rows."""
+    m = motion_state(mech, q)
+    lam = [own_rows(m).multipliers(x) for x in own]
+    cuts = [(m.wrenches(cut)[0], m.top.layout[cut].rows) for cut in m.top.cut]
+    return jnp.stack([jnp.stack([basis @ x[rows] for basis, rows in cuts]) for x in lam])
+
+
+def _directed(wrench: np.ndarray, length: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Force and moment by the length of a wrench, the larger one of length one."""
+    moment, force = wrench[:3] / length, wrench[3:]
     size = max(np.linalg.norm(moment), np.linalg.norm(force))
     sign = np.sign(max((*force, *moment), key=lambda x: abs(np.round(x, 9))))
     parts = np.round(np.stack([force, moment]) / (sign * size), 9) + 0.0

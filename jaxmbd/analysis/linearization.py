@@ -96,6 +96,7 @@ class Linearization(eqx.Module):
     independent: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
 
+    @jax.jit
     def eigenvalues(self) -> Array:
         """λ (2 nd,) [1/s] of A, smallest modulus first.
 
@@ -105,6 +106,7 @@ class Linearization(eqx.Module):
         values = _eigenvalues(self.A)
         return values[jnp.argsort(jnp.abs(jax.lax.stop_gradient(values)), stable=True)]
 
+    @jax.jit
     def frequencies(self) -> Array:
         """Natural frequencies (2 nd,) [Hz], ``|λ|/2π`` in the order of `eigenvalues`.
 
@@ -113,12 +115,15 @@ class Linearization(eqx.Module):
         """
         return _modulus(self.eigenvalues()) / (2.0 * jnp.pi)
 
+    @jax.jit
     def damping_ratios(self) -> Array:
         """``−Re λ/|λ|`` (2 nd,) in the order of `eigenvalues`; zero where λ is zero."""
         values = self.eigenvalues()
         size = _modulus(values)
-        return jnp.where(size > 0.0, -values.real / jnp.where(size > 0.0, size, 1.0), 0.0)
+        ratio = -values.real / jnp.where(size > 0.0, size, 1.0)
+        return jnp.asarray(jnp.where(size > 0.0, ratio, 0.0))
 
+    @jax.jit
     def modes(self) -> Modes:
         """Eigenvalues with mode shapes along all speeds; the shapes are not differentiated."""
         a = jax.lax.stop_gradient(self.A)
@@ -133,6 +138,7 @@ class Linearization(eqx.Module):
             shapes = shapes / jnp.where(jnp.abs(peak) > 0.0, peak, 1.0)
         return Modes(self.eigenvalues(), self.frequencies(), self.damping_ratios(), shapes)
 
+    @jax.jit
     def response(self, omega: Array) -> Array:
         """Frequency response ``C (iω − A)⁻¹ B + D`` (…, nw, nu), complex, at ω (…) [rad/s]."""
         omega = jnp.asarray(omega, self.A.dtype)
