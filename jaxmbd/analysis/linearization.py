@@ -96,7 +96,6 @@ class Linearization(eqx.Module):
     independent: tuple[str, ...] = eqx.field(static=True)
     inputs: tuple[str, ...] = eqx.field(static=True)
 
-    @jax.jit
     def eigenvalues(self) -> Array:
         """λ (2 nd,) [1/s] of A, smallest modulus first.
 
@@ -106,7 +105,6 @@ class Linearization(eqx.Module):
         values = _eigenvalues(self.A)
         return values[jnp.argsort(jnp.abs(jax.lax.stop_gradient(values)), stable=True)]
 
-    @jax.jit
     def frequencies(self) -> Array:
         """Natural frequencies (2 nd,) [Hz], ``|λ|/2π`` in the order of `eigenvalues`.
 
@@ -115,7 +113,6 @@ class Linearization(eqx.Module):
         """
         return _modulus(self.eigenvalues()) / (2.0 * jnp.pi)
 
-    @jax.jit
     def damping_ratios(self) -> Array:
         """``−Re λ/|λ|`` (2 nd,) in the order of `eigenvalues`; zero where λ is zero."""
         values = self.eigenvalues()
@@ -123,22 +120,10 @@ class Linearization(eqx.Module):
         ratio = -values.real / jnp.where(size > 0.0, size, 1.0)
         return jnp.asarray(jnp.where(size > 0.0, ratio, 0.0))
 
-    @jax.jit
     def modes(self) -> Modes:
         """Eigenvalues with mode shapes along all speeds; the shapes are not differentiated."""
-        a = jax.lax.stop_gradient(self.A)
-        values, vectors = jnp.linalg.eig(a)
-        order = jnp.argsort(jnp.abs(values), stable=True)
-        nd = self.motions.shape[1]
-        vectors = vectors[:, order]
-        shapes = jax.lax.stop_gradient(self.motions).astype(vectors.dtype) @ vectors[:nd]
-        if shapes.size:
-            largest = jnp.argmax(jnp.abs(shapes), axis=0)
-            peak = shapes[largest, jnp.arange(shapes.shape[1])]
-            shapes = shapes / jnp.where(jnp.abs(peak) > 0.0, peak, 1.0)
-        return Modes(self.eigenvalues(), self.frequencies(), self.damping_ratios(), shapes)
+        return _modes(self)
 
-    @jax.jit
     def response(self, omega: Array) -> Array:
         """Frequency response ``C (iω − A)⁻¹ B + D`` (…, nw, nu), complex, at ω (…) [rad/s]."""
         omega = jnp.asarray(omega, self.A.dtype)
@@ -147,6 +132,22 @@ class Linearization(eqx.Module):
             self.C @ jnp.linalg.solve(1j * omega[..., None, None] * eye - self.A, self.B + 0j)
             + self.D
         )
+
+
+@jax.jit
+def _modes(found: Linearization) -> Modes:
+    """`Linearization.modes`, as one program."""
+    a = jax.lax.stop_gradient(found.A)
+    values, vectors = jnp.linalg.eig(a)
+    order = jnp.argsort(jnp.abs(values), stable=True)
+    nd = found.motions.shape[1]
+    vectors = vectors[:, order]
+    shapes = jax.lax.stop_gradient(found.motions).astype(vectors.dtype) @ vectors[:nd]
+    if shapes.size:
+        largest = jnp.argmax(jnp.abs(shapes), axis=0)
+        peak = shapes[largest, jnp.arange(shapes.shape[1])]
+        shapes = shapes / jnp.where(jnp.abs(peak) > 0.0, peak, 1.0)
+    return Modes(found.eigenvalues(), found.frequencies(), found.damping_ratios(), shapes)
 
 
 def _modulus(x: Array) -> Array:

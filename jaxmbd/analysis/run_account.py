@@ -8,8 +8,8 @@ as a share of its motion, is
 with v' the speeds after the step, Δv their change in it, and own the error of the step in them:
 from E, the size of an estimate by a method of lower order, the method knows that of a smooth step
 (`Integrator.own`). Where a force has a kink or a jump in the step, as a stop that is hit, the error
-is not of higher order than E, which then is more than twice that of both steps before: half of what
-is over that is added. In the first two steps, which have none before, it is what is no small share
+is not of higher order than E, which then is more than twice that of both steps before: what is over
+that is added. In the first two steps, which have none before, it is what is no small share
 of Δv. S are the speeds of the neighbourhood, which hold
 through the turning points of a vibration and are forgotten as the speeds change by some S; F are
 the fastest so far: a fast transient at the start is small beside faster motion after it. The sum
@@ -53,7 +53,8 @@ class Account(NamedTuple):
         recent: sizes of the estimates of the last two steps (2, 2).
         error: sum of the steps' own errors, a share of the motion (2,).
         lag: the largest share by which speeds are those of an earlier time (2,).
-        worst, worst_at: the largest own error of a step, a share, and the step's end [s].
+        worst: the largest own error of a step, a share of the motion (2,).
+        worst_at: the end of the step that has it [s].
         inaccurate: time since which the error is too large [s]; infinite if it is not.
         diverged: time at which the run left the constraints or became infinite or NaN [s];
             infinite before.
@@ -104,8 +105,8 @@ def first_account(
     resolved = lax.stop_gradient(tolerances.integration(mech.dtype).atol * speed_units(mech) / h)
     speed = jnp.sqrt(weights @ jnp.maximum(v * v, resolved**2))
     never, none = jnp.full((), jnp.inf, mech.dtype), jnp.zeros(2, mech.dtype)
-    unknown, no = jnp.full((2, 2), jnp.inf, mech.dtype), none[0]
-    return Account(speed, speed, unknown, none, none, no, no, never, never, contradiction)
+    unknown = jnp.full((2, 2), jnp.inf, mech.dtype)
+    return Account(speed, speed, unknown, none, none, none, none[0], never, never, contradiction)
 
 
 def sizes(weights: Array, before: Array, after: Array, estimates: Array) -> StepSizes:
@@ -126,19 +127,19 @@ def after_step(
     share = size / jnp.maximum(change, jnp.finfo(change.dtype).tiny)
     first = size * jnp.minimum(1.0, (9.0 * share) ** 2)
     sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 2.0 * before, 0.0), first)
-    own = jnp.minimum(size, method.own(estimates, change, scale) + 0.5 * sudden) / scale
+    own = jnp.minimum(size, method.own(estimates, change, scale) + sudden) / scale
     fastest = jnp.maximum(account.fastest, speed)
     slower = account.fastest / fastest
     lag = jnp.maximum(account.lag * slower, method.lag * change / scale)
-    largest = jnp.max(own)
-    worse = largest > account.worst
+    worst = account.worst * slower
+    worse = jnp.max(own) > jnp.max(worst)
     found = account._replace(
         scale=scale,
         fastest=fastest,
         recent=jnp.stack([account.recent[1], size]),
         error=account.error * slower + own,
         lag=lag,
-        worst=jnp.where(worse, largest, account.worst),
+        worst=jnp.maximum(worst, own),
         worst_at=jnp.where(worse, t, account.worst_at),
         diverged=_first(account.diverged, jnp.all(jnp.isfinite(speed)), t),
     )

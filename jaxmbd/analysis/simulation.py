@@ -269,7 +269,9 @@ def rollout(
     kept = jax.tree_util.tree_map(series, keep(t0, q0, v0), kept)
     drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
     estimated = isinstance(o.method, str)
-    error, worst = ((x if estimated else x + jnp.nan) for x in (account.share, account.worst))
+    error, worst = (
+        (x if estimated else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
+    )
     return Solution(
         t=times,
         q=series(q0, qs),

@@ -207,11 +207,12 @@ def test_rest_and_small_motions(found):
 
 
 def test_runs(found):
-    t, q, v, status, drift, failed_at = found["simulate"]
+    t, q, v, status, drift, failed_at, error = found["simulate"][:7]
     energy = 5.0 / 6.0 * v[:, 0] ** 2 + 2.0 * G * np.cos(q[:, 0])
     close(t, np.linspace(0.0, 0.2, 11))
     close(energy, np.full(11, energy[0]))
     assert status == 0 and drift < TIGHT and failed_at == np.inf
+    assert error < 1e-5
     t, q, _, vdot, effort = found["simulate_driven"][:5]
     close(q[:, 0], TURN + RATE * t)
     close(vdot, np.zeros((5, 3)), factor=10.0)

@@ -1,0 +1,141 @@
+"""Runs at steps of a hundredth to ten times the right one: none that is OK is wrong.
+
+Two masses in a row on a guide, with springs, dampers, stops on both sides, friction and a force
+that vibrates, each of them or not, at random: the equations of motion are written down here and
+integrated by SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.integrate import solve_ivp
+
+import jaxmbd as mbd
+from fails_cases.judged import FLAGGED, RIGHT, WRONG, Judged, compare
+from fails_cases.statics import _numpy
+
+MASSES = "two masses on a guide in closed form, integrated by SciPy"
+NUMBERS = {
+    "Solution.error": f"{MASSES}: no run that is OK is off by twice its accuracy",
+    "Solution.worst_step": "no more than the error",
+    "Solution.worst_at": "the end of a step",
+    "Solution.end": "the whole run, in place of two halves",
+}
+SHARE = 2.0
+STEPS, SAVES, ACCURACY = 200, 10, 1e-2
+GRAVITY = 9.81
+
+Numbers = dict[str, Any]
+
+
+def judged(seed: int, size: int) -> Iterator[Judged]:
+    """Runs of random masses, whole and in two halves."""
+    rng, n = np.random.default_rng(seed), max(4, size // 4)
+    p = drawn(rng, n)
+    state = rng.normal(size=(n, 4)) * [0.1, 0.1, 1.0, 1.0] * (rng.random((n, 1)) < 0.8)
+    dt = 10.0 ** rng.uniform(-2.0, 1.0, n) / fastest(p)
+
+    @jax.jit
+    def runs(p: Any, q: Any, v: Any, dt: Any) -> Any:
+        return mbd.lanes.vmap(one)(p, q, v, dt)
+
+    run, half = _numpy(runs(p, state[:, :2], state[:, 2:], dt))
+    for i in range(n):
+        numbers = {k: float(x[i]) for k, x in p.items()}
+        text = ", ".join(f"{k}={x:.6g}" for k, x in numbers.items() if x)
+        text = f"two masses, {text}, from {state[i].tolist()}, dt={dt[i]:.6g}, seed {seed}"
+        ok = bool(run.status[i] == 0)
+        true = share_of_error(numbers, state[i], run.t[i], run.v[i]) if ok else math.nan
+        right = RIGHT if true <= 2.0 * ACCURACY else WRONG  # an estimate, no bound
+        told = f"estimated {run.error[i]:.2g}, true {true:.2g}, {text}"
+        yield Judged("Solution.error", right if ok else FLAGGED, true, told)
+        over = max(float(run.worst_step[i] - run.error[i]), 0.0)
+        yield compare("Solution.worst_step", over, 0.0, limit=1e-12, detail=text, ok=ok)
+        step = run.worst_at[i] / dt[i]
+        yield compare("Solution.worst_at", step, round(step), limit=1e-9, detail=text, ok=ok)
+        for name in ("q", "v"):
+            whole, parts = getattr(run.end, name)[i], getattr(half.end, name)[i]
+            yield compare("Solution.end", parts, whole, limit=1e-9, detail=text, ok=ok)
+
+
+def drawn(rng: np.random.Generator, n: int) -> Numbers:
+    """Masses, stiffnesses, damping, gap and stiffness of the stops, friction and force (n,)."""
+
+    def number(least: float, most: float, often: float = 1.0) -> np.ndarray:
+        return 10.0 ** rng.uniform(np.log10(least), np.log10(most), n) * (rng.random(n) < often)
+
+    p = {"m1": number(0.1, 10.0), "m2": number(0.1, 10.0)}
+    p |= {"k1": number(1.0, 1e4, 0.7), "k2": number(1.0, 1e4)}
+    p |= {f"c{i}": number(0.01, 2.0, 0.5) * np.sqrt(p[f"k{i}"] * p[f"m{i}"]) for i in (1, 2)}
+    p |= {"gap": number(0.01, 1.0), "stop": number(10.0, 1e6, 0.4), "loss": number(0.01, 1.0, 0.5)}
+    p |= {"mu": number(0.01, 0.5, 0.3), "creep": number(1e-3, 0.1)}
+    return p | {"force": number(0.1, 100.0, 0.5), "rate": number(0.1, 100.0)}
+
+
+def fastest(p: Numbers) -> np.ndarray:
+    """The largest rate [1/s] at which the motion or its forces change."""
+    light = np.minimum(p["m1"], p["m2"])
+    weight = GRAVITY * (p["m1"] + p["m2"])
+    rates = [np.sqrt(p["k1"] / p["m1"]), np.sqrt(p["k2"] / light), np.sqrt(p["stop"] / p["m1"])]
+    rates += [p["c1"] / p["m1"], p["c2"] / light, p["mu"] * weight / p["creep"] / p["m1"]]
+    return np.max([*rates, p["rate"] * (p["force"] > 0.0)], axis=0)
+
+
+def one(p: Numbers, q: Any, v: Any, dt: Any) -> tuple[Any, Any]:
+    """The whole run, and the second half of it from the end of the first."""
+    along, inertia = (1.0, 0.0, 0.0), np.eye(3)
+    gap, rubbing = p["gap"], mbd.JointFriction("a", p["mu"], velocity_scale=p["creep"])
+    stop = mbd.JointLimit("a", -gap, gap, stiffness=p["stop"], dissipation=p["loss"])
+    mech = mbd.Mechanism(
+        {
+            "first": mbd.Body(p["m1"], (0.0, 0.0, 0.0), inertia),
+            "second": mbd.Body(p["m2"], (0.2, 0.0, 0.0), inertia),
+        },
+        {
+            "a": mbd.Prismatic("ground", "first", (0.0, 0.0, 0.0), along),
+            "b": mbd.Prismatic("first", "second", (0.2, 0.0, 0.0), along),
+        },
+        {
+            "spring1": mbd.TorsionSpring("a", p["k1"], damping=p["c1"]),
+            "spring2": mbd.TorsionSpring("b", p["k2"], damping=p["c2"]),
+            "stop": stop,
+            "rubbing": rubbing,
+        },
+        gravity=(0.0, 0.0, -GRAVITY),
+    )
+    options = {"dt": dt, "throw": False, "save_every": STEPS // SAVES, "accuracy": ACCURACY}
+    options["inputs"] = lambda t: {"a": p["force"] * jnp.sin(p["rate"] * t)}
+    whole = mbd.simulate(mech, q, v, steps=STEPS, **options)
+    first = mbd.simulate(mech, q, v, steps=STEPS // 2, **options)
+    return whole, mbd.simulate(mech, first.end, steps=STEPS // 2, **options)
+
+
+def share_of_error(p: Numbers, state: np.ndarray, t: np.ndarray, v: np.ndarray) -> float:
+    """Largest error of the speeds (saves, 2) as a share of the largest speeds, in both norms."""
+    found = solve_ivp(
+        lambda t, y: rates(p, t, y), t[[0, -1]], state, "LSODA", t, rtol=1e-10, atol=1e-13
+    )
+    wanted = found.y[2:].T
+    heavy = np.array([p["m1"] + p["m2"], p["m2"]])
+    sizes = [np.sqrt(x**2 @ w) for w in (heavy, np.ones(2)) for x in (v - wanted, wanted)]
+    tiny = 1e-12 / (t[1] - t[0]) * STEPS / SAVES
+    return max(np.max(a) / max(np.max(b), tiny) for a, b in (sizes[:2], sizes[2:]))
+
+
+def rates(p: Numbers, t: float, y: np.ndarray) -> list[float]:
+    """Rates of both coordinates, the second relative to the first, and of their speeds."""
+    x, apart, v, opening = y
+    push = p["force"] * math.sin(p["rate"] * t) - p["k1"] * x - p["c1"] * v
+    for side in (-1.0, 1.0):
+        depth = max(side * x - p["gap"], 0.0)
+        push -= side * p["stop"] * depth * max(1.0 + p["loss"] * side * v, 0.0)
+    push -= p["mu"] * (p["m1"] + p["m2"]) * GRAVITY * math.tanh(v / p["creep"])
+    between = -p["k2"] * apart - p["c2"] * opening
+    first, second = (push - between) / p["m1"], between / p["m2"]
+    return [v, opening, first, second - first]
