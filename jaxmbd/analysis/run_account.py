@@ -8,13 +8,12 @@ as a share of its motion, is
 with v' the speeds after the step, Δv their change in it, and own the error of the step in them:
 from E, the size of an estimate by a method of lower order, the method knows that of a smooth step
 (`Integrator.own`). Where a force has a kink or a jump in the step, as a stop that is hit, the error
-is not of higher order than E, which then is more than twice that of both steps before: what is over
-that is added. In the first two steps, which have none before, it is what is no small share
-of Δv. S are the speeds of the neighbourhood, which hold
-through the turning points of a vibration and are forgotten as the speeds change by some S; F are
-the fastest so far: a fast transient at the start is small beside faster motion after it. The sum
-is that of an undamped motion: an error neither dies out with the motion nor grows, as it does in a
-chaotic one.
+is not of higher order than E, which then is more than three times that of both steps before: what
+is over that is added. In the first two steps, which have none before, it is what is no small share
+of Δv. S are the speeds of the neighbourhood, which hold through the turning points of a vibration
+and are forgotten as the speeds change by some S; F are the fastest so far: a fast transient at the
+start is small beside faster motion after it. The sum is that of an undamped motion: an error
+neither dies out with the motion nor grows, as it does in a chaotic one.
 
 The speeds of semi-implicit Euler are moreover those of half a step before (`Integrator.lag`):
 ``|Δv|/2S`` is added, which does not add up.
@@ -126,7 +125,7 @@ def after_step(
     size, before = jnp.hypot(*estimates), jnp.max(account.recent, axis=0)
     share = size / jnp.maximum(change, jnp.finfo(change.dtype).tiny)
     first = size * jnp.minimum(1.0, (9.0 * share) ** 2)
-    sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 2.0 * before, 0.0), first)
+    sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 3.0 * before, 0.0), first)
     own = jnp.minimum(size, method.own(estimates, change, scale) + sudden) / scale
     fastest = jnp.maximum(account.fastest, speed)
     slower = account.fastest / fastest
