@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -171,11 +171,12 @@ def _write_rows(
         g.loop(length, [], body)
 
 
-def value_graph(closed: Any, batched: Sequence[bool]) -> Graph:
-    """The graph that evaluates a closed jaxpr."""
+def value_graph(closed: Any, batched: Sequence[bool], repeated: Iterable[int] = ()) -> Graph:
+    """The graph that evaluates a closed jaxpr, in which `repeated` jaxprs may become routines."""
     check(closed.jaxpr)
 
     def write(g: Graph) -> None:
+        g.repeated = frozenset(repeated)
         args = input_values(g, closed.in_avals, batched)
         values = evaluate_closed(g, closed, args)
         for k, (value, aval) in enumerate(zip(values, closed.out_avals, strict=True)):
