@@ -113,7 +113,6 @@ class Factors(NamedTuple):
         return jnp.where(self.sound, 0.0, self.pivots)
 
 
-@traced_once
 def factor_kkt(
     mass: MassOperator,
     jacobian: AnyRows,
@@ -131,24 +130,35 @@ def factor_kkt(
         units: those of the speeds (nv,) (`speed_units`), by which lengths of rows are compared.
     """
     lower, pivots, sound = mass.factored()
+    if jacobian.shape[0]:
+        others = 1.0 if size is None else jnp.where(size > 0.0, size, 1.0)
+        pivots = jnp.where(sound, pivots, others)
+    half, schur = _factored_schur(lower, pivots, jacobian, doubt, units)
+    return Factors(lower, pivots, sound, half, schur)
+
+
+@traced_once
+def _factored_schur(
+    lower: BlockFactor | Eliminated,
+    pivots: Array,
+    jacobian: AnyRows,
+    doubt: Doubt,
+    units: Array | None,
+) -> tuple[AnyColumns, RankRevealed | BlockRankRevealed]:
+    """H and the factors of the Schur complement."""
     half = factored_rows(lower, jacobian)
     if jacobian.shape[0] == 0:
         none = jnp.zeros((0, 0), pivots.dtype)
-        schur = RankRevealed(none, jnp.zeros(0, pivots.dtype), jnp.zeros(0, bool))
-        return Factors(lower, pivots, sound, half, schur)
-    if size is not None:
-        pivots = jnp.where(sound, pivots, jnp.where(size > 0.0, size, 1.0))
+        return half, RankRevealed(none, jnp.zeros(0, pivots.dtype), jnp.zeros(0, bool))
     # Rows that are rounding error are detected by their length in J, not in the metric of M⁻¹, in
     # which the rows of a heavy loop are short compared with those of a light one.
     squares = squared_rows(jacobian, factor=None if units is None else units * units)
     if isinstance(half, BlockColumns):
         pattern, tolerance = half.T.sparsity.gram, tolerances.redundancy(pivots.dtype)
         gram = half.T.gram(pivots)
-        schur = block_ldlt(gram, pattern, squares=squares, tolerance=tolerance, doubt=doubt)
-    else:
-        gram = half.T @ (half / pivots[:, None])
-        schur = ldlt_rank_revealing(gram, squares=squares, doubt=doubt)
-    return Factors(lower, pivots, sound, half, schur)
+        return half, block_ldlt(gram, pattern, squares=squares, tolerance=tolerance, doubt=doubt)
+    gram = half.T @ (half / pivots[:, None])
+    return half, ldlt_rank_revealing(gram, squares=squares, doubt=doubt)
 
 
 def solve_factored(

@@ -18,6 +18,7 @@ from jaxmbd.lanes.reverse import pullback_graph
 from jaxmbd.lanes.targets import cpu, cpu_driver, cuda
 from jaxmbd.lanes.trace import interpreter
 from jaxmbd.lanes.trace.content import Key
+from jaxmbd.lanes.trace.routines import repeated
 
 CODES = Recent(4096)
 """FFI targets by the content of the function, so that an equal function needs no new graph.
@@ -47,18 +48,22 @@ class Kernel:
     _codes: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
-    @collector_paused()
     def graph(self) -> Graph:
         """The scalar graph; released once machine code exists, and then rebuilt on demand.
 
         Raises:
             Unsupported: lanes cannot compile something in the function.
         """
+        return self._graph(routines=True)
+
+    @collector_paused()
+    def _graph(self, *, routines: bool) -> Graph:
         try:
             if self.pullback is None:
                 # One sample varies: uniform values would be kept for all the vectors to come.
                 varies = (True,) * len(self.batched) if self.single else self.batched
-                g = interpreter.value_graph(self.function, varies)
+                found = repeated(self.function) if routines else ()
+                g = interpreter.value_graph(self.function, varies, found)
             else:
                 g = pullback_graph(self.function, self.batched, *self.pullback)
         except Unsupported as error:
@@ -115,9 +120,11 @@ class Kernel:
 
     def emitter(self, width: int, *, gpu: bool = False) -> Emitter:
         """A fresh emitter of the kernel's LLVM IR."""
+        # A GPU's threads have too little fast memory to pass operands in it.
+        graph = self._graph(routines=False) if gpu else self.graph
         registers = 0 if gpu else cpu.vector_registers()
         return Emitter(
-            self.graph,
+            graph,
             width,
             len(self.in_avals),
             len(self.out_avals),
@@ -174,6 +181,7 @@ class Kernel:
     def _compile_cuda(self) -> cuda.Compiled:
         e = self.emitter(1, gpu=True)
         ir = e.module()
+        e.graph.clear()
         return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
 
 

@@ -25,6 +25,7 @@ from jaxmbd.lanes.kernel import Kernel, kernel
 from jaxmbd.lanes.targets import cuda, lowering
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
+from jaxmbd.lanes.trace.parts import parted
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -115,8 +116,9 @@ def plain(key: Key, batched: Sequence[bool], pullback: Any) -> Any:
 
 def single(key: Key, pullback: Any) -> Any:
     """The single-sample function of a call, as a JAX function of flat arguments."""
+    whole = key.made("parts", lambda: _by_parts(key))
     if pullback is None:
-        return key
+        return whole
     wanted, given = pullback
     count = len(key.closed.in_avals)
 
@@ -125,13 +127,31 @@ def single(key: Key, pullback: Any) -> Any:
 
         def of_wanted(*chosen: Any) -> Any:
             it = iter(chosen)
-            out = key(*[next(it) if w else x for x, w in zip(primals, wanted, strict=True)])
+            out = whole(*[next(it) if w else x for x, w in zip(primals, wanted, strict=True)])
             return [y for y, g in zip(out, given, strict=True) if g]
 
         _, pull = jax.vjp(of_wanted, *[x for x, w in zip(primals, wanted, strict=True) if w])
         return list(pull(list(cotangents)))
 
     return back
+
+
+def _by_parts(key: Key) -> Callable[..., Any]:
+    """A function that lanes cannot compile: one kernel of what it can, and the rest by JAX.
+
+    Only what follows, as the eigenvalues of a matrix, is left to JAX; else the lanes calls in the
+    function would be kernels of their own, and their derivatives further ones with the same values.
+    """
+    parts = parted(key.closed)
+    if parts is None:
+        return key
+    first, rest = Key(parts[0]), core.jaxpr_as_fun(parts[1])
+
+    def function(*args: Any) -> list[Any]:
+        found = call(first, args, [False] * len(args), 1, Options())
+        return rest(*args, *(jnp.squeeze(x, 0) for x in found))
+
+    return function
 
 
 # Values

@@ -116,12 +116,16 @@ def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
     module = llvm.parse_assembly(emitter.module())
     cpu.optimise(module, cpu.machine())
     instructions, spills = _count(cpu.machine().emit_assembly(module))
-    kinds = Counter(n.op for n in emitter.live if n.op != "element")
+    parts = (emitter, *emitter.parts)
+    kinds = Counter(n.op for e in parts for n in e.live if n.op not in _NO_OPERATIONS)
     return Explanation(
         len(closed.eqns), graph.built, emitter.operations, emitter.flops,
         dict(kinds.most_common(8)), width, instructions, spills, emitter.scratch_slots * SLOT,
         traced - start, time.perf_counter() - traced,
     )  # fmt: skip
+
+
+_NO_OPERATIONS = ("element", "call", "returned")
 
 
 def _count(assembly: str) -> tuple[int, int | None]:

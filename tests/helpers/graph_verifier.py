@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph, live_nodes
-from jaxmbd.lanes.ir.nodes import DTYPES, FLOATS, Buffer, Kind, Loop, Node, Region, Result
+from jaxmbd.lanes.ir.nodes import DTYPES, FLOATS, Buffer, Kind, Loop, Node, Region, Result, Routine
 from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads
 
 _SHORTS = frozenset(DTYPES.values())
@@ -40,10 +40,12 @@ class _Verifier:
         given: carries and counters of loops, with the loop body where they are defined.
         written: buffers that some node writes to.
         sound: operations, types and operands that have been checked; so have the constants.
+        routine: the routine whose graph it is, if any; routines: those that it calls.
     """
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, routine: Routine | None = None):
+        self.graph, self.routine = graph, routine
+        self.routines: set[Routine] = set()
         self.place: dict[Node, int] = {}
         self.owner: dict[Region, Node] = {}
         self.given: dict[Node, Region] = {}
@@ -54,6 +56,8 @@ class _Verifier:
     def run(self) -> None:
         g = self.graph
         self._require(g.base.parent is g.prologue, "the base is nested in the prologue")
+        if self.routine is not None:
+            self.given |= dict.fromkeys(self.routine.params, g.base)
         for region in (g.prologue, g.base):
             self._collect(region)
         for n in self.place:
@@ -65,6 +69,8 @@ class _Verifier:
             if n in self.live:
                 self._known(n)
         self._results()
+        for routine in self.routines:
+            _Verifier(routine.graph, routine).run()
 
     def _require(
         self, truth: bool, rule: str, n: Node | None = None, about: Node | None = None
@@ -225,6 +231,24 @@ class _Verifier:
         self._require(n.args[0].region is n.region, "in the region of its loop", n)
         self._require(n.args[0].data.params[n.data].dtype == n.dtype, "has its carry's type", n)
 
+    def call(self, n: Node) -> None:
+        routine, given, found = n.data
+        places = routine.places
+        self._require(len(n.args) == len(places) == len(routine.params), "all operands", n)
+        for a, p, (buffer, k) in zip(n.args, routine.params, places, strict=True):
+            self._require(a.dtype == p.dtype, "operands have the types of parameters", n)
+            self._require(k < given[buffer].size, "an operand's place is in its buffer", n)
+            if buffer:
+                there = a.op == "returned" and a.data == k
+                self._require(there and a.args[0].data.found is given[buffer], "lies there", n)
+        self._require(found.size == len(routine.results), "has room for all results", n)
+        self.routines.add(routine)
+
+    def returned(self, n: Node) -> None:
+        call = n.args[0]
+        self._require(call.op == "call" and call.region is n.region, "beside its call", n)
+        self._require(call.data.routine.results[n.data].dtype == n.dtype, "the result's type", n)
+
     # Order
 
     def _placed(self, n: Node) -> None:
@@ -264,20 +288,23 @@ class _Verifier:
 
     def _results(self) -> None:
         seen: set[int] = set()
+        kind = "output" if self.routine is None else "scratch"
         for buffer, row in self.graph.outputs:
-            self._require(buffer.kind == "output", "results are stored to output buffers")
+            self._require(buffer.kind == kind, "results are stored to output buffers")
             self._require(buffer.position not in seen, "each result is stored once")
             seen.add(buffer.position)
             self._require(len(row) == buffer.size, "a result has all its elements")
             for n in row:
-                self._require(n.dtype == buffer.dtype, "a result has its buffer's type", n)
+                of_type = self.routine is not None or n.dtype == buffer.dtype
+                self._require(of_type, "a result has its buffer's type", n)
                 self._before(n, n, len(self.graph.base.nodes), self.graph.base)
 
 
 _SPECIAL = {
     "element": _Verifier.element, "entry": _Verifier.entry, "load": _Verifier.load,
     "store": _Verifier.store, "accumulate": _Verifier.accumulate, "row": _Verifier.row,
-    "loop": _Verifier.loop, "result": _Verifier.result,
+    "loop": _Verifier.loop, "result": _Verifier.result, "call": _Verifier.call,
+    "returned": _Verifier.returned,
 }  # fmt: skip
 """Checks of single operations beyond what the table says."""
 

@@ -6,13 +6,14 @@ last − 1, of `width` samples each. On a GPU the width is one and each vector i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from jaxmbd.lanes.codegen import instructions, loops, memory, schedule
 from jaxmbd.lanes.codegen.uses import Uses
-from jaxmbd.lanes.codegen.writer import LLVM, Writer, literal
+from jaxmbd.lanes.codegen.writer import LLVM, Slot, Writer, literal
 from jaxmbd.lanes.ir.graph import Graph, live_nodes
-from jaxmbd.lanes.ir.nodes import WARP, Loop, Node, Region
+from jaxmbd.lanes.ir.nodes import WARP, Buffer, Loop, Node, Region, Routine
 from jaxmbd.lanes.ir.table import IN_PLACE, NAMED, OPERATIONS, root
 
 
@@ -24,6 +25,8 @@ class Emitter:
         w: the writer.
         operations: operations written, loops counted once.
         flops: floating-point operations per sample, loops counted by iterations.
+        returned: the live results of each call of a routine.
+        called: how often each routine is called per sample; parts: the emitters of routines.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Emitter:
         *,
         registers: int = 0,
         gpu: bool = False,
+        caller: Writer | None = None,
     ):
         """An emitter of a graph.
 
@@ -45,11 +49,19 @@ class Emitter:
             outputs: number of results.
             registers: vector registers of the host.
             gpu: whether to write a kernel for GPUs.
+            caller: of a routine, the writer of a function that calls it.
         """
         self.graph, self.registers = graph, registers
         self.inputs, self.outputs = inputs, outputs
         self.uses = Uses(graph, live_nodes(graph))
-        self.w = Writer(self.uses, width, gpu=gpu)
+        self.w = Writer(self.uses, width, gpu=gpu, caller=caller)
+        self.returned: dict[Node, list[Node]] = {}
+        for n in self.live:
+            if n.op == "returned":
+                self.returned.setdefault(n.args[0], []).append(n)
+                n.args[0].data.routine.wanted.add(n.data)
+        self.called: Counter[Routine] = Counter()
+        self.parts: list[Emitter] = []
         self.operations = 0
         self.flops = 0
         self._times: dict[Region | None, int] = {}
@@ -115,6 +127,8 @@ class Emitter:
                     self.demand(inits, region)
                     self.demand(captured, region)
                 self.loop(n.data)
+            elif n.op == "call" and n in self.live:
+                self.call(n)
         self.demand(roots, region)
 
     def loop(self, loop: Loop) -> None:
@@ -122,20 +136,50 @@ class Emitter:
         self._times[loop.body] = self._passes(loop.body.parent) * (loop.count or 1)
         loops.write(self.w, loop, lambda roots: self.region(loop.body, roots))
 
-    def demand(self, nodes: Iterable[Node], region: Region, *, asleep: bool = False) -> None:
+    def call(self, n: Node) -> None:
+        """A call of a routine, whose operands and results lie in memory."""
+        w, (routine, given, found) = self.w, n.data
+        places = zip(n.args, routine.places, strict=True)
+        self.hand_over({k: a for a, (b, k) in places if b == 0}, given[0], n.region)
+        areas = [w.scratch_address(buffer, "0") for buffer in (*given, found)]
+        number = w.routines.setdefault(routine, len(w.routines))
+        pointers = ", ".join(f"ptr {name}" for name in (*areas, "%scratch"))
+        w.text.line(f"call void @routine{number}({pointers}, i64 %last)")
+        for result in self.returned[n]:
+            w.lies(result, (found, result.data))
+        self.called[routine] += self._passes(n.region)
+
+    def hand_over(self, nodes: dict[int, Node], buffer: Buffer, region: Region | None) -> None:
+        """Compute nodes of a region and leave them in a buffer, each in its place."""
+        homes = {root(n): (buffer, k) for k, n in nodes.items()}
+        assert region is not None
+        self.demand(nodes.values(), region, asleep=True, homes=homes)
+        for k, n in nodes.items():
+            self.w.pass_on(n, (buffer, k))
+
+    def demand(
+        self,
+        nodes: Iterable[Node],
+        region: Region,
+        *,
+        asleep: bool = False,
+        homes: Mapping[Node, Slot] | None = None,
+    ) -> None:
         """Compute nodes of a region and what they depend on; long pieces are scheduled.
 
-        Values for a rare loop may stay asleep; others that are asleep are loaded.
+        Values for a rare loop or a routine may stay asleep; others that are asleep are loaded.
         """
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
         if self.registers and len(piece) >= schedule.SHORT:
-            schedule.write_piece(self.w, piece, nodes, self.registers, self.compute, asleep=asleep)
+            schedule.write_piece(
+                self.w, piece, nodes, self.registers, self.compute, asleep=asleep, homes=homes or {}
+            )
         else:
             for n in piece:
                 self.compute(n)
         for n in [] if asleep else map(root, nodes):
-            if n.region is region and self.w.asleep(n):
+            if n.region is region and n.op != "returned" and self.w.asleep(n):
                 self.w.wake(n)
 
     def order(self, nodes: Iterable[Node], region: Region) -> Iterator[Node]:
@@ -179,7 +223,8 @@ class Emitter:
         from jaxmbd.lanes import elementary  # imported late: its tables take time to build
 
         kernel = self.kernel()
-        text = [*self._tables(), kernel]
+        routines = self._routines()
+        text = [*self._tables(), kernel, *routines]
         declared = set(self.w.text.declared)
         if self.w.functions:
             needed = sorted(self.w.functions)
@@ -189,6 +234,53 @@ class Emitter:
             w = self.w.width
             declared.add(f"declare i1 @llvm.vector.reduce.or.v{w}i1(<{w} x i1>)")
         return "\n".join([*sorted(declared), *text, loops.SELDOM])
+
+    def _routines(self) -> list[str]:
+        """The routines that the kernel calls; those that others call come after these."""
+        text = []
+        made = [x[0] for x in self.graph.routines.values() if x is not None]
+        for routine in reversed(made):
+            if routine in self.called:
+                wanted = [routine.results[k] for k in sorted(routine.wanted)]
+                routine.graph.outputs = [(routine.found, wanted)]
+                e = Emitter(
+                    routine.graph, self.w.width, 0, 0, registers=self.registers, caller=self.w
+                )
+                text.append(e.routine(routine, self.w.routines[routine]))
+                self.parts.append(e)
+                times = self.called[routine]
+                self.operations += e.operations
+                self.flops += e.flops * times
+                for inner, count in e.called.items():
+                    self.called[inner] += count * times
+                self.w.scratch_slots = e.w.scratch_slots
+        return text
+
+    def routine(self, routine: Routine, number: int) -> str:
+        """The LLVM IR of a routine."""
+        w, t, graph = self.w, self.w.text, self.graph
+        given = {buffer: f"%given{k}" for k, buffer in enumerate(routine.given)}
+        w.areas = {**given, routine.found: "%found"}
+        t.line("%never = icmp slt i64 %last, 0")  # for `Writer.end_long_block`
+        for p, (buffer, k) in zip(routine.params, routine.places, strict=True):
+            w.lies(p, (routine.given[buffer], k))
+        self.region(graph.prologue, [n for n in graph.prologue.nodes if n in self.live])
+        self.region(graph.base)
+        results = {k: routine.results[k] for k in sorted(routine.wanted)}
+        self.hand_over(results, routine.found, graph.base)
+        pointers = ", ".join(f"ptr {name}" for name in (*w.areas.values(), "%scratch"))
+        return "\n".join(
+            [
+                f"define internal void @routine{number}({pointers}, i64 %last) noinline {{",
+                "entry:",
+                *w.stack_slots(),
+                *t.lines,
+                "  br label %vector.done",
+                "vector.done:",
+                "  ret void",
+                "}",
+            ]
+        )
 
     def _tables(self) -> Iterable[str]:
         for buffer, name in self.w.tables.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxmbd.lanes.codegen.writer import LLVM, Writer, stored
-from jaxmbd.lanes.ir.nodes import BYTES, SLOT, WARP, Buffer, Node
+from jaxmbd.lanes.ir.nodes import BYTES, Buffer, Node
 
 
 def _place(w: Writer, index: Node, offset: int) -> str:
@@ -25,23 +25,6 @@ def _place(w: Writer, index: Node, offset: int) -> str:
     return w.text.let(f"add {w.text.vector('i64')} {name}, {add}")
 
 
-def _slot_address(w: Writer, buffer: Buffer, place: str) -> str:
-    """Address of an element of scratch; the lanes of an element are adjacent."""
-    t = w.text
-    if buffer not in w.slots:
-        w.slots[buffer] = w.scratch_slots
-        w.scratch_slots += buffer.size
-    step, first = SLOT * (WARP if w.gpu else w.width), w.slots[buffer]
-    if place.isdigit():
-        where = str((int(place) + first) * step)
-    else:
-        where = t.let(f"mul i64 {t.let(f'add i64 {place}, {first}')}, {step}")
-    if w.gpu:
-        row = t.let(f"getelementptr i8, ptr %memory, i64 {where}")
-        return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {row}, i64 %lane")
-    return t.let(f"getelementptr i8, ptr %scratch, i64 {where}")
-
-
 def load(w: Writer, n: Node) -> None:
     """Load an element at a computed index."""
     buffer, offset = n.data
@@ -52,7 +35,7 @@ def load(w: Writer, n: Node) -> None:
         ty = scalar if n.uniform else t.vector(scalar)
         if buffer.kind == "scratch":
             name = t.let(
-                f"load {ty}, ptr {_slot_address(w, buffer, place)}, align {BYTES[n.dtype]}"
+                f"load {ty}, ptr {w.scratch_address(buffer, place)}, align {BYTES[n.dtype]}"
             )
         else:
             address = t.let(f"getelementptr {scalar}, ptr {_origin(w, buffer)}, i64 {place}")
@@ -71,7 +54,7 @@ def _load_lanes(w: Writer, buffer: Buffer, index: Node, place: str, scalar: str)
         if not index.uniform and width > 1:
             at = t.let(f"extractelement <{width} x i64> {place}, i64 {lane}")
         if buffer.kind == "scratch":
-            address = _slot_address(w, buffer, at)
+            address = w.scratch_address(buffer, at)
             step = lane * BYTES[buffer.dtype]
             address = t.let(f"getelementptr i8, ptr {address}, i64 {step}")
         elif buffer.batched:
@@ -97,7 +80,7 @@ def store(w: Writer, n: Node) -> None:
     Volatile, as the stores of results (`store_row`).
     """
     buffer, offset = n.data
-    address = _slot_address(w, buffer, _place(w, n.args[0], offset))
+    address = w.scratch_address(buffer, _place(w, n.args[0], offset))
     ty = w.text.vector(stored(n.dtype))
     word = "store" if w.gpu else "store volatile"
     w.text.line(f"{word} {ty} {to_memory(w, n.args[1])}, ptr {address}, align {BYTES[n.dtype]}")
@@ -109,14 +92,14 @@ def accumulate(w: Writer, n: Node) -> None:
     index, value = n.args
     place = _place(w, index, offset)
     if index.uniform or w.width == 1:
-        address, ty = _slot_address(w, buffer, place), t.vector(scalar)
+        address, ty = w.scratch_address(buffer, place), t.vector(scalar)
         old = t.let(f"load {ty}, ptr {address}, align {BYTES[n.dtype]}")
         new = t.let(f"fadd {ty} {old}, {w.operand(value, True)}")
         t.line(f"store {ty} {new}, ptr {address}, align {BYTES[n.dtype]}")
         return
     for lane in range(w.width):
         at = t.let(f"extractelement <{w.width} x i64> {place}, i64 {lane}")
-        address = _slot_address(w, buffer, at)
+        address = w.scratch_address(buffer, at)
         address = t.let(f"getelementptr i8, ptr {address}, i64 {lane * BYTES[n.dtype]}")
         vector = f"<{w.width} x {scalar}>"
         part = t.let(f"extractelement {vector} {w.operand(value, True)}, i64 {lane}")
@@ -134,7 +117,7 @@ def clear(w: Writer, n: Node) -> None:
     i, following = t.name(), t.name()
     t.line(f"{i} = phi i64 [0, %{before}], [{following}, %{head}]")
     ty = t.vector(LLVM[buffer.dtype])
-    t.line(f"store {ty} zeroinitializer, ptr {_slot_address(w, buffer, i)}, align 4")
+    t.line(f"store {ty} zeroinitializer, ptr {w.scratch_address(buffer, i)}, align 4")
     t.line(f"{following} = add i64 {i}, 1")
     more = t.let(f"icmp slt i64 {following}, {buffer.size}")
     t.line(f"br i1 {more}, label %{head}, label %{after}")

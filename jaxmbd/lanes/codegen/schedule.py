@@ -14,12 +14,12 @@ reloads are written explicitly, as volatile accesses that LLVM does not move.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jaxmbd.lanes.codegen.memory import block_start
 from jaxmbd.lanes.codegen.uses import readers_of
-from jaxmbd.lanes.codegen.writer import Writer
+from jaxmbd.lanes.codegen.writer import Slot, Writer
 from jaxmbd.lanes.ir.nodes import Node
 from jaxmbd.lanes.ir.table import OPERATIONS, root
 
@@ -266,7 +266,7 @@ class Plan:
         kept: Sequence[bool],
         extra: Sequence[int],
         room: int,
-        slot: dict[int, int] | None = None,
+        slot: Mapping[int, Any] | None = None,
     ):
         """Plan a schedule.
 
@@ -282,7 +282,8 @@ class Plan:
         self.args, self.extra, self.room = args, extra, room
         self.uses = self._positions(order, kept)
         self.registers: set[int] = set()
-        self.slot, self.slots, self.stores = dict(slot or {}), 0, 0
+        self.slot: dict[int, Any] = dict(slot or {})
+        self.slots, self.stores = 0, 0
         self.unused: list[int] = []
         self.steps = [self._step(i, x) for i, x in enumerate(order)]
 
@@ -367,6 +368,7 @@ def write_piece(
     compute: Compute,
     *,
     asleep: bool,
+    homes: Mapping[Node, Slot],
 ) -> None:
     """Write a piece of straight-line code for a given number of vector registers.
 
@@ -377,11 +379,12 @@ def write_piece(
         registers: vector registers of the processor.
         compute: writes one node's instructions.
         asleep: whether spilled live-out values stay in memory until they are used.
+        homes: where some of them stay.
     """
     for start in range(0, len(nodes), LONG):
         part = nodes[start : start + LONG]
         last = start + LONG >= len(nodes)
-        piece = Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute)
+        piece = Piece(w, part, {root(n) for n in wanted}, registers - RESERVE, compute, homes)
         piece.write(asleep or not last, arranged=len(nodes) <= ENDLESS)
 
 
@@ -397,9 +400,16 @@ class Piece:
     """
 
     def __init__(
-        self, w: Writer, nodes: Sequence[Node], wanted: set[Node], room: int, compute: Compute
+        self,
+        w: Writer,
+        nodes: Sequence[Node],
+        wanted: set[Node],
+        room: int,
+        compute: Compute,
+        homes: Mapping[Node, Slot],
     ):
         self.w, self.nodes, self.room, self.compute = w, nodes, room, compute
+        self.homes = homes
         inside = readers_of(nodes)
         outside = {n for n in nodes if w.uses.readers[n] > inside[n]} | wanted
         self.users: dict[Node, list[Node]] = {}
@@ -455,7 +465,9 @@ class Piece:
         kept += [True] * len(self.given)
         plan = Plan(order, args, kept, extra, self.room, slots)
         left = {v: slot for v, slot in plan.slot.items() if v < count and kept[v]}
-        own = {slot: w.hold() for slot in left.values()} if asleep else {}
+        own: dict[Any, Slot] = {}
+        if asleep:
+            own = {k: self.homes.get(values[v]) or w.hold() for v, k in left.items()}
         for step in plan.steps:
             for value, slot in step.stores:
                 w.store(values[value], own.get(slot, slot))

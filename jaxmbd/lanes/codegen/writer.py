@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.lanes.codegen.uses import Uses
-from jaxmbd.lanes.ir.nodes import BYTES, Buffer, Node
+from jaxmbd.lanes.ir.nodes import BYTES, WARP, Buffer, Node, Routine
+from jaxmbd.lanes.ir.nodes import SLOT as SLOT_BYTES
 from jaxmbd.lanes.ir.table import root
 
 LLVM = {
@@ -101,6 +102,8 @@ class Text:
         return self.let(f"call {ty} @llvm.{name}.{suffix}({given})")
 
 
+Slot = int | tuple[Buffer, int]
+"""Where a value waits in memory: a slot of the stack, or an element of a buffer of scratch."""
 HELD = 1 << 20
 """First number of the stack slots of values that outlast their piece of code. They lie apart, so
 that the spills of loops stay close together."""
@@ -143,19 +146,27 @@ class Writer:
         functions, tables: elementary functions and constant tables in use.
         prefetched: arguments already prefetched; looks_up: whether one of several is looked up.
         slots, scratch_slots: first slot of each buffer in scratch, and the number of slots.
+        areas: buffers that begin at a pointer of their own.
+        routines: the numbers of the routines that the kernel calls.
         waiting, widest: number of stack slots for spilled vectors, and their bytes per lane.
         held: number of slots of values that outlast their piece.
     """
 
-    def __init__(self, uses: Uses, width: int, *, gpu: bool = False):
+    def __init__(self, uses: Uses, width: int, *, gpu: bool = False, caller: Writer | None = None):
         self.uses, self.width, self.gpu = uses, width, gpu
         self.text = Text(width)
         self.functions: set[tuple[str, int]] = set()
         self.tables: dict[Buffer, str] = {}
+        self.routines: dict[Routine, int] = {}
+        self.areas: dict[Buffer, str] = {}
         self.prefetched: set[str] = set()
         self.looks_up = False
         self.slots: dict[Buffer, int] = {}
         self.scratch_slots = 0
+        if caller is not None:  # parts of one module
+            self.text.declared, self.functions = caller.text.declared, caller.functions
+            self.tables, self.routines = caller.tables, caller.routines
+            self.scratch_slots = caller.scratch_slots
         self.waiting = self.widest = self.held = 0
         # (value, whether as a vector) → its name; (value, SLOT) → its stack slot; a slot → its
         # value; names of anything else by keys of their users.
@@ -200,9 +211,12 @@ class Writer:
 
     def inverse(self, n: Node, vector: bool) -> str | None:
         """The shared reciprocal 1/n as an operand, or None."""
-        if root(n) not in self.uses.inverted:
+        value = root(n)
+        if value not in self.uses.inverted:
             return None
-        return self._name(Reciprocal(root(n)), self.width > 1 and vector)
+        if self.asleep(value) and not self._awake(Reciprocal(value)):
+            self.wake(value)
+        return self._name(Reciprocal(value), self.width > 1 and vector)
 
     def _name(self, value: Value, wide: bool) -> str:
         """A name of a value: that which it has, else of a copy loaded or broadcast here."""
@@ -229,7 +243,10 @@ class Writer:
 
     def asleep(self, n: Node) -> bool:
         """Whether a value waits in a stack slot and has no name."""
-        return (n, SLOT) in self._places and self._own(n) not in self._places
+        return (n, SLOT) in self._places and not self._awake(n)
+
+    def _awake(self, value: Value) -> bool:
+        return self._own(value) in self._places
 
     def define(self, value: Value, name: str) -> None:
         """Set the name of a value, with its broadcast and reciprocal if they are used."""
@@ -237,7 +254,7 @@ class Writer:
         node = value.of if isinstance(value, Reciprocal) else value
         if self.width > 1 and value.uniform and (node is not value or node in self.uses.spread):
             self._put((value, True), self.text.splat(LLVM[value.dtype], name))
-        if node is value and node in self.uses.inverted:
+        if node is value and node in self.uses.inverted and not self._awake(Reciprocal(node)):
             self.define(Reciprocal(node), self._inverse(node, name))
 
     def _inverse(self, n: Node, name: str) -> str:
@@ -248,14 +265,26 @@ class Writer:
 
     # Stack slots
 
-    def store(self, value: Value, slot: int) -> None:
+    def store(self, value: Value, slot: Slot) -> None:
         """Copy a value to a slot, in the place of what was there."""
         ty, name = self.type_of(value), self._places[self._own(value)]
         assert (value, SLOT) not in self._places, f"{value} lies in a slot already"
+        self.lies(value, slot)
+        self.text.line(f"store volatile {ty} {name}, ptr {self._address(slot, value.dtype)}")
+
+    def lies(self, value: Value, slot: Slot) -> None:
+        """Enter that a value lies in a slot, in the place of what was there."""
         self.vacate(slot)
         self._put(slot, value)
         self._put((value, SLOT), slot)
-        self.text.line(f"store volatile {ty} {name}, ptr {self._address(slot, value.dtype)}")
+
+    def pass_on(self, n: Node, slot: Slot) -> None:
+        """Write a value as a vector into a slot, where the routine that is called finds it."""
+        if self._places.get((root(n), SLOT)) != slot:
+            ty, name = self.text.vector(stored(n.dtype)), self.operand(n, True)
+            if n.dtype == "i1":
+                name = self.text.let(f"zext {self.text.vector('i1')} {name} to {ty}")
+            self.text.line(f"store volatile {ty} {name}, ptr {self._address(slot, n.dtype)}")
 
     def load(self, n: Node) -> None:
         """Load a value from its slot, under a name of its own."""
@@ -269,9 +298,14 @@ class Writer:
         slot = self._places.get((value, SLOT))
         assert slot is not None and self._places[slot] == value, f"{value} lies in no slot"
         address = self._address(slot, value.dtype)
-        return self.text.let(f"load volatile {self.type_of(value)}, ptr {address}")
+        ty = self.type_of(value, "i8" if value.dtype == "i1" else value.dtype)
+        name = self.text.let(f"load volatile {ty}, ptr {address}")
+        if value.dtype != "i1":
+            return name
+        zero = "0" if self.width == 1 else "zeroinitializer"
+        return self.text.let(f"icmp ne {self.text.vector('i8')} {name}, {zero}")
 
-    def slot_of(self, n: Node) -> int:
+    def slot_of(self, n: Node) -> Slot:
         """The slot where a value lies."""
         return self._places[n, SLOT]
 
@@ -280,13 +314,15 @@ class Writer:
         self._places.pop((n, False), None)
         self._places.pop((n, True), None)
 
-    def vacate(self, slot: int) -> None:
+    def vacate(self, slot: Slot) -> None:
         """Forget what a slot holds."""
         assert slot not in self._places or slot in self._scopes[-1], f"{slot} is used outside"
         self._places.pop((self._places.pop(slot, None), SLOT), None)
 
-    def _address(self, k: int, dtype: str) -> str:
-        """The address of stack slot k, to hold a vector."""
+    def _address(self, k: Slot, dtype: str) -> str:
+        """The address of slot k, to hold a vector."""
+        if not isinstance(k, int):
+            return self.scratch_address(k[0], str(k[1]))
         self.widest = max(self.widest, BYTES[dtype])
         if k >= HELD:
             return f"%held{k - HELD}"
@@ -303,6 +339,22 @@ class Writer:
         """A stack slot of its own for a value that stays asleep after its piece of code."""
         self.held += 1
         return HELD + self.held - 1
+
+    def scratch_address(self, buffer: Buffer, place: str) -> str:
+        """Address of an element of scratch; the lanes of an element are adjacent."""
+        t, step = self.text, SLOT_BYTES * (WARP if self.gpu else self.width)
+        if buffer not in self.slots:
+            self.slots[buffer] = 0 if buffer in self.areas else self.scratch_slots
+            self.scratch_slots += 0 if buffer in self.areas else buffer.size
+        first = self.slots[buffer]
+        if place.isdigit():
+            where = str((int(place) + first) * step)
+        else:
+            where = t.let(f"mul i64 {t.let(f'add i64 {place}, {first}')}, {step}")
+        if self.gpu:
+            row = t.let(f"getelementptr i8, ptr %memory, i64 {where}")
+            return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {row}, i64 %lane")
+        return t.let(f"getelementptr i8, ptr {self.areas.get(buffer, '%scratch')}, i64 {where}")
 
     # Text
 

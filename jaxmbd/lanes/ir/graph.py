@@ -8,7 +8,7 @@ loop invariants move out of loops, values common to all samples out of the loop 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,10 +18,12 @@ from jaxmbd.lanes.ir.nodes import (
     FLOATS,
     Body,
     Buffer,
+    CallSite,
     Loop,
     Node,
     Region,
     Result,
+    Routine,
 )
 from jaxmbd.lanes.ir.table import OPERATIONS, WRITERS, reads
 
@@ -60,6 +62,10 @@ class Graph:
         rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
         built: number of operations requested, before folding and sharing.
         calls: results of calls, by function, region and operands.
+        constants: the nodes of constants, which routines share.
+        repeated: ids of the jaxprs that may become routines; routines: those made from them, by
+            jaxpr and what is known of the operands, inner ones first, each with what the tracer
+            needs to call it; None for a short one.
         traced: what was derived from an equation or a jaxpr, by its id (stored alongside to keep it
             alive).
     """
@@ -69,6 +75,9 @@ class Graph:
         self.base = Region(self.prologue)
         self.region = self.base
         self.memo: dict[Any, Node] = {}
+        self.constants: dict[Any, Node] = {}
+        self.repeated: frozenset[int] = frozenset()
+        self.routines: dict[Any, tuple[Routine, Any, Any] | None] = {}
         self.outputs: list[tuple[Buffer, list[Node]]] = []
         self.active = 0
         self.replay: Region | None = None
@@ -97,9 +106,9 @@ class Graph:
         else:
             value = bool(value) if dtype == "i1" else int(value)
             key = (dtype, value)
-        node = self.memo.get(key)
+        node = self.constants.get(key)
         if node is None:
-            node = self.memo[key] = Node("const", (), dtype, None, True, 0, value)
+            node = self.constants[key] = Node("const", (), dtype, None, True, 0, value)
         return node
 
     def op(self, op: str, *args: Node, dtype: str | None = None) -> Node:
@@ -175,6 +184,10 @@ class Graph:
         Python's garbage collector does not traverse NumPy object arrays, so reference cycles
         through nodes, loops and arrays of nodes would leak.
         """
+        made, self.routines = [x for x in self.routines.values() if x is not None], {}
+        for routine, _, _ in made:
+            routine.graph.routines = {}
+            routine.graph.clear()
         regions = [self.prologue, self.base]
         for region in regions:
             for n in region.nodes:
@@ -183,10 +196,49 @@ class Graph:
                 n.args, n.data = (), None
             region.nodes.clear()
         self.memo.clear()
+        self.constants.clear()
         self._rare.clear()
         self.outputs.clear()
         self.calls.clear()
         self.traced.clear()
+
+    # Routines
+
+    def inside(self, repeated: Iterable[int]) -> Graph:
+        """An empty graph for a routine that this one calls."""
+        inner = Graph()
+        inner.constants, inner.routines = self.constants, self.routines
+        inner.repeated = frozenset(repeated)
+        return inner
+
+    def call(self, routine: Routine, args: Sequence[Node]) -> list[Node]:
+        """The results of a routine, one call for equal operands."""
+        key = ("call", routine, *args)
+        node = self.memo.get(key) or self._rare.get(key)
+        if node is None:
+            region = self.rare or self.base
+            for a in args:
+                if a.region is not None and a.region.depth > region.depth:
+                    region = a.region
+            own, found = (
+                Buffer("scratch", "f64", b.size, region=region)
+                for b in (routine.given[0], routine.found)
+            )
+            given = [own] * len(routine.given)
+            for a, (k, _) in zip(args, routine.places, strict=True):
+                if k:
+                    given[k] = a.args[0].data.found
+            site = CallSite(routine, given, found)
+            node = Node("call", tuple(args), "i1", region, False, 0, site)
+            known = self.memo if self.rare is None else self._rare
+            known[key] = node
+            region.nodes.append(node)
+            self.calls[node] = [
+                Node("returned", (node,), n.dtype, region, False, 0, k)
+                for k, n in enumerate(routine.results)
+            ]
+            region.nodes += self.calls[node]
+        return self.calls[node]
 
     # Memory
 

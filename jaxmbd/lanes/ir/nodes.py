@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -161,6 +161,37 @@ class Loop:
     written: tuple[Buffer, ...] = ()
 
 
+@dataclass(eq=False)
+class Routine:
+    """A function of scalars whose code exists once, called from several places of a kernel.
+
+    Attributes:
+        graph: its graph, a `Graph` without nodes of any other but constants.
+        params: its parameters.
+        given: the buffers in which it finds them: the first is written by the caller, each other is
+            what a routine called before has found.
+        places: of each parameter, the number of its buffer and the index there.
+        results: its results; found: the buffer in which it leaves them.
+        wanted: the places of those results that some caller uses.
+    """
+
+    graph: Any
+    params: list[Node]
+    given: list[Buffer]
+    places: list[tuple[int, int]]
+    results: list[Node]
+    found: Buffer
+    wanted: set[int] = field(default_factory=set)
+
+
+class CallSite(NamedTuple):
+    """A call of a routine, with the memory of its operands and its results."""
+
+    routine: Routine
+    given: list[Buffer]
+    found: Buffer
+
+
 BYTES = {
     "f64": 8, "f32": 4, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
     "u8": 1, "u16": 2, "u32": 4, "u64": 8,
@@ -196,7 +227,7 @@ class Kind(Enum):
     VALUE: computed from their operands just before their first use.
     ALIAS: equal to their first operand; the others serve derivatives only.
     IN_PLACE: access memory, so they are not reordered.
-    NAMED: nothing to compute: constants, loops, loop carries and loop results.
+    NAMED: nothing to compute: constants, loops, loop carries and loop results, calls of routines.
     """
 
     VALUE = "value"

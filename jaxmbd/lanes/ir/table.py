@@ -162,12 +162,14 @@ _TABLE = (
     Operation("accumulate", 2, kind=Kind.IN_PLACE, operands="mixed", writes=True),
     Operation("clear", 0, kind=Kind.IN_PLACE, result=Result.STATED, writes=True),
     Operation("row", None, kind=Kind.IN_PLACE, operands="mixed", result=Result.STATED, writes=True),
-    # Constants, loops
+    # Constants, loops, calls of routines
     Operation("const", 0, kind=Kind.NAMED, result=Result.STATED),
     Operation("param", 0, kind=Kind.NAMED, result=Result.STATED),
     Operation("loop", None, kind=Kind.NAMED, operands="mixed", result=Result.STATED),
     Operation("result", 1, kind=Kind.NAMED, result=Result.STATED),
     Operation("recall", 0, kind=Kind.NAMED, result=Result.STATED),
+    Operation("call", None, kind=Kind.NAMED, operands="mixed", result=Result.STATED),
+    Operation("returned", 1, kind=Kind.NAMED, operands="mixed", result=Result.STATED),
 )  # fmt: skip
 
 OPERATIONS = {operation.name: operation for operation in _TABLE}

@@ -291,14 +291,13 @@ def digest(closed: Any) -> str | None:
         >>> lanes.digest(double) == lanes.digest(again)
         True
     """
-    calls = list(_calls(closed.jaxpr))
-    contents = [key.content for key in calls] or [Content(closed)]
+    contents = [key.content for key in calls(closed.jaxpr)] or [Content(closed)]
     if not all(content.lasting for content in contents):
         return None
     return blake2b(b"".join(c.value for c in contents), digest_size=20).hexdigest()
 
 
-def _calls(jaxpr: Any) -> Iterator[Key]:
+def calls(jaxpr: Any) -> Iterator[Key]:
     """The functions of all lanes calls of a jaxpr, in order."""
     for eqn in jaxpr.eqns:
         for name in sorted(eqn.params):
@@ -306,6 +305,6 @@ def _calls(jaxpr: Any) -> Iterator[Key]:
             if isinstance(x, Key):
                 yield x
             elif isinstance(x, core.ClosedJaxpr):
-                yield from _calls(x.jaxpr)
+                yield from calls(x.jaxpr)
             elif isinstance(x, core.Jaxpr):
-                yield from _calls(x)
+                yield from calls(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,42 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
     return [read(v) for v in jaxpr.outvars]
 
 
+INSIDE = {
+    **dict.fromkeys(("jit", "pjit", "scan"), "jaxpr"),
+    **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
+    "while": "body_jaxpr",
+    "lanes": "key",
+}
+"""Primitives whose rules evaluate a jaxpr, in any case, and its parameter."""
+
+
+def check(jaxpr: Any, seen: set[int] | None = None) -> None:
+    """Look for primitives without a rule, before everything that precedes them is traced.
+
+    Raises:
+        Unsupported: there is one.
+    """
+    seen = set() if seen is None else seen
+    if id(jaxpr) in seen:
+        return
+    seen.add(id(jaxpr))
+    for eqn in jaxpr.eqns:
+        if eqn.outvars and all(v.aval.dtype == dtypes.float0 for v in eqn.outvars):
+            continue
+        name = eqn.primitive.name
+        try:
+            if name not in RULES:
+                raise Unsupported(f"the primitive '{name}'")
+            body = eqn.params.get(INSIDE.get(name, ""))
+            body = getattr(body, "closed", body)
+            if body is not None:
+                check(getattr(body, "jaxpr", body), seen)
+        except Unsupported as error:
+            if getattr(error, "placed", False):
+                raise
+            raise _placed(error, eqn) from None
+
+
 def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
     """Trace a closed jaxpr on values."""
     pairs = zip(closed.consts, closed.jaxpr.constvars, strict=True)
@@ -135,10 +171,12 @@ def _write_rows(
         g.loop(length, [], body)
 
 
-def value_graph(closed: Any, batched: Sequence[bool]) -> Graph:
-    """The graph that evaluates a closed jaxpr."""
+def value_graph(closed: Any, batched: Sequence[bool], repeated: Iterable[int] = ()) -> Graph:
+    """The graph that evaluates a closed jaxpr, in which `repeated` jaxprs may become routines."""
+    check(closed.jaxpr)
 
     def write(g: Graph) -> None:
+        g.repeated = frozenset(repeated)
         args = input_values(g, closed.in_avals, batched)
         values = evaluate_closed(g, closed, args)
         for k, (value, aval) in enumerate(zip(values, closed.out_avals, strict=True)):

@@ -18,6 +18,7 @@ from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import Value, bits, constants, elementwise, empty, scalars, shaped
 from jaxmbd.lanes.trace.interpreter import evaluate, evaluate_closed, rule
 from jaxmbd.lanes.trace.jaxprs import expanded
+from jaxmbd.lanes.trace.routines import routine_call
 
 RARELY = "lanes_rarely"
 """Name of the inner jit call by which `lanes.rarely` is recognised."""
@@ -30,6 +31,9 @@ def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
     if not isinstance(body, core.ClosedJaxpr):
         return evaluate(g, body, [], args)
+    found = routine_call(g, body, args)
+    if found is not None:
+        return found
     if not all(isinstance(x, np.ndarray) for x in args):
         return evaluate_closed(g, body, args)
     place = (body, g.region, g.rare, *(n for x in args for n in x.reshape(-1)))
@@ -51,7 +55,7 @@ def _composed(g: Graph, eqn: Any, *args: Value) -> list[Value]:
 
 def _computed(n: Node) -> bool:
     """Whether a node is only computed: no loop, memory access or derivative rule."""
-    return OPERATIONS[n.op].kind is Kind.VALUE or n.op == "stop"
+    return OPERATIONS[n.op].kind is Kind.VALUE or n.op in ("stop", "call", "returned")
 
 
 @rule("cond")
