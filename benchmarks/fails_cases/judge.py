@@ -69,7 +69,10 @@ def backward_errors(x: dict[str, Any]) -> dict[str, float]:
     jacobian = row[:, None] * x["jacobian"] * along
     speed, acceleration = x["twist"] / along, x["acceleration"] / along
     inertia, force = along * (x["mass"] @ x["acceleration"]), along * x["force"]
-    _, sizes, vt = np.linalg.svd(jacobian, full_matrices=False)
+    # A gear between an angle and a travel has a row as long as the reach, beside which the others
+    # would seem to be rounding.
+    longest = np.maximum(np.linalg.norm(jacobian, axis=1, keepdims=True), 1.0)
+    _, sizes, vt = np.linalg.svd(jacobian / longest, full_matrices=False)
     basis = vt[sizes > 1e-9 * max(sizes.max(initial=0.0), 1e-300)]
     missing = inertia - force
     missing = missing - basis.T @ (basis @ missing)

@@ -252,7 +252,11 @@ def _search(p: Problem, start: Array) -> _Search:
         stays = (opened < closed) & followed & jnp.isfinite(rest)
         downhill = a.definite & stays & ((rest >= -0.5 * work) | (_largest(beyond) < before))
         accept = downhill | (resting & stays)
-        settled = (before <= enough) & (_largest(beyond) >= 0.5 * before)
+        # What is left is rounding if a step does not halve it. Its size is the root of the work, in
+        # which soft motions count as stiff ones do: the largest force may well grow in a step along
+        # soft motions, by its square times what is stiff. One measure cannot halve for ever.
+        left = _newton_step(a, beyond, damping * stiff.size) @ beyond.force
+        settled = (before <= enough) & (left >= 0.25 * work)
         done = plain.definite & (settled | (before <= fine))
         weaker = jnp.maximum(0.1 * damping, LEAST_DAMPING)
         kept = jnp.where(rest >= -0.25 * work, weaker, 2.0 * damping)

@@ -86,12 +86,15 @@ def ltdl(
     For a mass matrix whose coordinates are numbered from root to leaf, `L` has a nonzero only
     where one coordinate supports another: there is no fill-in between branches.
 
+    A pivot is ``h_kk − Σ l² d``, with an error of about that of ``h_kk`` plus ``l²`` times those of
+    the pivots d, which are large in comparison where little was left of a diagonal element.
+
     Args:
         h: symmetric, positive semidefinite.
-        floor: lower bound that the size of each pivot must exceed; by default zero.
+        floor: rounding errors (n,) of its diagonal; a pivot must exceed its own. By default zero.
 
     Returns:
-        `L` (n, n), the pivots `D` (n,), and whether each exceeds its floor; one that does not is
+        `L` (n, n), the pivots `D` (n,), and whether each exceeds its error; one that does not is
         replaced by 1. A negative pivot (a body of negative mass) is no rounding error.
     """
     n = h.shape[0]
@@ -103,6 +106,7 @@ def ltdl(
         d = jnp.where(above, pivot, 1.0)
         factor = row / d
         h = h[:k, :k] - jnp.outer(factor, row)
+        floor = None if floor is None else floor[:k] + factor**2 * floor[k]
         rows.append(jnp.concatenate([factor, unit[k, k:]]))
         pivots.append(d)
         sound.append(above)

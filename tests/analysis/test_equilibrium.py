@@ -257,6 +257,23 @@ def test_what_is_very_stiff_comes_to_rest(stiffness):
     np.testing.assert_allclose(slope, -expected / stiffness, rtol=1e-5)
 
 
+@pytest.mark.parametrize("rate", [1e5, 5.6e5, 1e6])
+def test_soft_motions_come_to_rest_beside_stiff_ones(rate):
+    """As the arm tilts on its rubber the stiff forces grow at first, in single precision too."""
+
+    def at_rest(dtype):
+        mech = mbd.Mechanism(
+            bodies={"arm": mbd.Body(2.0, (0.3, 0.1, 0.0), (0.01, 0.01, 0.01))},
+            joints={"free": mbd.Free("ground", "arm")},
+            forces={"rubber": mbd.Bushing("ground", "arm", (0, 0, 0), [140.0] * 3 + [rate] * 3)},
+        )
+        return mbd.equilibrium(jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), mech))
+
+    single, double = at_rest(jnp.float32), at_rest(jnp.float64)
+    assert single.status == mbd.Status.OK
+    np.testing.assert_allclose(single.q[1:4], double.q[1:4], rtol=0, atol=2e-7)
+
+
 @pytest.mark.parametrize("start", [0.0, 0.5, -0.3])
 def test_no_change_point_is_taken_for_an_equilibrium(start):
     """Three parallel arms are drawn on one line, where they could turn apart but for second order.

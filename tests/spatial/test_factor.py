@@ -57,6 +57,19 @@ def test_ltdl_gives_the_matrix_back_and_solves(n):
     np.testing.assert_allclose(a @ x, b, rtol=0, atol=1e-9)
 
 
+def test_what_earlier_pivots_amplify_is_no_pivot():
+    """The last two of three vectors in a plane are a thousandth apart.
+
+    Without them nothing is left of the first, but their rounding divided by the square of that.
+    """
+    rng, error = np.random.default_rng(0), tolerances.rounding(np.float64, 64)
+    for _ in range(20):
+        first, last, across = rng.normal(size=(3, 2))
+        rows = np.stack([first, last + 1e-3 * across, last])
+        a = jnp.asarray(rows @ rows.T)
+        assert ltdl(a, error * jnp.diagonal(a))[2].tolist() == [False, True, True]
+
+
 def test_ltdl_does_not_fill_in_between_branches():
     """Coordinates 1, 2 and 3, 4 are two branches on 0: their coupling stays an exact zero."""
     rng = np.random.default_rng(0)
