@@ -6,7 +6,7 @@ each kept durably as soon as it is there: a run that is killed is continued by t
 - `inputs_outputs`, `model`, `origin` are the parts of a study, `study_file` reads one;
 - `store_layout` is what is on disk, `study_store` writes it so that it survives kills, full disks
   and power cuts, `store_check` finds what is damaged;
-- `session` holds a store for one run, `chunk_runner` computes what it lacks, here or by `worker`s;
+- `session` holds a store for one run, `chunk_runner` computes what it lacks, here or by a `worker`;
 - `run` puts these together, with progress; `table` prints the spread of the outputs;
 - `suspension_corner` is the demonstration's study.
 """
