@@ -350,7 +350,7 @@ def simulate(
     outputs_only: bool = False,
     constraints: str = "project",
     baumgarte_rate: float | None = None,
-    accuracy: float = 1e-2,
+    accuracy: float = 0.1,
     rtol: float | None = None,
     atol: float | None = None,
     throw: bool = True,
@@ -385,10 +385,10 @@ def simulate(
             the mass matrix), "baumgarte", or "none".
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
         accuracy: largest allowed `Solution.error`, a share of the motion; above it the run is
-            INACCURATE (`jaxmbd.analysis.run_account`). By the default of 0.01, "rk4" needs 15 steps
-            in a period of an undamped vibration for 5 periods, 25 for 45, 40 for 300; and
-            "semi_implicit_euler", whose speeds are those of half a step before, 500. A diffrax
-            solver controls its errors itself.
+            INACCURATE (`jaxmbd.analysis.run_account`). By the default "rk4" needs 15 steps in a
+            period of an undamped vibration for 50 periods, 25 for 450, 40 for 3000, and
+            "semi_implicit_euler", whose speeds are those of half a step before, 50. Give 0.01
+            where a percent counts. A diffrax solver controls its errors itself.
         rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).
         atol: absolute error of such a step; by default 1e-12 (5e-6 in float32).
         throw: raise an error if the run fails (outside `jit` and `vmap`).

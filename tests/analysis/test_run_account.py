@@ -33,7 +33,8 @@ def runs(steps, method, stiffness, stop, gravity, q, v, dt):
     """Runs of masses on slides, one after another at each number."""
 
     def one(stiffness, stop, gravity, q, v, dt):  # q may be where a run ended, without v
-        mech, options = sliding(stiffness, stop, gravity), {"steps": steps, "method": method}
+        mech = sliding(stiffness, stop, gravity)
+        options = {"steps": steps, "method": method, "accuracy": 1e-2}
         return mbd.simulate(mech, q, v, dt=dt, outputs_only=True, throw=False, **options)
 
     return lanes.vmap(one)(stiffness, stop, gravity, q, v, dt)
@@ -104,7 +105,8 @@ def test_friction_is_accurate_below_a_step_and_not_above():
             {"guide": mbd.Prismatic("ground", "block", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))},
             {"rub": mbd.JointFriction("guide", 0.3, velocity_scale=1e-2)},
         )
-        return mbd.simulate(mech, [0.0], [1.0], dt=dt, steps=steps, outputs_only=True, throw=False)
+        options = {"steps": steps, "outputs_only": True, "throw": False, "accuracy": 1e-2}
+        return mbd.simulate(mech, [0.0], [1.0], dt=dt, **options)
 
     dt = np.array([0.03, 0.02, 0.015, 0.01, 0.005, 0.002])
     found = jax.jit(lanes.vmap(lambda dt: one(dt, 600)))(dt)
