@@ -87,7 +87,9 @@ def ltdl(
     where one coordinate supports another: there is no fill-in between branches.
 
     A pivot is ``h_kk − Σ l² d``, with an error of about that of ``h_kk`` plus ``l²`` times those of
-    the pivots d, which are large in comparison where little was left of a diagonal element.
+    the pivots d, which are large in comparison where little was left of a diagonal element. Those
+    are taken as of their own diagonal elements: passed on from pivot to pivot the bound would grow
+    with each body of a chain, where the errors do not.
 
     Args:
         h: symmetric, positive semidefinite.
@@ -100,13 +102,14 @@ def ltdl(
     n = h.shape[0]
     unit = np.eye(n, dtype=h.dtype)
     rows, pivots, sound = [], [], []
+    amplified = floor
     for k in range(n - 1, -1, -1):
         row, pivot = h[k, :k], h[k, k:]
-        above = jnp.abs(pivot) > (0.0 if floor is None else floor[k : k + 1])
+        above = jnp.abs(pivot) > (0.0 if amplified is None else amplified[k : k + 1])
         d = jnp.where(above, pivot, 1.0)
         factor = row / d
         h = h[:k, :k] - jnp.outer(factor, row)
-        floor = None if floor is None else floor[:k] + factor**2 * floor[k]
+        amplified = None if floor is None else amplified[:k] + factor**2 * floor[k]
         rows.append(jnp.concatenate([factor, unit[k, k:]]))
         pivots.append(d)
         sound.append(above)
