@@ -109,7 +109,8 @@ def ltdl(
         d = jnp.where(above, pivot, 1.0)
         factor = row / d
         h = h[:k, :k] - jnp.outer(factor, row)
-        amplified = None if floor is None else amplified[:k] + factor**2 * floor[k]
+        if floor is not None and amplified is not None:
+            amplified = amplified[:k] + factor**2 * floor[k]
         rows.append(jnp.concatenate([factor, unit[k, k:]]))
         pivots.append(d)
         sound.append(above)
