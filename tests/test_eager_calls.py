@@ -77,7 +77,8 @@ def led(x):
 
 def swung(x):
     pendulum = mbd.zoo.simple_pendulum()
-    return mbd.simulate(pendulum, jnp.array([0.1]), [x], t1=1.0, dt=0.5).q[-1, 0]
+    run = mbd.simulate(pendulum, jnp.array([0.1]), [x], t1=1.0, dt=0.5, accuracy=0.01)
+    return run.q[-1, 0]
 
 
 RUNS = {
