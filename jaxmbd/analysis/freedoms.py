@@ -143,18 +143,10 @@ def _rows_and_twists(mech: Mechanism, q: Array) -> tuple[Array, ...]:
         return jnp.stack([*map(jnp.concatenate, zip(found.angular, found.linear, strict=True))])
 
     known = jnp.zeros((), q.dtype) if doubt.error is None else doubt.error
-    length = mechanism_length(mech)
-    if not between_balls(mech):
-        return (
-            rows,
-            kept,
-            jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype),
-            errors,
-            known,
-            length,
-        )
-    spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.diag(units))
-    return rows, kept, spins, errors, known, length
+    spins = jnp.zeros((len(m.top.bodies), 6, m.top.nv), q.dtype)
+    if between_balls(mech):
+        spins = jax.vmap(twists, in_axes=1, out_axes=2)(jnp.diag(units))
+    return rows, kept, spins, errors, known, mechanism_length(mech)
 
 
 def _alike(rows: Array, loops: Array | None) -> Array:
@@ -330,7 +322,8 @@ def _shares(rows: np.ndarray, k: int, before: list[int], small: float) -> dict[i
 def _loads(mech: Mechanism, q: Array, own: Array) -> Array:
     """Wrenches (n, cuts, 6) of the cut joints for multipliers (n, nc) of own rows."""
     m = motion_state(mech, q)
-    lam = [own_rows(m).multipliers(x) for x in own]
+    scaled = own_rows(m)
+    lam = [scaled.multipliers(x) for x in own]
     cuts = [(m.wrenches(cut)[0], m.top.layout[cut].rows) for cut in m.top.cut]
     return jnp.stack([jnp.stack([basis @ x[rows] for basis, rows in cuts]) for x in lam])
 

@@ -120,11 +120,11 @@ def after_step(
 ) -> Account:
     """Take in a step that ended at t."""
     speed, change, estimates = lax.stop_gradient(step)
+    change = jnp.maximum(change, jnp.finfo(change.dtype).tiny)
     scale = account.scale
     scale = jnp.maximum(speed, scale * scale / (scale + FORGETTING * change))
     size, before = jnp.hypot(*estimates), jnp.max(account.recent, axis=0)
-    share = size / jnp.maximum(change, jnp.finfo(change.dtype).tiny)
-    first = size * jnp.minimum(1.0, (3.0 * share) ** 2)
+    first = size * jnp.minimum(1.0, (3.0 * size / change) ** 2)
     sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 3.0 * before, 0.0), first)
     own = jnp.minimum(size, method.own(estimates, change, scale) + sudden) / scale
     fastest = jnp.maximum(account.fastest, speed)

@@ -220,7 +220,7 @@ def rollout(
     """The whole run from (q0, v0) or where another ended, to be compiled as one function."""
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     method = integrator(o.method, numbers.tolerances)
-    first = start if isinstance(start, RunEnd) else _first(mech, method, *start, numbers)
+    first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, dt = first.t, first.q, first.v, numbers.dt
 
     def at(k: Array) -> Array:
@@ -287,7 +287,7 @@ def rollout(
     )
 
 
-def _first(
+def _beginning(
     mech: Mechanism, method: Integrator, q0: Array, v0: Array | None, numbers: Numbers
 ) -> RunEnd:
     """The start of a run, as if another had ended there; NaN off the constraints."""
