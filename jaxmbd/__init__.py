@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         zoo,
     )
     from jaxmbd.analysis import (
+        RK4,
         Assembly,
         ClosureMargin,
+        DormandPrince,
         DrivenMotion,
         Equilibrium,
         Linearization,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
         PointCoordinate,
         PointTravel,
         Redundancy,
+        Rodas,
+        SemiImplicitEuler,
         Solution,
         StateCheck,
         Status,
@@ -271,6 +275,10 @@ __all__ = [
     "StateCheck",
     "check_state",
     "Solution",
+    "RK4",
+    "SemiImplicitEuler",
+    "DormandPrince",
+    "Rodas",
     "simulate",
     "DrivenMotion",
     "simulate_driven",
@@ -308,8 +316,9 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DrivenMotion Equilibrium Linearization Mobility Modes "
-            "PointCoordinate PointTravel Redundancy Solution StateCheck Status assemble "
+            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Linearization Mobility "
+            "Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
+            "StateCheck Status assemble "
             "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
             "equilibrium flexibility linearize mobility project redundancy simulate simulate_driven"
         ),

@@ -29,14 +29,17 @@ from jaxmbd.analysis.known import (
     point_of,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
+from jaxmbd.analysis.methods import RK4, DormandPrince, Rodas, SemiImplicitEuler
 from jaxmbd.analysis.simulation import RunEnd, Solution, project, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met
 
 __all__ = [
+    "RK4",
     "Assembly",
     "ClosureMargin",
+    "DormandPrince",
     "DrivenMotion",
     "Equilibrium",
     "Linearization",
@@ -46,7 +49,9 @@ __all__ = [
     "PointTravel",
     "Redundancy",
     "RedundantRow",
+    "Rodas",
     "RunEnd",
+    "SemiImplicitEuler",
     "Solution",
     "StateCheck",
     "Status",

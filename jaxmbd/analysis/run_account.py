@@ -5,17 +5,14 @@ as a share of its motion, is
 
     ε ← ε F/F' + own/S',   S' = max(|v'|, S/(1 + |Δv|/4S)),   F' = max(F, |v'|)
 
-with v' the speeds after the step, Δv their change in it, and own the error of the step in them:
-from E, the size of an estimate by a method of lower order, the method knows that of a smooth step
-(`Integrator.own`). Where a force has a kink or a jump in the step, as a stop that is hit, the error
-is not of higher order than E, which then is more than three times that of both steps before: what
-is over that is added. In the first two steps, which have none before, it is what is no small share
-of Δv. S are the speeds of the neighbourhood, which hold through the turning points of a vibration
-and are forgotten as the speeds change by some S; F are the fastest so far: a fast transient at the
-start is small beside faster motion after it. The sum is that of an undamped motion: an error
-neither dies out with the motion nor grows, as it does in a chaotic one.
+with v' the speeds after the step, Δv their change in it, and own the error of the step in them,
+which the method estimates (`Method.own_error`). S are the speeds of the neighbourhood, which hold
+through the turning points of a vibration and are forgotten as the speeds change by some S; F are
+the fastest so far: a fast transient at the start is small beside faster motion after it. The sum is
+that of an undamped motion: an error neither dies out with the motion nor grows, as it does in a
+chaotic one.
 
-The speeds of semi-implicit Euler are moreover those of half a step before (`Integrator.lag`):
+The speeds of semi-implicit Euler are moreover those of half a step before (`Method.lag`):
 ``|Δv|/2S`` is added, which does not add up.
 
 All this is done in two norms, and the larger counts: the energy norm ``√(Σ Mᵢᵢ vᵢ²)`` with the
@@ -32,7 +29,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.analysis.integrators import Integrator
+from jaxmbd.analysis.methods import Method
 from jaxmbd.analysis.status import DRIFT, Status, closing_tolerance, closure_error, closure_slip
 from jaxmbd.dynamics import mass_operator
 from jaxmbd.kinematics import MotionState, mechanism_length, speed_units
@@ -49,7 +46,7 @@ class Account(NamedTuple):
     Attributes:
         scale: speeds S of the neighbourhood (2,).
         fastest: largest speeds so far F (2,).
-        recent: sizes of the estimates of the last two steps (2, 2).
+        recent: sizes ``√(e² + d²)`` of the estimates of the last two steps (2, 2).
         error: sum of the steps' own errors, a share of the motion (2,).
         lag: the largest share by which speeds are those of an earlier time (2,).
         worst: the largest own error of a step, a share of the motion (2,).
@@ -58,6 +55,7 @@ class Account(NamedTuple):
         diverged: time at which the run left the constraints or became infinite or NaN [s];
             infinite before.
         contradiction: closure error at the start [m] that no motion removes.
+        steps: steps taken.
     """
 
     scale: Array
@@ -70,6 +68,7 @@ class Account(NamedTuple):
     inaccurate: Array
     diverged: Array
     contradiction: Array
+    steps: Array
 
     @property
     def share(self) -> Array:
@@ -105,7 +104,9 @@ def first_account(
     speed = jnp.sqrt(weights @ jnp.maximum(v * v, resolved**2))
     never, none = jnp.full((), jnp.inf, mech.dtype), jnp.zeros(2, mech.dtype)
     unknown = jnp.full((2, 2), jnp.inf, mech.dtype)
-    return Account(speed, speed, unknown, none, none, none, none[0], never, never, contradiction)
+    return Account(
+        speed, speed, unknown, none, none, none, none[0], never, never, contradiction, none[0]
+    )
 
 
 def sizes(weights: Array, before: Array, after: Array, estimates: Array) -> StepSizes:
@@ -116,18 +117,16 @@ def sizes(weights: Array, before: Array, after: Array, estimates: Array) -> Step
 
 
 def after_step(
-    account: Account, method: Integrator, step: StepSizes, accuracy: Array, t: Array
+    account: Account, method: Method, step: StepSizes, accuracy: Array, t: Array
 ) -> Account:
     """Take in a step that ended at t."""
     speed, change, estimates = lax.stop_gradient(step)
     change = jnp.maximum(change, jnp.finfo(change.dtype).tiny)
     scale = account.scale
     scale = jnp.maximum(speed, scale * scale / (scale + FORGETTING * change))
-    size, before = jnp.hypot(*estimates), jnp.max(account.recent, axis=0)
-    first = size * jnp.minimum(1.0, (3.0 * size / change) ** 2)
-    sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 3.0 * before, 0.0), first)
-    own = jnp.minimum(size, method.own(estimates, change, scale) + sudden) / scale
+    before = jnp.max(account.recent, axis=0)
     fastest = jnp.maximum(account.fastest, speed)
+    own = method.own_error(estimates, before, change, scale, fastest) / scale
     slower = account.fastest / fastest
     lag = jnp.maximum(account.lag * slower, method.lag * change / scale)
     worst = account.worst * slower
@@ -135,12 +134,13 @@ def after_step(
     found = account._replace(
         scale=scale,
         fastest=fastest,
-        recent=jnp.stack([account.recent[1], size]),
+        recent=jnp.stack([account.recent[1], jnp.hypot(*estimates)]),
         error=account.error * slower + own,
         lag=lag,
         worst=jnp.maximum(worst, own),
         worst_at=jnp.where(worse, t, account.worst_at),
         diverged=_first(account.diverged, jnp.all(jnp.isfinite(speed)), t),
+        steps=account.steps + 1.0,
     )
     fine = found.share <= accuracy
     return found._replace(inaccurate=jnp.where(fine, jnp.inf, jnp.minimum(account.inaccurate, t)))

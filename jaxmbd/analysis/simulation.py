@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.core import Tracer
 
 from jaxmbd import lanes
-from jaxmbd.analysis.integrators import INTEGRATORS, Integrator, integrator, normalise
 from jaxmbd.analysis.known import efforts_at, parse_inputs
+from jaxmbd.analysis.methods import Adaptive, Equations, Method, chosen, normalise
+from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.run_account import (
     Account,
     StepSizes,
@@ -37,12 +37,11 @@ from jaxmbd.analysis.status import (
     open_joints,
     visible,
 )
+from jaxmbd.analysis.time_grid import time_grid
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import (
     applied_efforts,
     check_determinate,
-    kkt_system,
-    solve_kkt,
     solve_motion,
 )
 from jaxmbd.graph import topology
@@ -51,65 +50,10 @@ from jaxmbd.kinematics import (
     closure_jacobian,
     closure_residual,
     closure_velocity,
-    mechanism_length,
     motion_state,
-    placed_numbers,
-    row_scale,
-    step_coordinates,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import StepTolerances, solution, tolerances
-
-
-def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
-    """The nearest state on the constraints, in the metric of the mass matrix.
-
-    Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
-    v: errors after an integration step are small and converge quadratically, so that only rounding
-    is left after the second pass.
-
-    Errors of the size of rounding are not corrected: at a distance δ from a singular position,
-    correcting them would move q by rounding/δ and v by rounding/δ², which the next step would
-    amplify again (a four-bar would jump where its links pass their common line).
-
-    Example:
-        >>> import jax.numpy as jnp, jaxmbd as mbd
-        >>> m = mbd.zoo.rssr()
-        >>> q, v = mbd.project(m, mbd.neutral(m) + 1e-6, jnp.zeros(5))
-        >>> bool(abs(mbd.constraint_residual(m, q)).max() < 1e-12)
-        True
-    """
-
-    def correct(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        q, v = state
-        m = motion_state(mech, q, v, t)
-        jacobian, phi = closure_jacobian(m), closure_residual(m)
-        slip = closure_velocity(m) - jacobian @ v
-        noise = tolerances.rounding(v.dtype, 8)
-        largest = jnp.max(jnp.abs(jacobian), initial=0.0)
-        errors = jnp.stack(
-            [
-                _but_rounding(-phi, noise * mechanism_length(mech)),
-                _but_rounding(slip, noise * largest * jnp.sum(jnp.abs(v))),
-            ],
-            axis=1,
-        )
-        no_force = jnp.zeros((v.shape[0], 2), v.dtype)
-        change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False, metric=True)
-        # The last pass corrects rounding, so its residual is compared with the size of the state.
-        miss = row_scale(m)[:, None] * (jacobian @ change - errors)
-        flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))
-        change = flat.reshape(change.shape)
-        return step_coordinates(mech, q, change[:, 0]), v + change[:, 1]
-
-    return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
-
-
-def _but_rounding(errors: Array, noise: Array) -> Array:
-    """Errors with those below `noise` set to zero; their derivatives are kept."""
-    return errors - lax.stop_gradient(jnp.where(jnp.abs(errors) <= noise, errors, 0.0))
-
 
 Outputs = Callable[[Array, Array, Array], Any]
 
@@ -150,16 +94,19 @@ class Solution(NamedTuple):
 
     Attributes:
         t: times (n,) [s].
-        q: coordinates (n, nq); NaN from the time on at which the run failed.
+        q: coordinates (n, nq); NaN from the time on at which the run left the constraints or was no
+            number any more. Those of an inaccurate run are kept (see `fine`).
         v: speeds (n, nv); likewise.
         outputs: results of the caller's function at each time, stacked; None without one.
         status: a `Status` number.
         drift: largest closure error at a saved time [m; moment rows times the length].
-        failed_at: time at which the run failed [s]; infinite if it did not.
+        failed_at: time at which the run failed or became inaccurate [s]; infinite if it did not.
         error: estimated error of the speeds at the end as a share of the motion, the steps' own
             errors added up (`jaxmbd.analysis.run_account`); NaN by a diffrax solver.
         worst_step: the largest error of a single step, likewise.
         worst_at: the time at which that step ended [s].
+        steps: number of steps taken since the start of the first run.
+        rejected: number of steps that were tried and not taken, by a method of adaptive steps.
         end: the state in which the run ended, to go on from.
 
     Example:
@@ -179,17 +126,24 @@ class Solution(NamedTuple):
     error: Array
     worst_step: Array
     worst_at: Array
+    steps: Array
+    rejected: Array
     end: RunEnd
+
+    @property
+    def fine(self) -> Array:
+        """Whether each row (n,) is from before `failed_at`; the others are not to be relied on."""
+        return self.t < jnp.asarray(self.failed_at)[..., None]
 
 
 class Options(NamedTuple):
     """Static options of a compiled run; `Numbers` are its numerical arguments."""
 
-    method: Any
     constraints: str
     saves: int
     save_every: int
     outputs_only: bool
+    keep_inaccurate: bool
 
 
 class Numbers(NamedTuple):
@@ -197,16 +151,18 @@ class Numbers(NamedTuple):
 
     Attributes:
         t0, dt: start and step [s].
+        times: saved times (saves + 1,) [s], or None if they are `save_every` steps apart.
         baumgarte_rate: α of Baumgarte's method [1/s].
         accuracy: largest error of the run as a share of the motion.
-        tolerances: tolerances of an adaptive solver.
+        method: the method, with its numbers.
     """
 
     t0: Any
     dt: Any
+    times: Any
     baumgarte_rate: Any
     accuracy: Any
-    tolerances: StepTolerances
+    method: Method
 
 
 def rollout(
@@ -219,29 +175,34 @@ def rollout(
 ) -> Solution:
     """The whole run from (q0, v0) or where another ended, to be compiled as one function."""
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
-    method = integrator(o.method, numbers.tolerances)
+    method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
-    t0, q0, v0, dt = first.t, first.q, first.v, numbers.dt
-
-    def at(k: Array) -> Array:
-        return t0 + dt * k.astype(t0.dtype)
+    q0, v0, times = first.q, first.v, numbers.times
+    if times is None:
+        times = first.t + numbers.dt * (o.save_every * jnp.arange(o.saves + 1)).astype(
+            first.t.dtype
+        )
 
     def keep(t: Array, q: Array, v: Array) -> Any:
         return None if outputs is None else outputs(t, q, v)
 
     step, hoisted = jax.closure_convert(
-        partial(_step, mech, method, inputs, o, numbers, first.weights), t0, q0, v0, first.memory
-    )
+        partial(_step, mech, inputs, o, numbers, first.weights),
+        first.t, numbers.dt, q0, v0, first.memory,
+    )  # fmt: skip
 
-    def one(carry: tuple[Any, Account], k: Array) -> tuple[tuple[Any, Account], None]:
-        state, account = carry
-        state, found = guarded(step, at(k), *state, *hoisted)
-        return (state, after_step(account, method, found, numbers.accuracy, at(k + 1))), None
+    def interval(carry: tuple[Any, Account], ends: tuple[Array, Array]) -> Any:
+        begin, t = ends
+        h = numbers.dt if numbers.times is None else (t - begin) / o.save_every
 
-    def interval(carry: tuple[Any, Account], n: Array) -> Any:
-        steps = n * o.save_every + jnp.arange(o.save_every)
+        def one(carry: tuple[Any, Account], k: Array) -> tuple[tuple[Any, Account], None]:
+            state, account = carry
+            state, found = guarded(step, begin + h * k, h, *state, *hoisted)
+            account = after_step(account, method, found, numbers.accuracy, begin + h * (k + 1.0))
+            return (state, account), None
+
+        steps = jnp.arange(o.save_every).astype(begin.dtype)
         (q, v, memory), account = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
-        t = at((n + 1) * o.save_every)
         m = motion_state(mech, q, v, t)
         if o.constraints == "project" and m.top.nc:
             account, drift = at_saved_time(account, m, t)
@@ -249,28 +210,28 @@ def rollout(
         else:
             drift = closure_error(m)
         trajectory = None if o.outputs_only else (q, v)
-        return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
+        return ((q, v, memory), account), (trajectory, keep(t, q, v), drift)
 
     carry = ((q0, v0, first.memory), first.account)
-    last, (t, trajectory, kept, drift) = lax.scan(interval, carry, jnp.arange(o.saves))
+    last, (trajectory, kept, drift) = lax.scan(interval, carry, (times[:-1], times[1:]))
     (q, v, memory), account = last
-    status, failed_at = verdict(account, first.status, t0)
+    status, failed_at = verdict(account, first.status, first.t)
+    lost = jnp.where(first.status == Status.OK, account.diverged, first.t)
+    lost = lost if o.keep_inaccurate else failed_at
     qs, vs = (q[None], v[None]) if trajectory is None else trajectory
 
     def series(first: Any, rest: Array) -> Array:
-        """All rows, NaN from the time of failure on."""
+        """All rows, NaN from the time on at which the run is lost."""
         rows = jnp.concatenate([jnp.asarray(first)[None], rest])
         if not jnp.issubdtype(rows.dtype, jnp.floating):
             return rows
-        fine = (times if rows.shape[0] == o.saves + 1 else times[:: o.saves]) < failed_at
+        fine = (times if rows.shape[0] == o.saves + 1 else times[:: o.saves]) < lost
         return jnp.where(jnp.reshape(fine, (-1, *[1] * (rows.ndim - 1))), rows, jnp.nan)
 
-    times = jnp.concatenate([t0[None], t])
-    kept = jax.tree_util.tree_map(series, keep(t0, q0, v0), kept)
-    drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
-    estimated = isinstance(o.method, str)
+    kept = jax.tree_util.tree_map(series, keep(first.t, q0, v0), kept)
+    drift = jnp.max(jnp.asarray(jnp.where(times[1:] <= failed_at, drift, 0.0)))
     error, worst = (
-        (x if estimated else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
+        (x if method.estimates else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
     )
     return Solution(
         t=times,
@@ -283,12 +244,14 @@ def rollout(
         error=error,
         worst_step=worst,
         worst_at=account.worst_at,
+        steps=method.taken(memory, account.steps),
+        rejected=method.rejected(memory),
         end=RunEnd(times[-1], q, v, memory, first.weights, account, first.status),
     )
 
 
 def _beginning(
-    mech: Mechanism, method: Integrator, q0: Array, v0: Array | None, numbers: Numbers
+    mech: Mechanism, method: Method, q0: Array, v0: Array | None, numbers: Numbers
 ) -> RunEnd:
     """The start of a run, as if another had ended there; NaN off the constraints."""
     t = numbers.t0
@@ -299,23 +262,22 @@ def _beginning(
     bad, weights = initial_status(m, errors, DRIFT), norms(m)
     q0, v0 = (jnp.where(bad == Status.OK, x, jnp.nan) for x in (q0, v0))
     account = first_account(mech, weights, v0, numbers.dt, errors.contradiction)
-    return RunEnd(t, q0, v0, method.memory(v0), weights, account, bad.astype(jnp.int32))
+    return RunEnd(t, q0, v0, method.first_memory(v0), weights, account, bad.astype(jnp.int32))
 
 
 def _step(
     mech: Mechanism,
-    method: Integrator,
     inputs: Any,
     o: Options,
     numbers: Numbers,
     weights: Array,
     t: Array,
+    h: Array,
     q: Array,
     v: Array,
     memory: Array,
 ) -> tuple[tuple[Array, Array, Array], StepSizes]:
     """The next (q, v, memory), and the sizes that the account takes in."""
-    before = v
 
     def acceleration(s: Array, q: Array, v: Array) -> Array:
         m = motion_state(mech, q, v, s)
@@ -327,11 +289,14 @@ def _step(
             rhs = rhs - 2.0 * alpha * slip - alpha**2 * closure_residual(m)
         return solve_motion(m, force, rhs, efforts)[0]
 
-    step = method.step(mech, acceleration, t, q, v, numbers.dt, memory)
-    q, v = step.q, step.v
-    if o.constraints == "project" and topology(mech).nc:
-        q, v = project(mech, q, v, t + numbers.dt)
-    return (q, v, step.memory), sizes(weights, before, v, step.estimates)
+    def projected(q: Array, v: Array, s: Any) -> tuple[Array, Array]:
+        held = o.constraints == "project" and topology(mech).nc
+        return project(mech, q, v, s) if held else (q, v)
+
+    equations = Equations(mech, acceleration, projected)
+    step = numbers.method.step(equations, t, q, v, h, memory)
+    found = sizes(weights, v, step.v, step.estimates)
+    return (step.q, step.v, step.memory), found
 
 
 def simulate(
@@ -340,7 +305,8 @@ def simulate(
     v0: Any = None,
     *,
     t1: float | None = None,
-    dt: Any,
+    dt: Any = None,
+    t: Any = None,
     t0: Any = None,
     steps: int | None = None,
     method: Any = "rk4",
@@ -351,6 +317,7 @@ def simulate(
     constraints: str = "project",
     baumgarte_rate: float | None = None,
     accuracy: float = 0.1,
+    keep_inaccurate: bool = True,
     rtol: float | None = None,
     atol: float | None = None,
     throw: bool = True,
@@ -370,12 +337,17 @@ def simulate(
         t1: end time [s], which is met exactly.
         dt: step [s]. If t1 − t0 is no multiple of ``dt · save_every``, the step is made a little
             shorter or longer, so that the nearest whole number of them ends at t1: dt=0.03 until
-            t1=0.1 takes 3 steps of 0.0333 s.
+            t1=0.1 takes 3 steps of 0.0333 s. A method of adaptive steps takes its own, and saves
+            the state every dt, by default at t1 alone.
+        t: in place of t1 the times (n,) [s] at which the state is saved, from the start on, which
+            are met exactly. Between two of them a method of fixed steps takes as many equal ones
+            as the longest interval needs at a step of dt, or `save_every` if dt is not given.
         t0: start time [s]; by default 0, or when the run before ended.
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.
-        method: "rk4", "semi_implicit_euler", or a diffrax solver (an implicit one for stiff
-            systems), which takes adaptive steps between times `dt` apart.
+        method: "rk4" (`RK4`) or "semi_implicit_euler" (`SemiImplicitEuler`) of fixed steps;
+            "dormand_prince" (`DormandPrince`) or, for stiff systems, "rodas" (`Rodas`) of adaptive
+            ones; such an object with its tolerances; or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) that returns
             such a dictionary.
@@ -388,9 +360,14 @@ def simulate(
             INACCURATE (`jaxmbd.analysis.run_account`). By the default "rk4" needs 15 steps in a
             period of an undamped vibration for 50 periods, 25 for 450, 40 for 3000, and
             "semi_implicit_euler", whose speeds are those of half a step before, 50. Give 0.01
-            where a percent counts. A diffrax solver controls its errors itself.
-        rtol: relative error of a diffrax solver's step; by default 1e-10 (4e-5 in float32).
-        atol: absolute error of such a step; by default 1e-12 (5e-6 in float32).
+            where a percent counts. Of adaptive steps the estimated errors above atol are added
+            up; a diffrax solver controls its errors itself.
+        keep_inaccurate: keep the rows from which on the run is inaccurate (`Solution.fine`), rather
+            than NaN.
+        rtol: relative error of an adaptive step of a method given by name, or of a diffrax
+            solver's; by default 1e-10 (4e-5 in float32).
+        atol: absolute error of such a step [rad, lengths of the mechanism; 1/s]; by default 1e-12
+            (5e-6 in float32).
         throw: raise an error if the run fails (outside `jit` and `vmap`).
         backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`); adaptive solvers use XLA.
 
@@ -408,23 +385,22 @@ def simulate(
     """
     check_backend(backend)
     start = _start(mech, q0, v0, t0)
-    t0 = start.t if isinstance(start, RunEnd) else 0.0 if t0 is None else t0
-    t0 = t0 if isinstance(t0, Tracer) else float(t0)
-    options = Options(method, constraints, *_count(t0, t1, dt, steps, save_every), outputs_only)
+    method = chosen(method, rtol, atol)
+    begin = start.t if isinstance(start, RunEnd) else None
+    grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
+    options = Options(constraints, grid.saves, grid.every, outputs_only, keep_inaccurate)
     _check_choices(options)
-    dt = dt if t1 is None else (float(t1) - float(t0)) / (options.saves * save_every)
-    rate = 0.1 / dt if baumgarte_rate is None else baumgarte_rate
-    within = tolerances.integration(mech.dtype, rtol, atol)
-    numbers = Numbers(t0, dt, rate, accuracy, within)
+    rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
+    numbers = Numbers(grid.t0, grid.dt, grid.times, rate, accuracy, method)
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
     inputs = parse_inputs(mech, inputs)
-    if not isinstance(method, str):
+    if not method.compiled:
         backend = "xla"
     solution = _run(backend, options, mech, start, inputs, outputs, numbers)
     if not throw or not visible(solution.status):
         return solution
     if int(lanes.finished(solution).status) != Status.OK:
-        _raise(*lax.stop_gradient((mech, start, solution)))
+        _raise(method, *lax.stop_gradient((mech, start, solution)))
     return solution
 
 
@@ -449,34 +425,7 @@ def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
     return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
 
 
-def _count(t0: Any, t1: Any, dt: Any, steps: Any, every: Any) -> tuple[int, int]:
-    """The number of saved states, and the number of steps between them."""
-    if not (isinstance(every, int) and every >= 1):
-        raise ValueError(f"save_every={every!r}; give a whole number, at least one")
-    if (t1 is None) == (steps is None):
-        raise ValueError("give either t1= or steps=, and not both: they set the end of the run")
-    for name, x in (("dt", dt), ("t0", t0), ("t1", 1.0 if t1 is None else t1)):
-        if isinstance(x, Tracer):
-            if steps is None:
-                raise ValueError(
-                    f"{name} is traced, but sets the number of steps: give steps= in place of t1="
-                )
-        elif not np.isfinite(x) or (name == "dt" and not x > 0.0):
-            raise ValueError(f"need finite times and dt > 0; got {name}={x}")
-    if steps is not None:
-        if not (isinstance(steps, int) and steps >= 1 and steps % every == 0):
-            raise ValueError(f"{steps=}; give a multiple of save_every={every}, at least one")
-        return steps // every, every
-    if not t1 > t0:
-        raise ValueError(f"need t1 > t0; got {t0=}, {t1=}")
-    return max(1, round((t1 - t0) / (dt * every))), every
-
-
 def _check_choices(o: Options) -> None:
-    if o.method not in INTEGRATORS and not hasattr(o.method, "term_structure"):
-        raise ValueError(
-            f"method {o.method!r} is unknown; give one of {list(INTEGRATORS)} or a diffrax solver"
-        )
     if o.constraints not in ("project", "baumgarte", "none"):
         raise ValueError(f"constraints={o.constraints!r}; give 'project', 'baumgarte' or 'none'")
 
@@ -489,7 +438,7 @@ def _run(backend: str, options: Options, *args: Any) -> Solution:
     return compiled(backend, whole, *args)
 
 
-def _raise(mech: Mechanism, start: Any, solution: Solution) -> None:
+def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> None:
     status, when = Status(int(solution.status)), float(solution.failed_at)
     q0, v0 = (start.q, start.v) if isinstance(start, RunEnd) else start
     v0 = _at_rest(mech, q0, v0, solution.t[0])
@@ -512,11 +461,14 @@ def _raise(mech: Mechanism, start: Any, solution: Solution) -> None:
             f"the run is inaccurate from t = {when:.6g} s on: the errors of its steps sum up to an "
             f"estimated {float(solution.error):.2g} of the motion, more than accuracy= allows (the "
             f"worst step ends at t = {float(solution.worst_at):.6g} s and has "
-            f"{float(solution.worst_step):.2g}). Try a smaller dt, an implicit diffrax solver if "
-            "the system is stiff, or throw=False to see the part before"
+            f"{float(solution.worst_step):.2g}). Try a smaller dt, method='dormand_prince', "
+            "method='rodas' if the system is stiff, or throw=False to see the run"
         )
+    limit = ""
+    if isinstance(method, Adaptive):
+        limit = f"; a method of adaptive steps gives up after {method.most} between two saved times"
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "
-        f"{float(solution.drift):.3g} m: try a smaller dt, an implicit diffrax solver if the "
-        "system is stiff, or look for a singular position there"
+        f"{float(solution.drift):.3g} m: try a smaller dt, method='rodas' if the system is stiff, "
+        "or look for a singular position there" + limit
     )

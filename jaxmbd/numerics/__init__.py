@@ -28,6 +28,7 @@ from jaxmbd.numerics.blocks import (
 )
 from jaxmbd.numerics.factorisations import (
     Doubt,
+    PivotedLU,
     RankRevealed,
     ldlt_rank_revealing,
     ltdl,
@@ -35,6 +36,7 @@ from jaxmbd.numerics.factorisations import (
     ltdl_forward,
     ltdl_solve,
     lu_solve,
+    pivoted_lu,
     symmetric,
     unpivoted_lu,
 )

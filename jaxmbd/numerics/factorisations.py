@@ -2,6 +2,7 @@
 
 - Substitution with unit triangular factors, and ``A = L U`` without pivoting, for matrices whose
   leading minors are well away from zero;
+- ``P A = L U`` of any regular matrix, by selects;
 - ``H = Lᵀ D L`` along a tree: a mass matrix without fill-in;
 - ``A = L D Lᵀ`` of a semidefinite matrix, and its basic and least-norm solutions.
 """
@@ -75,6 +76,73 @@ def lu_solve(lower: Array, upper: Array, b: Array) -> Array:
         rest = upper[k, k + 1 :] @ jnp.stack(x[::-1]) if x else 0.0
         x.append((y[k] - rest) / upper[k, k])
     return jnp.stack(x[::-1])
+
+
+class PivotedLU(NamedTuple):
+    """``A = L U`` with rows exchanged, so that multipliers are at most one in size.
+
+    Attributes:
+        upper: U (n, n); its lower triangle is not used.
+        multipliers: by column k, of the rows below (n − 1 − k,).
+        exchanged: by column k, whether the row below was exchanged for the pivot row, one after
+            the other (n − 1 − k,).
+    """
+
+    upper: Array
+    multipliers: tuple[Array, ...]
+    exchanged: tuple[Array, ...]
+
+    def solve(self, b: Array) -> Array:
+        """X (n,) with ``A x = b``."""
+        return _pivoted_solve(self, b)
+
+
+@traced_once
+def pivoted_lu(a: Float[Array, "n n"]) -> PivotedLU:
+    """``A = L U`` with partial pivoting.
+
+    In each column the pivot row is compared with each row below in turn and exchanged for it by
+    selects if that has the larger element: that needs no indices known only when it runs. A zero
+    pivot is left, and gives what is not finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxmbd.numerics import pivoted_lu
+        >>> pivoted_lu(jnp.array([[0.0, 2.0], [4.0, 0.0]])).solve(jnp.array([2.0, 4.0])).tolist()
+        [1.0, 1.0]
+    """
+    n, upper, multipliers, exchanged = a.shape[0], [], [], []
+    for k in range(n):
+        top, below, flags = a[0], [], []
+        for i in range(1, n - k):
+            flag = jnp.abs(a[i, 0]) > jnp.abs(top[0])
+            below.append(jnp.where(flag, top, a[i]))
+            top = jnp.where(flag, a[i], top)
+            flags.append(flag)
+        upper.append(jnp.concatenate([jnp.zeros(k, a.dtype), top]))
+        if not below:
+            break
+        rest = jnp.stack(below)
+        column = rest[:, 0] / top[0]
+        a = rest[:, 1:] - column[:, None] * top[1:]
+        multipliers.append(column)
+        exchanged.append(jnp.stack(flags))
+    return PivotedLU(jnp.stack(upper) if upper else a, tuple(multipliers), tuple(exchanged))
+
+
+@traced_once
+def _pivoted_solve(lu: PivotedLU, b: Array) -> Array:
+    rows = list(b)
+    for k, (column, flags) in enumerate(zip(lu.multipliers, lu.exchanged, strict=True)):
+        top, below = rows[k], []
+        for flag, x in zip(flags, rows[k + 1 :], strict=True):
+            below.append(jnp.where(flag, top, x))
+            top = jnp.where(flag, x, top)
+        rows[k:] = [top, *(x - f * top for x, f in zip(below, column, strict=True))]
+    for k in reversed(range(len(rows))):
+        known = lu.upper[k, k + 1 :] @ jnp.stack(rows[k + 1 :]) if rows[k + 1 :] else 0.0
+        rows[k] = (rows[k] - known) / lu.upper[k, k]
+    return jnp.stack(rows) if rows else b
 
 
 @traced_once

@@ -122,6 +122,7 @@ class Motion(Experiment):
             outputs=outputs,
             outputs_only=not states,
             throw=False,
+            keep_inaccurate=False,
             backend="xla",
         )
         started = failure.status == Status.OK

@@ -56,7 +56,7 @@ def test_an_explosion_is_inaccurate():
     mech = mbd.zoo.flyball_governor()
     run = mbd.simulate(mech, mbd.assemble(mech).q, t1=3e-3, dt=1e-3, throw=False)
     assert run.status in (mbd.Status.INACCURATE, mbd.Status.DIVERGED)
-    assert np.isnan(run.q[-1]).all() and np.isfinite(run.q[0]).all()
+    assert run.fine[0] and not run.fine[-1] and np.isfinite(run.q[0]).all()
 
 
 def test_a_vibration_that_dies_out_is_not_what_counts():
@@ -166,7 +166,7 @@ def test_the_start_may_be_traced_and_steps_stand_for_the_end():
     with pytest.raises(ValueError, match="give steps= in place of t1="):
         jax.jit(lambda t0: mbd.simulate(mech, [0.0], t0=t0, t1=1.0, dt=1e-2).q)(0.0)
     for wrong in ({}, {"t1": 1.0, "steps": 3}):
-        with pytest.raises(ValueError, match="either t1= or steps="):
+        with pytest.raises(ValueError, match="one of t1=, steps= and t="):
             mbd.simulate(mech, [0.0], dt=1e-2, **wrong)
     with pytest.raises(ValueError, match="multiple of save_every=2"):
         mbd.simulate(mech, [0.0], dt=1e-2, steps=3, save_every=2)

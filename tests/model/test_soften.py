@@ -10,7 +10,7 @@ import optimistix
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.analysis.integrators import with_newton
+from jaxmbd.analysis.methods.diffrax_solver import with_newton
 from jaxmbd.numerics import tolerances
 from jaxmbd.spatial.rotations import quaternion_product
 

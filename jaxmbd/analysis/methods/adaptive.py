@@ -1,0 +1,173 @@
+"""Adaptive steps: as long as the estimated error of each allows, each sample with its own."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxmbd.analysis.methods.method import Equations, Method, Step
+from jaxmbd.graph import neutral
+from jaxmbd.kinematics import coordinate_change, speed_units
+from jaxmbd.numerics import StepTolerances, tolerances
+
+SAFETY, LEAST, MOST = 0.9, 0.1, 5.0
+"""Aim for this share of the tolerance; limits of the ratio of a step to the one before."""
+
+
+class Attempt(NamedTuple):
+    """A step before it is accepted.
+
+    Attributes:
+        q, v: the state after it.
+        error_q, error_v: estimates of their errors, by an embedded method of lower order.
+    """
+
+    q: Array
+    v: Array
+    error_q: Array
+    error_v: Array
+
+
+class Progress(NamedTuple):
+    """How far a sample is between two times.
+
+    Attributes:
+        gone: the time since the first [s].
+        q, v: the state.
+        h: length of the next step, unless one of the times is nearer [s].
+        before: size of the error of the last accepted step, in tolerances.
+        errors: sums of the absolute errors of accepted steps in v (nv,).
+        fastest: largest absolute speeds since the first time (nv,).
+        accepted, rejected: steps so far in the run.
+        tried: steps since the first time.
+    """
+
+    gone: Array
+    q: Array
+    v: Array
+    h: Array
+    before: Array
+    errors: Array
+    fastest: Array
+    accepted: Array
+    rejected: Array
+    tried: Array
+
+
+class Adaptive(Method):
+    """A method with an embedded one of lower order, whose difference sets the steps.
+
+    A step is accepted if its estimated error e, with tolerances ``aᵢ = atol uᵢ + rtol |yᵢ|`` and
+    units u of one radian and of the mechanism's length for travels, has
+    ``ε = √(mean((eᵢ/aᵢ)²)) ≤ 1``, of coordinates and of speeds. Steps then follow a
+    proportional-integral controller (Gustafsson 1991; Hairer & Wanner II, IV.2): the next is
+    ``0.9 ε^(−0.7/k) ε₋^(0.4/k)`` times as long, with ε₋ of the accepted step before and k the
+    order of the error. Saved times are met exactly. Accepted states are projected onto the
+    constraints. Derivatives are those of the steps taken, whose lengths are held.
+
+    Attributes:
+        rtol, atol: relative and absolute error of a step; by default 1e-10 and 1e-12 (4e-5 and
+            5e-6 in float32).
+        most: tried steps between two saved times, above which a run fails.
+    """
+
+    rtol: Any = None
+    atol: Any = None
+    most: int = eqx.field(static=True, default=4096)
+
+    order: ClassVar[int]
+    """Order k of the error of a step in its length."""
+
+    @abc.abstractmethod
+    def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
+        """A step of length h [s], with the estimated error."""
+
+    def first_memory(self, v: Array) -> Array:
+        """Length of the next step, ε₋, accepted and rejected steps."""
+        return jnp.array([jnp.inf, 1.0, 0.0, 0.0], v.dtype)
+
+    def taken(self, memory: Array, steps: Array) -> Array:
+        """How many steps were accepted."""
+        return memory[2]
+
+    def rejected(self, memory: Array) -> Array:
+        """How many steps were not."""
+        return memory[3]
+
+    def step(
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
+    ) -> Step:
+        """The state at t + h, by as many steps as that takes; NaN if it takes more than `most`."""
+        tiny = 16.0 * jnp.finfo(q.dtype).eps * jnp.maximum(jnp.abs(t), h)
+
+        def going(p: Progress) -> Array:
+            return (p.gone < h) & (p.tried < self.most) & (p.h > tiny)
+
+        zero = jnp.zeros((), q.dtype)
+        start = Progress(zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:], zero)
+        end = lax.while_loop(going, lambda p: self._next(equations, t, h, p), start)
+        q, v = (jnp.where(end.gone < h, jnp.nan, x) for x in (end.q, end.v))
+        memory = jnp.stack([end.h, end.before, end.accepted, end.rejected])
+        estimates = jnp.stack([end.errors, end.fastest])
+        return Step(q, v, lax.stop_gradient(estimates), lax.stop_gradient(memory))
+
+    def _next(self, equations: Equations, t: Array, until: Array, p: Progress) -> Progress:
+        """Try a step; two of equal length are left rather than a long one and a short."""
+        rest, wish = until - p.gone, lax.stop_gradient(jnp.minimum(p.h, until))
+        h = jnp.where(wish >= rest, rest, jnp.where(2.0 * wish > rest, 0.5 * rest, wish))
+        tried = self.attempt(equations, t + p.gone, p.q, p.v, h)
+        size = lax.stop_gradient(self._size(equations.mech, p, tried))
+        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, t + p.gone + h)
+        fine = size <= 1.0  # not if NaN
+        size = jnp.where(size < jnp.inf, jnp.maximum(size, 1e-4), jnp.inf)
+        grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
+        shrunk = jnp.minimum(SAFETY * size ** (-1.0 / self.order), SAFETY)
+        ratio = jnp.where(fine, jnp.minimum(grown, MOST), jnp.maximum(shrunk, LEAST))
+        following = lax.stop_gradient(h * ratio)
+        # A step that was cut short by a saved time says little of how long the next may be.
+        following = jnp.where(fine & (h < wish), jnp.maximum(following, wish), following)
+        error, speeds = (jnp.abs(x) for x in lax.stop_gradient((tried.error_v, v)))
+        took = jnp.where(fine, 1.0, 0.0).astype(q.dtype)
+        return Progress(
+            gone=jnp.where(fine, jnp.where(h >= rest, until, p.gone + h), p.gone),
+            q=jnp.where(fine, q, p.q),
+            v=jnp.where(fine, v, p.v),
+            h=following,
+            before=jnp.where(fine, size, p.before),
+            errors=p.errors + jnp.where(fine, error, 0.0),
+            fastest=jnp.where(fine, jnp.maximum(p.fastest, speeds), p.fastest),
+            accepted=p.accepted + took,
+            rejected=p.rejected + (1.0 - took),
+            tried=p.tried + 1.0,
+        )
+
+    def _within(self, dtype: Any) -> StepTolerances:
+        return tolerances.integration(dtype, self.rtol, self.atol)
+
+    def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
+        """ε, the larger of that of coordinates and of speeds."""
+        within = self._within(p.v.dtype)
+        units, drawn = speed_units(mech), jnp.asarray(neutral(mech))
+        error_q = coordinate_change(mech, tried.q - tried.error_q, tried.q)
+        reach = jnp.abs(coordinate_change(mech, drawn, p.q))
+        speed = jnp.maximum(jnp.abs(p.v), jnp.abs(tried.v))
+        sizes = [
+            jnp.sum((error / (within.atol * units + within.rtol * size)) ** 2)
+            for error, size in ((error_q, reach), (tried.error_v, speed))
+        ]
+        return jnp.sqrt(jnp.maximum(*sizes) / max(units.shape[0], 1))
+
+    def own_error(
+        self, sizes: tuple[Array, Array], before: Array, change: Array, scale: Array, fastest: Array
+    ) -> Array:
+        """The errors of the steps added up, as a share of the fastest motion.
+
+        Each step is held to its tolerances, so none is ruined, and in motion slower than atol all
+        are errors.
+        """
+        errors, speeds = sizes
+        return errors * scale / jnp.maximum(fastest, speeds)

@@ -1,0 +1,111 @@
+"""What a method of integration is: a step of (q, v), and what the account of a run asks of it.
+
+A method is an object with numbers, as tolerances, for leaves: other numbers make no new program.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from jaxmbd.kinematics import coordinate_rates, step_coordinates
+from jaxmbd.model import Mechanism
+
+
+class Equations(NamedTuple):
+    """What is integrated.
+
+    Attributes:
+        mech: the mechanism.
+        acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²].
+        projected: (q, v, t) → the nearest (q, v) on the constraints, or the same without any.
+    """
+
+    mech: Mechanism
+    acceleration: Callable[[Any, Array, Array], Array]
+    projected: Callable[[Array, Array, Any], tuple[Array, Array]]
+
+    def rates(self, t: Any, q: Array, v: Array) -> tuple[Array, Array]:
+        """(q̇, v̇)."""
+        return coordinate_rates(self.mech, q, v), self.acceleration(t, q, v)
+
+    def normalised(self, q: Array, v: Array) -> Array:
+        """Q with unit quaternions, which keep their signs."""
+        return normalise(self.mech, q, v)
+
+
+def normalise(mech: Mechanism, q: Array, v: Array) -> Array:
+    """Normalise the quaternions of q, keeping their signs."""
+    return step_coordinates(mech, q, 0.0 * v)
+
+
+class Step(NamedTuple):
+    """Result of a step.
+
+    Attributes:
+        q, v: the state after it, on the constraints.
+        estimates: (2, nv), never differentiated: what the method estimates its error in v from.
+        memory: what the method passes on to its next step.
+    """
+
+    q: Array
+    v: Array
+    estimates: Array
+    memory: Array
+
+
+class Method(eqx.Module):
+    """A method of integration.
+
+    Attributes:
+        lag: share of a step by which speeds are those of an earlier time.
+        estimates: whether the errors of its steps are known (`Solution.error`).
+        compiled: whether lanes can compile it.
+    """
+
+    lag: ClassVar[float] = 0.0
+    estimates: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
+
+    def first_memory(self, v: Array) -> Array:
+        """What it passes on to the first step."""
+        return v[:0]
+
+    def taken(self, memory: Array, steps: Array) -> Array:
+        """How many steps it took, given the memory after `steps` calls of `step`."""
+        return steps
+
+    def rejected(self, memory: Array) -> Array:
+        """How many steps it tried and did not take."""
+        return jnp.zeros((), memory.dtype)
+
+    @abc.abstractmethod
+    def step(
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
+    ) -> Step:
+        """The state after a step of length h [s] from (q, v) at t."""
+
+    @abc.abstractmethod
+    def own_error(
+        self, sizes: tuple[Array, Array], before: Array, change: Array, scale: Array, fastest: Array
+    ) -> Array:
+        """The step's own error in the speeds, in the two norms of the account (2,).
+
+        Args:
+            sizes: of the two `Step.estimates`, each (2,).
+            before: the largest size of both together in the last two steps (2,); infinite in the
+                first two.
+            change: size of the change of the speeds, not zero (2,).
+            scale: size of the speeds around (2,).
+            fastest: size of the largest speeds so far (2,).
+        """
+
+
+def no_estimates(v: Array) -> Array:
+    """`Step.estimates` of a method that has none."""
+    return jnp.zeros((2, *v.shape), v.dtype)
