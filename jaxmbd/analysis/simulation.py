@@ -385,7 +385,7 @@ def simulate(
     """
     check_backend(backend)
     start = _start(mech, q0, v0, t0)
-    method = chosen(method, rtol, atol)
+    method = chosen(method, mech.dtype, rtol, atol)
     begin = start.t if isinstance(start, RunEnd) else None
     grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
     options = Options(constraints, grid.saves, grid.every, outputs_only, keep_inaccurate)

@@ -1,5 +1,6 @@
 """Methods of integration: one a file, or a family of them; `chosen` finds one by name."""
 
+import dataclasses
 from typing import Any
 
 from jaxmbd.analysis.methods.adaptive import Adaptive
@@ -8,6 +9,7 @@ from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
 from jaxmbd.analysis.methods.runge_kutta import DormandPrince
+from jaxmbd.numerics import tolerances
 
 METHODS: dict[str, type[Method]] = {
     "rk4": RK4,
@@ -18,24 +20,30 @@ METHODS: dict[str, type[Method]] = {
 """Methods by the names that stand for them with their defaults."""
 
 
-def chosen(method: Any, rtol: Any = None, atol: Any = None) -> Method:
-    """The method of that name, a method as it is, or one that takes a diffrax solver's steps.
+def chosen(method: Any, dtype: Any, rtol: Any = None, atol: Any = None) -> Method:
+    """The method of that name, a given method, or one that takes a diffrax solver's steps.
+
+    Tolerances that are not given are those of the floating-point type.
 
     Raises:
         ValueError: there is no such method, or the tolerances are not given to one that has them.
     """
     given = {k: x for k, x in (("rtol", rtol), ("atol", atol)) if x is not None}
+    if given and isinstance(method, Method):
+        raise ValueError(
+            f"{', '.join(given)} beside method={method!r}: give the tolerances to the method"
+        )
     if isinstance(method, str) and method in METHODS:
-        kind = METHODS[method]
-        return kind(**given) if issubclass(kind, Adaptive) else kind()
+        method = METHODS[method]()
+    elif hasattr(method, "term_structure"):
+        method = DiffraxSolver(method)
+    if isinstance(method, Adaptive | DiffraxSolver):
+        within = tolerances.integration(
+            dtype, given.get("rtol", method.rtol), given.get("atol", method.atol)
+        )
+        return dataclasses.replace(method, rtol=within.rtol, atol=within.atol)
     if isinstance(method, Method):
-        if given:
-            raise ValueError(
-                f"{', '.join(given)} beside method={method!r}: give the tolerances to the method"
-            )
         return method
-    if hasattr(method, "term_structure"):
-        return DiffraxSolver(method, **given)
     raise ValueError(
         f"method {method!r} is unknown; give one of {list(METHODS)}, a method such as "
         "mbd.DormandPrince(rtol=1e-8), or a diffrax solver"

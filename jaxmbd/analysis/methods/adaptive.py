@@ -12,7 +12,6 @@ from jax import Array, lax
 from jaxmbd.analysis.methods.method import Equations, Method, Step
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import coordinate_change, speed_units
-from jaxmbd.numerics import StepTolerances, tolerances
 
 SAFETY, LEAST, MOST = 0.9, 0.1, 5.0
 """Aim for this share of the tolerance; limits of the ratio of a step to the one before."""
@@ -145,18 +144,14 @@ class Adaptive(Method):
             tried=p.tried + 1.0,
         )
 
-    def _within(self, dtype: Any) -> StepTolerances:
-        return tolerances.integration(dtype, self.rtol, self.atol)
-
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
         """ε, the larger of that of coordinates and of speeds."""
-        within = self._within(p.v.dtype)
         units, drawn = speed_units(mech), jnp.asarray(neutral(mech))
         error_q = coordinate_change(mech, tried.q - tried.error_q, tried.q)
         reach = jnp.abs(coordinate_change(mech, drawn, p.q))
         speed = jnp.maximum(jnp.abs(p.v), jnp.abs(tried.v))
         sizes = [
-            jnp.sum((error / (within.atol * units + within.rtol * size)) ** 2)
+            jnp.sum((error / (self.atol * units + self.rtol * size)) ** 2)
             for error, size in ((error_q, reach), (tried.error_v, speed))
         ]
         return jnp.sqrt(jnp.maximum(*sizes) / max(units.shape[0], 1))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.analysis.methods.method import Equations, Method, Step, no_estimates
-from jaxmbd.numerics import StepTolerances, newton, tolerances
+from jaxmbd.numerics import StepTolerances, newton
 
 
 class DiffraxSolver(Method):
@@ -44,7 +44,7 @@ class DiffraxSolver(Method):
         def rates(s: Any, y: tuple[Array, Array], _: Any) -> tuple[Array, Array]:
             return equations.rates(s, *y)
 
-        within = tolerances.integration(q.dtype, self.rtol, self.atol)
+        within = StepTolerances(self.rtol, self.atol)
         result = diffrax.diffeqsolve(
             diffrax.ODETerm(rates),
             with_newton(self.solver, within),

@@ -82,14 +82,15 @@ class Linear(NamedTuple):
 def linear(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Linear:
     """The factored derivatives at a state."""
     nq, acceleration = q.shape[0], equations.acceleration
-    slopes = jacobian(lambda y: acceleration(t, y[:nq], y[nq:]), jnp.concatenate([q, v]))
+    at = jnp.concatenate([q, v, t[None]])
+    slopes = jacobian(lambda y: acceleration(y[-1], y[:nq], y[nq:-1]), at)
+    soft, damping, drift = slopes[:, :nq], slopes[:, nq:-1], slopes[:, -1]
     rates = jax.jacfwd(lambda x: coordinate_rates(equations.mech, q, x))(v)
     turned = jax.jacfwd(lambda x: coordinate_rates(equations.mech, x, v))(q)
     own = unpivoted_lu(a * jnp.eye(nq, dtype=q.dtype) - turned)
     moved = jnp.stack([lu_solve(*own, rates[:, k]) for k in range(v.shape[0])], axis=1)
-    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - slopes[:, nq:] - slopes[:, :nq] @ moved
-    _, drift = jax.jvp(lambda s: acceleration(s, q, v), (t,), (jnp.ones_like(t),))
-    return Linear(own, rates, slopes[:, :nq], pivoted_lu(rest), drift)
+    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - soft @ moved
+    return Linear(own, rates, soft, pivoted_lu(rest), drift)
 
 
 class Rodas(Adaptive):

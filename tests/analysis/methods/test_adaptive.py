@@ -204,10 +204,10 @@ def test_single_precision():
 
 
 def test_a_method_is_chosen_by_name_or_given():
-    assert isinstance(chosen("rodas", rtol=1e-5), mbd.Rodas)
-    assert isinstance(chosen("semi_implicit_euler"), mbd.SemiImplicitEuler)
-    assert isinstance(chosen(mbd.RK4()), mbd.RK4)
+    assert isinstance(chosen("rodas", float, rtol=1e-5), mbd.Rodas)
+    assert isinstance(chosen("semi_implicit_euler", float), mbd.SemiImplicitEuler)
+    assert isinstance(chosen(mbd.RK4(), float), mbd.RK4)
     with pytest.raises(ValueError, match="give the tolerances to the method"):
-        chosen(mbd.Rodas(), rtol=1e-3)
+        chosen(mbd.Rodas(), float, rtol=1e-3)
     with pytest.raises(ValueError, match="mbd.DormandPrince"):
-        chosen("ode45")
+        chosen("ode45", float)
