@@ -177,31 +177,33 @@ def rollout(
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
-    q0, v0, times = first.q, first.v, numbers.times
-    if times is None:
-        times = first.t + numbers.dt * (o.save_every * jnp.arange(o.saves + 1)).astype(
-            first.t.dtype
-        )
+    t0, q0, v0, given = first.t, first.q, first.v, numbers.times
+
+    def ends(n: Array) -> tuple[Array, Array, Array]:
+        """Begin and end of saved interval n, and the step in it."""
+        if given is not None:
+            return given[n], given[n + 1], (given[n + 1] - given[n]) / o.save_every
+        begin, t = (t0 + numbers.dt * (k * o.save_every).astype(t0.dtype) for k in (n, n + 1))
+        return begin, t, numbers.dt
 
     def keep(t: Array, q: Array, v: Array) -> Any:
         return None if outputs is None else outputs(t, q, v)
 
     step, hoisted = jax.closure_convert(
         partial(_step, mech, inputs, o, numbers, first.weights),
-        first.t, numbers.dt, q0, v0, first.memory,
+        t0, numbers.dt, q0, v0, first.memory,
     )  # fmt: skip
 
-    def interval(carry: tuple[Any, Account], ends: tuple[Array, Array]) -> Any:
-        begin, t = ends
-        h = numbers.dt if numbers.times is None else (t - begin) / o.save_every
+    def interval(carry: tuple[Any, Account], n: Array) -> Any:
+        begin, t, h = ends(n)
 
         def one(carry: tuple[Any, Account], k: Array) -> tuple[tuple[Any, Account], None]:
             state, account = carry
-            state, found = guarded(step, begin + h * k, h, *state, *hoisted)
-            account = after_step(account, method, found, numbers.accuracy, begin + h * (k + 1.0))
-            return (state, account), None
+            before, after = (begin + h * x.astype(begin.dtype) for x in (k, k + 1))
+            state, found = guarded(step, before, h, *state, *hoisted)
+            return (state, after_step(account, method, found, numbers.accuracy, after)), None
 
-        steps = jnp.arange(o.save_every).astype(begin.dtype)
+        steps = jnp.arange(o.save_every)
         (q, v, memory), account = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
         m = motion_state(mech, q, v, t)
         if o.constraints == "project" and m.top.nc:
@@ -210,13 +212,13 @@ def rollout(
         else:
             drift = closure_error(m)
         trajectory = None if o.outputs_only else (q, v)
-        return ((q, v, memory), account), (trajectory, keep(t, q, v), drift)
+        return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
 
     carry = ((q0, v0, first.memory), first.account)
-    last, (trajectory, kept, drift) = lax.scan(interval, carry, (times[:-1], times[1:]))
+    last, (t, trajectory, kept, drift) = lax.scan(interval, carry, jnp.arange(o.saves))
     (q, v, memory), account = last
-    status, failed_at = verdict(account, first.status, first.t)
-    lost = jnp.where(first.status == Status.OK, account.diverged, first.t)
+    status, failed_at = verdict(account, first.status, t0)
+    lost = jnp.where(first.status == Status.OK, account.diverged, t0)
     lost = lost if o.keep_inaccurate else failed_at
     qs, vs = (q[None], v[None]) if trajectory is None else trajectory
 
@@ -228,8 +230,9 @@ def rollout(
         fine = (times if rows.shape[0] == o.saves + 1 else times[:: o.saves]) < lost
         return jnp.where(jnp.reshape(fine, (-1, *[1] * (rows.ndim - 1))), rows, jnp.nan)
 
-    kept = jax.tree_util.tree_map(series, keep(first.t, q0, v0), kept)
-    drift = jnp.max(jnp.asarray(jnp.where(times[1:] <= failed_at, drift, 0.0)))
+    times = jnp.concatenate([t0[None], t])
+    kept = jax.tree_util.tree_map(series, keep(t0, q0, v0), kept)
+    drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
     error, worst = (
         (x if method.estimates else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
     )

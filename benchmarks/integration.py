@@ -1,0 +1,162 @@
+"""Work and precision of the methods of integration.
+
+    python benchmarks/integration.py --json benchmarks/results/integration.json
+    python benchmarks/integration.py --only squeezer --no-peers
+
+Andrews' squeezing mechanism, and a multi-link corner whose bushings have 1e7 and 1e8 N/m, dropped
+from equilibrium. For each method and tolerance: the error at the end [rad, m] against the
+explicit pair at 1e-12 (the implicit method for the stiffest corner), the share that the run itself
+estimates, steps, CPU seconds of the first call without a cache, milliseconds of one run, and
+microseconds a sample of a batch in which each sample has a gravity of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import _script
+import jax
+import jax.numpy as jnp
+import numpy as np
+from derivatives_compile import corner
+
+import jaxmbd as mbd
+from jaxmbd import lanes
+
+SAMPLES = 1000
+
+
+class Case(NamedTuple):
+    """A motion: a mechanism, its start, the end and the saved interval [s], and RK4's steps [s]."""
+
+    mech: mbd.Mechanism
+    q: Any
+    t1: float
+    dt: float
+    steps: tuple[float, ...]
+    reference: Any
+
+
+def squeezer() -> Case:
+    mech = mbd.zoo.andrews_squeezer()
+    best = mbd.DormandPrince(rtol=1e-12, atol=1e-14)
+    return Case(mech, mbd.neutral(mech), 0.03, 0.03, (1e-4, 5e-5, 1e-5), best)
+
+
+def soft_corner(stiffness: float) -> Case:
+    """The corner with all three soft joints as stiff along their rows."""
+    mech, _ = corner()
+    soft = [n for n, x in mech.forces.items() if isinstance(x, mbd.SoftJoint)]
+    numbers = {f"forces/{n}/stiffness/1": stiffness for n in soft}
+    mech = mbd.set_variables(mech, numbers)
+    q = mbd.equilibrium(mech).q
+    steps = (5e-5, 2e-5) if stiffness < 3e7 else (1e-5,)
+    mech = mech.replace(gravity=(0.0, 0.0, -15.0))
+    return Case(mech, q, 0.2, 0.01, steps, mbd.Rodas(rtol=1e-11, atol=1e-13))
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "squeezer": squeezer,
+    "corner_1e7": lambda: soft_corner(1e7),
+    "corner_1e8": lambda: soft_corner(1e8),
+}
+
+
+def methods(case: Case) -> list[tuple[str, Any, dict[str, float]]]:
+    """Name, method and the arguments of `simulate` that belong to it."""
+    saved = {"dt": case.dt}
+    found: list[tuple[str, Any, dict[str, float]]] = [
+        (f"RK4, {h:g} s", mbd.RK4(), {"dt": h}) for h in case.steps
+    ]
+    for kind in (mbd.DormandPrince, mbd.Rodas):
+        for rtol in (1e-4, 1e-6, 1e-8):
+            method = kind(rtol=rtol, atol=1e-2 * rtol)
+            found.append((f"{kind.__name__}, {rtol:g}", method, saved))
+    return found
+
+
+def peers(case: Case) -> list[tuple[str, Any, dict[str, float]]]:
+    import diffrax
+
+    tolerances = {"dt": case.dt, "rtol": 1e-6, "atol": 1e-8}
+    return [("diffrax Kvaerno5, 1e-06", diffrax.Kvaerno5(), tolerances)]
+
+
+def run(case: Case, method: Any, options: dict[str, float], mech: Any = None) -> Any:
+    return mbd.simulate(
+        case.mech if mech is None else mech, case.q, t1=case.t1, method=method,
+        outputs_only=True, throw=False, **options,
+    )  # fmt: skip
+
+
+def best_of(function: Callable[[], Any], repeats: int = 3) -> float:
+    """Seconds of the quickest call."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        jax.block_until_ready(function())
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def batched(case: Case, method: Any, options: dict[str, float]) -> Callable[[Any], Any]:
+    """The end of each sample with a gravity of its own."""
+
+    def one(g: Any) -> Any:
+        mech = case.mech.replace(gravity=jnp.stack([0.0 * g, 0.0 * g, g]))
+        return run(case, method, options, mech).q[-1]
+
+    over = jax.vmap if hasattr(method, "term_structure") else lanes.vmap
+    return jax.jit(over(one))
+
+
+def measured(case: Case, name: str, method: Any, options: dict[str, float], best: Any) -> dict:
+    start = time.process_time()
+    found = jax.block_until_ready(run(case, method, options))
+    first = time.process_time() - start
+    row = {
+        "method": name,
+        "error": float(np.abs(found.q[-1] - best).max()),
+        "estimate": float(found.error),
+        "drift": float(found.drift),
+        "status": mbd.Status(int(found.status)).name,
+        "steps": int(found.steps),
+        "rejected": int(found.rejected),
+        "first_call_cpu_s": round(first, 2),
+        "one_run_ms": round(1e3 * best_of(lambda: run(case, method, options)), 3),
+    }
+    own = name.split(",")[0].startswith("diffrax")
+    samples = 8 if own else SAMPLES
+    gravity = jnp.asarray(float(case.mech.gravity[2]) + 0.002 * np.arange(samples))
+    function = batched(case, method, options)
+    function(gravity)
+    row["batch_us_per_sample"] = round(1e6 * best_of(lambda: function(gravity), 2) / samples, 2)
+    return row
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = _script.parser(__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--no-peers", action="store_true", help="leave diffrax out")
+    arguments = parser.parse_args()
+    _script.start(cache=False)
+    results: dict[str, Any] = {"samples": SAMPLES}
+    for name in arguments.only:
+        case = CASES[name]()
+        best = run(case, case.reference, {"dt": case.dt})
+        assert int(best.status) == mbd.Status.OK, best.status
+        rows = methods(case)
+        if not arguments.no_peers and name == "corner_1e7":
+            rows += peers(case)
+        results[name] = []
+        for row in rows:
+            results[name].append(measured(case, *row, np.asarray(best.q[-1])))
+            print(name, results[name][-1], flush=True)
+            _script.write(arguments.json, results)
+
+
+if __name__ == "__main__":
+    main()
