@@ -189,13 +189,17 @@ class Sweep:
         if not seeds and not any(buffer in self.buffers for buffer in _written(loop)):
             return
         if loop.count is None:
-            raise Unsupported("reverse mode through a while_loop, whose iterations are not counted")
+            raise Unsupported(
+                "reverse mode through a while_loop, whose iterations are not counted "
+                "(lanes.bounded_while has it)"
+            )
         g, before = self.g, (self.g.replay, self.g.recall, self.g.active)
-        back = g.open_loop(loop.count, [], _no_trace)
-        index = g.op("sub", g.const(loop.count - 1, "i64"), back.counter)
+        back = g.open_loop(loop.count, [], _no_trace, times=loop.reached)
+        count = g.const(loop.count, "i64") if loop.reached is None else loop.reached
+        index = g.op("sub", g.op("sub", count, g.const(1, "i64")), back.counter)
         place = index if loop.origin is None else g.op("add", loop.origin, index)
         carries = [
-            g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
+            g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=False)
         ]
         # Loops inside a recalled loop have saved their last run only, so they run again.
         kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None

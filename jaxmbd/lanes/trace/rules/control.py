@@ -140,7 +140,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         still = np.frompyfunc(lambda a, b: g.op("and", a, b), 2, 1)(active, going(kept))
         flags = list(np.asarray(still, object).reshape(-1))
         flat = [n for x in kept for n in scalars(g, x).reshape(-1)]
-        return [*flat, *flags, _any(g, flags)], []
+        return [*flat, *flags, any_of(g, flags)], []
 
     flags = list(first.reshape(-1))
     total = 0
@@ -148,11 +148,12 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         total |= bits(g, x)
     deps = [total if n.dtype[0] == "f" else 0 for n in nodes]
     deps += [0] * (len(flags) + 1)
-    out = g.loop(None, [*nodes, *flags, _any(g, flags)], body, deps)
+    out = g.loop(None, [*nodes, *flags, any_of(g, flags)], body, deps, until=True)
     return arrays(out[: len(nodes)])
 
 
-def _any(g: Graph, flags: Sequence[Node]) -> Node:
+def any_of(g: Graph, flags: Sequence[Node]) -> Node:
+    """Whether any of some booleans holds."""
     result = g.const(False, "i1")
     for flag in flags:
         result = g.op("or", result, flag)
