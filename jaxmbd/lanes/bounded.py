@@ -9,20 +9,21 @@ iteration that some sample took.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.extend import core
 from jax.interpreters import batching, mlir
 
-from jaxmbd.lanes.trace.arrays import constants
+from jaxmbd.lanes.ir.graph import Graph
+from jaxmbd.lanes.trace.arrays import Value
 from jaxmbd.lanes.trace.interpreter import rule
-from jaxmbd.lanes.trace.rules.scan import BOUNDED, SEGMENTED
+from jaxmbd.lanes.trace.jaxprs import BOUNDED
+from jaxmbd.lanes.trace.rules.scan import SEGMENTED
 
 State = tuple[Array, Array, Any]
 """Whether the sample goes on, the number of iterations so far, and the value."""
@@ -71,19 +72,21 @@ def bounded_while(
         return init
 
     def iteration(state: State) -> State:
-        going, count, value = state
+        going, done, value = state
         value = jax.lax.cond(going, body, lambda x: x, value)
-        count = count + 1
-        return going & cond(value) & (count < most), count, value
+        done = done + 1
+        return going & cond(value) & (done < most), done, value
 
-    lengths = [most]
-    if most > SEGMENTED:
-        lengths = [math.isqrt(most - 1) + 1]
-        lengths.append(-(-most // lengths[0]))
     run = iteration
-    for length in lengths:
+    for length in _lengths(most):
         run = _repeated(run, length)
     return run((jnp.asarray(cond(init)), jnp.asarray(0, jnp.int32), init))[2]
+
+
+def _lengths(most: int) -> list[int]:
+    """The lengths of nested scans of at least `most` iterations in all, none of them long."""
+    depth = next(k for k in count() if SEGMENTED**k >= most)
+    return [next(n for n in count(1) if n**depth >= most)] * depth
 
 
 def _check(cond: Any, body: Any, init: Any, most: Any) -> None:
@@ -111,13 +114,15 @@ def _repeated(step: Step, times: int) -> Step:
     """A step done several times, or as often as some sample goes on."""
 
     def call(state: State) -> State:
-        return jax.lax.cond(
-            some_p.bind(state[0]), jax.checkpoint(step, prevent_cse=False), lambda s: s, state
-        )
+        return jax.checkpoint(step, prevent_cse=False)(state)
 
     call.__name__ = BOUNDED  # the name by which the tracer recognises it
-    once = jax.jit(call)
-    return lambda state: jax.lax.scan(lambda s, _: (once(s), None), state, None, times)[0]
+    needed = jax.jit(call)
+
+    def once(state: State, _: None) -> tuple[State, None]:
+        return jax.lax.cond(some_p.bind(state[0]), needed, lambda s: s, state), None
+
+    return lambda state: jax.lax.scan(once, state, None, times)[0]
 
 
 some_p = core.Primitive("lanes_some")
@@ -135,6 +140,6 @@ batching.primitive_batchers[some_p] = _batch
 
 
 @rule("lanes_some")
-def _some(g: Any, eqn: Any, x: Any) -> Any:
-    """True: a kernel's loop ends by itself, and each of its iterations masks what has finished."""
-    return constants(g, np.bool_(True))
+def _some(g: Graph, eqn: Any, x: Value) -> Value:
+    """The sample's own condition: a kernel branches for all samples of a vector."""
+    return x

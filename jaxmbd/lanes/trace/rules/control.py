@@ -5,6 +5,7 @@ Of callbacks into Python, which no kernel can contain, the error says so and wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -17,9 +18,11 @@ from jaxmbd.lanes.ir.nodes import Kind, Node, Unsupported, Write
 from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import Value, bits, constants, elementwise, empty, scalars, shaped
 from jaxmbd.lanes.trace.interpreter import evaluate, evaluate_closed, rule
-from jaxmbd.lanes.trace.jaxprs import expanded
+from jaxmbd.lanes.trace.jaxprs import expanded, is_skipped
 from jaxmbd.lanes.trace.routines import routine_call
 
+SKIPPED = 1024
+"""Most elements of a result of an iteration that is skipped where no sample needs it."""
 RARELY = "lanes_rarely"
 """Name of the inner jit call by which `lanes.rarely` is recognised."""
 
@@ -66,6 +69,12 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
     if which.constant:
         chosen = min(max(int(which.data), 0), len(branches) - 1)
         return evaluate_closed(g, branches[chosen], args)
+    if is_skipped(eqn):
+        if g.open and g.open[-1].body is g.region and g.open[-1].going is not None:
+            return evaluate_closed(g, branches[1], args)  # the loop ends where it is not needed
+        small = all(math.prod(v.aval.shape) <= SKIPPED for v in eqn.outvars)
+        if small and not g.active:
+            return _skipped(g, branches, which, args)
     last = len(branches) - 1
     # Whether the branch is one of the first k + 1.
     until = [
@@ -82,6 +91,22 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
             for x, y in zip(result, picked, strict=True)
         ]  # fmt: skip
     return picked
+
+
+def _skipped(g: Graph, branches: Any, which: Node, args: Sequence[Value]) -> list[Value]:
+    """The second branch, run only if a sample takes it: a loop of one iteration, or none."""
+    needed = which if which.dtype == "i1" else g.op("lt", g.const(0, which.dtype), which)
+    others = [scalars(g, x) for x in evaluate_closed(g, branches[0], args)]
+    flat = [n for x in others for n in x.reshape(-1)]
+
+    def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
+        found = [scalars(g, x).reshape(-1) for x in evaluate_closed(g, branches[1], args)]
+        nodes = [n for x in found for n in x]
+        kept = [g.op("select", needed, n, x) for n, x in zip(nodes, carries[:-1], strict=True)]
+        return [*kept, g.const(False, "i1")], []
+
+    out = g.loop(1, [*flat, needed], body, until=True)
+    return shaped(out[:-1], [x.shape for x in others])
 
 
 def _taken(g: Graph, here: Sequence[Node], x: Value) -> Value:

@@ -22,11 +22,9 @@ from jaxmbd.lanes.trace.arrays import (
     short_dtype,
 )
 from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
-from jaxmbd.lanes.trace.jaxprs import scan_counts
+from jaxmbd.lanes.trace.jaxprs import is_skipped, scan_counts
 from jaxmbd.lanes.trace.rules.control import any_of
 
-BOUNDED = "lanes_bounded"
-"""Name of the inner jit call by which the scans of `lanes.bounded_while` are recognised."""
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
 SEGMENTED = 64
@@ -70,8 +68,8 @@ class Scan:
         sources: for each element of each stacked result, where it is found; set by the first trace
             of the body.
         stacks: the buffers of stored results.
-        flags: how many carries, the first ones, say whether there is anything to do; the scan ends
-            as soon as they are false in all samples. None of a scan that always runs.
+        flags: of a scan of `lanes.bounded_while`, how many carries, the first ones, say whether the
+            sample goes on; the scan ends as soon as none does. Of other scans 0.
     """
 
     def __init__(self, g: Graph, eqn: Any, args: Sequence[Value], consts: int, carry: int):
@@ -90,9 +88,9 @@ class Scan:
         self.init = [g.op("convert", x, dtype=t) for x, t in zip(self.init, types, strict=True)]
         self.ncarry = carry
         self.out_avals = [v.aval for v in eqn.outvars[carry:]]
-        # Iterations without a sample that goes on change nothing.
-        bounded = any(e.params.get("name") == BOUNDED for e in self.body.jaxpr.eqns)
-        self.flags = init[0].size if bounded and not self.out_avals and not self.given else 0
+        alone = init and not self.out_avals and not self.given
+        bounded = alone and any(map(is_skipped, self.body.jaxpr.eqns))
+        self.flags = init[0].size if bounded and types[0] == "i1" else 0
 
     def run(self) -> list[Value]:
         """Its results: final carries, then stacked outputs."""
