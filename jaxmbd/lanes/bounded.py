@@ -22,7 +22,7 @@ from jax.interpreters import batching, mlir
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.trace.arrays import Value
 from jaxmbd.lanes.trace.interpreter import rule
-from jaxmbd.lanes.trace.jaxprs import BOUNDED
+from jaxmbd.lanes.trace.jaxprs import BOUNDED, GOING
 from jaxmbd.lanes.trace.rules.scan import SEGMENTED
 
 State = tuple[Array, Array, Any]
@@ -71,9 +71,15 @@ def bounded_while(
     if most == 0:
         return init
 
+    def call(value: Any) -> Any:
+        return body(value)
+
+    call.__name__ = GOING  # the names by which the tracer recognises iterations
+    once = jax.jit(call)
+
     def iteration(state: State) -> State:
         going, done, value = state
-        value = jax.lax.cond(going, body, lambda x: x, value)
+        value = jax.lax.cond(going, once, lambda x: x, value)
         done = done + 1
         return going & cond(value) & (done < most), done, value
 
@@ -116,7 +122,7 @@ def _repeated(step: Step, times: int) -> Step:
     def call(state: State) -> State:
         return jax.checkpoint(step, prevent_cse=False)(state)
 
-    call.__name__ = BOUNDED  # the name by which the tracer recognises it
+    call.__name__ = BOUNDED
     needed = jax.jit(call)
 
     def once(state: State, _: None) -> tuple[State, None]:

@@ -219,12 +219,18 @@ class Sweep:
         news = [
             inner.cotangents.pop(carries[k], g.const(0.0, loop.params[k].dtype)) for k in moving
         ]
-        results = self._close(back, news, inner)
+        going = None if loop.going is None else carries[loop.going]
+        results = self._close(back, news, inner, going)
         for k, ct in zip(moving, results, strict=True):
             self.add(loop.inits[k], ct)
 
-    def _close(self, loop: Loop, outs: list[Node], inner: Sweep) -> list[Node]:
-        """End an adjoint loop, summing cotangents of outside nodes over its iterations."""
+    def _close(
+        self, loop: Loop, outs: list[Node], inner: Sweep, going: Node | None = None
+    ) -> list[Node]:
+        """End an adjoint loop, summing cotangents of outside nodes over its iterations.
+
+        Samples that are not `going` contribute nothing, even if their cotangents are NaN.
+        """
         g, outer = self.g, []
         outs = list(outs)
         count = len(outs)
@@ -232,6 +238,8 @@ class Sweep:
             if node.region is loop.body:
                 continue
             total = g.carry(loop, g.const(0.0, node.dtype))
+            if going is not None:
+                ct = g.op("select", going, ct, g.const(0.0, node.dtype))
             outs.append(g.op("add", total, ct))
             outer.append(node)
         results = g.close_loop(loop, outs)

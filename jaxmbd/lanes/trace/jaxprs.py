@@ -113,11 +113,15 @@ BOUNDED = "lanes_bounded"
 """Name of the inner jit call by which the iterations of `lanes.bounded_while` are recognised."""
 
 
-def is_skipped(eqn: Any) -> bool:
-    """Whether an equation is an iteration, or its transpose, that no sample may need."""
+GOING = "lanes_going"
+"""Name of the inner jit call by which the body of `lanes.bounded_while` is recognised."""
+
+
+def is_choice(eqn: Any, name: str) -> bool:
+    """Whether an equation calls a function of that name or passes its operands on."""
     if eqn.primitive.name != "cond" or len(eqn.params["branches"]) != 2:
         return False
-    return any(e.params.get("name") == BOUNDED for e in eqn.params["branches"][1].eqns)
+    return any(e.params.get("name") == name for e in eqn.params["branches"][1].eqns)
 
 
 @lru_cache(64)

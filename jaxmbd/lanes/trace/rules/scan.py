@@ -22,8 +22,8 @@ from jaxmbd.lanes.trace.arrays import (
     short_dtype,
 )
 from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
-from jaxmbd.lanes.trace.jaxprs import is_skipped, scan_counts
-from jaxmbd.lanes.trace.rules.control import any_of
+from jaxmbd.lanes.trace.jaxprs import BOUNDED, is_choice, scan_counts
+from jaxmbd.lanes.trace.rules.control import any_of, ends_early, taken
 
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
@@ -89,8 +89,11 @@ class Scan:
         self.ncarry = carry
         self.out_avals = [v.aval for v in eqn.outvars[carry:]]
         alone = init and not self.out_avals and not self.given
-        bounded = alone and any(map(is_skipped, self.body.jaxpr.eqns))
+        bounded = alone and any(is_choice(e, BOUNDED) for e in self.body.jaxpr.eqns)
         self.flags = init[0].size if bounded and types[0] == "i1" else 0
+        if self.flags and not ends_early(g):
+            begins = any_of(g, self.init[: self.flags])
+            self.consts = [taken(g, [begins], x) for x in self.consts]
 
     def run(self) -> list[Value]:
         """Its results: final carries, then stacked outputs."""
