@@ -52,7 +52,7 @@ def bounded_while(
         the value for which `cond` first fails, or that after `most` iterations.
 
     Raises:
-        ValueError: `most` is negative.
+        ValueError: `most` is negative, or 2³¹ or more.
         TypeError: `most` is no integer, `cond` gives no boolean without axes, or `body` changes
             structure, shapes or types.
 
@@ -98,8 +98,8 @@ def _lengths(most: int) -> list[int]:
 def _check(cond: Any, body: Any, init: Any, most: Any) -> None:
     if isinstance(most, bool) or not isinstance(most, int):
         raise TypeError(f"bounded_while: most={most!r}; give an integer")
-    if most < 0:
-        raise ValueError(f"bounded_while: most={most}; give at least 0")
+    if not 0 <= most < 2**31:
+        raise ValueError(f"bounded_while: most={most}; give at least 0 and less than 2**31")
     found = jax.eval_shape(cond, init)
     if getattr(found, "shape", None) != () or found.dtype != jnp.bool_:
         raise TypeError(f"bounded_while: cond gives {found}; it must give a boolean without axes")
@@ -107,7 +107,9 @@ def _check(cond: Any, body: Any, init: Any, most: Any) -> None:
     if before != after:
         raise TypeError(f"bounded_while: body gives {after}, where the first value is {before}")
     given = jax.tree_util.tree_leaves_with_path(init)
-    for (path, x), y in zip(given, jax.tree_util.tree_leaves(jax.eval_shape(body, init)), strict=True):
+    for (path, x), y in zip(
+        given, jax.tree_util.tree_leaves(jax.eval_shape(body, init)), strict=True
+    ):
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             place = jax.tree_util.keystr(path) or "the value"
             raise TypeError(

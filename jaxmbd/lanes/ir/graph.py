@@ -347,7 +347,12 @@ class Graph:
         assert loop.count is not None
         size, index, region = loop.count, loop.counter, loop.body.parent
         short = around is not None and around.count is not None and around.body is region
-        if loop.going is None and short and loop.count <= SHORT and loop.count * around.count <= KEPT:  # pyright: ignore
+        if (
+            loop.going is None
+            and short
+            and loop.count <= SHORT
+            and loop.count * around.count <= KEPT
+        ):  # pyright: ignore
             assert around is not None and around.count is not None
             size, region = loop.count * around.count, around.body.parent
             loop.origin = self.op("mul", around.counter, self.const(loop.count, "i64"))
