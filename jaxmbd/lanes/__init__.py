@@ -20,6 +20,7 @@ Beside them: `kernel` (a function with its graph and machine code), `primitive` 
 from jaxmbd.lanes import nested
 from jaxmbd.lanes.backend import check_backend, compiled, given, host_jit, whole
 from jaxmbd.lanes.batch import jit, vmap
+from jaxmbd.lanes.bounded import bounded_while
 from jaxmbd.lanes.caching import KeptValues, Recent, is_foreign, nothing, traced_once
 from jaxmbd.lanes.context import is_inline, tracing
 from jaxmbd.lanes.guard import flagged, guarded, rarely
@@ -33,6 +34,7 @@ from jaxmbd.lanes.trace.content import digest
 __all__ = [
     "Explanation",
     "Unsupported",
+    "bounded_while",
     "digest",
     "explain",
     "finished",

@@ -189,13 +189,17 @@ class Sweep:
         if not seeds and not any(buffer in self.buffers for buffer in _written(loop)):
             return
         if loop.count is None:
-            raise Unsupported("reverse mode through a while_loop, whose iterations are not counted")
+            raise Unsupported(
+                "reverse mode through a while_loop, whose iterations are not counted "
+                "(lanes.bounded_while has it)"
+            )
         g, before = self.g, (self.g.replay, self.g.recall, self.g.active)
-        back = g.open_loop(loop.count, [], _no_trace)
-        index = g.op("sub", g.const(loop.count - 1, "i64"), back.counter)
+        back = g.open_loop(loop.count, [], _no_trace, times=loop.reached)
+        count = g.const(loop.count, "i64") if loop.reached is None else loop.reached
+        index = g.op("sub", g.op("sub", count, g.const(1, "i64")), back.counter)
         place = index if loop.origin is None else g.op("add", loop.origin, index)
         carries = [
-            g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=True)
+            g.load(b, place, 0, p.deps) for b, p in zip(loop.saves, loop.params, strict=False)
         ]
         # Loops inside a recalled loop have saved their last run only, so they run again.
         kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None
@@ -215,12 +219,18 @@ class Sweep:
         news = [
             inner.cotangents.pop(carries[k], g.const(0.0, loop.params[k].dtype)) for k in moving
         ]
-        results = self._close(back, news, inner)
+        going = None if loop.going is None else carries[loop.going]
+        results = self._close(back, news, inner, going)
         for k, ct in zip(moving, results, strict=True):
             self.add(loop.inits[k], ct)
 
-    def _close(self, loop: Loop, outs: list[Node], inner: Sweep) -> list[Node]:
-        """End an adjoint loop, summing cotangents of outside nodes over its iterations."""
+    def _close(
+        self, loop: Loop, outs: list[Node], inner: Sweep, going: Node | None = None
+    ) -> list[Node]:
+        """End an adjoint loop, summing cotangents of outside nodes over its iterations.
+
+        Samples that are not `going` contribute nothing, even if their cotangents are NaN.
+        """
         g, outer = self.g, []
         outs = list(outs)
         count = len(outs)
@@ -228,6 +238,8 @@ class Sweep:
             if node.region is loop.body:
                 continue
             total = g.carry(loop, g.const(0.0, node.dtype))
+            if going is not None:
+                ct = g.op("select", going, ct, g.const(0.0, node.dtype))
             outs.append(g.op("add", total, ct))
             outer.append(node)
         results = g.close_loop(loop, outs)

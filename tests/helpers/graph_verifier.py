@@ -221,9 +221,14 @@ class _Verifier:
             self._require(init.dtype == p.dtype == out.dtype, "carries keep their types", n)
         i64 = loop.counter.dtype == "i64"
         self._require(i64 and loop.counter.uniform, "its counter is a uniform i64", n)
-        if loop.count is None:
-            ends = bool(loop.outs) and loop.outs[-1].dtype == "i1"
-            self._require(ends, "its last carry is the mask of samples that continue", n)
+        if loop.going is not None:
+            ends = loop.going < len(loop.outs) and loop.outs[loop.going].dtype == "i1"
+            self._require(ends, "it carries the mask of samples that continue", n)
+        else:
+            self._require(loop.count is not None, "it ends", n)
+        if loop.times is not None:
+            counts = loop.times.dtype == "i64" and loop.times.uniform
+            self._require(counts, "the number of its iterations is a uniform i64", n)
 
     def result(self, n: Node) -> None:
         whole = n.args[0].op == "loop" and n.data < len(n.args[0].data.params)
@@ -265,8 +270,10 @@ class _Verifier:
                 if p in self.live:
                     self._before(init, n, self.place[n], n.region)
                     self._before(out, n, len(loop.body.nodes), loop.body)
-            if loop.count is None:
-                self._before(loop.outs[-1], n, len(loop.body.nodes), loop.body)
+            if loop.going is not None:
+                self._before(loop.outs[loop.going], n, len(loop.body.nodes), loop.body)
+            if loop.times is not None:
+                self._before(loop.times, n, self.place[n], n.region)
         else:
             for a in reads(n):
                 self._before(a, n, self.place[n], n.region)

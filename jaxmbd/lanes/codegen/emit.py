@@ -133,7 +133,9 @@ class Emitter:
 
     def loop(self, loop: Loop) -> None:
         """A loop whose initial carries and captured values have been computed."""
-        self._times[loop.body] = self._passes(loop.body.parent) * (loop.count or 1)
+        early = loop.going is not None or loop.times is not None
+        passes = 1 if early or loop.count is None else loop.count
+        self._times[loop.body] = self._passes(loop.body.parent) * passes
         loops.write(self.w, loop, lambda roots: self.region(loop.body, roots))
 
     def call(self, n: Node) -> None:
@@ -215,7 +217,7 @@ class Emitter:
         self.w.define(n, instructions.emit(self.w, n))
 
     def _passes(self, region: Region | None) -> int:
-        """How often a region runs per sample (while loops count as one iteration)."""
+        """How often a region runs per sample (loops that end early count as one iteration)."""
         return self._times.get(region, 1)
 
     def module(self) -> str:

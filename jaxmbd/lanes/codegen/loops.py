@@ -1,13 +1,13 @@
 """Loops as basic blocks: a header with phi nodes, the body, a latch, an exit.
 
-A while loop is skipped if no sample begins it.
+A loop that no sample begins is skipped, and one of zero iterations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jaxmbd.lanes.codegen.writer import LLVM, Writer
+from jaxmbd.lanes.codegen.writer import Writer
 from jaxmbd.lanes.ir.nodes import Loop, Node
 
 SELDOM = '!0 = !{!"branch_weights", i32 1, i32 1000}'
@@ -32,12 +32,12 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     kept = [carry for carry in w.uses.carried(loop) if carry[2] is not carry[0]]
     for p, init, out in w.uses.carried(loop):
         if out is p:
-            w.define(p, w.operand(init, True))
+            w.define(p, w.operand(init, not p.uniform))
     word = _stop_word(w, loop)
     skipped = t.block
-    starts = {p: w.operand(init, True) for p, init, _ in kept}
-    if loop.count is None:
-        some = _any(w, w.operand(loop.inits[-1], True))
+    starts = {p: w.operand(init, not p.uniform) for p, init, _ in kept}
+    if _skippable(loop):
+        some = _begins(w, loop)
         start, odds = t.label("start"), ", !prof !0" if loop.body.rare else ""
         t.line(f"br i1 {some}, label %{start}, label %{after}{odds}")
         t.open(start)
@@ -54,15 +54,16 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
         for p, name in names.items():
             w.define(p, name)
         body([out for _, _, out in kept])
-        ends = {p: w.operand(out, True) for p, _, out in kept}
-        going_on = w.operand(loop.outs[-1], True) if loop.count is None else ""
+        ends = {p: w.operand(out, not p.uniform) for p, _, out in kept}
+        going_on = "" if loop.going is None else w.operand(loop.outs[loop.going], True)
     t.line(f"br label %{latch}")
     t.open(latch)
     t.line(f"{following} = add i64 {counter}, 1")
-    if loop.count is None:
-        more = _any(w, going_on)
-    else:
-        more = t.let(f"icmp slt i64 {following}, {loop.count}")
+    more = "" if loop.going is None else _any(w, going_on)
+    if loop.count is not None:
+        most = loop.count if loop.times is None else w.operand(loop.times, False)
+        within = t.let(f"icmp slt i64 {following}, {most}")
+        more = t.let(f"and i1 {more}, {within}") if more else within
         if word:
             stop = t.let(f"trunc i64 {t.let(f'load volatile i64, ptr {word}')} to i1")
             more = t.let(f"select i1 {stop}, i1 false, i1 {more}")
@@ -71,7 +72,7 @@ def write(w: Writer, loop: Loop, body: Callable[[Sequence[Node]], None]) -> None
     t.open(after)
     phis = []
     for p, _, _ in kept:
-        ty = t.vector(LLVM[p.dtype])
+        ty = w.type_of(p)
         pair = f"[{starts[p]}, %{before}], [{ends[p]}, %{latch}]"
         phis.append(f"  {names[p]} = phi {ty} {pair}")
     t.lines[place:place] = phis
@@ -90,15 +91,28 @@ def _results(
             p = loop.params[n.data]
             if p not in last[1]:
                 name = ""
-            elif loop.count is None:
-                ty = w.text.vector(LLVM[n.dtype])
+            elif _skippable(loop):
+                ty = w.type_of(n)
                 pairs = (f"[{names[p]}, %{block}]" for block, names in (first, last))
                 name = w.text.let(f"phi {ty} {', '.join(pairs)}")
             else:
                 name = last[1][p]
             found.append((n, name))
     for n, name in found:  # after the phi nodes, as it may write instructions
-        w.define(n, name or w.operand(loop.inits[n.data], True))
+        w.define(n, name or w.operand(loop.inits[n.data], not n.uniform))
+
+
+def _skippable(loop: Loop) -> bool:
+    """Whether a loop may have no iteration."""
+    return loop.going is not None or loop.times is not None
+
+
+def _begins(w: Writer, loop: Loop) -> str:
+    """Whether there is a first iteration."""
+    if loop.going is not None:
+        return _any(w, w.operand(loop.inits[loop.going], True))
+    assert loop.times is not None
+    return w.text.let(f"icmp sgt i64 {w.operand(loop.times, False)}, 0")
 
 
 def _any(w: Writer, mask: str) -> str:

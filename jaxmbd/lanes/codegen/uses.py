@@ -88,6 +88,7 @@ class Uses:
                 else:
                     found.extend(reads(n))
             found.extend(out for _, _, out in self.carried(loop))
+            found.extend([] if loop.times is None else [loop.times])
             found = [n for n in dict.fromkeys(found) if n.region is not loop.body]
             self._captured[loop] = found
         return found

@@ -292,16 +292,18 @@ class Graph:
         trace: Body,
         deps: Sequence[int] | None = None,
         *,
+        until: bool = False,
         recallable: bool = True,
     ) -> list[Node]:
         """Run a body `count` times, or until no sample continues; return the final carries.
 
         Args:
-            count: number of iterations; None for a while loop, whose last carry is an i1 that says
-                which samples continue (the body itself masks the others).
+            count: number of iterations, or the largest number; None if there is no bound.
             inits: initial carries.
             trace: traces the body.
             deps: bits that each carry depends on besides those of its initial value.
+            until: whether the last carry is an i1 that says which samples continue (the body itself
+                masks the others), so that the loop ends when none does.
             recallable: whether an adjoint may leave the trace out and load the results.
         """
         if self.recall is not None and self.recall.region is self.region:
@@ -310,14 +312,23 @@ class Graph:
                 return self._recalled(kept, inits, trace)
         around = self.open[-1] if self.open else None
         loop = self.open_loop(count, inits, trace, deps)
+        given = list(loop.params)
+        if until:
+            loop.going = len(inits) - 1
         if self.active and count is not None:
             self._save(loop, around)
-        loop.outs, writes = trace(loop.counter, list(loop.params))
+            if until:
+                self.carry(loop, self.const(0, "i64"), uniform=True)
+        loop.outs, writes = trace(loop.counter, given)
+        if len(loop.params) > len(given):
+            loop.outs.append(self.op("add", loop.counter, self.const(1, "i64")))
         loop.written = tuple(dict.fromkeys(buffer for buffer, *_ in writes))
         for buffer, index, offset, value in writes:
             if self.replay is None or _depth(buffer.region) >= self.replay.depth:
                 self.store(buffer, index, offset, value)
         results = self.close_loop(loop, loop.outs)
+        if len(results) > len(given):
+            loop.reached = results.pop()
         if around is not None and around.body is self.region:
             around.inner.append(loop)
             loop.recallable = recallable and loop.origin is not None and not writes
@@ -336,7 +347,12 @@ class Graph:
         assert loop.count is not None
         size, index, region = loop.count, loop.counter, loop.body.parent
         short = around is not None and around.count is not None and around.body is region
-        if short and loop.count <= SHORT and loop.count * around.count <= KEPT:  # pyright: ignore
+        if (
+            loop.going is None
+            and short
+            and loop.count <= SHORT
+            and loop.count * around.count <= KEPT
+        ):  # pyright: ignore
             assert around is not None and around.count is not None
             size, region = loop.count * around.count, around.body.parent
             loop.origin = self.op("mul", around.counter, self.const(loop.count, "i64"))
@@ -368,20 +384,22 @@ class Graph:
         inits: Sequence[Node],
         trace: Body,
         deps: Sequence[int] | None = None,
+        *,
+        times: Node | None = None,
     ) -> Loop:
         """Begin a loop; its body is the current region until `close_loop`."""
         self.region = Region(self.region)
         counter = Node("param", (), "i64", self.region, True, 0)
-        loop = Loop(self.region, counter, [], [], count, trace)
+        loop = Loop(self.region, counter, [], [], count, trace, times=times)
         for k, x in enumerate(inits):
             self.carry(loop, x, deps[k] if deps else 0)
         self.open.append(loop)
         return loop
 
-    def carry(self, loop: Loop, init: Node, deps: int = 0) -> Node:
+    def carry(self, loop: Loop, init: Node, deps: int = 0, *, uniform: bool = False) -> Node:
         """Add a carry; returns its value in the body."""
         loop.inits.append(init)
-        param = Node("param", (), init.dtype, loop.body, False, init.deps | deps)
+        param = Node("param", (), init.dtype, loop.body, uniform, init.deps | deps)
         loop.params.append(param)
         return param
 
@@ -395,7 +413,8 @@ class Graph:
         results = []
         for k, (out, p) in enumerate(zip(loop.outs, loop.params, strict=True)):
             assert out.dtype == p.dtype, (out, p)
-            result = Node("result", (node,), out.dtype, self.region, False, out.deps | p.deps, k)
+            deps = out.deps | p.deps
+            result = Node("result", (node,), out.dtype, self.region, p.uniform, deps, k)
             node.deps |= result.deps
             self.region.nodes.append(result)
             results.append(result)
@@ -448,8 +467,10 @@ def live_nodes(graph: Graph) -> set[Node]:
             if node is not None and k >= 0:
                 todo += [node.data.outs[k], node.data.inits[k]]
         elif n.op == "loop":
-            if n.data.count is None:
-                todo.append(n.data.params[-1])
+            if n.data.going is not None:
+                todo.append(n.data.params[n.data.going])
+            if n.data.times is not None:
+                todo.append(n.data.times)
         else:
             todo.extend(reads(n))
             if n.op == "load" and n.data[0] not in read:

@@ -132,9 +132,12 @@ class Loop:
     """A loop: the `outs` of one iteration are the `params` of the next.
 
     Attributes:
-        count: number of iterations; None for a while loop, whose last carry says which samples
-            continue.
+        count: number of iterations, or the largest number; None if there is no bound.
         trace: traces the body again.
+        going: place of the carry that says which samples continue, if the loop ends as soon as none
+            does.
+        times: number of iterations, at most `count`, if it is computed before the loop.
+        reached: of a loop that ends early and has an adjoint, the number of its iterations.
         saves: for reverse mode, the buffers that hold each carry at the start of each iteration.
         origin: index of the first iteration in `saves`.
         results: buffers of the final carries, one element per iteration of the enclosing loop.
@@ -152,6 +155,9 @@ class Loop:
     inits: list[Node]
     count: int | None
     trace: Body
+    going: int | None = None
+    times: Node | None = None
+    reached: Node | None = None
     outs: list[Node] = field(default_factory=list)
     saves: list[Buffer] = field(default_factory=list)
     origin: Node | None = None

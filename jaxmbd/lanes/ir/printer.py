@@ -61,9 +61,13 @@ class _Printer:
         loop: Loop = n.data
         kept = [
             k for k, p in enumerate(loop.params)
-            if self.live is None or p in self.live or (loop.count is None and p is loop.params[-1])
+            if self.live is None or p in self.live or k == loop.going
         ]  # fmt: skip
         count = "while" if loop.count is None else f"{loop.count} times"
+        if loop.times is not None:
+            count = f"{self._name(loop.times)} of {count}"
+        elif loop.going is not None and loop.count is not None:
+            count = f"while, {count}"
         begins = [f"{self._define(loop.params[k])} = {self._name(loop.inits[k])}" for k in kept]
         head = f"{indent}{self._define(n)} = loop {count}, {self._define(loop.counter)}"
         self.lines.append(f"{head}, carrying ({', '.join(begins)}):")

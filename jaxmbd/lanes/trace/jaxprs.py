@@ -109,6 +109,21 @@ def is_guarded(eqn: Any) -> bool:
     return bool(inner) and any(e.params.get("name") == GUARDED for e in inner)
 
 
+BOUNDED = "lanes_bounded"
+"""Name of the inner jit call by which the iterations of `lanes.bounded_while` are recognised."""
+
+
+GOING = "lanes_going"
+"""Name of the inner jit call by which the body of `lanes.bounded_while` is recognised."""
+
+
+def is_choice(eqn: Any, name: str) -> bool:
+    """Whether an equation calls a function of that name or passes its operands on."""
+    if eqn.primitive.name != "cond" or len(eqn.params["branches"]) != 2:
+        return False
+    return any(e.params.get("name") == name for e in eqn.params["branches"][1].eqns)
+
+
 @lru_cache(64)
 def rule_jaxpr(eqn: Any) -> Any:
     """The closed jaxpr of the derivative rule of one equation, traced once.

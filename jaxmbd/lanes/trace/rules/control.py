@@ -5,6 +5,7 @@ Of callbacks into Python, which no kernel can contain, the error says so and wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -17,9 +18,11 @@ from jaxmbd.lanes.ir.nodes import Kind, Node, Unsupported, Write
 from jaxmbd.lanes.ir.table import OPERATIONS
 from jaxmbd.lanes.trace.arrays import Value, bits, constants, elementwise, empty, scalars, shaped
 from jaxmbd.lanes.trace.interpreter import evaluate, evaluate_closed, rule
-from jaxmbd.lanes.trace.jaxprs import expanded
+from jaxmbd.lanes.trace.jaxprs import BOUNDED, GOING, expanded, is_choice
 from jaxmbd.lanes.trace.routines import routine_call
 
+SKIPPED = 1024
+"""Most elements of a result of an iteration that is skipped where no sample needs it."""
 RARELY = "lanes_rarely"
 """Name of the inner jit call by which `lanes.rarely` is recognised."""
 
@@ -66,7 +69,15 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
     if which.constant:
         chosen = min(max(int(which.data), 0), len(branches) - 1)
         return evaluate_closed(g, branches[chosen], args)
+    if is_choice(eqn, BOUNDED):
+        if ends_early(g):
+            return evaluate_closed(g, branches[1], args)  # the loop ends where it is not needed
+        small = all(math.prod(v.aval.shape) <= SKIPPED for v in eqn.outvars)
+        if small and not g.active:
+            return _skipped(g, branches, which, args)
     last = len(branches) - 1
+    # The adjoint of a bounded loop masks what flows to values from outside it.
+    inside = g.region.depth if is_choice(eqn, GOING) and ends_early(g) else 0
     # Whether the branch is one of the first k + 1.
     until = [
         g.op("not", which) if which.dtype == "i1" else g.op("le", which, g.const(k, which.dtype))
@@ -76,7 +87,7 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
     for k in range(last, -1, -1):
         after = [g.op("not", until[k - 1])] if k > 0 else []
         here = after if k == last else [until[k], *after]
-        result = evaluate_closed(g, branches[k], [_taken(g, here, x) for x in args])
+        result = evaluate_closed(g, branches[k], [taken(g, here, x, inside) for x in args])
         picked = result if k == last else [
             elementwise(g, lambda a, b, c=until[k]: g.op("select", c, a, b), x, y)
             for x, y in zip(result, picked, strict=True)
@@ -84,14 +95,45 @@ def _cond(g: Graph, eqn: Any, index: Value, *args: Value) -> list[Value]:
     return picked
 
 
-def _taken(g: Graph, here: Sequence[Node], x: Value) -> Value:
-    """An argument of a branch, to which cotangents flow back only where the branch is taken."""
+def _skipped(g: Graph, branches: Any, which: Node, args: Sequence[Value]) -> list[Value]:
+    """The second branch, run only if a sample takes it: a loop of one iteration, or none."""
+    needed = which if which.dtype == "i1" else g.op("lt", g.const(0, which.dtype), which)
+    others = [scalars(g, x) for x in evaluate_closed(g, branches[0], args)]
+    flat = [n for x in others for n in x.reshape(-1)]
+
+    def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
+        found = [scalars(g, x).reshape(-1) for x in evaluate_closed(g, branches[1], args)]
+        nodes = [n for x in found for n in x]
+        kept = [g.op("select", needed, n, x) for n, x in zip(nodes, carries[:-1], strict=True)]
+        return [*kept, g.const(False, "i1")], []
+
+    out = g.loop(1, [*flat, needed], body, until=True)
+    return shaped(out[:-1], [x.shape for x in others])
+
+
+def ends_early(g: Graph) -> bool:
+    """Whether the nodes under construction are an iteration that some sample needs."""
+    if not g.open or g.open[-1].body is not g.region:
+        return False
+    return g.open[-1].going is not None or g.open[-1].times is not None
+
+
+def taken(g: Graph, here: Sequence[Node], x: Value, depth: int = 0) -> Value:
+    """An argument of a branch, to which cotangents flow back only where the branch is taken.
+
+    Values from regions of less depth are left as they are, and what is computed from them alone can
+    move out of a loop.
+    """
     if not here or not bits(g, x) & g.active:
         return x
-    taken = here[0] if len(here) == 1 else g.op("and", *here)
-    return elementwise(
-        g, lambda n: g.op("taken", n, taken, dtype=n.dtype) if n.deps & g.active else n, x
-    )
+    where = here[0] if len(here) == 1 else g.op("and", *here)
+
+    def masked(n: Node) -> Node:
+        if not n.deps & g.active or n.region is None or n.region.depth < depth:
+            return n
+        return g.op("taken", n, where, dtype=n.dtype)
+
+    return elementwise(g, masked, x)
 
 
 @rule("platform_index")
@@ -140,7 +182,7 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         still = np.frompyfunc(lambda a, b: g.op("and", a, b), 2, 1)(active, going(kept))
         flags = list(np.asarray(still, object).reshape(-1))
         flat = [n for x in kept for n in scalars(g, x).reshape(-1)]
-        return [*flat, *flags, _any(g, flags)], []
+        return [*flat, *flags, any_of(g, flags)], []
 
     flags = list(first.reshape(-1))
     total = 0
@@ -148,11 +190,12 @@ def _while(g: Graph, eqn: Any, *args: Value) -> list[Value]:
         total |= bits(g, x)
     deps = [total if n.dtype[0] == "f" else 0 for n in nodes]
     deps += [0] * (len(flags) + 1)
-    out = g.loop(None, [*nodes, *flags, _any(g, flags)], body, deps)
+    out = g.loop(None, [*nodes, *flags, any_of(g, flags)], body, deps, until=True)
     return arrays(out[: len(nodes)])
 
 
-def _any(g: Graph, flags: Sequence[Node]) -> Node:
+def any_of(g: Graph, flags: Sequence[Node]) -> Node:
+    """Whether any of some booleans holds."""
     result = g.const(False, "i1")
     for flag in flags:
         result = g.op("or", result, flag)

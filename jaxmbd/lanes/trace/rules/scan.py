@@ -10,7 +10,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Buffer, Node, Write
+from jaxmbd.lanes.ir.nodes import Body, Buffer, Node, Write
 from jaxmbd.lanes.trace.arrays import (
     Stacked,
     Value,
@@ -22,7 +22,8 @@ from jaxmbd.lanes.trace.arrays import (
     short_dtype,
 )
 from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
-from jaxmbd.lanes.trace.jaxprs import scan_counts
+from jaxmbd.lanes.trace.jaxprs import BOUNDED, is_choice, scan_counts
+from jaxmbd.lanes.trace.rules.control import any_of, ends_early, taken
 
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
@@ -67,6 +68,8 @@ class Scan:
         sources: for each element of each stacked result, where it is found; set by the first trace
             of the body.
         stacks: the buffers of stored results.
+        flags: of a scan of `lanes.bounded_while`, how many carries, the first ones, say whether the
+            sample goes on; the scan ends as soon as none does. Of other scans 0.
     """
 
     def __init__(self, g: Graph, eqn: Any, args: Sequence[Value], consts: int, carry: int):
@@ -85,6 +88,12 @@ class Scan:
         self.init = [g.op("convert", x, dtype=t) for x, t in zip(self.init, types, strict=True)]
         self.ncarry = carry
         self.out_avals = [v.aval for v in eqn.outvars[carry:]]
+        alone = init and not self.out_avals and not self.given
+        bounded = alone and any(is_choice(e, BOUNDED) for e in self.body.jaxpr.eqns)
+        self.flags = init[0].size if bounded and types[0] == "i1" else 0
+        if self.flags and not ends_early(g):
+            begins = any_of(g, self.init[: self.flags])
+            self.consts = [taken(g, [begins], x) for x in self.consts]
 
     def run(self) -> list[Value]:
         """Its results: final carries, then stacked outputs."""
@@ -110,7 +119,25 @@ class Scan:
     ) -> list[Node]:
         # The trace of the body says where stacked results are, so it cannot be left out.
         whole = not any(0 not in a.shape for a in self.out_avals)
-        return self.g.loop(count, carries, self._trace(start), deps, recallable=whole)
+        return self._run(count, carries, self._trace(start), deps, whole)
+
+    def _run(
+        self, count: int, carries: list[Node], body: Body, deps: list[int] | None, whole: bool
+    ) -> list[Node]:
+        """A loop, which ends early if the first carry says which samples go on."""
+        g = self.g
+        if not self.flags:
+            return g.loop(count, carries, body, deps, recallable=whole)
+
+        def flagged(carries: list[Node]) -> list[Node]:
+            return [*carries, any_of(g, carries[: self.flags])]
+
+        def step(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
+            new, writes = body(index, carries[:-1])
+            return flagged(new), writes
+
+        deps = None if deps is None else [*deps, 0]
+        return g.loop(count, flagged(carries), step, deps, until=True)[:-1]
 
     def _segmented(self, deps: list[int] | None) -> list[Node]:
         g = self.g
@@ -121,7 +148,7 @@ class Scan:
             start = g.op("mul", index, g.const(inner, "i64"))
             return self._loop(inner, carries, start, deps), []
 
-        carries = g.loop(outer, self.init, segment, deps)
+        carries = self._run(outer, self.init, segment, deps, True)
         if rest:
             start = g.const(outer * inner, "i64")
             carries = self._loop(rest, carries, start, deps)
