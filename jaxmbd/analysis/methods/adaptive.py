@@ -12,6 +12,7 @@ from jax import Array, lax
 from jaxmbd.analysis.methods.method import Equations, Method, Step
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import coordinate_change, speed_units
+from jaxmbd.lanes import bounded_while
 
 SAFETY, LEAST, MOST = 0.9, 0.1, 5.0
 """Aim for this share of the tolerance; limits of the ratio of a step to the one before."""
@@ -42,7 +43,6 @@ class Progress(NamedTuple):
         errors: sums of the absolute errors of accepted steps in v (nv,).
         fastest: largest absolute speeds since the first time (nv,).
         accepted, rejected: steps so far in the run.
-        tried: steps since the first time.
     """
 
     gone: Array
@@ -54,7 +54,6 @@ class Progress(NamedTuple):
     fastest: Array
     accepted: Array
     rejected: Array
-    tried: Array
 
 
 class Adaptive(Method):
@@ -104,11 +103,11 @@ class Adaptive(Method):
         tiny = 16.0 * jnp.finfo(q.dtype).eps * jnp.maximum(jnp.abs(t), h)
 
         def going(p: Progress) -> Array:
-            return (p.gone < h) & (p.tried < self.most) & (p.h > tiny)
+            return (p.gone < h) & (p.h > tiny)
 
         zero = jnp.zeros((), q.dtype)
-        start = Progress(zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:], zero)
-        end = lax.while_loop(going, lambda p: self._next(equations, t, h, p), start)
+        start = Progress(zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:])
+        end = bounded_while(going, lambda p: self._next(equations, t, h, p), start, self.most)
         q, v = (jnp.where(end.gone < h, jnp.nan, x) for x in (end.q, end.v))
         memory = jnp.stack([end.h, end.before, end.accepted, end.rejected])
         estimates = jnp.stack([end.errors, end.fastest])
@@ -141,7 +140,6 @@ class Adaptive(Method):
             fastest=jnp.where(fine, jnp.maximum(p.fastest, speeds), p.fastest),
             accepted=p.accepted + took,
             rejected=p.rejected + (1.0 - took),
-            tried=p.tried + 1.0,
         )
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:

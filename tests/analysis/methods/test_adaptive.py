@@ -158,7 +158,7 @@ def test_closed_loops_stay_closed(kind):
 
 
 @pytest.mark.parametrize("kind", METHODS)
-def test_forward_derivatives(kind):
+def test_derivatives_in_both_modes(kind):
     """With respect to stiffness and start, against central differences of exact motions."""
     k, c, q = np.array([100.0, 400.0]), np.array([0.5, 1.0]), np.array([0.1, -0.05])
 
@@ -173,6 +173,9 @@ def test_forward_derivatives(kind):
     h = 1e-4
     exact = [closed_form(k + s * h * dk, c, q + s * h * dq, 0.5) for s in (1.0, -1.0)]
     np.testing.assert_allclose(slope, (exact[0] - exact[1]) / (2 * h), rtol=1e-5, atol=1e-7)
+    weights = np.array([1.0, -2.0, 0.5, 0.1])
+    pulled = jax.jit(jax.grad(lambda k, q: weights @ end(k, q), argnums=(0, 1)))(k, q)
+    np.testing.assert_allclose(pulled[0] @ dk + pulled[1] @ dq, weights @ slope, rtol=1e-10)
 
 
 def test_a_run_goes_on_to_the_bit():
