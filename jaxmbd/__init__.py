@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         redundancy,
         simulate,
         simulate_driven,
+        states_at,
     )
     from jaxmbd.campaign import Study
     from jaxmbd.design import check_gradient, minimize
@@ -272,6 +273,7 @@ __all__ = [
     "check_state",
     "Solution",
     "simulate",
+    "states_at",
     "DrivenMotion",
     "simulate_driven",
     "Equilibrium",
@@ -311,7 +313,8 @@ __getattr__, __dir__ = on_use(
             "Assembly ClosureMargin DrivenMotion Equilibrium Linearization Mobility Modes "
             "PointCoordinate PointTravel Redundancy Solution StateCheck Status assemble "
             "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
-            "equilibrium flexibility linearize mobility project redundancy simulate simulate_driven"
+            "equilibrium flexibility linearize mobility project redundancy simulate "
+            "simulate_driven states_at"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "
