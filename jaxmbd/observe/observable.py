@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.observe.located import first_place, largest, smallest
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.plumbing import unknown
 
@@ -135,17 +136,6 @@ def _slope(x: Array, y: Array, place: float) -> Array:
     return first + bend * (2.0 * place - x0 - x1)
 
 
-def _crossing(x: Array, y: Array, level: Any) -> Array:
-    """Where y first reaches a level, from below or from above."""
-    side: Any = jnp.where(y[0] <= level, 1.0, -1.0)
-    reached = side * (y - level) >= 0.0
-    k = jnp.maximum(jnp.argmax(reached), 1)
-    step = y[k] - y[k - 1]
-    share = (level - y[k - 1]) / jnp.where(step == 0.0, 1.0, step)
-    there: Any = jnp.where(reached[0], x[0], x[k - 1] + share * (x[k] - x[k - 1]))
-    return jnp.asarray(jnp.where(jnp.any(reached), there, jnp.nan))
-
-
 class Reduction(NamedTuple):
     """A reduction: its function of (x, y, *arguments), and what becomes of unit and text.
 
@@ -163,19 +153,21 @@ class Reduction(NamedTuple):
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "max": Reduction(lambda x, y: jnp.max(y, axis=0), "largest {what}"),
-    "min": Reduction(lambda x, y: jnp.min(y, axis=0), "smallest {what}"),
+    "max": Reduction(lambda x, y: largest(y), "largest {what}"),
+    "min": Reduction(lambda x, y: smallest(y), "smallest {what}"),
     "first": Reduction(lambda x, y: y[0], "{what}, at the beginning"),
     "last": Reduction(lambda x, y: y[-1], "{what}, at the end"),
-    "span": Reduction(lambda x, y: jnp.max(y, axis=0) - jnp.min(y, axis=0), "range of {what}"),
-    "peak": Reduction(lambda x, y: jnp.max(jnp.abs(y), axis=0), "largest magnitude of {what}"),
+    "span": Reduction(lambda x, y: largest(y) - smallest(y), "range of {what}"),
+    "peak": Reduction(
+        lambda x, y: jnp.maximum(largest(y), -smallest(y)), "largest magnitude of {what}"
+    ),
     "mean": Reduction(_trapezoid, "mean of {what}"),
     "rms": Reduction(lambda x, y: jnp.sqrt(_trapezoid(x, y * y)), "root mean square of {what}"),
     "at": Reduction(_at, "{what}, at {axis} = {0:g}", 1),
     "slope": Reduction(_slope, "{what} per {axis}, at {0:g}", 1, "slope"),
-    "crossing": Reduction(_crossing, "{axis} where {what} first reaches {0:g}", 1, "axis"),
+    "crossing": Reduction(first_place, "{axis} where {what} first reaches {0:g}", 1, "axis"),
     "rise": Reduction(
-        lambda x, y, share: _crossing(x, y, share * y[-1]),
+        lambda x, y, share: first_place(x, y, share * y[-1]),
         "{axis} where {what} first reaches {0:.0%} of its end",
         1,
         "axis",
