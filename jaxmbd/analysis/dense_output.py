@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.core import Tracer
 
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
 from jaxmbd.analysis.simulation import Solution, project
@@ -90,7 +91,7 @@ def states_at(
     t = jnp.asarray(t, mech.dtype)
     rows = jnp.asarray(solution.t), jnp.asarray(solution.q), jnp.asarray(solution.v)
     q, v = _run(backend, mech, rows, t.reshape(-1), parse_inputs(mech, inputs))
-    if visible(solution.status) and not isinstance(q, jax.core.Tracer):
+    if visible(solution.status) and not isinstance(q, Tracer):
         _check_within(np.asarray(t), np.asarray(rows[0]))
     return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
 
@@ -130,7 +131,8 @@ def _states(
         k = jnp.clip(jnp.searchsorted(t, time), 1, t.shape[0] - 1) - 1
         ends = jax.tree_util.tree_map(lambda x: lax.dynamic_slice_in_dim(x, k, 2), rows)
         q, v = guarded(state, jnp.clip(time, t[0], t[-1]), ends, *hoisted)
-        return jnp.where(within, q, jnp.nan), jnp.where(within, v, jnp.nan)
+        q, v = (jnp.asarray(jnp.where(within, x, jnp.nan)) for x in (q, v))
+        return q, v
 
     return lax.map(at, times)
 

@@ -172,7 +172,7 @@ def first_place(x: Array, y: Array, level: Any) -> Array:
         k, *values = point
         points = [jnp.append(z[1:], value) for z, value in zip(points, values, strict=True)]
         beyond = side * (lax.stop_gradient(values[1]) - lax.stop_gradient(level)) >= 0.0
-        first = jnp.where((first == count) & beyond, k, first)
+        first = jnp.asarray(jnp.where((first == count) & beyond, k, first))
         here = k == jnp.clip(first + 2, size - 1, count - 1)
         around = [jnp.where(here, *z) for z in zip(points, around, strict=True)]
         return (points, around, first), None
@@ -184,7 +184,7 @@ def first_place(x: Array, y: Array, level: Any) -> Array:
     low = before - (jnp.clip(first + 2, size - 1, count - 1) - (size - 1))
     step, reach = (z[low + 1] - z[low] for z in (values, places))
     share = (level - values[low]) / jnp.where(step == 0.0, 1.0, step)
-    there = places[low] + share * reach
+    there: Any = places[low] + share * reach
     if size == POINTS:
         smooth, place = _crossed(places, values, level, low, share)
         there = jnp.where(smooth, place, there)

@@ -173,7 +173,8 @@ REDUCTIONS: dict[str, Reduction] = {
         "axis",
     ),
 }
-"""By name. "largest", "smallest" and the like are over the computed points of the curve."""
+"""By name. Extrema and crossings are located between the computed points, where these are those of
+a smooth curve (`jaxmbd.observe.located`)."""
 
 OVER_ALL = ("max", "min", "span", "peak", "mean", "rms")
 """Those that every point of the curve counts in."""
@@ -313,11 +314,15 @@ class Observable:
         return Reduced(self, how, tuple(float(x) for x in arguments))
 
     def max(self) -> Reduced:
-        """The largest value."""
+        """The largest value, between points too where they are those of a smooth curve.
+
+        Never less than the largest point. Its derivative is that of the curve where the extremum
+        is; at an end of the axis, that of the end's value.
+        """
         return self.reduced("max")
 
     def min(self) -> Reduced:
-        """The smallest value."""
+        """The smallest value, as `max`."""
         return self.reduced("min")
 
     def first(self) -> Reduced:
@@ -329,11 +334,11 @@ class Observable:
         return self.reduced("last")
 
     def span(self) -> Reduced:
-        """The largest minus the smallest value."""
+        """The largest minus the smallest value, as `max`."""
         return self.reduced("span")
 
     def peak(self) -> Reduced:
-        """The largest magnitude."""
+        """The largest magnitude, as `max`: of an extremum, or of the value at an end."""
         return self.reduced("peak")
 
     def mean(self) -> Reduced:
@@ -353,11 +358,15 @@ class Observable:
         return self.reduced("slope", place)
 
     def crossing(self, level: float) -> Reduced:
-        """The first place where it reaches a level, linearly interpolated; NaN if it never does."""
+        """The first place where it reaches a level; NaN if no point does.
+
+        Between that point and the one before, on the smooth curve through six points, or on a line
+        where they are not those of a smooth curve.
+        """
         return self.reduced("crossing", level)
 
     def rise(self, share: float = 0.9) -> Reduced:
-        """The first place where it reaches a share of its last value."""
+        """The first place where it reaches a share of its last value, as `crossing`."""
         return self.reduced("rise", share)
 
 
