@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         redundancy,
         simulate,
         simulate_driven,
+        states_at,
     )
     from jaxmbd.campaign import Study
     from jaxmbd.design import check_gradient, minimize
@@ -280,6 +281,7 @@ __all__ = [
     "DormandPrince",
     "Rodas",
     "simulate",
+    "states_at",
     "DrivenMotion",
     "simulate_driven",
     "Equilibrium",
@@ -320,7 +322,8 @@ __getattr__, __dir__ = on_use(
             "Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
             "StateCheck Status assemble "
             "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
-            "equilibrium flexibility linearize mobility project redundancy simulate simulate_driven"
+            "equilibrium flexibility linearize mobility project redundancy simulate "
+            "simulate_driven states_at"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

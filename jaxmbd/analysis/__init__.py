@@ -3,6 +3,7 @@
 from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, opening, places
 from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
+from jaxmbd.analysis.dense_output import states_at
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
 from jaxmbd.analysis.freedoms import (
     REDUNDANT,
@@ -69,4 +70,5 @@ __all__ = [
     "redundancy",
     "simulate",
     "simulate_driven",
+    "states_at",
 ]

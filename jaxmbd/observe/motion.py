@@ -29,7 +29,8 @@ class Motion(Experiment):
     """The motion from a start: curves over time, and numbers that summarise them.
 
     Reductions are over all saved times, every `save_every`-th step; of the curves about `keep`
-    points are kept.
+    points are kept. Extrema and crossings are located between saved times where the motion has nine
+    of them in a period or more (`jaxmbd.observe.located`).
 
     Attributes:
         t1: end time [s].

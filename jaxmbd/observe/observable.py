@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.observe.located import first_place, largest, smallest
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.plumbing import unknown
 
@@ -135,17 +136,6 @@ def _slope(x: Array, y: Array, place: float) -> Array:
     return first + bend * (2.0 * place - x0 - x1)
 
 
-def _crossing(x: Array, y: Array, level: Any) -> Array:
-    """Where y first reaches a level, from below or from above."""
-    side: Any = jnp.where(y[0] <= level, 1.0, -1.0)
-    reached = side * (y - level) >= 0.0
-    k = jnp.maximum(jnp.argmax(reached), 1)
-    step = y[k] - y[k - 1]
-    share = (level - y[k - 1]) / jnp.where(step == 0.0, 1.0, step)
-    there: Any = jnp.where(reached[0], x[0], x[k - 1] + share * (x[k] - x[k - 1]))
-    return jnp.asarray(jnp.where(jnp.any(reached), there, jnp.nan))
-
-
 class Reduction(NamedTuple):
     """A reduction: its function of (x, y, *arguments), and what becomes of unit and text.
 
@@ -163,25 +153,28 @@ class Reduction(NamedTuple):
 
 
 REDUCTIONS: dict[str, Reduction] = {
-    "max": Reduction(lambda x, y: jnp.max(y, axis=0), "largest {what}"),
-    "min": Reduction(lambda x, y: jnp.min(y, axis=0), "smallest {what}"),
+    "max": Reduction(lambda x, y: largest(y), "largest {what}"),
+    "min": Reduction(lambda x, y: smallest(y), "smallest {what}"),
     "first": Reduction(lambda x, y: y[0], "{what}, at the beginning"),
     "last": Reduction(lambda x, y: y[-1], "{what}, at the end"),
-    "span": Reduction(lambda x, y: jnp.max(y, axis=0) - jnp.min(y, axis=0), "range of {what}"),
-    "peak": Reduction(lambda x, y: jnp.max(jnp.abs(y), axis=0), "largest magnitude of {what}"),
+    "span": Reduction(lambda x, y: largest(y) - smallest(y), "range of {what}"),
+    "peak": Reduction(
+        lambda x, y: jnp.maximum(largest(y), -smallest(y)), "largest magnitude of {what}"
+    ),
     "mean": Reduction(_trapezoid, "mean of {what}"),
     "rms": Reduction(lambda x, y: jnp.sqrt(_trapezoid(x, y * y)), "root mean square of {what}"),
     "at": Reduction(_at, "{what}, at {axis} = {0:g}", 1),
     "slope": Reduction(_slope, "{what} per {axis}, at {0:g}", 1, "slope"),
-    "crossing": Reduction(_crossing, "{axis} where {what} first reaches {0:g}", 1, "axis"),
+    "crossing": Reduction(first_place, "{axis} where {what} first reaches {0:g}", 1, "axis"),
     "rise": Reduction(
-        lambda x, y, share: _crossing(x, y, share * y[-1]),
+        lambda x, y, share: first_place(x, y, share * y[-1]),
         "{axis} where {what} first reaches {0:.0%} of its end",
         1,
         "axis",
     ),
 }
-"""By name. "largest", "smallest" and the like are over the computed points of the curve."""
+"""By name. Extrema and crossings are located between the computed points, where these are those of
+a smooth curve (`jaxmbd.observe.located`)."""
 
 OVER_ALL = ("max", "min", "span", "peak", "mean", "rms")
 """Those that every point of the curve counts in."""
@@ -321,11 +314,15 @@ class Observable:
         return Reduced(self, how, tuple(float(x) for x in arguments))
 
     def max(self) -> Reduced:
-        """The largest value."""
+        """The largest value, between points too where they are those of a smooth curve.
+
+        Never less than the largest point. Its derivative is that of the curve where the extremum
+        is; at an end of the axis, that of the end's value.
+        """
         return self.reduced("max")
 
     def min(self) -> Reduced:
-        """The smallest value."""
+        """The smallest value, as `max`."""
         return self.reduced("min")
 
     def first(self) -> Reduced:
@@ -337,11 +334,11 @@ class Observable:
         return self.reduced("last")
 
     def span(self) -> Reduced:
-        """The largest minus the smallest value."""
+        """The largest minus the smallest value, as `max`."""
         return self.reduced("span")
 
     def peak(self) -> Reduced:
-        """The largest magnitude."""
+        """The largest magnitude, as `max`: of an extremum, or of the value at an end."""
         return self.reduced("peak")
 
     def mean(self) -> Reduced:
@@ -361,11 +358,15 @@ class Observable:
         return self.reduced("slope", place)
 
     def crossing(self, level: float) -> Reduced:
-        """The first place where it reaches a level, linearly interpolated; NaN if it never does."""
+        """The first place where it reaches a level; NaN if no point does.
+
+        Between that point and the one before, on the smooth curve through six points, or on a line
+        where they are not those of a smooth curve.
+        """
         return self.reduced("crossing", level)
 
     def rise(self, share: float = 0.9) -> Reduced:
-        """The first place where it reaches a share of its last value."""
+        """The first place where it reaches a share of its last value, as `crossing`."""
         return self.reduced("rise", share)
 
 
