@@ -28,7 +28,8 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.simulation import Solution, project
+from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.simulation import Solution
 from jaxmbd.analysis.status import visible
 from jaxmbd.dynamics import forward_dynamics
 from jaxmbd.graph import topology
