@@ -1,4 +1,5 @@
-"""Runs at steps of a hundredth to ten times the right one: none that is OK is wrong.
+"""Runs at steps of a hundredth to ten times the right one, or of adaptive steps at tolerances from
+1e-9 to 1e-2: none that is OK is wrong.
 
 Two masses in a row on a guide, with springs, dampers, stops on both sides, friction and a force
 that vibrates, each of them or not, at random: the equations of motion are written down here and
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,26 +32,35 @@ NUMBERS = {
 SHARE = 2.0
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
+ADAPTIVE = (mbd.DormandPrince, mbd.Rodas)
+METHODS = {"RK4": mbd.RK4, "DormandPrince": mbd.DormandPrince, "Rodas": mbd.Rodas}
 
 Numbers = dict[str, Any]
 
 
 def judged(seed: int, size: int) -> Iterator[Judged]:
-    """Runs of random masses, whole and in two halves."""
-    rng, n = np.random.default_rng(seed), max(4, size // 4)
+    """Runs of random masses, whole and in two halves, by each method."""
+    for k, (name, kind) in enumerate(METHODS.items()):
+        yield from _judged(name, kind, seed + k, max(4, size // 8))
+
+
+def _judged(method: str, kind: Any, seed: int, n: int) -> Iterator[Judged]:
+    rng = np.random.default_rng(seed)
     p = drawn(rng, n)
     state = rng.normal(size=(n, 4)) * [0.1, 0.1, 1.0, 1.0] * (rng.random((n, 1)) < 0.8)
     dt = 10.0 ** rng.uniform(-2.0, 1.0, n) / fastest(p)
+    rtol = 10.0 ** rng.uniform(-9.0, -2.0, n)
 
     @jax.jit
-    def runs(p: Any, q: Any, v: Any, dt: Any) -> Any:
-        return mbd.lanes.vmap(one)(p, q, v, dt)
+    def runs(p: Any, q: Any, v: Any, dt: Any, rtol: Any) -> Any:
+        return mbd.lanes.vmap(partial(one, kind))(p, q, v, dt, rtol)
 
-    run, half = _numpy(runs(p, state[:, :2], state[:, 2:], dt))
+    run, half = _numpy(runs(p, state[:, :2], state[:, 2:], dt, rtol))
     for i in range(n):
         numbers = {k: float(x[i]) for k, x in p.items()}
         text = ", ".join(f"{k}={x:.6g}" for k, x in numbers.items() if x)
-        text = f"two masses, {text}, from {state[i].tolist()}, dt={dt[i]:.6g}, seed {seed}"
+        text = f"{method}: two masses, {text}, from {state[i].tolist()}, dt={dt[i]:.6g}"
+        text += f", rtol={rtol[i]:.3g}, seed {seed}"
         ok = bool(run.status[i] == 0)
         true = share_of_error(numbers, state[i], run.t[i], run.v[i]) if ok else math.nan
         right = RIGHT if true <= 2.0 * ACCURACY else WRONG  # an estimate, no bound
@@ -87,7 +98,7 @@ def fastest(p: Numbers) -> np.ndarray:
     return np.max([*rates, p["rate"] * (p["force"] > 0.0)], axis=0)
 
 
-def one(p: Numbers, q: Any, v: Any, dt: Any) -> tuple[Any, Any]:
+def one(kind: Any, p: Numbers, q: Any, v: Any, dt: Any, rtol: Any) -> tuple[Any, Any]:
     """The whole run, and the second half of it from the end of the first."""
     along, inertia = (1.0, 0.0, 0.0), np.eye(3)
     gap, rubbing = p["gap"], mbd.JointFriction("a", p["mu"], velocity_scale=p["creep"])
@@ -109,8 +120,15 @@ def one(p: Numbers, q: Any, v: Any, dt: Any) -> tuple[Any, Any]:
         },
         gravity=(0.0, 0.0, -GRAVITY),
     )
-    options = {"dt": dt, "throw": False, "save_every": STEPS // SAVES, "accuracy": ACCURACY}
+    options: dict[str, Any] = {"throw": False, "accuracy": ACCURACY}
     options["inputs"] = lambda t: {"a": p["force"] * jnp.sin(p["rate"] * t)}
+    if kind in ADAPTIVE:  # whose steps depend on the last bit of the times
+        options["method"] = kind(rtol=rtol, atol=1e-3 * rtol)
+        times = dt * jnp.arange(0.0, STEPS + 1, STEPS // SAVES)
+        whole = mbd.simulate(mech, q, v, t=times, **options)
+        first = mbd.simulate(mech, q, v, t=times[: SAVES // 2 + 1], **options)
+        return whole, mbd.simulate(mech, first.end, t=times[SAVES // 2 :], **options)
+    options |= {"dt": dt, "save_every": STEPS // SAVES, "method": kind()}
     whole = mbd.simulate(mech, q, v, steps=STEPS, **options)
     first = mbd.simulate(mech, q, v, steps=STEPS // 2, **options)
     return whole, mbd.simulate(mech, first.end, steps=STEPS // 2, **options)
