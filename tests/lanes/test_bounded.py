@@ -275,6 +275,11 @@ def test_no_iterations_and_what_is_refused():
     assert lanes.bounded_while(lambda y: y < 3, lambda y: y + 1, 1, 0) == 1
     assert lanes.bounded_while(lambda y: y < 3, lambda y: y + 1, 1, 1) == 2
 
+    t, y = lanes.bounded_while(
+        lambda s: s[0] < 3, lambda s: (s[0] + s[1][0], s[1] * 2), (0, jnp.ones(2, jnp.float32)), 5
+    )
+    assert (t, y.dtype, t.dtype) == (3, jnp.float32, jnp.float32)  # as in while_loop
+
     def bounded(most=5, cond=lambda s: s["n"] < 3, body=lambda s: s):
         return lanes.bounded_while(cond, body, {"n": 0.0, "x": jnp.ones(3)}, most)
 
