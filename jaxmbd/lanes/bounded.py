@@ -64,7 +64,8 @@ def bounded_while(
         ...     def off(y):
         ...         return jnp.abs(y * y - x) > 1e-14 * x
         ...     return lanes.bounded_while(off, lambda y: 0.5 * (y + x / y), x, 100)
-        >>> root(4.0).item(), round(jax.grad(root)(4.0).item(), 12)
+        >>> value, slope = jax.value_and_grad(root)(4.0)
+        >>> round(value.item(), 12), round(slope.item(), 12)
         (2.0, 0.25)
     """
     init = _checked(cond, body, init, most)
@@ -141,7 +142,7 @@ some_p = core.Primitive("lanes_some")
 """Whether a condition holds in some sample of the batch: one value for all of them."""
 some_p.def_impl(lambda x: x)
 some_p.def_abstract_eval(lambda x: x)
-mlir.register_lowering(some_p, lambda _, x: [x])
+mlir.register_lowering(some_p, mlir.lower_fun(lambda x: x, multiple_results=False))
 
 
 def _batch(args: Any, dims: Any) -> Any:
