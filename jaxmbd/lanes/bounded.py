@@ -1,10 +1,10 @@
 """While loops with a bound on their iterations, which have derivatives in both modes.
 
-A loop of at most n iterations is a scan of √n segments of √n iterations. Each sample that has
-finished keeps its state; segments and iterations that no sample of the batch needs are skipped, in
-reverse mode too, and `jax.checkpoint` keeps only the states at the start of each segment. In a
-kernel (see `trace.rules.scan`) these scans end early, and their adjoints begin with the last
-iteration that some sample took.
+A loop of at most n iterations is a scan of √n segments of √n iterations (deeper for large n). Each
+sample that has finished keeps its state; segments and iterations that no sample of the batch needs
+are skipped, in reverse mode too, and `jax.checkpoint` keeps only the states at the start of each
+segment. In a kernel (see `trace.rules.scan`) these scans end early, and their adjoints begin with
+the last iteration that some sample took.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def bounded_while(
     Under `jax.vmap` and `lanes.vmap` each sample goes on as long as its own condition holds; one
     that has finished keeps its value and passes derivatives on unchanged, whatever `body` would do
     to it. The time is that of the iterations which the slowest sample (in a kernel: of a vector)
-    takes, not of `most`, in the reverse sweep too, which needs memory for 2√most states.
+    takes, not of `most`, in the reverse sweep too, which needs memory for 2√most states (from 4097
+    on 3∛most, and so on).
 
     The caller sees from the result whether the bound ended the loop: the condition still holds.
 
@@ -63,13 +64,13 @@ def bounded_while(
         ...     def off(y):
         ...         return jnp.abs(y * y - x) > 1e-14 * x
         ...     return lanes.bounded_while(off, lambda y: 0.5 * (y + x / y), x, 100)
-        >>> root(4.0).item(), round(jax.grad(root)(4.0).item(), 12)
+        >>> value, slope = jax.value_and_grad(root)(4.0)
+        >>> round(value.item(), 12), round(slope.item(), 12)
         (2.0, 0.25)
     """
-    init = jax.tree_util.tree_map(lambda x: jnp.asarray(x, jnp.result_type(x)), init)
-    _check(cond, body, init, most)
-    if most == 0:
-        return init
+    init = _checked(cond, body, init, most)
+    if most < 2:
+        return jax.lax.cond(cond(init), body, lambda x: x, init) if most else init
 
     def call(value: Any) -> Any:
         return body(value)
@@ -95,27 +96,31 @@ def _lengths(most: int) -> list[int]:
     return [next(n for n in count(1) if n**depth >= most)] * depth
 
 
-def _check(cond: Any, body: Any, init: Any, most: Any) -> None:
+def _checked(cond: Any, body: Any, init: Any, most: Any) -> Any:
+    """The first value as arrays, of the types that the body gives; plain numbers take these on."""
     if isinstance(most, bool) or not isinstance(most, int):
         raise TypeError(f"bounded_while: most={most!r}; give an integer")
     if not 0 <= most < 2**31:
         raise ValueError(f"bounded_while: most={most}; give at least 0 and less than 2**31")
-    found = jax.eval_shape(cond, init)
+    init = jax.tree_util.tree_map(jnp.asarray, init)
+    found, after = jax.eval_shape(cond, init), jax.eval_shape(body, init)
     if getattr(found, "shape", None) != () or found.dtype != jnp.bool_:
         raise TypeError(f"bounded_while: cond gives {found}; it must give a boolean without axes")
-    before, after = (jax.tree_util.tree_structure(x) for x in (init, jax.eval_shape(body, init)))
-    if before != after:
-        raise TypeError(f"bounded_while: body gives {after}, where the first value is {before}")
-    given = jax.tree_util.tree_leaves_with_path(init)
-    for (path, x), y in zip(
-        given, jax.tree_util.tree_leaves(jax.eval_shape(body, init)), strict=True
-    ):
+    old, new = (jax.tree_util.tree_structure(x) for x in (init, after))
+    if old != new:
+        raise TypeError(f"bounded_while: body gives {new}, where the first value is {old}")
+
+    def typed(path: Any, x: Array, y: Any) -> Array:
+        if x.weak_type:
+            x = jnp.asarray(x, jnp.result_type(x, y.dtype))
         if (x.shape, x.dtype) != (y.shape, y.dtype):
-            place = jax.tree_util.keystr(path) or "the value"
             raise TypeError(
-                f"bounded_while: body changes {place} from {x.dtype}{list(x.shape)} to "
-                f"{y.dtype}{list(y.shape)}"
+                f"bounded_while: body changes {jax.tree_util.keystr(path) or 'the value'} from "
+                f"{x.dtype}{list(x.shape)} to {y.dtype}{list(y.shape)}"
             )
+        return x
+
+    return jax.tree_util.tree_map_with_path(typed, init, after)
 
 
 def _repeated(step: Step, times: int) -> Step:
@@ -137,7 +142,7 @@ some_p = core.Primitive("lanes_some")
 """Whether a condition holds in some sample of the batch: one value for all of them."""
 some_p.def_impl(lambda x: x)
 some_p.def_abstract_eval(lambda x: x)
-mlir.register_lowering(some_p, lambda _, x: [x])
+mlir.register_lowering(some_p, mlir.lower_fun(lambda x: x, multiple_results=False))
 
 
 def _batch(args: Any, dims: Any) -> Any:

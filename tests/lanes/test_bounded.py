@@ -261,6 +261,25 @@ def test_no_iteration_beyond_those_that_some_sample_takes():
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-14)
 
 
+def test_iterations_are_skipped_in_derivatives_of_derivatives():
+    """Forward over reverse mode differentiates JAX's own reverse sweep, a scan that always runs."""
+
+    def fn(x, k):
+        return lanes.bounded_while(lambda y: y < k, lambda y: y + jnp.exp(-y), x, 64)
+
+    closed = jax.make_jaxpr(lambda x, k: jax.jvp(jax.grad(fn), (x, k), (k, x)))(0.3, 2.0)
+    graph = Kernel(closed, (True, True)).graph
+
+    def nodes(region, skipped):
+        for n in region.nodes:
+            yield n, skipped
+            if n.op == "loop":
+                yield from nodes(n.data.body, skipped or n.data.going is not None)
+
+    found = [skipped for n, skipped in nodes(graph.base, False) if n.op == "exp"]
+    assert found and all(found)
+
+
 def test_on_gpus_by_emulation():
     for k, more in zip(kernels(MOST), ([], [np.cos(COUNTS)]), strict=True):
         args = [X, P, np.asarray(K), COUNTS, *more]
@@ -274,6 +293,11 @@ def test_on_gpus_by_emulation():
 def test_no_iterations_and_what_is_refused():
     assert lanes.bounded_while(lambda y: y < 3, lambda y: y + 1, 1, 0) == 1
     assert lanes.bounded_while(lambda y: y < 3, lambda y: y + 1, 1, 1) == 2
+
+    t, y = lanes.bounded_while(
+        lambda s: s[0] < 3, lambda s: (s[0] + s[1][0], s[1] * 2), (0, jnp.ones(2, jnp.float32)), 5
+    )
+    assert (t, y.dtype, t.dtype) == (3, jnp.float32, jnp.float32)  # as in while_loop
 
     def bounded(most=5, cond=lambda s: s["n"] < 3, body=lambda s: s):
         return lanes.bounded_while(cond, body, {"n": 0.0, "x": jnp.ones(3)}, most)

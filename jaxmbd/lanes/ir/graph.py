@@ -346,13 +346,9 @@ class Graph:
         """
         assert loop.count is not None
         size, index, region = loop.count, loop.counter, loop.body.parent
-        short = around is not None and around.count is not None and around.body is region
-        if (
-            loop.going is None
-            and short
-            and loop.count <= SHORT
-            and loop.count * around.count <= KEPT
-        ):  # pyright: ignore
+        beside = around is not None and around.count is not None and around.body is region
+        short = beside and loop.going is None and loop.count <= SHORT
+        if short and loop.count * around.count <= KEPT:  # pyright: ignore
             assert around is not None and around.count is not None
             size, region = loop.count * around.count, around.body.parent
             loop.origin = self.op("mul", around.counter, self.const(loop.count, "i64"))

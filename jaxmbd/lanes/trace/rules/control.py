@@ -102,7 +102,9 @@ def _skipped(g: Graph, branches: Any, which: Node, args: Sequence[Value]) -> lis
     flat = [n for x in others for n in x.reshape(-1)]
 
     def body(index: Node, carries: list[Node]) -> tuple[list[Node], list[Write]]:
-        found = [scalars(g, x).reshape(-1) for x in evaluate_closed(g, branches[1], args)]
+        with g.rarely(g.region):
+            new = evaluate_closed(g, branches[1], args)
+        found = [scalars(g, x).reshape(-1) for x in new]
         nodes = [n for x in found for n in x]
         kept = [g.op("select", needed, n, x) for n, x in zip(nodes, carries[:-1], strict=True)]
         return [*kept, g.const(False, "i1")], []

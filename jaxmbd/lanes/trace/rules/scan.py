@@ -23,7 +23,7 @@ from jaxmbd.lanes.trace.arrays import (
 )
 from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
 from jaxmbd.lanes.trace.jaxprs import BOUNDED, is_choice, scan_counts
-from jaxmbd.lanes.trace.rules.control import any_of, ends_early, taken
+from jaxmbd.lanes.trace.rules.control import any_of, taken
 
 UNROLLED = 1
 """Scans of at most this many iterations are unrolled."""
@@ -91,7 +91,7 @@ class Scan:
         alone = init and not self.out_avals and not self.given
         bounded = alone and any(is_choice(e, BOUNDED) for e in self.body.jaxpr.eqns)
         self.flags = init[0].size if bounded and types[0] == "i1" else 0
-        if self.flags and not ends_early(g):
+        if self.flags:
             begins = any_of(g, self.init[: self.flags])
             self.consts = [taken(g, [begins], x) for x in self.consts]
 
