@@ -218,8 +218,8 @@ def linearize(
         v: speeds (nv,), on the constraints; by default at rest.
         t: time [s].
         inputs: efforts that act, ``{joint: value or Sampled}``: u are small changes of them. A
-            sequence of names means efforts that are zero. A function of t or (t, q, v) may return the
-            dictionary; u is added to its values, and A includes the feedback.
+            sequence of names means efforts that are zero. A function of t or (t, q, v) may return
+            the dictionary; u is added to its values, and A includes the feedback.
         outputs: a function of (t, q, v, v̇) whose value, flattened, is w; by default w has no
             components.
         independent: names of independent speeds as in ``topology(mech).speed_names``

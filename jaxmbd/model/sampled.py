@@ -207,7 +207,7 @@ def _share(t: Array, x: Array) -> tuple[Array, Array, Array]:
 
 
 def _interval(t: Array, x: Array) -> Array:
-    """k with ``x[k] <= t < x[k + 1]``, from 0 to n − 2.
+    """The k with ``x[k] <= t < x[k + 1]``, from 0 to n − 2.
 
     It is guessed as if x were evenly spaced; a wrong guess leads to a binary search.
     """

@@ -145,7 +145,7 @@ class Graph:
 
     @contextmanager
     def outside(self, region: Region) -> Iterator[None]:
-        """Build in a region around the present one, before the loops that are under construction."""
+        """Build in a region around the present one, before the loops under construction."""
         before, self.region = self.region, region
         try:
             yield
