@@ -33,7 +33,7 @@ class Sampled(Part):
     - ``"hold"``: the value of the last time reached (a zero-order hold); its derivative by the
       times, at which it jumps, is zero.
     - ``"linear"``: lines between the points (a first-order hold). Its second derivative is zero,
-      also at the times, where the rate jumps: a drive by it leaves the jump of the speed out.
+      also at the times, where the rate jumps: the effort of a drive by it lacks the impact.
     - ``"cubic"``: the cubic spline with continuous second derivative and the "not-a-knot" condition
       at both ends, of fourth order in the spacing (de Boor, A Practical Guide to Splines, 1978,
       chapter IV); a parabola through three points, a line through two. For drives, and for roads.
