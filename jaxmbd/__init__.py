@@ -127,6 +127,7 @@ if TYPE_CHECKING:
         RackAndPinion,
         Revolute,
         Rod,
+        Sampled,
         SignedSquare,
         SoftJoint,
         Spherical,
@@ -201,6 +202,7 @@ __all__ = [
     "Armature",
     "Actuator",
     "BodyActuator",
+    "Sampled",
     "SignedSquare",
     "Table",
     "DamperCurve",
@@ -342,8 +344,9 @@ __getattr__, __dir__ = on_use(
             "Cylindrical DamperCurve Drive Fixed Free Gear Helical JointDrag JointFriction "
             "JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes PerpendicularAxes Planar "
             "PointDrive PointForce PointOnCurve PointOnLine PointOnPlane Prismatic RackAndPinion "
-            "Revolute Rod SignedSquare SoftJoint Spherical SpringDamper Table Torque TorsionBar "
-            "TorsionSpring Tyre Universal in_space mirror register_law register_type soften"
+            "Revolute Rod Sampled SignedSquare SoftJoint Spherical SpringDamper Table Torque "
+            "TorsionBar TorsionSpring Tyre Universal in_space mirror register_law register_type "
+            "soften"
         ),
         "variables": "Parametrization get_variables mirrored set_variables variables",
         "campaign": "Study",

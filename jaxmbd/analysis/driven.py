@@ -60,16 +60,25 @@ from jaxmbd.kinematics import (
     speed_units,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
-from jaxmbd.model import Drive, Mechanism, PointRef, changed, value_and_rates
+from jaxmbd.model import (
+    Drive,
+    Mechanism,
+    PointRef,
+    Sampled,
+    changed,
+    function_and_numbers,
+    prepared,
+    value_and_rates,
+)
 from jaxmbd.numerics import factor_rows, solution, tolerances
 from jaxmbd.spatial import cross, unit
 
 Drivers = Mapping[Any, Any]
-"""Key of `assemble` to ``fn(t)``, ``(fn, params)`` for ``fn(t, params)``, or a constant."""
+"""Key of `assemble` to ``fn(t)``, ``(fn, params)`` for ``fn(t, params)``, `Sampled` or a number."""
 
 
 class Driver(eqx.Module):
-    """One driven key: a function of time, or of time and its parameters."""
+    """One driven key: a function of time, or of time and its parameters, as those of samples."""
 
     key: Any = eqx.field(static=True)
     function: Callable[..., Any] | None = eqx.field(static=True)
@@ -113,12 +122,14 @@ def parse_drivers(mech: Mechanism, known: Drivers | None) -> list[Driver]:
         if (drive := own.get((key, 0) if isinstance(key, str) else key)) is not None:
             raise ValueError(f"known: {key!r} is driven by the mechanism's drive '{drive}' already")
         function, *params = value if isinstance(value, tuple) else (value,)
+        if isinstance(value, Sampled):
+            function, params = function_and_numbers(value, None)[0], [value]
         if callable(function) and len(params) < 2:
             drivers.append(Driver(key, function, tuple(params)))
         elif isinstance(value, str) or not _is_number(value):
             raise ValueError(
                 f"known: {key!r} is driven by {value!r}; give a function of t, a pair (function, "
-                "params) for function(t, params), or a number"
+                "params) for function(t, params), a Sampled, or a number"
             )
         else:
             drivers.append(Driver(key, None, (value,)))
@@ -367,11 +378,11 @@ def simulate_driven(
         known: driven coordinates, with the keys of `assemble`: ``{joint: fn}``,
             ``{(joint, i): fn}``, ``{PointCoordinate(...): fn}``, ``{PointTravel(...): fn}``; `fn`
             is a function of t, a pair ``(fn, params)`` for ``fn(t, params)``, twice differentiable,
-            or a constant [rad, m; a quaternion for balls].
+            a `Sampled`, or a constant [rad, m; a quaternion for balls].
         t: times (n,) [s]; between two of them the motion advances in steps of at most 5°.
         q0: coordinates (nq,) from which the first time is reached; by default as drawn.
-        inputs: further efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) that
-            returns such a dictionary.
+        inputs: further efforts on joints, ``{joint: value or Sampled}``, or a function of t or
+            (t, q, v) that returns a dictionary of values.
         actuated: joints, or ``(joint, i)``, whose efforts produce the motion instead of efforts
             along the driven coordinates; of least norm if there are more than needed.
         throw: raise an error if a time fails (outside `jit` and `vmap`).
@@ -429,6 +440,7 @@ def _motion(
     q0: Array,
     inputs: AnyInputs,
 ) -> tuple[DrivenMotion, _Flags]:
+    mech, drivers = prepared((mech, drivers))
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     bare, led = led_by_drivers(mech, drivers)
     drawn = jnp.asarray(neutral(mech))

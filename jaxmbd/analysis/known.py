@@ -28,7 +28,7 @@ from jaxmbd.kinematics import (
     own_rows,
     speed_units,
 )
-from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.model import GROUND, Mechanism, Sampled, prepared
 
 
 class PointCoordinate(NamedTuple):
@@ -299,11 +299,12 @@ class Problem(eqx.Module):
 
 
 def problem(mech: Mechanism, known: Known | None, t: Any, inputs: Any = None) -> Problem:
-    """The `Problem` with arrays for all numbers; `inputs` may be a function of t."""
+    """The `Problem` with arrays for all numbers; `inputs` may be functions of t."""
     keys, values = parse_known(mech, known)
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     t = jnp.asarray(t, mech.dtype)
     given: Any = inputs(t) if callable(inputs) else inputs or {}
+    given = {name: x(t) if isinstance(x, Sampled) else x for name, x in given.items()}
     efforts = {name: jnp.asarray(x, mech.dtype) for name, x in given.items()}
     return Problem(keys, mech, values, t, efforts)
 
@@ -372,33 +373,41 @@ def held_name(mech: Mechanism, key: Key) -> str:
 
 
 AnyInputs = Inputs | Callable[..., Inputs] | None
-"""``{joint: value}``, or a function of t or of (t, q, v) that returns it."""
+"""``{joint: value or Sampled}``, or a function of t or of (t, q, v) that returns values."""
 
 
 def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
-    """Values as arrays of the mechanism's type; a function is returned as it is.
+    """Values as arrays of the mechanism's type, `Sampled` prepared; a function as it is.
 
     Raises:
-        ValueError: a function takes neither t nor (t, q, v), or one input alone is a function.
+        ValueError: a function takes neither t nor (t, q, v), one input alone is a function, or a
+            `Sampled` has no name.
     """
     if inputs is None:
         return None
+    if isinstance(inputs, Sampled):
+        raise ValueError(
+            "inputs is a Sampled; name what it acts on: inputs={'a joint': Sampled(…)}"
+        )
     if callable(inputs):
         takes_state(inputs)
         return cast(Callable[..., Inputs], inputs)
     for name, x in inputs.items():
-        if callable(x):
+        if callable(x) and not isinstance(x, Sampled):
             raise ValueError(
-                f"inputs: that of {name!r} is a function; give one function of all inputs instead, "
-                f"of t or (t, q, v): inputs=lambda t: {{{name!r}: …}}"
+                f"inputs: that of {name!r} is a function; give samples of it, "
+                f"inputs={{{name!r}: Sampled(t, values)}}, or one function of all inputs, of t or "
+                f"(t, q, v): inputs=lambda t: {{{name!r}: …}}"
             )
-    return {name: jnp.asarray(x, mech.dtype) for name, x in inputs.items()}
+    return jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), prepared(dict(inputs)))
 
 
 def efforts_at(inputs: AnyInputs, t: Any, q: Array, v: Array) -> Inputs | None:
     """The efforts ``{joint: value}`` at a state."""
+    if inputs is None:
+        return None
     if not callable(inputs):
-        return inputs
+        return {name: x(t) if callable(x) else x for name, x in inputs.items()}
     return inputs(t, q, v) if takes_state(inputs) else inputs(t)
 
 

@@ -42,7 +42,7 @@ from jaxmbd.kinematics import (
     step_coordinates,
 )
 from jaxmbd.lanes import compiled, given, host_jit
-from jaxmbd.model import Mechanism, finite_numbers
+from jaxmbd.model import Mechanism, Sampled, finite_numbers
 from jaxmbd.numerics import factor_rows, jacobian, nan_where, tolerances
 from jaxmbd.plumbing import meant
 
@@ -217,9 +217,9 @@ def linearize(
         q: coordinates (nq,), on the constraints (see `equilibrium`, `assemble`).
         v: speeds (nv,), on the constraints; by default at rest.
         t: time [s].
-        inputs: efforts that act, ``{joint: value}``: u are small changes of them. A sequence of
-            names means efforts that are zero. A function of t or (t, q, v) may return the
-            dictionary; u is added to its values, and A includes the feedback.
+        inputs: efforts that act, ``{joint: value or Sampled}``: u are small changes of them. A
+            sequence of names means efforts that are zero. A function of t or (t, q, v) may return
+            the dictionary; u is added to its values, and A includes the feedback.
         outputs: a function of (t, q, v, v̇) whose value, flattened, is w; by default w has no
             components.
         independent: names of independent speeds as in ``topology(mech).speed_names``
@@ -249,7 +249,9 @@ def linearize(
     if v is not None:
         v = jnp.asarray(v, mech.dtype)
         check_shape("v", v, top.nv)
-    inputs = parse_inputs(mech, inputs) if callable(inputs) else _efforts(mech, inputs)
+    changing = isinstance(inputs, dict) and any(isinstance(x, Sampled) for x in inputs.values())
+    parsed = callable(inputs) or changing
+    inputs = parse_inputs(mech, inputs) if parsed else _efforts(mech, inputs)
     chosen = _independent(mech, q, independent)
     names = tuple(top.speed_names[i] for i in chosen)
     a, b, c, d, motions, fits = _jitted(backend, chosen, outputs, mech, q, v, t, inputs)

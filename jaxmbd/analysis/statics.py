@@ -122,7 +122,8 @@ def equilibrium(
         known: coordinates that are held in addition, with the keys of `assemble`.
         guess: coordinates (nq,) to start from; by default as drawn. It need not be assembled.
         t: time [s] at which drives and laws are evaluated.
-        inputs: efforts on joints, ``{joint: value}`` or a function of t that returns it.
+        inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t that returns
+            such a dictionary of values.
         throw: raise an error if no equilibrium is found (outside `jit` and `vmap`).
         backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxmbd.analysis import PointCoordinate, PointTravel
 from jaxmbd.design import Evaluation, Unknowns
 from jaxmbd.identification.measured import Record
-from jaxmbd.model import Mechanism, coordinate_units
+from jaxmbd.model import Mechanism, Sampled, coordinate_units
 from jaxmbd.observe import Configuration, Experiment, Motion, Sweep
 from jaxmbd.variables import Parametrization, Variable, Variables, mechanism_of
 
@@ -94,7 +94,7 @@ def held_values(experiment: Any, mech: Mechanism) -> dict[str, Variable]:
     for kind, held in _held(experiment).items():
         text, which = _TEXTS[kind]
         for key, value in held.items():
-            if not isinstance(value, tuple):
+            if not isinstance(value, (tuple, Sampled)):
                 path = f"{kind}/{_name(key)}"
                 found[path] = Variable(path, value, _units(mech, key)[which], text.format(key))
     return found

@@ -37,6 +37,7 @@ class Sweep:
         leaves: nodes at which the sweep stops; their cotangents are its results.
         cotangents: of leaves, and of nodes that the sweep has not reached yet.
         buffers: for each buffer, the buffer of its cotangents.
+        ok: inside a guard, which samples have not failed; only those add to buffers.
     """
 
     def __init__(
@@ -45,16 +46,18 @@ class Sweep:
         mask: int,
         leaves: Iterable[Node] = (),
         buffers: dict[Buffer, Buffer] | None = None,
+        ok: Node | None = None,
     ):
         self.g, self.mask, self.leaves = g, mask, set(leaves)
         self.cotangents: dict[Node, Node] = {}
         self.buffers: dict[Buffer, Buffer] = {} if buffers is None else buffers
+        self.ok = ok
         self._results: dict[Loop, dict[int, Node]] = {}
         self._calls: dict[Custom, dict[int, Node]] = {}
 
     def inner(self, leaves: Iterable[Node], mask: int | None = None) -> Sweep:
         """A sweep over part of the program that shares the cotangents of buffers."""
-        return Sweep(self.g, self.mask if mask is None else mask, leaves, self.buffers)
+        return Sweep(self.g, self.mask if mask is None else mask, leaves, self.buffers, self.ok)
 
     # Cotangents
 
@@ -172,6 +175,8 @@ class Sweep:
             elif n.op == "load":
                 buffer, offset = n.data
                 if buffer.kind != "const":
+                    if self.ok is not None:
+                        ct = self.g.op("select", self.ok, ct, self.g.const(0.0, ct.dtype))
                     data = (self.memory(buffer), offset)
                     self.g.effect("accumulate", (n.args[0], ct), n.dtype, data)
             else:
@@ -362,6 +367,7 @@ class Sweep:
                     finite = g.op("lt", g.op("abs", n), g.const(float("inf"), n.dtype))
                     ok = g.op("and", ok, finite)
         inner = self.inner(self.leaves)
+        inner.ok = ok if self.ok is None else g.op("and", self.ok, ok)
         flat = [n for x in call.outs for n in x.reshape(-1)]
         for k, ct in cts.items():
             inner.add(flat[k], g.op("select", ok, ct, g.const(0.0, ct.dtype)))

@@ -12,6 +12,7 @@ from jax import Array
 
 from jaxmbd.model.numbers import functions_static, point
 from jaxmbd.model.part import Part
+from jaxmbd.model.sampled import function_and_numbers
 
 TimeFunction = Callable[[Array, Any], Array]
 """``function(t, params)`` → a coordinate [rad or m]."""
@@ -33,7 +34,8 @@ class Drive(Part):
 
     Attributes:
         joint: name of the joint (in the tree).
-        function: ``function(t, params)`` → the coordinate [rad or m], twice differentiable.
+        function: ``function(t, params)`` → the coordinate [rad or m], twice differentiable; or a
+            `Sampled`, which becomes the parameter of `jaxmbd.model.sampled.sampled`.
         params: a pytree of numbers handed to `function`.
         index: which coordinate of the joint.
 
@@ -47,6 +49,9 @@ class Drive(Part):
     function: TimeFunction = eqx.field(static=True, metadata={"function": True})
     params: Any = eqx.field(converter=functions_static, default=None)
     index: int = eqx.field(static=True, default=0)
+
+    def __post_init__(self) -> None:
+        self.function, self.params = function_and_numbers(self.function, self.params)
 
     @property
     def points(self) -> dict[str, Any]:
@@ -69,7 +74,7 @@ class PointDrive(Part):
         at: the point, (3,) [m] as drawn or the name of a point.
         axis: "x", "y" or "z".
         function: ``function(t, params)`` → the coordinate [m] (not the displacement), twice
-            differentiable.
+            differentiable; or a `Sampled`.
         params: a pytree of numbers handed to `function`.
 
     Example:
@@ -83,6 +88,9 @@ class PointDrive(Part):
     axis: str = eqx.field(static=True)
     function: TimeFunction = eqx.field(static=True, metadata={"function": True})
     params: Any = eqx.field(converter=functions_static, default=None)
+
+    def __post_init__(self) -> None:
+        self.function, self.params = function_and_numbers(self.function, self.params)
 
     @property
     def points(self) -> dict[str, Any]:

@@ -16,6 +16,10 @@ from jax.core import Tracer
 from jaxmbd.model.mechanism import Mechanism
 from jaxmbd.numerics import MANY, row_sum
 
+LONG = 64
+"""Arrays of parameters with more numbers, as of a road, are tested each by itself: a kernel would
+look for the right one of many joined arrays at each number."""
+
 
 def has_literal_zeros(mech: Mechanism) -> bool:
     """Whether constants of a mechanism may be zeros that a compiler folds.
@@ -49,7 +53,11 @@ def finite_numbers(mech: Mechanism) -> Array:
     if many:
         given = [jax.lax.stop_gradient(jnp.asarray(x, mech.dtype)) for x in many]
         fine = fine & jnp.isfinite(row_sum(given, lambda x: x @ x))
-    return fine & ~jnp.any(jnp.isnan(_numbers((mech.forces, mech.drives, mech.couplings), mech)))
+    parameters = _floats((mech.forces, mech.drives, mech.couplings))
+    few = [x for x in parameters if x.size <= LONG]
+    for x in (_joined(few, mech), *(x for x in parameters if x.size > LONG)):
+        fine = fine & ~jnp.any(jnp.isnan(lax.stop_gradient(x)))
+    return fine
 
 
 def finite_squares(mech: Mechanism) -> Array:
@@ -63,7 +71,14 @@ def finite_squares(mech: Mechanism) -> Array:
 
 def _numbers(tree: object, mech: Mechanism) -> Array:
     """The floating numbers of a tree, one after another."""
+    return _joined(_floats(tree), mech)
+
+
+def _floats(tree: object) -> list[Array]:
     arrays = (x for x in jax.tree_util.tree_leaves(tree) if hasattr(x, "dtype"))
-    floats = [x for x in arrays if jnp.issubdtype(x.dtype, jnp.floating)]
-    flat = [x if x.ndim == 1 else lax.reshape(x, (x.size,)) for x in floats]
+    return [x for x in arrays if jnp.issubdtype(x.dtype, jnp.floating)]
+
+
+def _joined(arrays: list[Array], mech: Mechanism) -> Array:
+    flat = [x if x.ndim == 1 else lax.reshape(x, (x.size,)) for x in arrays]
     return lax.stop_gradient(jnp.concatenate([jnp.zeros(0, mech.dtype), *flat]))

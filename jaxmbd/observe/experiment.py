@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 from jaxmbd.analysis import Key, Opening, Status, opening, parse_known, places
 from jaxmbd.lanes import compiled, host_jit
-from jaxmbd.model import Mechanism
+from jaxmbd.model import Mechanism, Sampled
 from jaxmbd.observe.observable import OVER_ALL, Observable, Output, Reduced, described
 from jaxmbd.plumbing import refuse
 
@@ -349,10 +349,10 @@ def _compiled(method: str, experiment: Any, mech: Mechanism) -> Any:
 
 
 def frozen_values(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
-    """Held coordinates with numbers or tuples of numbers; traced values stay as they are."""
+    """Held coordinates with numbers or tuples of numbers; traced ones and samples as they are."""
 
     def plain(x: Any) -> Any:
-        if isinstance(x, Tracer):
+        if isinstance(x, (Tracer, Sampled)):
             return x
         x = np.asarray(x, float)
         return float(x) if x.ndim == 0 else tuple(x.tolist())

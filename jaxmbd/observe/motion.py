@@ -39,7 +39,7 @@ class Motion(Experiment):
         start: the configuration to start from, by default the drawn one, assembled; `Settle()` for
             equilibrium.
         speeds: held initial speeds, with the keys of `assemble` [rad/s, m/s]; by default at rest.
-        inputs: efforts on joints, as of `simulate`.
+        inputs: efforts on joints, as of `simulate`; changing them compiles again.
         method: integrator, as of `simulate`.
         save_every: observe every n-th step.
         keep: about how many points of a curve are kept; None for all.

@@ -1,5 +1,7 @@
 """Reverse mode of loops: any length and nesting, checkpoints, guards, derivatives inside."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -227,3 +229,65 @@ def test_equal_extremes_have_equal_shares_of_a_cotangent(extreme):
     found = jax.grad(lambda x: lanes.vmap(fn, strict=True)(x).sum())(x)
     np.testing.assert_array_equal(found, jax.grad(lambda x: jax.vmap(fn)(x).sum())(x))
     np.testing.assert_allclose(found[0], 1 / 3)
+
+
+def read(x, y, of=lambda f, *a: f(*a), count=40, rows=60):
+    """Steps that read one element each of two tables, given or computed, some in failing calls."""
+    table = jnp.concatenate([y, jnp.sin(y)])
+
+    def step(c, k):
+        def inner(c, k, table, given):
+            return c + jnp.sqrt(table[(3 * k) % 60] + 1.5) * given[k % 7, 0] + 0.1 * c * table[k]
+
+        return of(inner, c, k, table, jnp.tile(x, (30, 1))), None
+
+    def outer(c, _):
+        c, _ = jax.lax.scan(step, c, jnp.arange(count))
+        local = c * jnp.arange(1.0, rows)
+        return jax.lax.scan(lambda c, k: (c + 1e-3 * local[k] ** 2, None), c, jnp.arange(5))[
+            0
+        ], None
+
+    return jax.lax.scan(outer, x[0], None, length=2)[0]
+
+
+READ = np.random.default_rng(7).uniform(-1, 1, size=(9, 30))
+
+
+@pytest.mark.parametrize("of", [lambda f, *a: f(*a), lanes.guarded])
+def test_gradients_of_tables_that_loops_read(of):
+    x, y = 0.1 * X[:, :3], READ[: len(X)]
+
+    def gradient(vmap):
+        return jax.jit(jax.grad(lambda x, y: vmap(partial(read, of=of))(x, y).sum(), (0, 1)))(x, y)
+
+    found, expected = gradient(lambda f: lanes.vmap(f, strict=True)), gradient(jax.vmap)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max())
+
+
+def test_an_iteration_writes_no_table_and_no_cotangents_but_of_what_it_reads():
+    def stores(rows):
+        def fn(y):
+            return jax.lax.scan(lambda c, k: (jnp.sin(c) * y[k], None), 1.0, jnp.arange(50) % 30)[0]
+
+        closed = jax.make_jaxpr(fn)(READ[0].repeat(rows))
+        graph = Kernel(closed, (True,), ((True,), (True,))).graph
+        loops = [n.data.body for n in graph.base.nodes if n.op == "loop"]
+        return [len(loop.nodes) for loop in loops]
+
+    assert stores(1) == stores(20)
+
+
+def test_a_failed_sample_passes_no_cotangent_to_a_table_that_all_share():
+    def fn(table, x):
+        call = lambda c, k, table: jnp.sqrt(c * table[k])  # noqa: E731
+        return jax.lax.scan(
+            lambda c, k: (lanes.guarded(call, c, k, table), None), x, jnp.arange(3)
+        )[0]
+
+    x, table = np.array([1.0, -1.0, 2.0]), np.linspace(0.5, 2.0, 40)
+    loss = lambda s, mapped: jnp.nansum(mapped(fn, in_axes=(None, 0))(s, x))  # noqa: E731
+    found = jax.grad(loss)(table, lambda *a, **k: lanes.vmap(*a, strict=True, **k))
+    np.testing.assert_allclose(found, jax.grad(loss)(table, jax.vmap), rtol=1e-13)
+    assert np.all(np.isfinite(found)) and np.all(found[:3] > 0.0)

@@ -58,6 +58,7 @@ class Graph:
         replay: while an adjoint traces a loop body again, the region it is traced into; writes to
             buffers from outside that region are then skipped.
         recall: in the same case, the saved inner loops.
+        guarded: region of the outermost guarded call that is being traced.
         open: stack of the loops under construction.
         rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
         built: number of operations requested, before folding and sharing.
@@ -82,6 +83,7 @@ class Graph:
         self.active = 0
         self.replay: Region | None = None
         self.recall: Recall | None = None
+        self.guarded: Region | None = None
         self.open: list[Loop] = []
         self.built = 0
         self.calls: dict[Any, Any] = {}
@@ -140,6 +142,25 @@ class Graph:
             yield
         finally:
             self.rare, self._rare = before
+
+    @contextmanager
+    def outside(self, region: Region) -> Iterator[None]:
+        """Build in a region around the present one, before the loops under construction."""
+        before, self.region = self.region, region
+        try:
+            yield
+        finally:
+            self.region = before
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Trace a guarded call, whose part of the region is swept by itself."""
+        before = self.guarded
+        self.guarded = before or self.region
+        try:
+            yield
+        finally:
+            self.guarded = before
 
     def _place(self, op: str, args: tuple[Node, ...], dtype: str, data: Any = None) -> Node:
         region, uniform, deps = self.rare or self.prologue, True, 0

@@ -396,7 +396,11 @@ def _before(g: Graph, nodes: tuple[Node, ...]) -> Column | None:
 
 
 def _stored(g: Graph, columns: Sequence[tuple[Node, ...]]) -> dict[tuple[Node, ...], Column]:
-    """Columns that are stored: constants in a table, all others in scratch."""
+    """Columns that are stored: constants in a table, all others in scratch.
+
+    They are stored once where they are known, outside the loops that read them, so that a reverse
+    sweep adds an iteration's cotangents to those elements alone that the iteration has read.
+    """
     found: dict[tuple[Node, ...], Column] = {}
     for constant in (True, False):
         some = [c for c in columns if all(n.constant for n in c) is constant]
@@ -404,22 +408,43 @@ def _stored(g: Graph, columns: Sequence[tuple[Node, ...]]) -> dict[tuple[Node, .
             continue
         count, dtype = len(some), some[0][0].dtype
         rows = list(zip(*some, strict=True))
+        home = g.region if constant else _home(g, some)
         if constant:
             values = [n.data for row in rows for n in row]
             buffer = Buffer("const", dtype, len(values), values=values, batched=False)
         else:
-            buffer = g.scratch(dtype, count * len(rows), final=True)
-            for i, row in enumerate(rows):
-                for k, n in enumerate(row):
-                    g.store(buffer, g.const(i * count + k, "i64"), 0, n)
+            with g.outside(home):
+                buffer = g.scratch(dtype, count * len(rows), final=True)
+                for i, row in enumerate(rows):
+                    for k, n in enumerate(row):
+                        g.store(buffer, g.const(i * count + k, "i64"), 0, n)
         for k, nodes in enumerate(some):
             deps = 0
             for n in nodes:
                 deps |= n.deps
             found[nodes] = _slot(g, buffer, count, k, deps)
-            if not deps & g.active:  # or a guard would take the cotangents of others for its own
-                g.calls[in_memory, g.region, nodes] = found[nodes]
+            if home is not g.region or not deps & g.active:
+                # else a guard would take the cotangents of others for its own
+                g.calls[in_memory, home, nodes] = found[nodes]
     return found
+
+
+def _home(g: Graph, columns: Sequence[tuple[Node, ...]]) -> Region:
+    """The region around the present one in which columns are known and can be stored.
+
+    Not outside a region that seldom runs, nor where a guard is being traced or an adjoint has
+    begun: their sweeps would not find the stores.
+    """
+    depth = g.base.depth
+    for nodes in columns:
+        depth = max(depth, *(n.region.depth for n in nodes if n.region is not None))
+    within = g.guarded is not None and depth >= g.guarded.depth
+    if within or g.rare is not None or (g.replay is not None and depth < g.replay.depth):
+        return g.region
+    home = g.region
+    while home.depth > depth and home.parent is not None:
+        home = home.parent
+    return home
 
 
 def _slot(g: Graph, buffer: Buffer, count: int, slot: int, deps: int) -> Column:

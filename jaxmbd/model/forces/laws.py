@@ -15,6 +15,7 @@ from jax import Array
 
 from jaxmbd.model.numbers import FunctionLaw, Units, is_concrete, number
 from jaxmbd.model.part import Part
+from jaxmbd.model.sampled import Sampled, piecewise_linear, sampled
 
 LAWS: dict[str, Any] = {}
 """The laws that `register_law` named, by name."""
@@ -67,6 +68,10 @@ def law_energy(value: Any, extension: Array) -> Array:
     for node, weight in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True):
         total = total + weight * value(0.5 * extension * (1.0 + node), zero)
     return 0.5 * extension * total
+
+
+register_law("sampled")(Sampled)
+register_law("sampled_function")(sampled)
 
 
 @register_law("signed_square")
@@ -129,7 +134,7 @@ class Table(Part):
             )
 
     def __call__(self, extension: Array, rate: Array) -> Array:
-        return jnp.interp(rate if self.of_rate else extension, self.x, self.y)
+        return piecewise_linear(rate if self.of_rate else extension, self.x, self.y)
 
 
 @register_law("damper_curve")

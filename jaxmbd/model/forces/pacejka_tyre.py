@@ -85,7 +85,8 @@ class PacejkaTyre(ForceElement):
         low_speed: speed of the regularisation [m/s].
         road: height of the road along `up` [m].
         up: unit vector out of the road (3,).
-        law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`).
+        law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`);
+            a `Sampled` for a measured road.
         belt: velocity of the road surface (3,) [m/s], to model a moving car with a chassis at
             rest.
         free_rolling: whether κ = 0 is assumed; b then need not spin and may be the upright that

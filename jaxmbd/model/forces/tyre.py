@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -19,7 +20,7 @@ def road_height(tyre: Any, motion: ElementMotion, dtype: Any) -> tuple[Array, Ar
     if tyre.law is None:
         return height, jnp.zeros_like(height)
     t = jnp.asarray(motion.t, dtype)
-    more, rise = eqx.filter_jvp(tyre.law, (t,), (jnp.ones_like(t),))
+    more, rise = jax.jvp(lambda s: jnp.asarray(tyre.law(s), dtype), (t,), (jnp.ones_like(t),))
     return height + more, rise
 
 
@@ -37,7 +38,8 @@ class Tyre(ForceElement):
         radius: unloaded radius [m].
         road: height of the road along `up` [m].
         up: unit vector out of the road (3,), (2,) in a planar mechanism.
-        law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`).
+        law: a function of t [s] giving further road height [m] (its rate is taken by `jax.jvp`);
+            a `Sampled` for a measured road.
 
     Example:
         >>> import jaxmbd as mbd

@@ -24,6 +24,7 @@ from jaxmbd.model.numbers import (
     number,
     point,
 )
+from jaxmbd.model.sampled import function_and_numbers
 from jaxmbd.spatial import cross, perpendicular_pair, unit
 
 Curve = Callable[[Array, Any], Array]
@@ -91,6 +92,9 @@ class _CurveJoint(Condition):
     interval: tuple[float, float] = eqx.field(static=True, default=(0.0, 2.0 * np.pi), kw_only=True)
     samples: int = eqx.field(static=True, default=32, kw_only=True)
 
+    def __post_init__(self) -> None:
+        self.curve, self.params = function_and_numbers(self.curve, self.params)
+
     def problems(self, points: Mapping[str, Any]) -> list[str]:
         if not callable(self.curve):
             return [f"curve is {self.curve!r}; give a function of (u, params)"]
@@ -134,7 +138,8 @@ class PointOnCurve(_CurveJoint):
         at_a: origin of the curve, a point of a, (3,) [m] as drawn or the name of a point.
         at_b: the point of b, as drawn.
         curve: ``curve(u, params)`` → (3,) [m] from `at_a`, in global axes as drawn, with
-            ``c'(u) ≠ 0``; twice differentiable, also slightly beyond the ends of the interval.
+            ``c'(u) ≠ 0``; twice differentiable, also slightly beyond the ends of the interval. Or a
+            `Sampled` by points (n, 3) at parameters (n,) that reach beyond the interval.
         params: a pytree of numbers handed to `curve`.
         interval: the parameters (first, last) that are searched; by default one turn, (0, 2π).
         samples: how many points of the interval the search starts from.

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Node, Region
-from jaxmbd.lanes.trace.arrays import Value, empty, scalars
+from jaxmbd.lanes.trace.arrays import Stacked, Value, bits, empty, scalars
 from jaxmbd.lanes.trace.content import Content
 from jaxmbd.lanes.trace.interpreter import evaluate_closed, rule
 from jaxmbd.lanes.trace.jaxprs import floating, is_guarded, rule_jaxpr
@@ -23,7 +23,7 @@ class Custom:
     Attributes:
         kind: "jvp", "vjp", "guard", "flag" or "solve".
         eqn: the call's equation.
-        args: its arguments.
+        args: its arguments, arrays of nodes; of a "guard" long ones as they are.
         outs: its results.
         wrapped: its results as "custom" nodes, which the rest of the function uses.
         span: region, first and past-the-last index of the call's nodes there (for "guard").
@@ -96,14 +96,14 @@ def _flag(g: Graph, eqn: Any, x: Value, miss: Value, terms: Value) -> list[Value
             bad = g.op("lt", scaled, largest)
             out[(*place, k)] = g.op("select", bad, g.const(float("nan"), n.dtype), n)
     args = [x, miss, terms]
-    if not _deps(args) & g.active:
+    if not _deps(g, args) & g.active:
         return [out]
     return _wrapped(g, Custom("flag", eqn, args, [out], []))
 
 
 def by_its_rule(g: Graph, eqn: Any, args: list[Any], outs: list[Any]) -> list[Value]:
     """Results of a primitive, whose derivative is JAX's own and not that of their operations."""
-    if not _deps(args) & g.active:
+    if not _deps(g, args) & g.active:
         return outs
     return _wrapped(g, Custom("jvp", eqn, args, outs, []))
 
@@ -114,10 +114,14 @@ def _custom(
     region, first = g.region, len(g.region.nodes)
     place = _place(g, body, operands)
     known = g.calls.get(place) if place else None
-    outs = evaluate_closed(g, body, operands) if known is None or kind == "guard" else known
+    if kind == "guard":
+        with g.guard():
+            outs = evaluate_closed(g, body, operands)
+    else:
+        outs = evaluate_closed(g, body, operands) if known is None else known
     if g.active:
-        small = [scalars(g, x) for x in args]
-        if _deps(small) & g.active:
+        small = [x if kind == "guard" else scalars(g, x) for x in args]
+        if _deps(g, small) & g.active:
             call = Custom(kind, eqn, small, [scalars(g, x) for x in outs], [])
             call.span = (region, first, len(region.nodes))
             outs = _wrapped(g, call)
@@ -138,19 +142,19 @@ def _place(g: Graph, body: Any, args: Sequence[Value]) -> Any:
     return (g.region, content, *(n for x in args for n in x.reshape(-1)))
 
 
-def _deps(args: Sequence[Any]) -> int:
+def _deps(g: Graph, args: Sequence[Any]) -> int:
     """The union of the arguments' dependency bits."""
     deps = 0
     for x in args:
-        for n in x.reshape(-1):
-            deps |= n.deps
+        deps |= bits(g, x)
     return deps
 
 
 def _wrapped(g: Graph, call: Custom) -> list[Value]:
     """The call's results as "custom" nodes, at which a reverse sweep applies its rule."""
-    deps = _deps(call.args)
-    inputs = tuple(n for x in call.args for n in x.reshape(-1) if n.deps)
+    deps = _deps(g, call.args)
+    arrays = [x for x in call.args if not isinstance(x, Stacked)]
+    inputs = tuple(n for x in arrays for n in x.reshape(-1) if n.deps)
     k = 0
     for x in call.outs:
         y = empty(x.shape)
