@@ -48,7 +48,8 @@ def _judged(method: str, kind: Any, seed: int, n: int) -> Iterator[Judged]:
     rng = np.random.default_rng(seed)
     p = drawn(rng, n)
     state = rng.normal(size=(n, 4)) * [0.1, 0.1, 1.0, 1.0] * (rng.random((n, 1)) < 0.8)
-    dt = 10.0 ** rng.uniform(-2.0, 1.0, n) / fastest(p)
+    # A long motion between stops is chaotic: its errors grow, which no estimate says.
+    dt = 10.0 ** rng.uniform(-2.0, -0.5 if kind in ADAPTIVE else 1.0, n) / fastest(p)
     rtol = 10.0 ** rng.uniform(-9.0, -2.0, n)
 
     @jax.jit

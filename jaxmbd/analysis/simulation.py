@@ -53,7 +53,7 @@ from jaxmbd.kinematics import (
     motion_state,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
-from jaxmbd.model import Mechanism
+from jaxmbd.model import Mechanism, prepared
 
 Outputs = Callable[[Array, Array, Array], Any]
 
@@ -174,7 +174,7 @@ def rollout(
     numbers: Numbers,
 ) -> Solution:
     """The whole run from (q0, v0) or where another ended, to be compiled as one function."""
-    mech = jax.tree_util.tree_map(jnp.asarray, mech)
+    mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, given = first.t, first.q, first.v, numbers.times
@@ -352,8 +352,8 @@ def simulate(
             "dormand_prince" (`DormandPrince`) or, for stiff systems, "rodas" (`Rodas`) of adaptive
             ones; such an object with its tolerances; or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
-        inputs: efforts on joints, ``{joint: value}``, or a function of t or (t, q, v) that returns
-            such a dictionary.
+        inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
+            that returns such a dictionary of values.
         outputs: a function of (t, q, v) that is evaluated and saved at each saved time.
         outputs_only: save only the first and last state: q and v are then (2, …).
         constraints: "project" each step onto position and velocity constraints (in the metric of

@@ -17,6 +17,9 @@ from jaxmbd.lanes import bounded_while
 SAFETY, LEAST, MOST = 0.9, 0.1, 5.0
 """Aim for this share of the tolerance; limits of the ratio of a step to the one before."""
 
+KINK = 10.0
+"""What the estimate of a step in which a force has a kink or a jump may be short of."""
+
 
 class Attempt(NamedTuple):
     """A step before it is accepted.
@@ -136,7 +139,8 @@ class Adaptive(Method):
             v=jnp.where(fine, v, p.v),
             h=following,
             before=jnp.where(fine, size, p.before),
-            errors=p.errors + jnp.where(fine, error, 0.0),
+            errors=p.errors
+            + jnp.where(fine, KINK ** jnp.maximum(1.0 - 3.0 * p.before / size, 0.0) * error, 0.0),
             fastest=jnp.where(fine, jnp.maximum(p.fastest, speeds), p.fastest),
             accepted=p.accepted + took,
             rejected=p.rejected + (1.0 - took),
