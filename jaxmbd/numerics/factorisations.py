@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Bool, Float
 
 from jaxmbd.lanes import traced_once
-from jaxmbd.numerics.tolerances import faintness, redundancy
+from jaxmbd.numerics.tolerances import faintness, redundancy, rounding
 
 
 @traced_once
@@ -325,14 +325,64 @@ def minimum_norm(
 ) -> Float[Array, " n"]:
     """The solution of least norm of ``A x = b``, from its basic solution `x`.
 
-    The null space of `A` has one vector for each redundant row r, ``z = e_r − Σ_kept c_k e_k``,
-    with c from back-substitution in ``Lᵀ``. With these as columns of `Z` (zero in kept columns) the
-    solution is ``x − Z (ZᵀZ + K)⁻¹ Zᵀ x``, where `K` is the identity on the kept columns.
+    D is zero in redundant rows, so the null space of ``A = L D Lᵀ`` is spanned by their columns of
+    ``L⁻ᵀ``. With these as columns of `Z` (zero in kept columns) the solution is
+    ``x − Z (ZᵀZ + K)⁻¹ Zᵀ x``, where `K` is the identity on the kept columns.
+    """
+    redundant = jnp.where(kept, 0.0, 1.0).astype(x.dtype)
+    z = unit_lower_transpose_solve(lower, jnp.diag(redundant))
+    return x - z @ ltdl_solve(z.T @ z + jnp.diag(1.0 - redundant), z.T @ x)
+
+
+@traced_once
+def minimum_norm_by_rows(
+    lower: Float[Array, "n n"], kept: Bool[Array, " n"], x: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """`minimum_norm` in loops over the rows of L: a tenth of the code, but more operations.
+
+    With ``Z = L⁻ᵀ R``, where R is the identity on redundant rows, it is ``x − Z w`` with
+    ``ZᵀZ w = Zᵀ x``, which conjugate gradients solve: on redundant rows no eigenvalue is below 1.
     """
     n = lower.shape[0]
-    eye = jnp.eye(n, dtype=x.dtype)
-    redundant = jnp.where(kept, 0.0, 1.0)
-    # Row r of L: coefficients of row r in the orthogonal basis of the kept rows.
-    coupling = jnp.where(kept[:, None], 0.0, lower - eye).T * jnp.where(kept, 1.0, 0.0)[:, None]
-    z = redundant[None, :] * eye - unit_lower_transpose_solve(lower, coupling)
-    return x - z @ ltdl_solve(z.T @ z + jnp.diag(1.0 - redundant), z.T @ x)
+    units = np.eye(n, dtype=x.dtype)
+    strict = lower - units
+
+    def forward(b: Array) -> Array:
+        """``L⁻¹ b``."""
+
+        def row(y: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
+            below, unit, one = given
+            return y + unit * (one - below @ y), None
+
+        return lax.scan(row, jnp.zeros_like(b), (strict, units, b))[0]
+
+    def backward(b: Array) -> Array:
+        """``L⁻ᵀ b``."""
+
+        def row(b: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
+            below, unit = given
+            return b - below * (unit @ b), None
+
+        return lax.scan(row, b, (strict, units), reverse=True)[0]
+
+    def onto_null(y: Array) -> Array:
+        """``Zᵀ y``."""
+        return jnp.where(kept, 0.0, forward(y))
+
+    first = onto_null(x)
+    least = rounding(x.dtype) ** 2 * (first @ first)
+
+    def more(state: tuple[Array, ...]) -> Array:
+        return (state[4] > least) & (state[0] < 2 * n + 4)
+
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        count, z, residual, p, square = state
+        along = backward(p)
+        curvature = along @ along
+        a = square / jnp.where(curvature > 0.0, curvature, 1.0)
+        residual = residual - a * onto_null(along)
+        new = residual @ residual
+        return count + 1, z + a * along, residual, residual + new / square * p, new
+
+    state = jnp.zeros((), jnp.int32), jnp.zeros_like(x), first, first, first @ first
+    return x - lax.while_loop(more, step, state)[1]
