@@ -20,13 +20,37 @@ from jaxtyping import Bool, Float
 from jaxmbd.lanes import traced_once
 from jaxmbd.numerics.tolerances import faintness, redundancy, rounding
 
+# In unrolled loops every step has arrays of its own size, for which functions of `jax.numpy` are
+# traced anew. These use primitives, which halves the time that tracing a factorisation takes.
+
+
+def _less_outer(a: Array, column: Array, row: Array) -> Array:
+    """``a − column rowᵀ``."""
+    left, right = (lax.broadcast_in_dim(x, a.shape, (k,)) for k, x in enumerate((column, row)))
+    return lax.sub(a, lax.mul(left, right))
+
+
+def _over(x: Array, divisor: Array) -> Array:
+    """An array (n,) divided by a number (1,)."""
+    return lax.div(x, lax.broadcast_in_dim(divisor, x.shape, (0,)))
+
+
+def _where(mask: Array, x: Array, otherwise: float) -> Array:
+    """An array (n,) where the mask (n,) holds, else a constant."""
+    return lax.select(mask, x, lax.full_like(x, otherwise))
+
+
+def _product(a: Array, b: Array) -> Array:
+    """``aᵀ b`` of a (n, k) and b (n,) or (n, m)."""
+    return lax.dot_general(a, b, (((0,), (0,)), ((), ())))
+
 
 @traced_once
 def unit_lower_solve(lower: Array, b: Array) -> Array:
     """Solve ``L x = b`` for unit lower triangular L."""
     x = b[:1]
     for k in range(1, lower.shape[0]):
-        x = jnp.concatenate([x, b[k : k + 1] - lower[k : k + 1, :k] @ x])
+        x = jnp.concatenate([x, b[k : k + 1] - lax.dot(lower[k : k + 1, :k], x)])
     return x
 
 
@@ -36,7 +60,7 @@ def unit_lower_transpose_solve(lower: Array, b: Array) -> Array:
     n = lower.shape[0]
     x = b[n - 1 :]
     for k in range(n - 2, -1, -1):
-        x = jnp.concatenate([b[k : k + 1] - lower[k + 1 :, k : k + 1].T @ x, x])
+        x = jnp.concatenate([b[k : k + 1] - _product(lower[k + 1 :, k : k + 1], x), x])
     return x
 
 
@@ -58,7 +82,7 @@ def unpivoted_lu(a: Array) -> tuple[Array, Array]:
         done = jnp.zeros(k, a.dtype)
         rows.append(jnp.concatenate([done, pivot[None], row]))
         columns.append(jnp.concatenate([done, jnp.ones(1, a.dtype), column]))
-        a = a[1:, 1:] - column[:, None] * row[None, :]
+        a = _less_outer(a[1:, 1:], column, row)
     return jnp.stack(columns, axis=1), jnp.stack(rows)
 
 
@@ -106,11 +130,12 @@ def ltdl(
     for k in range(n - 1, -1, -1):
         row, pivot = h[k, :k], h[k, k:]
         above = jnp.abs(pivot) > (0.0 if amplified is None else amplified[k : k + 1])
-        d = jnp.where(above, pivot, 1.0)
-        factor = row / d
-        h = h[:k, :k] - jnp.outer(factor, row)
+        d = _where(above, pivot, 1.0)
+        factor = _over(row, d)
+        h = _less_outer(h[:k, :k], factor, row)
         if floor is not None and amplified is not None:
-            amplified = amplified[:k] + factor**2 * floor[k]
+            passed_on = lax.mul(lax.mul(factor, factor), lax.broadcast(floor[k], (k,)))
+            amplified = lax.add(amplified[:k], passed_on)
         rows.append(jnp.concatenate([factor, unit[k, k:]]))
         pivots.append(d)
         sound.append(above)
@@ -124,7 +149,7 @@ def ltdl_backward(lower: Float[Array, "n n"], b: Float[Array, "n m"]) -> Float[A
     for k in range(lower.shape[0] - 1, -1, -1):
         row = b[k:]
         out.append(row)
-        b = b[:k] - jnp.outer(lower[k, :k], row[0])
+        b = _less_outer(b[:k], lower[k, :k], row[0])
     return jnp.concatenate(out[::-1])
 
 
@@ -294,9 +319,9 @@ def eliminate_columns(
     for k in range(floor.shape[0]):
         pivot, below = a[:1, 0], a[1:, 0]
         keep = real[k : k + 1] & (pivot > floor[k : k + 1])
-        d = jnp.where(keep, pivot, 1.0)
-        column = jnp.where(keep & real[k + 1 :], below, 0.0) / d
-        a = a[1:, 1:] - jnp.outer(column, below)
+        d = _where(keep, pivot, 1.0)
+        column = _over(_where(keep & real[k + 1 :], below, 0.0), d)
+        a = _less_outer(a[1:, 1:], column, below)
         columns.append(jnp.concatenate([unit[k, : k + 1], column]))
         pivots.append(d)
         kept.append(keep)
