@@ -369,7 +369,7 @@ def minimum_norm_by_rows(
     ``ZᵀZ w = Zᵀ x``, which conjugate gradients solve: on redundant rows no eigenvalue is below 1.
     """
     n = lower.shape[0]
-    units = np.eye(n, dtype=x.dtype)
+    units = jnp.asarray(np.eye(n, dtype=x.dtype))
     strict = lower - units
 
     def forward(b: Array) -> Array:
