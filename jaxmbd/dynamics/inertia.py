@@ -60,12 +60,16 @@ def world_inertias(m: MotionState) -> PerBody:
 
     def made() -> PerBody:
         drawn = [m.mech.inertia(body) for body in m.top.bodies]
-        return each(_turned, m.pos.rotation, PerBody.of(m.pos.runs, drawn))
+        return _world_inertias(m.pos.rotation, PerBody.of(m.pos.runs, drawn))
 
     return m.kept.get("inertias", made)
 
 
 @traced_once
+def _world_inertias(rotations: PerBody, drawn: PerBody) -> PerBody:
+    return each(_turned, rotations, drawn)
+
+
 def _turned(r: Array | None, inertia: Array) -> Array:
     return inertia if r is None else symmetric(r @ inertia @ r.T)
 

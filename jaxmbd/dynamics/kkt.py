@@ -200,18 +200,17 @@ def _conjugate_gradients(k: Factors, y: Array, multipliers: Array, otherwise: Ar
     """``[x; −λ]`` from ``(y₀, λ₀) = K [g; c]``, or `otherwise` if a motion is indeterminate."""
     first = jnp.concatenate([y, multipliers])
     residuals = jnp.concatenate([jnp.sqrt(k.added) * y.T, _probe(k)[None]])
-    starts = jnp.concatenate([first, jnp.zeros_like(first[:, :1])], axis=1).T
-    z, found = jax.lax.map(lambda x: _one_solution(k, *x), (starts, residuals))
-    sound = jnp.all(found) & (_least_eigenvalue(k, z[-1]) > _indeterminate(z.dtype))
-    y, multipliers = jnp.split(z[:-1].T, [y.shape[0]])
+    change, found = jax.lax.map(lambda x: _one_solution(k, x), residuals)
+    sound = jnp.all(found) & (_least_eigenvalue(k, change[-1]) > _indeterminate(change.dtype))
+    y, multipliers = jnp.split(first + change[:-1].T, [y.shape[0]])
     return jnp.where(sound, _speeds(k, y, multipliers), otherwise)
 
 
 @traced_once
-def _one_solution(k: Factors, z: Array, residual: Array) -> tuple[Array, Array]:
-    """``z + K [√E w; 0]`` (nv + nc,) with ``(I − √E K_yy √E) w = residual``; whether it exists."""
-    root, n = jnp.sqrt(k.added), k.added.shape[0]
-    none = jnp.zeros((z.shape[0] - n, 1), z.dtype)
+def _one_solution(k: Factors, residual: Array) -> tuple[Array, Array]:
+    """``K [√E w; 0]`` (nv + nc,) with ``(I − √E K_yy √E) w = residual``; whether it exists."""
+    root, (n, rows) = jnp.sqrt(k.added), k.half.shape
+    z, none = jnp.zeros(n + rows, root.dtype), jnp.zeros((rows, 1), root.dtype)
     start = residual @ residual
     least = tolerances.rounding(z.dtype) ** 2 * start
 
@@ -246,7 +245,7 @@ def firmness(k: Factors) -> Array:
 
 
 def _firmness(k: Factors) -> Array:
-    z, found = _one_solution(k, jnp.zeros(sum(k.half.shape), k.added.dtype), _probe(k))
+    z, found = _one_solution(k, _probe(k))
     least = _least_eigenvalue(k, z)
     return jnp.where(found & (least > _indeterminate(z.dtype)), least, 0.0)
 

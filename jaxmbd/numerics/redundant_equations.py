@@ -24,7 +24,12 @@ from jax import Array, lax
 from jaxmbd.lanes import flagged, rarely
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.blocks import AnyRows, BlockRankRevealed, BlockRows, block_ldlt, squared_rows
-from jaxmbd.numerics.factorisations import Doubt, RankRevealed, ldlt_rank_revealing
+from jaxmbd.numerics.factorisations import (
+    Doubt,
+    RankRevealed,
+    ldlt_rank_revealing,
+    minimum_norm_by_rows,
+)
 from jaxmbd.numerics.small_arrays import generic
 from jaxmbd.numerics.tolerances import redundancy
 
@@ -32,6 +37,8 @@ P = TypeVar("P")
 _UNROLLED = 2
 """Up to this many columns are unrolled, which exploits the zeros of the unit directions."""
 _ITERATIONS = 30
+_FEW = 12
+"""Up to this many rows, loops over them save no code."""
 
 
 class FactoredRows(NamedTuple):
@@ -78,6 +85,8 @@ class FactoredRows(NamedTuple):
 
 
 def _without_null(gram: RankRevealed | BlockRankRevealed, b: Array) -> Array:
+    if isinstance(gram, RankRevealed) and b.shape[0] > _FEW:
+        return minimum_norm_by_rows(gram.lower, gram.kept, b)
     return gram.minimum_norm(b)
 
 

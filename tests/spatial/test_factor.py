@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxmbd import lanes
 from jaxmbd.numerics import tolerances
 from jaxmbd.numerics.factorisations import (
     ldlt_rank_revealing,
@@ -15,6 +16,7 @@ from jaxmbd.numerics.factorisations import (
     ltdl_backward,
     ltdl_forward,
     minimum_norm,
+    minimum_norm_by_rows,
 )
 from jaxmbd.spatial import rotations as rot
 
@@ -173,6 +175,24 @@ def test_least_norm_solution_is_the_pseudo_inverses(n, rank):
         size = np.abs(x).max() * np.clip(condition, 1.0, 1e4)
         np.testing.assert_allclose(a @ x, b, rtol=0, atol=1e-9 * np.abs(a).max() * size)
         np.testing.assert_allclose(least, expected, rtol=0, atol=1e-7 * size)
+
+
+def test_least_norm_in_loops_over_rows():
+    """Of 15 rows of rank 0, 1, 8, 14 and 15, in one batch; a solution that is least stays."""
+    rng = np.random.default_rng(0)
+    rows = np.stack([rank_deficient(rng, 15, rank) for rank in (0, 1, 8, 14, 15)])
+    a, x = rows @ rows.transpose(0, 2, 1), rng.normal(size=(5, 15))
+
+    def by_rows(a, x):
+        lower, _, kept = ldlt_rank_revealing(a, TOLERANCE)
+        return minimum_norm_by_rows(lower, kept, x)
+
+    for batched in (jax.vmap, lanes.vmap):
+        least = jax.jit(batched(by_rows))
+        found = least(a, x)
+        expected = np.einsum("nij,nj->ni", np.linalg.pinv(a, rcond=1e-10) @ a, x)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(least(a, found), found, rtol=0, atol=1e-12)
 
 
 def test_least_norm_by_groups_of_rows_without_common_columns():

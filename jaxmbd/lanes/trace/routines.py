@@ -29,7 +29,7 @@ compiling, but what is passed in memory costs time in each call: a sixth of the 
 biped's with 31 bodies and 30 rows (1 900 000)."""
 LONG = 2000
 """Fewest operations of a routine."""
-PROMISING = 2 * LONG
+PROMISING = LONG
 """Fewest elements of all arrays of a function, zeros among them, that may have so many."""
 MOST = 4096
 """Most elements of an array that is passed to a routine."""
