@@ -1,5 +1,5 @@
 """Runs at steps of a hundredth to ten times the right one, or of adaptive steps at tolerances from
-1e-9 to 1e-2: none that is OK is wrong.
+1e-9 to 1e-3: none that is OK is wrong.
 
 Two masses in a row on a guide, with springs, dampers, stops on both sides, friction and a force
 that vibrates, each of them or not, at random: the equations of motion are written down here and
@@ -24,12 +24,12 @@ from fails_cases.statics import _numpy
 
 MASSES = "two masses on a guide in closed form, integrated by SciPy"
 NUMBERS = {
-    "Solution.error": f"{MASSES}: no run that is OK is off by twice its accuracy",
+    "Solution.error": f"{MASSES}: no run that is OK is off by twice its accuracy, "
+    "or four times what its errors grow to",
     "Solution.worst_step": "no more than the error",
     "Solution.worst_at": "the end of a step",
     "Solution.end": "the whole run, in place of two halves",
 }
-SHARE = 2.0
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
 ADAPTIVE = (mbd.DormandPrince, mbd.Rodas)
@@ -50,7 +50,7 @@ def _judged(method: str, kind: Any, seed: int, n: int) -> Iterator[Judged]:
     state = rng.normal(size=(n, 4)) * [0.1, 0.1, 1.0, 1.0] * (rng.random((n, 1)) < 0.8)
     # A long motion between stops is chaotic: its errors grow, which no estimate says.
     dt = 10.0 ** rng.uniform(-2.0, -0.5 if kind in ADAPTIVE else 1.0, n) / fastest(p)
-    rtol = 10.0 ** rng.uniform(-9.0, -2.0, n)
+    rtol = 10.0 ** rng.uniform(-9.0, -3.0, n)
 
     @jax.jit
     def runs(p: Any, q: Any, v: Any, dt: Any, rtol: Any) -> Any:
@@ -64,7 +64,10 @@ def _judged(method: str, kind: Any, seed: int, n: int) -> Iterator[Judged]:
         text += f", rtol={rtol[i]:.3g}, seed {seed}"
         ok = bool(run.status[i] == 0)
         true = share_of_error(numbers, state[i], run.t[i], run.v[i]) if ok else math.nan
-        right = RIGHT if true <= 2.0 * ACCURACY else WRONG  # an estimate, no bound
+        limit = 2.0 * ACCURACY  # an estimate, no bound
+        if true > limit:  # and it does not say how errors grow along the motion
+            limit = 4.0 * run.error[i] * growth(numbers, state[i], run.t[i])
+        right = RIGHT if true <= limit else WRONG
         told = f"estimated {run.error[i]:.2g}, true {true:.2g}, {text}"
         yield Judged("Solution.error", right if ok else FLAGGED, true, told)
         over = max(float(run.worst_step[i] - run.error[i]), 0.0)
@@ -136,15 +139,43 @@ def one(kind: Any, p: Numbers, q: Any, v: Any, dt: Any, rtol: Any) -> tuple[Any,
 
 
 def share_of_error(p: Numbers, state: np.ndarray, t: np.ndarray, v: np.ndarray) -> float:
-    """Largest error of the speeds (saves, 2) as a share of the largest speeds, in both norms."""
+    """Largest error of the speeds (saves, 2) as a share of the largest speeds, in both norms.
+
+    The largest of all times: saved ones may be those of the turning points of a vibration.
+    """
+    fine = np.unique(np.concatenate([t, np.linspace(t[0], t[-1], 40 * STEPS + 1)]))
     found = solve_ivp(
-        lambda t, y: rates(p, t, y), t[[0, -1]], state, "LSODA", t, rtol=1e-10, atol=1e-13
+        lambda t, y: rates(p, t, y), t[[0, -1]], state, "LSODA", fine, rtol=1e-10, atol=1e-13
     )
-    wanted = found.y[2:].T
+    every = found.y[2:].T
+    wanted = every[np.searchsorted(fine, t)]
     heavy = np.array([p["m1"] + p["m2"], p["m2"]])
-    sizes = [np.sqrt(x**2 @ w) for w in (heavy, np.ones(2)) for x in (v - wanted, wanted)]
     tiny = 1e-12 / (t[1] - t[0]) * STEPS / SAVES
-    return max(np.max(a) / max(np.max(b), tiny) for a, b in (sizes[:2], sizes[2:]))
+    return max(
+        np.sqrt(np.max((v - wanted) ** 2 @ w)) / max(np.sqrt(np.max(every**2 @ w)), tiny)
+        for w in (heavy, np.ones(2))
+    )
+
+
+def growth(p: Numbers, state: np.ndarray, t: np.ndarray) -> float:
+    """How often over a small error of the speeds at a saved time grows until a later one."""
+
+    def motion(t: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return solve_ivp(
+            lambda t, y: rates(p, t, y), t[[0, -1]], y, "LSODA", t, rtol=1e-11, atol=1e-14
+        ).y.T
+
+    y = motion(t, state)
+    weights = np.array([p["m1"] + p["m2"], p["m2"]])
+    largest = math.sqrt(np.max(y[:, 2:] ** 2 @ weights))
+    found = 1.0
+    for j in range(len(t) - 1):
+        for k in range(2):
+            moved = y[j].copy()
+            moved[2 + k] += 1e-5 * largest / math.sqrt(weights[k])
+            off = motion(t[j:], moved)[:, 2:] - y[j:, 2:]
+            found = max(found, math.sqrt(np.max(off**2 @ weights)) / (1e-5 * largest))
+    return found
 
 
 def rates(p: Numbers, t: float, y: np.ndarray) -> list[float]:
