@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow lint accuracy papers fails-safely programs bench scale latency studies \
-	workers survive design derivatives gradients synthesis identification imports bench-gpu docs release-check clean
+	workers integration survive design derivatives gradients synthesis identification imports bench-gpu docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -90,6 +90,9 @@ gradients: $(VENV)/.installed-test ## gradients at dead centres, contacts, sprin
 
 derivatives: $(VENV)/.installed-test ## measure the compiling of derivatives of statics and modes; five minutes
 	$(BIN)/python benchmarks/derivatives_compile.py --json benchmarks/results/derivatives_compile.json $(ARGS)
+
+integration: $(VENV)/.installed-test ## work and precision of the methods of integration; ten minutes
+	$(BIN)/python benchmarks/integration.py --json benchmarks/results/integration.json $(ARGS)
 
 survive: $(VENV)/.installed-test ## kill studies at random moments, damage their stores; twenty minutes
 	$(BIN)/python benchmarks/survive.py --json benchmarks/results/survive.json $(ARGS)
