@@ -84,7 +84,9 @@ def bounded_while(
         done = done + 1
         return going & cond(value) & (done < most), done, value
 
-    run = iteration
+    # Only an iteration is checkpointed: of a checkpointed scan in a scan JAX 0.9.2 loses tangents
+    # in `jax.linearize`.
+    run = jax.checkpoint(iteration, prevent_cse=False)
     for length in _lengths(most):
         run = _repeated(run, length)
     return run((jnp.asarray(cond(init)), jnp.asarray(0, jnp.int32), init))[2]
@@ -127,7 +129,7 @@ def _repeated(step: Step, times: int) -> Step:
     """A step done several times, or as often as some sample goes on."""
 
     def call(state: State) -> State:
-        return jax.checkpoint(step, prevent_cse=False)(state)
+        return step(state)
 
     call.__name__ = BOUNDED
     needed = jax.jit(call)
