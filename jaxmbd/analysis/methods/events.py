@@ -23,9 +23,12 @@ from jaxmbd.dynamics import kkt_system, solve_kkt
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.numerics import nan_where
 
-RESOLUTION = 1e-7
-"""Share of a step from which on a Newton step, whose error is its square, gives the zero."""
-GRAZING = 1e-6
+RESOLUTION = 1e-10
+"""Share of a step within which its end must be of a zero: the error of the event's derivatives."""
+ZENO = 1e-7
+"""Share of a step after which the same event happens again at once: heights of impacts are only
+rounding then, as they go with the square."""
+GRAZING = 1e-5
 """Share of the largest rate of a function so far, below which its zero has no derivative."""
 NARROW = 1e-2
 """Share of the step that errors allow, below which hidden pairs of zeros are not looked for."""
@@ -328,7 +331,7 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     g0, rate0 = with_rates(equations, *lax.stop_gradient(tried.begin))
     value, rate1 = with_rates(equations, *tried.end)
     g0, rate0, g1, rate1 = lax.stop_gradient((g0, rate0, value, rate1))
-    g0 = _with_sides(g0, rate0, seen.side, fine_time)
+    g0 = _with_sides(g0, rate0, seen.side, direction, fine_time)
     slopes = (jnp.where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
     m0, m1 = (h * x for x in slopes)
     place, pair, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
@@ -358,7 +361,7 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     pace = jnp.where(jnp.isfinite(pace), pace, seen.pace)
     steep = jnp.abs(rate1) > GRAZING * pace  # not if NaN
     mask = jnp.where(chosen, 1.0, 0.0).astype(q.dtype)
-    grazing = happens & ~jnp.any(chosen & steep & ~forced)
+    grazing = happens & ~jnp.any(chosen & steep)
     rate = jnp.sum(jnp.where(chosen & steep, rate1, 0.0))
     rate = jnp.where(happens & ~grazing, rate, 1.0)
     moved = jnp.sum(jnp.where(chosen, delay, 0.0))
@@ -378,7 +381,7 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     side = jnp.where(happens, jnp.where(chosen, after, side), 0.0)
     now = lax.stop_gradient(t)
     acts, stops = (jnp.array(x) for x in zip(*((e.acts, e.stop) for e in events), strict=True))
-    again = jnp.any(chosen & acts & (now - seen.last < fine_time))
+    again = jnp.any(chosen & acts & (now - seen.last < ZENO * tried.wish + tried.tiny))
     halts = again | jnp.any(chosen & stops)
     columns = jnp.arange(seen.times.shape[1])
     written = chosen[:, None] & (columns == seen.count[:, None])
@@ -411,11 +414,14 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     return Outcome(finite, taken, shift, q, v, seen, Search(aim, end, tries))
 
 
-def _with_sides(g: Array, rate: Array, side: Array, fine_time: Array) -> Array:
-    """Values at the begin of a step, none of them zero unless its rate is: with known signs."""
+def _with_sides(g: Array, rate: Array, side: Array, direction: Array, fine_time: Array) -> Array:
+    """Values at the begin of a step, with signs where they are zero but for rounding.
+
+    Where the rate is zero too, as of a body that rests on another, an event may happen.
+    """
     tiny = jnp.finfo(g.dtype).tiny
     by_rate = (g == 0.0) | ((side == BY_RATE) & (jnp.abs(g) <= jnp.abs(rate) * fine_time))
-    g = jnp.where(by_rate, jnp.sign(rate) * tiny, g)
+    g = jnp.where(by_rate, jnp.sign(jnp.where(rate == 0.0, -direction, rate)) * tiny, g)
     wrong = (jnp.abs(side) == 1.0) & (g * side <= 0.0)
     return jnp.where(wrong, side * tiny, g)
 
@@ -430,7 +436,7 @@ def delayed(value: Array, delay: Array, rate: Array, grazing: Array) -> Array:
 @delayed.defjvp
 def _delayed_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     _, delay, rate, grazing = primals
-    return delay, nan_where(grazing, -tangents[0] / rate)
+    return delay, nan_where(grazing, -tangents[0][None] / rate)[0]
 
 
 def _acted(
