@@ -2,7 +2,7 @@
 
 Finding one is a kind of rejection: a step in which a function changes its sign is not taken, and
 the next one that is tried ends where the cubic through values and rates at both ends (Hermite's)
-has its first zero. So the code of a step occurs once, and each sample of a batch searches by itself.
+has its first zero. The code of a step occurs once, and each sample of a batch searches alone.
 Once the end of a step is within `RESOLUTION` of a zero, one Newton step ``δ = −g/ġ`` moves the
 state onto it; its derivative is that of the implicit function theorem, while lengths of steps have
 none. One event acts at a time: another at the same time does so in the next step, of no length.
@@ -342,7 +342,9 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     heading = (g0 * rate1 < 0.0) & passes(direction, g0, rate1)
     near = heading & (jnp.abs(to_zero) <= fine_time)
     early = (g0 * g1 > 0.0) & (to_zero > 0.0) & (gone + h + to_zero < until)
-    forced = crossed & (h <= tried.tiny) & ~near
+    # Rounding of g may be more than that of t: what is left between the ends is the zero.
+    collapsed = search.end - gone - h <= tried.tiny
+    forced = ((crossed & (h <= tried.tiny)) | (heading & (g0 * g1 > 0.0) & collapsed)) & ~near
     here = (near & (crossed | early)) | forced
     delay = jnp.where(forced, 0.0, to_zero)
     when = jnp.where(here, h + delay, jnp.where(crossed, place * h, inf))
