@@ -23,7 +23,7 @@ from jaxmbd.dynamics import kkt_system, solve_kkt
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.numerics import nan_where
 
-RESOLUTION = 1e-10
+RESOLUTION = 1e-12
 """Share of a step within which its end must be of a zero: the error of the event's derivatives."""
 ZENO = 1e-7
 """Share of a step after which the same event happens again at once: heights of impacts are only
@@ -336,11 +336,14 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     m0, m1 = (h * x for x in slopes)
     place, pair, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
 
+    pace = jnp.maximum(seen.pace, jnp.maximum(jnp.abs(rate0), jnp.abs(rate1)))
+    pace = jnp.where(jnp.isfinite(pace), pace, seen.pace)
     # Which function is near a zero at the end of the step, and which passed one before.
     crossed = passes(direction, g0, g1)
     to_zero = -g1 / jnp.where(rate1 == 0.0, 1.0, rate1)
     heading = (g0 * rate1 < 0.0) & passes(direction, g0, rate1)
-    near = heading & (jnp.abs(to_zero) <= fine_time)
+    noise = jnp.finfo(q.dtype).eps * pace * tried.wish
+    near = heading & ((jnp.abs(to_zero) <= fine_time) | (jnp.abs(g1) <= noise))
     early = (g0 * g1 > 0.0) & (to_zero > 0.0) & (gone + h + to_zero < until)
     # Rounding of g may be more than that of t: what is left between the ends is the zero.
     collapsed = search.end - gone - h <= tried.tiny
@@ -359,8 +362,6 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     taken = finite & (happens | ~(jnp.any(crossed) | probing))
 
     # The state at the event.
-    pace = jnp.maximum(seen.pace, jnp.maximum(jnp.abs(rate0), jnp.abs(rate1)))
-    pace = jnp.where(jnp.isfinite(pace), pace, seen.pace)
     steep = jnp.abs(rate1) > GRAZING * pace  # not if NaN
     mask = jnp.where(chosen, 1.0, 0.0).astype(q.dtype)
     grazing = happens & ~jnp.any(chosen & steep)
