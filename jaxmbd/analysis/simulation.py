@@ -228,13 +228,16 @@ def rollout(
         t0, numbers.dt, q0, v0, memory,
     )  # fmt: skip
 
+    # With events `guarded` loses the tangent of a step of a long adaptive loop: it does without.
+    taken = step if o.events else partial(guarded, step)
+
     def interval(carry: tuple[Any, Account], n: Array) -> Any:
         begin, t, h = ends(n)
 
         def one(carry: tuple[Any, Account], k: Array) -> tuple[tuple[Any, Account], None]:
             state, account = carry
             before, after = (begin + h * x.astype(begin.dtype) for x in (k, k + 1))
-            state, found = guarded(step, before, h, *state, *hoisted)
+            state, found = taken(before, h, *state, *hoisted)
             return (state, after_step(account, method, found, numbers.accuracy, after)), None
 
         steps = jnp.arange(o.save_every)

@@ -48,6 +48,7 @@ class Progress(NamedTuple):
         fastest: largest absolute speeds since the first time (nv,).
         accepted, rejected: steps so far in the run.
         seen, search: of events, if there are any.
+        late: zero, with the derivative of `gone`, which has none.
     """
 
     gone: Array
@@ -61,6 +62,7 @@ class Progress(NamedTuple):
     rejected: Array
     seen: Seen | None = None
     search: Search | None = None
+    late: Array | None = None
 
 
 class Adaptive(Method):
@@ -115,7 +117,7 @@ class Adaptive(Method):
         watched: Any = ()
         if equations.events:
             memory, seen = memory
-            watched = seen, Search(never, never, zero)
+            watched = seen, Search(never, never, zero), zero
 
         def short(p: Progress) -> Array:
             before = p.gone < h
@@ -140,10 +142,14 @@ class Adaptive(Method):
         """Try a step; two of equal length are left rather than a long one and a short."""
         rest, wish = until - p.gone, lax.stop_gradient(jnp.minimum(p.h, until))
         h = jnp.where(wish >= rest, rest, jnp.where(2.0 * wish > rest, 0.5 * rest, wish))
-        if p.search is not None:
-            aimed = lax.stop_gradient(p.search.aim - p.gone)
-            h = jnp.where(aimed < h, aimed, h)
-        begin, end = t + p.gone, t + p.gone + h
+        begin, late = t + p.gone, p.late
+        if p.search is not None and late is not None:
+            h = jnp.minimum(h, p.search.aim - p.gone)
+            begin = begin + late
+        whole = h
+        if late is not None:  # the step ends at a time without derivatives
+            h = h - late
+        end = begin + h
         tried = self.attempt(equations, begin, p.q, p.v, h)
         size = lax.stop_gradient(self._size(equations.mech, p, tried))
         q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, end)
@@ -152,14 +158,15 @@ class Adaptive(Method):
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
         shrunk = jnp.minimum(SAFETY * size ** (-1.0 / self.order), SAFETY)
         ratio = jnp.where(fine, jnp.minimum(grown, MOST), jnp.maximum(shrunk, LEAST))
-        following = lax.stop_gradient(h * ratio)
+        following = lax.stop_gradient(whole * ratio)
         # A step that was cut short by a saved time says little of how long the next may be.
-        following = jnp.where(fine & (h < wish), jnp.maximum(following, wish), following)
-        gone = jnp.where(h >= rest, until, p.gone + h)
+        following = jnp.where(fine & (whole < wish), jnp.maximum(following, wish), following)
+        gone = jnp.where(whole >= rest, until, p.gone + whole)
         seen, search = p.seen, p.search
         if seen is not None and search is not None:
             own = Tried(
-                *lax.stop_gradient((p.gone, h)),
+                p.gone,
+                whole,
                 begin=(begin, p.q, p.v, tried.slopes[0]),
                 end=(end, q, v, tried.slopes[1]),
                 until=until,
@@ -169,8 +176,10 @@ class Adaptive(Method):
             found = outcome(equations, own, seen, search)
             usable, fine = fine & found.finite, fine & found.taken
             following = jnp.where(fine | ~usable, following, wish)
-            following = jnp.where(usable, following, LEAST * lax.stop_gradient(h))
-            q, v, gone = found.q, found.v, gone + found.delay
+            following = jnp.where(usable, following, LEAST * whole)
+            held = lax.stop_gradient(found.delay)
+            q, v, gone, late = found.q, found.v, gone + held, found.delay - held
+            late = jnp.where(fine, late, p.late)
             seen, search = jax.tree_util.tree_map(
                 lambda new, old: jnp.where(usable, new, old),
                 (found.seen, found.search),
@@ -190,6 +199,7 @@ class Adaptive(Method):
             rejected=p.rejected + (1.0 - took),
             seen=seen,
             search=search,
+            late=late,
         )
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
