@@ -71,7 +71,7 @@ class Event(eqx.Module):
         >>> floor = mbd.Event(lambda t, q, v: q[0], direction=-1, restitution=0.5)
         >>> run = mbd.simulate(ball, [0.1], t1=0.4, method="dormand_prince", events={"hit": floor})
         >>> run.events["hit"].count.item(), run.events["hit"].t[:2].round(4).tolist()
-        (2, [0.1428, 0.2857])
+        (4, [0.1428, 0.2856])
     """
 
     function: Any
@@ -112,10 +112,10 @@ class Occurrences(NamedTuple):
 
     Example:
         >>> import jaxmbd as mbd
-        >>> swing, m = mbd.Event(lambda t, q, v: q[0]), mbd.zoo.simple_pendulum()
-        >>> run = mbd.simulate(m, [0.1], t1=2.0, method="dormand_prince", events={"swing": swing})
-        >>> run.events["swing"].count.item()
-        2
+        >>> half, m = mbd.Event(lambda t, q, v: t - 0.5), mbd.zoo.simple_pendulum()
+        >>> run = mbd.simulate(m, [0.1], t1=1.0, method="dormand_prince", events={"half": half})
+        >>> run.events["half"].count.item(), run.events["half"].t[:2].tolist()
+        (1, [0.5, nan])
     """
 
     count: Array
