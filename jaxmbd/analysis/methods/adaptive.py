@@ -130,7 +130,7 @@ class Adaptive(Method):
             zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:], *watched
         )
         end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, self.most)
-        q, v = (jnp.where(short(end), jnp.nan, x) for x in (end.q, end.v))
+        q, v = (jnp.asarray(jnp.where(short(end), jnp.nan, x)) for x in (end.q, end.v))
         memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))
         memory = (memory, end.seen) if equations.events else memory
         estimates = jnp.stack([end.errors, end.fastest])
@@ -179,7 +179,7 @@ class Adaptive(Method):
             following = jnp.where(usable, following, LEAST * whole)
             held = lax.stop_gradient(found.delay)
             q, v, gone, late = found.q, found.v, gone + held, found.delay - held
-            late = jnp.where(fine, late, p.late)
+            late = jnp.asarray(jnp.where(fine, late, p.late))
             seen, search = jax.tree_util.tree_map(
                 lambda new, old: jnp.where(usable, new, old),
                 (found.seen, found.search),

@@ -10,6 +10,7 @@ none. One event acts at a time: another at the same time does so in the next ste
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -22,6 +23,8 @@ from jaxmbd.analysis.methods.method import Equations
 from jaxmbd.dynamics import kkt_system, solve_kkt
 from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
 from jaxmbd.numerics import nan_where
+
+where: Callable[[Any, Any, Any], Array] = jnp.where  # with one type of result
 
 RESOLUTION = 1e-12
 """Share of a step within which its end must be of a zero: the error of the event's derivatives."""
@@ -170,7 +173,8 @@ def first_seen(names: tuple[str, ...], events: tuple[Event, ...], before: Any, d
         if old is not None:
             old = old._replace(times=none.at[: len(old.times)].set(old.times[:keep]))
         rows.append(old or Record(zero, -never, zero, zero, none))
-    return Seen(*(jnp.stack(x) for x in zip(*rows, strict=True)), never, zero)
+    side, last, pace, count, times = (jnp.stack(x) for x in zip(*rows, strict=True))
+    return Seen(side, last, pace, count, times, never, zero)
 
 
 def last_seen(
@@ -182,7 +186,7 @@ def last_seen(
         times = seen.times[i, : event.keep]
         records[name] = Record(seen.side[i], seen.last[i], seen.pace[i], seen.count[i], times)
         known = jnp.arange(event.keep) < seen.count[i]
-        told[name] = Occurrences(seen.count[i].astype(jnp.int32), jnp.where(known, times, jnp.nan))
+        told[name] = Occurrences(seen.count[i].astype(jnp.int32), where(known, times, jnp.nan))
     return records, told
 
 
@@ -272,9 +276,9 @@ class Cubic(NamedTuple):
         """The two places between 0 and 1 at which the slope is zero, or an end."""
         tiny = jnp.finfo(self.c0.dtype).tiny
         root = jnp.sqrt(jnp.maximum(self.c2**2 - 3.0 * self.c3 * self.c1, 0.0))
-        w = -(self.c2 + jnp.where(self.c2 < 0.0, -root, root))
+        w = -(self.c2 + where(self.c2 < 0.0, -root, root))
         places = [
-            jnp.where(jnp.abs(b) < jnp.abs(a), b / jnp.where(jnp.abs(a) > tiny, a, 1.0), 1.0)
+            where(jnp.abs(b) < jnp.abs(a), b / where(jnp.abs(a) > tiny, a, 1.0), 1.0)
             for a, b in ((3.0 * self.c3, w), (w, self.c1))
         ]
         first, second = (jnp.clip(x, 0.0, 1.0) for x in places)
@@ -306,17 +310,17 @@ def first_zero(cubic: Cubic, direction: Array, g0: Array, g1: Array) -> tuple[Ar
     low, high = zero, one
     rising = g1 > g0
     for i in (2, 1, 0):
-        low, high = (jnp.where(found[i], places[j], x) for j, x in ((i, low), (i + 1, high)))
-        rising = jnp.where(found[i], values[i + 1] > values[i], rising)
+        low, high = (where(found[i], places[j], x) for j, x in ((i, low), (i + 1, high)))
+        rising = where(found[i], values[i + 1] > values[i], rising)
     s = 0.5 * (low + high)
     for _ in range(6):
         value, slope = cubic(s), cubic.slope(s)
         above = (value > 0.0) == rising
-        low, high = jnp.where(above, low, s), jnp.where(above, s, high)
-        newton = s - value / jnp.where(slope == 0.0, 1.0, slope)
+        low, high = where(above, low, s), where(above, s, high)
+        newton = s - value / where(slope == 0.0, 1.0, slope)
         inside = (newton > low) & (newton < high) & (slope != 0.0)
-        s = jnp.where(inside, newton, 0.5 * (low + high))
-    turn = jnp.where(values[1] * g0 <= 0.0, a, b)
+        s = where(inside, newton, 0.5 * (low + high))
+    turn = where(values[1] * g0 <= 0.0, a, b)
     return s, jnp.any(found, axis=0), turn
 
 
@@ -332,15 +336,15 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     value, rate1 = with_rates(equations, *tried.end)
     g0, rate0, g1, rate1 = lax.stop_gradient((g0, rate0, value, rate1))
     g0 = _with_sides(g0, rate0, seen.side, direction, fine_time)
-    slopes = (jnp.where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
+    slopes = (where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
     m0, m1 = (h * x for x in slopes)
     place, pair, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
 
     pace = jnp.maximum(seen.pace, jnp.maximum(jnp.abs(rate0), jnp.abs(rate1)))
-    pace = jnp.where(jnp.isfinite(pace), pace, seen.pace)
+    pace = where(jnp.isfinite(pace), pace, seen.pace)
     # Which function is near a zero at the end of the step, and which passed one before.
     crossed = passes(direction, g0, g1)
-    to_zero = -g1 / jnp.where(rate1 == 0.0, 1.0, rate1)
+    to_zero = -g1 / where(rate1 == 0.0, 1.0, rate1)
     heading = (g0 * rate1 < 0.0) & passes(direction, g0, rate1)
     noise = jnp.finfo(q.dtype).eps * pace * tried.wish
     near = heading & ((jnp.abs(to_zero) <= fine_time) | (jnp.abs(g1) <= noise))
@@ -349,11 +353,11 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     collapsed = search.end - gone - h <= tried.tiny
     forced = ((crossed & (h <= tried.tiny)) | (heading & (g0 * g1 > 0.0) & collapsed)) & ~near
     here = (near & (crossed | early)) | forced
-    delay = jnp.where(forced, 0.0, to_zero)
-    when = jnp.where(here, h + delay, jnp.where(crossed, place * h, inf))
+    delay = where(forced, 0.0, to_zero)
+    when = where(here, h + delay, where(crossed, place * h, inf))
     first = jnp.min(when)
     hidden = pair & ~crossed & ~here & (h > NARROW * tried.wish)
-    probe = jnp.min(jnp.where(hidden, turn * h, inf))
+    probe = jnp.min(where(hidden, turn * h, inf))
     probing = (probe < jnp.minimum(first, h)) & (probe > 0.0)
     chosen = here & (when <= first + tried.tiny) & ~probing
     chosen = chosen & (jnp.cumsum(chosen.astype(jnp.int32)) == 1)
@@ -363,25 +367,25 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
 
     # The state at the event.
     steep = jnp.abs(rate1) > GRAZING * pace  # not if NaN
-    mask = jnp.where(chosen, 1.0, 0.0).astype(q.dtype)
+    mask = where(chosen, 1.0, 0.0).astype(q.dtype)
     grazing = happens & ~jnp.any(chosen & steep)
-    rate = jnp.sum(jnp.where(chosen & steep, rate1, 0.0))
-    rate = jnp.where(happens & ~grazing, rate, 1.0)
-    moved = jnp.sum(jnp.where(chosen, delay, 0.0))
-    shift = delayed(jnp.sum(jnp.where(chosen, value, 0.0)), moved, rate, grazing)
-    shift = jnp.where(happens, shift, 0.0)
+    rate = jnp.sum(where(chosen & steep, rate1, 0.0))
+    rate = where(happens & ~grazing, rate, 1.0)
+    moved = jnp.sum(where(chosen, delay, 0.0))
+    shift = delayed(jnp.sum(where(chosen, value, 0.0)), moved, rate, grazing)
+    shift = where(happens, shift, 0.0)
     t = t + shift
-    q = jnp.where(happens, step_coordinates(mech, q, shift * v), q)
+    q = where(happens, step_coordinates(mech, q, shift * v), q)
     v = v + shift * a
     signs = jnp.sign(g0)
     q, v = _acted(equations, mask, jnp.sum(mask * signs), t, q, v)
 
     # What the next step must know.
-    side = jnp.where(crossed | here, signs, 0.0)  # those that must wait
-    own = [0.0 if e.restitution is not None else BY_RATE if e.jump else 1.0 for e in events]
-    own = jnp.array(own, q.dtype)
-    after = jnp.where(own == BY_RATE, BY_RATE, jnp.where(own == 0.0, signs, -signs))
-    side = jnp.where(happens, jnp.where(chosen, after, side), 0.0)
+    side = where(crossed | here, signs, 0.0)  # those that must wait
+    kept = jnp.array([1.0 if e.restitution is not None else -1.0 for e in events], q.dtype)
+    moved_on = jnp.array([e.jump is not None for e in events])
+    after = where(moved_on, BY_RATE, kept * signs)
+    side = where(happens, where(chosen, after, side), 0.0)
     now = lax.stop_gradient(t)
     acts, stops = (jnp.array(x) for x in zip(*((e.acts, e.stop) for e in events), strict=True))
     again = jnp.any(chosen & acts & (now - seen.last < ZENO * tried.wish + tried.tiny))
@@ -391,29 +395,29 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     waiting = happens & jnp.any(here & ~chosen)
     new = Seen(
         side=side,
-        last=jnp.where(chosen, now, seen.last),
+        last=where(chosen, now, seen.last),
         pace=pace,
         count=seen.count + mask,
-        times=jnp.where(written, t, seen.times),
-        halted=jnp.where(happens & halts, t, seen.halted),
-        zeno=jnp.where(happens & again, 1.0, seen.zeno),
+        times=where(written, t, seen.times),
+        halted=where(happens & halts, t, seen.halted),
+        zeno=where(happens & again, 1.0, seen.zeno),
     )
-    seen = jax.tree_util.tree_map(lambda x, y: jnp.where(taken, x, y), new, seen)
+    seen = jax.tree_util.tree_map(lambda x, y: where(taken, x, y), new, seen)
 
     # Where to look next.
-    refused = jnp.where(probing, search.end, jnp.minimum(search.end, gone + h))
-    end = jnp.where(taken, jnp.where(happens | (gone + h >= search.end), inf, search.end), refused)
-    tries = jnp.where(end < inf, search.tries + 1.0, 0.0)
-    base = gone + jnp.where(taken, h, 0.0)
-    newton = jnp.min(jnp.where(heading & (g0 * g1 > 0.0), to_zero, inf))
-    wanted = jnp.where(taken, newton, jnp.where(probing, probe, first))
-    width = jnp.where(taken, end - base, h)
+    refused = where(probing, search.end, jnp.minimum(search.end, gone + h))
+    end = where(taken, where(happens | (gone + h >= search.end), inf, search.end), refused)
+    tries = where(end < inf, search.tries + 1.0, 0.0)
+    base = gone + where(taken, h, 0.0)
+    newton = jnp.min(where(heading & (g0 * g1 > 0.0), to_zero, inf))
+    wanted = where(taken, newton, where(probing, probe, first))
+    width = where(taken, end - base, h)
     halve = (tries > 0.0) & (jnp.mod(tries, 4.0) == 0.0)  # where rates mislead
     least = 0.5 * jnp.minimum(fine_time, width)
-    wanted = jnp.where(halve, 0.5 * width, jnp.clip(wanted, least, width - least))
-    looking = jnp.where(taken, end < inf, finite)
-    aim = jnp.where(looking, base + wanted, inf)
-    aim = jnp.where(waiting & taken, base + lax.stop_gradient(shift) + 0.5 * fine_time, aim)
+    wanted = where(halve, 0.5 * width, jnp.clip(wanted, least, width - least))
+    looking = where(taken, end < inf, finite)
+    aim = where(looking, base + wanted, inf)
+    aim = where(waiting & taken, base + lax.stop_gradient(shift) + 0.5 * fine_time, aim)
     return Outcome(finite, taken, shift, q, v, seen, Search(aim, end, tries))
 
 
@@ -424,9 +428,9 @@ def _with_sides(g: Array, rate: Array, side: Array, direction: Array, fine_time:
     """
     tiny = jnp.finfo(g.dtype).tiny
     by_rate = (g == 0.0) | ((side == BY_RATE) & (jnp.abs(g) <= jnp.abs(rate) * fine_time))
-    g = jnp.where(by_rate, jnp.sign(jnp.where(rate == 0.0, -direction, rate)) * tiny, g)
+    g = where(by_rate, jnp.sign(where(rate == 0.0, -direction, rate)) * tiny, g)
     wrong = (jnp.abs(side) == 1.0) & (g * side <= 0.0)
-    return jnp.where(wrong, side * tiny, g)
+    return where(wrong, side * tiny, g)
 
 
 @jax.custom_jvp
@@ -439,7 +443,7 @@ def delayed(value: Array, delay: Array, rate: Array, grazing: Array) -> Array:
 @delayed.defjvp
 def _delayed_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     _, delay, rate, grazing = primals
-    return delay, nan_where(grazing, -tangents[0][None] / rate)[0]
+    return delay, nan_where(grazing, (-tangents[0] / rate)[None])[0]  # lanes wants axes
 
 
 def _acted(
@@ -462,7 +466,7 @@ def _acted(
         w = solve_kkt(kkt_system(m), normal[:, None], zero)[0][:, 0]
         rate, mobility = normal @ v + by_time, normal @ w
         hit = (sign * rate < 0.0) & (mobility > 0.0)
-        speed = jnp.where(hit, (1.0 + e) * rate, 0.0) / jnp.where(hit, mobility, 1.0)
+        speed = where(hit, (1.0 + e) * rate, 0.0) / where(hit, mobility, 1.0)
         v = v - speed * w
     if any(e.jump is not None for e in events):
         place, speeds = q, v
@@ -470,10 +474,9 @@ def _acted(
             if x.jump is not None:
                 given = (jnp.asarray(y, q.dtype) for y in x.jump(t, q, v))
                 place, speeds = (
-                    jnp.where(m > 0.0, y, old)
-                    for y, old in zip(given, (place, speeds), strict=True)
+                    where(m > 0.0, y, old) for y, old in zip(given, (place, speeds), strict=True)
                 )
         jumps = jnp.array([e.jump is not None for e in events]) @ mask > 0.0
         place, speeds = equations.projected(equations.normalised(place, speeds), speeds, t)
-        q, v = jnp.where(jumps, place, q), jnp.where(jumps, speeds, v)
+        q, v = where(jumps, place, q), where(jumps, speeds, v)
     return q, v
