@@ -78,6 +78,17 @@ def test_a_batch_equals_single_runs():
     np.testing.assert_allclose(batch, single, rtol=1e-14, atol=1e-14)
 
 
+def test_a_failed_sample_spoils_no_gradient():
+    @jax.jit
+    @jax.grad
+    def slope(g, heights):
+        ends = lanes.vmap(lambda h: bounced(jnp.stack([0.8, h, g]), mbd.DormandPrince)[-1])
+        return jnp.nansum(ends(heights))
+
+    found, good = slope(9.81, np.array([1.0, np.nan])), slope(9.81, np.array([1.0, 1.0]))
+    np.testing.assert_allclose(found, 0.5 * good, rtol=1e-13)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_impacts_that_accumulate_end_the_run(kind):
     """Also where the floor is so far off that its rounding is larger than the last bounces."""
