@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         DormandPrince,
         DrivenMotion,
         Equilibrium,
+        Event,
         Linearization,
         Mobility,
         Modes,
@@ -278,6 +279,7 @@ __all__ = [
     "StateCheck",
     "check_state",
     "Solution",
+    "Event",
     "RK4",
     "SemiImplicitEuler",
     "DormandPrince",
@@ -320,9 +322,9 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Linearization Mobility "
-            "Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
-            "StateCheck Status assemble "
+            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Event Linearization "
+            "Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler "
+            "Solution StateCheck Status assemble "
             "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
             "equilibrium flexibility linearize mobility project redundancy simulate "
             "simulate_driven states_at"

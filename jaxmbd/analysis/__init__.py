@@ -30,7 +30,14 @@ from jaxmbd.analysis.known import (
     point_of,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
-from jaxmbd.analysis.methods import RK4, DormandPrince, Rodas, SemiImplicitEuler
+from jaxmbd.analysis.methods import (
+    RK4,
+    DormandPrince,
+    Event,
+    Occurrences,
+    Rodas,
+    SemiImplicitEuler,
+)
 from jaxmbd.analysis.simulation import RunEnd, Solution, project, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
@@ -43,9 +50,11 @@ __all__ = [
     "DormandPrince",
     "DrivenMotion",
     "Equilibrium",
+    "Event",
     "Linearization",
     "Mobility",
     "Modes",
+    "Occurrences",
     "PointCoordinate",
     "PointTravel",
     "Redundancy",

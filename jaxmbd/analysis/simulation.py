@@ -6,6 +6,7 @@ What the steps are wrong by is the account's (`jaxmbd.analysis.run_account`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,19 @@ from jax import Array, lax
 
 from jaxmbd import lanes
 from jaxmbd.analysis.known import efforts_at, parse_inputs
-from jaxmbd.analysis.methods import Adaptive, Equations, Method, chosen, normalise
+from jaxmbd.analysis.methods import (
+    Adaptive,
+    Equations,
+    Event,
+    Method,
+    Occurrences,
+    Record,
+    Seen,
+    chosen,
+    first_seen,
+    last_seen,
+    normalise,
+)
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.run_account import (
     Account,
@@ -69,6 +82,8 @@ class RunEnd(NamedTuple):
         weights: of the account's two norms (2, nv).
         account: what the run was wrong by (`jaxmbd.analysis.run_account`).
         status: `Status` number of the initial state.
+        events: what was known of each event; None without any. In the next run those of the same
+            name go on.
 
     Example:
         >>> import jaxmbd as mbd
@@ -87,6 +102,7 @@ class RunEnd(NamedTuple):
     weights: Array
     account: Account
     status: Array
+    events: dict[str, Record] | None = None
 
 
 class Solution(NamedTuple):
@@ -95,7 +111,8 @@ class Solution(NamedTuple):
     Attributes:
         t: times (n,) [s].
         q: coordinates (n, nq); NaN from the time on at which the run left the constraints or was no
-            number any more. Those of an inaccurate run are kept (see `fine`).
+            number any more, and after an event that ended it. Those of an inaccurate run are kept
+            (see `fine`). The row at the time of an event is the state after it.
         v: speeds (n, nv); likewise.
         outputs: results of the caller's function at each time, stacked; None without one.
         status: a `Status` number.
@@ -107,7 +124,9 @@ class Solution(NamedTuple):
         worst_at: the time at which that step ended [s].
         steps: number of steps taken since the start of the first run.
         rejected: number of steps that were tried and not taken, by a method of adaptive steps.
-        end: the state in which the run ended, to go on from.
+        end: the state in which the run ended, to go on from; `end.t` is the time of the event that
+            ended it, if one did.
+        events: `Occurrences` of each event by name; None without any.
 
     Example:
         >>> import jaxmbd as mbd
@@ -129,11 +148,16 @@ class Solution(NamedTuple):
     steps: Array
     rejected: Array
     end: RunEnd
+    events: dict[str, Occurrences] | None = None
 
     @property
     def fine(self) -> Array:
-        """Whether each row (n,) is from before `failed_at`; the others are not to be relied on."""
-        return self.t < jnp.asarray(self.failed_at)[..., None]
+        """Whether each row (n,) is from before `failed_at`; the others are not to be relied on.
+
+        Those after the event that ended a sample are not either.
+        """
+        fine = self.t < jnp.asarray(self.failed_at)[..., None]
+        return fine if self.events is None else fine & (self.t <= self.end.t[..., None])
 
 
 class Options(NamedTuple):
@@ -144,6 +168,7 @@ class Options(NamedTuple):
     save_every: int
     outputs_only: bool
     keep_inaccurate: bool
+    events: tuple[str, ...] = ()
 
 
 class Numbers(NamedTuple):
@@ -155,6 +180,7 @@ class Numbers(NamedTuple):
         baumgarte_rate: α of Baumgarte's method [1/s].
         accuracy: largest error of the run as a share of the motion.
         method: the method, with its numbers.
+        events: what is looked for, in the order of `Options.events`.
     """
 
     t0: Any
@@ -163,6 +189,7 @@ class Numbers(NamedTuple):
     baumgarte_rate: Any
     accuracy: Any
     method: Method
+    events: tuple[Event, ...] = ()
 
 
 def rollout(
@@ -178,6 +205,13 @@ def rollout(
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, given = first.t, first.q, first.v, numbers.times
+    watch = (o.events, numbers.events)
+    memory: Any = first.memory
+    if o.events:
+        memory = memory, first_seen(*watch, first.events, q0.dtype)
+
+    def over(memory: Any) -> Array:
+        return memory[1].over if o.events else jnp.asarray(False)
 
     def ends(n: Array) -> tuple[Array, Array, Array]:
         """Begin and end of saved interval n, and the step in it."""
@@ -191,7 +225,7 @@ def rollout(
 
     step, hoisted = jax.closure_convert(
         partial(_step, mech, inputs, o, numbers, first.weights),
-        t0, numbers.dt, q0, v0, first.memory,
+        t0, numbers.dt, q0, v0, memory,
     )  # fmt: skip
 
     def interval(carry: tuple[Any, Account], n: Array) -> Any:
@@ -207,19 +241,29 @@ def rollout(
         (q, v, memory), account = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
         m = motion_state(mech, q, v, t)
         if o.constraints == "project" and m.top.nc:
-            account, drift = at_saved_time(account, m, t)
+            found, drift = at_saved_time(account, m, t)
+            if o.events:  # a state that an event left behind is not that of the time t
+                ended = over(memory)
+                found = jax.tree_util.tree_map(partial(jnp.where, ended), account, found)
+                drift = jnp.where(ended, 0.0, drift)
+            account = found
             q, v = (jnp.asarray(jnp.where(jnp.isinf(account.diverged), x, jnp.nan)) for x in (q, v))
         else:
             drift = closure_error(m)
         trajectory = None if o.outputs_only else (q, v)
         return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
 
-    carry = ((q0, v0, first.memory), first.account)
+    carry = ((q0, v0, memory), first.account)
     last, (t, trajectory, kept, drift) = lax.scan(interval, carry, jnp.arange(o.saves))
     (q, v, memory), account = last
     status, failed_at = verdict(account, first.status, t0)
     lost = jnp.where(first.status == Status.OK, account.diverged, t0)
     lost = lost if o.keep_inaccurate else failed_at
+    end_time, records, told = t[-1], None, None
+    if o.events:
+        memory, seen = memory
+        records, told = last_seen(*watch, seen)
+        status, failed_at, end_time = _halted(seen, status, failed_at, end_time)
     qs, vs = (q[None], v[None]) if trajectory is None else trajectory
 
     def series(first: Any, rest: Array) -> Array:
@@ -227,7 +271,8 @@ def rollout(
         rows = jnp.concatenate([jnp.asarray(first)[None], rest])
         if not jnp.issubdtype(rows.dtype, jnp.floating):
             return rows
-        fine = (times if rows.shape[0] == o.saves + 1 else times[:: o.saves]) < lost
+        at = times if rows.shape[0] == o.saves + 1 else times[:: o.saves]
+        fine = (at < lost) & (at <= end_time) if o.events else at < lost
         return jnp.where(jnp.reshape(fine, (-1, *[1] * (rows.ndim - 1))), rows, jnp.nan)
 
     times = jnp.concatenate([t0[None], t])
@@ -249,8 +294,17 @@ def rollout(
         worst_at=account.worst_at,
         steps=method.taken(memory, account.steps),
         rejected=method.rejected(memory),
-        end=RunEnd(times[-1], q, v, memory, first.weights, account, first.status),
+        end=RunEnd(end_time, q, v, memory, first.weights, account, first.status, records),
+        events=told,
     )
+
+
+def _halted(seen: Seen, status: Array, failed_at: Array, t: Array) -> tuple[Array, Array, Array]:
+    """`Status`, time of failure and end of a run that an event may have ended before t."""
+    zeno = seen.over & (seen.zeno > 0.0) & (status == Status.OK)
+    status = jnp.where(zeno, Status.ZENO, status).astype(jnp.int32)
+    failed_at = jnp.where(zeno, seen.halted, failed_at)
+    return status, failed_at, jnp.where(seen.over, seen.halted, t)
 
 
 def _beginning(
@@ -278,8 +332,8 @@ def _step(
     h: Array,
     q: Array,
     v: Array,
-    memory: Array,
-) -> tuple[tuple[Array, Array, Array], StepSizes]:
+    memory: Any,
+) -> tuple[tuple[Array, Array, Any], StepSizes]:
     """The next (q, v, memory), and the sizes that the account takes in."""
 
     def acceleration(s: Array, q: Array, v: Array) -> Array:
@@ -296,7 +350,7 @@ def _step(
         held = o.constraints == "project" and topology(mech).nc
         return project(mech, q, v, s) if held else (q, v)
 
-    equations = Equations(mech, acceleration, projected)
+    equations = Equations(mech, acceleration, projected, numbers.events)
     step = numbers.method.step(equations, t, q, v, h, memory)
     found = sizes(weights, v, step.v, step.estimates)
     return (step.q, step.v, step.memory), found
@@ -315,6 +369,7 @@ def simulate(
     method: Any = "rk4",
     save_every: int = 1,
     inputs: Any = None,
+    events: dict[str, Event] | None = None,
     outputs: Outputs | None = None,
     outputs_only: bool = False,
     constraints: str = "project",
@@ -354,6 +409,8 @@ def simulate(
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
             that returns such a dictionary of values.
+        events: ``{name: Event}``: times at which functions of the motion pass zero, with what
+            happens then; by methods of adaptive steps (`Solution.events`).
         outputs: a function of (t, q, v) that is evaluated and saved at each saved time.
         outputs_only: save only the first and last state: q and v are then (2, …).
         constraints: "project" each step onto position and velocity constraints (in the metric of
@@ -391,11 +448,15 @@ def simulate(
     method = chosen(method, mech.dtype, rtol, atol)
     begin = start.t if isinstance(start, RunEnd) else None
     grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
-    options = Options(constraints, grid.saves, grid.every, outputs_only, keep_inaccurate)
+    watched = _check_events(events, method, mech.dtype)
+    options = Options(
+        constraints, grid.saves, grid.every, outputs_only, keep_inaccurate, tuple(watched)
+    )
     _check_choices(options)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
     numbers = Numbers(grid.t0, grid.dt, grid.times, rate, accuracy, method)
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
+    numbers = numbers._replace(events=tuple(watched.values()))
     inputs = parse_inputs(mech, inputs)
     if not method.compiled:
         backend = "xla"
@@ -426,6 +487,26 @@ def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> RunEnd | tuple[Array, 
 def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
     """The initial speeds: if none are given, at rest except for the motion of drives."""
     return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
+
+
+def _check_events(events: Any, method: Method, dtype: Any) -> dict[str, Event]:
+    """The events, or an error that says why there can be none."""
+    if not events:
+        return {}
+    wrong = [name for name, x in dict(events).items() if not isinstance(x, Event)]
+    if wrong:
+        raise ValueError(f"events: {wrong[0]!r} is no event; give mbd.Event(function, …)")
+    if not isinstance(method, Adaptive):
+        raise ValueError(
+            "events= with a method whose steps are not its own: give method='dormand_prince' or, "
+            "for stiff systems, method='rodas'"
+        )
+    return {
+        name: x
+        if x.restitution is None
+        else replace(x, restitution=jnp.asarray(x.restitution, dtype))
+        for name, x in dict(events).items()
+    }
 
 
 def _check_choices(o: Options) -> None:
@@ -466,6 +547,14 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
             f"worst step ends at t = {float(solution.worst_at):.6g} s and has "
             f"{float(solution.worst_step):.2g}). Try a smaller dt, method='dormand_prince', "
             "method='rodas' if the system is stiff, or throw=False to see the run"
+        )
+    if status == Status.ZENO:
+        counts = {name: int(x.count) for name, x in (solution.events or {}).items()}
+        raise ValueError(
+            f"the run ended (zeno) at t = {when:.6g} s: the same event happened again at once, as "
+            f"impacts do whose times accumulate until a body is at rest; counts: {counts}. Go on "
+            "without that event (a joint, a drive or a JointLimit holds the body), or give "
+            "throw=False to see the run"
         )
     limit = ""
     if isinstance(method, Adaptive):

@@ -69,6 +69,7 @@ class Status(IntEnum):
     DIVERGED = 3
     NON_FINITE = 4
     INACCURATE = 5
+    ZENO = 6
 
 
 def visible(x: Any) -> bool:

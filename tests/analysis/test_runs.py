@@ -121,7 +121,7 @@ def test_feedback_of_the_state_is_a_spring_and_a_damper():
     np.testing.assert_allclose(given.q, wanted.q, rtol=1e-12, atol=1e-14)
     with pytest.raises(ValueError, match=r"give one of t, or of \(t, q, v\)"):
         mbd.simulate(bare, q, v, t1=0.2, dt=1e-2, inputs=lambda t, q: {})
-    with pytest.raises(ValueError, match="that of 'crank' is a function; give one function of all"):
+    with pytest.raises(ValueError, match="that of 'crank' is a function; give samples of it"):
         mbd.simulate(bare, q, v, t1=0.2, dt=1e-2, inputs={"crank": lambda t: t})
 
     given = mbd.linearize(bare, q, v, inputs=feedback)

@@ -102,6 +102,7 @@ def everything():
         return mbd.forward_dynamics(mech, q, jnp.zeros(top.nv))[0][0]
 
     v, found = at_state(mech, a.q)
+    run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
     drive = {"ground_0": lambda t: TURN + RATE * t}
@@ -117,8 +118,9 @@ def everything():
         "neutral": mbd.neutral(mech),
         "redundancy": jnp.int32(mbd.redundancy(mech, a.q).mobility.dof),
         "rssr": mbd.inverse_dynamics(rssr, q, none, mbd.forward_dynamics(rssr, q, none)[0]),
-        "simulate": mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02),
+        "simulate": run,
         "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
+        "states_at": mbd.states_at(mech, run, run.t[5]),
         "topology": np.array([top.nq, top.nv, top.nc], np.int32),
     }
 
@@ -213,6 +215,9 @@ def test_runs(found):
     close(energy, np.full(11, energy[0]))
     assert status == 0 and drift < TIGHT and failed_at == np.inf
     assert error < 1e-5
+    between = found["states_at"]
+    close(between[0], q[5])
+    close(between[1], v[5])
     t, q, _, vdot, effort = found["simulate_driven"][:5]
     close(q[:, 0], TURN + RATE * t)
     close(vdot, np.zeros((5, 3)), factor=10.0)

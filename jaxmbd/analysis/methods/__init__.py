@@ -5,6 +5,14 @@ from typing import Any
 
 from jaxmbd.analysis.methods.adaptive import Adaptive
 from jaxmbd.analysis.methods.diffrax_solver import DiffraxSolver
+from jaxmbd.analysis.methods.events import (
+    Event,
+    Occurrences,
+    Record,
+    Seen,
+    first_seen,
+    last_seen,
+)
 from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
@@ -57,10 +65,16 @@ __all__ = [
     "DiffraxSolver",
     "DormandPrince",
     "Equations",
+    "Event",
     "Method",
+    "Occurrences",
+    "Record",
     "Rodas",
+    "Seen",
     "SemiImplicitEuler",
     "Step",
     "chosen",
+    "first_seen",
+    "last_seen",
     "normalise",
 ]

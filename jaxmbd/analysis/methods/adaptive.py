@@ -6,9 +6,11 @@ import abc
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxmbd.analysis.methods.events import Search, Seen, Tried, outcome
 from jaxmbd.analysis.methods.method import Equations, Method, Step
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import coordinate_change, speed_units
@@ -27,12 +29,14 @@ class Attempt(NamedTuple):
     Attributes:
         q, v: the state after it.
         error_q, error_v: estimates of their errors, by an embedded method of lower order.
+        slopes: v̇ at its begin and its end, where stages have them.
     """
 
     q: Array
     v: Array
     error_q: Array
     error_v: Array
+    slopes: tuple[Array, Array]
 
 
 class Progress(NamedTuple):
@@ -46,6 +50,8 @@ class Progress(NamedTuple):
         errors: sums of the absolute errors of accepted steps in v (nv,).
         fastest: largest absolute speeds since the first time (nv,).
         accepted, rejected: steps so far in the run.
+        seen, search: of events, if there are any.
+        late: zero, with the derivative of `gone`, which has none.
     """
 
     gone: Array
@@ -57,6 +63,9 @@ class Progress(NamedTuple):
     fastest: Array
     accepted: Array
     rejected: Array
+    seen: Seen | None = None
+    search: Search | None = None
+    late: Array | None = None
 
 
 class Adaptive(Method):
@@ -100,41 +109,89 @@ class Adaptive(Method):
         return memory[3]
 
     def step(
-        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any
     ) -> Step:
-        """The state at t + h, by as many steps as that takes; NaN if it takes more than `most`."""
+        """The state at t + h, by as many steps as that takes; NaN if it takes more than `most`.
+
+        If an event ends the sample before, the state is that at the event.
+        """
         tiny = 16.0 * jnp.finfo(q.dtype).eps * jnp.maximum(jnp.abs(t), h)
+        zero, never = jnp.zeros((), q.dtype), jnp.full((), jnp.inf, q.dtype)
+        watched: Any = ()
+        if equations.events:
+            memory, seen = memory
+            watched = seen, Search(never, never, zero), zero
+
+        def short(p: Progress) -> Array:
+            before = p.gone < h
+            return before if p.seen is None else before & ~p.seen.over
 
         def going(p: Progress) -> Array:
-            return (p.gone < h) & (p.h > tiny)
+            return short(p) & (p.h > tiny)
 
-        zero = jnp.zeros((), q.dtype)
-        start = Progress(zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:])
-        end = bounded_while(going, lambda p: self._next(equations, t, h, p), start, self.most)
-        q, v = (jnp.where(end.gone < h, jnp.nan, x) for x in (end.q, end.v))
-        memory = jnp.stack([end.h, end.before, end.accepted, end.rejected])
+        start = Progress(
+            zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:], *watched
+        )
+        end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, self.most)
+        q, v = (jnp.asarray(jnp.where(short(end), jnp.nan, x)) for x in (end.q, end.v))
+        memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))
+        memory = (memory, end.seen) if equations.events else memory
         estimates = jnp.stack([end.errors, end.fastest])
-        return Step(q, v, lax.stop_gradient(estimates), lax.stop_gradient(memory))
+        return Step(q, v, lax.stop_gradient(estimates), memory)
 
-    def _next(self, equations: Equations, t: Array, until: Array, p: Progress) -> Progress:
+    def _next(
+        self, equations: Equations, t: Array, until: Array, tiny: Array, p: Progress
+    ) -> Progress:
         """Try a step; two of equal length are left rather than a long one and a short."""
         rest, wish = until - p.gone, lax.stop_gradient(jnp.minimum(p.h, until))
         h = jnp.where(wish >= rest, rest, jnp.where(2.0 * wish > rest, 0.5 * rest, wish))
-        tried = self.attempt(equations, t + p.gone, p.q, p.v, h)
+        begin, late = t + p.gone, p.late
+        if p.search is not None and late is not None:
+            h = jnp.minimum(h, p.search.aim - p.gone)
+            begin = begin + late
+        whole = h
+        if late is not None:  # the step ends at a time without derivatives
+            h = h - late
+        end = begin + h
+        tried = self.attempt(equations, begin, p.q, p.v, h)
         size = lax.stop_gradient(self._size(equations.mech, p, tried))
-        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, t + p.gone + h)
+        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, end)
         fine = size <= 1.0  # not if NaN
         size = jnp.where(size < jnp.inf, jnp.maximum(size, 1e-4), jnp.inf)
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
         shrunk = jnp.minimum(SAFETY * size ** (-1.0 / self.order), SAFETY)
         ratio = jnp.where(fine, jnp.minimum(grown, MOST), jnp.maximum(shrunk, LEAST))
-        following = lax.stop_gradient(h * ratio)
+        following = lax.stop_gradient(whole * ratio)
         # A step that was cut short by a saved time says little of how long the next may be.
-        following = jnp.where(fine & (h < wish), jnp.maximum(following, wish), following)
+        following = jnp.where(fine & (whole < wish), jnp.maximum(following, wish), following)
+        gone = jnp.where(whole >= rest, until, p.gone + whole)
+        seen, search = p.seen, p.search
+        if seen is not None and search is not None:
+            own = Tried(
+                p.gone,
+                whole,
+                begin=(begin, p.q, p.v, tried.slopes[0]),
+                end=(end, q, v, tried.slopes[1]),
+                until=until,
+                wish=wish,
+                tiny=tiny,
+            )
+            found = outcome(equations, own, seen, search)
+            usable, fine = fine & found.finite, fine & found.taken
+            following = jnp.where(fine | ~usable, following, wish)
+            following = jnp.where(usable, following, LEAST * whole)
+            held = lax.stop_gradient(found.delay)
+            q, v, gone, late = found.q, found.v, gone + held, found.delay - held
+            late = jnp.asarray(jnp.where(fine, late, p.late))
+            seen, search = jax.tree_util.tree_map(
+                lambda new, old: jnp.where(usable, new, old),
+                (found.seen, found.search),
+                (seen, search),
+            )
         error, speeds = (jnp.abs(x) for x in lax.stop_gradient((tried.error_v, v)))
         took = jnp.where(fine, 1.0, 0.0).astype(q.dtype)
         return Progress(
-            gone=jnp.where(fine, jnp.where(h >= rest, until, p.gone + h), p.gone),
+            gone=jnp.where(fine, gone, p.gone),
             q=jnp.where(fine, q, p.q),
             v=jnp.where(fine, v, p.v),
             h=following,
@@ -144,6 +201,9 @@ class Adaptive(Method):
             fastest=jnp.where(fine, jnp.maximum(p.fastest, speeds), p.fastest),
             accepted=p.accepted + took,
             rejected=p.rejected + (1.0 - took),
+            seen=seen,
+            search=search,
+            late=late,
         )
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:

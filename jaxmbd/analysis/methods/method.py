@@ -24,11 +24,13 @@ class Equations(NamedTuple):
         mech: the mechanism.
         acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²].
         projected: (q, v, t) → the nearest (q, v) on the constraints, or the same without any.
+        events: what is looked for on the way (`jaxmbd.analysis.methods.events`).
     """
 
     mech: Mechanism
     acceleration: Callable[[Any, Array, Array], Array]
     projected: Callable[[Array, Array, Any], tuple[Array, Array]]
+    events: tuple[Any, ...] = ()
 
     def rates(self, t: Any, q: Array, v: Array) -> tuple[Array, Array]:
         """(q̇, v̇)."""
@@ -50,13 +52,13 @@ class Step(NamedTuple):
     Attributes:
         q, v: the state after it, on the constraints.
         estimates: (2, nv), never differentiated: what the method estimates its error in v from.
-        memory: what the method passes on to its next step.
+        memory: what the method passes on to its next step; with events also `events.Seen`.
     """
 
     q: Array
     v: Array
     estimates: Array
-    memory: Array
+    memory: Any
 
 
 class Method(eqx.Module):

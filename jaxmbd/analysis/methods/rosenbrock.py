@@ -122,16 +122,18 @@ class Rodas(Adaptive):
         at = linear(equations, t, q, v, 1.0 / (GAMMA * h))
         a, c, times, rates = (jnp.asarray(x, q.dtype) for x in _coefficients())
 
-        def stage(k: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, None]:
+        def stage(k: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, Array]:
             from_before, coupled, time, rate, place = row
             starts = (x + from_before @ kx for x, kx in zip((q, v), k, strict=True))
             f_q, f_v = equations.rates(t + time * h, *starts)
             x = at.solve(
                 f_q + (coupled @ k[0]) / h, f_v + (coupled @ k[1]) / h + rate * h * at.drift
             )
-            return tuple(kx + place[:, None] * y for kx, y in zip(k, x, strict=True)), None
+            return tuple(kx + place[:, None] * y for kx, y in zip(k, x, strict=True)), f_v
 
         none = tuple(jnp.zeros((8, x.shape[0]), x.dtype) for x in (q, v))
         rows = (a, c, times, rates, jnp.eye(8, dtype=q.dtype))
-        (kq, kv), _ = lax.scan(stage, none, rows)
-        return Attempt(q + a[7] @ kq + kq[7], v + a[7] @ kv + kv[7], kq[7], kv[7])
+        (kq, kv), slopes = lax.scan(stage, none, rows)
+        # The last stage is at the new state less k₈, whose part ∂f/∂y k₈ of v̇ its equation has.
+        ends = slopes[0], (kv[7] / GAMMA - c[7] @ kv) / h
+        return Attempt(q + a[7] @ kq + kq[7], v + a[7] @ kv + kv[7], kq[7], kv[7], ends)

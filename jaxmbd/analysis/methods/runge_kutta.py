@@ -86,4 +86,5 @@ class DormandPrince(Adaptive):
 
         none = tuple(jnp.zeros((b.shape[0], x.shape[0]), x.dtype) for x in (q, v))
         (kq, kv), _ = lax.scan(stage, none, (a, c, jnp.eye(b.shape[0], dtype=q.dtype)))
-        return Attempt(q + h * (b @ kq), v + h * (b @ kv), h * (e @ kq), h * (e @ kv))
+        ends = kv[0], kv[-1]  # the last stage is at the new state
+        return Attempt(q + h * (b @ kq), v + h * (b @ kv), h * (e @ kq), h * (e @ kv), ends)
