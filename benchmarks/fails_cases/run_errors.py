@@ -29,6 +29,8 @@ NUMBERS = {
     "Solution.worst_step": "no more than the error",
     "Solution.worst_at": "the end of a step",
     "Solution.end": "the whole run, in place of two halves",
+    "Solution.fine": "times before that of the failure",
+    "Solution.rejected": "none of fixed steps; of adaptive ones fewer than ten times those taken",
 }
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
@@ -72,6 +74,11 @@ def _judged(method: str, kind: Any, seed: int, n: int) -> Iterator[Judged]:
         yield Judged("Solution.error", right if ok else FLAGGED, true, told)
         over = max(float(run.worst_step[i] - run.error[i]), 0.0)
         yield compare("Solution.worst_step", over, 0.0, limit=1e-12, detail=text, ok=ok)
+        fine = np.asarray(run.t[i] < run.failed_at[i])
+        yield compare("Solution.fine", run.fine[i], fine, limit=0.0, detail=text, ok=ok)
+        most = 10 * run.steps[i] if kind in ADAPTIVE else 0
+        over = max(float(run.rejected[i] - most), 0.0)
+        yield compare("Solution.rejected", over, 0.0, limit=0.0, detail=text, ok=ok)
         step = run.worst_at[i] / dt[i]
         yield compare("Solution.worst_at", step, round(step), limit=1e-9, detail=text, ok=ok)
         for name in ("q", "v"):
