@@ -55,8 +55,9 @@ def states_at(
 
     The interval that counts is that between saved states: at `save_every` steps, the error of
     interpolation is that of an interval so long. Where a force jumps or has a kink within the
-    interval, as at a stop or by an input that is held, the order is lost in it. The state is never
-    better than the saved ones.
+    interval, as at a stop or by an input that is held, the order is lost in it, and where an impact
+    or a jump of the state lies in it (`Event`) the result is NaN. The state is never better than
+    the saved ones.
 
     One run; a batch by `jax.vmap` or `lanes.vmap`. Differentiable by the mechanism, the run, the
     times and the inputs, forward and reverse.
@@ -69,7 +70,8 @@ def states_at(
         backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Returns:
-        q (…, nq) and v (…, nv); NaN where one of the two saved states is, and outside of the run.
+        q (…, nq) and v (…, nv); NaN where one of the two saved states is, between which an event
+        changed the motion, and outside of the run.
 
     Raises:
         ValueError: the run has saved no states on the way; outside `jit`, a time is not within it.
@@ -91,7 +93,8 @@ def states_at(
         )
     t = jnp.asarray(t, mech.dtype)
     rows = jnp.asarray(solution.t), jnp.asarray(solution.q), jnp.asarray(solution.v)
-    q, v = _run(backend, mech, rows, t.reshape(-1), parse_inputs(mech, inputs))
+    sudden = [(x.count, x.t, x.acts) for x in (solution.events or {}).values()]
+    q, v = _run(backend, mech, rows, sudden, t.reshape(-1), parse_inputs(mech, inputs))
     if visible(solution.status) and not isinstance(q, Tracer):
         _check_within(np.asarray(t), np.asarray(rows[0]))
     return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
@@ -119,7 +122,11 @@ def _run(backend: str, *args: Any) -> tuple[Array, Array]:
 
 
 def _states(
-    mech: Mechanism, rows: tuple[Array, Array, Array], times: Array, inputs: AnyInputs
+    mech: Mechanism,
+    rows: tuple[Array, Array, Array],
+    sudden: list[tuple[Array, Array, Array]],
+    times: Array,
+    inputs: AnyInputs,
 ) -> tuple[Array, Array]:
     """The states at times (m,) from the rows t (n,), q (n, nq), v (n, nv)."""
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
@@ -132,6 +139,10 @@ def _states(
         k = jnp.clip(jnp.searchsorted(t, time), 1, t.shape[0] - 1) - 1
         ends = jax.tree_util.tree_map(lambda x: lax.dynamic_slice_in_dim(x, k, 2), rows)
         q, v = guarded(state, jnp.clip(time, t[0], t[-1]), ends, *hoisted)
+        for count, at, acts in sudden:  # of more events than are recorded the times are not known
+            unknown = (count > at.shape[0]) & (ends[0][1] > at[-1])
+            inside = jnp.any((at > ends[0][0]) & (at <= ends[0][1])) & (time != ends[0][1])
+            within = within & ~(acts & (unknown | inside))
         q, v = (jnp.asarray(jnp.where(within, x, jnp.nan)) for x in (q, v))
         return q, v
 

@@ -5,7 +5,7 @@ What the steps are wrong by is the account's (`jaxmbd.analysis.run_account`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -205,6 +205,11 @@ def rollout(
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, given = first.t, first.q, first.v, numbers.times
+    if given is not None:  # times that do not increase may be traced
+        rising = jnp.all(given[1:] > given[:-1])
+        q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
+    if first.memory.ndim != method.first_memory(v0).ndim:  # of another kind of method
+        first = first._replace(memory=method.first_memory(v0))
     watch = (o.events, numbers.events)
     memory: Any = first.memory
     if o.events:
@@ -446,9 +451,9 @@ def simulate(
     check_backend(backend)
     start = _start(mech, q0, v0, t0)
     method = chosen(method, mech.dtype, rtol, atol)
+    watched = _check_events(events, method, mech.dtype)
     begin = start.t if isinstance(start, RunEnd) else None
     grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
-    watched = _check_events(events, method, mech.dtype)
     options = Options(
         constraints, grid.saves, grid.every, outputs_only, keep_inaccurate, tuple(watched)
     )
@@ -493,13 +498,15 @@ def _check_events(events: Any, method: Method, dtype: Any) -> dict[str, Event]:
     """The events, or an error that says why there can be none."""
     if not events:
         return {}
+    if not isinstance(events, Mapping):
+        raise ValueError("events: give a dictionary {name: mbd.Event(function, …)}")
     wrong = [name for name, x in dict(events).items() if not isinstance(x, Event)]
     if wrong:
         raise ValueError(f"events: {wrong[0]!r} is no event; give mbd.Event(function, …)")
     if not isinstance(method, Adaptive):
         raise ValueError(
-            "events= with a method whose steps are not its own: give method='dormand_prince' or, "
-            "for stiff systems, method='rodas'"
+            "events= with a method of fixed steps or a diffrax solver: give "
+            "method='dormand_prince' or, for stiff systems, method='rodas'"
         )
     return {
         name: x
@@ -558,7 +565,11 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
         )
     limit = ""
     if isinstance(method, Adaptive):
-        limit = f"; a method of adaptive steps gives up after {method.most} between two saved times"
+        limit = (
+            f"; a method of adaptive steps gives up after {method.most} between two saved times, "
+            "this being the later: save more often, give more (most=), looser tolerances, or in t= "
+            "the times at which inputs jump"
+        )
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "
         f"{float(solution.drift):.3g} m: try a smaller dt, method='rodas' if the system is stiff, "

@@ -55,26 +55,23 @@ def time_grid(
         if also:
             raise ValueError(f"{', '.join(also)} beside t=: the times t are the whole run")
         return _at_times(begin, t, dt, every, adaptive=adaptive)
-    t0 = begin if begin is not None else 0.0 if t0 is None else t0
-    t0 = t0 if isinstance(t0, Tracer) else float(t0)
+    first: Any = 0.0 if t0 is None else t0
+    first = first if begin is None else begin
+    t0 = first if isinstance(first, Tracer) else float(first)
     if (t1 is None) == (steps is None):
         raise ValueError("give one of t1=, steps= and t=: they set the end of the run")
     if dt is None and adaptive and t1 is not None and not isinstance(t1 - t0, Tracer):
         dt = (t1 - t0) / every
+    if dt is None and adaptive:
+        raise ValueError("the end is traced or by steps=: give dt=, or the saved times as t=")
     if dt is None:
         raise ValueError("give dt=, the step in seconds")
-    for name, x in (("dt", dt), ("t0", t0), ("t1", 1.0 if t1 is None else t1)):
-        if isinstance(x, Tracer):
-            if steps is None:
-                raise ValueError(
-                    f"{name} is traced, but sets the number of steps: give steps= in place of t1="
-                )
-        elif not np.isfinite(x) or (name == "dt" and not x > 0.0 and t1 is None):
-            raise ValueError(f"need finite times and dt > 0; got {name}={x}")
+    _check_times(t0, t1, dt, steps)
     if steps is not None:
         if not (isinstance(steps, int) and steps >= 1 and steps % every == 0):
             raise ValueError(f"{steps=}; give a multiple of save_every={every}, at least one")
         return TimeGrid(steps // every, every, t0, dt)
+    assert t1 is not None
     if not t1 > t0:
         raise ValueError(f"need t1 > t0; got {t0=}, {t1=}")
     if not dt > 0.0:
@@ -83,15 +80,27 @@ def time_grid(
     return TimeGrid(saves, every, t0, (float(t1) - float(t0)) / (saves * every))
 
 
+def _check_times(t0: Any, t1: Any, dt: Any, steps: Any) -> None:
+    for name, x in (("dt", dt), ("t0", t0), ("t1", 1.0 if t1 is None else t1)):
+        if isinstance(x, Tracer):
+            if steps is None:
+                raise ValueError(
+                    f"{name} is traced, but sets the number of steps: give steps= in place of t1="
+                )
+        elif not np.isfinite(x) or (name == "dt" and not x > 0.0 and t1 is None):
+            raise ValueError(f"need finite times and dt > 0; got {name}={x}")
+
+
 def _at_times(begin: Any, t: Any, dt: Any, every: int, *, adaptive: bool) -> TimeGrid:
     """States are saved at the times t."""
     if not isinstance(t, Tracer):
         t = np.asarray(t, float)
         if t.ndim != 1 or t.size < 2 or not np.all(np.isfinite(t)) or np.any(np.diff(t) <= 0.0):
             raise ValueError(f"t= of shape {t.shape}: give two or more finite, increasing times")
-        late = begin is not None and not isinstance(begin, Tracer) and abs(float(begin) - t[0])
-        if late and late > 1e-6 * (t[1] - t[0]):
-            raise ValueError(f"t[0] = {t[0]} s, but the run before ended at {float(begin)} s")
+        if begin is not None and not isinstance(begin, Tracer):
+            ended = float(begin)
+            if abs(ended - t[0]) > 1e-6 * (t[1] - t[0]):
+                raise ValueError(f"t[0] = {t[0]} s, but the run before ended at {ended} s")
     elif t.ndim != 1 or t.shape[0] < 2:
         raise ValueError(f"t= of shape {t.shape}: give two or more times")
     saves = t.shape[0] - 1

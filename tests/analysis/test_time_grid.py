@@ -63,3 +63,16 @@ def test_rows_of_an_inaccurate_run_are_kept_or_not():
     assert run.fine[0] and not run.fine[-1]
     blank = swing(**options, keep_inaccurate=False)
     np.testing.assert_array_equal(np.isnan(np.asarray(blank.q[:, 0])), ~np.asarray(run.fine))
+
+
+def test_traced_times_that_do_not_increase_fail():
+    run = jax.jit(lambda t: swing(t=t, method="dormand_prince", throw=False))
+    assert run(np.array([0.0, 0.2, 0.1])).status != mbd.Status.OK
+    assert run(np.array([0.0, 0.1, 0.2])).status == mbd.Status.OK
+
+
+def test_another_kind_of_method_goes_on():
+    mech, half = mbd.zoo.simple_pendulum(), swing(t1=0.2, dt=1e-3)
+    rest = mbd.simulate(mech, half.end, t1=0.4, method="dormand_prince")
+    back = mbd.simulate(mech, rest.end, t1=0.6, dt=1e-3)
+    np.testing.assert_allclose(back.q[-1], swing(t1=0.6, dt=1e-3).q[-1], rtol=0, atol=1e-9)

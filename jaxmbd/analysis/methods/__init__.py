@@ -1,6 +1,7 @@
 """Methods of integration: one a file, or a family of them; `chosen` finds one by name."""
 
 import dataclasses
+import math
 from typing import Any
 
 from jaxmbd.analysis.methods.adaptive import Adaptive
@@ -41,8 +42,13 @@ def chosen(method: Any, dtype: Any, rtol: Any = None, atol: Any = None) -> Metho
         raise ValueError(
             f"{', '.join(given)} beside method={method!r}: give the tolerances to the method"
         )
+    for name, x in given.items():
+        if isinstance(x, int | float) and not 0.0 < x < math.inf:
+            raise ValueError(f"{name}={x}: give a positive number")
     if isinstance(method, str) and method in METHODS:
         method = METHODS[method]()
+        if given and not isinstance(method, Adaptive):
+            raise ValueError(f"{', '.join(given)} beside a method of fixed steps: dt= is its step")
     elif hasattr(method, "term_structure"):
         method = DiffraxSolver(method)
     if isinstance(method, Adaptive | DiffraxSolver):

@@ -97,16 +97,16 @@ class Adaptive(Method):
         """A step of length h [s], with the estimated error."""
 
     def first_memory(self, v: Array) -> Array:
-        """Length of the next step, ε₋, accepted and rejected steps."""
-        return jnp.array([jnp.inf, 1.0, 0.0, 0.0], v.dtype)
+        """Length of the next step, ε₋, accepted and rejected steps (1, 4)."""
+        return jnp.array([[jnp.inf, 1.0, 0.0, 0.0]], v.dtype)
 
     def taken(self, memory: Array, steps: Array) -> Array:
         """How many steps were accepted."""
-        return memory[2]
+        return memory[0, 2]
 
     def rejected(self, memory: Array) -> Array:
         """How many steps were not."""
-        return memory[3]
+        return memory[0, 3]
 
     def step(
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any
@@ -129,12 +129,12 @@ class Adaptive(Method):
         def going(p: Progress) -> Array:
             return short(p) & (p.h > tiny)
 
-        start = Progress(
-            zero, q, v, *memory[:2], jnp.zeros_like(v), jnp.abs(v), *memory[2:], *watched
-        )
+        length, before, accepted, rejected = memory[0]
+        still, speeds = jnp.zeros_like(v), jnp.abs(v)
+        start = Progress(zero, q, v, length, before, still, speeds, accepted, rejected, *watched)
         end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, self.most)
         q, v = (jnp.asarray(jnp.where(short(end), jnp.nan, x)) for x in (end.q, end.v))
-        memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))
+        memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))[None]
         memory = (memory, end.seen) if equations.events else memory
         estimates = jnp.stack([end.errors, end.fastest])
         return Step(q, v, lax.stop_gradient(estimates), memory)

@@ -37,6 +37,10 @@ NARROW = 1e-2
 """Share of the step that errors allow, below which hidden pairs of zeros are not looked for."""
 BY_RATE = 2.0
 """Side of zero that follows from the rate."""
+START = 3.0
+"""Side of a gap at the start of a run: it is open, though it may be zero but for rounding."""
+AT_ONCE = 1e-7
+"""Share of a step within which a gap must close at the start to be zero."""
 
 
 class Event(eqx.Module):
@@ -49,7 +53,10 @@ class Event(eqx.Module):
         v⁺ = v − (1 + e) φ̇/(n·w) w
 
     (Pfeiffer and Glocker, *Multibody Dynamics with Unilateral Contacts*, 1996, without friction).
-    With neither `restitution` nor `jump` the time is only recorded.
+    With neither `restitution` nor `jump` the time is only recorded. A gap that is zero at the start
+    of a run and closing is an impact at once; one that is negative is none before it was positive.
+    With e = 0 the next impact follows at once: such a run ends as ZENO there. Second derivatives
+    through an event are not those of the motion.
 
     Attributes:
         function: of (t [s], q (nq,), v (nv,)): a number, whose zeros are looked for; with
@@ -112,6 +119,7 @@ class Occurrences(NamedTuple):
     Attributes:
         count: how often so far.
         t: the first times (keep,) [s]; NaN where there are fewer.
+        acts: whether the motion changes there.
 
     Example:
         >>> import jaxmbd as mbd
@@ -123,6 +131,7 @@ class Occurrences(NamedTuple):
 
     count: Array
     t: Array
+    acts: Array
 
 
 class Seen(NamedTuple):
@@ -168,11 +177,18 @@ def first_seen(names: tuple[str, ...], events: tuple[Event, ...], before: Any, d
     keep, never = max(e.keep for e in events), jnp.asarray(jnp.finfo(dtype).max, dtype)
     zero, none = jnp.zeros((), dtype), jnp.zeros(keep, dtype)
     rows = []
-    for name in names:
+    for name, event in zip(names, events, strict=True):
         old = (before or {}).get(name)
+        new = Record(zero, -never, zero, zero, none)
         if old is not None:
-            old = old._replace(times=none.at[: len(old.times)].set(old.times[:keep]))
-        rows.append(old or Record(zero, -never, zero, zero, none))
+            new = old._replace(times=none.at[: len(old.times)].set(old.times[:keep]))
+        if event.restitution is not None:
+            # Beyond its zero is where an event that did not act, as a stop, left the gap.
+            fresh = old is None or (new.side == event.direction) & (new.side != 0.0)
+            fresh = jnp.asarray(fresh)
+            side, last = where(fresh, START, new.side), where(fresh, -never, new.last)
+            new = new._replace(side=side.astype(dtype), last=last)
+        rows.append(new)
     side, last, pace, count, times = (jnp.stack(x) for x in zip(*rows, strict=True))
     return Seen(side, last, pace, count, times, never, zero)
 
@@ -186,7 +202,11 @@ def last_seen(
         times = seen.times[i, : event.keep]
         records[name] = Record(seen.side[i], seen.last[i], seen.pace[i], seen.count[i], times)
         known = jnp.arange(event.keep) < seen.count[i]
-        told[name] = Occurrences(seen.count[i].astype(jnp.int32), where(known, times, jnp.nan))
+        told[name] = Occurrences(
+            seen.count[i].astype(jnp.int32),
+            where(known, times, jnp.nan),
+            jnp.asarray(event.acts),
+        )
     return records, told
 
 
@@ -247,7 +267,15 @@ class Tried(NamedTuple):
 
 def functions(events: tuple[Event, ...], t: Array, q: Array, v: Array) -> Array:
     """The values of all functions (n,)."""
-    return jnp.stack([jnp.reshape(jnp.asarray(e.function(t, q, v), q.dtype), ()) for e in events])
+    values = []
+    for event in events:
+        value = jnp.asarray(event.function(t, q, v), q.dtype)
+        if value.shape != ():
+            raise ValueError(
+                f"an event's function gives an array of shape {value.shape}; give one number"
+            )
+        values.append(value)
+    return jnp.stack(values)
 
 
 def with_rates(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Any:
@@ -335,6 +363,10 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     g0, rate0 = with_rates(equations, *lax.stop_gradient(tried.begin))
     value, rate1 = with_rates(equations, *tried.end)
     g0, rate0, g1, rate1 = lax.stop_gradient((g0, rate0, value, rate1))
+    closing = AT_ONCE * tried.wish * jnp.abs(rate0)
+    outside = where(direction == 0, -jnp.sign(rate0), -direction)
+    open_ = (seen.side == START) & (jnp.abs(g0) <= closing) & (rate0 != 0.0)
+    g0 = where(open_, outside * jnp.finfo(g0.dtype).tiny, g0)
     g0 = _with_sides(g0, rate0, seen.side, direction, fine_time)
     slopes = (where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
     m0, m1 = (h * x for x in slopes)
@@ -459,6 +491,7 @@ def _acted(
         def gap(t: Array, q: Array) -> Array:
             return hits @ functions(events, t, q, v)
 
+        e = where((e >= 0.0) & (e <= 1.0), e, jnp.nan)
         by_time, by_place = jax.grad(gap, (0, 1))(t, q)
         normal = jax.grad(lambda x: by_place @ coordinate_rates(mech, q, x))(v)
         m = motion_state(mech, q, v, t)
@@ -472,7 +505,10 @@ def _acted(
         place, speeds = q, v
         for m, x in zip(mask, events, strict=True):
             if x.jump is not None:
-                given = (jnp.asarray(y, q.dtype) for y in x.jump(t, q, v))
+                given = x.jump(t, q, v)
+                if not (isinstance(given, tuple | list) and len(given) == 2):
+                    raise ValueError("an event's jump= must return (q, v)")
+                given = (jnp.asarray(y, q.dtype) for y in given)
                 place, speeds = (
                     where(m > 0.0, y, old) for y, old in zip(given, (place, speeds), strict=True)
                 )

@@ -216,5 +216,9 @@ def test_a_method_is_chosen_by_name_or_given():
     assert isinstance(chosen(mbd.RK4(), float), mbd.RK4)
     with pytest.raises(ValueError, match="give the tolerances to the method"):
         chosen(mbd.Rodas(), float, rtol=1e-3)
+    with pytest.raises(ValueError, match="rtol beside a method of fixed steps"):
+        chosen("rk4", float, rtol=1e-3)
+    with pytest.raises(ValueError, match="atol=-1: give a positive number"):
+        chosen("rodas", float, atol=-1)
     with pytest.raises(ValueError, match="mbd.DormandPrince"):
         chosen("ode45", float)

@@ -289,3 +289,31 @@ def test_bad_input_is_told():
         with pytest.raises(ValueError, match=match):
             mbd.Event(lambda t, q, v: q[0], **wrong)
     assert mbd.simulate(m, [1.0], t1=0.1, method="rodas", events={}).events is None
+
+
+def test_a_gap_that_is_zero_at_the_start_and_closing_is_an_impact():
+    """From the ground, and after a stop there, of the same name or another."""
+    mech, fall = masses(), {"t1": 0.15, "method": "dormand_prince"}
+    floor = mbd.Event(lambda t, q, v: q[0], direction=-1, restitution=0.8)
+    stop = mbd.Event(lambda t, q, v: q[0], direction=-1, stop=True)
+    for speed, count, up in ((-1.0, 1, 0.8), (1.0, 0, 1.0)):
+        run = mbd.simulate(mech, [0.0], [speed], events={"floor": floor}, **fall)
+        assert run.events["floor"].count == count
+        np.testing.assert_allclose(run.q[-1], up * 0.15 - 0.5 * 9.81 * 0.15**2, rtol=1e-9)
+    down = mbd.simulate(mech, [1.0], t1=2.0, method="dormand_prince", events={"floor": stop})
+    speed = np.sqrt(2.0 * 9.81)
+    for name in ("floor", "other"):
+        run = mbd.simulate(mech, down.end, t=down.end.t + np.array([0.0, 0.5]),
+                           method="dormand_prince", events={name: floor})  # fmt: skip
+        np.testing.assert_allclose(run.q[-1], 0.4 * speed - 0.5 * 9.81 * 0.25, rtol=1e-9)
+
+
+def test_there_are_no_states_between_rows_with_an_impact_between():
+    mech, times = masses(), [0.0, 0.2, 0.4, 0.6, 0.8]
+    floor = mbd.Event(lambda t, q, v: q[0], direction=-1, restitution=0.8)
+    seen = mbd.Event(lambda t, q, v: q[0] - 0.9, direction=-1)
+    run = mbd.simulate(mech, [1.0], t=times, method="dormand_prince",
+                       events={"floor": floor, "seen": seen})  # fmt: skip
+    q, _ = mbd.states_at(mech, run, [0.1, 0.3, 0.5, 0.6, 0.7])
+    np.testing.assert_array_equal(np.isnan(q[:, 0]), [False, False, True, False, False])
+    np.testing.assert_allclose(q[:2, 0], 1.0 - 0.5 * 9.81 * np.array([0.01, 0.09]), rtol=1e-9)
