@@ -38,7 +38,8 @@ from jaxmbd.analysis.methods import (
     Rodas,
     SemiImplicitEuler,
 )
-from jaxmbd.analysis.simulation import RunEnd, Solution, project, simulate
+from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met

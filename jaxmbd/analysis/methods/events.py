@@ -363,11 +363,7 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     g0, rate0 = with_rates(equations, *lax.stop_gradient(tried.begin))
     value, rate1 = with_rates(equations, *tried.end)
     g0, rate0, g1, rate1 = lax.stop_gradient((g0, rate0, value, rate1))
-    closing = AT_ONCE * tried.wish * jnp.abs(rate0)
-    outside = where(direction == 0, -jnp.sign(rate0), -direction)
-    open_ = (seen.side == START) & (jnp.abs(g0) <= closing) & (rate0 != 0.0)
-    g0 = where(open_, outside * jnp.finfo(g0.dtype).tiny, g0)
-    g0 = _with_sides(g0, rate0, seen.side, direction, fine_time)
+    g0 = _with_sides(g0, rate0, seen.side, direction, fine_time, AT_ONCE * tried.wish)
     slopes = (where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
     m0, m1 = (h * x for x in slopes)
     place, pair, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
@@ -453,12 +449,17 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     return Outcome(finite, taken, shift, q, v, seen, Search(aim, end, tries))
 
 
-def _with_sides(g: Array, rate: Array, side: Array, direction: Array, fine_time: Array) -> Array:
+def _with_sides(
+    g: Array, rate: Array, side: Array, direction: Array, fine_time: Array, at_once: Array
+) -> Array:
     """Values at the begin of a step, with signs where they are zero but for rounding.
 
-    Where the rate is zero too, as of a body that rests on another, an event may happen.
+    A gap that closes within `at_once` of the start of a run is open there. Where the rate is zero
+    too, as of a body that rests on another, an event may happen.
     """
     tiny = jnp.finfo(g.dtype).tiny
+    is_open = (side == START) & (jnp.abs(g) <= at_once * jnp.abs(rate)) & (rate != 0.0)
+    g = where(is_open, where(direction == 0, -jnp.sign(rate), -direction) * tiny, g)
     by_rate = (g == 0.0) | ((side == BY_RATE) & (jnp.abs(g) <= jnp.abs(rate) * fine_time))
     g = where(by_rate, jnp.sign(where(rate == 0.0, -direction, rate)) * tiny, g)
     wrong = (jnp.abs(side) == 1.0) & (g * side <= 0.0)
