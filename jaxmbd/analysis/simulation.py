@@ -208,15 +208,12 @@ def rollout(
     if given is not None:  # times that do not increase may be traced
         rising = jnp.all(given[1:] > given[:-1])
         q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
-    if first.memory.ndim != method.first_memory(v0).ndim:  # of another kind of method
-        first = first._replace(memory=method.first_memory(v0))
     watch = (o.events, numbers.events)
-    memory: Any = first.memory
+    memory: Any = method.first_memory(v0)
+    if first.memory.shape == memory.shape:  # else that of another kind of method
+        memory = first.memory
     if o.events:
         memory = memory, first_seen(*watch, first.events, q0.dtype)
-
-    def over(memory: Any) -> Array:
-        return memory[1].over if o.events else jnp.asarray(False)
 
     def ends(n: Array) -> tuple[Array, Array, Array]:
         """Begin and end of saved interval n, and the step in it."""
@@ -248,7 +245,7 @@ def rollout(
         if o.constraints == "project" and m.top.nc:
             found, drift = at_saved_time(account, m, t)
             if o.events:  # a state that an event left behind is not that of the time t
-                ended = over(memory)
+                ended = memory[1].over
                 found = jax.tree_util.tree_map(partial(jnp.where, ended), account, found)
                 drift = jnp.where(ended, 0.0, drift)
             account = found

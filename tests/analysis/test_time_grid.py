@@ -76,3 +76,5 @@ def test_another_kind_of_method_goes_on():
     rest = mbd.simulate(mech, half.end, t1=0.4, method="dormand_prince")
     back = mbd.simulate(mech, rest.end, t1=0.6, dt=1e-3)
     np.testing.assert_allclose(back.q[-1], swing(t1=0.6, dt=1e-3).q[-1], rtol=0, atol=1e-9)
+    rough = mbd.simulate(mech, half.end, t1=0.4, dt=1e-4, method="semi_implicit_euler")
+    np.testing.assert_allclose(rough.q[-1], rest.q[-1], rtol=0, atol=1e-3)
