@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ClosureMargin,
         DormandPrince,
         DrivenMotion,
+        EnergyBalance,
         Equilibrium,
         Event,
         Linearization,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         check_state,
         closure_margin,
         dead_centre,
+        energy_balance,
         equilibrium,
         flexibility,
         linearize,
@@ -286,6 +288,8 @@ __all__ = [
     "Rodas",
     "simulate",
     "states_at",
+    "EnergyBalance",
+    "energy_balance",
     "DrivenMotion",
     "simulate_driven",
     "Equilibrium",
@@ -322,12 +326,11 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Event Linearization "
-            "Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler "
-            "Solution StateCheck Status assemble "
-            "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
-            "equilibrium flexibility linearize mobility project redundancy simulate "
-            "simulate_driven states_at"
+            "Assembly ClosureMargin DormandPrince DrivenMotion EnergyBalance Equilibrium Event "
+            "Linearization Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas "
+            "SemiImplicitEuler Solution StateCheck Status assemble assemble_acceleration "
+            "assemble_velocity check_state closure_margin dead_centre energy_balance equilibrium "
+            "flexibility linearize mobility project redundancy simulate simulate_driven states_at"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

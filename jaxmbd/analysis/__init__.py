@@ -5,6 +5,7 @@ from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.dense_output import states_at
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
+from jaxmbd.analysis.energy_balance import EnergyBalance, energy_balance
 from jaxmbd.analysis.freedoms import (
     REDUNDANT,
     Mobility,
@@ -50,6 +51,7 @@ __all__ = [
     "ClosureMargin",
     "DormandPrince",
     "DrivenMotion",
+    "EnergyBalance",
     "Equilibrium",
     "Event",
     "Linearization",
@@ -72,6 +74,7 @@ __all__ = [
     "check_state",
     "closure_margin",
     "dead_centre",
+    "energy_balance",
     "equilibrium",
     "flexibility",
     "linearize",
