@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Equilibrium,
         Event,
         Linearization,
+        MethodChoice,
         Mobility,
         Modes,
         PointCoordinate,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         assemble_acceleration,
         assemble_velocity,
         check_state,
+        choose_method,
         closure_margin,
         dead_centre,
         energy_balance,
@@ -286,6 +288,8 @@ __all__ = [
     "SemiImplicitEuler",
     "DormandPrince",
     "Rodas",
+    "MethodChoice",
+    "choose_method",
     "simulate",
     "states_at",
     "EnergyBalance",
@@ -327,10 +331,11 @@ __getattr__, __dir__ = on_use(
     {
         "analysis": (
             "Assembly ClosureMargin DormandPrince DrivenMotion EnergyBalance Equilibrium Event "
-            "Linearization Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas "
-            "SemiImplicitEuler Solution StateCheck Status assemble assemble_acceleration "
-            "assemble_velocity check_state closure_margin dead_centre energy_balance equilibrium "
-            "flexibility linearize mobility project redundancy simulate simulate_driven states_at"
+            "Linearization MethodChoice Mobility Modes PointCoordinate PointTravel RK4 Redundancy "
+            "Rodas SemiImplicitEuler Solution StateCheck Status assemble assemble_acceleration "
+            "assemble_velocity check_state choose_method closure_margin dead_centre "
+            "energy_balance equilibrium flexibility linearize mobility project redundancy "
+            "simulate simulate_driven states_at"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

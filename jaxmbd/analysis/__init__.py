@@ -31,6 +31,7 @@ from jaxmbd.analysis.known import (
     point_of,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
+from jaxmbd.analysis.method_choice import MethodChoice, choose_method
 from jaxmbd.analysis.methods import (
     RK4,
     DormandPrince,
@@ -55,6 +56,7 @@ __all__ = [
     "Equilibrium",
     "Event",
     "Linearization",
+    "MethodChoice",
     "Mobility",
     "Modes",
     "Occurrences",
@@ -72,6 +74,7 @@ __all__ = [
     "assemble_acceleration",
     "assemble_velocity",
     "check_state",
+    "choose_method",
     "closure_margin",
     "dead_centre",
     "energy_balance",
