@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Solution,
         StateCheck,
         Status,
+        Verification,
         assemble,
         assemble_acceleration,
         assemble_velocity,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         simulate,
         simulate_driven,
         states_at,
+        verify,
     )
     from jaxmbd.campaign import Study
     from jaxmbd.design import check_gradient, minimize
@@ -294,6 +296,8 @@ __all__ = [
     "states_at",
     "EnergyBalance",
     "energy_balance",
+    "Verification",
+    "verify",
     "DrivenMotion",
     "simulate_driven",
     "Equilibrium",
@@ -332,10 +336,10 @@ __getattr__, __dir__ = on_use(
         "analysis": (
             "Assembly ClosureMargin DormandPrince DrivenMotion EnergyBalance Equilibrium Event "
             "Linearization MethodChoice Mobility Modes PointCoordinate PointTravel RK4 Redundancy "
-            "Rodas SemiImplicitEuler Solution StateCheck Status assemble assemble_acceleration "
-            "assemble_velocity check_state choose_method closure_margin dead_centre "
-            "energy_balance equilibrium flexibility linearize mobility project redundancy "
-            "simulate simulate_driven states_at"
+            "Rodas SemiImplicitEuler Solution StateCheck Status Verification assemble "
+            "assemble_acceleration assemble_velocity check_state choose_method closure_margin "
+            "dead_centre energy_balance equilibrium flexibility linearize mobility project "
+            "redundancy simulate simulate_driven states_at verify"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

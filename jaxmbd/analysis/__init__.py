@@ -45,11 +45,14 @@ from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met
+from jaxmbd.analysis.verification import Agreement, Difference, Verification, verify
 
 __all__ = [
     "RK4",
+    "Agreement",
     "Assembly",
     "ClosureMargin",
+    "Difference",
     "DormandPrince",
     "DrivenMotion",
     "EnergyBalance",
@@ -70,6 +73,7 @@ __all__ = [
     "Solution",
     "StateCheck",
     "Status",
+    "Verification",
     "assemble",
     "assemble_acceleration",
     "assemble_velocity",
@@ -87,4 +91,5 @@ __all__ = [
     "simulate",
     "simulate_driven",
     "states_at",
+    "verify",
 ]
