@@ -51,7 +51,8 @@ class Difference:
     """The largest difference of two runs, in coordinates or in speeds.
 
     Attributes:
-        digits: that agree, relative to the largest motion; NaN if no row can be compared.
+        digits: that agree, relative to the largest motion, at least zero; NaN if no row can be
+            compared.
         value: the difference [rad, m; per second of speeds].
         t: the time of it [s].
         name: the coordinate along which it is, as in ``topology(mech).speed_names``.
@@ -266,7 +267,7 @@ def _largest(
     k, i = np.unravel_index(np.argmax(shares), shares.shape)
     size = max(float(np.max(np.abs(motion) / units)), floor)
     least = float(np.finfo(difference.dtype).eps)
-    digits = -math.log10(max(float(shares[k, i]) / size, least))
+    digits = -math.log10(min(max(float(shares[k, i]) / size, least), 1.0))
     return Difference(digits, float(abs(difference[k, i])), float(t[k]), names[i])
 
 

@@ -58,6 +58,10 @@ def test_eigenvalues_and_stops_that_are_not_seen():
     )
     found = mbd.choose_method(slide(9.0, 0.0, 1e8), [-1e-3], t1=0.1)
     assert found.untouched == () and found.fastest > 9e3
+
+
+@pytest.mark.slow
+def test_eigenvalues_of_a_loop():
     closed = mbd.zoo.n_four_bar(1, planar=True)
     rest = mbd.equilibrium(closed, guess=mbd.assemble(closed, known={"ground_0": 3.0}).q).q
     found = mbd.choose_method(closed, rest, t1=0.5, rtol=1e-6)
