@@ -5,7 +5,6 @@ from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.dense_output import states_at
 from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
-from jaxmbd.analysis.energy_balance import EnergyBalance, energy_balance
 from jaxmbd.analysis.freedoms import (
     REDUNDANT,
     Mobility,
@@ -46,6 +45,7 @@ from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met
 from jaxmbd.analysis.verification import Agreement, Difference, Verification, verify
+from jaxmbd.analysis.work_balance import EnergyBalance, energy_balance
 
 __all__ = [
     "RK4",

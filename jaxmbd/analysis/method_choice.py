@@ -58,7 +58,7 @@ class MethodChoice:
         >>> import jaxmbd as mbd
         >>> found = mbd.choose_method(mbd.zoo.simple_pendulum(), [0.1], t1=1.0)
         >>> type(found.method).__name__, round(found.fastest, 1), found.untouched
-        ('DormandPrince', 4.4, ())
+        ('DormandPrince', 3.1, ())
     """
 
     method: Adaptive

@@ -155,19 +155,20 @@ def verify(mech: Mechanism, q0: Any, v0: Any = None, **options: Any) -> Verifica
     if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((mech, q0, v0, options))):
         raise ValueError(_TRACED)
     method, grid = _asked(mech, q0, v0, options)
-    run = simulate(mech, q0, v0, **options | {"method": method, "throw": False} | _UNSET)
+    same = {k: x for k, x in options.items() if k not in ("method", "rtol", "atol", "throw")}
+    run = simulate(mech, q0, v0, **same, method=method, throw=False)
     if isinstance(run.status, Tracer):
         raise ValueError(_TRACED)
     if not np.all(np.isfinite(run.q[0])):
-        simulate(mech, q0, v0, **options)  # says why
-    rate = options.get("baumgarte_rate")
-    others = {k: x for k, x in options.items() if k not in _TIMES}
-    others |= {"t": np.asarray(run.t), "outputs": None, "throw": False, **_UNSET}
-    others["baumgarte_rate"] = 0.1 / grid.dt if rate is None else rate
+        simulate(mech, q0, v0, **same, method=method)  # says why
+    same = {k: x for k, x in same.items() if k not in _TIMES and k != "outputs"}
+    same["t"] = np.asarray(run.t)
+    if same.get("baumgarte_rate") is None:
+        same["baumgarte_rate"] = 0.1 / grid.dt
     by, finer, every = _finer(method, grid)
-    finely = simulate(mech, q0, v0, **others | {"method": finer, "save_every": every})
+    finely = simulate(mech, q0, v0, **same, method=finer, save_every=every, throw=False)
     kind = _other(method, mech, grid)
-    differently = simulate(mech, q0, v0, **others | {"method": kind})
+    differently = simulate(mech, q0, v0, **same, method=kind, throw=False)
     agree = _agreement(mech, run, finely, by), _agreement(mech, run, differently, _named(kind))
     digits_q, digits_v = (min(_known(getattr(a, x).digits for a in agree)) for x in "qv")
     return Verification(run, *agree, digits_q, digits_v, _summary(run, agree, digits_q, digits_v))
@@ -178,21 +179,20 @@ _TRACED = (
     "for single samples"
 )
 _TIMES = ("t", "t0", "t1", "dt", "steps", "save_every")
-_UNSET = {"rtol": None, "atol": None}
 
 
 def _asked(mech: Mechanism, q0: Any, v0: Any, options: dict[str, Any]) -> tuple[Method, TimeGrid]:
     """The method and the times that the options ask for."""
-    goes_on = isinstance(q0, RunEnd)
-    given = [options.get(x) for x in ("t", "t0", "t1", "dt", "steps")]
-    times = q0.t if goes_on else None, *given, options.get("save_every", 1)
+    goes_on, every = isinstance(q0, RunEnd), options.get("save_every", 1)
+    begin, given = q0.t if goes_on else None, options.get
+    times = begin, given("t"), given("t0"), given("t1"), given("dt"), given("steps"), every
     method = options.get("method", "rk4")
-    within = {x: options.get(x) for x in _UNSET}
+    within: dict[str, Any] = {x: options.get(x) for x in ("rtol", "atol")}
     if isinstance(method, str) and method == "auto":
         grid = time_grid(*times, adaptive=True)
         start = (q0.q, q0.v) if goes_on else (q0, v0)
-        span = {"t0": grid.t0, "t1": grid.t1, "inputs": options.get("inputs")}
-        return choose_method(mech, *start, **span, **within).method, grid
+        within |= {"t0": grid.t0, "t1": grid.t1, "inputs": given("inputs")}
+        return choose_method(mech, *start, **within).method, grid
     method = chosen(method, mech.dtype, **within)
     return method, time_grid(*times, adaptive=isinstance(method, Adaptive))
 

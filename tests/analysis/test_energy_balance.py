@@ -9,7 +9,7 @@ import pytest
 from equipped_mechanisms import equipped_mechanism
 
 import jaxmbd as mbd
-from jaxmbd.analysis.energy_balance import LOBATTO, NODES, WEIGHTS, powers
+from jaxmbd.analysis.work_balance import LOBATTO, NODES, WEIGHTS, powers
 
 STEPS, G = 400, 9.81
 
@@ -171,6 +171,7 @@ def test_a_driven_loop_and_its_reactions():
     q = mbd.assemble(mbd.zoo.n_four_bar(1, planar=True), known={"ground_0": start}).q
     run = mbd.simulate(mech, q, t1=0.4, dt=0.01)
     b = mbd.energy_balance(mech, run)
+    assert isinstance(b, mbd.EnergyBalance)
     # The parallelogram's cranks and coupler turn and move with the crank's speed.
     angle, rate = start + speed / 4 * np.sin(4 * run.t), speed * np.cos(4 * run.t)
     inertia = 2.0 * b.kinetic[0] / speed**2

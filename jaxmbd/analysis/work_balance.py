@@ -19,6 +19,7 @@ there by an interval of half-length one).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -138,6 +139,7 @@ def _run(backend: str, *args: Any) -> EnergyBalance:
     return compiled(backend, _balance, *args)
 
 
+where: Callable[[Any, Any, Any], Array] = jnp.where  # with one type of result
 _INNER = np.sqrt([2.0 / 3.0, 1.0 / 5.0])
 NODES = 0.5 + 0.5 * np.array([-1.0, -_INNER[0], -_INNER[1], 0.0, _INNER[1], _INNER[0], 1.0])
 """Places in an interval of length one (7,)."""
@@ -167,21 +169,19 @@ def _balance(
         changed, unknown = jnp.zeros((), bool), jnp.zeros((), bool)
         for happened, untold in (changes_within(x, t) for x in sudden):
             changed, unknown = changed | happened, unknown | untold
-        scale = jnp.where(changed, 0.0, jnp.where(unknown, jnp.nan, 1.0))
-        works = jax.tree_util.tree_map(
-            lambda x, y: x + jnp.where(changed, 0.0, scale * y), works, done
+        change, doubtful = kin[1] - kin[0] + (pot[1] - pot[0]), where(unknown, jnp.nan, 0.0)
+        works, error = jax.tree_util.tree_map(
+            lambda x, y: x + where(changed, 0.0, y) + doubtful, (works, error), (done, doubt)
         )
-        error = error + jnp.where(changed, 0.0, scale * doubt)
-        change = kin[1] - kin[0] + (pot[1] - pot[0])
-        impacts = impacts + jnp.where(changed & ~unknown, change, 0.0 * change)
+        impacts = impacts + where(changed, change, 0.0 * change) + doubtful
         each = jnp.stack([*jax.tree_util.tree_leaves(works), zero, impacts])
         missing = kin[1] + pot[1] - begin - jnp.sum(each)
         size = jnp.max(jnp.abs(jnp.append(each, jnp.stack([kin[1], pot[1] - potential[0]]))))
-        largest = jnp.where(size > largest, size, largest)  # not where it is NaN
+        largest = where(size > largest, size, largest)  # not where it is NaN
         return (works, impacts, error, largest), (works, impacts, error, missing)
 
     last, later = lax.scan(interval, start, jnp.arange(rows[0].shape[0] - 1))
-    largest = jnp.where(last[-1] > 0.0, last[-1], 1.0)
+    largest = where(last[-1] > 0.0, last[-1], 1.0)
     works, impacts, error, missing = jax.tree_util.tree_map(
         lambda x: jnp.concatenate([0.0 * begin[None], x]), later
     )
