@@ -51,8 +51,8 @@ class Difference:
     """The largest difference of two runs, in coordinates or in speeds.
 
     Attributes:
-        digits: that agree, relative to the largest motion, at least zero; NaN if no row can be
-            compared.
+        digits: that agree, relative to the largest motion, at least zero; NaN if no row after the
+            start can be compared.
         value: the difference [rad, m; per second of speeds].
         t: the time of it [s].
         name: the coordinate along which it is, as in ``topology(mech).speed_names``.
@@ -101,8 +101,9 @@ class Verification:
         solution: the run that was asked for.
         finer: agreement with a run by half the step or a tenth of the tolerance.
         other: agreement with a method of another kind.
-        digits_q: digits of the coordinates that agree in all of them.
-        digits_v: digits of the speeds.
+        digits_q: digits of the coordinates that agree in all of them; zero if the run diverges, NaN
+            if no other has states to compare.
+        digits_v: digits of the speeds, likewise.
         summary: all this in a sentence.
 
     Example:
@@ -171,6 +172,8 @@ def verify(mech: Mechanism, q0: Any, v0: Any = None, **options: Any) -> Verifica
     differently = simulate(mech, q0, v0, **same, method=kind, throw=False)
     agree = _agreement(mech, run, finely, by), _agreement(mech, run, differently, _named(kind))
     digits_q, digits_v = (min(_known(getattr(a, x).digits for a in agree)) for x in "qv")
+    if int(run.status) == Status.DIVERGED:
+        digits_q = digits_v = 0.0
     return Verification(run, *agree, digits_q, digits_v, _summary(run, agree, digits_q, digits_v))
 
 
@@ -261,7 +264,7 @@ def _largest(
     floor: float,
 ) -> Difference:
     """The largest of differences (n, nv), relative to the largest motion (n, nv)."""
-    if not difference.size:
+    if len(t) < 2:  # the start is the same
         return Difference(math.nan, math.nan, math.nan, "")
     shares = np.abs(difference) / units
     k, i = np.unravel_index(np.argmax(shares), shares.shape)
@@ -280,15 +283,19 @@ def _summary(
     run: Solution, agree: tuple[Agreement, Agreement], digits_q: float, digits_v: float
 ) -> str:
     told = f"{digits_q:.1f} digits of q and {digits_v:.1f} of v agree"
-    if min(digits_q, digits_v) < COARSE:
+    if not min(digits_q, digits_v) >= COARSE:
         told = f"the run is too coarse: {told}"
     for a in agree:
-        if a.until < run.t[-1]:
-            told += f"; by {a.by} only until t = {a.until:.4g} s"
+        if math.isnan(a.v.digits):
+            told += f"; by {a.by} there is no state to compare"
+            continue
         told += f"; by {a.by} {a.q.digits:.1f} and {a.v.digits:.1f}"
-    worst = min((a.v for a in agree), key=lambda x: x.digits)
-    told += f"; the largest difference of speeds is {worst.value:.2g} of '{worst.name}'"
-    told += f" at t = {worst.t:.4g} s"
+        if a.until < run.t[-1]:
+            told += f" (until t = {a.until:.4g} s)"
+    if known := [a.v for a in agree if not math.isnan(a.v.digits)]:
+        worst = min(known, key=lambda x: x.digits)
+        told += f"; the largest difference of speeds is {worst.value:.2g} of '{worst.name}'"
+        told += f" at t = {worst.t:.4g} s"
     status = Status(int(run.status))
     if status != Status.OK:
         told = f"{status.name} from t = {float(run.failed_at):.4g} s on; {told}"

@@ -115,8 +115,15 @@ def test_a_motion_that_no_explicit_method_follows():
     """The other method gives up: it is told until when it agrees."""
     hard = slide(1e7, 1e7)
     found = mbd.verify(hard, [1.0], t1=1.0, dt=0.1, method=rodas(1e-6))
-    assert found.other.until < 1.0 and "only until t = 0 s" in found.summary
+    assert found.other.until < 1.0 and np.isnan(found.other.v.digits)
+    assert "by DormandPrince(rtol=1e-12) there is no state to compare" in found.summary
     assert found.digits_q > 6.0 and found.finer.until == 1.0
+    lost = mbd.verify(hard, [1.0], t1=1.0, dt=0.1)
+    assert lost.digits_q == lost.digits_v == 0.0 and "the run is too coarse" in lost.summary
+    assert lost.summary.startswith(mbd.Status(int(lost.solution.status)).name)
+    spread = mbd.verify(mbd.zoo.rssr(), mbd.neutral(mbd.zoo.rssr()), t1=2.0, dt=0.5)
+    assert spread.solution.status == mbd.Status.DIVERGED
+    assert spread.digits_q == 0.0 and spread.summary.startswith("DIVERGED from t = 0.5 s on")
 
 
 def test_misuse():
