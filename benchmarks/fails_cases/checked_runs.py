@@ -205,7 +205,8 @@ def judge_losses(seed: int, n: int) -> Iterator[Judged]:
         for name, told, expected in (
             ("missing", found.missing[i], gained), ("share", scale * found.share[i], gained)
         ):  # fmt: skip
-            as_told = {"limit": 1e-6, "detail": text, "scale": scale}
+            limit = 1e-6 + 10.0 * np.nanmax(found.work_error[i]) / scale  # of the drive
+            as_told = {"limit": limit, "detail": text, "scale": scale}
             yield compare(f"EnergyBalance.{name}", told[fine], expected[fine], **as_told)
 
 
