@@ -66,9 +66,9 @@ def _state(mech: mbd.Mechanism, change: Any, speeds: Any) -> Any:
     return found.q, v, (found.status == 0) & (check.status == 0)
 
 
-def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
-    """Short free motions from random states."""
-    rng, top, n = np.random.default_rng([b.seed, 11]), mbd.topology(b.mech), len(b.dicts)
+def drawn_start(b: mechanisms.Batch, salt: int) -> Any:
+    """Random states of all samples: rigid bodies, (q, v), whether they are usable, the instant."""
+    rng, top, n = np.random.default_rng([b.seed, salt]), mbd.topology(b.mech), len(b.dicts)
     turns = np.array([k == "angle" for k in top.speed_kinds])
     units = np.where(turns, 1.0, b.sizes[:, None])
     change = 0.1 * units * rng.normal(size=(n, top.nv))
@@ -78,7 +78,12 @@ def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
     ok = ok & np.all(np.isfinite(q), 1) & np.all(np.isfinite(v), 1)
     neutral = np.tile(np.asarray(mbd.neutral(b.mech), float), (n, 1))
     q, v = np.where(ok[:, None], q, neutral), np.where(ok[:, None], v, 0.0)
-    s = instants._State(r, q, v, 0.0, 1e-6 if b.kind.rough else 1e-8)
+    return r, q, v, ok, instants._State(r, q, v, 0.0, 1e-6 if b.kind.rough else 1e-8)
+
+
+def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
+    """Short free motions from random states."""
+    r, q, v, ok, s = drawn_start(b, 11)
     pull = np.stack([x.least for x in s.solved]) / r.units / s.length[:, None]
     fast = instants._size(v / r.units / s.length[:, None])
     time = SHARES / np.maximum(fast + np.sqrt(instants._size(pull)), 1e-3)
