@@ -118,7 +118,14 @@ def judge_impact(b: mechanisms.Batch) -> Iterator[Judged]:
         hit = {"hit": mbd.Event(plane, direction=-1, restitution=e)}
         t = t * jnp.array([0.0, 3.0])
         found = mbd.simulate(
-            mech, q, v, t=t, method=mbd.DormandPrince(), events=hit, throw=False, keep_inaccurate=False
+            mech,
+            q,
+            v,
+            t=t,
+            method=mbd.DormandPrince(),
+            events=hit,
+            throw=False,
+            keep_inaccurate=False,
         )
         return found.status, found.events["hit"].count, found.events["hit"].t[0], found.end.v
 
@@ -139,7 +146,7 @@ def judge_impact(b: mechanisms.Batch) -> Iterator[Judged]:
         else:
             wanted[i] = v[i] - (1.0 + restitution[i]) * approach[i] / (along @ moved) * moved
     # Rounding decides whether such a gap is open, and how often it is hit.
-    narrow = (-approach * time < 1e-11 * s.length) & (count_wanted == 1.0)
+    narrow = -approach * time < 1e-11 * s.length
     good = ok & ((status == 0) | (status == mbd.Status.ZENO))
     cases = instants._Cases(b, good, s.near_rank | s.changing | ~ok | still | narrow, ", an impact")
     yield from cases("Solution.events", count, count_wanted, 0.0, 0.0)
