@@ -1,0 +1,1 @@
+"""Parts of `benchmarks/integration.py`: one module for each kind of evidence."""
