@@ -38,10 +38,8 @@ def _settings(t1: float, steps: int, tolerance: float | None = None) -> Any:
     settings = exudyn.SimulationSettings()
     time = settings.timeIntegration
     time.numberOfSteps, time.endTime, time.verboseMode = steps, t1, 0
-    settings.solutionSettings.writeSolutionToFile = False
-    settings.solutionSettings.solutionInformation = ""
-    settings.solutionSettings.sensorsWritePeriod = t1
-    settings.linearSolverType = exudyn.LinearSolverType.EXUdense
+    settings.solution.file.write = False
+    settings.linearSolver.solverType = exudyn.LinearSolverType.EXUdense
     if tolerance is not None:  # of adaptive steps
         time.automaticStepSize = True
         time.relativeTolerance, time.absoluteTolerance = tolerance, 1e-2 * tolerance
@@ -67,7 +65,7 @@ def squeezer(t1: float, steps: int, index: int) -> tuple[Cost, np.ndarray]:
         )
         inertia = float(np.asarray(body.inertia)[2, 2])
         made = items.ObjectRigidBody2D(
-            physicsMass=float(body.mass), physicsInertia=inertia, nodeNumber=nodes[name]
+            mass=float(body.mass), inertia=inertia, nodeNumber=nodes[name]
         )
         objects[name] = system.AddObject(made), com
 
