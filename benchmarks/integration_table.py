@@ -275,7 +275,10 @@ def goals(results: Results) -> Lines:
     everywhere = sum(ended) == len(ended)
     goal("every published motion under one call", f"{sum(ended)} of {len(ended)} rows", everywhere)
     lost = sum(r["lanes"] - r["lanes_ok"] for rows in found.values() for r in rows)
-    goal("no lane of them fails", f"{lost} fail", lost == 0)
+    lanes = sum(r["lanes"] for rows in found.values() for r in rows)
+    where = [n for n, rows in found.items() if any(r["lanes_ok"] < r["lanes"] for r in rows)]
+    told = f"{lost} of {lanes} fail" + (f": {', '.join(where)}" if where else "")
+    goal("every lane of its batches", told, lost == 0)
     bricard = max(r["one_lane_ms"] for r in found["Bricard (A04)"])
     goal("Bricard, 10 s in 250 ms", f"at most {bricard:.2f} ms", bricard <= 250.0)
     for name in (SQUEEZER, PENDULUM):
@@ -285,10 +288,12 @@ def goals(results: Results) -> Lines:
         told = f"at least {batch:.3g} times"
         goal(f"{name}: 100 times in batches of 1000", told, batch >= 100.0)
     for r in results["long run"]["rows"]:
-        title = f"four-bar {r['start']}, 1000 s, {r['method']}"
         drift, closure = r["energy_drift"], r["closure_m"]
-        goal(f"{title}: energy within 1e-6", f"{drift:.2g}", drift < 1e-6)
-        goal(f"{title}: closure 1e-12", f"{closure:.2g}", closure < CLOSURE)
+        goal(
+            f"four-bar {r['start']}, 1000 s, {r['method']}: energy 1e-6, closure 1e-12",
+            f"{drift:.2g}, {closure:.2g}",
+            drift < 1e-6 and closure < CLOSURE,
+        )
     for kind in ("recorded", "impacts"):
         for what in ("one lane", "batch"):
             x = results["events"][kind][f"{what}, ratio"]

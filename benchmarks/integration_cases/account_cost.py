@@ -62,12 +62,12 @@ def measured(quick: bool = False) -> dict[str, Any]:
         given = arguments(case, ROLLOUT, number, "float64")
         whole = jax.jit(lanes.vmap(function(case, ROLLOUT, steps, KERNELS)))
         plain = jax.jit(lanes.vmap(bare(case, steps)))
+        off = [np.max(np.abs(a - b)) for a, b in zip(whole(*given), plain(*given), strict=True)]
         cost = by_turns(
             {"simulate": lambda f=whole, x=given: f(*x), "bare": lambda f=plain, x=given: f(*x)},
             rounds=2 if quick else 7,
             seconds=3.0,
         )
-        off = [np.max(np.abs(a - b)) for a, b in zip(whole(*given), plain(*given), strict=True)]
         results[name] = {
             "simulate_s": cost["simulate"].cpu,
             "bare_s": cost["bare"].cpu,

@@ -62,6 +62,8 @@ def measured(quick: bool = False) -> dict[str, Any]:
             for what, f, x in (("one lane", one, jnp.ones(1)), ("batch", many, q))
             for n in (0, 1)
         }
+        for function in cases.values():
+            function()  # which compiles
         cost = by_turns(cases, rounds=2 if quick else 7)
         counts = [int(one(float(n), jnp.ones(1))[0]) for n in (0, 1)]
         steps = [int(one(float(n), jnp.ones(1))[2]) for n in (0, 1)]

@@ -289,6 +289,8 @@ def rows(case: Reference, quick: bool = False) -> list[dict[str, Any]]:
     found = []
     for name, method in case.methods.items():
         first, solution = once(lambda m=method: run(case.v, m))
+        statuses = np.asarray(batch(starts, method)[2])
+        compiled(case.v, method)
         cost = by_turns(
             {
                 "call": lambda m=method: run(case.v, m),
@@ -297,7 +299,6 @@ def rows(case: Reference, quick: bool = False) -> list[dict[str, Any]]:
             },
             rounds=2 if quick else 5,
         )
-        statuses = np.asarray(batch(starts, method)[2])
         closed = closure(case, method)
         found.append(
             {

@@ -26,12 +26,11 @@ def once(function: Callable[[], Any]) -> tuple[Cost, Any]:
 def by_turns(
     functions: Mapping[str, Callable[[], Any]], rounds: int = 5, seconds: float = 1.0
 ) -> dict[str, Cost]:
-    """The least cost of each function after its first call, in at least two rounds.
+    """The least cost of each function, which has been called before, in at least two rounds.
 
     Rounds end early once all together have taken `seconds` for each function.
     """
-    least = {name: once(function)[0] for name, function in functions.items()}
-    least = {name: Cost(float("inf"), float("inf")) for name in least}
+    least = dict.fromkeys(functions, Cost(float("inf"), float("inf")))
     end = time.perf_counter() + seconds * len(functions)
     for k in range(rounds):
         for name, function in functions.items():
