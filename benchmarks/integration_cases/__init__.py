@@ -1,1 +1,1 @@
-"""Parts of `benchmarks/integration.py`: one module for each kind of evidence."""
+"""Cases of `benchmarks/integration.py` that measure more than work and precision."""

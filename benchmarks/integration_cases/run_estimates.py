@@ -45,6 +45,10 @@ def drawn(name: str, seed: int, n: int) -> dict[str, np.ndarray]:
     return {"status": status, "estimate": np.asarray(run.error), "true": true, "growth": grown}
 
 
+def _mean(x: np.ndarray) -> float:
+    return float(np.mean(x)) if len(x) else math.nan
+
+
 def shares(x: dict[str, np.ndarray]) -> dict[str, Any]:
     """What the page says of runs."""
     told, true = np.maximum(x["estimate"], FLOOR), np.maximum(x["true"], FLOOR)
@@ -65,11 +69,11 @@ def shares(x: dict[str, np.ndarray]) -> dict[str, Any]:
         "ok and beyond twice accuracy": int(np.sum(ok & (true > 2.0 * ACCURACY))),
         "ok, largest true error": float(np.max(true[ok], initial=0.0)),
         "inaccurate, but right": int(np.sum(flagged & (true <= ACCURACY))),
-        "estimate within factor": float(np.mean(within)),
+        "estimate within factor": _mean(within),
         "runs of large errors": int(np.sum(large)),
-        "estimate within factor, large errors": float(np.mean(within[large])),
-        "estimate too small": float(np.mean(ratio < 1.0 / FACTOR)),
-        "estimate too large": float(np.mean(ratio > FACTOR)),
+        "estimate within factor, large errors": _mean(within[large]),
+        "estimate too small": _mean(ratio < 1.0 / FACTOR),
+        "estimate too large": _mean(ratio > FACTOR),
         "median ratio": float(np.median(ratio)),
         "median true error, ok": float(np.median(true[ok & ended])) if ok.any() else math.nan,
         "median true error, inaccurate": float(np.median(true[flagged]))
