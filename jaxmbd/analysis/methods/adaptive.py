@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.methods.events import Search, Seen, Tried, outcome
@@ -21,6 +22,17 @@ SAFETY, LEAST, MOST = 0.9, 0.1, 5.0
 
 KINK = 10.0
 """What the estimate of a step in which a force has a kink or a jump may be short of."""
+
+
+def table(numbers: np.ndarray, dtype: Any) -> Array:
+    """Coefficients as an array that is put together from single numbers where it is used.
+
+    As an array in the program they would be an input of the loop of steps, and derivatives would
+    keep a copy of them for each step.
+    """
+    if numbers.ndim == 0:
+        return jnp.asarray(numbers.item(), dtype)
+    return jnp.stack([table(row, dtype) for row in numbers])
 
 
 class Attempt(NamedTuple):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt
+from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt, table
 from jaxmbd.analysis.methods.method import Equations
 
 
@@ -100,7 +100,7 @@ class ExplicitPair(Adaptive):
     def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
         """All stages are one loop, so that the dynamics is compiled once."""
         tableau = self.tableau if equations.events else self.tableau.of_a_step()
-        a, b, e, c = (jnp.asarray(x, q.dtype) for x in tableau)
+        a, b, e, c = (table(x, q.dtype) for x in tableau)
 
         def stage(k: tuple[Array, Array], row: tuple[Array, Array, Array]) -> tuple[Any, None]:
             weights, time, place = row
