@@ -93,6 +93,8 @@ derivatives: $(VENV)/.installed-test ## measure the compiling of derivatives of 
 
 integration: $(VENV)/.installed-test ## work and precision of the methods of integration; ten minutes
 	$(BIN)/python benchmarks/integration.py --json benchmarks/results/integration.json $(ARGS)
+	$(BIN)/python benchmarks/equal_errors.py --json benchmarks/results/equal_errors.json
+	$(BIN)/python benchmarks/equal_errors_table.py
 
 survive: $(VENV)/.installed-test ## kill studies at random moments, damage their stores; twenty minutes
 	$(BIN)/python benchmarks/survive.py --json benchmarks/results/survive.json $(ARGS)

@@ -165,3 +165,16 @@ def test_errors_fall_with_the_order(case, method):
     np.testing.assert_allclose(slopes, order, rtol=0, atol=0.2 if order == 8 else 0.1)
     slopes = np.log2(between[0] / between[2]) / 2.0
     np.testing.assert_allclose(slopes, np.minimum(order, [6, 5, 5]), rtol=0, atol=0.1)
+
+
+def test_semi_implicit_euler_from_rest():
+    """Speeds are of second order, as of coordinates half a step later, which are too."""
+    mech, errors = mbd.zoo.simple_pendulum(), []
+    for n in (64, 128):
+        run = mbd.simulate(
+            mech, [0.5], t1=1.0, dt=1 / n, save_every=n, method="semi_implicit_euler"
+        )
+        times = [0.0, 1.0, 1.0 + 0.5 / n]
+        exact = mbd.simulate(mech, [0.5], t=times, method="dormand_prince_8")
+        errors.append([run.v[-1, 0] - exact.v[1, 0], run.q[-1, 0] - exact.q[2, 0]])
+    np.testing.assert_allclose(np.log2(np.divide(*np.abs(errors))), 2.0, rtol=0, atol=0.1)

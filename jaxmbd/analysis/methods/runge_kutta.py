@@ -151,8 +151,8 @@ class DormandPrince8(ExplicitPair):
     """The explicit method of order 8 by Dormand and Prince, DOP853, with adaptive steps.
 
     For smooth motions at high precision: a step has 12 evaluations in place of the 7 of
-    `DormandPrince`, and is several times as long where more than about eight digits are asked for.
-    Forces with kinks or jumps take that away.
+    `DormandPrince`, and fewer steps make up for that from about seven digits on. Forces with kinks
+    or jumps take that away.
 
     The coefficients, of methods of order 8, 5 and 3, and the error ``e5² / √(e5² + 0.01 e3²)``,
     which is of order 8 in the step, are Hairer's (Hairer, Nørsett & Wanner, Solving ODEs I, II.10;
