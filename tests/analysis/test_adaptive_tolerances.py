@@ -36,7 +36,7 @@ def squeezer():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [mbd.DormandPrince, mbd.DormandPrince8, mbd.Rodas])
 def test_digits_that_were_asked_for(squeezer, kind):
-    """Of the largest coordinate and speed, no less than one digit fewer, and no waste.
+    """Of the largest coordinate and speed, and for none of them many times the steps that it takes.
 
     Tolerances are those of a step, and errors of steps grow or die out with the motion. The digits
     that the run itself tells are fewer, as its estimates are those of methods of lower order.
@@ -59,6 +59,6 @@ def test_digits_that_were_asked_for(squeezer, kind):
     for name, digits in zip(names, (asked, *reached, told), strict=True):
         print(f"{kind.__name__}, digits {name}:", *(f"{x:.1f}" for x in digits))
     assert not run.status.any()
-    assert np.all(reached > asked - 1.0) and np.all(reached < asked + 3.0)
+    assert np.all(reached > asked - 0.2) and np.all(reached[1] < asked + 2.0)
     assert np.all(told < reached[1]) and np.all(told > asked - 1.5)
     assert np.all(np.diff(reached) > 0.3)

@@ -40,8 +40,8 @@ class Attempt(NamedTuple):
 
     Attributes:
         q, v: the state after it.
-        error_q, error_v: estimates of their errors, by an embedded method of lower order.
-        slopes: v̇ at its begin and its end, where stages have them.
+        error_q, error_v: estimates of their errors, by embedded methods of lower order.
+        slopes: v̇ at its begin and its end; the latter counts where events are looked for.
     """
 
     q: Array

@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta pairs with adaptive steps."""
+"""Explicit Runge-Kutta methods with embedded ones and adaptive steps."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ class ExplicitPair(Adaptive):
 
         none = tuple(jnp.zeros((b.shape[0], x.shape[0]), x.dtype) for x in (q, v))
         (kq, kv), _ = lax.scan(stage, none, (a, c, jnp.eye(b.shape[0], dtype=q.dtype)))
-        errors = (_combined(*(h * (e @ lax.stop_gradient(k)))) for k in (kq, kv))
-        return Attempt(q + h * (b @ kq), v + h * (b @ kv), *errors, (kv[0], kv[-1]))
+        error_q, error_v = (_combined(*(h * (e @ lax.stop_gradient(k)))) for k in (kq, kv))
+        return Attempt(q + h * (b @ kq), v + h * (b @ kv), error_q, error_v, (kv[0], kv[-1]))
 
 
 def _combined(fine: Array, coarse: Array | None = None) -> Array:
