@@ -94,6 +94,8 @@ derivatives: $(VENV)/.installed-test ## measure the compiling of derivatives of 
 integration: $(VENV)/.installed-bench ## errors and costs of runs, published motions, Exudyn; ten minutes
 	$(BIN)/python -W ignore benchmarks/integration.py --json benchmarks/results/integration.json $(ARGS)
 	$(BIN)/python benchmarks/integration_table.py
+	$(BIN)/python benchmarks/equal_errors.py --json benchmarks/results/equal_errors.json
+	$(BIN)/python benchmarks/equal_errors_table.py
 
 survive: $(VENV)/.installed-test ## kill studies at random moments, damage their stores; twenty minutes
 	$(BIN)/python benchmarks/survive.py --json benchmarks/results/survive.json $(ARGS)

@@ -45,7 +45,7 @@ def judge_falls(seed: int, size: int) -> Iterator[Judged]:
     rng, n = np.random.default_rng(seed), max(4, size // 40)
     height, gravity = 10.0 ** rng.uniform(-3.0, 2.0, n), 10.0 ** rng.uniform(-1.0, 2.0, n)
     restitution = rng.uniform(0.2, 1.0, n)
-    for kind in (mbd.DormandPrince, mbd.Rodas):
+    for kind in (mbd.DormandPrince, mbd.Rodas, mbd.DormandPrince8):
         found = _numpy(jax.jit(mbd.lanes.vmap(_fall(kind)))(height, gravity, restitution))
         for i in range(n):
             text = f"h={height[i]:.6g}, g={gravity[i]:.6g}, e={restitution[i]:.6g}, {kind.__name__}"

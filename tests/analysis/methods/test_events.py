@@ -11,7 +11,7 @@ import jaxmbd as mbd
 from jaxmbd import lanes
 from jaxmbd.analysis import Occurrences
 
-KINDS = [mbd.DormandPrince, mbd.Rodas]
+KINDS = [mbd.DormandPrince, mbd.Rodas, pytest.param(mbd.DormandPrince8, marks=pytest.mark.slow)]
 T = np.array([0.0, 1.3, 2.0, 2.5])
 FIRST = np.array([0.8, 1.0, 9.81])
 
