@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Assembly,
         ClosureMargin,
         DormandPrince,
+        DormandPrince8,
         DrivenMotion,
         EnergyBalance,
         Equilibrium,
@@ -289,6 +290,7 @@ __all__ = [
     "RK4",
     "SemiImplicitEuler",
     "DormandPrince",
+    "DormandPrince8",
     "Rodas",
     "MethodChoice",
     "choose_method",
@@ -334,12 +336,12 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DrivenMotion EnergyBalance Equilibrium Event "
-            "Linearization MethodChoice Mobility Modes PointCoordinate PointTravel RK4 Redundancy "
-            "Rodas SemiImplicitEuler Solution StateCheck Status Verification assemble "
-            "assemble_acceleration assemble_velocity check_state choose_method closure_margin "
-            "dead_centre energy_balance equilibrium flexibility linearize mobility project "
-            "redundancy simulate simulate_driven states_at verify"
+            "Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion EnergyBalance "
+            "Equilibrium Event Linearization MethodChoice Mobility Modes PointCoordinate "
+            "PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution StateCheck Status "
+            "Verification assemble assemble_acceleration assemble_velocity check_state "
+            "choose_method closure_margin dead_centre energy_balance equilibrium flexibility "
+            "linearize mobility project redundancy simulate simulate_driven states_at verify"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

@@ -34,6 +34,7 @@ from jaxmbd.analysis.method_choice import MethodChoice, choose_method
 from jaxmbd.analysis.methods import (
     RK4,
     DormandPrince,
+    DormandPrince8,
     Event,
     Occurrences,
     Rodas,
@@ -54,6 +55,7 @@ __all__ = [
     "ClosureMargin",
     "Difference",
     "DormandPrince",
+    "DormandPrince8",
     "DrivenMotion",
     "EnergyBalance",
     "Equilibrium",

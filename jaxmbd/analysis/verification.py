@@ -32,6 +32,7 @@ from jaxmbd.analysis.methods import (
     Rodas,
     chosen,
 )
+from jaxmbd.analysis.methods.runge_kutta import ExplicitPair
 from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
 from jaxmbd.analysis.status import Status
 from jaxmbd.analysis.time_grid import TimeGrid, time_grid
@@ -129,7 +130,7 @@ def verify(mech: Mechanism, q0: Any, v0: Any = None, **options: Any) -> Verifica
 
     The others have half the step (of fixed steps) or a tenth of the tolerances (of adaptive ones),
     and a method of another kind: `DormandPrince` beside fixed steps and `Rodas`, `Rodas` beside
-    `DormandPrince` and solvers of diffrax. Digits are relative to the largest motion of any
+    explicit adaptive ones and solvers of diffrax. Digits are relative to the largest motion of any
     coordinate, in radians and lengths of the mechanism (`jaxmbd.analysis.verification`), so a small
     coordinate beside large ones may have fewer. Where a motion is chaotic, digits are lost with
     time by every method.
@@ -210,13 +211,13 @@ def _finer(method: Method, grid: TimeGrid) -> tuple[str, Method, int]:
 
 def _other(method: Method, mech: Mechanism, grid: TimeGrid) -> Method:
     """A method of another kind, of which more is asked."""
-    explicit = not isinstance(method, DormandPrince | DiffraxSolver)
-    kind = DormandPrince if explicit else Rodas
+    implicit = isinstance(method, ExplicitPair | DiffraxSolver)
+    kind = Rodas if implicit else DormandPrince
     most = max(kind().most, 4 * grid.every, TRIES // grid.saves)
     usual = tolerances.integration(mech.dtype)
     if not isinstance(method, Adaptive | DiffraxSolver):
         return kind(rtol=usual.rtol, atol=usual.atol, most=most)
-    if not explicit:
+    if implicit:
         return kind(rtol=0.1 * method.rtol, atol=0.1 * method.atol, most=most)
     # Of a stiff motion Rodas is right to far more than its tolerances, an explicit method is not.
     share = max(1e-2, tolerances.rounding(mech.dtype, 16) / usual.rtol)

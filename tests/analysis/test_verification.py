@@ -42,6 +42,7 @@ CASES = {  # motion, method, end [s], whether it is coarse
     "vibration, half a step late": (SMOOTH, "semi_implicit_euler", 10.0, True),
     "vibration at 1e-4": (SMOOTH, dp(1e-4), 20.0, False),
     "vibration at 1e-8": (SMOOTH, dp(1e-8), 20.0, False),
+    "vibration at 1e-6, order 8": (SMOOTH, mbd.DormandPrince8(rtol=1e-6, atol=1e-8), 20.0, False),
     "vibration at 1e-6, implicit": (SMOOTH, rodas(1e-6), 20.0, False),
     "stop, 60 steps in contact": (STOP, "rk4", 5e-3, False),
     "stop, 2 steps in contact": (STOP, "rk4", 0.2, True),
