@@ -28,9 +28,11 @@ if TYPE_CHECKING:
         DormandPrince,
         DormandPrince8,
         DrivenMotion,
+        EnergyBalance,
         Equilibrium,
         Event,
         Linearization,
+        MethodChoice,
         Mobility,
         Modes,
         PointCoordinate,
@@ -41,12 +43,15 @@ if TYPE_CHECKING:
         Solution,
         StateCheck,
         Status,
+        Verification,
         assemble,
         assemble_acceleration,
         assemble_velocity,
         check_state,
+        choose_method,
         closure_margin,
         dead_centre,
+        energy_balance,
         equilibrium,
         flexibility,
         linearize,
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
         simulate,
         simulate_driven,
         states_at,
+        verify,
     )
     from jaxmbd.campaign import Study
     from jaxmbd.design import check_gradient, minimize
@@ -286,8 +292,14 @@ __all__ = [
     "DormandPrince",
     "DormandPrince8",
     "Rodas",
+    "MethodChoice",
+    "choose_method",
     "simulate",
     "states_at",
+    "EnergyBalance",
+    "energy_balance",
+    "Verification",
+    "verify",
     "DrivenMotion",
     "simulate_driven",
     "Equilibrium",
@@ -324,12 +336,12 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion Equilibrium Event "
-            "Linearization Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas "
-            "SemiImplicitEuler Solution StateCheck Status assemble "
-            "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
-            "equilibrium flexibility linearize mobility project redundancy simulate "
-            "simulate_driven states_at"
+            "Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion EnergyBalance "
+            "Equilibrium Event Linearization MethodChoice Mobility Modes PointCoordinate "
+            "PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution StateCheck Status "
+            "Verification assemble assemble_acceleration assemble_velocity check_state "
+            "choose_method closure_margin dead_centre energy_balance equilibrium flexibility "
+            "linearize mobility project redundancy simulate simulate_driven states_at verify"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

@@ -30,6 +30,7 @@ from jaxmbd.analysis.known import (
     point_of,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
+from jaxmbd.analysis.method_choice import MethodChoice, choose_method
 from jaxmbd.analysis.methods import (
     RK4,
     DormandPrince,
@@ -44,17 +45,23 @@ from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met
+from jaxmbd.analysis.verification import Agreement, Difference, Verification, verify
+from jaxmbd.analysis.work_balance import EnergyBalance, energy_balance
 
 __all__ = [
     "RK4",
+    "Agreement",
     "Assembly",
     "ClosureMargin",
+    "Difference",
     "DormandPrince",
     "DormandPrince8",
     "DrivenMotion",
+    "EnergyBalance",
     "Equilibrium",
     "Event",
     "Linearization",
+    "MethodChoice",
     "Mobility",
     "Modes",
     "Occurrences",
@@ -68,12 +75,15 @@ __all__ = [
     "Solution",
     "StateCheck",
     "Status",
+    "Verification",
     "assemble",
     "assemble_acceleration",
     "assemble_velocity",
     "check_state",
+    "choose_method",
     "closure_margin",
     "dead_centre",
+    "energy_balance",
     "equilibrium",
     "flexibility",
     "linearize",
@@ -83,4 +93,5 @@ __all__ = [
     "simulate",
     "simulate_driven",
     "states_at",
+    "verify",
 ]

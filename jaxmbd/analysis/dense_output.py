@@ -19,7 +19,7 @@ derivative over 46 080, and O(h⁵) of the rates.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -86,18 +86,23 @@ def states_at(
         (True, True)
     """
     check_backend(backend)
+    check_rows(solution)
+    t = jnp.asarray(t, mech.dtype)
+    rows = jnp.asarray(solution.t), jnp.asarray(solution.q), jnp.asarray(solution.v)
+    sudden = sudden_changes(solution)
+    q, v = _run(backend, mech, rows, sudden, t.reshape(-1), parse_inputs(mech, inputs))
+    if visible(solution.status) and not isinstance(q, Tracer):
+        _check_within(np.asarray(t), np.asarray(rows[0]))
+    return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
+
+
+def check_rows(solution: Solution) -> None:
+    """Raise a ValueError if the run has not saved its states."""
     if solution.q.shape[-2] != solution.t.shape[-1]:
         raise ValueError(
             f"the run has {solution.t.shape[-1]} saved times but {solution.q.shape[-2]} states: "
             "run it without outputs_only=True"
         )
-    t = jnp.asarray(t, mech.dtype)
-    rows = jnp.asarray(solution.t), jnp.asarray(solution.q), jnp.asarray(solution.v)
-    sudden = [(x.count, x.t, x.acts) for x in (solution.events or {}).values()]
-    q, v = _run(backend, mech, rows, sudden, t.reshape(-1), parse_inputs(mech, inputs))
-    if visible(solution.status) and not isinstance(q, Tracer):
-        _check_within(np.asarray(t), np.asarray(rows[0]))
-    return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
 
 
 def _check_within(t: np.ndarray, rows: np.ndarray) -> None:
@@ -139,57 +144,103 @@ def _states(
         k = jnp.clip(jnp.searchsorted(t, time), 1, t.shape[0] - 1) - 1
         ends = jax.tree_util.tree_map(lambda x: lax.dynamic_slice_in_dim(x, k, 2), rows)
         q, v = guarded(state, jnp.clip(time, t[0], t[-1]), ends, *hoisted)
-        for count, at, acts in sudden:  # of more events than are recorded the times are not known
-            unknown = (count > at.shape[0]) & (ends[0][1] > at[-1])
-            inside = jnp.any((at > ends[0][0]) & (at <= ends[0][1])) & (time != ends[0][1])
-            within = within & ~(acts & (unknown | inside))
+        for happened, unknown in (changes_within(x, ends[0]) for x in sudden):
+            within = within & ~(unknown | happened & (time != ends[0][1]))
         q, v = (jnp.asarray(jnp.where(within, x, jnp.nan)) for x in (q, v))
         return q, v
 
     return lax.map(at, times)
 
 
+class Interval(NamedTuple):
+    """The motion between two states.
+
+    Attributes:
+        t: time at the first end [s].
+        h: length [s].
+        q: coordinates at both ends (2, nq).
+        first: ``h ċ`` at both ends (2, nv).
+        second: ``h² c̈`` at both ends (2, nv).
+        missed: e (nv,).
+    """
+
+    t: Array
+    h: Array
+    q: Array
+    first: Array
+    second: Array
+    missed: Array
+
+    @classmethod
+    def between(
+        cls, mech: Mechanism, inputs: AnyInputs, ends: tuple[Array, Array, Array]
+    ) -> Interval:
+        """That between the states at both ends: t (2,), q (2, nq), v (2, nv)."""
+        t, q, _ = ends
+        h = t[1] - t[0]
+
+        def change(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            """``c, h ċ, h² c̈`` (nv,) at an end."""
+            t, now, v = end
+            efforts = efforts_at(inputs, t, now, v)
+            vdot, _ = forward_dynamics(mech, now, v, t, efforts, backend="xla")
+
+            def rate(now: Array, v: Array) -> Array:
+                along = coordinate_rates(mech, now, v)
+                return jax.jvp(partial(coordinate_change, mech, q[0]), (now,), (along,))[1]
+
+            first, second = jax.jvp(rate, (now, v), (coordinate_rates(mech, now, v), vdot))
+            return coordinate_change(mech, q[0], now), h * first, h * h * second
+
+        c, first, second = lax.map(change, ends)  # a loop, so the dynamics is compiled once
+        missed = c[1] - 0.5 * (first[0] + first[1]) - (second[0] - second[1]) / 12.0
+        return cls(t[0], h, q, first, second, missed)
+
+    def state(self, mech: Mechanism, time: Array) -> tuple[Array, Array]:
+        """Coordinates and speeds at a time, on the constraints."""
+        s, h, first, second = (time - self.t) / self.h, self.h, self.first, self.second
+        cubic = s**3 - 0.5 * s**4
+        c = (
+            first[0] * (s - cubic)
+            + first[1] * cubic
+            + second[0] * (0.5 * s**2 - 2.0 / 3.0 * s**3 + 0.25 * s**4)
+            + second[1] * (0.25 * s**4 - s**3 / 3.0)
+            + self.missed * s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
+        )
+        blend = 3.0 * s**2 - 2.0 * s**3
+        rate = (
+            first[0] * (1.0 - blend)
+            + first[1] * blend
+            + second[0] * (s - 2.0 * s**2 + s**3)
+            + second[1] * (s**3 - s**2)
+            + _but_noise(self.missed, self.q) * 30.0 * (s * (1.0 - s)) ** 2
+        ) / h
+        here, along = jax.jvp(partial(step_coordinates, mech, self.q[0]), (c,), (rate,))
+        v = _speeds_of_rate(mech, here, along)
+        return project(mech, here, v, time) if topology(mech).nc else (here, v)
+
+
+Sudden = tuple[Array, Array, Array]
+"""Of an event how often it happened, the first times [s], and whether the motion changes there."""
+
+
+def sudden_changes(solution: Solution) -> list[Sudden]:
+    """Those of a run."""
+    return [(x.count, x.t, x.acts) for x in (solution.events or {}).values()]
+
+
+def changes_within(sudden: Sudden, ends: Array) -> tuple[Array, Array]:
+    """Whether the motion changed between two times (2,), and whether that is not known."""
+    count, at, acts = sudden
+    unknown = (count > at.shape[0]) & (ends[1] > at[-1])  # only the first times are recorded
+    return acts & jnp.any((at > ends[0]) & (at <= ends[1])), acts & unknown
+
+
 def _between(
     mech: Mechanism, inputs: AnyInputs, time: Array, ends: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
-    """The state at a time from those at both ends: t (2,), q (2, nq), v (2, nv)."""
-    t, q, _ = ends
-    h = t[1] - t[0]
-
-    def change(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        """``c, h ċ, h² c̈`` (nv,) at an end."""
-        t, now, v = end
-        vdot, _ = forward_dynamics(mech, now, v, t, efforts_at(inputs, t, now, v), backend="xla")
-
-        def rate(now: Array, v: Array) -> Array:
-            along = coordinate_rates(mech, now, v)
-            return jax.jvp(partial(coordinate_change, mech, q[0]), (now,), (along,))[1]
-
-        first, second = jax.jvp(rate, (now, v), (coordinate_rates(mech, now, v), vdot))
-        return coordinate_change(mech, q[0], now), h * first, h * h * second
-
-    c, first, second = lax.map(change, ends)  # a loop, so the dynamics is compiled once
-    s = (time - t[0]) / h
-    missed = c[1] - 0.5 * (first[0] + first[1]) - (second[0] - second[1]) / 12.0
-    cubic = s**3 - 0.5 * s**4
-    c = (
-        first[0] * (s - cubic)
-        + first[1] * cubic
-        + second[0] * (0.5 * s**2 - 2.0 / 3.0 * s**3 + 0.25 * s**4)
-        + second[1] * (0.25 * s**4 - s**3 / 3.0)
-        + missed * s**3 * (10.0 - 15.0 * s + 6.0 * s**2)
-    )
-    blend = 3.0 * s**2 - 2.0 * s**3
-    rate = (
-        first[0] * (1.0 - blend)
-        + first[1] * blend
-        + second[0] * (s - 2.0 * s**2 + s**3)
-        + second[1] * (s**3 - s**2)
-        + _but_noise(missed, q) * 30.0 * (s * (1.0 - s)) ** 2
-    ) / h
-    here, along = jax.jvp(partial(step_coordinates, mech, q[0]), (c,), (rate,))
-    v = _speeds_of_rate(mech, here, along)
-    return project(mech, here, v, time) if topology(mech).nc else (here, v)
+    """The state at a time from those at both ends."""
+    return Interval.between(mech, inputs, ends).state(mech, time)
 
 
 def _but_noise(missed: Array, q: Array) -> Array:

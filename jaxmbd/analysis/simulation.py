@@ -17,6 +17,7 @@ from jax import Array, lax
 
 from jaxmbd import lanes
 from jaxmbd.analysis.known import efforts_at, parse_inputs
+from jaxmbd.analysis.method_choice import choose_method
 from jaxmbd.analysis.methods import (
     Adaptive,
     Equations,
@@ -407,7 +408,8 @@ def simulate(
             traced.
         method: "rk4" (`RK4`) or "semi_implicit_euler" (`SemiImplicitEuler`) of fixed steps;
             "dormand_prince" (`DormandPrince`), for high precision "dormand_prince_8"
-            (`DormandPrince8`) or, for stiff systems, "rodas" (`Rodas`) of adaptive ones; such an
+            (`DormandPrince8`) or, for stiff systems, "rodas" (`Rodas`) of adaptive ones; "auto" for
+            the first or the last of these, chosen by numbers (`choose_method` says why); such an
             object with its tolerances; or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
@@ -448,10 +450,16 @@ def simulate(
     """
     check_backend(backend)
     start = _start(mech, q0, v0, t0)
+    begin = start.t if isinstance(start, RunEnd) else None
+    times = begin, t, t0, t1, dt, steps, save_every
+    if isinstance(method, str) and method == "auto":
+        at = (start.q, start.v) if isinstance(start, RunEnd) else start
+        grid = time_grid(*times, adaptive=True)
+        options = {"t0": grid.t0, "t1": grid.t1, "inputs": inputs, "rtol": rtol, "atol": atol}
+        method, rtol, atol = choose_method(mech, *at, **options, backend=backend).method, None, None
     method = chosen(method, mech.dtype, rtol, atol)
     watched = _check_events(events, method, mech.dtype)
-    begin = start.t if isinstance(start, RunEnd) else None
-    grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
+    grid = time_grid(*times, adaptive=isinstance(method, Adaptive))
     options = Options(
         constraints, grid.saves, grid.every, outputs_only, keep_inaccurate, tuple(watched)
     )

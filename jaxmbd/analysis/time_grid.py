@@ -27,6 +27,11 @@ class TimeGrid(NamedTuple):
     dt: Any
     times: Any = None
 
+    @property
+    def t1(self) -> Any:
+        """End of the run [s]."""
+        return self.t0 + self.saves * self.every * self.dt if self.times is None else self.times[-1]
+
 
 def time_grid(
     begin: Any,

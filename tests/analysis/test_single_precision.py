@@ -107,12 +107,16 @@ def everything():
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
     drive = {"ground_0": lambda t: TURN + RATE * t}
+    verified = mbd.verify(mech, a.q, v, t1=0.2, dt=0.02)
+    choice = mbd.choose_method(mech, rest.q, t1=0.2)
     rssr = mbd.zoo.rssr(gravity=jnp.array([0, 0, -G], jnp.float32))
     q, none = mbd.neutral(rssr), jnp.zeros(mbd.topology(rssr).nv)
     return found | {
         "assemble": a,
         "assemble_velocity": v,
         "DormandPrince8": (precise.q, precise.v, precise.status, precise.error),
+        "choose_method": np.array([choice.fastest, choice.steps_of_motion], np.float32),
+        "energy_balance": mbd.energy_balance(mech, run),
         "equilibrium": rest,
         "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
         "linearize": (linear.A, linear.B, linear.frequencies()),
@@ -124,6 +128,7 @@ def everything():
         "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
         "states_at": mbd.states_at(mech, run, run.t[5]),
         "topology": np.array([top.nq, top.nv, top.nc], np.int32),
+        "verify": np.array([verified.digits_q, verified.digits_v], np.float32),
     }
 
 
@@ -224,6 +229,12 @@ def test_runs(found):
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])
+    _, kinetic, potential, _, missing, _, _ = found["energy_balance"]
+    close(kinetic + potential, np.full(11, energy[0]))
+    close(missing, np.zeros(11))
+    fastest, steps = found["choose_method"][0]
+    close(fastest, np.sqrt(1.2 * G), factor=100.0)
+    assert 1 < steps < 100 and np.all((found["verify"][0] > 4.0) & (found["verify"][0] < 8.0))
     t, q, _, vdot, effort = found["simulate_driven"][:5]
     close(q[:, 0], TURN + RATE * t)
     close(vdot, np.zeros((5, 3)), factor=10.0)

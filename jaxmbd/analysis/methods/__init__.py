@@ -60,7 +60,7 @@ def chosen(method: Any, dtype: Any, rtol: Any = None, atol: Any = None) -> Metho
     if isinstance(method, Method):
         return method
     raise ValueError(
-        f"method {method!r} is unknown; give one of {list(METHODS)}, a method such as "
+        f"method {method!r} is unknown; give one of {['auto', *METHODS]}, a method such as "
         "mbd.DormandPrince(rtol=1e-8), or a diffrax solver"
     )
 
