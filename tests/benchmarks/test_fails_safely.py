@@ -237,8 +237,9 @@ def test_the_oracle_has_a_pendulum_s_closed_forms(pendulum):
 
 def test_the_oracle_s_steps_keep_the_energy(pendulum):
     q, v = np.array([[0.3]]), np.array([[2.0]])
-    end = runs.stepped(pendulum, q, v, np.array([0.01]), 50, 1)
-    assert abs(end[0][0, 0] - 0.3) > 1.0
+    *end, lost = runs.stepped(pendulum, q, v, np.array([0.01]), 50, 1)
+    assert abs(end[0][0, 0] - 0.3) > 1.0 and not lost[0]
+    assert runs.stepped(pendulum, q, 1e13 * v, np.array([0.01]), 2, 1)[2][0]
     assert sum(pendulum.energies(*end))[0] == pytest.approx(
         sum(pendulum.energies(q, v))[0], rel=1e-7
     )
