@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         DrivenMotion,
         Equilibrium,
         Event,
+        GeneralizedAlpha,
         Linearization,
         Mobility,
         Modes,
@@ -282,6 +283,7 @@ __all__ = [
     "Event",
     "RK4",
     "SemiImplicitEuler",
+    "GeneralizedAlpha",
     "DormandPrince",
     "Rodas",
     "simulate",
@@ -322,7 +324,7 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Event Linearization "
+            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Event GeneralizedAlpha Linearization "
             "Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler "
             "Solution StateCheck Status assemble "
             "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "

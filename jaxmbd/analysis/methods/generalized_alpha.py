@@ -1,0 +1,166 @@
+"""The generalised-α method: implicit steps of fixed length with numerical damping of one's choice.
+
+With ρ the spectral radius at infinite frequency, ``α_m = (2ρ − 1)/(ρ + 1)``, ``α_f = ρ/(ρ + 1)``,
+``γ = ½ + α_f − α_m`` and ``β = ¼ (γ + ½)²`` (Chung and Hulbert 1993), a step is
+
+    q' = q ∘ h (v + h ((½ − β) a + β a')),    v' = v + h ((1 − γ) a + γ a'),
+    (1 − α_m) a' + α_m a = (1 − α_f) w' + α_f w,    w' = v̇(t + h, q', v'),
+
+∘ being `step_coordinates`: the Lie-group form of Arnold and Brüls (2007) and Brüls and Cardona
+(2010), with Cayley's map of the rotation in place of the exponential. The algorithmic acceleration
+a is that at ``t + (α_m − α_f) h``. Accelerations are those on the constraints (index 1), and the
+state after the step is projected onto them, where the papers solve for multipliers (index 3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxmbd.analysis.methods.fixed_steps import FixedSteps
+from jaxmbd.analysis.methods.method import Equations, Step
+from jaxmbd.kinematics import speed_units, step_coordinates
+from jaxmbd.lanes import bounded_while
+from jaxmbd.numerics import PivotedLU, jacobian, pivoted_lu, tolerances
+
+MOST = 20
+"""Newton iterations of a step."""
+
+NEAR = 1e-5
+"""Change of the speeds, as a share of them, after which one more Newton iteration is the last."""
+
+
+class Coefficients(NamedTuple):
+    """α_m, α_f, γ and β, and the error of a step in undamped vibrations.
+
+    Attributes:
+        m, f, gamma, beta: the coefficients.
+        error: c; a step of a vibration of rate ω is late by c (ωh)³ of a radian.
+    """
+
+    m: Any
+    f: Any
+    gamma: Any
+    beta: Any
+    error: Any
+
+
+def coefficients(rho: Any) -> Coefficients:
+    """Those for a spectral radius ρ.
+
+    With δ = α_m − α_f and ``a = v̇ + δ h v̈ + κ h² v⃛`` the recursion of a gives
+    ``κ = (1 − α_f)/2 − (1 − α_m)(½ + δ)``. A step's errors are ``(δ/2 + β − 1/6) h³ v̈`` in q and
+    ``(κ + γ (½ + δ) − 1/6) h³ v⃛`` in v. In a vibration the mean of both coefficients is what it
+    falls behind by; the rest comes and goes.
+    """
+    m, f = (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0)
+    gamma = 0.5 + f - m
+    beta, offset = 0.25 * (gamma + 0.5) ** 2, m - f
+    kappa = 0.5 * (1.0 - f) - (1.0 - m) * (0.5 + offset)
+    error = 0.5 * (0.5 * offset + beta + kappa + gamma * (0.5 + offset)) - 1.0 / 6.0
+    return Coefficients(m, f, gamma, beta, error)
+
+
+class GeneralizedAlpha(FixedSteps):
+    """The generalised-α method, of order 2, for stiff systems at fixed steps.
+
+    Linear vibrations are stable at any step. Those much faster than a step lose all but ρ of their
+    amplitude in each, slow ones next to nothing. By ρ = 1 it is the trapezoidal rule, which damps
+    nothing; by ρ = 0 fast vibrations are gone after a step. J. Chung and G. M. Hulbert, J. Appl.
+    Mech. 60, 371 (1993); M. Arnold and O. Brüls, Multibody Syst. Dyn. 18, 185 (2007); O. Brüls and
+    A. Cardona, J. Comput. Nonlinear Dyn. 5, 031002 (2010). Equations and how they are solved are in
+    `jaxmbd.analysis.methods.generalized_alpha`.
+
+    Each step is solved by Newton's method, with the Jacobian from forward derivatives by the nv
+    accelerations: as a rule two iterations. What the last one still changes is added to the error.
+    Derivatives are those of the equations' solution; second ones are not.
+
+    Attributes:
+        spectral_radius: ρ, from 0 to 1.
+
+    Raises:
+        ValueError: ρ is not from 0 to 1.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> m = mbd.zoo.simple_pendulum()
+        >>> run = mbd.simulate(m, [0.1], t1=1.0, dt=0.01, method=mbd.GeneralizedAlpha(0.8))
+        >>> run.status.item()
+        0
+    """
+
+    spectral_radius: Any = 0.9
+
+    def __check_init__(self) -> None:
+        rho = self.spectral_radius
+        if isinstance(rho, int | float) and not 0.0 <= rho <= 1.0:
+            raise ValueError(f"GeneralizedAlpha: spectral_radius={rho}; give a number from 0 to 1")
+
+    def first_memory(self, v: Array) -> Array:
+        """No a, w and change of w in the step before: NaN (3, nv)."""
+        return jnp.full((3, *v.shape), jnp.nan, v.dtype)
+
+    def step(
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
+    ) -> Step:
+        """One step, with its estimates."""
+        c, mech, end = coefficients(self.spectral_radius), equations.mech, t + h
+        a, w, change = memory
+        first = jnp.isnan(a)
+        # A loop, since kernels run its body only where it is needed.
+        w = bounded_while(
+            lambda w: jnp.any(jnp.isnan(w)), lambda _: equations.acceleration(t, q, v), w, 2
+        )
+
+        def means(x: Array) -> tuple[Array, Array]:
+            """A and a' where w' is x; the first a is ``w + (α_m − α_f) (w' − w)``."""
+            old = jnp.where(first, w + (c.m - c.f) * (x - w), a)
+            return old, ((1.0 - c.f) * x + c.f * w - c.m * old) / (1.0 - c.m)
+
+        def state(x: Array) -> tuple[Array, Array]:
+            """(q', v') where w' is x."""
+            old, new = means(x)
+            moved = h * (v + h * ((0.5 - c.beta) * old + c.beta * new))
+            return step_coordinates(mech, q, moved), v + h * ((1.0 - c.gamma) * old + c.gamma * new)
+
+        def excess(x: Array) -> Array:
+            return x - equations.acceleration(end, *state(x))
+
+        excess, given = jax.closure_convert(excess, w)
+        held = lax.stop_gradient(given)
+        units, by = speed_units(mech), h * c.gamma * (1.0 - c.f) / (1.0 - c.m)
+        least = tolerances.newton(tolerances.integration(q.dtype)).atol / h
+
+        def going(found: tuple[Array, Array]) -> Array:
+            x, last = (jnp.max(jnp.abs(y) / units, initial=0.0) for y in found)
+            speed = jnp.max(jnp.abs(v) / units, initial=0.0)
+            return by * last > NEAR * jnp.maximum(speed, h * x) + least
+
+        def factored(x: Array) -> PivotedLU:
+            return pivoted_lu(jacobian(lambda y: excess(y, *held), x))
+
+        def iterated(found: tuple[Array, Array]) -> tuple[Array, Array]:
+            x, _ = found
+            last = factored(x).solve(excess(x, *held))
+            return x - last, last
+
+        rise = jnp.where(first, 0.0, change)
+        start = lax.stop_gradient((w + rise, jnp.full_like(w, jnp.inf)))
+        x, _ = lax.stop_gradient(bounded_while(going, iterated, start, MOST))
+        last = factored(x).solve(excess(x, *given))
+        x = x - last  # with the derivatives of the solution
+        after = equations.projected(*state(x), end)
+        bend = jnp.where(first, 0.0, x - w - change)
+        error = h * c.error * jnp.abs(bend) + by * jnp.abs(last)
+        estimates = lax.stop_gradient(jnp.stack([0.5 * h * (x - w), error]))
+        return Step(*after, estimates, jnp.stack([means(x)[1], x, x - w]))
+
+    def smooth_error(self, e: Array, d: Array, change: Array, scale: Array) -> Array:
+        """``1.25 d``: d is a step's leading error in the speeds, and 1.25 right for vibrations.
+
+        e, the difference from a step of first order, sees what is sudden.
+        """
+        return 1.25 * d
