@@ -30,7 +30,11 @@ def exact():
 
 @pytest.mark.parametrize(
     ("method", "order", "steps"),
-    [("rk4", 4, (40, 80, 160)), ("semi_implicit_euler", 1, (200, 400, 800))],
+    [
+        ("rk4", 4, (40, 80, 160)),
+        ("semi_implicit_euler", 1, (200, 400, 800)),
+        ("generalized_alpha", 2, (40, 80, 160)),
+    ],
 )
 def test_the_error_falls_with_its_order(exact, method, order, steps):
     mech = mbd.zoo.n_four_bar(1, planar=True)
