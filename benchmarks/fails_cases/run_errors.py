@@ -35,7 +35,12 @@ NUMBERS = {
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
 ADAPTIVE = (mbd.DormandPrince, mbd.Rodas)
-METHODS = {"RK4": mbd.RK4, "DormandPrince": mbd.DormandPrince, "Rodas": mbd.Rodas}
+METHODS = {
+    "RK4": mbd.RK4,
+    "GeneralizedAlpha": mbd.GeneralizedAlpha,
+    "DormandPrince": mbd.DormandPrince,
+    "Rodas": mbd.Rodas,
+}
 
 Numbers = dict[str, Any]
 

@@ -103,6 +103,7 @@ def everything():
 
     v, found = at_state(mech, a.q)
     run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
+    implicit = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.005, method="generalized_alpha")
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
     drive = {"ground_0": lambda t: TURN + RATE * t}
@@ -112,6 +113,7 @@ def everything():
         "assemble": a,
         "assemble_velocity": v,
         "equilibrium": rest,
+        "generalized_alpha": implicit,
         "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
         "linearize": (linear.A, linear.B, linear.frequencies()),
         "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
@@ -164,7 +166,7 @@ def test_results_are_single_precision_and_finite(found):
     for name, arrays in found.items():
         for x in arrays:
             assert x.dtype in (np.float32, np.int32), (name, x.dtype)
-            never = name == "simulate" and x.ndim == 0 and x == np.inf  # the time of failure
+            never = name in ("simulate", "generalized_alpha") and x.ndim == 0 and x == np.inf  # the time of failure
             assert never or np.all(np.isfinite(x)), name
 
 
@@ -215,6 +217,9 @@ def test_runs(found):
     close(energy, np.full(11, energy[0]))
     assert status == 0 and drift < TIGHT and failed_at == np.inf
     assert error < 1e-5
+    implicit = found["generalized_alpha"]
+    close(implicit[1][-1], q[-1], factor=2.0)
+    assert implicit[3] == 0 and implicit[4] < TIGHT and implicit[6] < 1e-3
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])
