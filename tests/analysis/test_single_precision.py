@@ -166,7 +166,9 @@ def test_results_are_single_precision_and_finite(found):
     for name, arrays in found.items():
         for x in arrays:
             assert x.dtype in (np.float32, np.int32), (name, x.dtype)
-            never = name in ("simulate", "generalized_alpha") and x.ndim == 0 and x == np.inf  # the time of failure
+            never = (
+                name in ("simulate", "generalized_alpha") and x.ndim == 0 and x == np.inf
+            )  # the time of failure
             assert never or np.all(np.isfinite(x)), name
 
 

@@ -14,6 +14,7 @@ state after the step is projected onto them, where the papers solve for multipli
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -24,13 +25,10 @@ from jaxmbd.analysis.methods.fixed_steps import FixedSteps
 from jaxmbd.analysis.methods.method import Equations, Step
 from jaxmbd.kinematics import speed_units, step_coordinates
 from jaxmbd.lanes import bounded_while
-from jaxmbd.numerics import PivotedLU, jacobian, pivoted_lu, tolerances
+from jaxmbd.numerics import jacobian, pivoted_lu, tolerances
 
-MOST = 20
-"""Newton iterations of a step."""
-
-NEAR = 1e-5
-"""Change of the speeds, as a share of them, after which one more Newton iteration is the last."""
+MOST = 10
+"""Jacobians of a step, each of two Newton corrections."""
 
 
 class Coefficients(NamedTuple):
@@ -71,8 +69,8 @@ class GeneralizedAlpha(FixedSteps):
     `jaxmbd.analysis.methods.generalized_alpha`.
 
     Each step is solved by Newton's method, with the Jacobian from forward derivatives by the nv
-    accelerations: as a rule two iterations. What the last one still changes is added to the error.
-    Derivatives are those of the equations' solution; second ones are not.
+    accelerations: as a rule one Jacobian and two corrections. What the last one changed is added to
+    the error. First derivatives are those of the equations' solution; do not rely on second ones.
 
     Attributes:
         spectral_radius: ρ, from 0 to 1.
@@ -108,7 +106,6 @@ class GeneralizedAlpha(FixedSteps):
         """One step, with its estimates."""
         c, mech, end = coefficients(self.spectral_radius), equations.mech, t + h
         ahead, w, rate = memory
-        first = jnp.isnan(ahead)
         # A loop, since kernels run its body only where it is needed.
         w = bounded_while(
             lambda w: jnp.any(jnp.isnan(w)), lambda _: equations.acceleration(t, q, v), w, 2
@@ -116,7 +113,7 @@ class GeneralizedAlpha(FixedSteps):
 
         def means(x: Array) -> tuple[Array, Array]:
             """A and a' where w' is x; the first a is ``w + (α_m − α_f) (w' − w)``."""
-            old = w + jnp.where(first, (c.m - c.f) * (x - w), h * ahead)
+            old = w + jnp.where(jnp.isnan(ahead), (c.m - c.f) * (x - w), h * ahead)
             return old, ((1.0 - c.f) * x + c.f * w - c.m * old) / (1.0 - c.m)
 
         def state(x: Array) -> tuple[Array, Array]:
@@ -125,38 +122,15 @@ class GeneralizedAlpha(FixedSteps):
             moved = h * (v + h * ((0.5 - c.beta) * old + c.beta * new))
             return step_coordinates(mech, q, moved), v + h * ((1.0 - c.gamma) * old + c.gamma * new)
 
-        def excess(x: Array) -> Array:
-            return x - equations.acceleration(end, *state(x))
-
-        excess, given = jax.closure_convert(excess, w)
-        held = lax.stop_gradient(given)
-        units, by = speed_units(mech), h * c.gamma * (1.0 - c.f) / (1.0 - c.m)
-        least = tolerances.newton(tolerances.integration(q.dtype)).atol / h
-
-        def going(found: tuple[Array, Array]) -> Array:
-            x, last = (jnp.max(jnp.abs(y) / units, initial=0.0) for y in found)
-            speed = jnp.max(jnp.abs(v) / units, initial=0.0)
-            return by * last > NEAR * jnp.maximum(speed, h * x) + least
-
-        def factored(x: Array) -> PivotedLU:
-            return pivoted_lu(jacobian(lambda y: excess(y, *held), x))
-
-        def iterated(found: tuple[Array, Array]) -> tuple[Array, Array]:
-            x, _ = found
-            last = factored(x).solve(excess(x, *held))
-            return x - last, last
-
-        expected = w + jnp.where(first, 0.0, h * rate)
-        start = lax.stop_gradient((expected, jnp.full_like(w, jnp.inf)))
-        x, _ = lax.stop_gradient(bounded_while(going, iterated, start, MOST))
-        matrix = factored(x)
-        last = matrix.solve(excess(x, *given))
-        x = x - last  # with the derivatives of the solution
+        excess, given = jax.closure_convert(lambda x: x - equations.acceleration(end, *state(x)), w)
+        expected = w + jnp.where(jnp.isnan(rate), 0.0, h * rate)
+        by = h * c.gamma * (1.0 - c.f) / (1.0 - c.m)
+        found = newton(excess, *lax.stop_gradient((given, expected, v, speed_units(mech), h, by)))
+        x = solved(excess, found.x, given)
         # Large steps leave the constraints by so much that one projection is not exact.
         after = lax.fori_loop(0, 2, lambda _, y: equations.projected(*y, end), state(x))
-        # A vibration much faster than the step moves less than its accelerations let expect.
-        bend = matrix.solve(jnp.where(first, 0.0, x - expected))
-        error = h * c.error * jnp.abs(bend) + by * jnp.abs(last)
+        bend = jnp.where(jnp.isnan(rate), 0.0, found.bend)
+        error = h * c.error * jnp.abs(bend) + by * jnp.abs(found.last)
         estimates = lax.stop_gradient(jnp.stack([0.5 * h * (x - w), error]))
         return Step(*after, estimates, jnp.stack([(means(x)[1] - x) / h, x, (x - w) / h]))
 
@@ -166,3 +140,61 @@ class GeneralizedAlpha(FixedSteps):
         e, the difference from a step of first order, sees what is sudden.
         """
         return 1.25 * d
+
+
+class Found(NamedTuple):
+    """Where Newton's iteration is.
+
+    Attributes:
+        x: w'.
+        last: its last change.
+        bend: ``W⁻¹`` times its difference from what was expected, W being the Jacobian: a vibration
+            much faster than the step moves less than its accelerations let expect.
+    """
+
+    x: Array
+    last: Array
+    bend: Array
+
+
+def newton(
+    excess: Any, given: Any, expected: Array, v: Array, units: Array, h: Array, by: Array
+) -> Found:
+    """W' of ``excess(w', *given) = 0`` by Newton's method, from an expected one.
+
+    Each Jacobian serves two corrections. The last is the one whose second changes the speeds, `by`
+    times w', less than an adaptive step may be wrong by.
+    """
+    within = tolerances.integration(v.dtype)
+    expected, far = jnp.asarray(expected), jnp.full_like(expected, jnp.inf)
+
+    def size(x: Array) -> Array:
+        return jnp.max(jnp.abs(x) / units, initial=0.0)
+
+    def going(found: Found) -> Array:
+        speed = jnp.maximum(size(v), h * size(found.x))
+        return by * size(found.last) > within.rtol * speed + within.atol / h
+
+    def corrected(found: Found) -> Found:
+        matrix = pivoted_lu(jacobian(lambda y: excess(y, *given), found.x))
+        near = found.x - matrix.solve(excess(found.x, *given))
+        last = matrix.solve(excess(near, *given))
+        x = near - last
+        return Found(x, last, matrix.solve(x - expected))
+
+    return bounded_while(going, corrected, Found(expected, far, far), MOST)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def solved(excess: Any, x: Array, given: Any) -> Array:
+    """X, with the derivatives of the solution of ``excess(x, *given) = 0``."""
+    del excess, given
+    return x
+
+
+@solved.defjvp
+def _solved_jvp(excess: Any, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    x, given = solved(excess, *primals), primals[1]  # with derivatives of its own
+    moved = jax.jvp(lambda *y: excess(x, *y), tuple(given), tuple(tangents[1]))[1]
+    matrix = pivoted_lu(jacobian(lambda y: excess(y, *given), x))
+    return x, -matrix.solve(moved)

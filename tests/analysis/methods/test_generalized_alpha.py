@@ -45,7 +45,7 @@ def matrix():
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
 def test_damping_is_that_of_the_spectral_radius(matrix, rho):
-    """At an infinite rate all three eigenvalues are −ρ; three equal ones are known by their polynomial."""
+    """At an infinite rate all three eigenvalues are −ρ: their polynomial is (x + ρ)³."""
     np.testing.assert_allclose(np.poly(matrix(rho, 1e4)), np.poly(3 * [-rho]), atol=1e-5)
 
     def eigenvalues(z):
