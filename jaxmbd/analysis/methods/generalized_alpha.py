@@ -122,17 +122,26 @@ class GeneralizedAlpha(FixedSteps):
             moved = h * (v + h * ((0.5 - c.beta) * old + c.beta * new))
             return step_coordinates(mech, q, moved), v + h * ((1.0 - c.gamma) * old + c.gamma * new)
 
-        excess, given = jax.closure_convert(lambda x: x - equations.acceleration(end, *state(x)), w)
+        def excess_of(x: Array) -> Array:
+            return x - equations.acceleration(end, *state(x))
+
+        excess, given = jax.closure_convert(excess_of, w)
         expected = w + jnp.where(jnp.isnan(rate), 0.0, h * rate)
         by = h * c.gamma * (1.0 - c.f) / (1.0 - c.m)
-        found = newton(excess, *lax.stop_gradient((given, expected, v, speed_units(mech), h, by)))
+        held = lax.stop_gradient((given, expected, v, speed_units(mech), h, by))
+        found = newton(excess, *held)
         x = solved(excess, found.x, given)
+
+        def projected(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            return equations.projected(state[0], state[1], end)
+
         # Large steps leave the constraints by so much that one projection is not exact.
-        after = lax.fori_loop(0, 2, lambda _, y: equations.projected(*y, end), state(x))
+        q_new, v_new = lax.fori_loop(0, 2, projected, state(x))
         bend = jnp.where(jnp.isnan(rate), 0.0, found.bend)
         error = h * c.error * jnp.abs(bend) + by * jnp.abs(found.last)
         estimates = lax.stop_gradient(jnp.stack([0.5 * h * (x - w), error]))
-        return Step(*after, estimates, jnp.stack([(means(x)[1] - x) / h, x, (x - w) / h]))
+        memory = jnp.stack([(means(x)[1] - x) / h, x, (x - w) / h])
+        return Step(q_new, v_new, estimates, memory)
 
     def smooth_error(self, e: Array, d: Array, change: Array, scale: Array) -> Array:
         """``1.25 d``: d is a step's leading error in the speeds, and 1.25 right for vibrations.
@@ -177,9 +186,12 @@ def newton(
 
     def corrected(found: Found) -> Found:
         matrix = pivoted_lu(jacobian(lambda y: excess(y, *given), found.x))
-        near = found.x - matrix.solve(excess(found.x, *given))
+        first = matrix.solve(excess(found.x, *given))
+        near = found.x - first
         last = matrix.solve(excess(near, *given))
-        x = near - last
+        closer = size(last) < size(first)  # not where a force has a kink between both
+        x = jnp.asarray(jnp.where(closer, near - last, near))
+        last = jnp.asarray(jnp.where(closer, last, first))
         return Found(x, last, matrix.solve(x - expected))
 
     return bounded_while(going, corrected, Found(expected, far, far), MOST)
