@@ -407,8 +407,9 @@ def simulate(
             traced.
         method: "rk4" (`RK4`), "semi_implicit_euler" (`SemiImplicitEuler`) or, for stiff systems,
             "generalized_alpha" (`GeneralizedAlpha`) of fixed steps; "dormand_prince"
-            (`DormandPrince`) or, for stiff systems, "rodas" (`Rodas`) of adaptive ones; such an
-            object with its numbers; or a diffrax solver for a single run.
+            (`DormandPrince`), for high precision "dormand_prince_8" (`DormandPrince8`) or, for
+            stiff systems, "rodas" (`Rodas`) of adaptive ones; such an object with its numbers; or a
+            diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
             that returns such a dictionary of values.

@@ -104,6 +104,7 @@ def everything():
     v, found = at_state(mech, a.q)
     run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
     implicit = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.005, method="generalized_alpha")
+    precise = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02, method="dormand_prince_8")
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
     drive = {"ground_0": lambda t: TURN + RATE * t}
@@ -112,8 +113,9 @@ def everything():
     return found | {
         "assemble": a,
         "assemble_velocity": v,
+        "DormandPrince8": (precise.q, precise.v, precise.status, precise.error),
         "equilibrium": rest,
-        "generalized_alpha": implicit,
+        "GeneralizedAlpha": (implicit.q[-1], implicit.v[-1], implicit.status, implicit.error),
         "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
         "linearize": (linear.A, linear.B, linear.frequencies()),
         "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
@@ -219,9 +221,14 @@ def test_runs(found):
     close(energy, np.full(11, energy[0]))
     assert status == 0 and drift < TIGHT and failed_at == np.inf
     assert error < 1e-5
-    implicit = found["generalized_alpha"]
-    close(implicit[1][-1], q[-1], factor=2.0)
-    assert implicit[3] == 0 and implicit[4] < TIGHT and implicit[6] < 1e-3
+    others = found["DormandPrince8"]
+    close(others[0], q, factor=2.0)
+    close(others[1], v, factor=2.0)
+    assert others[2] == 0 and others[3] < 1e-3
+    implicit = found["GeneralizedAlpha"]
+    close(implicit[0], q[-1], factor=2.0)
+    close(implicit[1], v[-1], factor=10.0)
+    assert implicit[2] == 0 and implicit[3] < 1e-3
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])

@@ -18,7 +18,7 @@ from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
 from jaxmbd.analysis.methods.generalized_alpha import GeneralizedAlpha
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
-from jaxmbd.analysis.methods.runge_kutta import DormandPrince
+from jaxmbd.analysis.methods.runge_kutta import DormandPrince, DormandPrince8
 from jaxmbd.numerics import tolerances
 
 METHODS: dict[str, type[Method]] = {
@@ -26,6 +26,7 @@ METHODS: dict[str, type[Method]] = {
     "semi_implicit_euler": SemiImplicitEuler,
     "generalized_alpha": GeneralizedAlpha,
     "dormand_prince": DormandPrince,
+    "dormand_prince_8": DormandPrince8,
     "rodas": Rodas,
 }
 """Methods by the names that stand for them with their defaults."""
@@ -72,6 +73,7 @@ __all__ = [
     "Adaptive",
     "DiffraxSolver",
     "DormandPrince",
+    "DormandPrince8",
     "Equations",
     "Event",
     "GeneralizedAlpha",

@@ -21,7 +21,7 @@ from jax import Array, lax
 
 from jaxmbd.analysis.methods.method import Equations
 from jaxmbd.dynamics import kkt_system, solve_kkt
-from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
+from jaxmbd.kinematics import coordinate_rates, motion_state, speed_units, step_coordinates
 from jaxmbd.numerics import nan_where
 
 where: Callable[[Any, Any, Any], Array] = jnp.where  # with one type of result
@@ -42,6 +42,9 @@ START = 3.0
 AT_ONCE = 1e-7
 """Share of a step within which a gap must close at the start to be zero."""
 
+BLOCKED = 1e-9
+"""Share of a gap's direction within which it is rounding what the constraints leave of it."""
+
 
 class Event(eqx.Module):
     """A time at which a function of the motion passes zero, and what happens then.
@@ -55,7 +58,8 @@ class Event(eqx.Module):
     (Pfeiffer and Glocker, *Multibody Dynamics with Unilateral Contacts*, 1996, without friction).
     With neither `restitution` nor `jump` the time is only recorded. A gap that is zero at the start
     of a run and closing is an impact at once; one that is negative is none before it was positive.
-    With e = 0 the next impact follows at once: such a run ends as ZENO there. Second derivatives
+    With e = 0 the next impact follows at once: such a run ends as ZENO there. A gap that the
+    constraints close, as a drive does, cannot bounce: that sample fails. Second derivatives
     through an event are not those of the motion.
 
     Attributes:
@@ -496,12 +500,15 @@ def _acted(
         by_time, by_place = jax.grad(gap, (0, 1))(t, q)
         normal = jax.grad(lambda x: by_place @ coordinate_rates(mech, q, x))(v)
         m = motion_state(mech, q, v, t)
-        zero = jnp.zeros((m.top.nc, 1), q.dtype)
-        w = solve_kkt(kkt_system(m), normal[:, None], zero)[0][:, 0]
+        zero, system = jnp.zeros((m.top.nc, 1), q.dtype), kkt_system(m)
+        w = solve_kkt(system, normal[:, None], zero)[0][:, 0]
         rate, mobility = normal @ v + by_time, normal @ w
-        hit = (sign * rate < 0.0) & (mobility > 0.0)
+        closes = sign * rate < 0.0
+        free, units = (system.mass @ w[:, None])[:, 0], speed_units(mech)
+        blocked = jnp.sum((units * free) ** 2) <= BLOCKED**2 * jnp.sum((units * normal) ** 2)
+        hit = closes & (mobility > 0.0) & ~lax.stop_gradient(blocked)
         speed = where(hit, (1.0 + e) * rate, 0.0) / where(hit, mobility, 1.0)
-        v = v - speed * w
+        v = where(closes & ~hit, jnp.nan, v - speed * w)
     if any(e.jump is not None for e in events):
         place, speeds = q, v
         for m, x in zip(mask, events, strict=True):

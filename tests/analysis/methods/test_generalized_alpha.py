@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from chained_runs import chain
 from scipy.integrate import solve_ivp
 
 import jaxmbd as mbd
@@ -59,43 +58,6 @@ def test_damping_is_that_of_the_spectral_radius(matrix, rho):
     behind = (11.0 * rho**2 - 14.0 * rho + 11.0) / (24.0 * (1.0 + rho) ** 2)
     assert abs(1.0 - np.abs(root) - damping * z**4) < 0.01 * z**4
     assert abs(z - np.angle(root) - behind * z**3) < 0.01 * z**3
-
-
-def test_order_with_quaternions():
-    """A body on a ball at its centre of mass, against SciPy's solution of Euler's equations."""
-    a, b, c = 1.0, 2.0, 2.5
-    mech = mbd.Mechanism(
-        {"body": mbd.Body(1.0, (0.0, 0.0, 0.0), np.diag([a, b, c]))},
-        {"ball": mbd.Spherical("ground", "body", (0.0, 0.0, 0.0))},
-    )
-
-    def rates(_, y):
-        (e0, e1, e2, e3), (x, y, z) = y[:4], y[4:]
-        turn = [-e1 * x - e2 * y - e3 * z, e0 * x + e2 * z - e3 * y, e0 * y - e1 * z + e3 * x,
-                e0 * z + e1 * y - e2 * x]  # fmt: skip
-        return [*(0.5 * np.array(turn)), (b - c) / a * y * z, (c - a) / b * z * x,
-                (a - b) / c * x * y]  # fmt: skip
-
-    start = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 2.0, -0.7])
-    exact = solve_ivp(rates, (0.0, 1.0), start, "DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
-    _order_is_two(mech, start[:4], start[4:], exact[:4])
-
-
-def test_order_of_an_open_chain():
-    mech = mbd.zoo.double_pendulum()
-    best = mbd.simulate(mech, [0.5, 0.2], t1=1.0, method="dormand_prince")
-    _order_is_two(mech, [0.5, 0.2], [0.0, 0.0], np.concatenate([best.q[-1], best.v[-1]]))
-
-
-def _order_is_two(mech, q, v, exact):
-    """Of q and v at t = 1; `exact` may be q alone."""
-    wrong = []
-    for runs in (2, 4, 8):
-        options = {"dt": 0.02 / runs, "steps": 50, "method": "generalized_alpha"}
-        *_, run = chain(mech, q, v, runs=runs, **options)
-        found = np.concatenate([run.q[-1], run.v[-1]])
-        wrong.append(np.abs(found[: len(exact)] - exact).max())
-    np.testing.assert_allclose(np.log2(np.array(wrong[:-1]) / wrong[1:]), 2.0, atol=0.1)
 
 
 def test_order_of_steps_of_different_lengths():
