@@ -88,6 +88,8 @@ def methods(case: Case) -> list[tuple[str, Any, dict[str, float]]]:
     found: list[tuple[str, Any, dict[str, float]]] = [
         (f"RK4, {h:g} s", mbd.RK4(), {"dt": h}) for h in case.steps
     ]
+    implicit = mbd.GeneralizedAlpha()
+    found += [(f"GeneralizedAlpha, {h:g} s", implicit, {"dt": h}) for h in (1e-3, 1e-4)]
     for kind in (mbd.DormandPrince, mbd.DormandPrince8, mbd.Rodas):
         for rtol in (1e-4, 1e-6, 1e-8):
             method = kind(rtol=rtol, atol=1e-2 * rtol)

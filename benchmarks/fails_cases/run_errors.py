@@ -35,7 +35,7 @@ NUMBERS = {
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
 ADAPTIVE = (mbd.DormandPrince, mbd.Rodas, mbd.DormandPrince8)
-METHODS = {"RK4": mbd.RK4} | {kind.__name__: kind for kind in ADAPTIVE}
+METHODS = {kind.__name__: kind for kind in (mbd.RK4, mbd.GeneralizedAlpha, *ADAPTIVE)}
 
 Numbers = dict[str, Any]
 

@@ -406,11 +406,12 @@ def simulate(
         t0: start time [s]; by default 0, or when the run before ended.
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.
-        method: "rk4" (`RK4`) or "semi_implicit_euler" (`SemiImplicitEuler`) of fixed steps;
-            "dormand_prince" (`DormandPrince`), for high precision "dormand_prince_8"
-            (`DormandPrince8`) or, for stiff systems, "rodas" (`Rodas`) of adaptive ones; "auto" for
-            the first or the last of these, chosen by numbers (`choose_method` says why); such an
-            object with its tolerances; or a diffrax solver for a single run.
+        method: "rk4" (`RK4`), "semi_implicit_euler" (`SemiImplicitEuler`) or, for stiff systems,
+            "generalized_alpha" (`GeneralizedAlpha`) of fixed steps; "dormand_prince"
+            (`DormandPrince`), for high precision "dormand_prince_8" (`DormandPrince8`) or, for
+            stiff systems, "rodas" (`Rodas`) of adaptive ones; "auto" for `DormandPrince` or
+            `Rodas`, chosen by numbers (`choose_method` says why); such an object with its numbers; or a diffrax
+            solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
             that returns such a dictionary of values.

@@ -25,6 +25,7 @@ LOOSE = {"rtol": 1e9, "atol": 1e9}
 METHODS = {
     "rk4": (mbd.RK4(), 4, 256),
     "semi_implicit_euler": (mbd.SemiImplicitEuler(), 1, 512),
+    "generalized_alpha": (mbd.GeneralizedAlpha(), 2, 512),
     "dormand_prince": (mbd.DormandPrince(**LOOSE), 5, 256),
     "dormand_prince_8": (mbd.DormandPrince8(**LOOSE), 8, 32),
     "rodas": (mbd.Rodas(**LOOSE), 5, 128),

@@ -48,7 +48,11 @@ def from_rest(steps, method="rk4", stiffness=0.0, stop=0.0, gravity=0.0, q=1.0, 
 
 @pytest.mark.parametrize(
     ("method", "steps", "ratio"),
-    [("rk4", (12, 15, 25, 40, 80), (0.9, 1.2)), ("semi_implicit_euler", (500, 1000), (1.0, 2.2))],
+    [
+        ("rk4", (12, 15, 25, 40, 80), (0.9, 1.2)),
+        ("semi_implicit_euler", (500, 1000), (1.0, 2.2)),
+        ("generalized_alpha", (60, 100, 200, 400), (0.9, 1.2)),
+    ],
 )
 def test_the_estimate_is_the_error_of_a_vibration(method, steps, ratio):
     """Of 4000 steps of a vibration, at the end of which its phase is arbitrary."""
@@ -115,7 +119,7 @@ def test_friction_is_accurate_below_a_step_and_not_above():
     assert np.all(np.abs(found.end.v[~told, 0]) < 1e-2)
 
 
-@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "generalized_alpha"])
 def test_how_a_motion_is_cut_changes_nothing(method):
     """100 steps at once, and in calls of 5: states to the bit, and the same verdicts."""
     dt = np.array([1e-3, 0.01, 0.05, 0.2, 0.3])

@@ -103,6 +103,7 @@ def everything():
 
     v, found = at_state(mech, a.q)
     run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
+    implicit = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.005, method="generalized_alpha")
     precise = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02, method="dormand_prince_8")
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
@@ -118,6 +119,7 @@ def everything():
         "choose_method": np.array([choice.fastest, choice.steps_of_motion], np.float32),
         "energy_balance": mbd.energy_balance(mech, run),
         "equilibrium": rest,
+        "GeneralizedAlpha": (implicit.q[-1], implicit.v[-1], implicit.status, implicit.error),
         "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
         "linearize": (linear.A, linear.B, linear.frequencies()),
         "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
@@ -171,7 +173,9 @@ def test_results_are_single_precision_and_finite(found):
     for name, arrays in found.items():
         for x in arrays:
             assert x.dtype in (np.float32, np.int32), (name, x.dtype)
-            never = name == "simulate" and x.ndim == 0 and x == np.inf  # the time of failure
+            never = (
+                name in ("simulate", "generalized_alpha") and x.ndim == 0 and x == np.inf
+            )  # the time of failure
             assert never or np.all(np.isfinite(x)), name
 
 
@@ -226,6 +230,10 @@ def test_runs(found):
     close(others[0], q, factor=2.0)
     close(others[1], v, factor=2.0)
     assert others[2] == 0 and others[3] < 1e-3
+    implicit = found["GeneralizedAlpha"]
+    close(implicit[0], q[-1], factor=2.0)
+    close(implicit[1], v[-1], factor=10.0)
+    assert implicit[2] == 0 and implicit[3] < 1e-3
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])

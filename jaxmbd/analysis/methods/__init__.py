@@ -15,6 +15,7 @@ from jaxmbd.analysis.methods.events import (
     last_seen,
 )
 from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
+from jaxmbd.analysis.methods.generalized_alpha import GeneralizedAlpha
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
 from jaxmbd.analysis.methods.runge_kutta import DormandPrince, DormandPrince8
@@ -23,6 +24,7 @@ from jaxmbd.numerics import tolerances
 METHODS: dict[str, type[Method]] = {
     "rk4": RK4,
     "semi_implicit_euler": SemiImplicitEuler,
+    "generalized_alpha": GeneralizedAlpha,
     "dormand_prince": DormandPrince,
     "dormand_prince_8": DormandPrince8,
     "rodas": Rodas,
@@ -74,6 +76,7 @@ __all__ = [
     "DormandPrince8",
     "Equations",
     "Event",
+    "GeneralizedAlpha",
     "Method",
     "Occurrences",
     "Record",

@@ -1,0 +1,170 @@
+"""The generalised-α method: its spectrum, order, stiff loops, derivatives, batches, restarts."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import jaxmbd as mbd
+from jaxmbd import lanes
+from jaxmbd.analysis.methods import Equations, chosen
+
+
+def slide():
+    return mbd.Mechanism(
+        {"mass": mbd.Body(1.0, (0.0, 0.0, 0.0), np.eye(3))},
+        {"slide": mbd.Prismatic("ground", "mass", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))},
+    )
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    """The matrix (3, 3) of a step of length 1 of a vibration of rate z, by ρ and z."""
+    mech = slide()
+
+    @jax.jit
+    def step_of(rho, z):
+        equations = Equations(mech, lambda t, q, v: -z * z * q, lambda q, v, t: (q, v))
+        method = mbd.GeneralizedAlpha(rho)
+
+        def one(y):  # of q, v and a − w, in units of z²
+            w = -z * z * y[:1]
+            memory = jnp.stack([z * z * y[2:], w, 0.0 * w])
+            one = jnp.ones(())
+            found = method.step(equations, 0.0 * one, y[:1], y[1:2], one, memory)
+            return jnp.concatenate([found.q, found.v, found.memory[0] / z**2])
+
+        return jax.jacfwd(one)(jnp.ones(3))
+
+    return step_of
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
+def test_damping_is_that_of_the_spectral_radius(matrix, rho):
+    """At an infinite rate all three eigenvalues are −ρ: their polynomial is (x + ρ)³."""
+    np.testing.assert_allclose(np.poly(matrix(rho, 1e4)), np.poly(3 * [-rho]), atol=1e-5)
+
+    def eigenvalues(z):
+        return np.linalg.eigvals(np.asarray(matrix(rho, z)))
+
+    for z in (0.3, 1.0, 3.0, 10.0, 100.0):
+        assert np.abs(eigenvalues(z)).max() < 1.0 + 1e-9
+    z = 0.02
+    root = max(eigenvalues(z), key=lambda x: x.imag)
+    damping = 0.5 * ((1.0 - rho) / (1.0 + rho)) ** 3
+    behind = (11.0 * rho**2 - 14.0 * rho + 11.0) / (24.0 * (1.0 + rho) ** 2)
+    assert abs(1.0 - np.abs(root) - damping * z**4) < 0.01 * z**4
+    assert abs(z - np.angle(root) - behind * z**3) < 0.01 * z**3
+
+
+def test_order_of_steps_of_different_lengths():
+    """Every other step is three times as long as the one before."""
+    mech, wrong = mbd.zoo.simple_pendulum(), []
+    best = mbd.simulate(mech, [1.0], t1=1.0, method="dormand_prince").q[-1]
+    for runs in (1, 2, 4):
+        end, ticks = ([1.0],), np.arange(31)
+        for k in range(runs):
+            t = (k + (ticks + 0.5 * (ticks % 2)) / 30.0) / runs
+            run = mbd.simulate(mech, *end, t=t, save_every=1, method="generalized_alpha")
+            end = run.q[-1], run.v[-1]
+        wrong.append(np.abs(run.q[-1] - best).max())
+    np.testing.assert_allclose(np.log2(np.array(wrong[:-1]) / wrong[1:]), 2.0, atol=0.1)
+
+
+def parallelogram(stiffness=0.0):
+    spring = {"spring": mbd.TorsionSpring("ground_0", stiffness, damping=0.1)}
+    return mbd.zoo.n_four_bar(1, planar=True).replace(forces=spring)
+
+
+@partial(jax.jit, static_argnames=("backend", "steps"))
+def swings(stiffness, turn, speed, dt, backend="lanes", steps=40):
+    """Runs of the parallelogram, one after another at each number."""
+
+    def one(stiffness, turn, speed, dt):
+        mech = parallelogram(stiffness)
+        q = turn * jnp.array([1.0, -1.0, 1.0])
+        v = speed * jnp.array([1.0, -1.0, 1.0])
+        method = mbd.GeneralizedAlpha(0.8)
+        return mbd.simulate(mech, q, v, dt=dt, steps=steps, method=method, throw=False)
+
+    return (lanes.vmap if backend == "lanes" else jax.vmap)(one)(stiffness, turn, speed, dt)
+
+
+def numbers(**changed):
+    found = {
+        "stiffness": np.array([30.0, 10.0, 1.0, 1e9]),
+        "turn": np.array([0.7, 1.0, -0.4, 1e-3]),
+        "speed": np.array([1.0, -2.0, 0.0, 0.0]),
+        "dt": np.array([0.01, 0.02, 0.005, 0.01]),
+    }
+    return list((found | changed).values())
+
+
+def test_stiff_springs_are_stable_and_stay_on_the_constraints():
+    """A spring of 1e9 N·m/rad, of a vibration of 24 000 1/s, at steps of 0.01 s."""
+    run = swings(*numbers())
+    rate = np.sqrt(1e9 / (5.0 / 3.0))
+    assert np.all(np.abs(run.q[3, 1:, 0]) < 1.1e-3) and np.all(np.asarray(run.drift) < 1e-13)
+    assert rate * 0.01 > 200.0 and abs(run.q[3, -1, 0]) < 1e-3 * 40**2 * 0.8**40
+    assert np.asarray(run.status[:3]).tolist() == [mbd.Status.OK] * 3
+    assert run.status[3] == mbd.Status.INACCURATE  # of the vibration nothing is right
+
+
+def test_a_stiff_bushing_in_a_loop():
+    """A joint of 1e8 N/m in place of a rigid one, at steps in which RK4 is lost."""
+    mech, n = mbd.soften(mbd.zoo.n_four_bar(1), "right_1", 1e8), 40
+    options = {"t1": 0.4, "dt": 0.4 / n, "save_every": n, "throw": False}
+    run = mbd.simulate(mech, [1.0, -1.0, 1.0], method="generalized_alpha", **options)
+    rate = 2.0 * 9.81 / (5.0 / 3.0)  # of two cranks and a coupler, as slender rods
+    rigid = solve_ivp(
+        lambda _, x: [x[1], rate * np.sin(x[0])], (0.0, 0.4), [1.0, 0.0], "DOP853", rtol=1e-12
+    ).y[:, -1]
+    assert abs(run.q[-1, 0] - rigid[0]) < 4e-5 and abs(run.v[-1, 0] - rigid[1]) < 1e-3 * rigid[1]
+    assert run.status == mbd.Status.OK and 1e-4 < run.error < 1e-2
+    assert mbd.simulate(mech, [1.0, -1.0, 1.0], **options).status != mbd.Status.OK
+
+
+def test_lanes_agree_with_xla():
+    for x, y in zip(
+        *(swings(*numbers(), backend=b, steps=10)[1:3] for b in ("lanes", "xla")), strict=True
+    ):
+        np.testing.assert_allclose(x[:3], y[:3], rtol=0, atol=1e-12)
+
+
+def test_a_bad_sample_leaves_its_neighbours_alone():
+    good = swings(*numbers())
+    bad = swings(*numbers(stiffness=np.array([30.0, np.nan, 1.0, 1e9])))
+    assert bad.status[1] != mbd.Status.OK and not np.isfinite(bad.q[1, -1]).any()
+    for k in (0, 2, 3):
+        np.testing.assert_array_equal(bad.q[k], good.q[k])
+        np.testing.assert_array_equal(bad.error[k], good.error[k])
+
+
+def test_derivatives_in_both_modes():
+    """With respect to a stiffness and the start of a closed loop, against differences."""
+    at, along = np.array([30.0, 0.7, 1.0]), np.array([5.0, 0.1, -0.2])
+
+    def end(x):
+        run = swings(*x[:, None], jnp.full(1, 0.01))
+        return jnp.concatenate([run.q[0, -1], run.v[0, -1]])
+
+    value, slope = jax.jit(lambda x, d: jax.jvp(end, (x,), (d,)))(at, along)
+    weights = np.array([1.0, -2.0, 0.5, 0.1, 0.3, -0.2])
+    pulled = jax.jit(jax.grad(lambda x: weights @ end(x)))(at)
+    np.testing.assert_allclose(pulled @ along, weights @ slope, rtol=1e-10)
+    h = 1e-3 * np.array([-2.0, -1.0, 1.0, 2.0])
+    moved = at + h[:, None] * along
+    run = swings(*moved.T, np.full(4, 0.01))
+    ends = np.concatenate([run.q[:, -1], run.v[:, -1]], axis=1)
+    differences = (ends[0] - 8.0 * ends[1] + 8.0 * ends[2] - ends[3]) / (12.0 * 1e-3)
+    np.testing.assert_allclose(slope, differences, rtol=0, atol=1e-9 * np.abs(slope).max())
+    np.testing.assert_allclose(value[:3], run.q[0, -1], atol=1e-1)
+
+
+def test_a_spectral_radius_is_from_0_to_1():
+    assert isinstance(chosen("generalized_alpha", float), mbd.GeneralizedAlpha)
+    with pytest.raises(ValueError, match="spectral_radius=1.5; give a number from 0 to 1"):
+        mbd.GeneralizedAlpha(1.5)
