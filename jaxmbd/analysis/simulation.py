@@ -410,8 +410,8 @@ def simulate(
             "generalized_alpha" (`GeneralizedAlpha`) of fixed steps; "dormand_prince"
             (`DormandPrince`), for high precision "dormand_prince_8" (`DormandPrince8`) or, for
             stiff systems, "rodas" (`Rodas`) of adaptive ones; "auto" for `DormandPrince` or
-            `Rodas`, chosen by numbers (`choose_method` says why); such an object with its numbers; or a diffrax
-            solver for a single run.
+            `Rodas`, chosen by numbers (`choose_method` says why); such an object with its numbers;
+            or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
             that returns such a dictionary of values.
