@@ -342,8 +342,9 @@ __getattr__, __dir__ = on_use(
             "Equilibrium Event GeneralizedAlpha Linearization MethodChoice Mobility Modes "
             "PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
             "StateCheck Status Verification assemble assemble_acceleration assemble_velocity "
-            "check_state choose_method closure_margin dead_centre energy_balance equilibrium flexibility "
-            "linearize mobility project redundancy simulate simulate_driven states_at verify"
+            "check_state choose_method closure_margin dead_centre energy_balance equilibrium "
+            "flexibility linearize mobility project redundancy simulate simulate_driven states_at "
+            "verify"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "
