@@ -11,8 +11,9 @@ from jax import Array, lax
 
 from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt
 from jaxmbd.analysis.methods.method import Equations
-from jaxmbd.kinematics import coordinate_rates
-from jaxmbd.numerics import PivotedLU, jacobian, lu_solve, pivoted_lu, unpivoted_lu
+from jaxmbd.kinematics import coordinate_rates, speeds_of_rates
+from jaxmbd.model import Mechanism
+from jaxmbd.numerics import PivotedLU, lu_solve, pivoted_lu, unpivoted_lu
 
 GAMMA = 0.21193756319429014
 _A = [
@@ -56,41 +57,46 @@ def _coefficients() -> tuple[np.ndarray, ...]:
 class Linear(NamedTuple):
     """``1/(γh) − ∂f/∂y`` of the equations, factored, and ``∂f/∂t``.
 
-    With ``q̇ = N v`` and a = 1/(γh), the coordinates are eliminated: of
-    ``(a − ∂(N v)/∂q) x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − ∂v̇/∂q x_q = r_v``.
+    With ``q̇ = N v``, a = 1/(γh) and ``∂v̇/∂q = S N⁺`` (forces do not depend on the length of
+    quaternions, which N⁺ leaves out) the coordinates are eliminated: of
+    ``(a − ∂(N v)/∂q) x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − S N⁺ x_q = r_v``.
 
     Attributes:
+        mech: the mechanism.
+        q: coordinates (nq,) at which N⁺ is taken.
         own: factors of ``a − ∂(N v)/∂q``, which is a but for quaternions.
-        rates: N (nq, nv).
-        soft: ``∂v̇/∂q`` (nv, nq).
+        moved: ``(a − ∂(N v)/∂q)⁻¹ N`` (nq, nv).
+        soft: S (nv, nv), ``∂v̇/∂q`` along the speeds.
         rest: factors of ``a − ∂v̇/∂v − ∂v̇/∂q (a − ∂(N v)/∂q)⁻¹ N`` (nv, nv).
         drift: ``∂v̇/∂t`` (nv,).
     """
 
+    mech: Mechanism
+    q: Array
     own: tuple[Array, Array]
-    rates: Array
+    moved: Array
     soft: Array
     rest: PivotedLU
     drift: Array
 
     def solve(self, r_q: Array, r_v: Array) -> tuple[Array, Array]:
         """(x_q, x_v)."""
-        x_v = self.rest.solve(r_v + self.soft @ lu_solve(*self.own, r_q))
-        return lu_solve(*self.own, r_q + self.rates @ x_v), x_v
+        own = lu_solve(*self.own, r_q)
+        x_v = self.rest.solve(r_v + self.soft @ speeds_of_rates(self.mech, self.q, own))
+        return own + self.moved @ x_v, x_v
 
 
 def linear(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Linear:
     """The factored derivatives at a state."""
-    nq, acceleration = q.shape[0], equations.acceleration
-    at = jnp.concatenate([q, v, t[None]])
-    slopes = jacobian(lambda y: acceleration(y[-1], y[:nq], y[nq:-1]), at)
-    soft, damping, drift = slopes[:, :nq], slopes[:, nq:-1], slopes[:, -1]
-    rates = jax.jacfwd(lambda x: coordinate_rates(equations.mech, q, x))(v)
-    turned = jax.jacfwd(lambda x: coordinate_rates(equations.mech, x, v))(q)
-    own = unpivoted_lu(a * jnp.eye(nq, dtype=q.dtype) - turned)
-    moved = jnp.stack([lu_solve(*own, rates[:, k]) for k in range(v.shape[0])], axis=1)
-    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - soft @ moved
-    return Linear(own, rates, soft, pivoted_lu(rest), drift)
+    mech = equations.mech
+    soft, damping, drift = equations.derivatives(t, q, v)
+    rates = jax.jacfwd(lambda x: coordinate_rates(mech, q, x))(v)
+    turned = jax.jacfwd(lambda x: coordinate_rates(mech, x, v))(q)
+    own = unpivoted_lu(a * jnp.eye(q.shape[0], dtype=q.dtype) - turned)
+    moved = [lu_solve(*own, x) for x in rates.T]
+    along = jnp.stack([speeds_of_rates(mech, q, x) for x in moved], axis=1)
+    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - soft @ along
+    return Linear(mech, q, own, jnp.stack(moved, axis=1), soft, pivoted_lu(rest), drift)
 
 
 class Rodas(Adaptive):
@@ -124,12 +130,13 @@ class Rodas(Adaptive):
 
         def stage(k: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, Array]:
             from_before, coupled, time, rate, place = row
-            starts = (x + from_before @ kx for x, kx in zip((q, v), k, strict=True))
-            f_q, f_v = equations.rates(t + time * h, *starts)
-            x = at.solve(
+            x, u = (y + from_before @ ky for y, ky in zip((q, v), k, strict=True))
+            f_q = coordinate_rates(equations.mech, x, u)
+            f_v = equations.acceleration(t + time * h, equations.normalised(x, u), u)
+            found = at.solve(
                 f_q + (coupled @ k[0]) / h, f_v + (coupled @ k[1]) / h + rate * h * at.drift
             )
-            return tuple(kx + place[:, None] * y for kx, y in zip(k, x, strict=True)), f_v
+            return tuple(ky + place[:, None] * y for ky, y in zip(k, found, strict=True)), f_v
 
         none = tuple(jnp.zeros((8, x.shape[0]), x.dtype) for x in (q, v))
         rows = (a, c, times, rates, jnp.eye(8, dtype=q.dtype))
