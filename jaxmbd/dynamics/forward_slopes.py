@@ -67,21 +67,23 @@ def forward_slopes(
         force, rhs = missing_efforts(m, vdot, lam, efforts(t, q, v))
         return force, rhs + pull(m)
 
-    def along(*direction: Array) -> Array:
-        """δv̇ (nv,) for δt, δq and δv."""
+    def along(*directions: tuple[Array, Array, Array]) -> Array:
+        """δv̇ for each of some directions (δt, δq, δv), as rows."""
         if rubbing_joints(mech):  # friction depends on v̇ and λ
-            return jax.jvp(lambda *at: solved(*at)[0], (t, q, v), direction)[1]
-        force, rhs = jax.jvp(missing, (t, q, v), direction)[1]
-        return solve_kkt(system, force[:, None], rhs[:, None])[0][:, 0]
+            return jnp.stack([jax.jvp(lambda *y: solved(*y)[0], at, d)[1] for d in directions])
+        found = [jax.jvp(missing, at, d)[1] for d in directions]
+        force, rhs = (jnp.stack(x, axis=1) for x in zip(*found, strict=True))
+        return solve_kkt(system, force, rhs)[0].T
 
-    none = jnp.zeros_like(t), jnp.zeros_like(q), jnp.zeros_like(v)
+    at = t, q, v
+    no_t, no_q, no_v = (jnp.zeros_like(x) for x in at)
 
-    def columns(unit: Array) -> tuple[Array, Array]:
+    def columns(unit: Array) -> Array:
         moved = coordinate_rates(mech, q, unit)
-        return along(none[0], moved, none[2]), along(none[0], none[1], unit)
+        return along((no_t, moved, no_v), (no_t, no_q, unit))
 
-    by_q, by_v = lax.map(columns, jnp.eye(v.shape[0], dtype=v.dtype))
-    return by_q.T, by_v.T, along(jnp.ones_like(t), *none[1:])
+    found = lax.map(columns, jnp.eye(v.shape[0], dtype=v.dtype))
+    return found[:, 0].T, found[:, 1].T, along((jnp.ones_like(t), no_q, no_v))[0]
 
 
 def missing_efforts(
