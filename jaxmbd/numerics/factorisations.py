@@ -106,15 +106,15 @@ class PivotedLU(NamedTuple):
     """``A = L U`` with rows exchanged, so that multipliers are at most one in size.
 
     Attributes:
-        upper: by column k, the row of U from its diagonal on, then zeros (n, n).
-        multipliers: by column k, of the rows below, then zeros (n, n − 1).
+        upper: U (n, n); its lower triangle is not used.
+        multipliers: by column k, of the rows below (n − 1 − k,).
         exchanged: by column k, whether the row below was exchanged for the pivot row, one after
-            the other (n, n − 1).
+            the other (n − 1 − k,).
     """
 
     upper: Array
-    multipliers: Array
-    exchanged: Array
+    multipliers: tuple[Array, ...]
+    exchanged: tuple[Array, ...]
 
     def solve(self, b: Array) -> Array:
         """X (n,) with ``A x = b``."""
@@ -129,51 +129,44 @@ def pivoted_lu(a: Float[Array, "n n"]) -> PivotedLU:
     selects if that has the larger element: that needs no indices known only when it runs. A zero
     pivot is left, and gives what is not finite.
 
-    The columns are a loop whose first row and column is always the next one: what is done moves out
-    and zeros follow, so that the program grows with n² instead of n³.
-
     Example:
         >>> import jax.numpy as jnp
         >>> from jaxmbd.numerics import pivoted_lu
         >>> pivoted_lu(jnp.array([[0.0, 2.0], [4.0, 0.0]])).solve(jnp.array([2.0, 4.0])).tolist()
         [1.0, 1.0]
     """
-
-    def column(a: Array, _: None) -> tuple[Array, tuple[Array, Array, Array]]:
+    n, upper, multipliers, exchanged = a.shape[0], [], [], []
+    for k in range(n):
         top, below, flags = a[0], [], []
-        for row in a[1:]:
-            flag = jnp.abs(row[0]) > jnp.abs(top[0])
-            below.append(jnp.where(flag, top, row))
-            top = jnp.where(flag, row, top)
+        for i in range(1, n - k):
+            flag = jnp.abs(a[i, 0]) > jnp.abs(top[0])
+            below.append(jnp.where(flag, top, a[i]))
+            top = jnp.where(flag, a[i], top)
             flags.append(flag)
-        rest = jnp.stack(below) if below else a[1:]
-        multipliers = rest[:, 0] / top[0]
-        rest = rest[:, 1:] - multipliers[:, None] * top[1:]
-        flags = jnp.stack(flags) if flags else multipliers > 0.0
-        return jnp.pad(rest, ((0, 1), (0, 1))), (top, multipliers, flags)
-
-    return PivotedLU(*lax.scan(column, a, None, a.shape[0])[1])
+        upper.append(jnp.concatenate([jnp.zeros(k, a.dtype), top]))
+        if not below:
+            break
+        rest = jnp.stack(below)
+        column = rest[:, 0] / top[0]
+        a = rest[:, 1:] - column[:, None] * top[1:]
+        multipliers.append(column)
+        exchanged.append(jnp.stack(flags))
+    return PivotedLU(jnp.stack(upper) if upper else a, tuple(multipliers), tuple(exchanged))
 
 
 @traced_once
 def _pivoted_solve(lu: PivotedLU, b: Array) -> Array:
-    none = jnp.zeros(1, b.dtype)
-
-    def forward(b: Array, column: tuple[Array, Array]) -> tuple[Array, Array]:
-        top, below = b[0], []
-        for flag, x in zip(column[1], b[1:], strict=True):
+    rows = list(b)
+    for k, (column, flags) in enumerate(zip(lu.multipliers, lu.exchanged, strict=True)):
+        top, below = rows[k], []
+        for flag, x in zip(flags, rows[k + 1 :], strict=True):
             below.append(jnp.where(flag, top, x))
             top = jnp.where(flag, x, top)
-        rest = jnp.stack(below) if below else b[1:]
-        return jnp.concatenate([rest - column[0] * top, none]), top
-
-    def backward(x: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
-        upper, y = row
-        found = (y - upper[1:] @ x[:-1]) / upper[0]
-        return jnp.concatenate([found[None], x[:-1]]), None
-
-    y = lax.scan(forward, b, (lu.multipliers, lu.exchanged))[1]
-    return lax.scan(backward, jnp.zeros_like(b), (lu.upper, y), reverse=True)[0]
+        rows[k:] = [top, *(x - f * top for x, f in zip(below, column, strict=True))]
+    for k in reversed(range(len(rows))):
+        known = lu.upper[k, k + 1 :] @ jnp.stack(rows[k + 1 :]) if rows[k + 1 :] else 0.0
+        rows[k] = (rows[k] - known) / lu.upper[k, k]
+    return jnp.stack(rows) if rows else b
 
 
 @traced_once
