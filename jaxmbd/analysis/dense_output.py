@@ -33,12 +33,7 @@ from jaxmbd.analysis.simulation import Solution
 from jaxmbd.analysis.status import visible
 from jaxmbd.dynamics import forward_dynamics
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import (
-    coordinate_change,
-    coordinate_rates,
-    speeds_of_rates,
-    step_coordinates,
-)
+from jaxmbd.kinematics import coordinate_change, coordinate_rates, step_coordinates
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
@@ -193,7 +188,7 @@ def _between(
         + _but_noise(missed, q) * 30.0 * (s * (1.0 - s)) ** 2
     ) / h
     here, along = jax.jvp(partial(step_coordinates, mech, q[0]), (c,), (rate,))
-    v = speeds_of_rates(mech, here, along)
+    v = _speeds_of_rate(mech, here, along)
     return project(mech, here, v, time) if topology(mech).nc else (here, v)
 
 
@@ -201,3 +196,13 @@ def _but_noise(missed: Array, q: Array) -> Array:
     """`missed` without what is rounding of q: over a short h that would be much of the speeds."""
     noise = tolerances.rounding(q.dtype, 8) * jnp.max(jnp.abs(q))
     return missed - lax.stop_gradient(jnp.where(jnp.abs(missed) <= noise, missed, 0.0))
+
+
+def _speeds_of_rate(mech: Mechanism, q: Array, rate: Array) -> Array:
+    """The speeds v (nv,) with ``coordinate_rates(mech, q, v) = rate``."""
+    top = topology(mech)
+    parts = [jnp.zeros(0, q.dtype)]
+    for name in top.tree:
+        place = top.layout[name].q
+        parts.append(mech.joint(name).speeds_of_rate(q[place], rate[place]))
+    return jnp.concatenate(parts)

@@ -25,7 +25,6 @@ from jaxmbd.kinematics.motion import (
     point_position,
     point_velocity,
     poses,
-    speeds_of_rates,
     step_coordinates,
 )
 from jaxmbd.kinematics.propagation import (

@@ -386,19 +386,6 @@ def coordinate_rates(mech: Mechanism, q: Array, v: Array) -> Array:
     return _by_joint(mech, "rate", jnp.asarray(q), v)
 
 
-def speeds_of_rates(mech: Mechanism, q: Array, rates: Array) -> Array:
-    """The speeds v (nv,) with ``coordinate_rates(mech, q, v) = rates``.
-
-    Of rates that no speeds have, as those that lengthen a quaternion, the nearest.
-    """
-    top = topology(mech)
-    parts = [jnp.zeros(0, q.dtype)]
-    for name in top.tree:
-        place = top.layout[name].q
-        parts.append(mech.joint(name).speeds_of_rate(q[place], rates[place]))
-    return jnp.concatenate(parts)
-
-
 def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
     """Coordinates (nq,) after a small `change` (nv,) along the speeds; quaternions stay unit.
 

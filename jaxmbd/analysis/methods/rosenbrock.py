@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.scipy.linalg import block_diag
 
 from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt
 from jaxmbd.analysis.methods.method import Equations
-from jaxmbd.kinematics import coordinate_rates, speeds_of_rates
-from jaxmbd.model import Mechanism
+from jaxmbd.graph import topology
+from jaxmbd.kinematics import coordinate_rates
+from jaxmbd.model import Joint
 from jaxmbd.numerics import PivotedLU, lu_solve, pivoted_lu, unpivoted_lu
 
 GAMMA = 0.21193756319429014
@@ -57,46 +59,58 @@ def _coefficients() -> tuple[np.ndarray, ...]:
 class Linear(NamedTuple):
     """``1/(γh) − ∂f/∂y`` of the equations, factored, and ``∂f/∂t``.
 
-    With ``q̇ = N v``, a = 1/(γh) and ``∂v̇/∂q = S N⁺`` (forces do not depend on the length of
-    quaternions, which N⁺ leaves out) the coordinates are eliminated: of
-    ``(a − ∂(N v)/∂q) x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − S N⁺ x_q = r_v``.
+    With ``q̇ = N v``, a = 1/(γh), ``A = a − ∂(N v)/∂q`` and ``∂v̇/∂q = S N⁺`` (forces do not depend on
+    the length of quaternions, which N⁺ leaves out) the coordinates are eliminated: of
+    ``A x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − S N⁺ x_q = r_v``.
 
     Attributes:
-        mech: the mechanism.
-        q: coordinates (nq,) at which N⁺ is taken.
-        own: factors of ``a − ∂(N v)/∂q``, which is a but for quaternions.
-        moved: ``(a − ∂(N v)/∂q)⁻¹ N`` (nq, nv).
+        own: A⁻¹ (nq, nq), which is 1/a but for quaternions.
+        moved: ``A⁻¹ N`` (nq, nv).
+        back: ``N⁺ A⁻¹`` (nv, nq).
         soft: S (nv, nv), ``∂v̇/∂q`` along the speeds.
-        rest: factors of ``a − ∂v̇/∂v − ∂v̇/∂q (a − ∂(N v)/∂q)⁻¹ N`` (nv, nv).
+        rest: factors of ``a − ∂v̇/∂v − S N⁺ A⁻¹ N`` (nv, nv).
         drift: ``∂v̇/∂t`` (nv,).
     """
 
-    mech: Mechanism
-    q: Array
-    own: tuple[Array, Array]
+    own: Array
     moved: Array
+    back: Array
     soft: Array
     rest: PivotedLU
     drift: Array
 
     def solve(self, r_q: Array, r_v: Array) -> tuple[Array, Array]:
         """(x_q, x_v)."""
-        own = lu_solve(*self.own, r_q)
-        x_v = self.rest.solve(r_v + self.soft @ speeds_of_rates(self.mech, self.q, own))
-        return own + self.moved @ x_v, x_v
+        x_v = self.rest.solve(r_v + self.soft @ (self.back @ r_q))
+        return self.own @ r_q + self.moved @ x_v, x_v
 
 
 def linear(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Linear:
     """The factored derivatives at a state."""
-    mech = equations.mech
+    mech, top = equations.mech, topology(equations.mech)
     soft, damping, drift = equations.derivatives(t, q, v)
-    rates = jax.jacfwd(lambda x: coordinate_rates(mech, q, x))(v)
-    turned = jax.jacfwd(lambda x: coordinate_rates(mech, x, v))(q)
-    own = unpivoted_lu(a * jnp.eye(q.shape[0], dtype=q.dtype) - turned)
-    moved = [lu_solve(*own, x) for x in rates.T]
-    along = jnp.stack([speeds_of_rates(mech, q, x) for x in moved], axis=1)
-    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - soft @ along
-    return Linear(mech, q, own, jnp.stack(moved, axis=1), soft, pivoted_lu(rest), drift)
+    found, responses = [], []
+    for name in top.tree:
+        place, joint = top.layout[name], mech.joint(name)
+        if joint.nv:
+            *blocks, along = _coordinates(joint, q[place.q], v[place.v], a)
+            responses.append(soft[:, place.v] @ along)
+            found.append(blocks)
+    own, moved, back = (block_diag(*x) for x in zip(*found, strict=True))
+    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - jnp.concatenate(responses, axis=1)
+    return Linear(own, moved, back, soft, pivoted_lu(rest), drift)
+
+
+def _coordinates(joint: Joint, q: Array, v: Array, a: Array) -> tuple[Array, ...]:
+    """``A⁻¹``, ``A⁻¹ N``, ``N⁺ A⁻¹`` and ``N⁺ A⁻¹ N`` of the coordinates of one joint (`Linear`)."""
+    eye = jnp.eye(q.shape[0], dtype=q.dtype)
+    if type(joint).rate is Joint.rate:
+        return (eye / a,) * 4
+    turned, rates = jax.jacfwd(joint.rate, argnums=(0, 1))(q, v)
+    factors = unpivoted_lu(a * eye - turned)
+    own = jnp.stack([lu_solve(*factors, x) for x in eye], axis=1)
+    back = jnp.stack([joint.speeds_of_rate(q, x) for x in own.T], axis=1)
+    return own, own @ rates, back, back @ rates
 
 
 class Rodas(Adaptive):
