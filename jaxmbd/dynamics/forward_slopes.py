@@ -22,6 +22,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.dynamics.bias_forces import Inputs, applied_loads, inertia_efforts, joint_efforts
@@ -75,15 +76,17 @@ def forward_slopes(
         force, rhs = (jnp.stack(x, axis=1) for x in zip(*found, strict=True))
         return solve_kkt(system, force, rhs)[0].T
 
-    at = t, q, v
-    no_t, no_q, no_v = (jnp.zeros_like(x) for x in at)
+    at, n = (t, q, v), v.shape[0]
 
-    def columns(unit: Array) -> Array:
-        moved = coordinate_rates(mech, q, unit)
-        return along((no_t, moved, no_v), (no_t, no_q, unit))
+    def columns(given: tuple[Array, Array]) -> Array:
+        unit, passing = given
+        moved, none = coordinate_rates(mech, q, unit), jnp.zeros_like
+        return along((passing, moved, none(v)), (none(t), none(q), unit))
 
-    found = lax.map(columns, jnp.eye(v.shape[0], dtype=v.dtype))
-    return found[:, 0].T, found[:, 1].T, along((jnp.ones_like(t), no_q, no_v))[0]
+    # Time is one more of the directions of the loop, not to compile another one.
+    passing = np.eye(n + 1, dtype=v.dtype)[n]
+    found = lax.map(columns, (jnp.eye(n + 1, n, dtype=v.dtype), jnp.asarray(passing)))
+    return found[:n, 0].T, found[:n, 1].T, found[n, 0]
 
 
 def missing_efforts(
