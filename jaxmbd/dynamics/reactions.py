@@ -157,7 +157,9 @@ def constraint_wrenches(
     return {e.name: out[e.name] for e in m.mech.structure.joints}
 
 
-def add_row_forces(m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]) -> None:
+def add_row_forces(
+    m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]
+) -> None:
     """Add the efforts and loads of couplings and drives, from their multipliers."""
     mech, terms = m.mech, []
     for name in m.top.couplings:

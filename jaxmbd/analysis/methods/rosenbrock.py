@@ -59,8 +59,8 @@ def _coefficients() -> tuple[np.ndarray, ...]:
 class Linear(NamedTuple):
     """``1/(γh) − ∂f/∂y`` of the equations, factored, and ``∂f/∂t``.
 
-    With ``q̇ = N v``, a = 1/(γh), ``A = a − ∂(N v)/∂q`` and ``∂v̇/∂q = S N⁺`` (forces do not depend on
-    the length of quaternions, which N⁺ leaves out) the coordinates are eliminated: of
+    With ``q̇ = N v``, a = 1/(γh), ``A = a − ∂(N v)/∂q`` and ``∂v̇/∂q = S N⁺`` (forces do not depend
+    on the length of quaternions, which N⁺ leaves out) the coordinates are eliminated: of
     ``A x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − S N⁺ x_q = r_v``.
 
     Attributes:
@@ -89,20 +89,20 @@ def linear(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Line
     """The factored derivatives at a state."""
     mech, top = equations.mech, topology(equations.mech)
     soft, damping, drift = equations.derivatives(t, q, v)
-    found, responses = [], []
+    found, responses = [(jnp.zeros((0, 0), q.dtype),) * 3], [jnp.zeros((v.shape[0], 0), v.dtype)]
     for name in top.tree:
         place, joint = top.layout[name], mech.joint(name)
         if joint.nv:
             *blocks, along = _coordinates(joint, q[place.q], v[place.v], a)
             responses.append(soft[:, place.v] @ along)
-            found.append(blocks)
+            found.append(tuple(blocks))
     own, moved, back = (block_diag(*x) for x in zip(*found, strict=True))
     rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - jnp.concatenate(responses, axis=1)
     return Linear(own, moved, back, soft, pivoted_lu(rest), drift)
 
 
 def _coordinates(joint: Joint, q: Array, v: Array, a: Array) -> tuple[Array, ...]:
-    """``A⁻¹``, ``A⁻¹ N``, ``N⁺ A⁻¹`` and ``N⁺ A⁻¹ N`` of the coordinates of one joint (`Linear`)."""
+    """``A⁻¹``, ``A⁻¹ N``, ``N⁺ A⁻¹`` and ``N⁺ A⁻¹ N`` of one joint's coordinates (`Linear`)."""
     eye = jnp.eye(q.shape[0], dtype=q.dtype)
     if type(joint).rate is Joint.rate:
         return (eye / a,) * 4
@@ -117,8 +117,8 @@ class Rodas(Adaptive):
     """Rodas5P (Steinebach 2023): linearly implicit of order 5, L-stable, with adaptive steps.
 
     For stiff systems: bushings, stops, contacts and dampers whose own motion is much faster than
-    what is looked for. Each step has one Jacobian of the accelerations by forward derivatives, one
-    factorisation of its nv rows and eight evaluations:
+    what is looked for. Each step has one Jacobian of the accelerations by derivatives of inverse
+    dynamics, one factorisation of its nv rows and eight evaluations:
     ``W kᵢ = f(t + cᵢ h, y + Σ aᵢⱼ kⱼ) + Σ cᵢⱼ kⱼ/h + dᵢ h ∂f/∂t`` with ``W = 1/(γ h) − ∂f/∂y``
     (G. Steinebach, "Construction of Rosenbrock-Wanner method Rodas5P", BIT 63, 27 (2023)). The
     embedded method of order 4 has the last k for its error.
