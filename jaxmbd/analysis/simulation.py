@@ -56,10 +56,12 @@ from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import (
     applied_efforts,
     check_determinate,
+    forward_slopes,
     solve_motion,
 )
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
+    MotionState,
     check_shape,
     closure_jacobian,
     closure_residual,
@@ -339,21 +341,25 @@ def _step(
 ) -> tuple[tuple[Array, Array, Any], StepSizes]:
     """The next (q, v, memory), and the sizes that the account takes in."""
 
+    def pull(m: MotionState) -> Array:
+        if o.constraints != "baumgarte":
+            return jnp.zeros(m.top.nc, m.q.dtype)
+        slip, alpha = closure_jacobian(m) @ m.v - closure_velocity(m), numbers.baumgarte_rate
+        return -2.0 * alpha * slip - alpha**2 * closure_residual(m)
+
     def acceleration(s: Array, q: Array, v: Array) -> Array:
-        m = motion_state(mech, q, v, s)
-        efforts = efforts_at(inputs, s, q, v)
+        m, efforts = motion_state(mech, q, v, s), efforts_at(inputs, s, q, v)
         force, rhs = applied_efforts(m, efforts)
-        if o.constraints == "baumgarte":
-            slip = closure_jacobian(m) @ v - closure_velocity(m)
-            alpha = numbers.baumgarte_rate
-            rhs = rhs - 2.0 * alpha * slip - alpha**2 * closure_residual(m)
-        return solve_motion(m, force, rhs, efforts)[0]
+        return solve_motion(m, force, rhs + pull(m), efforts)[0]
+
+    def slopes(s: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        return forward_slopes(mech, q, v, s, partial(efforts_at, inputs), pull)
 
     def projected(q: Array, v: Array, s: Any) -> tuple[Array, Array]:
         held = o.constraints == "project" and topology(mech).nc
         return project(mech, q, v, s) if held else (q, v)
 
-    equations = Equations(mech, acceleration, projected, numbers.events)
+    equations = Equations(mech, acceleration, projected, numbers.events, slopes)
     step = numbers.method.step(equations, t, q, v, h, memory)
     found = sizes(weights, v, step.v, step.estimates)
     return (step.q, step.v, step.memory), found

@@ -16,6 +16,7 @@ from jaxmbd.dynamics.forward import (
     kinetic_energy,
     potential_energy,
 )
+from jaxmbd.dynamics.forward_derivatives import forward_slopes
 from jaxmbd.dynamics.friction import friction_efforts, rubbing_joints, solve_motion
 from jaxmbd.dynamics.inertia import armature_diagonal, mass_matrix, rotor_energy, world_inertias
 from jaxmbd.dynamics.inverse import (

@@ -139,7 +139,7 @@ def constraint_wrenches(
     `rubbing` holds additional friction efforts; that of a tree joint affects only its own wrench.
     """
     loads, efforts = applied_loads(m, inputs)
-    _add_rows(m, lam, loads, efforts)
+    add_row_forces(m, lam, loads, efforts)
     for name, effort in rubbing.items():
         efforts[name] = efforts.get(name, 0.0) + effort
     if (rotors := rotor_efforts(m.mech, acc.vdot)) is not None:
@@ -157,7 +157,9 @@ def constraint_wrenches(
     return {e.name: out[e.name] for e in m.mech.structure.joints}
 
 
-def _add_rows(m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]) -> None:
+def add_row_forces(
+    m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]
+) -> None:
     """Add the efforts and loads of couplings and drives, from their multipliers."""
     mech, terms = m.mech, []
     for name in m.top.couplings:

@@ -109,17 +109,23 @@ def _chosen(x: np.ndarray, speeds: Sequence[range]) -> np.ndarray:
 
 @partial(traced_once, runs=_all)
 def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
-    """γ (nc,) with ``J v̇ = γ``; `acc`: velocity-product accelerations (those for v̇ = 0)."""
+    """γ (nc,) with ``J v̇ = γ``, for the velocity-product accelerations; for others ``γ − J v̇``."""
     parts = [jnp.zeros(0, m.q.dtype)]
     for name in m.top.cut:
         parts.append(-_row_acceleration(m, acc, name))
     for name in m.top.couplings:
-        parts.append(-m.mech.couplings[name].curvature(*_coupled(m, name))[None])
+        coupling, (q, v) = m.mech.couplings[name], _coupled(m, name)
+        parts.append(-coupling.curvature(q, v)[None])
+        if acc.vdot is not None:
+            rates = [acc.vdot[_speed(m, *term)] for term in coupling.terms]
+            parts[-1] = parts[-1] - coupling.slope(q) @ jnp.stack(rates)
     for name in m.top.drives:
         drive = m.mech.drives[name]
         wanted = drive.value(jnp.asarray(m.t, m.q.dtype))[2]
         if isinstance(drive, PointDrive):
             wanted = wanted - point_acceleration(m, acc, drive.body, drive.at)[drive.component]
+        elif acc.vdot is not None:
+            wanted = wanted - acc.vdot[_speed(m, drive.joint, drive.index)]
         parts.append(wanted[None])
     return jnp.concatenate(parts)
 
@@ -139,11 +145,16 @@ def _prescribed(m: MotionState) -> Array:
 
 def _unit_row(m: MotionState, joint: str, index: int) -> np.ndarray:
     """(nv,): 1 at the speed of a tree joint's coordinate, else 0."""
+    row = np.zeros(m.top.nv, m.q.dtype)
+    row[_speed(m, joint, index)] = 1.0
+    return row
+
+
+def _speed(m: MotionState, joint: str, index: int) -> int:
+    """Place among the speeds of a tree joint's coordinate."""
     place = m.top.layout[joint].v
     assert place is not None
-    row = np.zeros(m.top.nv, m.q.dtype)
-    row[place.start + index] = 1.0
-    return row
+    return place.start + index
 
 
 def _coupled(m: MotionState, coupling: str) -> tuple[Array, Array]:

@@ -68,15 +68,15 @@ def bounded_while(
         >>> round(value.item(), 12), round(slope.item(), 12)
         (2.0, 0.25)
     """
-    init = _checked(cond, body, init, most)
-    if most < 2:
-        return jax.lax.cond(cond(init), body, lambda x: x, init) if most else init
 
     def call(value: Any) -> Any:
         return body(value)
 
     call.__name__ = GOING  # the names by which the tracer recognises iterations
-    once = jax.jit(call)
+    once = jax.jit(call)  # traced once, though it is called twice
+    init = _checked(cond, once, init, most)
+    if most < 2:
+        return jax.lax.cond(cond(init), body, lambda x: x, init) if most else init
 
     def iteration(state: State) -> State:
         going, done, value = state

@@ -137,36 +137,43 @@ def pivoted_lu(a: Float[Array, "n n"]) -> PivotedLU:
     """
     n, upper, multipliers, exchanged = a.shape[0], [], [], []
     for k in range(n):
-        top, below, flags = a[0], [], []
-        for i in range(1, n - k):
-            flag = jnp.abs(a[i, 0]) > jnp.abs(top[0])
-            below.append(jnp.where(flag, top, a[i]))
-            top = jnp.where(flag, a[i], top)
+        top, *rows = lax.split(a, [1] * (n - k))
+        largest, *sizes = lax.split(lax.abs(a[:, 0]), [1] * (n - k))
+        below, flags = [], []
+        for row, size in zip(rows, sizes, strict=True):
+            flag = lax.gt(size, largest)
+            largest = lax.select(flag, size, largest)
+            exchange = lax.broadcast_in_dim(flag, row.shape, (0,))
+            below.append(lax.select(exchange, top, row))
+            top = lax.select(exchange, row, top)
             flags.append(flag)
-        upper.append(jnp.concatenate([jnp.zeros(k, a.dtype), top]))
+        top = lax.squeeze(top, (0,))
+        upper.append(lax.concatenate([jnp.zeros(k, a.dtype), top], 0))
         if not below:
             break
-        rest = jnp.stack(below)
-        column = rest[:, 0] / top[0]
-        a = rest[:, 1:] - column[:, None] * top[1:]
+        rest = lax.concatenate(below, 0)
+        column = _over(rest[:, 0], top[:1])
+        a = _less_outer(rest[:, 1:], column, top[1:])
         multipliers.append(column)
-        exchanged.append(jnp.stack(flags))
+        exchanged.append(lax.concatenate(flags, 0))
     return PivotedLU(jnp.stack(upper) if upper else a, tuple(multipliers), tuple(exchanged))
 
 
 @traced_once
 def _pivoted_solve(lu: PivotedLU, b: Array) -> Array:
-    rows = list(b)
-    for k, (column, flags) in enumerate(zip(lu.multipliers, lu.exchanged, strict=True)):
-        top, below = rows[k], []
-        for flag, x in zip(flags, rows[k + 1 :], strict=True):
-            below.append(jnp.where(flag, top, x))
-            top = jnp.where(flag, x, top)
-        rows[k:] = [top, *(x - f * top for x, f in zip(below, column, strict=True))]
-    for k in reversed(range(len(rows))):
-        known = lu.upper[k, k + 1 :] @ jnp.stack(rows[k + 1 :]) if rows[k + 1 :] else 0.0
-        rows[k] = (rows[k] - known) / lu.upper[k, k]
-    return jnp.stack(rows) if rows else b
+    n, y = b.shape[0], []
+    for column, flags in zip(lu.multipliers, lu.exchanged, strict=True):
+        (top, *rows), below = lax.split(b, [1] * b.shape[0]), []
+        for flag, x in zip(lax.split(flags, [1] * len(rows)), rows, strict=True):
+            below.append(lax.select(flag, top, x))
+            top = lax.select(flag, x, top)
+        b = lax.sub(lax.concatenate(below, 0), lax.mul(column, lax.broadcast(top[0], column.shape)))
+        y.append(top)
+    x = b / lu.upper[n - 1, n - 1 :] if n else b
+    for k in reversed(range(n - 1)):
+        known = lax.dot(lu.upper[k : k + 1, k + 1 :], x)
+        x = lax.concatenate([(y[k] - known) / lu.upper[k, k : k + 1], x], 0)
+    return x
 
 
 @traced_once

@@ -8,11 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.scipy.linalg import block_diag
 
 from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt, table
 from jaxmbd.analysis.methods.method import Equations
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import coordinate_rates
-from jaxmbd.numerics import PivotedLU, jacobian, lu_solve, pivoted_lu, unpivoted_lu
+from jaxmbd.model import Joint
+from jaxmbd.numerics import PivotedLU, lu_solve, pivoted_lu, unpivoted_lu
 
 GAMMA = 0.21193756319429014
 _A = [
@@ -56,49 +59,66 @@ def _coefficients() -> tuple[np.ndarray, ...]:
 class Linear(NamedTuple):
     """``1/(γh) − ∂f/∂y`` of the equations, factored, and ``∂f/∂t``.
 
-    With ``q̇ = N v`` and a = 1/(γh), the coordinates are eliminated: of
-    ``(a − ∂(N v)/∂q) x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − ∂v̇/∂q x_q = r_v``.
+    With ``q̇ = N v``, a = 1/(γh), ``A = a − ∂(N v)/∂q`` and ``∂v̇/∂q = S N⁺`` (forces do not depend
+    on the length of quaternions, which N⁺ leaves out) the coordinates are eliminated: of
+    ``A x_q − N x_v = r_q`` and ``(a − ∂v̇/∂v) x_v − S N⁺ x_q = r_v``.
 
     Attributes:
-        own: factors of ``a − ∂(N v)/∂q``, which is a but for quaternions.
-        rates: N (nq, nv).
-        soft: ``∂v̇/∂q`` (nv, nq).
-        rest: factors of ``a − ∂v̇/∂v − ∂v̇/∂q (a − ∂(N v)/∂q)⁻¹ N`` (nv, nv).
+        own: A⁻¹ (nq, nq), which is 1/a but for quaternions.
+        moved: ``A⁻¹ N`` (nq, nv).
+        back: ``N⁺ A⁻¹`` (nv, nq).
+        soft: S (nv, nv), ``∂v̇/∂q`` along the speeds.
+        rest: factors of ``a − ∂v̇/∂v − S N⁺ A⁻¹ N`` (nv, nv).
         drift: ``∂v̇/∂t`` (nv,).
     """
 
-    own: tuple[Array, Array]
-    rates: Array
+    own: Array
+    moved: Array
+    back: Array
     soft: Array
     rest: PivotedLU
     drift: Array
 
     def solve(self, r_q: Array, r_v: Array) -> tuple[Array, Array]:
         """(x_q, x_v)."""
-        x_v = self.rest.solve(r_v + self.soft @ lu_solve(*self.own, r_q))
-        return lu_solve(*self.own, r_q + self.rates @ x_v), x_v
+        x_v = self.rest.solve(r_v + self.soft @ (self.back @ r_q))
+        return self.own @ r_q + self.moved @ x_v, x_v
 
 
 def linear(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Linear:
     """The factored derivatives at a state."""
-    nq, acceleration = q.shape[0], equations.acceleration
-    at = jnp.concatenate([q, v, t[None]])
-    slopes = jacobian(lambda y: acceleration(y[-1], y[:nq], y[nq:-1]), at)
-    soft, damping, drift = slopes[:, :nq], slopes[:, nq:-1], slopes[:, -1]
-    rates = jax.jacfwd(lambda x: coordinate_rates(equations.mech, q, x))(v)
-    turned = jax.jacfwd(lambda x: coordinate_rates(equations.mech, x, v))(q)
-    own = unpivoted_lu(a * jnp.eye(nq, dtype=q.dtype) - turned)
-    moved = jnp.stack([lu_solve(*own, rates[:, k]) for k in range(v.shape[0])], axis=1)
-    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - soft @ moved
-    return Linear(own, rates, soft, pivoted_lu(rest), drift)
+    mech, top = equations.mech, topology(equations.mech)
+    soft, damping, drift = equations.derivatives(t, q, v)
+    found, responses = [(jnp.zeros((0, 0), q.dtype),) * 3], [jnp.zeros((v.shape[0], 0), v.dtype)]
+    for name in top.tree:
+        place, joint = top.layout[name], mech.joint(name)
+        if joint.nv:
+            *blocks, along = _coordinates(joint, q[place.q], v[place.v], a)
+            responses.append(soft[:, place.v] @ along)
+            found.append(tuple(blocks))
+    own, moved, back = (block_diag(*x) for x in zip(*found, strict=True))
+    rest = a * jnp.eye(v.shape[0], dtype=v.dtype) - damping - jnp.concatenate(responses, axis=1)
+    return Linear(own, moved, back, soft, pivoted_lu(rest), drift)
+
+
+def _coordinates(joint: Joint, q: Array, v: Array, a: Array) -> tuple[Array, ...]:
+    """``A⁻¹``, ``A⁻¹ N``, ``N⁺ A⁻¹`` and ``N⁺ A⁻¹ N`` of one joint's coordinates (`Linear`)."""
+    eye = jnp.eye(q.shape[0], dtype=q.dtype)
+    if type(joint).rate is Joint.rate:
+        return (eye / a,) * 4
+    turned, rates = jax.jacfwd(joint.rate, argnums=(0, 1))(q, v)
+    factors = unpivoted_lu(a * eye - turned)
+    own = jnp.stack([lu_solve(*factors, x) for x in eye], axis=1)
+    back = jnp.stack([joint.speeds_of_rate(q, x) for x in own.T], axis=1)
+    return own, own @ rates, back, back @ rates
 
 
 class Rodas(Adaptive):
     """Rodas5P (Steinebach 2023): linearly implicit of order 5, L-stable, with adaptive steps.
 
     For stiff systems: bushings, stops, contacts and dampers whose own motion is much faster than
-    what is looked for. Each step has one Jacobian of the accelerations by forward derivatives, one
-    factorisation of its nv rows and eight evaluations:
+    what is looked for. Each step has one Jacobian of the accelerations by derivatives of inverse
+    dynamics, one factorisation of its nv rows and eight evaluations:
     ``W kᵢ = f(t + cᵢ h, y + Σ aᵢⱼ kⱼ) + Σ cᵢⱼ kⱼ/h + dᵢ h ∂f/∂t`` with ``W = 1/(γ h) − ∂f/∂y``
     (G. Steinebach, "Construction of Rosenbrock-Wanner method Rodas5P", BIT 63, 27 (2023)). The
     embedded method of order 4 has the last k for its error.
@@ -124,12 +144,13 @@ class Rodas(Adaptive):
 
         def stage(k: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, Array]:
             from_before, coupled, time, rate, place = row
-            starts = (x + from_before @ kx for x, kx in zip((q, v), k, strict=True))
-            f_q, f_v = equations.rates(t + time * h, *starts)
-            x = at.solve(
+            x, u = (y + from_before @ ky for y, ky in zip((q, v), k, strict=True))
+            f_q = coordinate_rates(equations.mech, x, u)
+            f_v = equations.acceleration(t + time * h, equations.normalised(x, u), u)
+            found = at.solve(
                 f_q + (coupled @ k[0]) / h, f_v + (coupled @ k[1]) / h + rate * h * at.drift
             )
-            return tuple(kx + place[:, None] * y for kx, y in zip(k, x, strict=True)), f_v
+            return tuple(ky + place[:, None] * y for ky, y in zip(k, found, strict=True)), f_v
 
         none = tuple(jnp.zeros((8, x.shape[0]), x.dtype) for x in (q, v))
         rows = (a, c, times, rates, jnp.eye(8, dtype=q.dtype))
