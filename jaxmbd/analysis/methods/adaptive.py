@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.analysis.methods.events import Search, Seen, Tried, outcome
+from jaxmbd.analysis.methods.event_search import Search, Tried, outcome
+from jaxmbd.analysis.methods.events import Seen
 from jaxmbd.analysis.methods.method import Equations, Method, Step
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import coordinate_change, speed_units
