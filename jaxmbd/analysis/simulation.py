@@ -26,6 +26,7 @@ from jaxmbd.analysis.methods import (
     Record,
     Seen,
     chosen,
+    corners_of,
     first_seen,
     last_seen,
     normalise,
@@ -66,7 +67,7 @@ from jaxmbd.kinematics import (
     motion_state,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
-from jaxmbd.model import Mechanism, prepared
+from jaxmbd.model import Mechanism, increasing, prepared
 
 Outputs = Callable[[Array, Array, Array], Any]
 
@@ -180,6 +181,7 @@ class Numbers(NamedTuple):
         baumgarte_rate: α of Baumgarte's method [1/s].
         accuracy: largest error of the run as a share of the motion.
         method: the method, with its numbers.
+        samples_rise: whether the times of all `Sampled` increase.
         events: what is looked for, in the order of `Options.events`.
     """
 
@@ -189,6 +191,7 @@ class Numbers(NamedTuple):
     baumgarte_rate: Any
     accuracy: Any
     method: Method
+    samples_rise: Any
     events: tuple[Event, ...] = ()
 
 
@@ -205,9 +208,10 @@ def rollout(
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, given = first.t, first.q, first.v, numbers.times
+    rising = numbers.samples_rise
     if given is not None:  # times that do not increase may be traced
-        rising = jnp.all(given[1:] > given[:-1])
-        q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
+        rising = rising & jnp.all(given[1:] > given[:-1])
+    q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
     watch = (o.events, numbers.events)
     memory: Any = method.first_memory(v0)
     if first.memory.shape == memory.shape:  # else that of another kind of method
@@ -225,8 +229,9 @@ def rollout(
     def keep(t: Array, q: Array, v: Array) -> Any:
         return None if outputs is None else outputs(t, q, v)
 
+    corners = corners_of(mech, inputs) if isinstance(method, Adaptive) else ()
     step, hoisted = jax.closure_convert(
-        partial(_step, mech, inputs, o, numbers, first.weights),
+        partial(_step, mech, inputs, o, numbers, first.weights, corners),
         t0, numbers.dt, q0, v0, memory,
     )  # fmt: skip
 
@@ -241,7 +246,9 @@ def rollout(
 
         steps = jnp.arange(o.save_every)
         (q, v, memory), account = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
-        m = motion_state(mech, q, v, t)
+        # At a corner of a drive what comes after it counts, whichever side t is on by rounding.
+        beside = 32.0 * jnp.finfo(t.dtype).eps * jnp.abs(t) if corners else 0.0
+        m = motion_state(mech, q, v, t + beside)
         if o.constraints == "project" and m.top.nc:
             found, drift = at_saved_time(account, m, t)
             if o.events:  # a state that an event left behind is not that of the time t
@@ -330,6 +337,7 @@ def _step(
     o: Options,
     numbers: Numbers,
     weights: Array,
+    corners: tuple[Array, ...],
     t: Array,
     h: Array,
     q: Array,
@@ -352,7 +360,7 @@ def _step(
         held = o.constraints == "project" and topology(mech).nc
         return project(mech, q, v, s) if held else (q, v)
 
-    equations = Equations(mech, acceleration, projected, numbers.events)
+    equations = Equations(mech, acceleration, projected, numbers.events, corners)
     step = numbers.method.step(equations, t, q, v, h, memory)
     found = sizes(weights, v, step.v, step.estimates)
     return (step.q, step.v, step.memory), found
@@ -456,9 +464,9 @@ def simulate(
     )
     _check_choices(options)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
-    numbers = Numbers(grid.t0, grid.dt, grid.times, rate, accuracy, method)
+    numbers = (grid.t0, grid.dt, grid.times, rate, accuracy, method)
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
-    numbers = numbers._replace(events=tuple(watched.values()))
+    numbers = Numbers(*numbers, increasing((mech, inputs)), tuple(watched.values()))
     inputs = parse_inputs(mech, inputs)
     if not method.compiled:
         backend = "xla"

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from jaxmbd.analysis.methods.adaptive import Adaptive
+from jaxmbd.analysis.methods.corners import corners_of
 from jaxmbd.analysis.methods.diffrax_solver import DiffraxSolver
 from jaxmbd.analysis.methods.events import (
     Event,
@@ -80,6 +81,7 @@ __all__ = [
     "SemiImplicitEuler",
     "Step",
     "chosen",
+    "corners_of",
     "first_seen",
     "last_seen",
     "normalise",

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxmbd.analysis.methods.corners import inside, next_corner
 from jaxmbd.analysis.methods.event_search import Search, Tried, outcome
 from jaxmbd.analysis.methods.events import Seen
 from jaxmbd.analysis.methods.method import Equations, Method, Step
@@ -83,7 +84,8 @@ class Adaptive(Method):
     Attributes:
         rtol, atol: relative and absolute error of a step; by default 1e-10 and 1e-12 (4e-5 and
             5e-6 in float32).
-        most: tried steps between two saved times, above which a run fails.
+        most: tried steps between two saved times, above which a run fails; at least four for each
+            corner of `Sampled` functions of time, at which steps end.
     """
 
     rtol: Any = None
@@ -133,7 +135,8 @@ class Adaptive(Method):
         length, before, accepted, rejected = memory[0]
         still, speeds = jnp.zeros_like(v), jnp.abs(v)
         start = Progress(zero, q, v, length, before, still, speeds, accepted, rejected, *watched)
-        end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, self.most)
+        most = max(self.most, 4 * sum(x.shape[0] for x in equations.corners))
+        end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, most)
         q, v = (jnp.asarray(jnp.where(short(end), jnp.nan, x)) for x in (end.q, end.v))
         memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))[None]
         memory = (memory, end.seen) if equations.events else memory
@@ -144,7 +147,11 @@ class Adaptive(Method):
         self, equations: Equations, t: Array, until: Array, tiny: Array, p: Progress
     ) -> Progress:
         """Try a step; two of equal length are left rather than a long one and a short."""
-        rest, wish = until - p.gone, lax.stop_gradient(jnp.minimum(p.h, until))
+        wish = lax.stop_gradient(jnp.minimum(p.h, until))
+        if equations.corners:
+            corner = next_corner(equations.corners, lax.stop_gradient(t + p.gone) + tiny) - t
+            until = jnp.where(corner < until - tiny, corner, until)
+        rest = until - p.gone
         h = jnp.where(wish >= rest, rest, jnp.where(2.0 * wish > rest, 0.5 * rest, wish))
         begin, late = t + p.gone, p.late
         if p.search is not None and late is not None:
@@ -154,9 +161,12 @@ class Adaptive(Method):
         if late is not None:  # the step ends at a time without derivatives
             h = h - late
         end = begin + h
+        after = end
+        if equations.corners:
+            equations, after = self._beside(equations, begin, end, tiny), end + tiny
         tried = self.attempt(equations, begin, p.q, p.v, h)
         size = lax.stop_gradient(self._size(equations.mech, p, tried))
-        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, end)
+        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, after)
         fine = size <= 1.0  # not if NaN
         size = jnp.where(size < jnp.inf, jnp.maximum(size, 1e-4), jnp.inf)
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
@@ -206,6 +216,11 @@ class Adaptive(Method):
             search=search,
             late=late,
         )
+
+    def _beside(self, equations: Equations, begin: Array, end: Array, tiny: Array) -> Equations:
+        """Those of a step, at whose ends there may be corners."""
+        moved, acceleration = inside(begin, end, tiny), equations.acceleration
+        return equations._replace(acceleration=lambda t, q, v: acceleration(moved(t), q, v))
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
         """ε, the larger of that of coordinates and of speeds."""

@@ -25,12 +25,14 @@ class Equations(NamedTuple):
         acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²].
         projected: (q, v, t) → the nearest (q, v) on the constraints, or the same without any.
         events: what is looked for on the way (`jaxmbd.analysis.methods.events`).
+        corners: times at which steps must end (`jaxmbd.analysis.methods.corners`), each (n,) [s].
     """
 
     mech: Mechanism
     acceleration: Callable[[Any, Array, Array], Array]
     projected: Callable[[Array, Array, Any], tuple[Array, Array]]
     events: tuple[Any, ...] = ()
+    corners: tuple[Array, ...] = ()
 
     def rates(self, t: Any, q: Array, v: Array) -> tuple[Array, Array]:
         """(q̇, v̇)."""
