@@ -74,7 +74,8 @@ def states_at(
         changed the motion, and outside of the run.
 
     Raises:
-        ValueError: the run has saved no states on the way; outside `jit`, a time is not within it.
+        ValueError: the run has saved no states on the way; outside `jit`, a time is not within it,
+            or it had inputs and none are given (inside, the result is NaN then).
 
     Example:
         >>> import jaxmbd as mbd
@@ -91,10 +92,14 @@ def states_at(
             f"the run has {solution.t.shape[-1]} saved times but {solution.q.shape[-2]} states: "
             "run it without outputs_only=True"
         )
+    forgotten = jnp.asarray(solution.forced) & (not inputs)
+    if visible(forgotten) and forgotten:
+        raise ValueError("the run had inputs=, which move it between its saved states: give them")
     t = jnp.asarray(t, mech.dtype)
-    rows = jnp.asarray(solution.t), jnp.asarray(solution.q), jnp.asarray(solution.v)
+    rows: Any = (solution.t, solution.q, solution.v, solution.switches or {})
+    rows = jax.tree_util.tree_map(jnp.asarray, rows)
     sudden = [(x.count, x.t, x.acts) for x in (solution.events or {}).values()]
-    q, v = _run(backend, mech, rows, sudden, t.reshape(-1), parse_inputs(mech, inputs))
+    q, v = _run(backend, mech, rows, sudden, forgotten, t.reshape(-1), parse_inputs(mech, inputs))
     if visible(solution.status) and not isinstance(q, Tracer):
         _check_within(np.asarray(t), np.asarray(rows[0]))
     return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
@@ -123,19 +128,20 @@ def _run(backend: str, *args: Any) -> tuple[Array, Array]:
 
 def _states(
     mech: Mechanism,
-    rows: tuple[Array, Array, Array],
+    rows: tuple[Array, Array, Array, dict[str, Array]],
     sudden: list[tuple[Array, Array, Array]],
+    forgotten: Array,
     times: Array,
     inputs: AnyInputs,
 ) -> tuple[Array, Array]:
-    """The states at times (m,) from the rows t (n,), q (n, nq), v (n, nv)."""
+    """The states at times (m,) from the rows t (n,), q (n, nq), v (n, nv), switches (n,)."""
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     t, slack = rows[0], _slack(rows[0])
     ends = jax.tree_util.tree_map(lambda x: x[:2], rows)
     state, hoisted = jax.closure_convert(partial(_between, mech, inputs), t[0], ends)
 
     def at(time: Array) -> tuple[Array, Array]:
-        within = (time >= t[0] - slack) & (time <= t[-1] + slack)
+        within = (time >= t[0] - slack) & (time <= t[-1] + slack) & ~forgotten
         k = jnp.clip(jnp.searchsorted(t, time), 1, t.shape[0] - 1) - 1
         ends = jax.tree_util.tree_map(lambda x: lax.dynamic_slice_in_dim(x, k, 2), rows)
         q, v = guarded(state, jnp.clip(time, t[0], t[-1]), ends, *hoisted)
@@ -150,16 +156,21 @@ def _states(
 
 
 def _between(
-    mech: Mechanism, inputs: AnyInputs, time: Array, ends: tuple[Array, Array, Array]
+    mech: Mechanism,
+    inputs: AnyInputs,
+    time: Array,
+    ends: tuple[Array, Array, Array, dict[str, Array]],
 ) -> tuple[Array, Array]:
-    """The state at a time from those at both ends: t (2,), q (2, nq), v (2, nv)."""
-    t, q, _ = ends
+    """The state at a time from those at both ends: t (2,), q (2, nq), v (2, nv), switches."""
+    t, q, _, switches = ends
+    switches = {name: x[0] for name, x in switches.items()}  # in between they do not change
     h = t[1] - t[0]
 
     def change(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         """``c, h ċ, h² c̈`` (nv,) at an end."""
         t, now, v = end
-        vdot, _ = forward_dynamics(mech, now, v, t, efforts_at(inputs, t, now, v), backend="xla")
+        efforts = efforts_at(inputs, t, now, v, switches)
+        vdot, _ = forward_dynamics(mech, now, v, t, efforts, backend="xla")
 
         def rate(now: Array, v: Array) -> Array:
             along = coordinate_rates(mech, now, v)
@@ -168,7 +179,7 @@ def _between(
         first, second = jax.jvp(rate, (now, v), (coordinate_rates(mech, now, v), vdot))
         return coordinate_change(mech, q[0], now), h * first, h * h * second
 
-    c, first, second = lax.map(change, ends)  # a loop, so the dynamics is compiled once
+    c, first, second = lax.map(change, ends[:3])  # a loop, so the dynamics is compiled once
     s = (time - t[0]) / h
     missed = c[1] - 0.5 * (first[0] + first[1]) - (second[0] - second[1]) / 12.0
     cubic = s**3 - 0.5 * s**4

@@ -5,8 +5,7 @@ What the steps are wrong by is the account's (`jaxmbd.analysis.run_account`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from jaxmbd.analysis.methods import (
     Occurrences,
     Record,
     Seen,
+    checked_events,
     chosen,
     corners_of,
     first_seen,
@@ -85,6 +85,7 @@ class RunEnd(NamedTuple):
         status: `Status` number of the initial state.
         events: what was known of each event; None without any. In the next run those of the same
             name go on.
+        switches: values of the switches; None without any. They stay in the next run.
 
     Example:
         >>> import jaxmbd as mbd
@@ -104,6 +105,7 @@ class RunEnd(NamedTuple):
     account: Account
     status: Array
     events: dict[str, Record] | None = None
+    switches: dict[str, Array] | None = None
 
 
 class Solution(NamedTuple):
@@ -128,6 +130,8 @@ class Solution(NamedTuple):
         end: the state in which the run ended, to go on from; `end.t` is the time of the event that
             ended it, if one did.
         events: `Occurrences` of each event by name; None without any.
+        forced: whether there were `inputs`.
+        switches: values of the switches (n,) by name; None without any.
 
     Example:
         >>> import jaxmbd as mbd
@@ -150,6 +154,8 @@ class Solution(NamedTuple):
     rejected: Array
     end: RunEnd
     events: dict[str, Occurrences] | None = None
+    forced: Array | bool = False
+    switches: dict[str, Array] | None = None
 
     @property
     def fine(self) -> Array:
@@ -182,6 +188,7 @@ class Numbers(NamedTuple):
         accuracy: largest error of the run as a share of the motion.
         method: the method, with its numbers.
         samples_rise: whether the times of all `Sampled` increase.
+        switches: values of switches at the start.
         events: what is looked for, in the order of `Options.events`.
     """
 
@@ -192,6 +199,7 @@ class Numbers(NamedTuple):
     accuracy: Any
     method: Method
     samples_rise: Any
+    switches: dict[str, Array]
     events: tuple[Event, ...] = ()
 
 
@@ -217,7 +225,8 @@ def rollout(
     if first.memory.shape == memory.shape:  # else that of another kind of method
         memory = first.memory
     if o.events:
-        memory = memory, first_seen(*watch, first.events, q0.dtype)
+        switches = {**(first.switches or {}), **numbers.switches}
+        memory = memory, first_seen(*watch, first.events, switches, q0.dtype)
 
     def ends(n: Array) -> tuple[Array, Array, Array]:
         """Begin and end of saved interval n, and the step in it."""
@@ -242,6 +251,7 @@ def rollout(
             state, account = carry
             before, after = (begin + h * x.astype(begin.dtype) for x in (k, k + 1))
             state, found = guarded(step, before, h, *state, *hoisted)
+            after = method.reached(state[2][0] if o.events else state[2], after)
             return (state, after_step(account, method, found, numbers.accuracy, after)), None
 
         steps = jnp.arange(o.save_every)
@@ -259,7 +269,7 @@ def rollout(
             q, v = (jnp.asarray(jnp.where(jnp.isinf(account.diverged), x, jnp.nan)) for x in (q, v))
         else:
             drift = closure_error(m)
-        trajectory = None if o.outputs_only else (q, v)
+        trajectory = None if o.outputs_only else (q, v, memory[1].switches if o.events else {})
         return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
 
     carry = ((q0, v0, memory), first.account)
@@ -268,12 +278,15 @@ def rollout(
     status, failed_at = verdict(account, first.status, t0)
     lost = jnp.where(first.status == Status.OK, account.diverged, t0)
     lost = lost if o.keep_inaccurate else failed_at
-    end_time, records, told = t[-1], None, None
+    end_time, records, told, last_switches = t[-1], None, None, {}
     if o.events:
         memory, seen = memory
+        last_switches = seen.switches
         records, told = last_seen(*watch, seen)
         status, failed_at, end_time = _halted(seen, status, failed_at, end_time)
-    qs, vs = (q[None], v[None]) if trajectory is None else trajectory
+    if trajectory is None:
+        trajectory = jax.tree_util.tree_map(lambda x: x[None], (q, v, last_switches))
+    qs, vs, positions = trajectory
 
     def series(first: Any, rest: Array) -> Array:
         """All rows, NaN from the time on at which the run is lost."""
@@ -286,6 +299,7 @@ def rollout(
 
     times = jnp.concatenate([t0[None], t])
     kept = jax.tree_util.tree_map(series, keep(t0, q0, v0), kept)
+    positions = {n: series(switches[n], x) for n, x in positions.items()} or None
     drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
     error, worst = (
         (x if method.estimates else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
@@ -303,8 +317,20 @@ def rollout(
         worst_at=account.worst_at,
         steps=method.taken(memory, account.steps),
         rejected=method.rejected(memory),
-        end=RunEnd(end_time, q, v, memory, first.weights, account, first.status, records),
+        end=RunEnd(
+            end_time,
+            q,
+            v,
+            memory,
+            first.weights,
+            account,
+            first.status,
+            records,
+            last_switches or None,
+        ),
         events=told,
+        forced=jnp.asarray(bool(inputs)),
+        switches=positions,
     )
 
 
@@ -346,9 +372,9 @@ def _step(
 ) -> tuple[tuple[Array, Array, Any], StepSizes]:
     """The next (q, v, memory), and the sizes that the account takes in."""
 
-    def acceleration(s: Array, q: Array, v: Array) -> Array:
+    def acceleration(s: Array, q: Array, v: Array, switches: Any = None) -> Array:
         m = motion_state(mech, q, v, s)
-        efforts = efforts_at(inputs, s, q, v)
+        efforts = efforts_at(inputs, s, q, v, switches)
         force, rhs = applied_efforts(m, efforts)
         if o.constraints == "baumgarte":
             slip = closure_jacobian(m) @ v - closure_velocity(m)
@@ -380,6 +406,7 @@ def simulate(
     save_every: int = 1,
     inputs: Any = None,
     events: dict[str, Event] | None = None,
+    switches: dict[str, Any] | None = None,
     outputs: Outputs | None = None,
     outputs_only: bool = False,
     constraints: str = "project",
@@ -417,10 +444,13 @@ def simulate(
             "dormand_prince" (`DormandPrince`) or, for stiff systems, "rodas" (`Rodas`) of adaptive
             ones; such an object with its tolerances; or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
-        inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
-            that returns such a dictionary of values.
+        inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t, (t, q, v) or
+            (t, q, v, switches) that returns such a dictionary of values.
         events: ``{name: Event}``: times at which functions of the motion pass zero, with what
             happens then; by methods of adaptive steps (`Solution.events`).
+        switches: ``{name: number}``: numbers at the start of the run that events change
+            (``Event(…, sets=…)``) and `inputs` may depend on, as the state of a controller with
+            hysteresis or of a latch; that of the run before stays if none is given.
         outputs: a function of (t, q, v) that is evaluated and saved at each saved time.
         outputs_only: save only the first and last state: q and v are then (2, …).
         constraints: "project" each step onto position and velocity constraints (in the metric of
@@ -456,7 +486,13 @@ def simulate(
     check_backend(backend)
     start = _start(mech, q0, v0, t0)
     method = chosen(method, mech.dtype, rtol, atol)
-    watched = _check_events(events, method, mech.dtype)
+    before = start.switches or {} if isinstance(start, RunEnd) else {}
+    watched = checked_events(events, {**before, **(switches or {})}, mech.dtype)
+    if watched and not isinstance(method, Adaptive):
+        raise ValueError(
+            "events= with a method of fixed steps or a diffrax solver: give "
+            "method='dormand_prince' or, for stiff systems, method='rodas'"
+        )
     begin = start.t if isinstance(start, RunEnd) else None
     grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
     options = Options(
@@ -464,9 +500,10 @@ def simulate(
     )
     _check_choices(options)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
-    numbers = (grid.t0, grid.dt, grid.times, rate, accuracy, method)
+    numbers = (grid.t0, grid.dt, grid.times, rate, accuracy, method, dict(switches or {}))
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
-    numbers = Numbers(*numbers, increasing((mech, inputs)), tuple(watched.values()))
+    *numbers, switches = numbers
+    numbers = Numbers(*numbers, increasing((mech, inputs)), switches, tuple(watched.values()))
     inputs = parse_inputs(mech, inputs)
     if not method.compiled:
         backend = "xla"
@@ -497,28 +534,6 @@ def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> RunEnd | tuple[Array, 
 def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
     """The initial speeds: if none are given, at rest except for the motion of drives."""
     return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
-
-
-def _check_events(events: Any, method: Method, dtype: Any) -> dict[str, Event]:
-    """The events, or an error that says why there can be none."""
-    if not events:
-        return {}
-    if not isinstance(events, Mapping):
-        raise ValueError("events: give a dictionary {name: mbd.Event(function, …)}")
-    wrong = [name for name, x in dict(events).items() if not isinstance(x, Event)]
-    if wrong:
-        raise ValueError(f"events: {wrong[0]!r} is no event; give mbd.Event(function, …)")
-    if not isinstance(method, Adaptive):
-        raise ValueError(
-            "events= with a method of fixed steps or a diffrax solver: give "
-            "method='dormand_prince' or, for stiff systems, method='rodas'"
-        )
-    return {
-        name: x
-        if x.restitution is None
-        else replace(x, restitution=jnp.asarray(x.restitution, dtype))
-        for name, x in dict(events).items()
-    }
 
 
 def _check_choices(o: Options) -> None:
@@ -571,9 +586,9 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
     limit = ""
     if isinstance(method, Adaptive):
         limit = (
-            f"; a method of adaptive steps gives up after {method.most} between two saved times, "
-            "this being the later: save more often, give more (most=), looser tolerances, or in t= "
-            "the times at which inputs jump"
+            f"; a method of adaptive steps gives up after {method.most} between two saved times: "
+            "save more often, give more (most=), looser tolerances, or in t= the times at which "
+            "inputs by a function jump"
         )
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "

@@ -12,6 +12,7 @@ from jaxmbd.analysis.methods.events import (
     Occurrences,
     Record,
     Seen,
+    checked_events,
     first_seen,
     last_seen,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "Seen",
     "SemiImplicitEuler",
     "Step",
+    "checked_events",
     "chosen",
     "corners_of",
     "first_seen",

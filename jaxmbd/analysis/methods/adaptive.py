@@ -100,8 +100,9 @@ class Adaptive(Method):
         """A step of length h [s], with the estimated error."""
 
     def first_memory(self, v: Array) -> Array:
-        """Length of the next step, ε₋, accepted and rejected steps (1, 4)."""
-        return jnp.array([[jnp.inf, 1.0, 0.0, 0.0]], v.dtype)
+        """Length of the next step, ε₋, accepted and rejected steps, when it gave up (1, 5)."""
+        never = jnp.finfo(v.dtype).max
+        return jnp.array([[jnp.inf, 1.0, 0.0, 0.0, never]], v.dtype)
 
     def taken(self, memory: Array, steps: Array) -> Array:
         """How many steps were accepted."""
@@ -110,6 +111,10 @@ class Adaptive(Method):
     def rejected(self, memory: Array) -> Array:
         """How many steps were not."""
         return memory[0, 3]
+
+    def reached(self, memory: Array, t: Array) -> Array:
+        """T, or when it gave up before."""
+        return jnp.minimum(t, memory[0, 4])
 
     def step(
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any
@@ -132,13 +137,16 @@ class Adaptive(Method):
         def going(p: Progress) -> Array:
             return short(p) & (p.h > tiny)
 
-        length, before, accepted, rejected = memory[0]
+        length, before, accepted, rejected, _ = memory[0]
         still, speeds = jnp.zeros_like(v), jnp.abs(v)
         start = Progress(zero, q, v, length, before, still, speeds, accepted, rejected, *watched)
         most = max(self.most, 4 * sum(x.shape[0] for x in equations.corners))
         end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, most)
-        q, v = (jnp.asarray(jnp.where(short(end), jnp.nan, x)) for x in (end.q, end.v))
-        memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))[None]
+        lost = short(end)
+        q, v = (jnp.asarray(jnp.where(lost, jnp.nan, x)) for x in (end.q, end.v))
+        reached = jnp.where(lost, t + end.gone, jnp.finfo(q.dtype).max)  # finite: it did not fail
+        memory = jnp.stack([end.h, end.before, end.accepted, end.rejected, reached])[None]
+        memory = lax.stop_gradient(memory)
         memory = (memory, end.seen) if equations.events else memory
         estimates = jnp.stack([end.errors, end.fastest])
         return Step(q, v, lax.stop_gradient(estimates), memory)
@@ -161,9 +169,8 @@ class Adaptive(Method):
         if late is not None:  # the step ends at a time without derivatives
             h = h - late
         end = begin + h
-        after = end
-        if equations.corners:
-            equations, after = self._beside(equations, begin, end, tiny), end + tiny
+        after = end + tiny if equations.corners else end
+        equations = self._within(equations, p, begin, end, tiny)
         tried = self.attempt(equations, begin, p.q, p.v, h)
         size = lax.stop_gradient(self._size(equations.mech, p, tried))
         q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, after)
@@ -217,10 +224,14 @@ class Adaptive(Method):
             late=late,
         )
 
-    def _beside(self, equations: Equations, begin: Array, end: Array, tiny: Array) -> Equations:
-        """Those of a step, at whose ends there may be corners."""
-        moved, acceleration = inside(begin, end, tiny), equations.acceleration
-        return equations._replace(acceleration=lambda t, q, v: acceleration(moved(t), q, v))
+    def _within(
+        self, equations: Equations, p: Progress, begin: Array, end: Array, tiny: Array
+    ) -> Equations:
+        """Those of a step, with its switches, and at whose ends there may be corners."""
+        acceleration, switches = equations.acceleration, p.seen.switches if p.seen else {}
+        moved = inside(begin, end, tiny) if equations.corners else lambda t: t
+        more = (switches,) if switches else ()
+        return equations._replace(acceleration=lambda t, q, v: acceleration(moved(t), q, v, *more))
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
         """ε, the larger of that of coordinates and of speeds."""

@@ -233,7 +233,7 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     found = _found(equations.events, tried, seen, search, before, after)
     choice = _choice(found, tried)
     t, q, v, shift = _at_event(equations, tried, found, choice, value)
-    seen = _remembered(equations.events, tried, found, choice, seen, t)
+    seen = _remembered(equations.events, tried, found, choice, seen, (t, q, v))
     search = _next_search(tried, found, choice, search, shift)
     return Outcome(jnp.all(found.finite), choice.taken, shift, q, v, seen, search)
 
@@ -255,15 +255,16 @@ def _found(
     (g0, rate0), (g1, rate1) = before, after
     h, tiny, fine_time = tried.h, tried.tiny, _fine_time(tried)
     direction = jnp.array([e.direction for e in events])
+    active = jnp.array([e.active(seen.switches) for e in events])
     g0 = _with_sides(g0, rate0, seen.side, direction, fine_time, AT_ONCE * tried.wish)
     m0, m1 = (h * where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
     place, pair, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
     pace = jnp.maximum(seen.pace, jnp.maximum(jnp.abs(rate0), jnp.abs(rate1)))
     pace = where(jnp.isfinite(pace), pace, seen.pace)
 
-    crossed = passes(direction, g0, g1)
+    crossed = passes(direction, g0, g1) & active
     to_zero = -g1 / where(rate1 == 0.0, 1.0, rate1)
-    heading = (g0 * rate1 < 0.0) & passes(direction, g0, rate1)
+    heading = (g0 * rate1 < 0.0) & passes(direction, g0, rate1) & active
     noise = jnp.finfo(g1.dtype).eps * pace * tried.wish
     near = heading & ((jnp.abs(to_zero) <= fine_time) | (jnp.abs(g1) <= noise))
     same = g0 * g1 > 0.0
@@ -274,7 +275,7 @@ def _found(
     here = (near & (crossed | early)) | forced
 
     delay = where(forced, 0.0, to_zero)
-    hidden = pair & ~crossed & ~here & (h > NARROW * tried.wish)
+    hidden = pair & active & ~crossed & ~here & (h > NARROW * tried.wish)
     return Found(
         sign=jnp.sign(g0),
         rate=rate1,
@@ -322,10 +323,23 @@ def _at_event(
 
 
 def _remembered(
-    events: tuple[Event, ...], tried: Tried, found: Found, choice: Choice, seen: Seen, t: Array
+    events: tuple[Event, ...],
+    tried: Tried,
+    found: Found,
+    choice: Choice,
+    seen: Seen,
+    state: tuple[Array, Array, Array],
 ) -> Seen:
-    """What the next step must know of a step that ended, or of an event, at t."""
-    event, happens = choice.event, choice.happens
+    """What the next step must know of one that ended, or of an event, at a state (t, q, v)."""
+    event, happens, t = choice.event, choice.happens, state[0]
+    switches = seen.switches
+    for chosen, e in zip(event, events, strict=True):
+        if e.sets is not None:
+            new = e.switched(*state, seen.switches)
+            switches = {n: where(chosen, new[n], x) for n, x in switches.items()}
+    # The side of those that are looked for from now on is where they go, if they are at zero.
+    active = jnp.array([e.active(switches) for e in events])
+    inactive = ~jnp.array([e.active(seen.switches) for e in events]) | ~active
     kept = jnp.array([1.0 if e.restitution is not None else -1.0 for e in events], t.dtype)
     moved_on = jnp.array([e.jump is not None for e in events])
     behind = where(moved_on, BY_RATE, kept * found.sign)
@@ -335,14 +349,16 @@ def _remembered(
     again = jnp.any(event & acts & (now - seen.last < ZENO * tried.wish + tried.tiny))
     ends = happens & (again | jnp.any(event & stops))
     columns = jnp.arange(seen.times.shape[1])
+    side = where(happens, where(event, behind, waiting), 0.0)
     new = Seen(
-        side=where(happens, where(event, behind, waiting), 0.0),
+        side=where(inactive, BY_RATE, side),
         last=where(event, now, seen.last),
         pace=found.pace,
         count=seen.count + where(event, 1.0, 0.0).astype(t.dtype),
         times=where(event[:, None] & (columns == seen.count[:, None]), t, seen.times),
         halted=where(ends, t, seen.halted),
         zeno=where(happens & again, 1.0, seen.zeno),
+        switches=switches,
     )
     return jax.tree_util.tree_map(lambda x, y: where(choice.taken, x, y), new, seen)
 

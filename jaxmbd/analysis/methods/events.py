@@ -5,7 +5,8 @@ How they are found is in `jaxmbd.analysis.methods.event_search`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -31,7 +32,8 @@ class Event(eqx.Module):
         v⁺ = v − (1 + e) φ̇/(n·w) w
 
     (Pfeiffer and Glocker, *Multibody Dynamics with Unilateral Contacts*, 1996, without friction).
-    With neither `restitution` nor `jump` the time is only recorded. A gap that is zero at the start
+    With `sets` switches change, numbers that the efforts on joints may depend on: see `simulate`.
+    With none of these the time is only recorded. A gap that is zero at the start
     of a run and closing is an impact at once; one that is negative is none before it was positive.
     With e = 0 the next impact follows at once: such a run ends as ZENO there. Second derivatives
     through an event are not those of the motion.
@@ -45,10 +47,14 @@ class Event(eqx.Module):
         jump: a function of (t, q, v) that returns (q, v) after the event, which are then projected
             onto the constraints.
         keep: how many times are recorded, the first ones.
+        sets: switches that have other values from the event on, ``{name: value}``, or a function of
+            (t, q, v, switches), the state after the event, that returns such a dictionary.
+        when: values of switches, ``{name: value}``, with which alone the event is looked for.
 
     Raises:
         ValueError: the direction is not −1, 0 or 1, `keep` is less than one, both `restitution` and
-            `jump` are given, a function cannot be called, or e is not from 0 to 1.
+            `jump` are given, a function cannot be called, `sets` or `when` is no dictionary, or e
+            is not from 0 to 1.
 
     Example:
         >>> import jaxmbd as mbd
@@ -68,6 +74,8 @@ class Event(eqx.Module):
     restitution: Any = None
     jump: Any = None
     keep: int = eqx.field(static=True, default=16)
+    sets: Any = None
+    when: Any = None
 
     def __check_init__(self) -> None:
         for name, x in (("function", self.function), ("jump", self.jump)):
@@ -77,6 +85,10 @@ class Event(eqx.Module):
             raise ValueError(f"Event: direction={self.direction!r}; give -1 (falling), 1 or 0")
         if isinstance(self.keep, bool) or not isinstance(self.keep, int) or self.keep < 1:
             raise ValueError(f"Event: keep={self.keep!r}; give a whole number, at least one")
+        if not (self.sets is None or isinstance(self.sets, Mapping) or callable(self.sets)):
+            raise ValueError(f"Event: sets={self.sets!r}; give {{switch: value}} or a function")
+        if not (self.when is None or isinstance(self.when, Mapping)):
+            raise ValueError(f"Event: when={self.when!r}; give {{switch: value}}")
         if self.restitution is None:
             return
         if self.jump is not None:
@@ -88,7 +100,20 @@ class Event(eqx.Module):
     @property
     def acts(self) -> bool:
         """Whether the motion changes at the event."""
-        return self.restitution is not None or self.jump is not None
+        return not (self.restitution is None and self.jump is None and self.sets is None)
+
+    def active(self, switches: dict[str, Array]) -> Array:
+        """Whether it is looked for."""
+        return jnp.all(jnp.array([switches[n] == x for n, x in (self.when or {}).items()], bool))
+
+    def switched(
+        self, t: Array, q: Array, v: Array, switches: dict[str, Array]
+    ) -> dict[str, Array]:
+        """The switches after it."""
+        sets = self.sets(t, q, v, switches) if callable(self.sets) else self.sets or {}
+        if unknown := set(sets) - set(switches):
+            raise ValueError(f"an event sets {sorted(unknown)}; the switches are {list(switches)}")
+        return {n: jnp.asarray(sets.get(n, x), x.dtype) for n, x in switches.items()}
 
 
 class Occurrences(NamedTuple):
@@ -124,6 +149,7 @@ class Seen(NamedTuple):
         times: the first times (n, keep) [s].
         halted: when the sample ended [s], as an event says; the largest number if it did not.
         zeno: one if that is because the same event happened again at once.
+        switches: values of the switches.
     """
 
     side: Array
@@ -133,6 +159,7 @@ class Seen(NamedTuple):
     times: Array
     halted: Array
     zeno: Array
+    switches: dict[str, Array]
 
     @property
     def over(self) -> Array:
@@ -150,7 +177,13 @@ class Record(NamedTuple):
     times: Array
 
 
-def first_seen(names: tuple[str, ...], events: tuple[Event, ...], before: Any, dtype: Any) -> Seen:
+def first_seen(
+    names: tuple[str, ...],
+    events: tuple[Event, ...],
+    before: Any,
+    switches: dict[str, Array],
+    dtype: Any,
+) -> Seen:
     """At the start of a run; events that the run before had too, by their names, go on."""
     keep, never = max(e.keep for e in events), jnp.asarray(jnp.finfo(dtype).max, dtype)
     zero, none = jnp.zeros((), dtype), jnp.zeros(keep, dtype)
@@ -168,7 +201,7 @@ def first_seen(names: tuple[str, ...], events: tuple[Event, ...], before: Any, d
             new = new._replace(side=side.astype(dtype), last=last)
         rows.append(new)
     side, last, pace, count, times = (jnp.stack(x) for x in zip(*rows, strict=True))
-    return Seen(side, last, pace, count, times, never, zero)
+    return Seen(side, last, pace, count, times, never, zero, switches)
 
 
 def last_seen(
@@ -186,3 +219,29 @@ def last_seen(
             jnp.asarray(event.acts),
         )
     return records, told
+
+
+def checked_events(events: Any, switches: Any, dtype: Any) -> dict[str, Event]:
+    """The events with their numbers as arrays, or an error that says what is wrong."""
+    if not events:
+        if switches:
+            raise ValueError("switches= without events=: give an Event(…, sets=…) that changes one")
+        return {}
+    if not isinstance(events, Mapping):
+        raise ValueError("events: give a dictionary {name: mbd.Event(function, …)}")
+    wrong = [name for name, x in dict(events).items() if not isinstance(x, Event)]
+    if wrong:
+        raise ValueError(f"events: {wrong[0]!r} is no event; give mbd.Event(function, …)")
+    for name, x in dict(events).items():
+        used = {*(x.when or {}), *(() if callable(x.sets) else x.sets or {})}
+        if unknown := used - set(switches):
+            raise ValueError(
+                f"events: {name!r} has a switch {min(unknown)!r} without a value at the start; "
+                f"give switches={{{min(unknown)!r}: …}}"
+            )
+    return {
+        name: x
+        if x.restitution is None
+        else replace(x, restitution=jnp.asarray(x.restitution, dtype))
+        for name, x in dict(events).items()
+    }

@@ -22,14 +22,15 @@ class Equations(NamedTuple):
 
     Attributes:
         mech: the mechanism.
-        acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²].
+        acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²]; a method that looks for events also
+            gives the switches (`jaxmbd.analysis.methods.events.Seen`).
         projected: (q, v, t) → the nearest (q, v) on the constraints, or the same without any.
         events: what is looked for on the way (`jaxmbd.analysis.methods.events`).
         corners: times at which steps must end (`jaxmbd.analysis.methods.corners`), each (n,) [s].
     """
 
     mech: Mechanism
-    acceleration: Callable[[Any, Array, Array], Array]
+    acceleration: Callable[..., Array]
     projected: Callable[[Array, Array, Any], tuple[Array, Array]]
     events: tuple[Any, ...] = ()
     corners: tuple[Array, ...] = ()
@@ -87,6 +88,10 @@ class Method(eqx.Module):
     def rejected(self, memory: Array) -> Array:
         """How many steps it tried and did not take."""
         return jnp.zeros((), memory.dtype)
+
+    def reached(self, memory: Array, t: Array) -> Array:
+        """The time up to which a step that should end at t came [s], given the memory after it."""
+        return t
 
     @abc.abstractmethod
     def step(
