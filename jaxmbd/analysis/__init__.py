@@ -35,10 +35,12 @@ from jaxmbd.analysis.methods import (
     DormandPrince,
     Event,
     Occurrences,
+    Record,
     Rodas,
     SemiImplicitEuler,
 )
 from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.run_account import Account
 from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
