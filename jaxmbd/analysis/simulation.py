@@ -27,6 +27,7 @@ from jaxmbd.analysis.methods import (
     checked_events,
     chosen,
     corners_of,
+    cut_at_events,
     first_seen,
     last_seen,
     normalise,
@@ -447,7 +448,7 @@ def simulate(
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t, (t, q, v) or
             (t, q, v, switches) that returns such a dictionary of values.
         events: ``{name: Event}``: times at which functions of the motion pass zero, with what
-            happens then; by methods of adaptive steps (`Solution.events`).
+            happens then; by methods of adaptive steps and "rk4" (`Solution.events`).
         switches: ``{name: number}``: numbers at the start of the run that events change
             (``Event(…, sets=…)``) and `inputs` may depend on, as the state of a controller with
             hysteresis or of a latch; that of the run before stays if none is given.
@@ -488,22 +489,20 @@ def simulate(
     method = chosen(method, mech.dtype, rtol, atol)
     before = start.switches or {} if isinstance(start, RunEnd) else {}
     watched = checked_events(events, {**before, **(switches or {})}, mech.dtype)
-    if watched and not isinstance(method, Adaptive):
-        raise ValueError(
-            "events= with a method of fixed steps or a diffrax solver: give "
-            "method='dormand_prince' or, for stiff systems, method='rodas'"
-        )
     begin = start.t if isinstance(start, RunEnd) else None
     grid = time_grid(begin, t, t0, t1, dt, steps, save_every, adaptive=isinstance(method, Adaptive))
+    method = cut_at_events(method) if watched else method
     options = Options(
         constraints, grid.saves, grid.every, outputs_only, keep_inaccurate, tuple(watched)
     )
     _check_choices(options)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
-    numbers = (grid.t0, grid.dt, grid.times, rate, accuracy, method, dict(switches or {}))
+    numbers = Numbers(
+        grid.t0, grid.dt, grid.times, rate, accuracy, method, None, dict(switches or {})
+    )
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
-    *numbers, switches = numbers
-    numbers = Numbers(*numbers, increasing((mech, inputs)), switches, tuple(watched.values()))
+    rise = increasing((mech, inputs))
+    numbers = numbers._replace(samples_rise=rise, events=tuple(watched.values()))
     inputs = parse_inputs(mech, inputs)
     if not method.compiled:
         backend = "xla"

@@ -37,13 +37,14 @@ def save_run_end(end: RunEnd, path: str | os.PathLike[str]) -> None:
         >>> bool(rest.q[-1] == whole.q[-1])
         True
     """
-    numbers = {"format": np.asarray(RUN_END_FORMAT)}
+    numbers: dict[str, Any] = {"format": np.asarray(RUN_END_FORMAT)}
     for keys, x in jax.tree_util.tree_flatten_with_path(end)[0]:
         if isinstance(x, Tracer):
             raise ValueError("the end of a run is traced: save it outside jit and vmap")
-        numbers["/".join(str(getattr(k, "name", getattr(k, "key", k))) for k in keys)] = x
+        name = "/".join(str(getattr(k, "name", getattr(k, "key", k))) for k in keys)
+        numbers[name] = np.asarray(x)
     with replacing(path) as draft, draft.open("wb") as file:
-        np.savez(file, **{name: np.asarray(x) for name, x in numbers.items()})
+        np.savez(file, allow_pickle=False, **numbers)
 
 
 def load_run_end(path: str | os.PathLike[str]) -> RunEnd:

@@ -49,8 +49,8 @@ class Progress(NamedTuple):
         q, v: the state.
         h: length of the next step, unless one of the times is nearer [s].
         before: size of the error of the last accepted step, in tolerances.
-        errors: sums of the absolute errors of accepted steps in v (nv,).
-        fastest: largest absolute speeds since the first time (nv,).
+        estimates: sums of the absolute errors of accepted steps in v, and the largest absolute
+            speeds since the first time (2, nv).
         accepted, rejected: steps so far in the run.
         seen, search: of events, if there are any.
         late: zero, with the derivative of `gone`, which has none.
@@ -61,8 +61,7 @@ class Progress(NamedTuple):
     v: Array
     h: Array
     before: Array
-    errors: Array
-    fastest: Array
+    estimates: Array
     accepted: Array
     rejected: Array
     seen: Seen | None = None
@@ -138,18 +137,18 @@ class Adaptive(Method):
             return short(p) & (p.h > tiny)
 
         length, before, accepted, rejected, _ = memory[0]
-        still, speeds = jnp.zeros_like(v), jnp.abs(v)
-        start = Progress(zero, q, v, length, before, still, speeds, accepted, rejected, *watched)
+        none = self._first_estimates(v)
+        start = Progress(zero, q, v, length, before, none, accepted, rejected, *watched)
         most = max(self.most, 4 * sum(x.shape[0] for x in equations.corners))
         end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, most)
         lost = short(end)
         q, v = (jnp.asarray(jnp.where(lost, jnp.nan, x)) for x in (end.q, end.v))
-        reached = jnp.where(lost, t + end.gone, jnp.finfo(q.dtype).max)  # finite: it did not fail
+        # Finite, as a step that gives what is not has failed.
+        reached = jnp.asarray(jnp.where(lost, t + end.gone, jnp.finfo(q.dtype).max))
         memory = jnp.stack([end.h, end.before, end.accepted, end.rejected, reached])[None]
         memory = lax.stop_gradient(memory)
         memory = (memory, end.seen) if equations.events else memory
-        estimates = jnp.stack([end.errors, end.fastest])
-        return Step(q, v, lax.stop_gradient(estimates), memory)
+        return Step(q, v, lax.stop_gradient(end.estimates), memory)
 
     def _next(
         self, equations: Equations, t: Array, until: Array, tiny: Array, p: Progress
@@ -206,7 +205,7 @@ class Adaptive(Method):
                 (found.seen, found.search),
                 (seen, search),
             )
-        error, speeds = (jnp.abs(x) for x in lax.stop_gradient((tried.error_v, v)))
+        estimates = lax.stop_gradient(self._estimates(p, tried, v, size))
         took = jnp.where(fine, 1.0, 0.0).astype(q.dtype)
         return Progress(
             gone=jnp.where(fine, gone, p.gone),
@@ -214,9 +213,7 @@ class Adaptive(Method):
             v=jnp.where(fine, v, p.v),
             h=following,
             before=jnp.where(fine, size, p.before),
-            errors=p.errors
-            + jnp.where(fine, KINK ** jnp.maximum(1.0 - 3.0 * p.before / size, 0.0) * error, 0.0),
-            fastest=jnp.where(fine, jnp.maximum(p.fastest, speeds), p.fastest),
+            estimates=jnp.where(fine, estimates, p.estimates),
             accepted=p.accepted + took,
             rejected=p.rejected + (1.0 - took),
             seen=seen,
@@ -244,6 +241,16 @@ class Adaptive(Method):
             for error, size in ((error_q, reach), (tried.error_v, speed))
         ]
         return jnp.sqrt(jnp.maximum(*sizes) / max(units.shape[0], 1))
+
+    def _first_estimates(self, v: Array) -> Array:
+        return jnp.stack([jnp.zeros_like(v), jnp.abs(v)])
+
+    def _estimates(self, p: Progress, tried: Attempt, v: Array, size: Array) -> Array:
+        """`Progress.estimates` after a step."""
+        kink = KINK ** jnp.maximum(1.0 - 3.0 * p.before / size, 0.0)
+        errors, fastest = p.estimates
+        errors = errors + kink * jnp.abs(tried.error_v)
+        return jnp.stack([errors, jnp.maximum(fastest, jnp.abs(v))])
 
     def own_error(
         self, sizes: tuple[Array, Array], before: Array, change: Array, scale: Array, fastest: Array

@@ -110,7 +110,8 @@ class Event(eqx.Module):
         self, t: Array, q: Array, v: Array, switches: dict[str, Array]
     ) -> dict[str, Array]:
         """The switches after it."""
-        sets = self.sets(t, q, v, switches) if callable(self.sets) else self.sets or {}
+        given: Any = self.sets(t, q, v, switches) if callable(self.sets) else self.sets
+        sets: dict[str, Any] = dict(given or {})
         if unknown := set(sets) - set(switches):
             raise ValueError(f"an event sets {sorted(unknown)}; the switches are {list(switches)}")
         return {n: jnp.asarray(sets.get(n, x), x.dtype) for n, x in switches.items()}

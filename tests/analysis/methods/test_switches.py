@@ -10,7 +10,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd import lanes
 
-KINDS = [mbd.DormandPrince, mbd.Rodas]
+KINDS = [mbd.DormandPrince, pytest.param(mbd.Rodas, marks=pytest.mark.slow)]
 T = np.array([0.0, 0.4, 2.0, 4.0, 5.0, 8.0])
 
 
@@ -80,11 +80,10 @@ def test_a_relay_with_hysteresis(kind):
     assert run.status == mbd.Status.OK and run.end.switches["on"] == 0.0
 
 
-def test_derivatives_of_the_times_and_of_the_motion_after_them():
-    slopes = jax.jacfwd(exact_relay)(FIRST)
-    for mode in (jax.jacfwd, jax.jacrev):
-        found = jax.jit(mode(lambda p: controlled(p, mbd.DormandPrince)[0]))(FIRST)
-        np.testing.assert_allclose(found, slopes, rtol=0, atol=1e-8)
+@pytest.mark.parametrize("mode", [jax.jacfwd, pytest.param(jax.jacrev, marks=pytest.mark.slow)])
+def test_derivatives_of_the_times_and_of_the_motion_after_them(mode):
+    found = jax.jit(mode(lambda p: controlled(p, mbd.DormandPrince)[0]))(FIRST)
+    np.testing.assert_allclose(found, jax.jacfwd(exact_relay)(FIRST), rtol=0, atol=1e-8)
 
 
 def test_a_batch_and_a_run_that_goes_on():
