@@ -92,7 +92,7 @@ def states_at(
             f"the run has {solution.t.shape[-1]} saved times but {solution.q.shape[-2]} states: "
             "run it without outputs_only=True"
         )
-    forgotten = jnp.asarray(solution.forced) & (not inputs)
+    forgotten = (jnp.asarray(solution.forced) > 0) & (not inputs)
     if visible(forgotten) and forgotten:
         raise ValueError("the run had inputs=, which move it between its saved states: give them")
     t = jnp.asarray(t, mech.dtype)

@@ -437,6 +437,6 @@ def arguments(inputs: Callable[..., Any]) -> int:
             continue
         return count
     raise ValueError(
-        f"inputs= is a function {signature}: give one of t, of (t, q, v), or in a run of (t, q, v, "
-        "switches)"
+        f"inputs= is a function {signature}: give one of t, or of (t, q, v), or in a run of "
+        "(t, q, v, switches)"
     )

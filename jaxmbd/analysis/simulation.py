@@ -131,7 +131,7 @@ class Solution(NamedTuple):
         end: the state in which the run ended, to go on from; `end.t` is the time of the event that
             ended it, if one did.
         events: `Occurrences` of each event by name; None without any.
-        forced: whether there were `inputs`.
+        forced: one if there were `inputs`, else zero.
         switches: values of the switches (n,) by name; None without any.
 
     Example:
@@ -155,7 +155,7 @@ class Solution(NamedTuple):
     rejected: Array
     end: RunEnd
     events: dict[str, Occurrences] | None = None
-    forced: Array | bool = False
+    forced: Array | int = 0
     switches: dict[str, Array] | None = None
 
     @property
@@ -330,7 +330,7 @@ def rollout(
             last_switches or None,
         ),
         events=told,
-        forced=jnp.asarray(bool(inputs)),
+        forced=jnp.asarray(1 if inputs else 0, jnp.int32),
         switches=positions,
     )
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -240,9 +241,14 @@ def checked_events(events: Any, switches: Any, dtype: Any) -> dict[str, Event]:
                 f"events: {name!r} has a switch {min(unknown)!r} without a value at the start; "
                 f"give switches={{{min(unknown)!r}: …}}"
             )
+
+    def numbers(x: Any) -> Any:
+        """Arrays, so that another number is no other program."""
+        return x if callable(x) else jax.tree_util.tree_map(lambda y: jnp.asarray(y, dtype), x)
+
     return {
-        name: x
-        if x.restitution is None
-        else replace(x, restitution=jnp.asarray(x.restitution, dtype))
+        name: replace(
+            x, restitution=numbers(x.restitution), sets=numbers(x.sets), when=numbers(x.when)
+        )
         for name, x in dict(events).items()
     }
