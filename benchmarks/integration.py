@@ -2,16 +2,22 @@
 
     python benchmarks/integration.py --json benchmarks/results/integration.json
     python benchmarks/integration.py --only squeezer --no-peers
+    python benchmarks/integration.py --quick
 
 Andrews' squeezing mechanism, and a multi-link corner whose bushings have 1e7 and 1e8 N/m, dropped
 from equilibrium. For each method and tolerance: the largest error at a saved time [rad, m] against
 the same motion at a hundredth of the tightest tolerance, the share that the run itself estimates,
 steps, CPU seconds of the first call of a program (later ones have other numbers), milliseconds of
 one run, and microseconds a sample of a batch in which each sample has a gravity of its own.
+
+The other parts (`integration_cases`) are published motions under one call, work and precision
+beside Exudyn, a run of 1000 s, and what events, derivatives and the account of errors cost; and
+shares of random runs whose estimates and verdicts are right.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,6 +27,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from derivatives_compile import corner
+from integration_cases import (
+    account_cost,
+    cut_runs,
+    event_costs,
+    gradient_costs,
+    long_run,
+    references,
+    run_estimates,
+    work_precision,
+)
+from throughput_cases.columns import keep_nothing
+from throughput_cases.machine import commit, machine, versions
 
 import jaxmbd as mbd
 from jaxmbd import lanes
@@ -70,7 +88,7 @@ def methods(case: Case) -> list[tuple[str, Any, dict[str, float]]]:
     found: list[tuple[str, Any, dict[str, float]]] = [
         (f"RK4, {h:g} s", mbd.RK4(), {"dt": h}) for h in case.steps
     ]
-    for kind in (mbd.DormandPrince, mbd.Rodas):
+    for kind in (mbd.DormandPrince, mbd.DormandPrince8, mbd.Rodas):
         for rtol in (1e-4, 1e-6, 1e-8):
             method = kind(rtol=rtol, atol=1e-2 * rtol)
             found.append((f"{kind.__name__}, {rtol:g}", method, saved))
@@ -134,29 +152,77 @@ def measured(case: Case, name: str, method: Any, options: dict[str, float]) -> t
     return row, np.asarray(found.q)[::every]
 
 
-def main() -> None:
-    """Measure and print."""
+PARTS: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "references": references.measured,
+    "beside Exudyn": work_precision.measured,
+    "long run": long_run.measured,
+    "events": event_costs.measured,
+    "gradients": gradient_costs.measured,
+    "account": account_cost.measured,
+    "cut runs": cut_runs.measured,
+    "estimates": run_estimates.measured,
+}
+
+
+def case_rows(name: str, with_peers: bool) -> list[dict[str, Any]]:
+    """The rows of a case's table."""
+    case, found = CASES[name](), []
+    rows = methods(case)
+    if with_peers and name == "corner_1e7":
+        rows += peers(case)
+    for row in rows:
+        found.append(measured(case, *row))
+        print(name, found[-1][0], flush=True)
+    best = run(case, case.reference, {"dt": case.dt})
+    assert int(best.status) == mbd.Status.OK, best.status
+    for row, q in found:
+        row["error"] = float(np.abs(q - np.asarray(best.q)).max())
+        print(name, row["method"], f"error {row['error']:.3g}", flush=True)
+    return [row for row, _ in found]
+
+
+def part(name: str, quick: bool) -> dict[str, Any]:
+    """A part's results, with what they were measured on."""
+    load, start = machine()["load_at_start"], time.process_time()
+    found = PARTS[name](quick)
+    told = {"commit": commit(), "load_at_start": load, "quick": quick}
+    return told | {"cpu_s": round(time.process_time() - start, 1)} | found
+
+
+def plain(x: Any) -> Any:
+    """For JSON, which has no NaN."""
+    if isinstance(x, dict):
+        return {k: plain(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [plain(v) for v in x]
+    return None if isinstance(x, float) and not np.isfinite(x) else x
+
+
+def main(given: list[str] | None = None) -> dict[str, Any]:
+    """Measure and print; what is not measured now is kept in the results file."""
     parser = _script.parser(__doc__)
-    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    names = [*PARTS, *CASES]
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--no-peers", action="store_true", help="leave diffrax out")
-    arguments = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="small sizes, and no cases")
+    arguments = parser.parse_args(given)
     _script.start(cache=False)
-    results: dict[str, Any] = {"samples": SAMPLES, "samples_of_peers": PEER_SAMPLES}
+    keep_nothing()
+    results: dict[str, Any] = {}
+    if arguments.json and arguments.json.exists():
+        results = json.loads(arguments.json.read_text(encoding="utf-8"))
+    results |= {"samples": SAMPLES, "samples_of_peers": PEER_SAMPLES}
+    results |= {"machine": machine(), "versions": versions()}
     for name in arguments.only:
-        case, found = CASES[name](), []
-        rows = methods(case)
-        if not arguments.no_peers and name == "corner_1e7":
-            rows += peers(case)
-        for row in rows:
-            found.append(measured(case, *row))
-            print(name, found[-1][0], flush=True)
-        best = run(case, case.reference, {"dt": case.dt})
-        assert int(best.status) == mbd.Status.OK, best.status
-        for row, q in found:
-            row["error"] = float(np.abs(q - np.asarray(best.q)).max())
-            print(name, row["method"], f"error {row['error']:.3g}", flush=True)
-        results[name] = [row for row, _ in found]
+        if name in PARTS:
+            results[name] = plain(part(name, arguments.quick))
+            print(name, json.dumps(results[name], indent=1, ensure_ascii=False), flush=True)
+        elif not arguments.quick:
+            results[name] = plain(case_rows(name, not arguments.no_peers))
+        order = ("samples", "samples_of_peers", "machine", "versions", *names)
+        results = {k: results[k] for k in order if k in results}
         _script.write(arguments.json, results)
+    return results
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Assembly,
         ClosureMargin,
         DormandPrince,
+        DormandPrince8,
         DrivenMotion,
         Equilibrium,
         Event,
@@ -283,6 +284,7 @@ __all__ = [
     "RK4",
     "SemiImplicitEuler",
     "DormandPrince",
+    "DormandPrince8",
     "Rodas",
     "simulate",
     "states_at",
@@ -322,9 +324,9 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DrivenMotion Equilibrium Event Linearization "
-            "Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler "
-            "Solution StateCheck Status assemble "
+            "Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion Equilibrium Event "
+            "Linearization Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas "
+            "SemiImplicitEuler Solution StateCheck Status assemble "
             "assemble_acceleration assemble_velocity check_state closure_margin dead_centre "
             "equilibrium flexibility linearize mobility project redundancy simulate "
             "simulate_driven states_at"

@@ -159,8 +159,8 @@ def answers(b: mechanisms.Batch, watched: Any) -> Answer:
 class _Cases:
     """Compares arrays of all samples, and counts the samples that say that they are not ok."""
 
-    def __init__(self, b: mechanisms.Batch, ok: Any, skipped: Any):
-        self.b, self.ok, self.skipped = b, ok, skipped
+    def __init__(self, b: mechanisms.Batch, ok: Any, skipped: Any, about: str = ""):
+        self.b, self.ok, self.skipped, self.about = b, ok, skipped, about
 
     def __call__(
         self, number: str, found: Any, expected: Any, scale: Any = 0.0, limit: Any = 1e-9
@@ -174,6 +174,7 @@ class _Cases:
             if self.ok[i] and np.any(np.isnan(want)):  # indeterminate
                 continue
             text = f"{self.b.name}, sample {i} of {n}, {self.b.sizes[i]:.2g} m, seed {self.b.seed}"
+            text += self.about
             yield compare(
                 number,
                 found[i],

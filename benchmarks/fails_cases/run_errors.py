@@ -34,8 +34,8 @@ NUMBERS = {
 }
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
-ADAPTIVE = (mbd.DormandPrince, mbd.Rodas)
-METHODS = {"RK4": mbd.RK4, "DormandPrince": mbd.DormandPrince, "Rodas": mbd.Rodas}
+ADAPTIVE = (mbd.DormandPrince, mbd.Rodas, mbd.DormandPrince8)
+METHODS = {"RK4": mbd.RK4} | {kind.__name__: kind for kind in ADAPTIVE}
 
 Numbers = dict[str, Any]
 

@@ -4,6 +4,7 @@ equations."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -38,6 +39,7 @@ NUMBERS = {
     "Trajectory.curves": "rigid bodies in NumPy",
 }
 STEPS, SHARES = 10, 0.02
+METHODS = (mbd.RK4(), mbd.DormandPrince(rtol=1e-7, atol=1e-9), mbd.Rodas(rtol=1e-7, atol=1e-9))
 TIMES = np.linspace(0.0, 0.5, 4)
 
 
@@ -64,9 +66,9 @@ def _state(mech: mbd.Mechanism, change: Any, speeds: Any) -> Any:
     return found.q, v, (found.status == 0) & (check.status == 0)
 
 
-def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
-    """Short free motions from random states."""
-    rng, top, n = np.random.default_rng([b.seed, 11]), mbd.topology(b.mech), len(b.dicts)
+def drawn_start(b: mechanisms.Batch, salt: int) -> Any:
+    """Random states of all samples: rigid bodies, (q, v), whether they are usable, the instant."""
+    rng, top, n = np.random.default_rng([b.seed, salt]), mbd.topology(b.mech), len(b.dicts)
     turns = np.array([k == "angle" for k in top.speed_kinds])
     units = np.where(turns, 1.0, b.sizes[:, None])
     change = 0.1 * units * rng.normal(size=(n, top.nv))
@@ -76,27 +78,52 @@ def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
     ok = ok & np.all(np.isfinite(q), 1) & np.all(np.isfinite(v), 1)
     neutral = np.tile(np.asarray(mbd.neutral(b.mech), float), (n, 1))
     q, v = np.where(ok[:, None], q, neutral), np.where(ok[:, None], v, 0.0)
-    s = instants._State(r, q, v, 0.0, 1e-6 if b.kind.rough else 1e-8)
+    return r, q, v, ok, instants._State(r, q, v, 0.0, 1e-6 if b.kind.rough else 1e-8)
+
+
+def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
+    """Short free motions from random states."""
+    r, q, v, ok, s = drawn_start(b, 11)
     pull = np.stack([x.least for x in s.solved]) / r.units / s.length[:, None]
     fast = instants._size(v / r.units / s.length[:, None])
     time = SHARES / np.maximum(fast + np.sqrt(instants._size(pull)), 1e-3)
 
-    def engine(mech: mbd.Mechanism, q: Any, v: Any, dt: Any) -> Any:
-        return mbd.simulate(mech, q, v, dt=dt, steps=STEPS, throw=False)
-
-    found = _numpy(mbd.lanes.vmap(engine)(b.stacked, q, v, time))
-    good = ok & (found.status == 0)
     coarse, fine = (stepped(r, q, v, time, STEPS * k, k) for k in (1, 2))
     far = np.max(np.abs(fine[0] - coarse[0]), axis=1) + np.max(np.abs(fine[1] - coarse[1]), axis=1)
     converged = far < 1e-5 * (1.0 + np.max(np.abs(fine[0]), axis=1)) * np.maximum(1.0, fast)
-    cases = instants._Cases(b, good, s.near_rank | s.changing | ~converged | ~ok)
+    unsure = s.near_rank | s.changing | ~converged | fine[2] | ~ok
     times = time[:, None] * np.arange(STEPS + 1)
-    yield from cases("Solution.t", found.t, times)
-    yield from cases("Solution.drift", found.drift / s.length, 0.0 * time, 0.0, 1e-6)
+    for method in METHODS:
+        found = _numpy(mbd.lanes.vmap(partial(engine, method))(b.stacked, q, v, times))
+        good = ok & (found.status == 0)
+        cases = instants._Cases(b, good, unsure, f", {type(method).__name__}")
+        yield from cases("Solution.t", found.t, times)
+        yield from cases("Solution.drift", found.drift / s.length, 0.0 * time, 0.0, 1e-6)
+        yield from judge_end(r, s, cases, found, good, (q, v), time, fine)
+    yield from _experiment(b, r, s)
+
+
+def engine(method: Any, mech: mbd.Mechanism, q: Any, v: Any, t: Any) -> Any:
+    """The run at the times t, one step of fixed length between two of them."""
+    return mbd.simulate(mech, q, v, t=t, method=method, throw=False)
+
+
+def judge_end(
+    r: Dynamics,
+    s: Any,
+    cases: Any,
+    found: Any,
+    good: np.ndarray,
+    begin: tuple[np.ndarray, np.ndarray],
+    time: np.ndarray,
+    fine: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> Iterator[Judged]:
+    """Where and how fast the first and the last body are after the last step."""
+    q, v = begin
     got = r.place(
         np.where(good[:, None], found.q[:, -1], q), np.where(good[:, None], found.v[:, -1], v)
     )
-    want, start = r.place(*fine), s.placed
+    want, start = r.place(*fine[:2]), s.placed
     for name in r.bodies[-1:] + r.bodies[:1]:
         for point in list(r.points)[-1:]:
             x = r.points[point]
@@ -109,12 +136,14 @@ def judge_motion(b: mechanisms.Batch) -> Iterator[Judged]:
             moved = np.max(np.abs(there.d - first.d), axis=1) + np.max(np.abs(first.d), axis=1)
             moved = moved + swift
             yield from cases("Solution.v", ended.d, there.d, moved, 2e-4)
-    yield from _experiment(b, r, s)
 
 
 def stepped(r: Dynamics, q: Any, v: Any, time: Any, steps: int, finer: int) -> Any:
-    """The state after steps of ``time / finer`` by the classical Runge-Kutta method."""
-    h = (time / finer)[:, None]
+    """The state after steps of ``time / finer`` by the classical Runge-Kutta method.
+
+    Also whether such steps were lost, as they are where they are not stable.
+    """
+    h, lost = (time / finer)[:, None], np.zeros(len(time), bool)
 
     def rates(q: Any, v: Any, t: Any) -> Any:
         return r.rates(q, v), np.stack([x.least for x in r.motion(q, v, t)])
@@ -128,8 +157,9 @@ def stepped(r: Dynamics, q: Any, v: Any, time: Any, steps: int, finer: int) -> A
             d = rates(q + h * c[0], v + h * c[1], t + h)
             q = q + h / 6.0 * (a[0] + 2.0 * b[0] + 2.0 * c[0] + d[0])
             v = v + h / 6.0 * (a[1] + 2.0 * b[1] + 2.0 * c[1] + d[1])
-            q, v = np.nan_to_num(q), np.clip(np.nan_to_num(v), -1e12, 1e12)
-    return q, v
+            lost |= ~(np.all(np.isfinite(q), 1) & np.all(np.abs(v) < 1e12, 1))
+            q, v = np.where(lost[:, None], 0.0, q), np.where(lost[:, None], 0.0, v)
+    return q, v, lost
 
 
 def _experiment(b: mechanisms.Batch, r: Dynamics, s: Any) -> Iterator[Judged]:
@@ -160,17 +190,17 @@ def _experiment(b: mechanisms.Batch, r: Dynamics, s: Any) -> Iterator[Judged]:
         return
     time = np.full(few.n, dt)
     coarse, fine = (stepped(few, q0, v0, time, steps * k, k) for k in (1, 2))
-    at, rough = few.place(*fine), few.place(*coarse)
+    at, rough = few.place(*fine[:2]), few.place(*coarse[:2])
     x = few.points[point]
     end, first = few.point(at, body, x).v, few.point(few.place(q0, v0), body, x).v
     unsure = np.max(np.abs(end - few.point(rough, body, x).v), axis=1)
     path = np.max(np.abs(end - first), axis=1)
-    kinetic, potential = few.energies(*fine)
+    kinetic, potential = few.energies(*fine[:2])
     for i in range(few.n):
         start = instants._State(
             Dynamics([b.dicts[unit[i]]], r.top), q0[i : i + 1], v0[i : i + 1], 0.0
         )
-        if start.near_rank[0] or not unsure[i] < 1e-6 * path[i] + 1e-12:
+        if fine[2][i] or start.near_rank[0] or not unsure[i] < 1e-6 * path[i] + 1e-12:
             continue
         text = _text(b, unit[i], f", {steps} steps from rest")
         yield compare(

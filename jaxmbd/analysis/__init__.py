@@ -33,6 +33,7 @@ from jaxmbd.analysis.linearization import Linearization, Modes, linearize
 from jaxmbd.analysis.methods import (
     RK4,
     DormandPrince,
+    DormandPrince8,
     Event,
     Occurrences,
     Record,
@@ -51,6 +52,7 @@ __all__ = [
     "Assembly",
     "ClosureMargin",
     "DormandPrince",
+    "DormandPrince8",
     "DrivenMotion",
     "Equilibrium",
     "Event",

@@ -442,8 +442,9 @@ def simulate(
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.
         method: "rk4" (`RK4`) or "semi_implicit_euler" (`SemiImplicitEuler`) of fixed steps;
-            "dormand_prince" (`DormandPrince`) or, for stiff systems, "rodas" (`Rodas`) of adaptive
-            ones; such an object with its tolerances; or a diffrax solver for a single run.
+            "dormand_prince" (`DormandPrince`), for high precision "dormand_prince_8"
+            (`DormandPrince8`) or, for stiff systems, "rodas" (`Rodas`) of adaptive ones; such an
+            object with its tolerances; or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t, (t, q, v) or
             (t, q, v, switches) that returns such a dictionary of values.

@@ -103,6 +103,7 @@ def everything():
 
     v, found = at_state(mech, a.q)
     run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
+    precise = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02, method="dormand_prince_8")
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
     drive = {"ground_0": lambda t: TURN + RATE * t}
@@ -111,6 +112,7 @@ def everything():
     return found | {
         "assemble": a,
         "assemble_velocity": v,
+        "DormandPrince8": (precise.q, precise.v, precise.status, precise.error),
         "equilibrium": rest,
         "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
         "linearize": (linear.A, linear.B, linear.frequencies()),
@@ -215,6 +217,10 @@ def test_runs(found):
     close(energy, np.full(11, energy[0]))
     assert status == 0 and drift < TIGHT and failed_at == np.inf
     assert error < 1e-5
+    others = found["DormandPrince8"]
+    close(others[0], q, factor=2.0)
+    close(others[1], v, factor=2.0)
+    assert others[2] == 0 and others[3] < 1e-3
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])

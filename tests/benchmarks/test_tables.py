@@ -4,6 +4,8 @@ import json
 
 import accuracy_table
 import design_table
+import equal_errors_table
+import integration_table
 import pytest
 import readme_table
 import redundancy_table
@@ -14,6 +16,8 @@ import throughput_table
 SCRIPTS = (
     accuracy_table,
     design_table,
+    equal_errors_table,
+    integration_table,
     readme_table,
     redundancy_table,
     scale_table,

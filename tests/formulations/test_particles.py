@@ -377,7 +377,7 @@ def test_driven_linkage_with_gradients_in_a_batch():
         return found.multipliers["motor"][0], found.multipliers["B"]
 
     masses, h = jnp.array([0.7, 1.0, 1.0 + 1e-4, 1.0 - 1e-4]), 1e-4
-    solve = jax.jit(jax.vmap(jax.value_and_grad(loads, has_aux=True)))
+    solve = mbd.lanes.vmap(jax.value_and_grad(loads, has_aux=True))
     (torque, at_b), slope = solve(masses)
     np.testing.assert_allclose(slope[1], (torque[2] - torque[3]) / (2 * h), rtol=1e-7)
     heavy = linkage.replace(

@@ -20,13 +20,14 @@ from jaxmbd.analysis.methods.events import (
 from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
-from jaxmbd.analysis.methods.runge_kutta import DormandPrince
+from jaxmbd.analysis.methods.runge_kutta import DormandPrince, DormandPrince8
 from jaxmbd.numerics import tolerances
 
 METHODS: dict[str, type[Method]] = {
     "rk4": RK4,
     "semi_implicit_euler": SemiImplicitEuler,
     "dormand_prince": DormandPrince,
+    "dormand_prince_8": DormandPrince8,
     "rodas": Rodas,
 }
 """Methods by the names that stand for them with their defaults."""
@@ -90,6 +91,7 @@ __all__ = [
     "CutRK4",
     "DiffraxSolver",
     "DormandPrince",
+    "DormandPrince8",
     "Equations",
     "Event",
     "Method",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.methods.corners import inside, next_corner
@@ -25,13 +26,24 @@ KINK = 10.0
 """What the estimate of a step in which a force has a kink or a jump may be short of."""
 
 
+def table(numbers: np.ndarray, dtype: Any) -> Array:
+    """Coefficients as an array that is put together from single numbers where it is used.
+
+    As an array in the program they would be an input of the loop of steps, and derivatives would
+    keep a copy of them for each step.
+    """
+    if numbers.ndim == 0:
+        return jnp.asarray(numbers.item(), dtype)
+    return jnp.stack([table(row, dtype) for row in numbers])
+
+
 class Attempt(NamedTuple):
     """A step before it is accepted.
 
     Attributes:
         q, v: the state after it.
-        error_q, error_v: estimates of their errors, by an embedded method of lower order.
-        slopes: v̇ at its begin and its end, where stages have them.
+        error_q, error_v: estimates of their errors, by embedded methods of lower order.
+        slopes: v̇ at its begin and its end; the latter counts where events are looked for.
     """
 
     q: Array

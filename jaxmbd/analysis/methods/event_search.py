@@ -20,7 +20,7 @@ from jax import Array, lax
 from jaxmbd.analysis.methods.events import BY_RATE, START, Event, Seen
 from jaxmbd.analysis.methods.method import Equations
 from jaxmbd.dynamics import kkt_system, solve_kkt
-from jaxmbd.kinematics import coordinate_rates, motion_state, step_coordinates
+from jaxmbd.kinematics import coordinate_rates, motion_state, speed_units, step_coordinates
 from jaxmbd.numerics import nan_where
 
 where: Callable[[Any, Any, Any], Array] = jnp.where  # with one type of result
@@ -36,6 +36,8 @@ NARROW = 1e-2
 """Share of the step that errors allow, below which hidden pairs of zeros are not looked for."""
 AT_ONCE = 1e-7
 """Share of a step within which a gap must close at the start to be zero."""
+BLOCKED = 1e-9
+"""Share of a gap's direction within which it is rounding what the constraints leave of it."""
 
 
 class Search(NamedTuple):
@@ -437,12 +439,15 @@ def _acted(
         by_time, by_place = jax.grad(gap, (0, 1))(t, q)
         normal = jax.grad(lambda x: by_place @ coordinate_rates(mech, q, x))(v)
         m = motion_state(mech, q, v, t)
-        zero = jnp.zeros((m.top.nc, 1), q.dtype)
-        w = solve_kkt(kkt_system(m), normal[:, None], zero)[0][:, 0]
+        zero, system = jnp.zeros((m.top.nc, 1), q.dtype), kkt_system(m)
+        w = solve_kkt(system, normal[:, None], zero)[0][:, 0]
         rate, mobility = normal @ v + by_time, normal @ w
-        hit = (sign * rate < 0.0) & (mobility > 0.0)
+        closes = sign * rate < 0.0
+        free, units = (system.mass @ w[:, None])[:, 0], speed_units(mech)
+        blocked = jnp.sum((units * free) ** 2) <= BLOCKED**2 * jnp.sum((units * normal) ** 2)
+        hit = closes & (mobility > 0.0) & ~lax.stop_gradient(blocked)
         speed = where(hit, (1.0 + e) * rate, 0.0) / where(hit, mobility, 1.0)
-        v = v - speed * w
+        v = where(closes & ~hit, jnp.nan, v - speed * w)
     if any(e.jump is not None for e in events):
         place, speeds = q, v
         for m, x in zip(mask, events, strict=True):

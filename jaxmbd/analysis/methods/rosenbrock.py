@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt
+from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt, table
 from jaxmbd.analysis.methods.method import Equations
 from jaxmbd.kinematics import coordinate_rates
 from jaxmbd.numerics import PivotedLU, jacobian, lu_solve, pivoted_lu, unpivoted_lu
@@ -120,7 +120,7 @@ class Rodas(Adaptive):
     def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
         """All stages are one loop; the Jacobian is another, over directions."""
         at = linear(equations, t, q, v, 1.0 / (GAMMA * h))
-        a, c, times, rates = (jnp.asarray(x, q.dtype) for x in _coefficients())
+        a, c, times, rates = (table(x, q.dtype) for x in _coefficients())
 
         def stage(k: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[Any, Array]:
             from_before, coupled, time, rate, place = row

@@ -1,0 +1,1 @@
+"""Cases of `benchmarks/integration.py` that measure more than work and precision."""
