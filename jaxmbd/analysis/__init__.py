@@ -38,11 +38,14 @@ from jaxmbd.analysis.methods import (
     Event,
     GeneralizedAlpha,
     Occurrences,
+    Record,
     Rodas,
     SemiImplicitEuler,
 )
 from jaxmbd.analysis.projection import project
-from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
+from jaxmbd.analysis.run_account import Account
+from jaxmbd.analysis.simulation import simulate
+from jaxmbd.analysis.solution import RunEnd, Solution
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error
 from jaxmbd.analysis.velocity import asked_rows, assemble_acceleration, assemble_velocity, is_met

@@ -29,7 +29,7 @@ from jax.core import Tracer
 
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
 from jaxmbd.analysis.projection import project
-from jaxmbd.analysis.simulation import Solution
+from jaxmbd.analysis.solution import Solution
 from jaxmbd.analysis.status import visible
 from jaxmbd.dynamics import forward_dynamics
 from jaxmbd.graph import topology
@@ -74,7 +74,8 @@ def states_at(
         changed the motion, and outside of the run.
 
     Raises:
-        ValueError: the run has saved no states on the way; outside `jit`, a time is not within it.
+        ValueError: the run has saved no states on the way; outside `jit`, a time is not within it,
+            or it had inputs and none are given (inside, the result is NaN then).
 
     Example:
         >>> import jaxmbd as mbd
@@ -88,9 +89,9 @@ def states_at(
     check_backend(backend)
     check_rows(solution)
     t = jnp.asarray(t, mech.dtype)
-    rows = jnp.asarray(solution.t), jnp.asarray(solution.q), jnp.asarray(solution.v)
-    sudden = sudden_changes(solution)
-    q, v = _run(backend, mech, rows, sudden, t.reshape(-1), parse_inputs(mech, inputs))
+    forgotten, sudden = inputs_forgotten(solution, inputs), sudden_changes(solution)
+    rows = rows_of(solution)
+    q, v = _run(backend, mech, rows, sudden, forgotten, t.reshape(-1), parse_inputs(mech, inputs))
     if visible(solution.status) and not isinstance(q, Tracer):
         _check_within(np.asarray(t), np.asarray(rows[0]))
     return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
@@ -103,6 +104,24 @@ def check_rows(solution: Solution) -> None:
             f"the run has {solution.t.shape[-1]} saved times but {solution.q.shape[-2]} states: "
             "run it without outputs_only=True"
         )
+
+
+def inputs_forgotten(solution: Solution, inputs: Any) -> Array:
+    """Whether the run had inputs and none are given; outside `jit` that is a ValueError."""
+    forgotten = (jnp.asarray(solution.forced) > 0) & (not inputs)
+    if visible(forgotten) and forgotten:
+        raise ValueError("the run had inputs=, which move it between its saved states: give them")
+    return forgotten
+
+
+Rows = tuple[Array, Array, Array, dict[str, Array]]
+"""t (n,), q (n, nq), v (n, nv), and each switch (n,)."""
+
+
+def rows_of(solution: Solution) -> Rows:
+    """Those of a run."""
+    rows: Any = (solution.t, solution.q, solution.v, solution.switches or {})
+    return jax.tree_util.tree_map(jnp.asarray, rows)
 
 
 def _check_within(t: np.ndarray, rows: np.ndarray) -> None:
@@ -128,19 +147,20 @@ def _run(backend: str, *args: Any) -> tuple[Array, Array]:
 
 def _states(
     mech: Mechanism,
-    rows: tuple[Array, Array, Array],
+    rows: Rows,
     sudden: list[tuple[Array, Array, Array]],
+    forgotten: Array,
     times: Array,
     inputs: AnyInputs,
 ) -> tuple[Array, Array]:
-    """The states at times (m,) from the rows t (n,), q (n, nq), v (n, nv)."""
+    """The states at times (m,)."""
     mech = jax.tree_util.tree_map(jnp.asarray, mech)
     t, slack = rows[0], _slack(rows[0])
     ends = jax.tree_util.tree_map(lambda x: x[:2], rows)
     state, hoisted = jax.closure_convert(partial(_between, mech, inputs), t[0], ends)
 
     def at(time: Array) -> tuple[Array, Array]:
-        within = (time >= t[0] - slack) & (time <= t[-1] + slack)
+        within = (time >= t[0] - slack) & (time <= t[-1] + slack) & ~forgotten
         k = jnp.clip(jnp.searchsorted(t, time), 1, t.shape[0] - 1) - 1
         ends = jax.tree_util.tree_map(lambda x: lax.dynamic_slice_in_dim(x, k, 2), rows)
         q, v = guarded(state, jnp.clip(time, t[0], t[-1]), ends, *hoisted)
@@ -172,17 +192,16 @@ class Interval(NamedTuple):
     missed: Array
 
     @classmethod
-    def between(
-        cls, mech: Mechanism, inputs: AnyInputs, ends: tuple[Array, Array, Array]
-    ) -> Interval:
-        """That between the states at both ends: t (2,), q (2, nq), v (2, nv)."""
-        t, q, _ = ends
+    def between(cls, mech: Mechanism, inputs: AnyInputs, ends: Rows) -> Interval:
+        """That between the two rows at both ends, with the switches of the first."""
+        t, q, _, switches = ends
+        switches = {name: x[0] for name, x in switches.items()}
         h = t[1] - t[0]
 
         def change(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             """``c, h ċ, h² c̈`` (nv,) at an end."""
             t, now, v = end
-            efforts = efforts_at(inputs, t, now, v)
+            efforts = efforts_at(inputs, t, now, v, switches)
             vdot, _ = forward_dynamics(mech, now, v, t, efforts, backend="xla")
 
             def rate(now: Array, v: Array) -> Array:
@@ -192,7 +211,7 @@ class Interval(NamedTuple):
             first, second = jax.jvp(rate, (now, v), (coordinate_rates(mech, now, v), vdot))
             return coordinate_change(mech, q[0], now), h * first, h * h * second
 
-        c, first, second = lax.map(change, ends)  # a loop, so the dynamics is compiled once
+        c, first, second = lax.map(change, ends[:3])  # a loop, so the dynamics is compiled once
         missed = c[1] - 0.5 * (first[0] + first[1]) - (second[0] - second[1]) / 12.0
         return cls(t[0], h, q, first, second, missed)
 
@@ -237,7 +256,10 @@ def changes_within(sudden: Sudden, ends: Array) -> tuple[Array, Array]:
 
 
 def _between(
-    mech: Mechanism, inputs: AnyInputs, time: Array, ends: tuple[Array, Array, Array]
+    mech: Mechanism,
+    inputs: AnyInputs,
+    time: Array,
+    ends: Rows,
 ) -> tuple[Array, Array]:
     """The state at a time from those at both ends."""
     return Interval.between(mech, inputs, ends).state(mech, time)

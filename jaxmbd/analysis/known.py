@@ -373,7 +373,8 @@ def held_name(mech: Mechanism, key: Key) -> str:
 
 
 AnyInputs = Inputs | Callable[..., Inputs] | None
-"""``{joint: value or Sampled}``, or a function of t or of (t, q, v) that returns values."""
+"""``{joint: value or Sampled}``, or a function of t, (t, q, v) or (t, q, v, switches) that returns
+values."""
 
 
 def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
@@ -390,7 +391,7 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
             "inputs is a Sampled; name what it acts on: inputs={'a joint': Sampled(…)}"
         )
     if callable(inputs):
-        takes_state(inputs)
+        arguments(inputs)
         return cast(Callable[..., Inputs], inputs)
     for name, x in inputs.items():
         if callable(x) and not isinstance(x, Sampled):
@@ -402,26 +403,40 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
     return jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), prepared(dict(inputs)))
 
 
-def efforts_at(inputs: AnyInputs, t: Any, q: Array, v: Array) -> Inputs | None:
-    """The efforts ``{joint: value}`` at a state."""
+def efforts_at(
+    inputs: AnyInputs, t: Any, q: Array, v: Array, switches: Any = None
+) -> Inputs | None:
+    """The efforts ``{joint: value}`` at a state, with the `switches` of a run.
+
+    Raises:
+        ValueError: they depend on switches, and there are none.
+    """
     if inputs is None:
         return None
     if not callable(inputs):
         return {name: x(t) if callable(x) else x for name, x in inputs.items()}
-    return inputs(t, q, v) if takes_state(inputs) else inputs(t)
+    count = arguments(inputs)
+    if count == 4 and switches is None:
+        raise ValueError(
+            "inputs= is a function of switches, which only simulate(…, switches={…}) has"
+        )
+    return inputs(*(t, q, v, switches)[:count])
 
 
-def takes_state(inputs: Callable[..., Any]) -> bool:
-    """Whether an input function takes (t, q, v); one that accepts both counts as a function of t.
+def arguments(inputs: Callable[..., Any]) -> int:
+    """How many of (t, q, v, switches) an input function takes: 1, 3 or 4, the first that it may.
 
     Raises:
         ValueError: it is neither.
     """
     signature = inspect.signature(inputs)
-    for count in (1, 3):
+    for count in (1, 3, 4):
         try:
             signature.bind(*range(count))
         except TypeError:
             continue
-        return count == 3
-    raise ValueError(f"inputs= is a function {signature}: give one of t, or of (t, q, v)")
+        return count
+    raise ValueError(
+        f"inputs= is a function {signature}: give one of t, or of (t, q, v), or in a run of "
+        "(t, q, v, switches)"
+    )

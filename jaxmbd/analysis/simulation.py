@@ -5,8 +5,7 @@ What the steps are wrong by is the account's (`jaxmbd.analysis.run_account`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,10 +22,11 @@ from jaxmbd.analysis.methods import (
     Equations,
     Event,
     Method,
-    Occurrences,
-    Record,
     Seen,
+    checked_events,
     chosen,
+    corners_of,
+    cut_at_events,
     first_seen,
     last_seen,
     normalise,
@@ -42,6 +42,7 @@ from jaxmbd.analysis.run_account import (
     sizes,
     verdict,
 )
+from jaxmbd.analysis.solution import RunEnd, Solution
 from jaxmbd.analysis.status import (
     DRIFT,
     Status,
@@ -69,98 +70,9 @@ from jaxmbd.kinematics import (
     motion_state,
 )
 from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
-from jaxmbd.model import Mechanism, prepared
+from jaxmbd.model import Mechanism, increasing, prepared
 
 Outputs = Callable[[Array, Array, Array], Any]
-
-
-class RunEnd(NamedTuple):
-    """Where a run ended; given as `q0`, the next run goes on from there.
-
-    Attributes:
-        t: time [s].
-        q: coordinates (nq,).
-        v: speeds (nv,).
-        memory: what the method passes on to its next step.
-        weights: of the account's two norms (2, nv).
-        account: what the run was wrong by (`jaxmbd.analysis.run_account`).
-        status: `Status` number of the initial state.
-        events: what was known of each event; None without any. In the next run those of the same
-            name go on.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> m = mbd.zoo.simple_pendulum()
-        >>> half = mbd.simulate(m, [0.1], t1=0.01, dt=1e-3)
-        >>> rest = mbd.simulate(m, half.end, t1=0.02, dt=1e-3)
-        >>> whole = mbd.simulate(m, [0.1], t1=0.02, dt=1e-3)
-        >>> bool(rest.q[-1] == whole.q[-1])
-        True
-    """
-
-    t: Array
-    q: Array
-    v: Array
-    memory: Array
-    weights: Array
-    account: Account
-    status: Array
-    events: dict[str, Record] | None = None
-
-
-class Solution(NamedTuple):
-    """A simulated motion.
-
-    Attributes:
-        t: times (n,) [s].
-        q: coordinates (n, nq); NaN from the time on at which the run left the constraints or was no
-            number any more, and after an event that ended it. Those of an inaccurate run are kept
-            (see `fine`). The row at the time of an event is the state after it.
-        v: speeds (n, nv); likewise.
-        outputs: results of the caller's function at each time, stacked; None without one.
-        status: a `Status` number.
-        drift: largest closure error at a saved time [m; moment rows times the length].
-        failed_at: time at which the run failed or became inaccurate [s]; infinite if it did not.
-        error: estimated error of the speeds at the end as a share of the motion, the steps' own
-            errors added up (`jaxmbd.analysis.run_account`); NaN by a diffrax solver.
-        worst_step: the largest error of a single step, likewise.
-        worst_at: the time at which that step ended [s].
-        steps: number of steps taken since the start of the first run.
-        rejected: number of steps that were tried and not taken, by a method of adaptive steps.
-        end: the state in which the run ended, to go on from; `end.t` is the time of the event that
-            ended it, if one did.
-        events: `Occurrences` of each event by name; None without any.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> m = mbd.zoo.simple_pendulum()
-        >>> mbd.simulate(m, [0.1], t1=0.02, dt=1e-3).status.item()
-        0
-    """
-
-    t: Array
-    q: Array
-    v: Array
-    outputs: Any
-    status: Array
-    drift: Array
-    failed_at: Array
-    error: Array
-    worst_step: Array
-    worst_at: Array
-    steps: Array
-    rejected: Array
-    end: RunEnd
-    events: dict[str, Occurrences] | None = None
-
-    @property
-    def fine(self) -> Array:
-        """Whether each row (n,) is from before `failed_at`; the others are not to be relied on.
-
-        Those after the event that ended a sample are not either.
-        """
-        fine = self.t < jnp.asarray(self.failed_at)[..., None]
-        return fine if self.events is None else fine & (self.t <= self.end.t[..., None])
 
 
 class Options(NamedTuple):
@@ -183,6 +95,8 @@ class Numbers(NamedTuple):
         baumgarte_rate: α of Baumgarte's method [1/s].
         accuracy: largest error of the run as a share of the motion.
         method: the method, with its numbers.
+        samples_rise: whether the times of all `Sampled` increase.
+        switches: values of switches at the start.
         events: what is looked for, in the order of `Options.events`.
     """
 
@@ -192,6 +106,8 @@ class Numbers(NamedTuple):
     baumgarte_rate: Any
     accuracy: Any
     method: Method
+    samples_rise: Any
+    switches: dict[str, Array]
     events: tuple[Event, ...] = ()
 
 
@@ -208,15 +124,17 @@ def rollout(
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, given = first.t, first.q, first.v, numbers.times
+    rising = numbers.samples_rise
     if given is not None:  # times that do not increase may be traced
-        rising = jnp.all(given[1:] > given[:-1])
-        q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
+        rising = rising & jnp.all(given[1:] > given[:-1])
+    q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
     watch = (o.events, numbers.events)
     memory: Any = method.first_memory(v0)
     if first.memory.shape == memory.shape:  # else that of another kind of method
         memory = first.memory
     if o.events:
-        memory = memory, first_seen(*watch, first.events, q0.dtype)
+        switches = {**(first.switches or {}), **numbers.switches}
+        memory = memory, first_seen(*watch, first.events, switches, q0.dtype)
 
     def ends(n: Array) -> tuple[Array, Array, Array]:
         """Begin and end of saved interval n, and the step in it."""
@@ -228,8 +146,9 @@ def rollout(
     def keep(t: Array, q: Array, v: Array) -> Any:
         return None if outputs is None else outputs(t, q, v)
 
+    corners = corners_of(mech, inputs) if isinstance(method, Adaptive) else ()
     step, hoisted = jax.closure_convert(
-        partial(_step, mech, inputs, o, numbers, first.weights),
+        partial(_step, mech, inputs, o, numbers, first.weights, corners),
         t0, numbers.dt, q0, v0, memory,
     )  # fmt: skip
 
@@ -240,11 +159,14 @@ def rollout(
             state, account = carry
             before, after = (begin + h * x.astype(begin.dtype) for x in (k, k + 1))
             state, found = guarded(step, before, h, *state, *hoisted)
+            after = method.reached(state[2][0] if o.events else state[2], after)
             return (state, after_step(account, method, found, numbers.accuracy, after)), None
 
         steps = jnp.arange(o.save_every)
         (q, v, memory), account = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
-        m = motion_state(mech, q, v, t)
+        # At a corner of a drive what comes after it counts, whichever side t is on by rounding.
+        beside = 32.0 * jnp.finfo(t.dtype).eps * jnp.abs(t) if corners else 0.0
+        m = motion_state(mech, q, v, t + beside)
         if o.constraints == "project" and m.top.nc:
             found, drift = at_saved_time(account, m, t)
             if o.events:  # a state that an event left behind is not that of the time t
@@ -255,7 +177,7 @@ def rollout(
             q, v = (jnp.asarray(jnp.where(jnp.isinf(account.diverged), x, jnp.nan)) for x in (q, v))
         else:
             drift = closure_error(m)
-        trajectory = None if o.outputs_only else (q, v)
+        trajectory = None if o.outputs_only else (q, v, memory[1].switches if o.events else {})
         return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
 
     carry = ((q0, v0, memory), first.account)
@@ -264,12 +186,15 @@ def rollout(
     status, failed_at = verdict(account, first.status, t0)
     lost = jnp.where(first.status == Status.OK, account.diverged, t0)
     lost = lost if o.keep_inaccurate else failed_at
-    end_time, records, told = t[-1], None, None
+    end_time, records, told, last_switches = t[-1], None, None, {}
     if o.events:
         memory, seen = memory
+        last_switches = seen.switches
         records, told = last_seen(*watch, seen)
         status, failed_at, end_time = _halted(seen, status, failed_at, end_time)
-    qs, vs = (q[None], v[None]) if trajectory is None else trajectory
+    if trajectory is None:
+        trajectory = jax.tree_util.tree_map(lambda x: x[None], (q, v, last_switches))
+    qs, vs, positions = trajectory
 
     def series(first: Any, rest: Array) -> Array:
         """All rows, NaN from the time on at which the run is lost."""
@@ -282,6 +207,7 @@ def rollout(
 
     times = jnp.concatenate([t0[None], t])
     kept = jax.tree_util.tree_map(series, keep(t0, q0, v0), kept)
+    positions = {n: series(switches[n], x) for n, x in positions.items()} or None
     drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
     error, worst = (
         (x if method.estimates else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
@@ -299,8 +225,20 @@ def rollout(
         worst_at=account.worst_at,
         steps=method.taken(memory, account.steps),
         rejected=method.rejected(memory),
-        end=RunEnd(end_time, q, v, memory, first.weights, account, first.status, records),
+        end=RunEnd(
+            end_time,
+            q,
+            v,
+            memory,
+            first.weights,
+            account,
+            first.status,
+            records,
+            last_switches or None,
+        ),
         events=told,
+        forced=jnp.asarray(1 if inputs else 0, jnp.int32),
+        switches=positions,
     )
 
 
@@ -333,6 +271,7 @@ def _step(
     o: Options,
     numbers: Numbers,
     weights: Array,
+    corners: tuple[Array, ...],
     t: Array,
     h: Array,
     q: Array,
@@ -347,19 +286,20 @@ def _step(
         slip, alpha = closure_jacobian(m) @ m.v - closure_velocity(m), numbers.baumgarte_rate
         return -2.0 * alpha * slip - alpha**2 * closure_residual(m)
 
-    def acceleration(s: Array, q: Array, v: Array) -> Array:
-        m, efforts = motion_state(mech, q, v, s), efforts_at(inputs, s, q, v)
+    def acceleration(s: Array, q: Array, v: Array, switches: Any = None) -> Array:
+        m, efforts = motion_state(mech, q, v, s), efforts_at(inputs, s, q, v, switches)
         force, rhs = applied_efforts(m, efforts)
         return solve_motion(m, force, rhs + pull(m), efforts)[0]
 
-    def slopes(s: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        return forward_slopes(mech, q, v, s, partial(efforts_at, inputs), pull)
+    def slopes(s: Array, q: Array, v: Array, switches: Any = None) -> tuple[Array, Array, Array]:
+        by = partial(efforts_at, inputs, switches=switches)
+        return forward_slopes(mech, q, v, s, by, pull)
 
     def projected(q: Array, v: Array, s: Any) -> tuple[Array, Array]:
         held = o.constraints == "project" and topology(mech).nc
         return project(mech, q, v, s) if held else (q, v)
 
-    equations = Equations(mech, acceleration, projected, numbers.events, slopes)
+    equations = Equations(mech, acceleration, projected, numbers.events, slopes, corners)
     step = numbers.method.step(equations, t, q, v, h, memory)
     found = sizes(weights, v, step.v, step.estimates)
     return (step.q, step.v, step.memory), found
@@ -379,6 +319,7 @@ def simulate(
     save_every: int = 1,
     inputs: Any = None,
     events: dict[str, Event] | None = None,
+    switches: dict[str, Any] | None = None,
     outputs: Outputs | None = None,
     outputs_only: bool = False,
     constraints: str = "project",
@@ -419,10 +360,13 @@ def simulate(
             `Rodas`, chosen by numbers (`choose_method` says why); such an object with its numbers;
             or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
-        inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t or (t, q, v)
-            that returns such a dictionary of values.
+        inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t, (t, q, v) or
+            (t, q, v, switches) that returns such a dictionary of values.
         events: ``{name: Event}``: times at which functions of the motion pass zero, with what
-            happens then; by methods of adaptive steps (`Solution.events`).
+            happens then; by methods of adaptive steps and "rk4" (`Solution.events`).
+        switches: ``{name: number}``: numbers at the start of the run that events change
+            (``Event(…, sets=…)``) and `inputs` may depend on, as the state of a controller with
+            hysteresis or of a latch; that of the run before stays if none is given.
         outputs: a function of (t, q, v) that is evaluated and saved at each saved time.
         outputs_only: save only the first and last state: q and v are then (2, …).
         constraints: "project" each step onto position and velocity constraints (in the metric of
@@ -465,16 +409,21 @@ def simulate(
         options = {"t0": grid.t0, "t1": grid.t1, "inputs": inputs, "rtol": rtol, "atol": atol}
         method, rtol, atol = choose_method(mech, *at, **options, backend=backend).method, None, None
     method = chosen(method, mech.dtype, rtol, atol)
-    watched = _check_events(events, method, mech.dtype)
+    before = start.switches or {} if isinstance(start, RunEnd) else {}
+    watched = checked_events(events, {**before, **(switches or {})}, mech.dtype)
     grid = time_grid(*times, adaptive=isinstance(method, Adaptive))
+    method = cut_at_events(method) if watched else method
     options = Options(
         constraints, grid.saves, grid.every, outputs_only, keep_inaccurate, tuple(watched)
     )
     _check_choices(options)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
-    numbers = Numbers(grid.t0, grid.dt, grid.times, rate, accuracy, method)
+    numbers = Numbers(
+        grid.t0, grid.dt, grid.times, rate, accuracy, method, None, dict(switches or {})
+    )
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
-    numbers = numbers._replace(events=tuple(watched.values()))
+    rise = increasing((mech, inputs))
+    numbers = numbers._replace(samples_rise=rise, events=tuple(watched.values()))
     inputs = parse_inputs(mech, inputs)
     if not method.compiled:
         backend = "xla"
@@ -505,28 +454,6 @@ def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> RunEnd | tuple[Array, 
 def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
     """The initial speeds: if none are given, at rest except for the motion of drives."""
     return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
-
-
-def _check_events(events: Any, method: Method, dtype: Any) -> dict[str, Event]:
-    """The events, or an error that says why there can be none."""
-    if not events:
-        return {}
-    if not isinstance(events, Mapping):
-        raise ValueError("events: give a dictionary {name: mbd.Event(function, …)}")
-    wrong = [name for name, x in dict(events).items() if not isinstance(x, Event)]
-    if wrong:
-        raise ValueError(f"events: {wrong[0]!r} is no event; give mbd.Event(function, …)")
-    if not isinstance(method, Adaptive):
-        raise ValueError(
-            "events= with a method of fixed steps or a diffrax solver: give "
-            "method='dormand_prince' or, for stiff systems, method='rodas'"
-        )
-    return {
-        name: x
-        if x.restitution is None
-        else replace(x, restitution=jnp.asarray(x.restitution, dtype))
-        for name, x in dict(events).items()
-    }
 
 
 def _check_choices(o: Options) -> None:
@@ -579,9 +506,9 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
     limit = ""
     if isinstance(method, Adaptive):
         limit = (
-            f"; a method of adaptive steps gives up after {method.most} between two saved times, "
-            "this being the later: save more often, give more (most=), looser tolerances, or in t= "
-            "the times at which inputs jump"
+            f"; a method of adaptive steps gives up after {method.most} between two saved times: "
+            "save more often, give more (most=), looser tolerances, or in t= the times at which "
+            "inputs by a function jump"
         )
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "

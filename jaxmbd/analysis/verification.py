@@ -33,7 +33,8 @@ from jaxmbd.analysis.methods import (
     chosen,
 )
 from jaxmbd.analysis.methods.runge_kutta import ExplicitPair
-from jaxmbd.analysis.simulation import RunEnd, Solution, simulate
+from jaxmbd.analysis.simulation import simulate
+from jaxmbd.analysis.solution import RunEnd, Solution
 from jaxmbd.analysis.status import Status
 from jaxmbd.analysis.time_grid import TimeGrid, time_grid
 from jaxmbd.graph import topology

@@ -30,13 +30,16 @@ from jax import Array, lax
 
 from jaxmbd.analysis.dense_output import (
     Interval,
+    Rows,
     Sudden,
     changes_within,
     check_rows,
+    inputs_forgotten,
+    rows_of,
     sudden_changes,
 )
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.simulation import Solution
+from jaxmbd.analysis.solution import Solution
 from jaxmbd.dynamics import (
     forward_dynamics,
     kinetic_energy,
@@ -117,7 +120,8 @@ def energy_balance(
         backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
-        ValueError: the run has saved no states on the way.
+        ValueError: the run has saved no states on the way, or it had inputs and none are given
+            (inside `jit` the result is NaN then).
 
     Example:
         >>> import jaxmbd as mbd
@@ -130,7 +134,8 @@ def energy_balance(
     """
     check_backend(backend)
     check_rows(solution)
-    rows = tuple(jnp.asarray(x) for x in (solution.t, solution.q, solution.v))
+    forgotten, (t, q, v, switches) = inputs_forgotten(solution, inputs), rows_of(solution)
+    rows = t, q, where(forgotten, jnp.nan, v), switches
     return _run(backend, mech, rows, sudden_changes(solution), parse_inputs(mech, inputs))
 
 
@@ -147,12 +152,11 @@ WEIGHTS = np.array([77.0, 432.0, 625.0, 672.0, 625.0, 432.0, 77.0]) / 2940.0
 LOBATTO = np.array([1.0, 0.0, 5.0, 0.0, 5.0, 0.0, 1.0]) / 12.0
 
 
-def _balance(
-    mech: Mechanism, rows: tuple[Array, Array, Array], sudden: list[Sudden], inputs: AnyInputs
-) -> EnergyBalance:
+def _balance(mech: Mechanism, rows: Rows, sudden: list[Sudden], inputs: AnyInputs) -> EnergyBalance:
     mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
     kinetic, potential = lax.map(
-        lambda row: (kinetic_energy(mech, *row[1:]), potential_energy(mech, row[1], row[0])), rows
+        lambda row: (kinetic_energy(mech, *row[1:]), potential_energy(mech, row[1], row[0])),
+        rows[:3],
     )
     ends = jax.tree_util.tree_map(lambda x: x[:2], rows)
     integral, hoisted = jax.closure_convert(partial(_works, mech, inputs), ends)
@@ -163,11 +167,11 @@ def _balance(
 
     def interval(carry: tuple[Works, Array, Array, Array], k: Array) -> Any:
         works, impacts, error, largest = carry
-        t, q, v = (lax.dynamic_slice_in_dim(x, k, 2) for x in rows)
-        done, doubt = guarded(integral, (t, q, v), *hoisted)
+        ends = jax.tree_util.tree_map(lambda x: lax.dynamic_slice_in_dim(x, k, 2), rows)
+        done, doubt = guarded(integral, ends, *hoisted)
         kin, pot = (lax.dynamic_slice_in_dim(x, k, 2) for x in (kinetic, potential))
         changed, unknown = jnp.zeros((), bool), jnp.zeros((), bool)
-        for happened, untold in (changes_within(x, t) for x in sudden):
+        for happened, untold in (changes_within(x, ends[0]) for x in sudden):
             changed, unknown = changed | happened, unknown | untold
         change, doubtful = kin[1] - kin[0] + (pot[1] - pot[0]), where(unknown, jnp.nan, 0.0)
         works, error = jax.tree_util.tree_map(
@@ -190,15 +194,13 @@ def _balance(
                          share=share, work_error=error)  # fmt: skip
 
 
-def _works(
-    mech: Mechanism, inputs: AnyInputs, ends: tuple[Array, Array, Array]
-) -> tuple[Works, Array]:
+def _works(mech: Mechanism, inputs: AnyInputs, ends: Rows) -> tuple[Works, Array]:
     """The works [J] in an interval by its ends, and the estimated error of all."""
-    piece = Interval.between(mech, inputs, ends)
+    piece, switches = Interval.between(mech, inputs, ends), {n: x[0] for n, x in ends[3].items()}
 
     def at(share: Array) -> Works:
         t = piece.t + share * piece.h
-        return powers(mech, inputs, t, *piece.state(mech, t))
+        return powers(mech, inputs, t, *piece.state(mech, t), switches)
 
     found = lax.map(at, jnp.asarray(NODES, piece.t.dtype))
     weights, others = (jnp.asarray(x, piece.t.dtype) for x in (WEIGHTS, WEIGHTS - LOBATTO))
@@ -207,9 +209,11 @@ def _works(
     return works, sum(jax.tree_util.tree_leaves(doubt), jnp.zeros_like(piece.t))
 
 
-def powers(mech: Mechanism, inputs: AnyInputs, t: Array, q: Array, v: Array) -> Works:
+def powers(
+    mech: Mechanism, inputs: AnyInputs, t: Array, q: Array, v: Array, switches: Any = None
+) -> Works:
     """Powers [W] of force elements beyond those of their potentials, of inputs, and of drives."""
-    m, efforts = motion_state(mech, q, v, t), dict(efforts_at(inputs, t, q, v) or {})
+    m, efforts = motion_state(mech, q, v, t), dict(efforts_at(inputs, t, q, v, switches) or {})
     lam, wrenches = jnp.zeros(0, q.dtype), {}
     if mech.structure.drives or rubbing_joints(mech):
         vdot, lam = forward_dynamics(mech, q, v, t, efforts, backend="xla")

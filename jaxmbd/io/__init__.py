@@ -1,4 +1,4 @@
-"""Reading and writing mechanisms."""
+"""Reading and writing mechanisms, and where runs ended."""
 
 from jaxmbd.io.conversion import LeftOut, LeftOutTable
 from jaxmbd.io.export.exported import Exported
@@ -10,6 +10,7 @@ from jaxmbd.io.hardpoints import read_hardpoints, write_hardpoints
 from jaxmbd.io.imported import Imported, Shape, State
 from jaxmbd.io.mujoco.load import load_mjcf, load_urdf
 from jaxmbd.io.read_mechanism import from_dict, load
+from jaxmbd.io.run_end import load_run_end, save_run_end
 from jaxmbd.io.write_mechanism import FORMAT, save, to_dict
 
 __all__ = [
@@ -25,11 +26,13 @@ __all__ = [
     "gt_velocities",
     "load",
     "load_mjcf",
+    "load_run_end",
     "load_urdf",
     "read_gt_mech",
     "read_hardpoints",
     "save",
     "save_mjcf",
+    "save_run_end",
     "save_urdf",
     "to_dict",
     "write_hardpoints",

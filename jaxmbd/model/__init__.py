@@ -83,7 +83,14 @@ from jaxmbd.model.part import Part
 from jaxmbd.model.parts import is_registered, register_type, renamed
 from jaxmbd.model.plausibility import name_pairs, warn_of_implausible
 from jaxmbd.model.points import UNITS, CheckedPoints, TablePoints, named_points, used_points
-from jaxmbd.model.sampled import Sampled, function_and_numbers, prepared
+from jaxmbd.model.sampled import (
+    Sampled,
+    corners_in,
+    function_and_numbers,
+    increasing,
+    next_time,
+    prepared,
+)
 from jaxmbd.model.transformations import in_space, mirror, soften
 from jaxmbd.model.validation import description_problems, problems_text, reached_bodies
 

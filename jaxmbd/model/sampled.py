@@ -130,6 +130,45 @@ def prepared(tree: Tree) -> Tree:
     )
 
 
+def samples_in(tree: Any) -> list[Sampled | Spline]:
+    """All samples in a pytree."""
+    leaves = jax.tree_util.tree_leaves(tree, is_leaf=lambda x: isinstance(x, Sampled | Spline))
+    return [x for x in leaves if isinstance(x, Sampled | Spline)]
+
+
+def corners_in(tree: Any) -> tuple[Array, ...]:
+    """Times (n,) of the samples in a pytree that jump or bend there: held ones and lines."""
+    found = [x for x in samples_in(tree) if isinstance(x, Sampled) and x.kind != "cubic"]
+    return tuple(jnp.asarray(x.t) for x in found)
+
+
+def next_time(t: Array, x: Array) -> Array:
+    """The first of the increasing times x (n,) after `t`; infinite if there is none."""
+    x = lax.stop_gradient(x)
+    last = jnp.where(t < x[-1], x[-1], jnp.inf)
+    if x.shape[0] == 1:
+        return last
+    k = _interval(t, x)
+    start, end = _pick(x, k), _pick(x, k + 1)
+    return jnp.where(t < start, start, jnp.where(t < end, end, last))
+
+
+def increasing(tree: Any) -> Array:
+    """Whether the times of all samples in a pytree increase, which may be traced."""
+    fine = jnp.asarray(True)
+    for x in samples_in(tree):
+        t = x.t
+        if is_concrete(t):
+            fine = fine & bool(np.all(np.diff(t) > 0.0))
+        elif t.shape[0] > 1:  # a loop, which compiles in no time however many points there are
+
+            def further(k: Array, fine: Array, t: Array = t) -> Array:
+                return fine & (_pick(t, k + 1) > _pick(t, k))
+
+            fine = lax.fori_loop(0, t.shape[0] - 1, further, fine)
+    return fine
+
+
 def sampled(x: Array, samples: Any) -> Array:
     """``samples(x)``: the function whose parameters are samples."""
     return samples(x)

@@ -129,3 +129,15 @@ def test_transforms_agree():
     many = np.array([1.0, 2.0, 3.0])
     batch = mbd.lanes.vmap(states, in_axes=(0, None))(many, T)
     np.testing.assert_allclose(batch, [value(p, T) for p in many], rtol=1e-12, atol=1e-12)
+
+
+def test_forgotten_inputs_are_told():
+    mech = mbd.zoo.simple_pendulum()
+    torque = {mbd.topology(mech).tree[0]: 1.0}
+    run = mbd.simulate(mech, [0.1], t1=0.02, dt=1e-2, inputs=torque)
+    with pytest.raises(ValueError, match="the run had inputs="):
+        mbd.states_at(mech, run, 0.015)
+    found = jax.jit(lambda run: mbd.states_at(mech, run, 0.015))(run)
+    assert np.isnan(found[0]).all() and np.isfinite(
+        mbd.states_at(mech, run, 0.015, inputs=torque)[0]
+    )

@@ -5,12 +5,15 @@ import math
 from typing import Any
 
 from jaxmbd.analysis.methods.adaptive import Adaptive
+from jaxmbd.analysis.methods.corners import corners_of
 from jaxmbd.analysis.methods.diffrax_solver import DiffraxSolver
+from jaxmbd.analysis.methods.equal_steps import CutRK4
 from jaxmbd.analysis.methods.events import (
     Event,
     Occurrences,
     Record,
     Seen,
+    checked_events,
     first_seen,
     last_seen,
 )
@@ -67,10 +70,27 @@ def chosen(method: Any, dtype: Any, rtol: Any = None, atol: Any = None) -> Metho
     )
 
 
+def cut_at_events(method: Method) -> Adaptive:
+    """The method in runs with events.
+
+    Raises:
+        ValueError: it cannot look for events.
+    """
+    if isinstance(method, RK4):
+        return CutRK4()
+    if isinstance(method, Adaptive):
+        return method
+    raise ValueError(
+        f"events= with method={method!r}, which cannot look for them: give "
+        "'dormand_prince', 'rk4', or 'rodas' for stiff systems"
+    )
+
+
 __all__ = [
     "METHODS",
     "RK4",
     "Adaptive",
+    "CutRK4",
     "DiffraxSolver",
     "DormandPrince",
     "DormandPrince8",
@@ -84,7 +104,10 @@ __all__ = [
     "Seen",
     "SemiImplicitEuler",
     "Step",
+    "checked_events",
     "chosen",
+    "corners_of",
+    "cut_at_events",
     "first_seen",
     "last_seen",
     "normalise",

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis.methods.events import Search, Seen, Tried, outcome
+from jaxmbd.analysis.methods.corners import inside, next_corner
+from jaxmbd.analysis.methods.event_search import Search, Tried, outcome
+from jaxmbd.analysis.methods.events import Seen
 from jaxmbd.analysis.methods.method import Equations, Method, Step
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import coordinate_change, speed_units
@@ -59,8 +61,8 @@ class Progress(NamedTuple):
         q, v: the state.
         h: length of the next step, unless one of the times is nearer [s].
         before: size of the error of the last accepted step, in tolerances.
-        errors: sums of the absolute errors of accepted steps in v (nv,).
-        fastest: largest absolute speeds since the first time (nv,).
+        estimates: sums of the absolute errors of accepted steps in v, and the largest absolute
+            speeds since the first time (2, nv).
         accepted, rejected: steps so far in the run.
         seen, search: of events, if there are any.
         late: zero, with the derivative of `gone`, which has none.
@@ -71,8 +73,7 @@ class Progress(NamedTuple):
     v: Array
     h: Array
     before: Array
-    errors: Array
-    fastest: Array
+    estimates: Array
     accepted: Array
     rejected: Array
     seen: Seen | None = None
@@ -94,7 +95,8 @@ class Adaptive(Method):
     Attributes:
         rtol, atol: relative and absolute error of a step; by default 1e-10 and 1e-12 (4e-5 and
             5e-6 in float32).
-        most: tried steps between two saved times, above which a run fails.
+        most: tried steps between two saved times, above which a run fails; at least four for each
+            corner of `Sampled` functions of time, at which steps end.
     """
 
     rtol: Any = None
@@ -109,8 +111,9 @@ class Adaptive(Method):
         """A step of length h [s], with the estimated error."""
 
     def first_memory(self, v: Array) -> Array:
-        """Length of the next step, ε₋, accepted and rejected steps (1, 4)."""
-        return jnp.array([[jnp.inf, 1.0, 0.0, 0.0]], v.dtype)
+        """Length of the next step, ε₋, accepted and rejected steps, when it gave up (1, 5)."""
+        never = jnp.finfo(v.dtype).max
+        return jnp.array([[jnp.inf, 1.0, 0.0, 0.0, never]], v.dtype)
 
     def taken(self, memory: Array, steps: Array) -> Array:
         """How many steps were accepted."""
@@ -119,6 +122,10 @@ class Adaptive(Method):
     def rejected(self, memory: Array) -> Array:
         """How many steps were not."""
         return memory[0, 3]
+
+    def reached(self, memory: Array, t: Array) -> Array:
+        """T, or when it gave up before."""
+        return jnp.minimum(t, memory[0, 4])
 
     def step(
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any
@@ -141,21 +148,29 @@ class Adaptive(Method):
         def going(p: Progress) -> Array:
             return short(p) & (p.h > tiny)
 
-        length, before, accepted, rejected = memory[0]
-        still, speeds = jnp.zeros_like(v), jnp.abs(v)
-        start = Progress(zero, q, v, length, before, still, speeds, accepted, rejected, *watched)
-        end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, self.most)
-        q, v = (jnp.asarray(jnp.where(short(end), jnp.nan, x)) for x in (end.q, end.v))
-        memory = lax.stop_gradient(jnp.stack([end.h, end.before, end.accepted, end.rejected]))[None]
+        length, before, accepted, rejected, _ = memory[0]
+        none = self._first_estimates(v)
+        start = Progress(zero, q, v, length, before, none, accepted, rejected, *watched)
+        most = max(self.most, 4 * sum(x.shape[0] for x in equations.corners))
+        end = bounded_while(going, lambda p: self._next(equations, t, h, tiny, p), start, most)
+        lost = short(end)
+        q, v = (jnp.asarray(jnp.where(lost, jnp.nan, x)) for x in (end.q, end.v))
+        # Finite, as a step that gives what is not has failed.
+        reached = jnp.asarray(jnp.where(lost, t + end.gone, jnp.finfo(q.dtype).max))
+        memory = jnp.stack([end.h, end.before, end.accepted, end.rejected, reached])[None]
+        memory = lax.stop_gradient(memory)
         memory = (memory, end.seen) if equations.events else memory
-        estimates = jnp.stack([end.errors, end.fastest])
-        return Step(q, v, lax.stop_gradient(estimates), memory)
+        return Step(q, v, lax.stop_gradient(end.estimates), memory)
 
     def _next(
         self, equations: Equations, t: Array, until: Array, tiny: Array, p: Progress
     ) -> Progress:
         """Try a step; two of equal length are left rather than a long one and a short."""
-        rest, wish = until - p.gone, lax.stop_gradient(jnp.minimum(p.h, until))
+        wish = lax.stop_gradient(jnp.minimum(p.h, until))
+        if equations.corners:
+            corner = next_corner(equations.corners, lax.stop_gradient(t + p.gone) + tiny) - t
+            until = jnp.where(corner < until - tiny, corner, until)
+        rest = until - p.gone
         h = jnp.where(wish >= rest, rest, jnp.where(2.0 * wish > rest, 0.5 * rest, wish))
         begin, late = t + p.gone, p.late
         if p.search is not None and late is not None:
@@ -165,9 +180,11 @@ class Adaptive(Method):
         if late is not None:  # the step ends at a time without derivatives
             h = h - late
         end = begin + h
+        after = end + tiny if equations.corners else end
+        equations = self._within(equations, p, begin, end, tiny)
         tried = self.attempt(equations, begin, p.q, p.v, h)
         size = lax.stop_gradient(self._size(equations.mech, p, tried))
-        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, end)
+        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, after)
         fine = size <= 1.0  # not if NaN
         size = jnp.where(size < jnp.inf, jnp.maximum(size, 1e-4), jnp.inf)
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
@@ -200,7 +217,7 @@ class Adaptive(Method):
                 (found.seen, found.search),
                 (seen, search),
             )
-        error, speeds = (jnp.abs(x) for x in lax.stop_gradient((tried.error_v, v)))
+        estimates = lax.stop_gradient(self._estimates(p, tried, v, size))
         took = jnp.where(fine, 1.0, 0.0).astype(q.dtype)
         return Progress(
             gone=jnp.where(fine, gone, p.gone),
@@ -208,14 +225,27 @@ class Adaptive(Method):
             v=jnp.where(fine, v, p.v),
             h=following,
             before=jnp.where(fine, size, p.before),
-            errors=p.errors
-            + jnp.where(fine, KINK ** jnp.maximum(1.0 - 3.0 * p.before / size, 0.0) * error, 0.0),
-            fastest=jnp.where(fine, jnp.maximum(p.fastest, speeds), p.fastest),
+            estimates=jnp.where(fine, estimates, p.estimates),
             accepted=p.accepted + took,
             rejected=p.rejected + (1.0 - took),
             seen=seen,
             search=search,
             late=late,
+        )
+
+    def _within(
+        self, equations: Equations, p: Progress, begin: Array, end: Array, tiny: Array
+    ) -> Equations:
+        """Those of a step, with its switches, and at whose ends there may be corners."""
+        switches = p.seen.switches if p.seen else {}
+        moved = inside(begin, end, tiny) if equations.corners else lambda t: t
+        more = (switches,) if switches else ()
+
+        def within(function: Any) -> Any:
+            return function and (lambda t, q, v: function(moved(t), q, v, *more))
+
+        return equations._replace(
+            acceleration=within(equations.acceleration), slopes=within(equations.slopes)
         )
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
@@ -229,6 +259,16 @@ class Adaptive(Method):
             for error, size in ((error_q, reach), (tried.error_v, speed))
         ]
         return jnp.sqrt(jnp.maximum(*sizes) / max(units.shape[0], 1))
+
+    def _first_estimates(self, v: Array) -> Array:
+        return jnp.stack([jnp.zeros_like(v), jnp.abs(v)])
+
+    def _estimates(self, p: Progress, tried: Attempt, v: Array, size: Array) -> Array:
+        """`Progress.estimates` after a step."""
+        kink = KINK ** jnp.maximum(1.0 - 3.0 * p.before / size, 0.0)
+        errors, fastest = p.estimates
+        errors = errors + kink * jnp.abs(tried.error_v)
+        return jnp.stack([errors, jnp.maximum(fastest, jnp.abs(v))])
 
     def own_error(
         self, sizes: tuple[Array, Array], before: Array, change: Array, scale: Array, fastest: Array

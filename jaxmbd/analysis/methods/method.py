@@ -23,17 +23,21 @@ class Equations(NamedTuple):
 
     Attributes:
         mech: the mechanism.
-        acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²].
+        acceleration: (t, q, v) → v̇ (nv,) [rad/s², m/s²]; a method that looks for events also
+            gives the switches (`jaxmbd.analysis.methods.events.Seen`).
         projected: (q, v, t) → the nearest (q, v) on the constraints, or the same without any.
         events: what is looked for on the way (`jaxmbd.analysis.methods.events`).
-        slopes: (t, q, v) → ∂v̇/∂q along the speeds (nv, nv), ∂v̇/∂v (nv, nv) and ∂v̇/∂t (nv,).
+        slopes: (t, q, v) → ∂v̇/∂q along the speeds (nv, nv), ∂v̇/∂v (nv, nv) and ∂v̇/∂t (nv,);
+            with switches as `acceleration`.
+        corners: times at which steps must end (`jaxmbd.analysis.methods.corners`), each (n,) [s].
     """
 
     mech: Mechanism
-    acceleration: Callable[[Any, Array, Array], Array]
+    acceleration: Callable[..., Array]
     projected: Callable[[Array, Array, Any], tuple[Array, Array]]
     events: tuple[Any, ...] = ()
-    slopes: Callable[[Any, Array, Array], tuple[Array, Array, Array]] | None = None
+    slopes: Callable[..., tuple[Array, Array, Array]] | None = None
+    corners: tuple[Array, ...] = ()
 
     def rates(self, t: Any, q: Array, v: Array) -> tuple[Array, Array]:
         """(q̇, v̇)."""
@@ -100,6 +104,10 @@ class Method(eqx.Module):
     def rejected(self, memory: Array) -> Array:
         """How many steps it tried and did not take."""
         return jnp.zeros((), memory.dtype)
+
+    def reached(self, memory: Array, t: Array) -> Array:
+        """The time up to which a step that should end at t came [s], given the memory after it."""
+        return t
 
     @abc.abstractmethod
     def step(

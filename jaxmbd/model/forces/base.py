@@ -170,6 +170,8 @@ class ForceElement(Part):
     """Whether a planar mechanism may have it."""
     units: ClassVar[Units] = {}
     """Units of the fields that are numbers, without points [m]."""
+    of_time: ClassVar[bool] = True
+    """Whether `Sampled` functions in it are functions of time, at whose corners steps end."""
     joins: ClassVar[bool] = False
     """Whether it joins a point of each of two bodies, and takes nothing from their drawn distance
     but what `implied` lists, so that build tolerances may move either point by itself."""

@@ -102,6 +102,7 @@ class SpringDamper(ForceElement):
     law: Any = eqx.field(converter=functions_static, default=None)
 
     joins: ClassVar[bool] = True
+    of_time: ClassVar[bool] = False
     units: ClassVar[Units] = {
         "stiffness": "N/m",
         "damping": "N s/m",
@@ -180,6 +181,7 @@ class TorsionSpring(ForceElement):
     law: Any = eqx.field(converter=functions_static, default=None)
     index: int = eqx.field(static=True, default=0)
 
+    of_time: ClassVar[bool] = False
     units: ClassVar[Units] = {
         "stiffness": "effort/coordinate",
         "damping": "effort s/coordinate",

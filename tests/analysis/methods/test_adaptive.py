@@ -197,6 +197,9 @@ def test_too_many_steps_are_told():
     method = mbd.DormandPrince(most=5)
     run = mbd.simulate(mech, [0.5, 0.2], t1=1.0, method=method, throw=False)
     assert run.status == mbd.Status.DIVERGED and np.isnan(run.q[-1]).all()
+    assert 0.0 < run.failed_at < 0.1 and run.steps + run.rejected == 5
+    late = mbd.simulate(mech, [0.5, 0.2], t=[0.0, 0.001, 1.0], method=method, throw=False)
+    assert 0.001 < late.failed_at < 0.1 and np.isfinite(late.q[1]).all()
     with pytest.raises(ValueError, match="gives up after 5 between two saved times"):
         mbd.simulate(mech, [0.5, 0.2], t1=1.0, method=method)
 
