@@ -37,6 +37,14 @@ def table(numbers: np.ndarray, dtype: Any) -> Array:
     return jnp.stack([table(row, dtype) for row in numbers])
 
 
+LEVELS = 4.0
+"""Ratios of steps in an octave: so the rounding errors of a state do not change them.
+
+The reverse sweep computes steps again, with other rounding errors than the first time. Their
+lengths must be the same, or it would follow another motion than that whose end is known.
+"""
+
+
 class Attempt(NamedTuple):
     """A step before it is accepted.
 
@@ -190,7 +198,8 @@ class Adaptive(Method):
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
         shrunk = jnp.minimum(SAFETY * size ** (-1.0 / self.order), SAFETY)
         ratio = jnp.where(fine, jnp.minimum(grown, MOST), jnp.maximum(shrunk, LEAST))
-        following = lax.stop_gradient(whole * ratio)
+        ratio = jnp.exp2(jnp.floor(LEVELS * jnp.log2(lax.stop_gradient(ratio)) + 0.5) / LEVELS)
+        following = lax.stop_gradient(whole) * ratio
         # A step that was cut short by a saved time says little of how long the next may be.
         following = jnp.where(fine & (whole < wish), jnp.maximum(following, wish), following)
         gone = jnp.where(whole >= rest, until, p.gone + whole)
