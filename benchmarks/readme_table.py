@@ -54,13 +54,14 @@ def judged(found: dict[str, Any]) -> str:
     """Public numbers by their oracles."""
     counts = found["all"]["all"]
     known = {kind: counts.get(kind, 0) for kind in ("right", "flagged", "refused")}
-    wrong = sum(counts.values()) - sum(known.values())
+    crashed = counts.get("crashed", 0)
+    wrong = sum(counts.values()) - sum(known.values()) - crashed
     each = ", ".join(f"{n} {kind}" for kind, n in known.items())
     lines = [x for name, x in found["table"].items() if "," not in name]
     return (
         f"{sum(x['cases'] > 0 for x in lines)} of {len(lines)} public numbers judged by oracles "
         f"that share no code with them, in {sum(counts.values())} cases of {len(found['runs'])} "
-        f"seeds: {each}, {wrong} wrong and reported as OK"
+        f"seeds: {each}, {crashed} crashed, {wrong} wrong and reported as OK"
     )
 
 
