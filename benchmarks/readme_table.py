@@ -54,7 +54,7 @@ def judged(found: dict[str, Any]) -> str:
     """Public numbers by their oracles."""
     counts = found["all"]["all"]
     known = {kind: counts.get(kind, 0) for kind in ("right", "flagged", "refused")}
-    crashed = counts.get("crashed", 0)
+    crashed = counts.get("CRASHED", 0)
     wrong = sum(counts.values()) - sum(known.values()) - crashed
     each = ", ".join(f"{n} {kind}" for kind, n in known.items())
     lines = [x for name, x in found["table"].items() if "," not in name]
