@@ -37,7 +37,7 @@ def table(numbers: np.ndarray, dtype: Any) -> Array:
     return jnp.stack([table(row, dtype) for row in numbers])
 
 
-LEVELS = 4.0
+LEVELS = 8.0
 """Ratios of steps in an octave: so the rounding errors of a state do not change them.
 
 The reverse sweep computes steps again, with other rounding errors than the first time. Their
