@@ -38,10 +38,11 @@ def table(numbers: np.ndarray, dtype: Any) -> Array:
 
 
 LEVELS = 8.0
-"""Ratios of steps in an octave: so the rounding errors of a state do not change them.
+"""Ratios of steps in an octave: so the rounding errors of a state hardly ever change them.
 
-The reverse sweep computes steps again, with other rounding errors than the first time. Their
-lengths must be the same, or it would follow another motion than that whose end is known.
+The reverse sweep of a kernel computes steps again, with other rounding errors than the first time.
+Where their lengths differ it follows another motion than that whose end is known, which errs by as
+much as the steps do.
 """
 
 
@@ -97,7 +98,7 @@ class Adaptive(Method):
     ``ε = √(mean((eᵢ/aᵢ)²)) ≤ 1``, of coordinates and of speeds. Steps then follow a
     proportional-integral controller (Gustafsson 1991; Hairer & Wanner II, IV.2): the next is
     ``0.9 ε^(−0.7/k) ε₋^(0.4/k)`` times as long, with ε₋ of the accepted step before and k the
-    order of the error. Saved times are met exactly. Accepted states are projected onto the
+    order of the error, rounded to one of eight ratios in an octave. Saved times are met exactly. Accepted states are projected onto the
     constraints. Derivatives are those of the steps taken, whose lengths are held.
 
     Attributes:
