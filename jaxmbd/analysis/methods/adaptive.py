@@ -98,8 +98,9 @@ class Adaptive(Method):
     ``ε = √(mean((eᵢ/aᵢ)²)) ≤ 1``, of coordinates and of speeds. Steps then follow a
     proportional-integral controller (Gustafsson 1991; Hairer & Wanner II, IV.2): the next is
     ``0.9 ε^(−0.7/k) ε₋^(0.4/k)`` times as long, with ε₋ of the accepted step before and k the
-    order of the error, rounded to one of eight ratios in an octave. Saved times are met exactly. Accepted states are projected onto the
-    constraints. Derivatives are those of the steps taken, whose lengths are held.
+    order of the error, rounded to one of eight ratios in an octave. Saved times are met exactly.
+    Accepted states are projected onto the constraints. Derivatives are those of the steps taken,
+    whose lengths are held.
 
     Attributes:
         rtol, atol: relative and absolute error of a step; by default 1e-10 and 1e-12 (4e-5 and
