@@ -260,8 +260,8 @@ def _spread(axes: Any, tree: Any) -> list[int | None]:
 
     def add(axis: Any, part: Any) -> None:
         for x in jax.tree_util.tree_leaves(part, is_leaf=lambda x: isinstance(x, Words)):
-            counted_from_end = isinstance(x, Words) and axis is not None and axis < 0
-            leaves.append(axis - 1 if counted_from_end else axis)
+            words_last = isinstance(x, Words) and axis is not None and axis < 0
+            leaves.append(int(axis) - 1 if words_last else axis)
 
     axes = tuple(axes) if isinstance(axes, list) else axes
     try:

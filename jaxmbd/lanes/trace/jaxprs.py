@@ -13,6 +13,7 @@ import jax
 import jax.core
 import jax.extend.core
 import jax.extend.random
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -179,7 +180,7 @@ def is_generator(x: Any) -> bool:
 def is_key(x: Any) -> bool:
     """Whether an array is one of typed random keys."""
     dtype = getattr(x, "dtype", _NUMBER)
-    return not isinstance(dtype, np.dtype) and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+    return not isinstance(dtype, np.dtype) and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 _NUMBER = np.dtype(float)
