@@ -260,8 +260,8 @@ def _spread(axes: Any, tree: Any) -> list[int | None]:
 
     def add(axis: Any, part: Any) -> None:
         for x in jax.tree_util.tree_leaves(part, is_leaf=lambda x: isinstance(x, Words)):
-            words_last = isinstance(x, Words) and axis is not None and axis < 0
-            leaves.append(int(axis) - 1 if words_last else axis)
+            behind = int(isinstance(x, Words))  # the words' own axis is the last
+            leaves.append(axis - behind if axis is not None and axis < 0 else axis)
 
     axes = tuple(axes) if isinstance(axes, list) else axes
     try:
