@@ -17,6 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes import primitive
 from jaxmbd.lanes.context import tracing
 from jaxmbd.lanes.kernel import kernel
+from jaxmbd.lanes.keys import Words, has_keys, plain, with_keys
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jaxprs import with_manual_axes
 
@@ -40,6 +41,10 @@ class Traced(NamedTuple):
     tree: Any
     avals: list[Any]
     lasting: bool
+
+    def results(self, leaves: Sequence[Any]) -> Any:
+        """The tree of its results."""
+        return with_keys(jax.tree_util.tree_unflatten(self.tree, leaves))
 
 
 def vmap(
@@ -82,7 +87,7 @@ def vmap(
 
     @wraps(fn)
     def batched(*args: Any) -> Any:
-        leaves, tree = jax.tree_util.tree_flatten(args)
+        args, leaves, tree = _flat(args)
         axes = _spread(in_axes, args)
         leaves = _arrays(leaves)
         size = _size(leaves, axes)
@@ -108,7 +113,7 @@ def vmap(
             y if a == 0 else y[0] if a is None else jnp.moveaxis(y, 0, a)
             for y, a in zip(out, to, strict=True)
         ]
-        return jax.tree_util.tree_unflatten(out_tree, out)
+        return known.results(out)
 
     return batched
 
@@ -136,18 +141,26 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
 
     @wraps(fn)
     def compiled(*args: Any) -> Any:
-        leaves, tree = jax.tree_util.tree_flatten(args)
+        _, leaves, tree = _flat(args)
         leaves = _arrays(leaves)
         avals = _sample_types(leaves, [False] * len(leaves))
         varies = primitive.varying_axes(leaves)
         place = (tree, avals, varies)
         known = _known(traced, place, lambda: _trace(fn, tree, avals, {}, varies))
-        key, consts, out_tree, _, _ = known
-        flags = [False] * (len(consts) + len(leaves))
-        out = primitive.call(key, [*consts, *leaves], flags, 1, options)
-        return jax.tree_util.tree_unflatten(out_tree, [jnp.squeeze(y, 0) for y in out])
+        flags = [False] * (len(known.consts) + len(leaves))
+        out = primitive.call(known.key, [*known.consts, *leaves], flags, 1, options)
+        return known.results([jnp.squeeze(y, 0) for y in out])
 
     return compiled
+
+
+def _flat(args: Any) -> tuple[Any, list[Any], Any]:
+    """Arguments without typed keys, their leaves and their tree."""
+    leaves, tree = jax.tree_util.tree_flatten(args)
+    if has_keys(leaves):
+        args = plain(args)
+        leaves, tree = jax.tree_util.tree_flatten(args)
+    return args, leaves, tree
 
 
 def _arrays(leaves: Sequence[Any]) -> list[Any]:
@@ -201,7 +214,7 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozense
     def flat(*leaves: Any) -> list[Any]:
         it = iter(leaves)
         whole = [baked[k] if k in baked else next(it) for k in range(len(avals))]
-        out = fn(*jax.tree_util.tree_unflatten(tree, whole))
+        out = plain(fn(*with_keys(jax.tree_util.tree_unflatten(tree, whole))))
         out_leaves, out_tree = jax.tree_util.tree_flatten(out)
         shapes.append(out_tree)
         return [jnp.asarray(x) for x in out_leaves]
@@ -246,7 +259,9 @@ def _spread(axes: Any, tree: Any) -> list[int | None]:
     leaves: list[int | None] = []
 
     def add(axis: Any, part: Any) -> None:
-        leaves.extend([axis] * len(jax.tree_util.tree_leaves(part)))
+        for x in jax.tree_util.tree_leaves(part, is_leaf=lambda x: isinstance(x, Words)):
+            behind = int(isinstance(x, Words))  # the words' own axis is the last
+            leaves.append(axis - behind if axis is not None and axis < 0 else axis)
 
     axes = tuple(axes) if isinstance(axes, list) else axes
     try:

@@ -16,8 +16,9 @@ DTYPES = {
     "float64": "f64", "float32": "f32", "bool": "i1",
     "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "key<fry>": "u64",
 }  # fmt: skip
-NUMPY = {short: np.dtype(name) for name, short in DTYPES.items()}
+NUMPY = {short: np.dtype(name) for name, short in DTYPES.items() if "<" not in name}
 
 
 class Unsupported(NotImplementedError):

@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import DTYPES, NUMPY, Buffer, Node, Region, Unsupported
+from jaxmbd.lanes.trace.jaxprs import as_numbers
 
 SMALL = 1024
 """Arrays with more elements stay in memory and are accessed one leading index at a time."""
@@ -145,7 +146,7 @@ def constants(g: Graph, array: Any, dtype: Any = None) -> Value:
     A jaxpr may hold wider constants than it declares: NumPy's float64 where x64 is off.
     """
     short = short_dtype(array.dtype if dtype is None else dtype)
-    array = np.asarray(array, NUMPY[short])
+    array = np.asarray(as_numbers(array), NUMPY[short])
     if array.size > SMALL and array.ndim:
         return _table(g, array, short)
     nodes = empty(array.shape)

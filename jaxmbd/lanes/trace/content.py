@@ -18,7 +18,15 @@ from jax.core import AbstractValue, ShapedArray
 from jax.extend import core
 from jax.sharding import AbstractMesh, NamedSharding
 
-from jaxmbd.lanes.trace.jaxprs import expanded, is_guarded, manual_axes, rule_jaxpr, scan_counts
+from jaxmbd.lanes.trace.jaxprs import (
+    as_numbers,
+    expanded,
+    is_generator,
+    is_guarded,
+    manual_axes,
+    rule_jaxpr,
+    scan_counts,
+)
 
 _RULED = {
     "custom_jvp_call": ("call_jaxpr",),
@@ -229,6 +237,8 @@ class _Walk:
         kind = type(x)
         if kind in _PLAIN:
             self.words.append(repr(x))
+        elif is_generator(x):
+            self.words.append(f"generator {x.name}")
         elif isinstance(x, tuple | list):
             self.words.append(f"{kind.__name__} {len(x)}")
             for y in x:
@@ -244,7 +254,7 @@ class _Walk:
             self.calls.extend(x.content.calls or ())
             self.others = self.others or x.content.calls is None
         elif isinstance(x, jax.Array | np.ndarray | np.generic):
-            array = np.ascontiguousarray(x)
+            array = np.ascontiguousarray(as_numbers(x))
             data = blake2b(array.tobytes(), digest_size=20).hexdigest()
             self.words.append(f"array {array.dtype} {array.shape} {data}")
         elif isinstance(x, Mapping):

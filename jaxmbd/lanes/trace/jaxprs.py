@@ -12,6 +12,8 @@ from typing import Any
 import jax
 import jax.core
 import jax.extend.core
+import jax.extend.random
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -164,6 +166,34 @@ def _alone(eqn: Any) -> Any:
     jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
     whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))
     return lambda *args: whole(*[args[k] for k in places.values()])
+
+
+THREEFRY = jax.extend.random.threefry_prng_impl
+"""The functions of JAX's default generator of random numbers."""
+
+
+def is_generator(x: Any) -> bool:
+    """Whether a parameter holds the functions of a generator of random numbers."""
+    return isinstance(x, type(THREEFRY))
+
+
+def is_key(x: Any) -> bool:
+    """Whether an array is one of typed random keys."""
+    dtype = getattr(x, "dtype", _NUMBER)
+    return not isinstance(dtype, np.dtype) and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+_NUMBER = np.dtype(float)
+
+
+def as_numbers(array: Any) -> np.ndarray:
+    """A constant array; of keys, their two words as one number of 64 bits (`rules.random`)."""
+    if not is_key(array):
+        return np.asarray(array)
+    with jax.ensure_compile_time_eval():
+        words = np.asarray(jax.random.key_data(array), np.uint64)
+    first, second = np.moveaxis(words, -1, 0)
+    return np.asarray((first << np.uint64(32)) | second)
 
 
 def floating(x: Any) -> bool:

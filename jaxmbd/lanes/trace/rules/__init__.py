@@ -7,11 +7,12 @@ from jaxmbd.lanes.trace.rules import (
     derivatives,
     indexing,
     linear_algebra,
+    random,
     scan,
     shapes,
 )
 
 __all__ = [
     "RULES", "arithmetic", "control", "derivatives", "indexing",
-    "linear_algebra", "scan", "shapes",
+    "linear_algebra", "random", "scan", "shapes",
 ]  # fmt: skip
