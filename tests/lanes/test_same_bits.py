@@ -49,7 +49,8 @@ def test_a_reverse_sweep_runs_segments_again_to_the_bit(monkeypatch):
     monkeypatch.setattr(writer, "LONG_BLOCK", writer.LONG_BLOCK)
     monkeypatch.setattr(writer.Writer, "end_long_block", cut)
     CODES.things.clear()
-    states = lanes.vmap(jax.grad(weighted, 1))(begins(), jnp.zeros((16, STEPS, 2)))
+    batch = lanes.vmap(weighted, strict=True)
+    states = jax.grad(lambda weights: batch(begins(), weights).sum())(jnp.zeros((16, STEPS, 2)))
     CODES.things.clear()
     following = jax.vmap(jax.vmap(chaotic))(states)
     assert next(calls) > 100
