@@ -394,7 +394,6 @@ class Piece:
     Attributes:
         values: nodes that need a register; a value's number is its index here.
         given: operands that wait in a stack slot from before; their numbers follow.
-        merged: products that are fused into an addition, and so are not values.
         users: of each node, within the piece; args: numbers of each value's operands.
         kept: whether a value is live-out.
     """
@@ -416,9 +415,8 @@ class Piece:
         for n in nodes:
             for a in dict.fromkeys(map(root, n.args)):
                 self.users.setdefault(a, []).append(n)
-        self.merged = self._merged(outside)
-        self.values = [n for n in nodes if n not in self.merged]
-        operands = [self._operands(n) for n in self.values]
+        self.values = list(nodes)
+        operands = [[root(a) for a in n.args] for n in nodes]
         given = (a for some in operands for a in some if w.asleep(a))
         self.given = list(dict.fromkeys(given))
         number = {n: k for k, n in enumerate([*self.values, *self.given])}
@@ -426,24 +424,6 @@ class Piece:
             list(dict.fromkeys(number[a] for a in some if a in number)) for some in operands
         ]
         self.kept = [n in outside for n in self.values]
-
-    def _merged(self, outside: set[Node]) -> set[Node]:
-        """Products whose only use is one addition or subtraction; at most one for each of these."""
-        here, merged = set(self.nodes), set[Node]()
-        for n in self.nodes:
-            if n.op in ("add", "sub") and n.dtype[0] == "f":
-                for a in map(root, n.args):
-                    alone = a in here and a not in outside and len(self.users[a]) == 1
-                    if a.op == "mul" and alone and n.args[0] is not n.args[1]:
-                        merged.add(a)
-                        break
-        return merged
-
-    def _operands(self, n: Node) -> list[Node]:
-        out: list[Node] = []
-        for a in map(root, n.args):
-            out.extend(map(root, a.args) if a in self.merged else (a,))
-        return out
 
     def write(self, asleep: bool, *, arranged: bool) -> None:
         """Write the piece; spilled live-out values are reloaded, or stay asleep."""
@@ -473,7 +453,7 @@ class Piece:
                 w.store(values[value], own.get(slot, slot))
             for value, _ in step.loads:
                 w.load(values[value])
-            self._value(values[step.node])
+            self.compute(values[step.node])
         for value in left:
             if asleep:
                 w.forget(values[value])
@@ -505,9 +485,3 @@ class Piece:
         for k in order:
             out.update(dict.fromkeys([k, *groups.get(keys.get(k), ())]))
         return list(out)
-
-    def _value(self, n: Node) -> None:
-        for a in map(root, n.args):
-            if a in self.merged:
-                self.compute(a)
-        self.compute(n)
