@@ -137,12 +137,11 @@ class Kernel:
 
         Args:
             threads: most cores to use; 0 for all.
-            width: samples in a vector, at most as many as in a batch; by default `lanes()`.
+            width: samples in a vector; by default `lanes()`.
             batch: fewest samples of a call; those that fill no vector are computed one by one.
         """
-        if batch < cpu.vector_bits() // 32 and batch < self.lanes():
-            width = 1
-        return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
+        how = (threads, width, min(batch, cpu.vector_bits() // 32))
+        return self._code(("cpu", *how), lambda: self._compile_cpu(*how))
 
     def compile_cuda(self) -> cuda.Compiled:
         """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
@@ -166,14 +165,15 @@ class Kernel:
         if graph is not None:
             graph.clear()
 
-    def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
+    def _compile_cpu(self, *how: int) -> cpu.Compiled:
         if not (self.lasting and interpreter.own()):
-            return self._written(threads, width)
-        name = (self.content.hex(), self.batched, self.pullback, threads, width)
-        return cpu.recalled(name, lambda: self._written(threads, width))
+            return self._written(*how)
+        name = (self.content.hex(), self.batched, self.pullback, *how)
+        return cpu.recalled(name, lambda: self._written(*how))
 
-    def _written(self, threads: int, width: int) -> cpu.Compiled:
+    def _written(self, threads: int, width: int, batch: int) -> cpu.Compiled:
         width = width or self.lanes()
+        width = width if width <= batch else 1
         e = self.emitter(width)
         ir = e.module()
         scratch = e.scratch_slots * SLOT * width
