@@ -62,7 +62,7 @@ class Graph:
         open: stack of the loops under construction.
         rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
         built: number of operations requested, before folding and sharing.
-        calls: results of calls, by function, region and operands.
+        calls: what was made for a function or a column, by region and operands.
         constants: the nodes of constants, which routines share.
         repeated: ids of the jaxprs that may become routines; routines: those made from them, by
             jaxpr and what is known of the operands, inner ones first, each with what the tracer
