@@ -132,15 +132,15 @@ class Kernel:
             gpu=gpu,
         )
 
-    def compile_cpu(self, threads: int = 0, width: int = 0, batch: int = MANY) -> cpu.Compiled:
+    def compile_cpu(self, threads: int = 0, batch: int = MANY, width: int = 0) -> cpu.Compiled:
         """Machine code for the host, as an FFI target.
 
         Args:
             threads: most cores to use; 0 for all.
-            width: samples in a vector; by default `lanes()`.
             batch: fewest samples of a call; those that fill no vector are computed one by one.
+            width: samples in a vector; by default `lanes()`.
         """
-        how = (threads, width, min(batch, cpu.vector_bits() // 32))
+        how = (threads, min(batch, cpu.vector_bits() // 32), width)
         return self._code(("cpu", *how), lambda: self._compile_cpu(*how))
 
     def compile_cuda(self) -> cuda.Compiled:
@@ -171,7 +171,7 @@ class Kernel:
         name = (self.content.hex(), self.batched, self.pullback, *how)
         return cpu.recalled(name, lambda: self._written(*how))
 
-    def _written(self, threads: int, width: int, batch: int) -> cpu.Compiled:
+    def _written(self, threads: int, batch: int, width: int) -> cpu.Compiled:
         width = width or self.lanes()
         width = width if width <= batch else 1
         e = self.emitter(width)

@@ -177,7 +177,7 @@ def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_
 
 def _cpu_rule(ctx: Any, k: Kernel, params: Any) -> Any:
     parts = lowering.devices(ctx.module_context.axis_context)
-    code = k.compile_cpu(params["options"].threads, batch=params["size"] // parts)
+    code = k.compile_cpu(params["options"].threads, params["size"] // parts)
     return lowering.host_call(code.name, k.in_batched, code.flops * params["size"])
 
 

@@ -22,7 +22,7 @@ class Emitter:
     """Writes the kernel of one graph.
 
     Attributes:
-        registers: vector registers of the host; zero leaves scheduling and spills to LLVM.
+        registers: vector registers of the host; zero leaves spills to LLVM.
         w: the writer.
         operations: operations written, loops counted once.
         flops: floating-point operations per sample, loops counted by iterations.
@@ -168,7 +168,7 @@ class Emitter:
         asleep: bool = False,
         homes: Mapping[Node, Slot] | None = None,
     ) -> None:
-        """Compute nodes of a region and what they depend on; long pieces are scheduled.
+        """Compute nodes of a region and what they depend on; spills of long pieces are planned.
 
         Values for a rare loop or a routine may stay asleep; others that are asleep are loaded.
         """
