@@ -140,6 +140,11 @@ class Sweep:
 
     def run(self, region: Region, first: int = 0, last: int | None = None) -> None:
         """Sweep the nodes of a region (from `first` to before `last`), last to first."""
+        before, self.g.sweeping = self.g.sweeping, True
+        self._run(region, first, last)
+        self.g.sweeping = before
+
+    def _run(self, region: Region, first: int, last: int | None) -> None:
         for n in reversed(region.nodes[first:last]):
             self._visit(n)
         while True:  # nodes that tracing loop bodies again has added to this region
@@ -210,7 +215,9 @@ class Sweep:
         kept = Recall(back.body, index, iter(loop.inner)) if loop.inner else None
         g.replay, g.recall, g.active = back.body, kept, g.active | self.mask
         first = len(back.body.nodes)
+        g.sweeping = False  # what the function asks for again
         outs, writes = loop.trace(index, carries)
+        g.sweeping = True
         g.replay, g.recall, g.active = before
         inner = self.inner(carries)
         moving = [k for k, p in enumerate(loop.params) if p.dtype[0] == "f" and p.deps & self.mask]

@@ -11,8 +11,8 @@ def test_counts():
 
     report = lanes.explain(fn, jnp.ones(3), 1.0)
     assert isinstance(report, lanes.Explanation)
-    assert report.kinds == {"mul": 3, "sin": 3, "add": 2, "div": 1}
-    assert report.operations == 9 and report.flops == 3 * 20 + 3 + 2 + 1
+    assert report.kinds == {"mul": 1, "sin": 3, "fma": 2, "div": 1}
+    assert report.operations == 7 and report.flops == 3 * 20 + 3 + 2 + 1
     assert report.asked > report.operations and report.instructions and report.unsupported is None
     assert "falls back" not in str(report)
 

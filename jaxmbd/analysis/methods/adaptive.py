@@ -37,15 +37,6 @@ def table(numbers: np.ndarray, dtype: Any) -> Array:
     return jnp.stack([table(row, dtype) for row in numbers])
 
 
-LEVELS = 8.0
-"""Ratios of steps in an octave: so the rounding errors of a state hardly ever change them.
-
-The reverse sweep of a kernel computes steps again, with other rounding errors than the first time.
-Where their lengths differ it follows another motion than that whose end is known, which errs by as
-much as the steps do.
-"""
-
-
 class Attempt(NamedTuple):
     """A step before it is accepted.
 
@@ -98,9 +89,8 @@ class Adaptive(Method):
     ``ε = √(mean((eᵢ/aᵢ)²)) ≤ 1``, of coordinates and of speeds. Steps then follow a
     proportional-integral controller (Gustafsson 1991; Hairer & Wanner II, IV.2): the next is
     ``0.9 ε^(−0.7/k) ε₋^(0.4/k)`` times as long, with ε₋ of the accepted step before and k the
-    order of the error, rounded to one of eight ratios in an octave. Saved times are met exactly.
-    Accepted states are projected onto the constraints. Derivatives are those of the steps taken,
-    whose lengths are held.
+    order of the error. Saved times are met exactly. Accepted states are projected onto the
+    constraints. Derivatives are those of the steps taken, whose lengths are held.
 
     Attributes:
         rtol, atol: relative and absolute error of a step; by default 1e-10 and 1e-12 (4e-5 and
@@ -200,7 +190,6 @@ class Adaptive(Method):
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
         shrunk = jnp.minimum(SAFETY * size ** (-1.0 / self.order), SAFETY)
         ratio = jnp.where(fine, jnp.minimum(grown, MOST), jnp.maximum(shrunk, LEAST))
-        ratio = jnp.exp2(jnp.floor(LEVELS * jnp.log2(lax.stop_gradient(ratio)) + 0.5) / LEVELS)
         following = lax.stop_gradient(whole) * ratio
         # A step that was cut short by a saved time says little of how long the next may be.
         following = jnp.where(fine & (whole < wish), jnp.maximum(following, wish), following)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from jaxmbd.lanes.codegen import instructions, loops, memory, schedule
+from jaxmbd.lanes.codegen.fused import fuse
 from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.codegen.writer import LLVM, Slot, Writer, literal
 from jaxmbd.lanes.ir.graph import Graph, live_nodes
@@ -54,6 +55,7 @@ class Emitter:
         """
         self.graph, self.registers = graph, registers
         self.inputs, self.outputs = inputs, outputs
+        fuse(graph)
         self.uses = Uses(graph, live_nodes(graph))
         self.w = Writer(self.uses, width, gpu=gpu, caller=caller)
         self.returned: dict[Node, list[Node]] = {}

@@ -60,9 +60,10 @@ def _call(w: Writer, n: Node, args: list[str], call: Call) -> str:
 def _div(w: Writer, n: Node, args: list[str]) -> str:
     ty = w.type_of(n)
     if n.dtype[0] == "f":
-        inverse = w.inverse(n.args[1], not n.uniform) if may_invert(n) else None
+        free = may_invert(n) and n not in w.uses.exact
+        inverse = w.inverse(n.args[1], not n.uniform) if free else None
         if inverse is not None:
-            return w.text.let(f"fmul contract {ty} {args[0]}, {inverse}")
+            return w.text.let(f"fmul {ty} {args[0]}, {inverse}")
         return w.text.let(f"fdiv {ty} {args[0]}, {args[1]}")
     return _guarded_division(w, n, args, "div", "-1")
 
@@ -94,6 +95,17 @@ def _guarded_division(w: Writer, n: Node, args: list[str], word: str, at_zero: s
         result = t.let(f"select {mask} {flip}, {ty} {negated}, {ty} {result}")
     fallback = minus if at_zero == "-1" else at_zero
     return t.let(f"select {mask} {bad}, {ty} {fallback}, {ty} {result}")
+
+
+def _fma(w: Writer, n: Node, args: list[str]) -> str:
+    """±x y ± z; two instructions where the processor has no fused one."""
+    ty, (x, y, z) = w.type_of(n), args
+    minus_product, minus_addend = n.data
+    if minus_product:
+        x = w.text.let(f"fneg {ty} {x}")
+    if minus_addend:
+        z = w.text.let(f"fneg {ty} {z}")
+    return w.text.intrinsic("fmuladd", ty, _suffix(w, n), x, y, z)
 
 
 def _neg(w: Writer, n: Node, args: list[str]) -> str:
@@ -180,8 +192,8 @@ def _shift(w: Writer, n: Node, args: list[str]) -> str:
 
 
 SPECIAL: dict[str, Callable[[Writer, Node, list[str]], str]] = {
-    "div": _div, "rem": _rem, "neg": _neg, "not": _not, "select": _select, "min": _extreme,
-    "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift, "lshr": _shift,
-    "ashr": _shift,
+    "fma": _fma, "div": _div, "rem": _rem, "neg": _neg, "not": _not, "select": _select,
+    "min": _extreme, "max": _extreme, "convert": _convert, "bitcast": _bitcast, "shl": _shift,
+    "lshr": _shift, "ashr": _shift,
 }  # fmt: skip
 """Code generators of operations that are neither one instruction nor one call."""

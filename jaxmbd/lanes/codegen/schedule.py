@@ -177,10 +177,9 @@ class Piece:
     """One piece: its numbered values and their dependencies.
 
     Attributes:
-        values: nodes that need a register; a value's number is its index here.
+        values: the nodes; a value's number is its index here.
         given: operands that wait in a stack slot from before; their numbers follow.
-        merged: products that are fused into an addition, and so are not values.
-        users: of each node, within the piece; args: numbers of each value's operands.
+        args: numbers of each value's operands.
         kept: whether a value is live-out.
     """
 
@@ -193,17 +192,11 @@ class Piece:
         compute: Compute,
         homes: Mapping[Node, Slot],
     ):
-        self.w, self.nodes, self.room, self.compute = w, nodes, room, compute
+        self.w, self.values, self.room, self.compute = w, list(nodes), room, compute
         self.homes = homes
         inside = readers_of(nodes)
         outside = {n for n in nodes if w.uses.readers[n] > inside[n]} | wanted
-        self.users: dict[Node, list[Node]] = {}
-        for n in nodes:
-            for a in dict.fromkeys(map(root, n.args)):
-                self.users.setdefault(a, []).append(n)
-        self.merged = self._merged(outside)
-        self.values = [n for n in nodes if n not in self.merged]
-        operands = [self._operands(n) for n in self.values]
+        operands = [[root(a) for a in n.args] for n in nodes]
         given = (a for some in operands for a in some if w.asleep(a))
         self.given = list(dict.fromkeys(given))
         number = {n: k for k, n in enumerate([*self.values, *self.given])}
@@ -211,24 +204,6 @@ class Piece:
             list(dict.fromkeys(number[a] for a in some if a in number)) for some in operands
         ]
         self.kept = [n in outside for n in self.values]
-
-    def _merged(self, outside: set[Node]) -> set[Node]:
-        """Products whose only use is one addition or subtraction; at most one for each of these."""
-        here, merged = set(self.nodes), set[Node]()
-        for n in self.nodes:
-            if n.op in ("add", "sub") and n.dtype[0] == "f":
-                for a in map(root, n.args):
-                    alone = a in here and a not in outside and len(self.users[a]) == 1
-                    if a.op == "mul" and alone and n.args[0] is not n.args[1]:
-                        merged.add(a)
-                        break
-        return merged
-
-    def _operands(self, n: Node) -> list[Node]:
-        out: list[Node] = []
-        for a in map(root, n.args):
-            out.extend(map(root, a.args) if a in self.merged else (a,))
-        return out
 
     def write(self, asleep: bool) -> None:
         """Write the piece; spilled live-out values are reloaded, or stay asleep."""
@@ -250,7 +225,7 @@ class Piece:
                 w.store(values[value], own.get(slot, slot))
             for value, _ in step.loads:
                 w.load(values[value])
-            self._value(values[step.node])
+            self.compute(values[step.node])
         for value in left:
             if asleep:
                 w.forget(values[value])
@@ -282,9 +257,3 @@ class Piece:
         for k in range(len(self.values)):
             out.update(dict.fromkeys([k, *groups.get(keys.get(k), ())]))
         return list(out)
-
-    def _value(self, n: Node) -> None:
-        for a in map(root, n.args):
-            if a in self.merged:
-                self.compute(a)
-        self.compute(n)

@@ -22,14 +22,18 @@ class Uses:
         spread: operands of vector operations; the uniform ones are broadcast to all lanes.
         inverted: denominators whose reciprocal is computed once, for several quotients or for a
             quotient in a deeper region.
+        exact: the function's quotients by denominators that would be none of those if it were
+            neither differentiated nor used in part, so that it gives the same bits in all programs.
     """
 
     def __init__(self, graph: Graph, live: set[Node]):
         self.live, self.graph = live, graph
         self.spread: set[Node] = set()
-        self.inverted: set[Node] = set()
+        own = _shared(graph.quotients)
+        self.exact = {n for n in graph.quotients if root(n.args[1]) not in own}
+        free = [n for n in live if may_invert(n) and n not in self.exact]
+        self.inverted = _shared(free) | own.intersection(root(n.args[1]) for n in free)
         self._captured: dict[Loop, list[Node]] = {}
-        denominators: set[Node] = set()
         calls: dict[Pair, set[str]] = {}
         for n in live:
             if n.op == "loop":
@@ -38,12 +42,6 @@ class Uses:
                 self.spread.update(map(root, n.args[1:]))
             elif not n.uniform:
                 self.spread.update(map(root, reads(n)))
-            b = root(n.args[1]) if may_invert(n) else None
-            if b is not None and not b.constant:
-                assert n.region is not None and b.region is not None
-                if b in denominators or n.region.depth > b.region.depth:
-                    self.inverted.add(b)
-                denominators.add(b)
             pair = _pair(n)
             if pair is not None:
                 calls.setdefault(pair, set()).add(n.op)
@@ -97,6 +95,17 @@ class Uses:
 def _pair(n: Node) -> Pair | None:
     llvm = OPERATIONS[n.op].llvm
     return (llvm.pair, n.args[0]) if isinstance(llvm, Call) and llvm.pair else None
+
+
+def _shared(nodes: Iterable[Node]) -> set[Node]:
+    """Denominators of several quotients among some nodes, or of one in a deeper region."""
+    once, shared = set[Node](), set[Node]()
+    for n in nodes:
+        b = root(n.args[1]) if may_invert(n) else None
+        if b is not None and not b.constant:
+            assert n.region is not None and b.region is not None
+            (shared if b in once or n.region.depth > b.region.depth else once).add(b)
+    return shared
 
 
 def may_invert(n: Node) -> bool:

@@ -8,10 +8,11 @@ operand there are two departures from IEEE, and no others:
   detect such an x tests x itself (for mechanisms `jaxmbd.model.finite`).
 * The sign of a zero result may differ: ``x + 0 = x``, ``0 − x = −x`` and ``−(x − y) = y − x``.
 
-Code generation may also contract a product and a sum into a fused multiply-add, and let quotients
-by one denominator b share its reciprocal, at the cost of one more ulp for ``2⁻¹⁰²² ≤ |b| ≤ 2¹⁰²²``
-(``2⁻¹²⁶ ≤ |b| ≤ 2¹²⁶`` in single precision). For larger |b|, 1/b is subnormal, and on CPUs, where
-XLA flushes subnormals, such quotients are zero; a subnormal b counts as zero there already.
+Code generation also contracts a product and a sum into a fused multiply-add, where the processor
+has one (`codegen.fused`), and lets quotients by one denominator b share its reciprocal, at the cost
+of one more ulp for ``2⁻¹⁰²² ≤ |b| ≤ 2¹⁰²²`` (``2⁻¹²⁶ ≤ |b| ≤ 2¹²⁶`` in single precision). For
+larger |b|, 1/b is subnormal, and on CPUs, where XLA flushes subnormals, such quotients are zero; a
+subnormal b counts as zero there already.
 """
 
 from __future__ import annotations

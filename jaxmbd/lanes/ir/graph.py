@@ -61,6 +61,8 @@ class Graph:
         guarded: region of the outermost guarded call that is being traced.
         open: stack of the loops under construction.
         rare: the region that `rarely` keeps nodes in; what is shared there is not shared outside.
+        quotients: the divisions that the function asks for.
+        sweeping: whether a reverse sweep asks, rather than the function, traced anew or not.
         built: number of operations requested, before folding and sharing.
         calls: what was made for a function or a column, by region and operands.
         constants: the nodes of constants, which routines share.
@@ -90,6 +92,8 @@ class Graph:
         self.traced: dict[int, tuple[Any, Any]] = {}
         self.bits = 0
         self.rare: Region | None = None
+        self.quotients: set[Node] = set()
+        self.sweeping = False
         self._rare: dict[Any, Node] = {}
 
     def of(self, owner: Any, make: Callable[[], Any]) -> Any:
@@ -123,13 +127,14 @@ class Graph:
             folded = entry.fold(self, dtype, *args)
             if folded is not None:
                 return folded
-        if entry.commutative and args[0].number > args[1].number:
-            args = (args[1], args[0])
-        key = (op, dtype, *args)
+        swap = entry.commutative and args[0].number > args[1].number
+        key = (op, dtype, *(args[::-1] if swap else args))
         node = self.memo.get(key) or self._rare.get(key)
         if node is None:
             known = self.memo if self.rare is None else self._rare
             node = known[key] = self._place(op, args, dtype)
+        if op == "div" and not self.sweeping:
+            self.quotients.add(node)
         return node
 
     @contextmanager
@@ -222,6 +227,7 @@ class Graph:
         self.outputs.clear()
         self.calls.clear()
         self.traced.clear()
+        self.quotients.clear()
 
     # Routines
 

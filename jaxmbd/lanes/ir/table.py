@@ -63,17 +63,18 @@ def _elementary(
 _TABLE = (
     # Arithmetic
     Operation(
-        "add", 2, fold.add, partials.add, Infix("fadd contract", "add", "add"), flops=1,
+        "add", 2, fold.add, partials.add, Infix("fadd", "add", "add"), flops=1,
         commutative=True, primitives=("add", "add_any"),
     ),
     Operation(
-        "sub", 2, fold.sub, partials.sub, Infix("fsub contract", "sub", "sub"), flops=1,
+        "sub", 2, fold.sub, partials.sub, Infix("fsub", "sub", "sub"), flops=1,
         primitives=("sub",),
     ),
     Operation(
-        "mul", 2, fold.mul, partials.mul, Infix("fmul contract", "mul", "mul"), flops=1,
+        "mul", 2, fold.mul, partials.mul, Infix("fmul", "mul", "mul"), flops=1,
         commutative=True, primitives=("mul",),
     ),
+    Operation("fma", 3, operands="float", flops=2),  # made by `codegen.fused`
     Operation("div", 2, fold.div, partials.div, flops=1, primitives=("div",)),
     Operation("rem", 2, None, partials.rem, primitives=("rem",)),
     Operation("neg", 1, fold.neg, partials.neg, primitives=("neg",)),
