@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from jaxmbd.lanes.caching import Recent
 from jaxmbd.lanes.codegen.emit import Emitter
 from jaxmbd.lanes.context import collector_paused
@@ -25,6 +23,8 @@ CODES = Recent(4096)
 Evicting one does not free its machine code (see `cpu`)."""
 VECTORS = 64
 """Vectors in a chunk of work; fewer if each is expensive."""
+MANY = 1 << 62
+"""A batch that fills any vector."""
 
 
 @dataclass(eq=False)
@@ -132,9 +132,16 @@ class Kernel:
             gpu=gpu,
         )
 
-    def compile_cpu(self, threads: int = 0, width: int = 0) -> cpu.Compiled:
-        """Machine code for the host, as an FFI target; `width` is `lanes()` unless given."""
-        return self._code(("cpu", threads, width), lambda: self._compile_cpu(threads, width))
+    def compile_cpu(self, threads: int = 0, batch: int = MANY, width: int = 0) -> cpu.Compiled:
+        """Machine code for the host, as an FFI target.
+
+        Args:
+            threads: most cores to use; 0 for all.
+            batch: fewest samples of a call; those that fill no vector are computed one by one.
+            width: samples in a vector; by default `lanes()`.
+        """
+        how = (threads, min(batch, cpu.vector_bits() // 32), width)
+        return self._code(("cpu", *how), lambda: self._compile_cpu(*how))
 
     def compile_cuda(self) -> cuda.Compiled:
         """Code for NVIDIA GPUs, one thread per sample, as an FFI target.
@@ -158,24 +165,22 @@ class Kernel:
         if graph is not None:
             graph.clear()
 
-    def _compile_cpu(self, threads: int, width: int) -> cpu.Compiled:
+    def _compile_cpu(self, *how: int) -> cpu.Compiled:
         if not (self.lasting and interpreter.own()):
-            return self._written(threads, width)
-        name = (self.content.hex(), self.batched, self.pullback, threads, width)
-        return cpu.recalled(name, lambda: self._written(threads, width))
+            return self._written(*how)
+        name = (self.content.hex(), self.batched, self.pullback, *how)
+        return cpu.recalled(name, lambda: self._written(*how))
 
-    def _written(self, threads: int, width: int) -> cpu.Compiled:
+    def _written(self, threads: int, batch: int, width: int) -> cpu.Compiled:
         width = width or self.lanes()
+        width = width if width <= batch else 1
         e = self.emitter(width)
         ir = e.module()
         scratch = e.scratch_slots * SLOT * width
         work = max(1, e.flops)
         grain = int(max(1, min(VECTORS, 1e5 // work)))
-        rows = [
-            _row_bytes(a) if b else 0 for a, b in zip(self.in_avals, self.in_batched, strict=True)
-        ]
-        outs = [_row_bytes(a) for a in self.out_avals]
-        table = cpu_driver.table(width, scratch, grain, threads, rows, outs)
+        counts = len(self.in_avals), len(self.out_avals)
+        table = cpu_driver.table(width, *counts, scratch, grain, threads)
         return cpu.target(ir, cpu_driver.handler(table), e.flops)
 
     def _compile_cuda(self) -> cuda.Compiled:
@@ -183,10 +188,6 @@ class Kernel:
         ir = e.module()
         e.graph.clear()
         return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
-
-
-def _row_bytes(aval: Any) -> int:
-    return int(np.prod(aval.shape)) * np.dtype(aval.dtype).itemsize
 
 
 def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:

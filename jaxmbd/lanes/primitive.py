@@ -175,16 +175,17 @@ def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_
     return result_types(k.out_avals, size, avals, k.in_batched)
 
 
-def _cpu_rule(k: Kernel, params: Any) -> Any:
-    code = k.compile_cpu(params["options"].threads)
+def _cpu_rule(ctx: Any, k: Kernel, params: Any) -> Any:
+    parts = lowering.devices(ctx.module_context.axis_context)
+    code = k.compile_cpu(params["options"].threads, params["size"] // parts)
     return lowering.host_call(code.name, k.in_batched, code.flops * params["size"])
 
 
-def _cuda_rule(k: Kernel, _: Any) -> Any:
+def _cuda_rule(_: Any, k: Kernel, __: Any) -> Any:
     return lowering.call(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
 
 
-def _lower(compiled: Callable[[Kernel, Any], Any], ctx: Any, *args: Any, **params: Any) -> Any:
+def _lower(compiled: Callable[[Any, Kernel, Any], Any], ctx: Any, *args: Any, **params: Any) -> Any:
     """Lower to a compiled kernel, or to `jax.vmap` if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
     if params["size"] == 0 or not k.out_avals:
@@ -194,7 +195,7 @@ def _lower(compiled: Callable[[Kernel, Any], Any], ctx: Any, *args: Any, **param
             raise Unsupported(
                 "lanes cannot export kernels, which are machine code of this process (jax.export)"
             )
-        rule = compiled(k, params)
+        rule = compiled(ctx, k, params)
     except Unsupported as error:
         reason = error
     except MemoryError:

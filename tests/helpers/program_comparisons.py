@@ -164,7 +164,7 @@ def sensitivity(seed: int, dtype, steps: int | None = None) -> dict[str, float]:
 
 @contextmanager
 def low_limits(seed: int):
-    """Kernels are scheduled, and split into pieces and blocks, at limits drawn at random.
+    """Kernels are planned, and split into pieces and blocks, at limits drawn at random.
 
     The processor seems to have few vector registers. Yields the modules' texts.
     """

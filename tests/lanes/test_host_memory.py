@@ -12,6 +12,7 @@ from jax import lax
 
 from jaxmbd import lanes
 from jaxmbd.lanes.targets import cpu, cpu_driver
+from jaxmbd.lanes.targets.ffi import EXHAUSTED, INTERNAL
 
 ERROR, ALIGNMENT, WIDTH = 0xE0, 64, 4
 
@@ -24,12 +25,12 @@ class Host:
         asked: requested sizes [bytes].
         held: blocks not yet freed.
         scratch: scratch pointers passed to the kernel.
-        message: message of the error that the driver created.
+        message, code: of the error that the driver created.
     """
 
     def __init__(self, refuse: int = -1):
         self.refuse, self.asked, self.held, self.scratch = refuse, [], {}, []
-        self.message = b""
+        self.message, self.code = b"", 0
 
     def allocate(self, alignment: int, size: int) -> int:
         assert alignment == ALIGNMENT
@@ -51,8 +52,9 @@ class Host:
         self.scratch.append(scratch)
         c_int64.from_address(scratch).value = first
         x, y = (c_void_p.from_address(p).value for p in (inputs, outputs))
-        rows = ctypes.c_double * (3 * WIDTH * (last - first))
-        at = first * WIDTH * 3 * 8
+        first = min(first, last - WIDTH)
+        rows = ctypes.c_double * (3 * (last - first))
+        at = first * 3 * 8
         y_rows = np.frombuffer(rows.from_address(y + at))
         y_rows[:] = 2.0 * np.frombuffer(rows.from_address(x + at))
 
@@ -61,7 +63,7 @@ class Host:
 
         def create(args):
             self.message = ctypes.string_at(c_void_p.from_address(args + 16).value)
-            assert c_int32.from_address(args + 24).value == 8  # resource exhausted
+            self.code = c_int32.from_address(args + 24).value
             return ERROR
 
         def schedule(args):
@@ -92,7 +94,7 @@ class Host:
         text = cpu_driver.module(cpu.abi_minor())
         text = text.replace("@aligned_alloc(", "@test_allocate(").replace("@free(", "@test_free(")
         (address,) = cpu.link(cpu.compile_object(text), ["lanes_drive"], symbols)
-        numbers = cpu_driver.table(WIDTH, scratch, 2, 0, [24], [24])
+        numbers = cpu_driver.table(WIDTH, 1, 1, scratch, 2, 0)
         table = (c_int64 * len(numbers))(*numbers)
         x, y = np.arange(3.0 * batch).reshape(batch, 3), np.zeros((batch, 3))
         at = frame(self, [(x, x.shape)], [(y, y.shape)], kept)
@@ -100,7 +102,7 @@ class Host:
         return call(address)(at, addresses[2], ctypes.addressof(table)), x, y
 
 
-@pytest.mark.parametrize("batch", [3, 8, 37])
+@pytest.mark.parametrize("batch", [4, 8, 37])
 def test_sizes_are_whole_multiples_and_all_is_given_back(batch):
     host = Host()
     error, x, y = host.drive(batch)
@@ -115,7 +117,13 @@ def test_refused_memory_is_xlas_error(refuse):
     host = Host(refuse)
     error, _, _ = host.drive(37)
     assert error == ERROR and host.message == b"lanes: the host has no memory for a kernel"
-    assert not host.held
+    assert host.code == EXHAUSTED and not host.held
+
+
+def test_a_batch_smaller_than_a_vector_is_refused():
+    host = Host()
+    error, _, y = host.drive(WIDTH - 1)
+    assert error == ERROR and host.code == INTERNAL and not host.asked and not y.any()
 
 
 def test_a_call_that_needs_too_much_memory_raises():

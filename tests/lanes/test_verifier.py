@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import graph_printer
 import graph_verifier
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,6 @@ import pytest
 import random_programs
 
 from jaxmbd.lanes.ir import graph as graphs
-from jaxmbd.lanes.ir import printer
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import Buffer, Node
 from jaxmbd.lanes.kernel import Kernel
@@ -139,8 +139,8 @@ def traced(seed: int) -> Graph:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_text_of_a_graph_is_stable(seed: int) -> None:
-    text = printer.text(traced(seed))
-    assert text == printer.text(traced(seed))
+    text = graph_printer.text(traced(seed))
+    assert text == graph_printer.text(traced(seed))
     assert "<" not in text, "every name that is read was defined"
 
 
@@ -150,7 +150,7 @@ def test_the_text_of_a_graph() -> None:
 
     closed = jax.make_jaxpr(f)(jnp.ones(2), 1.0)
     assert (
-        printer.text(Kernel(closed, (True, False)).graph)
+        graph_printer.text(Kernel(closed, (True, False)).graph)
         == """once:
   %0: f64. = element in1[0]
   %1: f64. = sin %0

@@ -1,7 +1,8 @@
 """A graph as LLVM IR: a function that loops over vectors of samples.
 
-``kernel(ptr inputs, ptr outputs, i64 first, i64 last, ptr scratch)`` computes the vectors first …
-last − 1, of `width` samples each. On a GPU the width is one and each vector is a thread.
+``kernel(ptr inputs, ptr outputs, i64 first, i64 last, ptr scratch)`` computes the samples first …
+last − 1 in vectors of `width`, the last of which ends at `last` and may begin before `first`. On a
+GPU the width is one and each vector is a thread.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Emitter:
     """Writes the kernel of one graph.
 
     Attributes:
-        registers: vector registers of the host; zero leaves scheduling and spills to LLVM.
+        registers: vector registers of the host; zero leaves spills to LLVM.
         w: the writer.
         operations: operations written, loops counted once.
         flops: floating-point operations per sample, loops counted by iterations.
@@ -169,7 +170,7 @@ class Emitter:
         asleep: bool = False,
         homes: Mapping[Node, Slot] | None = None,
     ) -> None:
-        """Compute nodes of a region and what they depend on; long pieces are scheduled.
+        """Compute nodes of a region and what they depend on; spills of long pieces are planned.
 
         Values for a rare loop or a routine may stay asleep; others that are asleep are loaded.
         """
@@ -349,10 +350,12 @@ def open_vectors(w: Writer) -> str:
     before = t.block
     t.line("br label %vector")
     t.open("vector")
-    t.line(f"%group = phi i64 [%first, %{before}], [%group.next, %vector.end]")
-    t.line(f"%sample = mul i64 %group, {w.width}")
+    t.line(f"%sample.at = phi i64 [%first, %{before}], [%sample.next, %vector.end]")
+    t.line(f"%sample.most = sub i64 %last, {w.width}")
+    t.line("%beyond = icmp sgt i64 %sample.at, %sample.most")
+    t.line("%sample = select i1 %beyond, i64 %sample.most, i64 %sample.at")
     return (
-        "br label %vector.end\nvector.end:\n  %group.next = add i64 %group, 1\n"
-        "  %vector.more = icmp slt i64 %group.next, %last\n"
+        f"br label %vector.end\nvector.end:\n  %sample.next = add i64 %sample, {w.width}\n"
+        "  %vector.more = icmp slt i64 %sample.next, %last\n"
         "  br i1 %vector.more, label %vector, label %vector.done\nvector.done:"
     )

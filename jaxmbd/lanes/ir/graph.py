@@ -64,7 +64,7 @@ class Graph:
         quotients: the divisions that the function asks for.
         sweeping: whether a reverse sweep asks, rather than the function, traced anew or not.
         built: number of operations requested, before folding and sharing.
-        calls: results of calls, by function, region and operands.
+        calls: what was made for a function or a column, by region and operands.
         constants: the nodes of constants, which routines share.
         repeated: ids of the jaxprs that may become routines; routines: those made from them, by
             jaxpr and what is known of the operands, inner ones first, each with what the tracer

@@ -1,14 +1,11 @@
 """LLVM IR of the CPU driver: from XLA's call frame to chunks of vectors on all cores.
 
 A kernel's FFI handler calls ``lanes_drive(frame, kernel, table)``. The batch is split into chunks,
-which the calling thread and tasks on XLA's thread pool take one by one; the last samples, which do
-not fill a vector, are copied to a padded block. Python is not involved. Between chunks the driver
-looks whether to stop (`stopping`). Structure offsets are those of XLA's FFI C API, major version 0
-(``jax.ffi.include_dir()``), whose structures are only extended.
-
-The last samples' rows are copied to blocks padded by repeating the last sample; the kernel runs on
-the blocks, and the results are copied back. The blocks and the list of them are part of the job's
-memory.
+which the calling thread and tasks on XLA's thread pool take one by one. The last samples, where
+they do not fill a vector, are computed with those before them, a second time and to the same bits;
+a batch is never smaller than a vector (`Kernel.compile_cpu`). Python is not involved. Between
+chunks the driver looks whether to stop (`stopping`). Structure offsets are those of XLA's FFI C
+API, major version 0 (``jax.ffi.include_dir()``), whose structures are only extended.
 """
 
 from __future__ import annotations
@@ -17,99 +14,8 @@ from collections.abc import Sequence
 
 from jaxmbd.lanes.targets import ffi, stopping
 
-TAIL = """
-define internal void @lanes_tail(ptr %job, ptr %scratch) {
-entry:
-  %kernel = load ptr, ptr %job
-LOADS
-  %width = load i64, ptr %table
-  %ins.p = getelementptr i64, ptr %table, i64 1
-  %ins = load i64, ptr %ins.p
-  %outs.p = getelementptr i64, ptr %table, i64 2
-  %outs = load i64, ptr %outs.p
-  %buffers = add i64 %ins, %outs
-  %list.place = add i64 %buffers, POINTERS
-  %list = getelementptr i64, ptr %job, i64 %list.place
-  %whole = mul i64 %full, %width
-  %end.row = sub i64 %batch, 1
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%k1, %set]
-  %more = icmp slt i64 %k, %buffers
-  br i1 %more, label %one, label %run
-one:
-  %place = add i64 %k, POINTERS
-  %memory.p = getelementptr i64, ptr %job, i64 %place
-  %memory = load ptr, ptr %memory.p
-  %row.place = add i64 %k, 7
-  %row.p = getelementptr i64, ptr %table, i64 %row.place
-  %row = load i64, ptr %row.p
-  %batched = icmp sgt i64 %row, 0
-  br i1 %batched, label %padded, label %same
-same:
-  br label %set
-padded:
-  %block.place = add i64 %row.place, %buffers
-  %block.p = getelementptr i64, ptr %table, i64 %block.place
-  %block.at = load i64, ptr %block.p
-  %block = getelementptr i8, ptr %blocks, i64 %block.at
-  %is.in = icmp slt i64 %k, %ins
-  br i1 %is.in, label %copy, label %set
-copy:
-  %from = mul i64 %whole, %row
-  %source = getelementptr i8, ptr %memory, i64 %from
-  %part = mul i64 %tail, %row
-  %c0 = call ptr @memcpy(ptr %block, ptr %source, i64 %part)
-  %last.from = mul i64 %end.row, %row
-  %last = getelementptr i8, ptr %memory, i64 %last.from
-  br label %fill
-fill:
-  %r = phi i64 [%tail, %copy], [%r1, %filled]
-  %r.more = icmp slt i64 %r, %width
-  br i1 %r.more, label %filled, label %set
-filled:
-  %to = mul i64 %r, %row
-  %target = getelementptr i8, ptr %block, i64 %to
-  %c1 = call ptr @memcpy(ptr %target, ptr %last, i64 %row)
-  %r1 = add i64 %r, 1
-  br label %fill
-set:
-  %used = phi ptr [%memory, %same], [%block, %padded], [%block, %fill]
-  %list.p = getelementptr ptr, ptr %list, i64 %k
-  store ptr %used, ptr %list.p
-  %k1 = add i64 %k, 1
-  br label %next
-run:
-  %list.outs = getelementptr ptr, ptr %list, i64 %ins
-  call void %kernel(ptr %list, ptr %list.outs, i64 0, i64 1, ptr %scratch)
-  br label %back
-back:
-  %j = phi i64 [%ins, %run], [%j1, %copied]
-  %j.more = icmp slt i64 %j, %buffers
-  br i1 %j.more, label %copied, label %end
-copied:
-  %j.row.place = add i64 %j, 7
-  %j.row.p = getelementptr i64, ptr %table, i64 %j.row.place
-  %j.row = load i64, ptr %j.row.p
-  %j.block.p = getelementptr ptr, ptr %list, i64 %j
-  %j.block = load ptr, ptr %j.block.p
-  %j.memory.place = add i64 %j, POINTERS
-  %j.memory.p = getelementptr i64, ptr %job, i64 %j.memory.place
-  %j.memory = load ptr, ptr %j.memory.p
-  %j.to = mul i64 %whole, %j.row
-  %j.target = getelementptr i8, ptr %j.memory, i64 %j.to
-  %j.part = mul i64 %tail, %j.row
-  %c2 = call ptr @memcpy(ptr %j.target, ptr %j.block, i64 %j.part)
-  %j1 = add i64 %j, 1
-  br label %back
-end:
-  ret void
-}
-"""
-
-
 ALIGNMENT = 64
-"""Alignment of scratch and padded blocks [bytes]; `aligned_alloc` requires multiples of it."""
+"""Alignment of scratch [bytes]; `aligned_alloc` requires multiples of it."""
 
 
 def aligned(size: int) -> int:
@@ -118,19 +24,13 @@ def aligned(size: int) -> int:
 
 
 def table(
-    width: int, scratch: int, grain: int, threads: int, ins: Sequence[int], outs: Sequence[int]
+    width: int, inputs: int, outputs: int, scratch: int, grain: int, threads: int
 ) -> list[int]:
     """A kernel's table of i64 parameters.
 
-    Width, numbers of arguments and results, bytes of scratch, grain (vectors per chunk), threads,
-    bytes of all padded blocks; then the bytes of a row of each argument and result (zero without a
-    batch axis), then the offsets of their padded blocks.
+    Width, numbers of arguments and results, bytes of scratch, grain (vectors per chunk), threads.
     """
-    rows = [*ins, *outs]
-    sizes = [aligned(row * width) for row in rows]
-    places = [sum(sizes[:k]) for k in range(len(rows))]
-    head = [width, len(ins), len(outs), aligned(scratch), grain, threads, sum(sizes)]
-    return [*head, *rows, *places]
+    return [width, inputs, outputs, aligned(scratch), grain, threads]
 
 
 def handler(numbers: Sequence[int]) -> str:
@@ -147,8 +47,7 @@ define ptr @handler(ptr %frame) {{
 
 # Layout of a job in 8-byte words: the state shared by the tasks of one call.
 JOB = dict(
-    kernel=0, table=1, next=2, done=3, holders=4, chunks=5, full=6, tail=7, batch=8, failed=9,
-    blocks=10, stops=11, pointers=12,
+    kernel=0, table=1, next=2, done=3, holders=4, chunks=5, batch=6, failed=7, stops=8, pointers=9,
 )  # fmt: skip
 
 _MAIN = """
@@ -172,6 +71,12 @@ cancelled:
   ret ptr %stopped.e
 begin:
   %width = load i64, ptr %table
+  %small = icmp slt i64 %batch, %width
+  br i1 %small, label %misused, label %measure
+misused:
+  %misused.e = call ptr @lanes_refuse(ptr %api, ptr @lanes_too_small, i32 INTERNAL)
+  ret ptr %misused.e
+measure:
   %ins.p = getelementptr i64, ptr %table, i64 1
   %ins = load i64, ptr %ins.p
   %outs.p = getelementptr i64, ptr %table, i64 2
@@ -180,15 +85,11 @@ begin:
   %grain = load i64, ptr %grain.p
   %threads.p = getelementptr i64, ptr %table, i64 5
   %threads = load i64, ptr %threads.p
-  %blocks.p = getelementptr i64, ptr %table, i64 6
-  %blocks.bytes = load i64, ptr %blocks.p
   %buffers = add i64 %ins, %outs
-  %lists = mul i64 %buffers, 2
-  %words = add i64 %lists, POINTERS
+  %words = add i64 %buffers, POINTERS
   %words8 = mul i64 %words, 8
   %words.up = add i64 %words8, LESS_ONE
-  %head.bytes = and i64 %words.up, MASK
-  %bytes = add i64 %head.bytes, %blocks.bytes
+  %bytes = and i64 %words.up, MASK
   %job = call ptr @aligned_alloc(i64 ALIGNMENT, i64 %bytes)
   %job.none = icmp eq ptr %job, null
   br i1 %job.none, label %exhausted, label %plan
@@ -196,16 +97,10 @@ exhausted:
   %no.memory = call ptr @lanes_refuse(ptr %api, ptr @lanes_no_memory, i32 EXHAUSTED)
   ret ptr %no.memory
 plan:
-  %blocks = getelementptr i8, ptr %job, i64 %head.bytes
-  %full = sdiv i64 %batch, %width
-  %whole = mul i64 %full, %width
-  %tail = sub i64 %batch, %whole
-  %g1 = sub i64 %grain, 1
-  %up = add i64 %full, %g1
-  %even = sdiv i64 %up, %grain
-  %odd = icmp sgt i64 %tail, 0
-  %odd.i = zext i1 %odd to i64
-  %chunks = add i64 %even, %odd.i
+  %size = mul i64 %grain, %width
+  %up = add i64 %batch, %size
+  %up.less = sub i64 %up, 1
+  %chunks = sdiv i64 %up.less, %size
   store ptr %kernel, ptr %job
 STORES
   br label %pointers
@@ -301,7 +196,7 @@ spin:
   %ignored = call i32 @sched_yield()
   br label %wait
 finish:
-  %failed.p = getelementptr i64, ptr %job, i64 9
+  %failed.p = getelementptr i64, ptr %job, i64 FAILED
   %failed = load atomic i64, ptr %failed.p seq_cst, align 8
   call void @lanes_release(ptr %job)
   %stops.now = load atomic i64, ptr @lanes_stops seq_cst, align 8
@@ -345,6 +240,8 @@ LOADS
   %size = load i64, ptr %size.p
   %grain.p = getelementptr i64, ptr %table, i64 4
   %grain = load i64, ptr %grain.p
+  %width = load i64, ptr %table
+  %chunk = mul i64 %grain, %width
   %inputs = getelementptr i64, ptr %job, i64 POINTERS
   %outputs = getelementptr i64, ptr %inputs, i64 %ins
   %next.p = getelementptr i64, ptr %job, i64 2
@@ -354,7 +251,7 @@ take:
   %scratch = phi ptr [null, %entry], [%kept, %after]
   %c = atomicrmw add ptr %next.p, i64 1 seq_cst
   %more = icmp slt i64 %c, %chunks
-  br i1 %more, label %going, label %end
+  br i1 %more, label %going, label %ready
 going:
   %now = load atomic i64, ptr @lanes_stops seq_cst, align 8
   %goes = icmp eq i64 %now, %stops
@@ -370,27 +267,21 @@ get:
   %new.none = icmp eq ptr %new, null
   br i1 %new.none, label %missing, label %choose
 missing:
-  %failed.p = getelementptr i64, ptr %job, i64 9
+  %failed.p = getelementptr i64, ptr %job, i64 FAILED
   store atomic i64 1, ptr %failed.p seq_cst, align 8
   br label %after
 choose:
   %memory = phi ptr [%scratch, %allocate], [%new, %get]
-  %first = mul i64 %c, %grain
-  %is.tail = icmp sge i64 %first, %full
-  br i1 %is.tail, label %rest, label %vectors
-vectors:
-  %end0 = add i64 %first, %grain
-  %last = call i64 @lanes_min(i64 %end0, i64 %full)
+  %first = mul i64 %c, %chunk
+  %end = add i64 %first, %chunk
+  %last = call i64 @lanes_min(i64 %end, i64 %batch)
   call void %kernel(ptr %inputs, ptr %outputs, i64 %first, i64 %last, ptr %memory)
   br label %after
-rest:
-  call void @lanes_tail(ptr %job, ptr %memory)
-  br label %after
 after:
-  %kept = phi ptr [%scratch, %going], [null, %missing], [%memory, %vectors], [%memory, %rest]
+  %kept = phi ptr [%scratch, %going], [null, %missing], [%memory, %choose]
   %d = atomicrmw add ptr %done.p, i64 1 seq_cst
   br label %take
-end:
+ready:
   call void @free(ptr %scratch)
   ret void
 }
@@ -399,9 +290,9 @@ end:
 _DECLARATIONS = """
 @lanes_no_memory = private constant [43 x i8] c"lanes: the host has no memory for a kernel\\00"
 @lanes_was_stopped = private constant [26 x i8] c"lanes: it was interrupted\\00"
+@lanes_too_small = private constant [37 x i8] c"lanes: a batch smaller than a vector\\00"
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
-declare ptr @memcpy(ptr, ptr, i64)
 declare i32 @sched_yield()
 """
 
@@ -410,8 +301,7 @@ def module(abi_minor: int) -> str:
     """LLVM IR of ``lanes_drive`` and what it calls."""
     stores = dict(
         table="ptr %table", next="i64 0", done="i64 0", chunks="i64 %chunks",
-        full="i64 %full", tail="i64 %tail", batch="i64 %batch", failed="i64 0",
-        blocks="ptr %blocks", stops="i64 %stops",
+        batch="i64 %batch", failed="i64 0", stops="i64 %stops",
     )  # fmt: skip
     lines = [
         f"  %s.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
@@ -420,20 +310,22 @@ def module(abi_minor: int) -> str:
     ]
     loads = [
         f"  %l.{name} = getelementptr i64, ptr %job, i64 {JOB[name]}\n"
-        f"  %{name} = load {'ptr' if name in ('table', 'blocks') else 'i64'}, ptr %l.{name}"
-        for name in ("table", "chunks", "full", "tail", "batch", "blocks", "stops")
+        f"  %{name} = load {'ptr' if name == 'table' else 'i64'}, ptr %l.{name}"
+        for name in ("table", "chunks", "batch", "stops")
     ]
     main = _MAIN.replace("STORES", "\n".join(lines)).replace(
         "CALL_FRAME", ffi.call_frame(abi_minor)
     )
-    work, tail = (text.replace("LOADS", "\n".join(loads)) for text in (_WORK, TAIL))
-    text = "\n".join([_DECLARATIONS, stopping.WORD, ffi.FORGET, ffi.REFUSE, main, work, tail])
+    work = _WORK.replace("LOADS", "\n".join(loads))
+    text = "\n".join([_DECLARATIONS, stopping.WORD, ffi.FORGET, ffi.REFUSE, main, work])
     numbers = dict(
         ALIGNMENT=ALIGNMENT,
         LESS_ONE=ALIGNMENT - 1,
         MASK=-ALIGNMENT,
         EXHAUSTED=ffi.EXHAUSTED,
         CANCELLED=stopping.CANCELLED,
+        INTERNAL=ffi.INTERNAL,
+        FAILED=JOB["failed"],
         POINTERS=JOB["pointers"],
     )
     for name, number in numbers.items():

@@ -14,8 +14,7 @@ import numpy as np
 from jax.extend import core
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import Kind, Node, Unsupported, Write
-from jaxmbd.lanes.ir.table import OPERATIONS
+from jaxmbd.lanes.ir.nodes import Node, Unsupported, Write
 from jaxmbd.lanes.trace.arrays import Value, bits, constants, elementwise, empty, scalars, shaped
 from jaxmbd.lanes.trace.interpreter import evaluate, evaluate_closed, rule
 from jaxmbd.lanes.trace.jaxprs import BOUNDED, GOING, expanded, is_choice
@@ -30,23 +29,12 @@ RARELY = "lanes_rarely"
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call")
 @rule("checkpoint", "remat", "remat2")
 def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    """A call, evaluated once per region and operands if its nodes can all be shared."""
+    """A call, in place or as a routine."""
     body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
     if not isinstance(body, core.ClosedJaxpr):
         return evaluate(g, body, [], args)
     found = routine_call(g, body, args)
-    if found is not None:
-        return found
-    if not all(isinstance(x, np.ndarray) for x in args):
-        return evaluate_closed(g, body, args)
-    place = (body, g.region, g.rare, *(n for x in args for n in x.reshape(-1)))
-    known = g.calls.get(place)
-    if known is None:
-        first = len(g.region.nodes)
-        known = evaluate_closed(g, body, args)
-        if all(_computed(n) for n in g.region.nodes[first:]):
-            g.calls[place] = known
-    return known
+    return evaluate_closed(g, body, args) if found is None else found
 
 
 @rule("call_hi_primitive")
@@ -54,11 +42,6 @@ def _composed(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     if any(np.issubdtype(v.aval.dtype, np.floating) for v in eqn.outvars):
         raise Unsupported("by its parts, as it may have derivatives of its own")
     return evaluate_closed(g, expanded(eqn), args)
-
-
-def _computed(n: Node) -> bool:
-    """Whether a node is only computed: no loop, memory access or derivative rule."""
-    return OPERATIONS[n.op].kind is Kind.VALUE or n.op in ("stop", "call", "returned")
 
 
 @rule("cond")
