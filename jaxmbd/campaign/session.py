@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from jaxmbd.campaign.store_check import Damage, restore_head
-from jaxmbd.campaign.store_files import StoreDiffers, explained, store_path
+from jaxmbd.campaign.store_files import StoreDiffers, explained, lock, store_path
 from jaxmbd.campaign.store_layout import IDENTITY, Layout
-from jaxmbd.campaign.store_lock import lock
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.plumbing import warn_user
 

@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmbd.campaign.inputs_outputs import (
+from jaxmbd.campaign.model import (
     Input,
+    Model,
+    Program,
+    Sample,
     array_name,
     axes_of,
     chunk_rows,
@@ -23,7 +26,6 @@ from jaxmbd.campaign.inputs_outputs import (
     settled_outputs,
     taken_twice,
 )
-from jaxmbd.campaign.model import Model, Program, Sample
 from jaxmbd.campaign.origin import provenance, versions
 from jaxmbd.campaign.run import (
     judge,

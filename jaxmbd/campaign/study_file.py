@@ -48,7 +48,7 @@ import numpy as np
 
 from jaxmbd import observe, sampling, zoo
 from jaxmbd.analysis import PointCoordinate, PointTravel
-from jaxmbd.campaign.inputs_outputs import Input
+from jaxmbd.campaign.model import Input
 from jaxmbd.campaign.study import Study
 from jaxmbd.graph import topology
 from jaxmbd.io import check_depth, load, read_toml

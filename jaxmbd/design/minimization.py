@@ -12,16 +12,14 @@ import jax
 import numpy as np
 
 from jaxmbd.design.answers import Answers, Store, in_step, question
-from jaxmbd.design.descent import Descent, descend
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import Bounded, What
-from jaxmbd.design.newton import finished
-from jaxmbd.design.optimality import FEW
+from jaxmbd.design.methods import LEAST_SQUARES, METHODS, Descent, descend
+from jaxmbd.design.optimality import FEW, finished
 from jaxmbd.design.optimum import Course, Optimum, optimum_of
 from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled, starting_points
 from jaxmbd.design.restoration import Closing, closing_of, restored
 from jaxmbd.design.scatter import Quantile, Scatter, Statistic
-from jaxmbd.design.scipy_methods import LEAST_SQUARES, METHODS
 from jaxmbd.design.unknowns import Unknowns, Vary
 from jaxmbd.plumbing import hint, refuse
 

@@ -12,8 +12,7 @@ from scipy import stats
 from jaxmbd.identification.combinations import Ambiguity, ambiguities
 from jaxmbd.identification.fit import Fit, Noise
 from jaxmbd.identification.information import Information, precision
-from jaxmbd.identification.measured import Measured, Record, blank, places, records
-from jaxmbd.identification.predictor import Predictor
+from jaxmbd.identification.measured import Measured, Predictor, Record, blank, places, records
 from jaxmbd.plumbing import text_table
 
 AT_LIMIT = 1e-4

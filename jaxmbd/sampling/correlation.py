@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
 from jaxmbd.plumbing import hint
-from jaxmbd.sampling.continuous import Normal
 from jaxmbd.sampling.designs import Space, component_index, components
+from jaxmbd.sampling.distributions import Normal
 from jaxmbd.sampling.scatter import Distribution
 
 # Eigenvalues of a correlation matrix above minus this count as zero: it was rounded when typed.

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from jaxmbd.plumbing import hint
-from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTRIBUTIONS
+from jaxmbd.sampling import distributions  # noqa: F401, which fills DISTRIBUTIONS
 from jaxmbd.sampling.correlation import (
     Copula,
     Covariance,

@@ -15,9 +15,8 @@ from jaxmbd.analysis import is_angle
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import motion_state
 from jaxmbd.model import Mechanism
-from jaxmbd.synthesis.following import Course, Followed, course, follow
-from jaxmbd.synthesis.tasks import Task
-from jaxmbd.synthesis.transmission_index import input_key
+from jaxmbd.synthesis.following import Course, Followed, course, follow, input_key
+from jaxmbd.synthesis.problem import Task
 
 _STRIDE = np.deg2rad(2.0)
 _TURN = 2.0 * np.pi

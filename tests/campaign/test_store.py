@@ -17,8 +17,8 @@ from jaxmbd.campaign import Interrupted, StoreDiffers, StoreError, StudyStore
 from jaxmbd.campaign.chunk_runner import run_chunks
 from jaxmbd.campaign.session import differences, session
 from jaxmbd.campaign.store_check import restore_head, verify
+from jaxmbd.campaign.store_files import holder, lock
 from jaxmbd.campaign.store_layout import ABOUT_MARKS, FORMAT, Field, Layout
-from jaxmbd.campaign.store_lock import holder, lock
 
 ATTRIBUTES = {"title": "waves", "study": {"seed": 3, "inputs": {"a": {"sigma": 0.5}}}}
 
