@@ -18,8 +18,7 @@ import numpy as np
 from jaxmbd.analysis import REDUNDANT, Status, mobility
 from jaxmbd.campaign.chunk_runner import ChunkReport, run_chunks
 from jaxmbd.campaign.model import Input
-from jaxmbd.campaign.session import session
-from jaxmbd.campaign.store_check import Damage, verify
+from jaxmbd.campaign.session import Damage, session, verify
 from jaxmbd.campaign.store_files import lock
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.model import Mechanism

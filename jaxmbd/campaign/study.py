@@ -35,7 +35,7 @@ from jaxmbd.campaign.run import (
     warn_of_odd_draws,
     warn_of_unused,
 )
-from jaxmbd.campaign.store_check import Damage
+from jaxmbd.campaign.session import Damage
 from jaxmbd.campaign.store_layout import Layout
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.observe import Axis, Output

@@ -36,9 +36,8 @@ from jaxmbd.sampling.distributions import (
     TruncatedNormal,
     Uniform,
 )
-from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
 from jaxmbd.sampling.sampler import Sampler, design_of, distribution_of
-from jaxmbd.sampling.scatter import Distribution, Scaled
+from jaxmbd.sampling.scatter import Distribution, FromSciPy, Scaled, as_distribution
 
 __all__ = [
     "Choice",

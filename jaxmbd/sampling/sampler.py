@@ -41,8 +41,7 @@ from jaxmbd.sampling.designs import (
     component_index,
     space_of,
 )
-from jaxmbd.sampling.frozen_scipy import as_distribution, scipy_distribution
-from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
+from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution, as_distribution, scipy_distribution
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.
 _SPAN = 64 * BLOCK

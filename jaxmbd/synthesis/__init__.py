@@ -6,7 +6,6 @@ transmission index, a full turn of the input. `synthesize` searches from many st
 finishes the best; `defects` follows a linkage and says what is wrong with it.
 """
 
-from jaxmbd.synthesis.defect_report import Defects, defects
 from jaxmbd.synthesis.following import Followed, Transmission, follow, transmission
 from jaxmbd.synthesis.linkages import massless_four_bar, massless_rssr
 from jaxmbd.synthesis.problem import (
@@ -16,7 +15,7 @@ from jaxmbd.synthesis.problem import (
     Problem,
     Task,
 )
-from jaxmbd.synthesis.synthesis import Synthesis, finish, synthesize
+from jaxmbd.synthesis.synthesis import Defects, Synthesis, defects, finish, synthesize
 
 __all__ = [
     "Defects",

@@ -15,8 +15,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from jaxmbd.campaign import Interrupted, StoreDiffers, StoreError, StudyStore
 from jaxmbd.campaign.chunk_runner import run_chunks
-from jaxmbd.campaign.session import differences, session
-from jaxmbd.campaign.store_check import restore_head, verify
+from jaxmbd.campaign.session import differences, restore_head, session, verify
 from jaxmbd.campaign.store_files import holder, lock
 from jaxmbd.campaign.store_layout import ABOUT_MARKS, FORMAT, Field, Layout
 
