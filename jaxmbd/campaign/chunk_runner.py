@@ -359,7 +359,7 @@ def _run_here(store: StudyStore, study: Work, todo: list[int], told: Progress) -
             if stored is not None:
                 told(stored.result())
             begun = time.perf_counter()
-            checksums = store.stage(k, arrays, noted=True)
+            checksums = store.stage(k, arrays)
             times = (computing, time.perf_counter() - begun)
             report = ChunkReport(k, stop - start, failures(arrays), *times, here())
             stored = writer.submit(_settled, store, report, checksums)
