@@ -201,8 +201,7 @@ def minimize(
         ('optimal', 2.5, 1.0)
     """
     began = time.monotonic()
-    _check_kinds(observe, constraints, method)
-    _check(method, starts, steps, store, closing)
+    _check(observe, constraints, method, starts, steps, store, closing)
     unknowns = Unknowns.of(model, vary)
     bounds = dict(constraints or {})
     closing = Closing(closing) if callable(closing) else closing
@@ -234,8 +233,10 @@ def minimize(
     )
 
 
-def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
-    """Refuse arguments of another kind, or an unknown method."""
+def _check(
+    observe: Any, constraints: Any, method: Any, starts: Any, steps: int, store: Any, closing: Any
+) -> None:
+    """Refuse arguments of another kind, an unknown method, and what would be ignored."""
     if observe is not None and not callable(observe):
         raise ValueError(
             f"observe= must be an experiment, such as Sweep({{…}}, {{…}}), or a function of the "
@@ -248,9 +249,6 @@ def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
             f"method={method!r}: there is none; {hint(method, METHODS)}, or give a Descent"
         )
 
-
-def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> None:
-    """Refuse what would be ignored."""
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
             "minimize needs double precision; switch it on before anything else, "

@@ -86,13 +86,6 @@ def residual_check(name: str, residuals: np.ndarray) -> ResidualCheck:
     return ResidualCheck(name, count, int((~here).sum()), int((~near).sum()), rms, r1, pattern)
 
 
-def residual_checks(known: list[Record], residuals: np.ndarray) -> tuple[ResidualCheck, ...]:
-    """The checks of all series of normalised residuals (N,)."""
-    return tuple(
-        residual_check(name, residuals[rows]) for name, rows in zip(*places(known), strict=True)
-    )
-
-
 class Interval(NamedTuple):
     """A predicted series with intervals.
 
@@ -246,7 +239,8 @@ class Identified:
     @cached_property
     def checks(self) -> tuple[ResidualCheck, ...]:
         """Size and pattern of the residuals of each series."""
-        return residual_checks(self.records, self.residuals)
+        series = zip(*places(self.records), strict=True)
+        return tuple(residual_check(name, self.residuals[rows]) for name, rows in series)
 
     @cached_property
     def ambiguities(self) -> tuple[Ambiguity, ...]:

@@ -157,7 +157,9 @@ def _record(mech: Mechanism, one: Measured) -> Record:
         coords = one.experiment.declare(mech).coords
         grid = np.asarray(coords[axis].values, np.float64) if axis in coords else None
     given = series(one.data, [axis])
-    data = {n: np.asarray(x, np.float64) for n, x in given.items() if _is_numeric(x)}
+    arrays = {n: np.asarray(x) for n, x in given.items()}
+    numeric = {n: x for n, x in arrays.items() if np.issubdtype(x.dtype, np.number)}
+    data = {n: x.astype(np.float64) for n, x in numeric.items()}
     places = data.pop(axis, None) if axis is not None and axis not in outputs else None
     if unknown := [n for n in data if n not in outputs]:
         raise ValueError(f"{where}no output {unknown[0]!r}; {hint(unknown[0], outputs)}")
@@ -190,10 +192,6 @@ def _outputs(
 def blank(mech: Mechanism, experiment: Any) -> dict[str, np.ndarray]:
     """Zeros as data of all outputs of an experiment."""
     return {name: np.zeros(shape) for name, shape in _outputs(mech, experiment)[1].items()}
-
-
-def _is_numeric(x: Any) -> bool:
-    return np.issubdtype(np.asarray(x).dtype, np.number)
 
 
 def _channel(

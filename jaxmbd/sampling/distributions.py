@@ -8,14 +8,20 @@ given, are values of the input, not distances from the nominal value.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from jaxmbd.sampling.scatter import Distribution, broadcasts, check_finite, check_order, check_scale
+from jaxmbd.sampling.scatter import (
+    Distribution,
+    broadcasts,
+    check_finite,
+    check_order,
+    check_scale,
+    digest_of,
+)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,8 @@ class TruncatedNormal(Distribution):
                 found.append("give half_width, or low and high")
         elif self.low is None and self.high is None:
             found.append("give half_width, or low, or high, or both")
-        found += [f"{n} is NaN" for n in ("low", "high") if _nan(getattr(self, n))]
+        ends = {n: x for n in ("low", "high") if (x := getattr(self, n)) is not None}
+        found += [f"{n} is NaN" for n, x in ends.items() if np.any(np.isnan(x))]
         return found + check_order(low=self.low, high=self.high)
 
     def _misfits(self, nominal):
@@ -330,10 +337,6 @@ def _or(value: Any, nominal: np.ndarray) -> Any:
     return nominal if value is None else np.asarray(value)
 
 
-def _nan(value: Any) -> bool:
-    return value is not None and bool(np.any(np.isnan(value)))
-
-
 # Above this number of distinct values an empirical distribution counts as a continuum, and its
 # description has a digest instead of the values.
 _MANY = 1000
@@ -487,9 +490,8 @@ class Empirical(Distribution):
         return found
 
     def describe(self):
-        digest = hashlib.blake2b(self.values.tobytes(), digest_size=16).hexdigest()
-        many = {"shape": list(self.values.shape), "blake2b": digest}
-        values = self.values.tolist() if self.values.size <= _MANY else many
+        few = self.values.size <= _MANY
+        values = self.values.tolist() if few else digest_of(self.values)
         flags = {n: True for n in ("offsets", "interpolate") if getattr(self, n)}
         return {"distribution": self.kind, "values": values, **flags}
 

@@ -143,6 +143,12 @@ class Distribution(ABC):
         return np.abs(nominal) * value if self.relative else np.asarray(value)
 
 
+def digest_of(x: np.ndarray) -> dict[str, Any]:
+    """What stands for an array in descriptions: its shape, and a digest of its numbers."""
+    digest = hashlib.blake2b(np.ascontiguousarray(x).tobytes(), digest_size=16).hexdigest()
+    return {"shape": list(x.shape), "blake2b": digest}
+
+
 def check_scale(name: str, value: Any) -> list[str]:
     """Problems of a standard deviation or a width: it must be finite and not negative."""
     x = np.asarray(value, np.float64)

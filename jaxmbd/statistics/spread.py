@@ -360,32 +360,24 @@ def convergence_of_quantile(
         >>> bool(found.low[-1] < 0.9 < found.high[-1])
         True
     """
+    from scipy import stats
+
     if not 0.0 < level < 1.0:
         raise ValueError(f"a quantile's level lies between 0 and 1, not at {level:g}")
     kept = counted(values, ok)
     x = np.asarray(values, np.float64)[kept]
     counts = _counts(len(x), points)
+    # The quantile lies below the sample of rank r if fewer than r samples lie below it, as is so
+    # with the binomial probability P(K ≤ r − 1). Rank 0 or n + 1: so few samples give no end.
+    tail = 0.5 - 0.5 * confidence
+    ends = stats.binom.ppf(tail, counts, level), stats.binom.isf(tail, counts, level) + 1
     estimate, low, high = (np.empty(len(counts)) for _ in range(3))
-    for k, n in enumerate(counts):
-        below, above = order_ranks(int(n), level, confidence)
+    for k, (n, below, above) in enumerate(zip(counts, *(x.astype(int) for x in ends), strict=True)):
         ordered = np.sort(x[:n])
         estimate[k] = np.quantile(ordered, level)
         low[k] = ordered[below - 1] if below >= 1 else -np.inf
         high[k] = ordered[above - 1] if above <= n else np.inf
     return Convergence(counts, estimate, low, high, int(np.sum(~kept)))
-
-
-def order_ranks(n: int, level: float, confidence: float) -> tuple[int, int]:
-    """Ranks, from 1, of the order statistics of n that enclose a quantile; 0 or n + 1 if none.
-
-    The quantile lies below rank r if fewer than r samples lie below it: P = binomial(r − 1).
-    """
-    from scipy import stats
-
-    tail = 0.5 - 0.5 * confidence
-    below = int(stats.binom.ppf(tail, n, level))  # the least k with P(K ≤ k) ≥ tail
-    above = int(stats.binom.isf(tail, n, level)) + 1
-    return below, above
 
 
 def _counts(n: int, points: int) -> np.ndarray:

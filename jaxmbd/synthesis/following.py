@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis import JointCoordinate, Status, attempt, parse_known
-from jaxmbd.graph import Topology, neutral
+from jaxmbd.graph import neutral
 from jaxmbd.kinematics import MotionState, motion_state, own_jacobian
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import unpivoted_lu
@@ -53,16 +53,18 @@ def transmission(m: MotionState, joint: str, index: int = 0) -> Array:
 def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
     """The dependent joints' columns, over the size of what each joint moves at the cuts."""
     jacobian, moved, top = own_jacobian(m), _moved(m), m.top
-    held = input_speed(top, joint, index)
+    held = top.layout[joint].v
+    assert held is not None
     columns: list[Array] = []
     for name in top.tree:
         place = top.layout[name].v
         assert place is not None
-        mine = [i for i in range(place.start, place.stop) if i != held]
+        mine = [i for i in range(place.start, place.stop) if i != held.start + index]
         if not mine:
             continue
         part = moved[:, np.array(mine)]
-        rank = _rank_at_most(len(mine), moved.shape[0])
+        # A ball's lever has no third column.
+        rank = min(len(mine), moved.shape[0], 2 if len(mine) == 3 else len(mine))
         size = jnp.sqrt(jnp.sum(part * part) / rank + 1e-300)
         columns += [jacobian[:, k] / size for k in mine]
     return columns
@@ -82,17 +84,6 @@ def _moved(m: MotionState) -> Array:
     for name in (*m.top.couplings, *m.top.drives):
         parts.append(jacobian[m.top.layout[name].rows])
     return jnp.concatenate(parts)
-
-
-def _rank_at_most(columns: int, rows: int) -> int:
-    return min(columns, rows, 2 if columns == 3 else columns)  # a ball's lever has no third column
-
-
-def input_speed(top: Topology, joint: str, index: int) -> int:
-    """The place of an input among the speeds."""
-    place = top.layout[joint].v
-    assert place is not None
-    return place.start + index
 
 
 def _determinant(a: Array) -> Array:

@@ -16,7 +16,6 @@ from jax import Array, lax
 
 from jaxmbd.analysis import closing_rows
 from jaxmbd.design import Unknowns
-from jaxmbd.graph import topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import input_key, input_problems, transmission
@@ -385,8 +384,3 @@ class Problem:
         if self.conditions is not None:
             parts.append(jnp.atleast_1d(self.conditions(mech)) / self.length)
         return jnp.concatenate([*parts, jnp.zeros(0, z.dtype)])
-
-    @property
-    def speeds(self) -> int:
-        """Number nv of the mechanism's speeds."""
-        return topology(self.nominal).nv

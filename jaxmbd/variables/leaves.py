@@ -109,12 +109,6 @@ class Number(NamedTuple):
         several = list(dict.fromkeys(self.units))
         return several[0] if len(several) == 1 else "; ".join(u or "1" for u in several)
 
-    def component_unit(self, name: str) -> str:
-        """The unit of one component."""
-        if len(self.units) == 1:
-            return self.units[0]
-        return self.units[list(self.components).index(name)]
-
 
 def order_of(mech: Mechanism) -> dict[str, tuple[str, ...]]:
     """Kind of part to names, in the order of declaration."""
@@ -220,12 +214,6 @@ def drawn_point(mech: Mechanism, ref: Any) -> Any:
     return np.asarray(x) if is_concrete(x) else x
 
 
-def replaced_leaves(mech: Mechanism, values: dict[int, Any]) -> Mechanism:
-    """The mechanism with some of its leaves replaced."""
-    leaves, tree = jax.tree_util.tree_flatten(mech)
-    return jax.tree_util.tree_unflatten(tree, [values.get(i, x) for i, x in enumerate(leaves)])
-
-
 class Address(NamedTuple):
     """Where a path leads: a number, and one of its components or None for all of it."""
 
@@ -243,9 +231,10 @@ class Address(NamedTuple):
     @property
     def unit(self) -> str:
         """Its unit, those of components one after the other."""
-        if self.component is None:
+        units = self.number.units
+        if self.component is None or len(units) == 1:
             return self.number.unit
-        return self.number.component_unit(self.component)
+        return units[list(self.number.components).index(self.component)]
 
 
 def addresses(mech: Mechanism, paths: Iterable[str]) -> dict[str, Address]:
@@ -342,11 +331,14 @@ def set_variables(mech: Mechanism, values: Mapping[str, Any]) -> Mechanism:
         value = _value(path, values[path], place, mech.gravity.dtype)
         changes.setdefault(keys, []).append((place, value))
     new = {keys: _changed(wholes[keys], given) for keys, given in changes.items()}
-    leaves = {x.index: new[k] for k, x in wholes.items() if x.index is not None}
-    result = replaced_leaves(mech, leaves)
+    own = {x.index: new[k] for k, x in wholes.items() if x.index is not None}
+    leaves, tree = jax.tree_util.tree_flatten(mech)
+    result = jax.tree_util.tree_unflatten(tree, [own.get(i, x) for i, x in enumerate(leaves)])
     for keys, x in wholes.items():
-        if x.index is None:
-            result = _with_field(result, keys, new[keys])
+        if x.index is None:  # its field was None
+            kind, name, field = keys
+            part = changed(getattr(result, kind)[name], **{field: new[keys]})
+            result = changed(result, **{kind: {**getattr(result, kind), name: part}})
     if all(is_concrete(x) for x in jax.tree_util.tree_leaves((new, mech))):
         result = result.replace()  # which validates
         warn_of_implausible(declared(result), declared(mech))
@@ -375,13 +367,6 @@ def _changed(whole: Number, given: list[tuple[Address, Any]]) -> Any:
     places = [(whole.components[str(place.component)], x) for place, x in given]
     value = whole.value if is_concrete(whole.value) else jnp.asarray(whole.value)
     return with_components(np.asarray(value) if is_concrete(value) else value, places)
-
-
-def _with_field(mech: Mechanism, keys: tuple[str, ...], value: Any) -> Mechanism:
-    """The mechanism with a number in a field that was None."""
-    kind, name, field = keys
-    part = changed(getattr(mech, kind)[name], **{field: value})
-    return changed(mech, **{kind: {**getattr(mech, kind), name: part}})
 
 
 def _unknown(mech: Mechanism, path: str) -> str:
