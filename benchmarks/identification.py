@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 import jaxmbd as mbd  # noqa: E402
 from jaxmbd.design import Between, Within  # noqa: E402
 from jaxmbd.identification import identify_each  # noqa: E402
-from jaxmbd.identification.predictor import with_held  # noqa: E402
+from jaxmbd.identification.measured import with_held  # noqa: E402
 from jaxmbd.observe import Camber, Configuration, Coordinate, Motion, Reaction, Sweep, Toe, Travel  # noqa: E402
 
 LOW, HIGH = 0.90, 0.99

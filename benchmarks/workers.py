@@ -23,9 +23,8 @@ _script.start()
 from survive_cases.stores import files  # noqa: E402
 
 from jaxmbd.campaign import Study, corner_study  # noqa: E402
-from jaxmbd.campaign.chunk_runner import run_chunks  # noqa: E402
+from jaxmbd.campaign.chunk_runner import ChunkReport, run_chunks  # noqa: E402
 from jaxmbd.campaign.session import session  # noqa: E402
-from jaxmbd.campaign.worker import ChunkReport  # noqa: E402
 
 CHUNK = 1024
 WARM = 8

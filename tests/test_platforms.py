@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from repository import ROOT
 
-from jaxmbd.campaign import store_lock
+from jaxmbd.campaign import store_files
 from jaxmbd.campaign.store_files import StoreError
 from jaxmbd.lanes.targets import cpu, disk
 
@@ -79,13 +79,13 @@ def test_a_store_is_locked_on_windows_too(monkeypatch, tmp_path):
             raise PermissionError(13, "Permission denied") from None
 
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr(store_lock, "fcntl", None)
-    monkeypatch.setattr(store_lock, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    monkeypatch.setattr(store_files, "fcntl", None)
+    monkeypatch.setattr(store_files, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
     path = tmp_path / "study.zarr"
-    with store_lock.lock(path):
-        assert store_lock.holder(path)["pid"] == os.getpid()
-        with pytest.raises(StoreError, match=f"process {os.getpid()} on"), store_lock.lock(path):
+    with store_files.lock(path):
+        assert store_files.holder(path)["pid"] == os.getpid()
+        with pytest.raises(StoreError, match=f"process {os.getpid()} on"), store_files.lock(path):
             pass
-    assert not store_lock.lock_file(path).exists() and store_lock.holder(path) == {}
-    with store_lock.lock(path) as token:
-        assert store_lock.holder(path)["token"] == token
+    assert not store_files.lock_file(path).exists() and store_files.holder(path) == {}
+    with store_files.lock(path) as token:
+        assert store_files.holder(path)["token"] == token

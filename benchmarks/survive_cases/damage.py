@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmbd.campaign import StoreError, StudyStore
-from jaxmbd.campaign.store_check import verify
+from jaxmbd.campaign.session import verify
 from survive_cases.stores import files, leftovers
 
 Act = Callable[[Path], Any]

@@ -3,19 +3,20 @@
 A `Study` is a model, what varies, and what is observed. `Study.run` computes all samples in chunks,
 each kept durably as soon as it is there: a run that is killed is continued by the same call.
 
-- `inputs_outputs`, `model`, `origin` are the parts of a study, `study_file` reads one;
+- `model` and `origin` are the parts of a study, `study_file` reads one;
 - `store_layout` is what is on disk, `study_store` writes it so that it survives kills, full disks
-  and power cuts, `store_check` finds what is damaged;
-- `session` holds a store for one run, `chunk_runner` computes what it lacks, here or by a `worker`;
+  and power cuts;
+- `session` holds a store for one run and finds what is damaged, `chunk_runner` computes what it
+  lacks, here or by workers;
 - `run` puts these together, with progress; `table` prints the spread of the outputs;
 - `suspension_corner` is the demonstration's study.
 """
 
 from jaxmbd.campaign.chunk_runner import Interrupted
-from jaxmbd.campaign.inputs_outputs import Input
+from jaxmbd.campaign.model import Input
 from jaxmbd.campaign.origin import provenance
 from jaxmbd.campaign.run import remove_study
-from jaxmbd.campaign.store_check import verify as verify_store
+from jaxmbd.campaign.session import verify as verify_store
 from jaxmbd.campaign.store_files import StoreDiffers, StoreError
 from jaxmbd.campaign.study import Rerun, Study
 from jaxmbd.campaign.study_file import load_study

@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.analysis import REDUNDANT, Status, mobility
-from jaxmbd.campaign.chunk_runner import run_chunks
-from jaxmbd.campaign.inputs_outputs import Input
-from jaxmbd.campaign.session import session
-from jaxmbd.campaign.store_check import Damage, verify
-from jaxmbd.campaign.store_lock import lock
+from jaxmbd.campaign.chunk_runner import ChunkReport, run_chunks
+from jaxmbd.campaign.model import Input
+from jaxmbd.campaign.session import Damage, session, verify
+from jaxmbd.campaign.store_files import lock
 from jaxmbd.campaign.study_store import StudyStore
-from jaxmbd.campaign.worker import ChunkReport
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, status_text, stays_open
 from jaxmbd.plumbing import listed, optional, warn_user

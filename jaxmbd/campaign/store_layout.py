@@ -347,7 +347,8 @@ def encoded(x: np.ndarray) -> Encoded:
     if _is_text(x.dtype):
         body = numcodecs.VLenUTF8().encode(x.astype(object))
     else:
-        body = _little_endian(x).reshape(-1).view(np.uint8)
+        little = np.ascontiguousarray(x).astype(x.dtype.newbyteorder("<"), copy=False)
+        body = little.reshape(-1).view(np.uint8)
     if not _plain(x.dtype):
         body = numcodecs.Zstd(level=_LEVEL).encode(body)
     return Encoded(body, google_crc32c.value(body).to_bytes(4, "little"))
@@ -380,7 +381,3 @@ def checksum(data: bytes) -> int:
     the same for all of them: the two are put side by side.
     """
     return google_crc32c.value(data[:-4]) | int.from_bytes(data[-4:], "little") << 32
-
-
-def _little_endian(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x).astype(x.dtype.newbyteorder("<"), copy=False)

@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmbd.campaign.inputs_outputs import (
+from jaxmbd.campaign.model import (
     Input,
+    Model,
+    Program,
+    Sample,
     array_name,
     axes_of,
     chunk_rows,
@@ -23,7 +26,6 @@ from jaxmbd.campaign.inputs_outputs import (
     settled_outputs,
     taken_twice,
 )
-from jaxmbd.campaign.model import Model, Program, Sample
 from jaxmbd.campaign.origin import provenance, versions
 from jaxmbd.campaign.run import (
     judge,
@@ -33,7 +35,7 @@ from jaxmbd.campaign.run import (
     warn_of_odd_draws,
     warn_of_unused,
 )
-from jaxmbd.campaign.store_check import Damage
+from jaxmbd.campaign.session import Damage
 from jaxmbd.campaign.store_layout import Layout
 from jaxmbd.campaign.study_store import StudyStore
 from jaxmbd.observe import Axis, Output
@@ -192,7 +194,8 @@ class Study:
             )
         nominal, drawn = self.nominal, self.sampler.sampled
         fixed = {name: x for name, x in nominal.items() if name not in drawn}
-        return Program(partial(_evaluated, self.model, fixed), {n: nominal[n] for n in drawn})
+        model = self.model
+        return Program(lambda s: model({**fixed, **s}), {n: nominal[n] for n in drawn})
 
     @cached_property
     def _settled(self) -> dict[str, Output]:
@@ -258,7 +261,12 @@ class Study:
         """
         sampler = self.sampler
         scatter = sampler.std() if sampler.independent else sampler.covariance()
-        return sensitivities(partial(_outputs, self.model, self._reasons), self.nominal, scatter)
+        reasons = self._reasons
+
+        def outputs(sample: Sample) -> dict[str, Any]:
+            return {n: x for n, x in self.model(sample).items() if n not in reasons}
+
+        return sensitivities(outputs, self.nominal, scatter)
 
     @property
     def _reasons(self) -> frozenset[str]:
@@ -379,15 +387,6 @@ class Study:
         show = getattr(observe, "trajectory", None)
         trajectory = show(mechanism) if show is not None else None
         return Rerun(sample, inputs, outputs, before, mechanism, trajectory)
-
-
-def _outputs(model: Model, reasons: frozenset[str], sample: Sample) -> dict[str, Any]:
-    """Outputs of a sample, without the reasons of failures."""
-    return {n: x for n, x in model(sample).items() if n not in reasons}
-
-
-def _evaluated(model: Model, fixed: Mapping[str, Any], sample: Mapping[str, Any]) -> Any:
-    return model({**fixed, **sample})
 
 
 def _each_alone(

@@ -48,7 +48,7 @@ import numpy as np
 
 from jaxmbd import observe, sampling, zoo
 from jaxmbd.analysis import PointCoordinate, PointTravel
-from jaxmbd.campaign.inputs_outputs import Input
+from jaxmbd.campaign.model import Input
 from jaxmbd.campaign.study import Study
 from jaxmbd.graph import topology
 from jaxmbd.io import check_depth, load, read_toml
@@ -138,13 +138,13 @@ class Reader:
         )
         return None, ""
 
-    def known(self, where: str, table: Any) -> dict[Any, float]:
-        """Held coordinates."""
+    def held(self, where: str, table: Any, per: str = "") -> dict[Any, float]:
+        """Held coordinates, or with `per` "/s" their speeds."""
         found = {}
         for text, x in self._table(where, table).items():
             key, unit = self.coordinate(where, text)
             if key is not None:
-                found[key] = self.quantity(f"{where}.{text}", x, unit)
+                found[key] = self.quantity(f"{where}.{text}", x, unit + per)
         return found
 
     def _table(self, where: str, x: Any) -> Mapping[str, Any]:
@@ -230,21 +230,13 @@ class Reader:
             if "start" in rest:
                 rest["start"] = self.experiment(f"{where}.start", rest["start"])
             if "speeds" in rest:
-                rest["speeds"] = self._speeds(f"{where}.speeds", rest["speeds"])
+                rest["speeds"] = self.held(f"{where}.speeds", rest["speeds"], "/s")
         if "known" in rest:
-            rest["known"] = self.known(f"{where}.known", rest["known"])
+            rest["known"] = self.held(f"{where}.known", rest["known"])
         rest["observe"] = self._observe(where, wanted, axis_unit)
         if len(self.problems) > before:
             return None
         return self._made(where, rest, EXPERIMENTS, "experiment")
-
-    def _speeds(self, where: str, table: Any) -> dict[Any, float]:
-        found = {}
-        for text, x in self._table(where, table).items():
-            key, unit = self.coordinate(where, text)
-            if key is not None:
-                found[key] = self.quantity(f"{where}.{text}", x, f"{unit}/s")
-        return found
 
 
 def read_experiments(data: Mapping[str, Any], mech: Mechanism, problems: Problems) -> Any:

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +40,6 @@ from jaxmbd.plumbing import optional
 
 if TYPE_CHECKING:
     import xarray
-
-_STAGED = ".staged"
 
 
 class StudyStore:
@@ -153,15 +150,15 @@ class StudyStore:
         """
         self.settle(k, self.stage(k, arrays))
 
-    def stage(self, k: int, arrays: Mapping[str, Any], *, noted: bool = False) -> dict[str, int]:
+    def stage(self, k: int, arrays: Mapping[str, Any]) -> dict[str, int]:
         """The first half of `write`: give the files to the operating system.
 
-        They survive the death of this process, but not yet a power cut, and do not count as done.
+        They survive the death of this process (see `recover`), but not yet a power cut, and do not
+        count as done.
 
         Args:
             k: number of the chunk.
             arrays: name to values (rows, …), for every field.
-            noted: whether `recover` may find the chunk if this process dies before it is settled.
 
         Returns:
             name to checksum, for `settle`.
@@ -178,11 +175,7 @@ class StudyStore:
         files = self.files(k)
         with explained(self.path, f"write chunk {k}"):
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                checksums = dict(zip(files, pool.map(put, files), strict=True))
-            if noted:
-                note = json.dumps(checksums).encode()
-                write_file(drafts / f"{k}{_STAGED}", drafts, note, durable=False)
-        return checksums
+                return dict(zip(files, pool.map(put, files), strict=True))
 
     def settle(self, k: int, checksums: Mapping[str, int]) -> None:
         """The second half of `write`: wait for the disk, then note the checksums; now it is done.
@@ -200,7 +193,6 @@ class StudyStore:
             row = np.array([[checksums[name] for name in files]], np.uint64)
             write_file(mark, drafts, *encoded(row))
             sync_folder(mark.parent)
-            (drafts / f"{k}{_STAGED}").unlink(missing_ok=True)
 
     def recover(self) -> list[int]:
         """Settle the chunks that a dead process had staged, if all of their bytes are there.
@@ -209,22 +201,16 @@ class StudyStore:
             their numbers.
         """
         found = []
-        for file in work_folder(self.path).glob("*" + _STAGED):
+        for k in self.missing():
+            files = {name: self.path / file for name, file in self.files(k).items()}
+            if not all(file.exists() for file in files.values()):
+                continue
             try:
-                k = int(file.name.removesuffix(_STAGED))
-                checksums = json.loads(file.read_bytes())
-                names = self.files(k)
-                whole = all(
-                    checksum((self.path / names[name]).read_bytes()) == checksums[name]
-                    for name in names
-                )
-            except (OSError, ValueError, KeyError, IndexError, TypeError):
-                whole, k, checksums = False, -1, {}
-            if whole:
-                self.settle(k, checksums)
-                found.append(k)
-            else:  # torn by a power cut: the chunk is computed again
-                file.unlink(missing_ok=True)
+                self.read(k)
+            except StoreError:  # torn by a power cut: the chunk is computed again
+                continue
+            self.settle(k, {name: checksum(file.read_bytes()) for name, file in files.items()})
+            found.append(k)
         return found
 
     def read(self, k: int) -> dict[str, np.ndarray]:
@@ -251,19 +237,13 @@ class StudyStore:
     def discard(self, k: int) -> None:
         """Forget a chunk, so that it counts as missing."""
         with explained(self.path, f"discard chunk {k}"):
-            for file in [self.mark(k), *self.files(k).values()]:
+            # The mark last: killed in between, the chunk is not whole, and `recover` leaves it.
+            for file in [*self.files(k).values(), self.mark(k)]:
                 (self.path / file).unlink(missing_ok=True)
 
     def clean(self) -> None:
-        """Remove drafts that a killed writer left, but nothing that `recover` needs."""
-        folder = work_folder(self.path)
-        for file in folder.iterdir() if folder.is_dir() else ():
-            if file.is_dir():
-                shutil.rmtree(file, ignore_errors=True)
-            elif not file.name.endswith(_STAGED):
-                file.unlink(missing_ok=True)
-        with suppress(OSError):
-            folder.rmdir()
+        """Remove drafts that a killed writer left."""
+        shutil.rmtree(work_folder(self.path), ignore_errors=True)
 
     def dataset(self, **options: Any) -> xarray.Dataset:
         """All arrays with their coordinates; values are read when they are used.

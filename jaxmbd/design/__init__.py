@@ -11,14 +11,25 @@ function of the mechanism with these properties, for example of a crank's reach.
 """
 
 from jaxmbd.design.answers import in_step
-from jaxmbd.design.descent import Descent
 from jaxmbd.design.evaluation import Evaluation
-from jaxmbd.design.goals import AtLeast, AtMost, Bounded, Equals, InRange
+from jaxmbd.design.goals import (
+    AtLeast,
+    AtMost,
+    Bounded,
+    Deviation,
+    Equals,
+    InRange,
+    Mean,
+    Quantile,
+    Scatter,
+    Statistic,
+    Tail,
+    Variance,
+)
 from jaxmbd.design.gradient_check import GradientCheck, check_gradient, hessian_vector
-from jaxmbd.design.minimization import minimize
+from jaxmbd.design.methods import Descent
+from jaxmbd.design.minimization import Closing, minimize
 from jaxmbd.design.optimum import Optimum, failure_of
-from jaxmbd.design.restoration import Closing
-from jaxmbd.design.scatter import Deviation, Mean, Quantile, Scatter, Statistic, Tail, Variance
 from jaxmbd.design.unknowns import Between, MovedTogether, Unknowns, Within
 
 __all__ = [

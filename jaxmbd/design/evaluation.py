@@ -17,8 +17,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd import lanes
-from jaxmbd.design.goals import Outputs, What, value_of
-from jaxmbd.design.scatter import Mean, Scatter, Statistic, deviated
+from jaxmbd.design.goals import Mean, Outputs, Scatter, Statistic, What, deviated, value_of
 from jaxmbd.design.unknowns import Unknowns
 
 

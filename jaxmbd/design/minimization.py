@@ -1,29 +1,118 @@
-"""`minimize`: the numbers of a model that make an objective least, under constraints."""
+"""`minimize`: the numbers of a model that make an objective least, under constraints.
+
+Searches come back from designs whose loops cannot close: a closure margin is brought above zero. An
+experiment's margin is that of the configurations in which it holds coordinates.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from scipy.optimize import minimize as scipy_minimize
 
+from jaxmbd.analysis import closure_margin
 from jaxmbd.design.answers import Answers, Store, in_step, question
-from jaxmbd.design.descent import Descent, descend
 from jaxmbd.design.evaluation import Evaluation
-from jaxmbd.design.goals import Bounded, What
-from jaxmbd.design.newton import finished
-from jaxmbd.design.optimality import FEW
+from jaxmbd.design.goals import Bounded, Quantile, Scatter, Statistic, What
+from jaxmbd.design.methods import LEAST_SQUARES, METHODS, Descent, descend
+from jaxmbd.design.optimality import FEW, finished
 from jaxmbd.design.optimum import Course, Optimum, optimum_of
 from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled, starting_points
-from jaxmbd.design.restoration import Closing, closing_of, restored
-from jaxmbd.design.scatter import Quantile, Scatter, Statistic
-from jaxmbd.design.scipy_methods import LEAST_SQUARES, METHODS
 from jaxmbd.design.unknowns import Unknowns, Vary
+from jaxmbd.model import Mechanism
+from jaxmbd.observe import Configuration, Sweep
 from jaxmbd.plumbing import hint, refuse
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How far the loops of a design are from not closing, and how far they should be.
+
+    Attributes:
+        margin: function of the mechanism: one or more signed distances [m], positive where the
+            loops close, negative by as much as they are open, with a derivative on both sides
+            (`jaxmbd.closure_margin`, or one's own: a Grashof condition, a reach).
+        reserve: the margin that a design must keep [m].
+        hold: whether it is a constraint of the search too, which then can follow the edge where the
+            loops just close; otherwise it only leads back from starts beyond.
+
+    Example:
+        >>> from jaxmbd.design import Closing
+        >>> Closing(lambda linkage: linkage["coupler"] - linkage["crank"]).reserve
+        0.0001
+    """
+
+    margin: Callable[[Any], Any]
+    reserve: float = 1e-4
+    hold: bool = True
+
+
+def restored(problem: Problem, closing: Closing, x: np.ndarray, ask: Ask) -> np.ndarray:
+    """A design near x whose margins are at least the reserve, or the nearest to that.
+
+    Minimises ``Σ min(0, margin − 2 reserve)²`` within the limits, by L-BFGS-B.
+    """
+    wanted = 2.0 * closing.reserve
+    row, _ = ask(("margin", x))
+    size = float(np.max(np.abs(np.nan_to_num(np.minimum(row - wanted, 0.0))), initial=0.0)) or 1.0
+
+    def missing(x: np.ndarray) -> tuple[float, np.ndarray]:
+        row, slope = ask(("margin", x.copy()))
+        short = np.minimum(row - wanted, 0.0) / size
+        if not (np.all(np.isfinite(short)) and np.all(np.isfinite(slope))):
+            return 1e6, np.zeros_like(x)
+        return float(short @ short), 2.0 * short @ slope / size
+
+    found = scipy_minimize(
+        missing,
+        x,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=problem.box,
+        options={"maxiter": 100, "ftol": 1e-16, "gtol": 1e-10},
+    )
+    return np.clip(found.x, *problem.limits)
+
+
+_PLACES = 5
+
+
+def closing_of(observe: Any) -> Closing | None:
+    """The margins of a sweep at five places of its axis, or of a pose; None of anything else."""
+    holds = isinstance(observe, Configuration) and not observe.settle
+    if holds or isinstance(observe, Sweep):
+        return Closing(partial(_margins, observe), hold=False)
+    return None
+
+
+def _margins(observe: Any, mech: Mechanism) -> Array:
+    observe = observe.on(mech) if hasattr(observe, "on") else observe  # a corner's own
+    moved = _some(observe.over) if isinstance(observe, Sweep) else {}
+
+    def at(step: list[Array]) -> Array:
+        return closure_margin(mech, {**observe.known, **dict(zip(moved, step, strict=True))})
+
+    if not moved:
+        return at([])[None]
+    return jax.lax.map(at, [jnp.asarray(x, mech.dtype) for x in moved.values()])
+
+
+def _some(over: Mapping[Any, Any]) -> dict[Any, np.ndarray]:
+    """The moved coordinates at a few places of the axis, its ends among them."""
+    values = {key: np.asarray(x) for key, x in over.items()}
+    count = len(next(iter(values.values())))
+    places = np.unique(np.linspace(0, count - 1, _PLACES).round().astype(int))
+    return {key: x[places] for key, x in values.items()}
+
 
 _ASIDE, _STAYED = 0.05, 1e-6
 """Steps off a start at which the search stayed, and what counts as staying."""
@@ -112,8 +201,7 @@ def minimize(
         ('optimal', 2.5, 1.0)
     """
     began = time.monotonic()
-    _check_kinds(observe, constraints, method)
-    _check(method, starts, steps, store, closing)
+    _check(observe, constraints, method, starts, steps, store, closing)
     unknowns = Unknowns.of(model, vary)
     bounds = dict(constraints or {})
     closing = Closing(closing) if callable(closing) else closing
@@ -145,8 +233,10 @@ def minimize(
     )
 
 
-def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
-    """Refuse arguments of another kind, or an unknown method."""
+def _check(
+    observe: Any, constraints: Any, method: Any, starts: Any, steps: int, store: Any, closing: Any
+) -> None:
+    """Refuse arguments of another kind, an unknown method, and what would be ignored."""
     if observe is not None and not callable(observe):
         raise ValueError(
             f"observe= must be an experiment, such as Sweep({{…}}, {{…}}), or a function of the "
@@ -159,9 +249,6 @@ def _check_kinds(observe: Any, constraints: Any, method: Any) -> None:
             f"method={method!r}: there is none; {hint(method, METHODS)}, or give a Descent"
         )
 
-
-def _check(method: Any, starts: Any, steps: int, store: Any, closing: Any) -> None:
-    """Refuse what would be ignored."""
     if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError(
             "minimize needs double precision; switch it on before anything else, "

@@ -26,7 +26,7 @@ class Course(NamedTuple):
 
 
 _SAME = 1e-6
-"""SI unit to what the report has instead: factor and unit."""
+"""A share of what was gained by which objectives that count as the same may differ."""
 
 
 @dataclass(frozen=True)

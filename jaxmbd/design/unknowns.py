@@ -88,8 +88,10 @@ class Between:
             )
         if not np.all(np.isfinite(start)):
             raise ValueError(f"{what}: it starts at {start.tolist()}; give a finite start=")
-        if self.scale is not None and not np.all(_finite_positive(_si(self.scale, unit, what))):
-            raise ValueError(f"{what}: scale={self.scale!r} must be positive")
+        if self.scale is not None:
+            scale = _si(self.scale, unit, what)
+            if not np.all(np.isfinite(scale) & (scale > 0.0)):
+                raise ValueError(f"{what}: scale={self.scale!r} must be positive")
         if self.scale is None and not np.all(np.isfinite(upper - lower)):
             raise ValueError(f"{what}: without two finite limits, give scale=, a typical change")
         return start, lower, upper
@@ -139,10 +141,6 @@ def _is_bare(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _finite_positive(x: np.ndarray) -> np.ndarray:
-    return np.isfinite(x) & (x > 0.0)
 
 
 def _si(x: Any, unit: str, what: str) -> np.ndarray:

@@ -213,7 +213,17 @@ def fitted(
         weight = np.where(here, np.sqrt(loss.weight(r)), 0.0) / sigma
         left = max_evaluations - model.count
         most = left if once else min(left, PATIENCE)
-        found = _least_squares(model, x, limits, data, weight, here, max(1, most))
+        found = least_squares(
+            lambda x, w=weight: (w * (model(x)[0] - data))[here],
+            x,
+            lambda x, w=weight: (w[:, None] * model(x)[1])[here],  # type: ignore[arg-type]
+            bounds=limits,
+            method="trf",
+            xtol=1e-9,
+            ftol=1e-10,
+            gtol=1e-10,
+            max_nfev=max(1, most),
+        )
         x = found.x
         y, jac = model(x)
         lever = leverages(jac * weight[:, None], here)
@@ -228,29 +238,6 @@ def fitted(
     message = str(found.message) if settled else "The weights of the samples did not settle."
     ended = settled and found.status > 0
     return Fit(x, y, jac, sigma, float(least), ended, message, model.count)
-
-
-def _least_squares(
-    model: _Memory,
-    x: np.ndarray,
-    limits: tuple[np.ndarray, np.ndarray],
-    data: np.ndarray,
-    weight: np.ndarray,
-    here: np.ndarray,
-    most: int,
-) -> Any:
-    """SciPy's trust-region reflective search for the least ``Σ (w (data − y))²``."""
-    return least_squares(
-        lambda x: (weight * (model(x)[0] - data))[here],
-        x,
-        lambda x: (weight[:, None] * model(x)[1])[here],  # type: ignore[arg-type]
-        bounds=limits,
-        method="trf",
-        xtol=1e-9,
-        ftol=1e-10,
-        gtol=1e-10,
-        max_nfev=most,
-    )
 
 
 def leverages(jacobian: np.ndarray, here: np.ndarray) -> np.ndarray:

@@ -20,8 +20,16 @@ from jaxmbd.identification.identified import (
     identified,
 )
 from jaxmbd.identification.information import ERRORS, Information, information
-from jaxmbd.identification.measured import Measured, Record, blank, places, records
-from jaxmbd.identification.predictor import Predictor, nominal_mechanism, unknowns_of
+from jaxmbd.identification.measured import (
+    Measured,
+    Predictor,
+    Record,
+    blank,
+    nominal_mechanism,
+    places,
+    records,
+    unknowns_of,
+)
 from jaxmbd.plumbing import text_table
 
 

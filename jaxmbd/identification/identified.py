@@ -12,8 +12,7 @@ from scipy import stats
 from jaxmbd.identification.combinations import Ambiguity, ambiguities
 from jaxmbd.identification.fit import Fit, Noise
 from jaxmbd.identification.information import Information, precision
-from jaxmbd.identification.measured import Measured, Record, blank, places, records
-from jaxmbd.identification.predictor import Predictor
+from jaxmbd.identification.measured import Measured, Predictor, Record, blank, places, records
 from jaxmbd.plumbing import text_table
 
 AT_LIMIT = 1e-4
@@ -85,13 +84,6 @@ def residual_check(name: str, residuals: np.ndarray) -> ResidualCheck:
         r1 = both / max(float(np.nanmean(clipped**2)), 1e-300)
         pattern = bool(abs(r1) * np.sqrt(pairs.sum()) > PATTERN)
     return ResidualCheck(name, count, int((~here).sum()), int((~near).sum()), rms, r1, pattern)
-
-
-def residual_checks(known: list[Record], residuals: np.ndarray) -> tuple[ResidualCheck, ...]:
-    """The checks of all series of normalised residuals (N,)."""
-    return tuple(
-        residual_check(name, residuals[rows]) for name, rows in zip(*places(known), strict=True)
-    )
 
 
 class Interval(NamedTuple):
@@ -247,7 +239,8 @@ class Identified:
     @cached_property
     def checks(self) -> tuple[ResidualCheck, ...]:
         """Size and pattern of the residuals of each series."""
-        return residual_checks(self.records, self.residuals)
+        series = zip(*places(self.records), strict=True)
+        return tuple(residual_check(name, self.residuals[rows]) for name, rows in series)
 
     @cached_property
     def ambiguities(self) -> tuple[Ambiguity, ...]:

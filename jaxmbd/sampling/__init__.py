@@ -5,7 +5,6 @@ about its nominal value, designs which points of that space are taken; every des
 distribution, because a distribution is known by its quantile function.
 """
 
-from jaxmbd.sampling.continuous import LogNormal, Normal, Triangular, TruncatedNormal, Uniform
 from jaxmbd.sampling.correlation import (
     Covariance,
     RankCorrelation,
@@ -28,10 +27,17 @@ from jaxmbd.sampling.designs import (
     components,
     space_of,
 )
-from jaxmbd.sampling.discrete import Choice, Empirical
-from jaxmbd.sampling.frozen_scipy import FromSciPy, as_distribution
+from jaxmbd.sampling.distributions import (
+    Choice,
+    Empirical,
+    LogNormal,
+    Normal,
+    Triangular,
+    TruncatedNormal,
+    Uniform,
+)
 from jaxmbd.sampling.sampler import Sampler, design_of, distribution_of
-from jaxmbd.sampling.scatter import Distribution, Scaled
+from jaxmbd.sampling.scatter import Distribution, FromSciPy, Scaled, as_distribution
 
 __all__ = [
     "Choice",

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
 from jaxmbd.plumbing import hint
-from jaxmbd.sampling.continuous import Normal
 from jaxmbd.sampling.designs import Space, component_index, components
+from jaxmbd.sampling.distributions import Normal
 from jaxmbd.sampling.scatter import Distribution
 
 # Eigenvalues of a correlation matrix above minus this count as zero: it was rounded when typed.
@@ -230,20 +230,11 @@ def covariance_scatter(
 ) -> tuple[Scatter, list[str]]:
     """The normal distributions that covariances stand for, and what is wrong with them."""
     sigmas: dict[str, np.ndarray] = {}
-    problems, shapes = [], {n: x.shape for n, x in nominal.items()}
-    for covariance in correlations:
-        if not isinstance(covariance, Covariance):
-            continue
-        _, numbers, missing = numbers_of(covariance.names, shapes)
-        problems += missing
-        if missing:
-            continue
-        if len(numbers) != len(covariance.matrix):
-            size = len(covariance.matrix)
-            problems.append(f"a covariance of {len(numbers)} numbers has {size} rows")
-            continue
-        for (name, index), variance in zip(numbers, np.diag(covariance.matrix), strict=True):
-            sigmas.setdefault(name, np.zeros(shapes[name]))[index] = np.sqrt(variance)
+    problems = []
+    for covariance in (c for c in correlations if isinstance(c, Covariance)):
+        _, found, wrong = numbers_of(covariance, nominal)
+        problems += wrong
+        sigmas |= {n: np.maximum(s, sigmas.get(n, 0.0)) for n, s in found.items()}
     for name in sigmas.keys() & scatter.keys():
         problems.append(f"{name} has a distribution and a covariance: give it one of the two")
     return {n: Normal(sigma) for n, sigma in sigmas.items()}, problems
@@ -327,9 +318,9 @@ def _ranked(
 def _covarying(
     covariance: Covariance, space: Space, nominal: Nominals
 ) -> tuple[list[tuple[tuple[int, int], float]], list[str]]:
-    labels, numbers, _ = numbers_of(covariance.names, {n: x.shape for n, x in nominal.items()})
+    labels, _, wrong = numbers_of(covariance, nominal)
     m, (std, r) = np.asarray(covariance.matrix), std_and_correlation(covariance.matrix)
-    if len(numbers) != len(m):
+    if wrong:
         return [], []  # reported by covariance_scatter
     at = [space.columns.index(n) for n in labels]
     pairs = [(i, j) for i in range(len(m)) for j in range(i)]
@@ -342,15 +333,16 @@ def _covarying(
 
 
 def numbers_of(
-    names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[list[str], list[tuple[str, tuple[int, ...]]], list[str]]:
-    """What the names of a covariance stand for: (input, index) of each number.
+    covariance: Covariance, nominal: Mapping[str, Any]
+) -> tuple[list[str], dict[str, np.ndarray], list[str]]:
+    """What a covariance is of.
 
     Returns:
-        names of the numbers, the numbers, and what is wrong.
+        names of the numbers, standard deviations by input, and what is wrong.
     """
     labels, found, problems = [], [], []
-    for name in names:
+    shapes = {n: np.shape(x) for n, x in nominal.items()}
+    for name in covariance.names:
         if name in shapes:
             labels += components(name, shapes[name])
             found += [(name, index) for index in np.ndindex(shapes[name])]
@@ -360,8 +352,15 @@ def numbers_of(
         else:
             problems.append(f"a covariance names {name!r}, which is no input; {hint(name, shapes)}")
     if len(set(found)) != len(found):
-        problems.append(f"a covariance names a number twice: {', '.join(names)}")
-    return labels, found, problems
+        problems.append(f"a covariance names a number twice: {', '.join(covariance.names)}")
+    if not problems and len(found) != len(covariance.matrix):
+        problems = [f"a covariance of {len(found)} numbers has {len(covariance.matrix)} rows"]
+    if problems:
+        return labels, {}, problems
+    std: dict[str, np.ndarray] = {}
+    for (name, index), variance in zip(found, np.diag(covariance.matrix), strict=True):
+        std.setdefault(name, np.zeros(shapes[name]))[index] = np.sqrt(variance)
+    return labels, std, []
 
 
 def _unknown(name: str, space: Space, nominal: Nominals) -> str:

@@ -7,7 +7,6 @@ table given.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from jaxmbd.plumbing import hint
-from jaxmbd.sampling.scatter import inside_unit
+from jaxmbd.sampling.scatter import digest_of, inside_unit
 
 
 class Space(NamedTuple):
@@ -149,9 +148,9 @@ def space_of(units: Iterable[tuple[str, tuple[int, ...]]]) -> Space:
     return Space(tuple(c for c, _ in pairs), tuple(n for _, n in pairs))
 
 
-def child_seed(seed: int, *path: int) -> np.random.SeedSequence:
-    """The seed of one part of a design; parts of different path are independent."""
-    return np.random.SeedSequence(entropy=seed, spawn_key=path)
+def _generator(seed: int, *path: int) -> np.random.Generator:
+    """The random numbers of one part of a design; parts of different path are independent."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=path)))
 
 
 # First numbers of the seeds' paths: parts of one design are independent of those of another.
@@ -233,12 +232,10 @@ def random_rows(start: int, stop: int, dimensions: int, seed: int) -> np.ndarray
     """Rows of independent numbers in (0, 1), each block of rows from its own generator."""
     found = np.empty((stop - start, dimensions))
     for block in range(start // BLOCK, -(-stop // BLOCK)):
-        rng = np.random.Generator(np.random.PCG64(child_seed(seed, _POINTS, block)))
+        rows = _generator(seed, _POINTS, block).random((BLOCK, dimensions))
         first = block * BLOCK
         low, high = max(start, first), min(stop, first + BLOCK)
-        found[low - start : high - start] = rng.random((BLOCK, dimensions))[
-            low - first : high - first
-        ]
+        found[low - start : high - start] = rows[low - first : high - first]
     return inside_unit(found)
 
 
@@ -248,8 +245,9 @@ def sobol_points(start: int, stop: int, dimensions: int, seed: int, scramble: bo
 
     if dimensions == 0:
         return np.empty((stop - start, 0))
-    rng = np.random.Generator(np.random.PCG64(child_seed(seed, _SCRAMBLING)))
-    engine = qmc.Sobol(dimensions, scramble=scramble, bits=_SOBOL_BITS, rng=rng)
+    engine = qmc.Sobol(
+        dimensions, scramble=scramble, bits=_SOBOL_BITS, rng=_generator(seed, _SCRAMBLING)
+    )
     if start:
         engine.fast_forward(start)
         return engine.random(stop - start)
@@ -263,8 +261,7 @@ def _permutations(seed: int, count: int, dimensions: int) -> np.ndarray:
     """Independent permutations of 0 … count − 1, one a row."""
     found = np.empty((dimensions, count), np.uint32)
     for i in range(dimensions):
-        rng = np.random.Generator(np.random.PCG64(child_seed(seed, _PERMUTATIONS, i)))
-        found[i] = rng.permutation(count)
+        found[i] = _generator(seed, _PERMUTATIONS, i).permutation(count)
     return found
 
 
@@ -478,7 +475,7 @@ class Given(TableDesign):
         return {n: x[start:stop] for n, x in self.table.items()}
 
     def describe(self):
-        return {"design": self.kind, "columns": {n: _digest(x) for n, x in self.table.items()}}
+        return {"design": self.kind, "columns": {n: digest_of(x) for n, x in self.table.items()}}
 
     def __repr__(self) -> str:
         return f"Given({', '.join(self.table)})"
@@ -506,8 +503,3 @@ def _numbers(name: Any, column: Any) -> np.ndarray:
         return np.array(column, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: its column has more than numbers") from error
-
-
-def _digest(x: np.ndarray) -> dict[str, Any]:
-    digest = hashlib.blake2b(np.ascontiguousarray(x).tobytes(), digest_size=16).hexdigest()
-    return {"shape": list(x.shape), "blake2b": digest}

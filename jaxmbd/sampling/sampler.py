@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from jaxmbd.plumbing import hint
-from jaxmbd.sampling import continuous, discrete  # noqa: F401, which fill DISTRIBUTIONS
+from jaxmbd.sampling import distributions  # noqa: F401, which fills DISTRIBUTIONS
 from jaxmbd.sampling.correlation import (
     Copula,
     Covariance,
@@ -41,8 +41,7 @@ from jaxmbd.sampling.designs import (
     component_index,
     space_of,
 )
-from jaxmbd.sampling.frozen_scipy import as_distribution, scipy_distribution
-from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution
+from jaxmbd.sampling.scatter import DISTRIBUTIONS, Distribution, as_distribution, scipy_distribution
 
 # Rows whose unit numbers are made at once: bounds the memory of a long draw.
 _SPAN = 64 * BLOCK

@@ -15,11 +15,6 @@ from jaxmbd.statistics.association import (
     failure_counts,
     failure_map,
 )
-from jaxmbd.statistics.convergence import (
-    Convergence,
-    convergence_of_mean,
-    convergence_of_quantile,
-)
 from jaxmbd.statistics.samples import counted, pieces, varying
 from jaxmbd.statistics.sensitivity import (
     Sensitivity,
@@ -29,9 +24,12 @@ from jaxmbd.statistics.sensitivity import (
 )
 from jaxmbd.statistics.spread import (
     Capability,
+    Convergence,
     Envelope,
     Worst,
     capability,
+    convergence_of_mean,
+    convergence_of_quantile,
     envelope,
     proportion_interval,
     worst,

@@ -50,18 +50,10 @@ def pieces(variable: Any) -> Iterator[tuple[slice, np.ndarray]]:
         yield rows, np.asarray(variable.isel(sample=rows))
 
 
-def columns(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Inputs (n, …) as one column (n,) for each of their numbers, by the names of `components`."""
-    found = {}
-    for name, values in inputs.items():
-        values = np.asarray(values)
-        flat = values.reshape(len(values), -1)
-        found |= dict(zip(components(name, values.shape[1:]), flat.T, strict=True))
-    return found
-
-
 def varying(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """`columns` without those that have the same value in all samples.
+    """Inputs (n, …) as one column (n,) for each of their numbers that is not always the same.
+
+    They have the names of `jaxmbd.sampling.components`.
 
     Example:
         >>> import numpy as np
@@ -69,4 +61,9 @@ def varying(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         >>> list(varying({"p": np.array([[0.0, 1.0], [0.0, 2.0]]), "k": np.ones(2)}))
         ['p/1']
     """
-    return {n: x for n, x in columns(inputs).items() if len(x) and np.any(x != x[0])}
+    found = {}
+    for name, values in inputs.items():
+        values = np.asarray(values)
+        flat = values.reshape(len(values), -1)
+        found |= dict(zip(components(name, values.shape[1:]), flat.T, strict=True))
+    return {n: x for n, x in found.items() if len(x) and np.any(x != x[0])}

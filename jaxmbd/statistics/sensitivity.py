@@ -203,16 +203,10 @@ def _correlated(
     values: Mapping[str, jax.Array], covariance: Covariance
 ) -> tuple[dict[str, np.ndarray], dict[str, int], np.ndarray]:
     """Standard deviations by input, and the rows of the correlations by number."""
-    shapes = {n: x.shape for n, x in values.items()}
-    labels, numbers, problems = numbers_of(covariance.names, shapes)
-    if not problems and len(numbers) != len(covariance.matrix):
-        problems = [f"a covariance of {len(numbers)} numbers has {len(covariance.matrix)} rows"]
+    labels, std, problems = numbers_of(covariance, values)
     if problems:
         raise ValueError("; ".join(problems))
-    deviations, correlation = std_and_correlation(covariance.matrix)
-    std: dict[str, np.ndarray] = {}
-    for (name, index), s in zip(numbers, deviations, strict=True):
-        std.setdefault(name, np.zeros(shapes[name]))[index] = s
+    _, correlation = std_and_correlation(covariance.matrix)
     if wrong := indefinite(correlation, labels, lambda i, j, r: r):
         raise ValueError(wrong[0])
     return std, {n: k for k, n in enumerate(labels)}, correlation

@@ -6,13 +6,16 @@ transmission index, a full turn of the input. `synthesize` searches from many st
 finishes the best; `defects` follows a linkage and says what is wrong with it.
 """
 
-from jaxmbd.synthesis.defect_report import Defects, defects
-from jaxmbd.synthesis.following import Followed, follow
+from jaxmbd.synthesis.following import Followed, Transmission, follow, transmission
 from jaxmbd.synthesis.linkages import massless_four_bar, massless_rssr
-from jaxmbd.synthesis.problem import Problem
-from jaxmbd.synthesis.synthesis import Synthesis, finish, synthesize
-from jaxmbd.synthesis.tasks import FunctionGeneration, MotionGeneration, PathGeneration, Task
-from jaxmbd.synthesis.transmission_index import Transmission, transmission
+from jaxmbd.synthesis.problem import (
+    FunctionGeneration,
+    MotionGeneration,
+    PathGeneration,
+    Problem,
+    Task,
+)
+from jaxmbd.synthesis.synthesis import Defects, Synthesis, defects, finish, synthesize
 
 __all__ = [
     "Defects",

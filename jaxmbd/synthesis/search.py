@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd import lanes
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import step_coordinates
 from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import Course, Followed, course, follow
@@ -227,10 +228,10 @@ def _evaluation(problem: Problem, count: int, stations: int) -> Callable[[Array,
         return jnp.concatenate([jnp.where(counts, found[:m], 0.0), found[m:]])
 
     def derived(x: Array, u: Array, *others: Array) -> tuple[Array, ...]:
-        given = (x, u, jnp.zeros(problem.speeds, x.dtype), *others)
+        given = (x, u, jnp.zeros(speeds, x.dtype), *others)
         return station(*given), *jax.jacfwd(station, argnums=(0, 1, 2))(*given)
 
-    kernel = lanes.vmap(derived)
+    speeds, kernel = topology(problem.nominal).nv, lanes.vmap(derived)
 
     def evaluate(z: Array, q: Array) -> _Terms:
         u, timing = jax.vmap(problem.inputs)(z), jax.vmap(jax.jacfwd(problem.inputs))(z)

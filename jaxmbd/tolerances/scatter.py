@@ -170,14 +170,12 @@ class _Build:
             error = given.get(f"lengths/{element.name}", 0.0)
             lengths = {f: x + error for f, x in _lengths(part, element, mech).items()}
             parts[element.kind][element.name] = moved_halves(part, element, axes, lengths)
-        points = {
-            half: _added(mech, n, self._offsets(half, given)) for half, n in self.points.items()
-        }
+        points = {}
+        for half, point in self.points.items():
+            carriers = [f"shifts/{n}" for n, halves in self.brackets.items() if half in halves]
+            moves = [given[path] for path in (f"offsets/{half}", *carriers) if path in given]
+            points[half] = _added(mech, point, moves)
         return mech.replace(points=points, **parts)
-
-    def _offsets(self, half: str, given: Mapping[str, Any]) -> list[Any]:
-        carriers = [f"shifts/{name}" for name, halves in self.brackets.items() if half in halves]
-        return [given[path] for path in (f"offsets/{half}", *carriers) if path in given]
 
     def _axis(self, part: Any, element: Element, half: Half, given: Mapping[str, Any]) -> Any:
         """The direction, tilted if there is a tilt: ``d + θ × d``, of any length."""
@@ -187,7 +185,9 @@ class _Build:
         tilt = given.get(f"tilts/{element.name}@{half.body}")
         if tilt is None:
             return direction
-        levers = [np.cross(axis, _in_space(half.value)) for axis in tilt_axes(half.value)]
+        drawn = np.asarray(half.value, float)
+        drawn = np.append(drawn, np.zeros(3 - drawn.size))  # one in the plane lies in space too
+        levers = [np.cross(axis, drawn) for axis in tilt_axes(half.value)]
         columns = np.stack(levers)[:, : direction.shape[0]]
         return direction + tilt @ columns
 
@@ -199,11 +199,6 @@ def _lengths(part: Any, element: Element, mech: Mechanism) -> dict[str, Any]:
     return {
         f: x for f, x in part.implied(partial(drawn_point, mech)).items() if f in element.lengths
     }
-
-
-def _in_space(direction: Any) -> np.ndarray:
-    d = np.asarray(direction, float)
-    return d if d.size == 3 else np.append(d, 0.0)
 
 
 def _own_paths(element: Element) -> list[str]:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
-    from jaxmbd.variables.leaves import drawn_point, order_of
+    from jaxmbd.variables.leaves import drawn_point, get_variables, order_of, set_variables
     from jaxmbd.variables.mirror import mirrored
-    from jaxmbd.variables.setting import get_variables, set_variables
     from jaxmbd.variables.table import (
         Parametrization,
         Variable,
@@ -32,9 +31,8 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
-        "leaves": "drawn_point order_of",
+        "leaves": "drawn_point get_variables order_of set_variables",
         "mirror": "mirrored",
-        "setting": "get_variables set_variables",
         "table": "Parametrization Variable Variables find_variables mechanism_of variables",
         "units": "in_si parsed shown",
     },

@@ -1,4 +1,4 @@
-"""The numbers of a mechanism with their addresses: the leaves of its pytree, and implied numbers.
+"""The numbers of a mechanism by path: the leaves of its pytree, and implied numbers; read and set.
 
 A path is the way to a leaf: the kind of part, the part's name, the field, and inside a law or a
 drive's parameters the way to the number. Names may hold slashes and dots: paths are looked up, not
@@ -9,7 +9,7 @@ Components have names: ``z`` of a point, ``xy`` of an inertia, ``1`` of a list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from itertools import product
@@ -21,8 +21,19 @@ import numpy as np
 from jax import Array
 from jax.tree_util import tree_flatten_with_path
 
-from jaxmbd.model import Mechanism, is_concrete
-from jaxmbd.variables.units import field_units
+from jaxmbd.model import (
+    ComRef,
+    Mechanism,
+    PointRef,
+    Toward,
+    changed,
+    declared,
+    is_concrete,
+    number,
+    warn_of_implausible,
+)
+from jaxmbd.plumbing import near
+from jaxmbd.variables.units import field_units, in_si
 
 Places = tuple[tuple[int, ...], ...]
 """The indices of a component: one, or two where a symmetric matrix has it on both sides."""
@@ -97,12 +108,6 @@ class Number(NamedTuple):
         """One unit, or those of the components one after the other."""
         several = list(dict.fromkeys(self.units))
         return several[0] if len(several) == 1 else "; ".join(u or "1" for u in several)
-
-    def component_unit(self, name: str) -> str:
-        """The unit of one component."""
-        if len(self.units) == 1:
-            return self.units[0]
-        return self.units[list(self.components).index(name)]
 
 
 def order_of(mech: Mechanism) -> dict[str, tuple[str, ...]]:
@@ -209,7 +214,192 @@ def drawn_point(mech: Mechanism, ref: Any) -> Any:
     return np.asarray(x) if is_concrete(x) else x
 
 
-def replaced_leaves(mech: Mechanism, values: dict[int, Any]) -> Mechanism:
-    """The mechanism with some of its leaves replaced."""
+class Address(NamedTuple):
+    """Where a path leads: a number, and one of its components or None for all of it."""
+
+    number: Number
+    component: str | None
+
+    @property
+    def value(self) -> Any:
+        """What is there."""
+        whole = self.number.value
+        if self.component is None:
+            return whole
+        return whole[self.number.components[self.component][0]]
+
+    @property
+    def unit(self) -> str:
+        """Its unit, those of components one after the other."""
+        units = self.number.units
+        if self.component is None or len(units) == 1:
+            return self.number.unit
+        return units[list(self.number.components).index(self.component)]
+
+
+def addresses(mech: Mechanism, paths: Iterable[str]) -> dict[str, Address]:
+    """Where paths lead.
+
+    Raises:
+        ValueError: lists the paths that lead nowhere, each with near misses or the reason.
+    """
+    paths = list(paths)
+    found = _looked_up(numbers_of(mech), paths)
+    if any(not places for places in found.values()):
+        found = _looked_up(numbers_of(mech, implied=True), paths)
+    problems = [_unknown(mech, path) for path, places in found.items() if not places]
+    problems += [
+        f"{path!r} is the path of {len(places)} numbers, because of a name with a slash; rename it"
+        for path, places in found.items()
+        if len(places) > 1
+    ]
+    if problems:
+        raise ValueError("; ".join(problems))
+    return {path: places[0] for path, places in found.items()}
+
+
+def _looked_up(numbers: list[Number], paths: list[str]) -> dict[str, list[Address]]:
+    known: dict[str, list[Number]] = {}
+    for x in numbers:
+        known.setdefault(x.path, []).append(x)
+    found: dict[str, list[Address]] = {}
+    for path in paths:
+        places = [Address(x, None) for x in known.get(path, ())]
+        for i in (i for i, letter in enumerate(path) if letter == "/"):
+            component = path[i + 1 :]
+            places += [
+                Address(x, component) for x in known.get(path[:i], ()) if component in x.components
+            ]
+        found[path] = places
+    return found
+
+
+def get_variables(mech: Mechanism, paths: Iterable[str]) -> dict[str, Any]:
+    """Numbers of a mechanism by path.
+
+    Args:
+        mech: the mechanism; its numbers may be traced.
+        paths: see `variables`.
+
+    Returns:
+        path to number or array, in SI units.
+
+    Raises:
+        ValueError: lists unknown paths with near misses.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mech = mbd.zoo.multi_link()
+        >>> get = mbd.get_variables(mech, ["forces/spring/stiffness", "points/tierod_inboard/z"])
+        >>> {path: float(x) for path, x in get.items()}
+        {'forces/spring/stiffness': 120000.0, 'points/tierod_inboard/z': -0.116}
+    """
+    return {path: place.value for path, place in addresses(mech, paths).items()}
+
+
+def set_variables(mech: Mechanism, values: Mapping[str, Any]) -> Mechanism:
+    """The mechanism with some of its numbers set, by path.
+
+    It is a pure function: under `jax.jit`, `jax.grad`, `jax.vmap` and `jaxmbd.lanes.vmap` the
+    values may be traced. Known values are validated as where a mechanism is built.
+
+    Args:
+        mech: the mechanism.
+        values: path to number, array, or text with a unit such as ``"20 N/mm"``; see `variables`
+            for the paths. A rod's or spring's length that is not given can be set too: it no longer
+            follows the drawing then.
+
+    Raises:
+        ValueError: unknown paths, with near misses; a number of wrong shape or unit; the mechanism
+            that results is invalid.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> mech = mbd.zoo.multi_link()
+        >>> stiff = mbd.set_variables(
+        ...     mech, {"points/tierod_inboard/z": "-80 mm", "forces/spring/stiffness": 1.5e5}
+        ... )
+        >>> stiff.points["tierod_inboard"]
+        array([-0.257,  0.32 , -0.08 ])
+    """
+    places = addresses(mech, values)
+    wholes: dict[tuple[str, ...], Number] = {}
+    changes: dict[tuple[str, ...], list[tuple[Address, Any]]] = {}
+    for path, place in places.items():
+        keys = place.number.keys
+        wholes[keys] = place.number
+        value = _value(path, values[path], place, mech.gravity.dtype)
+        changes.setdefault(keys, []).append((place, value))
+    new = {keys: _changed(wholes[keys], given) for keys, given in changes.items()}
+    own = {x.index: new[k] for k, x in wholes.items() if x.index is not None}
     leaves, tree = jax.tree_util.tree_flatten(mech)
-    return jax.tree_util.tree_unflatten(tree, [values.get(i, x) for i, x in enumerate(leaves)])
+    result = jax.tree_util.tree_unflatten(tree, [own.get(i, x) for i, x in enumerate(leaves)])
+    for keys, x in wholes.items():
+        if x.index is None:  # its field was None
+            kind, name, field = keys
+            part = changed(getattr(result, kind)[name], **{field: new[keys]})
+            result = changed(result, **{kind: {**getattr(result, kind), name: part}})
+    if all(is_concrete(x) for x in jax.tree_util.tree_leaves((new, mech))):
+        result = result.replace()  # which validates
+        warn_of_implausible(declared(result), declared(mech))
+    return result
+
+
+def _value(path: str, value: Any, place: Address, dtype: Any) -> Any:
+    """The value as an array of the variable's shape."""
+    if isinstance(value, str):
+        value = in_si(value, place.unit, path)
+    x = number(value)
+    shape = () if place.component is not None else jnp.shape(place.number.value)
+    if not hasattr(x, "shape") or x.shape != shape:
+        given = f"shape {x.shape}" if hasattr(x, "shape") else repr(value)
+        kind = f"an array of shape {shape}" if shape else "one number"
+        raise ValueError(f"{path!r} is {kind}, but {given} was given")
+    return x.astype(dtype)
+
+
+def _changed(whole: Number, given: list[tuple[Address, Any]]) -> Any:
+    if len(given) == 1 and given[0][0].component is None:
+        return given[0][1]
+    names = [place.component for place, _ in given]
+    if None in names:
+        raise ValueError(f"{whole.path!r} is set twice: as a whole, and its component {names[1]!r}")
+    places = [(whole.components[str(place.component)], x) for place, x in given]
+    value = whole.value if is_concrete(whole.value) else jnp.asarray(whole.value)
+    return with_components(np.asarray(value) if is_concrete(value) else value, places)
+
+
+def _unknown(mech: Mechanism, path: str) -> str:
+    """Why a path leads nowhere, with near misses."""
+    if reason := _reference(mech, path):
+        return reason
+    numbers = numbers_of(mech, implied=True)
+    known = [x.path for x in numbers]
+    close = near(path, known)
+    close += [x for x in known if x.endswith("/" + path.rpartition("/")[2]) and x not in close][:2]
+    for x in numbers:
+        if path.startswith(x.path + "/") and x.components:
+            return f"there is no {path!r}: components of {x.path!r} are {list(x.components)}"
+    hint = f"; did you mean {' or '.join(map(repr, close[:4]))}?" if close else ""
+    return f"there is no variable {path!r}{hint}"
+
+
+def _reference(mech: Mechanism, path: str) -> str:
+    """What to say of a field that refers to points, or that is not given."""
+    for kind in KINDS[1:]:
+        for name in order_of(mech)[kind]:
+            start = f"{kind}/{name}/"
+            field = path[len(start) :].partition("/")[0]
+            if not path.startswith(start) or not field:
+                continue
+            value = getattr(getattr(mech, kind)[name], field, ...)
+            if isinstance(value, PointRef):
+                return f"{path!r} is a point of its own: set 'points/{value.name}'"
+            if isinstance(value, Toward):
+                ends = f"'points/{value.start}' to 'points/{value.end}'"
+                return f"{path!r} is the direction from {ends}: set these"
+            if isinstance(value, ComRef):
+                return f"{path!r} is a centre of mass: set 'bodies/{value.body}/com'"
+            if value is None:
+                return f"{path!r} is not given, so it cannot vary: give it where the part is made"
+    return ""

@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.model import Mechanism, is_concrete, name_pairs, number
-from jaxmbd.variables.leaves import Number, is_vector, numbers_of, order_of
-from jaxmbd.variables.setting import addresses, set_variables
+from jaxmbd.variables.leaves import (
+    Number,
+    addresses,
+    is_vector,
+    numbers_of,
+    order_of,
+    set_variables,
+)
 from jaxmbd.variables.table import Parametrization, Variables, variables
 from jaxmbd.variables.units import in_si
 

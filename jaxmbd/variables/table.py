@@ -13,8 +13,7 @@ import numpy as np
 
 from jaxmbd.model import Mechanism, is_concrete, number, used_points
 from jaxmbd.plumbing import hint, text_table
-from jaxmbd.variables.leaves import Number, numbers_of, order_of
-from jaxmbd.variables.setting import Address, set_variables
+from jaxmbd.variables.leaves import Address, Number, numbers_of, order_of, set_variables
 
 
 class Variable(NamedTuple):

@@ -50,9 +50,12 @@ def in_si(quantity: str, unit: str, what: str = "it") -> float:
     found = parsed(quantity, what)
     wanted = unit_of(unit, what)
     if found.dimensionality != wanted.dimensionality:
-        kind = f"in {unit}" if unit else "a number without unit"
+        pure = "a number without unit"
+        kind = f"in {unit}" if unit else pure
+        dimensions = str(found.dimensionality)
+        given = pure if dimensions == "dimensionless" else f"a {dimensions}"
         raise ValueError(
-            f"{what} is {kind}, but {quantity!r} is {_in_words(found)}; give a quantity like "
+            f"{what} is {kind}, but {quantity!r} is {given}; give a quantity like "
             f"'1 {unit}'".rstrip()
         )
     if _counts_cycles(found.units) != _counts_cycles(wanted):
@@ -95,22 +98,6 @@ def unit_of(unit: str, what: str = "it") -> Any:
         return _registry().Quantity(1.0, unit or "dimensionless").units
     except Exception as error:
         raise ValueError(f"{what}: {unit!r} is no unit: {error}") from None
-
-
-def _in_words(found: Any) -> str:
-    dimensions = str(found.dimensionality)
-    return "a number without unit" if dimensions == "dimensionless" else f"a {dimensions}"
-
-
-def same_dimensions(unit: str, other: str) -> bool:
-    """Whether two units measure the same, up to radians.
-
-    Example:
-        >>> from jaxmbd.variables.units import same_dimensions
-        >>> same_dimensions("N/m", "kN/mm"), same_dimensions("N m/rad", "N/m")
-        (True, False)
-    """
-    return unit_of(unit).dimensionality == unit_of(other).dimensionality
 
 
 _SHOWN = {"rad": ("deg", 180.0 / math.pi), "m": ("mm", 1e3), "N/m": ("N/mm", 1e-3)}

@@ -11,7 +11,7 @@ import xarray
 
 import jaxmbd as mbd
 from jaxmbd.campaign import Input, Rerun, StoreDiffers, Study, StudyStore, spread_table, status_line
-from jaxmbd.campaign.inputs_outputs import MOST_BYTES, chunk_rows
+from jaxmbd.campaign.model import MOST_BYTES, chunk_rows
 from jaxmbd.campaign.run import warn_of_jamming, warn_of_odd_draws, warn_of_unused
 from jaxmbd.observe import Axis, Configuration, Coordinate, Output, Sweep, Together
 from jaxmbd.sampling import Normal, Uniform

@@ -13,12 +13,11 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.campaign import StoreError, StudyStore
-from jaxmbd.campaign.chunk_runner import run_chunks
+from jaxmbd.campaign.chunk_runner import compute_chunk, run_chunks
 from jaxmbd.campaign.parcel import packed
 from jaxmbd.campaign.session import session
+from jaxmbd.campaign.store_files import holder, lock
 from jaxmbd.campaign.store_layout import Field, Layout
-from jaxmbd.campaign.store_lock import holder, lock
-from jaxmbd.campaign.worker import compute_chunk
 
 
 class Squares:

@@ -18,8 +18,7 @@ from jaxmbd.identification import (
     identifiability,
     identify_each,
 )
-from jaxmbd.identification.measured import records
-from jaxmbd.identification.predictor import Predictor, nominal_mechanism, unknowns_of
+from jaxmbd.identification.measured import Predictor, nominal_mechanism, records, unknowns_of
 from jaxmbd.observe import Configuration, Coordinate, CoordinateRate, HoldingEffort, Motion, Sweep
 from jaxmbd.observe import Together as Both
 

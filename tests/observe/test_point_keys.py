@@ -7,7 +7,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.campaign.study_file import read_study
-from jaxmbd.identification.predictor import held_values
+from jaxmbd.identification.measured import held_values
 from jaxmbd.observe import Configuration, HoldingEffort, Motion, Position, Settle, Sweep
 
 PLACE, TRAVEL = mbd.PointCoordinate("lift", "top", "z"), mbd.PointTravel("lift", "top", "z")
