@@ -512,15 +512,15 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
             "without that event (a joint, a drive or a JointLimit holds the body), or give "
             "throw=False to see the run"
         )
-    limit = ""
+    cure = "try a smaller dt,"
     if isinstance(method, Adaptive):
-        limit = (
-            f"; a method of adaptive steps gives up after {method.most} between two saved times: "
+        cure = (
+            f"a method of adaptive steps gives up after {method.most} between two saved times: "
             "save more often, give more (most=), looser tolerances, or in t= the times at which "
-            "inputs by a function jump"
+            "inputs by a function jump; else try"
         )
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "
-        f"{float(solution.drift):.3g} m: try a smaller dt, method='rodas' if the system is stiff, "
-        "or look for a singular position there" + limit
+        f"{float(solution.drift):.3g} m: {cure} method='rodas' if the system is stiff, "
+        "or look for a singular position there"
     )
