@@ -409,6 +409,8 @@ def simulate_driven(
     check_shape("q0", q0, top.nq)
     inputs = parse_inputs(mech, inputs)
     drivers = parse_drivers(mech, known)
+    if isinstance(actuated, str):
+        actuated = (actuated,)
     chosen = None if actuated is None else tuple(actuated)
     if chosen is not None:
         actuated_columns(top, chosen)

@@ -113,6 +113,8 @@ def parse_known(
     top = topology(mech)
     keys: list[Key] = []
     values: list[Any] = []
+    if known is not None and not isinstance(known, Mapping):
+        raise ValueError(f"known is {known!r}; name what is held: known={{'a joint': value}}")
     for key, value in (known or {}).items():
         if isinstance(key, (PointCoordinate, PointTravel)):
             place = key.coordinate if isinstance(key, PointTravel) else key
@@ -382,7 +384,7 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
 
     Raises:
         ValueError: a function takes neither t nor (t, q, v), one input alone is a function, or a
-            `Sampled` has no name.
+            number or a `Sampled` has no name.
     """
     if inputs is None:
         return None
@@ -393,6 +395,8 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
     if callable(inputs):
         arguments(inputs)
         return cast(Callable[..., Inputs], inputs)
+    if not isinstance(inputs, Mapping):
+        raise ValueError(f"inputs is {inputs!r}; name what it acts on: inputs={{'a joint': value}}")
     for name, x in inputs.items():
         if callable(x) and not isinstance(x, Sampled):
             raise ValueError(

@@ -5,7 +5,7 @@ What the steps are wrong by is the account's (`jaxmbd.analysis.run_account`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -443,6 +443,11 @@ def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> RunEnd | tuple[Array, 
             raise ValueError("the end of a run has its speeds and its time: give no v0= and no t0=")
         check_shape("q0.q", q0.q, top.nq)
         return q0
+    if hasattr(q0, "q"):
+        cure = "its end, q0=run.end" if isinstance(q0, Solution) else "its coordinates, q0=found.q"
+        raise ValueError(f"q0 is a whole {type(q0).__name__}; give {cure}")
+    if isinstance(q0, Mapping):
+        raise ValueError("q0 is a dictionary; give coordinates, q0=assemble(mech, known=…).q")
     q0 = jnp.asarray(q0, mech.dtype)
     check_shape("q0", q0, top.nq)
     if v0 is not None:
@@ -478,21 +483,25 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
         m = motion_state(mech, q0, v0, t0)
         slip = np.asarray(closure_jacobian(m) @ v0 - closure_velocity(m))
         worst = int(np.argmax(np.abs(slip)))
-        told = [open_joints(mech, q0, t0)]
+        told = [text for text in [open_joints(mech, q0, t0, 1e-9)] if text]
         if abs(slip[worst]) > 1e-9:
             row = m.top.row_names[worst]
             told.append(f"the speeds violate the row '{row}' by {slip[worst]:.3g} m/s or rad/s")
+        told = told or [open_joints(mech, q0, t0)]
         raise ValueError(
             f"the initial state violates the constraints: {'; '.join(told)}. Take q0 from "
             "assemble(...) and v0 from assemble_velocity(...)"
         )
     check_determinate(mech, q0)
     if status == Status.INACCURATE:
+        error, worst = float(solution.error), float(solution.worst_step)
+        sum_of_errors = f"an estimated {error:.2g} of" if error < np.inf else "more than all of"
+        share = f"and has {worst:.2g}" if worst < np.inf else "in numbers beyond all bounds"
         raise ValueError(
-            f"the run is inaccurate from t = {when:.6g} s on: the errors of its steps sum up to an "
-            f"estimated {float(solution.error):.2g} of the motion, more than accuracy= allows (the "
-            f"worst step ends at t = {float(solution.worst_at):.6g} s and has "
-            f"{float(solution.worst_step):.2g}). Try a smaller dt, method='dormand_prince', "
+            f"the run is inaccurate from t = {when:.6g} s on: the errors of its steps sum up to "
+            f"{sum_of_errors} the motion, more than accuracy= allows (the worst step ends at "
+            f"t = {float(solution.worst_at):.6g} s {share}). Try a smaller dt, "
+            "method='dormand_prince', "
             "method='rodas' if the system is stiff, or throw=False to see the run"
         )
     if status == Status.ZENO:
@@ -503,15 +512,15 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
             "without that event (a joint, a drive or a JointLimit holds the body), or give "
             "throw=False to see the run"
         )
-    limit = ""
+    cure = "try a smaller dt,"
     if isinstance(method, Adaptive):
-        limit = (
-            f"; a method of adaptive steps gives up after {method.most} between two saved times: "
+        cure = (
+            f"a method of adaptive steps gives up after {method.most} between two saved times: "
             "save more often, give more (most=), looser tolerances, or in t= the times at which "
-            "inputs by a function jump"
+            "inputs by a function jump; else try"
         )
     raise ValueError(
         f"the run failed ({status.name.lower()}) at t = {when:.6g} s, with a drift of "
-        f"{float(solution.drift):.3g} m: try a smaller dt, method='rodas' if the system is stiff, "
-        "or look for a singular position there" + limit
+        f"{float(solution.drift):.3g} m: {cure} method='rodas' if the system is stiff, "
+        "or look for a singular position there"
     )

@@ -82,8 +82,8 @@ def closing_tolerance(dtype: Any, length: Array) -> Array:
     return tolerances.closing(dtype) * length
 
 
-def open_joints(mech: Mechanism, q: Any, t: float = 0.0) -> str:
-    """How far each loop is open at q, the worst first, for messages."""
+def open_joints(mech: Mechanism, q: Any, t: float = 0.0, least: float = -1.0) -> str:
+    """How far each loop that is open by more than `least` is open at q, the worst first."""
     top = topology(mech)
     residual = np.asarray(constraint_residual(mech, q, t))
     kinds = np.array(top.row_kinds)
@@ -94,7 +94,7 @@ def open_joints(mech: Mechanism, q: Any, t: float = 0.0) -> str:
         unit = ["m" if k == "force" else "rad" for k in kinds[rows]]
         worst = int(np.argmax(np.where(np.isnan(size), np.inf, size)))
         found.append((size[worst], f"joint '{name}' is open by {size[worst]:.3g} {unit[worst]}"))
-    return "; ".join(text for _, text in sorted(found, reverse=True))
+    return "; ".join(text for x, text in sorted(found, reverse=True) if not x <= least)
 
 
 def closure_error(m: MotionState) -> Array:

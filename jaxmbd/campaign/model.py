@@ -49,6 +49,11 @@ class Model:
                 "Study(mechanism, …) needs observe=: an experiment of jaxmbd.observe, or a "
                 "function Mechanism -> {name: array}"
             )
+        if observe is not None and not callable(observe):
+            raise ValueError(
+                f"observe= is a {type(observe).__name__}; give an experiment of jaxmbd.observe, as "
+                "Sweep({…}, {'a name': an observable}), or a function Mechanism -> {name: array}"
+            )
         if not callable(model) and not isinstance(model, Mechanism):
             raise ValueError(f"a study needs a Mechanism or a function, not {model!r}")
         self.model: Any = model

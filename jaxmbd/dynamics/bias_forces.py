@@ -159,6 +159,8 @@ def applied_loads(m: MotionState, inputs: Inputs | None) -> tuple[list[Load], di
     """Loads on bodies and total efforts on joints, from force elements and `inputs`."""
     loads: list[Load] = []
     efforts: dict[str, Array] = {}
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise ValueError(f"inputs are {inputs!r}; give a dictionary {{joint: value}}")
     inputs = dict(inputs or {})
     for name in m.mech.structure.forces:
         element = m.mech.forces[name]

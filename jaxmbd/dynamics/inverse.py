@@ -81,6 +81,8 @@ def inverse_dynamics(
     dtype = mech.dtype
     q, v, vdot, t = (given(x, dtype) for x in (q, v, vdot, t))
     check_shape("vdot", vdot, topology(mech).nv)
+    if isinstance(actuated, str):
+        actuated = (actuated,)
     chosen = None if actuated is None else tuple(actuated)
     inputs = {name: given(x, dtype) for name, x in (inputs or {}).items()}
     if chosen is not None:

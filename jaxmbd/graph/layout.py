@@ -140,12 +140,16 @@ def topology(mech: Mechanism) -> Topology:
     Raises:
         ValueError: the user's `cut` does not leave a tree, or cuts a driven or coupled joint, or
             one with an armature.
+        TypeError: it is no mechanism.
 
     Example:
         >>> import jaxmbd as mbd
         >>> mbd.topology(mbd.zoo.rssr()).cut
         ('B',)
     """
+    if not isinstance(mech, Mechanism):
+        cure = "its .mechanism" if hasattr(mech, "mechanism") else "a jaxmbd.Mechanism"
+        raise TypeError(f"{type(mech).__name__} is no mechanism; give {cure}")
     return _topology(mech.structure)
 
 

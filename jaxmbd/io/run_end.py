@@ -24,7 +24,7 @@ def save_run_end(end: RunEnd, path: str | os.PathLike[str]) -> None:
         path: the file; it is replaced only once the new one is complete.
 
     Raises:
-        ValueError: a number is traced.
+        ValueError: it is no end of a run, or a number is traced.
 
     Example:
         >>> import tempfile, jaxmbd as mbd
@@ -37,6 +37,8 @@ def save_run_end(end: RunEnd, path: str | os.PathLike[str]) -> None:
         >>> bool(rest.q[-1] == whole.q[-1])
         True
     """
+    if not isinstance(end, RunEnd):
+        raise ValueError(f"a {type(end).__name__} is no end of a run; give run.end of simulate")
     numbers: dict[str, Any] = {"format": np.asarray(RUN_END_FORMAT)}
     for keys, x in jax.tree_util.tree_flatten_with_path(end)[0]:
         if isinstance(x, Tracer):

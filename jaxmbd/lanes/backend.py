@@ -145,4 +145,6 @@ def given(x: Any, dtype: Any) -> Array:
         return np.asarray(x, dtype)  # pyright: ignore[reportReturnType]
     if _is_array_type(type(x)) and x.dtype == dtype and not getattr(x, "weak_type", False):
         return x
+    if isinstance(x, dict):
+        raise TypeError(f"{x!r} stands where numbers are taken; efforts by name are inputs={{…}}")
     return jnp.asarray(x, dtype)

@@ -25,7 +25,7 @@ from jaxmbd.model.parts import merged
 from jaxmbd.model.plausibility import warn_of_implausible
 from jaxmbd.model.points import CheckedPoints, TablePoints, named_points, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
-from jaxmbd.model.validation import validate
+from jaxmbd.model.validation import check_dictionaries, validate
 from jaxmbd.plumbing import meant, warn_user
 
 _SWITCH = "jax.config.update('jax_enable_x64', True)"
@@ -116,6 +116,14 @@ class Mechanism(Part):
         couplings: Mapping[str, BaseCoupling] | None = None,
     ):
         cut = (cut,) if isinstance(cut, str) else None if cut is None else tuple(cut)
+        check_dictionaries(
+            bodies=bodies,
+            joints=joints,
+            forces=forces,
+            drives=drives,
+            points=points,
+            couplings=couplings,
+        )
         given = Description(
             dict(bodies),
             dict(joints),

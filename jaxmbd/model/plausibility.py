@@ -246,6 +246,10 @@ def _odd(element: Any, x: dict[str, Point], size: float) -> Iterator[str]:
         value = getattr(element, field, None)
         if value is not None and is_concrete(value) and np.ndim(value) < 2 and np.min(value) < 0.0:
             yield f"{field} is {np.min(value):.4g}, which is negative"
+    if hasattr(element, "progression"):
+        rates = element.stiffness, element.progression
+        if all(is_concrete(k) and not np.any(k) for k in rates):
+            yield "stiffness and progression are zero, so that it never pushes"
     ends = [element.points.get(n) for n in ("at_a", "at_b")]
     if not all(isinstance(r, PointRef) for r in ends):
         return

@@ -5,7 +5,8 @@ Traced numbers cannot be checked and pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,10 +129,13 @@ def _drive_problems(name: str, drive: Any, given: Description) -> list[str]:
     """Problems of a drive: wrong type, unknown body or joint, no function."""
     what = f"drive '{name}'"
     if not isinstance(drive, (Drive, PointDrive)):
-        return [f"{what} is a {type(drive).__name__}; give a Drive or a PointDrive"]
+        where = " (points are given in points=)" if isinstance(drive, (tuple, list)) else ""
+        return [f"{what} is a {type(drive).__name__}; give a Drive or a PointDrive{where}"]
     found = []
     if not callable(drive.function):
         found.append(f"{what}: function is {drive.function!r}; give a function of (t, params)")
+    elif not _takes(drive.function, 2):
+        found.append(f"{what}: function does not take (t, params); give lambda t, params: …")
     if isinstance(drive, Drive):
         return found + _coordinate_problems(what, drive.joint, drive.index, given.joints)
     if drive.body not in given.bodies:
@@ -142,6 +146,17 @@ def _drive_problems(name: str, drive: Any, given: Description) -> list[str]:
     if drive.axis not in ("x", "y", "z"):
         found.append(f"{what}: axis is {drive.axis!r}; give 'x', 'y' or 'z'")
     return found + _point_problems(f"{what}: at", drive.at, given)
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Whether a function may be called with so many arguments, as far as one can tell."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a builtin that does not say
+        return True
+    return True
 
 
 def _coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[str]:
@@ -160,6 +175,21 @@ def _coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list
         if hasattr(coupling, field):
             found += _number_problems(f"{what}: {field}", getattr(coupling, field), ((),))
     return found
+
+
+def check_dictionaries(**parts: Any) -> None:
+    """Check that all parts of a description are named.
+
+    Raises:
+        ValueError: something is no dictionary, or a name is no text.
+    """
+    for kind, elements in parts.items():
+        if elements is not None and not isinstance(elements, Mapping):
+            raise ValueError(
+                f"{kind}= is a {type(elements).__name__}; give a dictionary, {{'a name': …}}"
+            )
+        if wrong := [name for name in elements or {} if not isinstance(name, str)]:
+            raise ValueError(f"{kind}= has the name {wrong[0]!r}; names are texts")
 
 
 def validate(given: Description) -> None:
@@ -207,7 +237,7 @@ def problems_text(head: str, found: list[str]) -> str:
 def _vector_problems(what: str, x: Any) -> list[str]:
     shape = getattr(x, "shape", None)
     if shape != (3,):
-        return [f"{what} has {'no shape' if shape is None else f'shape {shape}'}; give 3 numbers"]
+        return [f"{what} {f'is {x!r}' if shape is None else f'has shape {shape}'}; give 3 numbers"]
     if is_concrete(x) and not np.all(np.isfinite(np.asarray(x))):
         return [f"{what} is {np.asarray(x).tolist()}; its coordinates must be finite"]
     return []
@@ -294,6 +324,8 @@ def _joint_problems(what: str, joint: Any, given: Description) -> list[str]:
             found += _toward_problems(f"{what}: {field}", axis, given.points)
             continue
         problems = _vector_problems(f"{what}: {field}", axis)
+        if isinstance(axis, str):
+            problems = [f"{problems[0]}, as (0, 1, 0), or the names of two points"]
         if not problems and is_concrete(axis) and not np.any(np.asarray(axis)):
             problems = [f"{what}: {field} is zero; give its direction as a nonzero vector"]
         found += problems

@@ -31,6 +31,7 @@ from jaxmbd.observe.experiment import (
     Failure,
     frozen_values,
     known_problems,
+    named_observables,
     settled_failure,
 )
 from jaxmbd.observe.snapshot import Snapshot
@@ -115,7 +116,7 @@ class Configuration(Experiment):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "known", frozen_values(self.known))
-        object.__setattr__(self, "observe", dict(self.observe))
+        object.__setattr__(self, "observe", named_observables(self.observe))
 
     @property
     def axis(self) -> str:
@@ -205,7 +206,7 @@ class Sweep(Experiment):
     def __post_init__(self) -> None:
         object.__setattr__(self, "over", frozen_values(self.over))
         object.__setattr__(self, "known", frozen_values(self.known))
-        object.__setattr__(self, "observe", dict(self.observe))
+        object.__setattr__(self, "observe", named_observables(self.observe))
         sizes = {np.size(x) for x in self.over.values()}
         if len(sizes) != 1 or any(np.ndim(x) != 1 or not np.size(x) for x in self.over.values()):
             raise ValueError(

@@ -144,6 +144,17 @@ class Trajectory(NamedTuple):
     held_keys: tuple[Key, ...] | None = None
 
 
+def named_observables(observe: Any) -> dict[str, Any]:
+    """The field `observe` of an experiment.
+
+    Raises:
+        ValueError: it is no dictionary.
+    """
+    if not isinstance(observe, Mapping):
+        raise ValueError(f"observe= is {observe!r}; name what is observed: {{'a name': …}}")
+    return dict(observe)
+
+
 class Experiment:
     """Base of all experiments: frozen dataclasses with the field `observe`.
 

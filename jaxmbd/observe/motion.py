@@ -20,6 +20,7 @@ from jaxmbd.observe.experiment import (
     Failure,
     frozen_values,
     known_problems,
+    named_observables,
 )
 from jaxmbd.observe.snapshot import Snapshot
 
@@ -69,7 +70,7 @@ class Motion(Experiment):
     __hash__ = Experiment.__hash__
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "observe", dict(self.observe))
+        object.__setattr__(self, "observe", named_observables(self.observe))
         object.__setattr__(self, "speeds", frozen_values(self.speeds))
         if self.inputs is not None and not callable(self.inputs):
             object.__setattr__(self, "inputs", frozen_values(self.inputs))

@@ -134,7 +134,7 @@ DESCRIPTIONS = {
     ),
     "words in an axis": (
         lambda: hinge(mbd.Revolute("ground", "arm", at=ORIGIN, axis="y")),
-        ["joint 'hinge'", "axis", "3 numbers"],
+        ["joint 'hinge'", "axis is 'y'", "3 numbers", "names of two points"],
     ),
     "nan point": (lambda: {"points": {"p": (0, NAN, 0)}}, ["point 'p'", "finite"]),
     "nan mass": (lambda: body(NAN), ["body 'arm'", "mass is nan", "finite"]),
@@ -248,6 +248,16 @@ DESCRIPTIONS = {
         lambda: {**LOOP, "cut": ["last"], "drives": {"motor": mbd.Drive("last", lambda t, p: t)}},
         ["drive 'motor'", "cut joint 'last'", "cut="],
     ),
+    "drive by a function of time alone": (
+        lambda: {"drives": {"motor": mbd.Drive("hinge", lambda t: t)}},
+        ["drive 'motor'", "lambda t, params"],
+    ),
+    "points where drives belong": (
+        lambda: {"drives": {"p": X}},
+        ["drive 'p'", "points="],
+    ),
+    "bodies without names": (lambda: {"couplings": [mbd.Body(1.0)]}, ["couplings=", "list"]),
+    "a number for a name": (lambda: {"points": {7: X}}, ["points=", "7"]),
     "a number for a joint": (lambda: hinge(3.0), ["joint 'hinge'", "float", "joint types"]),
     "a number for a body": (lambda: {"bodies": {"arm": 3.0}}, ["body 'arm'", "float"]),
     "a number for a force": (lambda: force(3.0), ["force 'load'", "float"]),
@@ -315,6 +325,72 @@ def test_a_users_point_is_not_overwritten_by_a_joints():
         assert "hinge.at" in str(error)
     else:
         np.testing.assert_array_equal(mech.point(mech.joints["elbow"].at), X)
+
+
+def test_a_stop_that_never_pushes_is_a_warning():
+    with pytest.warns(UserWarning, match="force 'load'.*never pushes"):
+        arm(**force(mbd.JointLimit("hinge", lower=-1.0, upper=1.0)))
+
+
+# What is handed to a function that takes something else, and the cure.
+CALLS = {
+    "an assembly for q0": (
+        lambda m, q: mbd.simulate(m, mbd.assemble(m), t1=1.0, dt=0.5),
+        "found.q",
+    ),
+    "a run for q0": (
+        lambda m, q: mbd.simulate(m, mbd.simulate(m, q, t1=0.1, dt=0.1), t1=1.0, dt=0.5),
+        "run.end",
+    ),
+    "names for q0": (lambda m, q: mbd.simulate(m, {"hinge": 0.1}, t1=1.0, dt=0.5), "assemble"),
+    "a number for inputs": (
+        lambda m, q: mbd.simulate(m, q, t1=1.0, dt=0.5, inputs=1.0),
+        "inputs={'a joint': value}",
+    ),
+    "a function of a number for inputs": (
+        lambda m, q: mbd.simulate(m, q, t1=1.0, dt=0.5, inputs=lambda t: 1.0),
+        "{joint: value}",
+    ),
+    "inputs in the place of time": (
+        lambda m, q: mbd.forward_dynamics(m, q, q, {"hinge": 1.0}),
+        "inputs={",
+    ),
+    "a list for known": (lambda m, q: mbd.assemble(m, known=[0.1]), "known={'a joint': value}"),
+    "a run to be saved": (
+        lambda m, q: mbd.io.save_run_end(mbd.simulate(m, q, t1=0.1, dt=0.1), "never.npz"),
+        "run.end",
+    ),
+    "a condition for an event": (
+        lambda m, q: mbd.simulate(
+            m, q, t1=0.1, dt=0.1, events={"low": mbd.Event(lambda t, q, v: q[0] > 0.0)}
+        ),
+        "passes zero",
+    ),
+    "no mechanism": (lambda m, q: mbd.assemble({"hinge": 0.1}), "jaxmbd.Mechanism"),
+    "observables without names": (
+        lambda m, q: mbd.observe.Sweep({"hinge": [0.0, 0.1]}, mbd.observe.Coordinate("hinge")),
+        "{'a name': …}",
+    ),
+    "a study of an observable": (
+        lambda m, q: mbd.Study(m, {}, observe=mbd.observe.Coordinate("hinge"), samples=1),
+        "Sweep",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_wrong_argument_is_told_with_the_cure(case):
+    call, cure = CALLS[case]
+    with pytest.raises((ValueError, TypeError), match=re.escape(cure)):
+        call(arm(), np.zeros(1))
+
+
+def test_states_off_the_constraints_name_the_open_joint_alone():
+    bars = mbd.zoo.slider_crank()
+    q = np.asarray(mbd.neutral(bars))
+    with pytest.raises(ValueError, match="the speeds violate") as caught:
+        mbd.simulate(bars, q, np.eye(len(q))[0], t1=0.1, dt=0.05)
+    assert "is open" not in str(caught.value)
 
 
 # --- Dynamics -----------------------------------------------------------------------------------

@@ -99,12 +99,16 @@ def functions(events: tuple[Event, ...], t: Array, q: Array, v: Array) -> Array:
     """The values of all functions (n,)."""
     values = []
     for event in events:
-        value = jnp.asarray(event.function(t, q, v), q.dtype)
+        value = jnp.asarray(event.function(t, q, v))
+        if value.dtype == bool:
+            raise ValueError(
+                "an event's function gives True or False; give a number that passes zero there"
+            )
         if value.shape != ():
             raise ValueError(
                 f"an event's function gives an array of shape {value.shape}; give one number"
             )
-        values.append(value)
+        values.append(value.astype(q.dtype))
     return jnp.stack(values)
 
 

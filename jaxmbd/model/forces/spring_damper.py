@@ -82,7 +82,7 @@ class SpringDamper(ForceElement):
         stiffness: [N/m].
         damping: [N·s/m].
         free_length: [m]; by default the drawn distance of the ends.
-        preload: tension at the free length [N].
+        preload: tension at the free length [N], negative if it pushes.
         law: a function of (extension [m], rate [m/s]) giving further tension [N].
 
     Example:
