@@ -100,7 +100,7 @@ def _minimised(
         options={"ftol": 1e-14, "maxiter": 1000},
     )
     x = np.clip(found.x, *limits)
-    if found.status == 9 or np.min(slacks(x)) < -1e-9:  # 9: too many iterations
+    if found.status == 9 or np.min(slacks(x)) < -1e-6:  # 9: too many iterations
         raise RuntimeError(f"no cheapest factors were found: {found.message}")
     return x
 
