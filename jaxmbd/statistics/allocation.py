@@ -99,7 +99,10 @@ def _minimised(
         constraints={"type": "ineq", "fun": slacks, "jac": slopes},
         options={"ftol": 1e-14, "maxiter": 1000},
     )
-    return np.clip(found.x, *limits)
+    x = np.clip(found.x, *limits)
+    if found.status == 9 or np.min(slacks(x)) < -1e-6:  # 9: too many iterations
+        raise RuntimeError(f"no cheapest factors were found: {found.message}")
+    return x
 
 
 class Limit(NamedTuple):
