@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.newton_euler import Rows, all_rows, body_loads, body_masses
+from jaxmbd.formulations.newton_euler import all_rows, body_loads, body_masses, wrench_units
 from jaxmbd.formulations.state import State, StateMotion, speed_rows, state_of
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import joint_coordinates
@@ -163,10 +163,17 @@ def state_motion(mech: Mechanism, q: AnyArray, v: AnyArray, t: Any = 0.0) -> Sta
 
 def _accelerations(motion: StateMotion, efforts: Mapping[str, Any] | None) -> AbsoluteSolution:
     bodies = motion.mech.structure.bodies
-    rows = all_rows(motion)
-    system = _system(motion, rows)
-    force = body_loads(motion, efforts)
-    acceleration, lam, rank, imbalance = _solve(system, force, motion.length)
+    rows, none = all_rows(motion), jnp.zeros(0, motion.mech.dtype)
+    jacobian = jnp.concatenate([none.reshape(0, 6 * len(bodies)), *(r.of(bodies) for r in rows)])
+    rate = jnp.concatenate([none, *(r.rate for r in rows)])
+    gamma = jnp.concatenate([none, *(r.gamma for r in rows)])
+    # In units of the length: x = along · [ω̇; v̇], and rows of angles times it.
+    along = 1.0 / wrench_units(len(bodies), motion.length)
+    is_force = np.concatenate([np.zeros(0, bool), *(r.lengths for r in rows)])
+    row = jnp.where(is_force, 1.0, motion.length)
+    mass, force = along[:, None] * body_masses(motion) * along, along * body_loads(motion, efforts)
+    x, mu, rank, imbalance = solve_dense(mass, force, row[:, None] * jacobian * along, row * gamma)
+    acceleration, lam = along * x, row * mu
     split = np.cumsum([0, *(r.phi.shape[0] for r in rows)])
     parts = {r.name: slice(split[i], split[i + 1]) for i, r in enumerate(rows)}
     on_b = {r.name: r.blocks[1][1].T @ lam[parts[r.name]] for r in rows[: len(motion.sketches)]}
@@ -177,42 +184,9 @@ def _accelerations(motion: StateMotion, efforts: Mapping[str, Any] | None) -> Ab
         reactions={n: motion.at_joint_point(n, wrench) for n, wrench in on_b.items()},
         rank=rank,
         residual={r.name: r.phi for r in rows},
-        velocity_residual=jnp.max(jnp.abs(system.jacobian @ twists - system.rate), initial=0.0),
+        velocity_residual=jnp.max(jnp.abs(jacobian @ twists - rate), initial=0.0),
         imbalance=imbalance,
     )
-
-
-class _System(NamedTuple):
-    mass: Array  # (6n, 6n)
-    jacobian: Array  # (rows, 6n)
-    rate: Array  # (rows,)
-    gamma: Array  # (rows,)
-    is_force: np.ndarray  # (rows,)
-
-
-def _system(motion: StateMotion, rows: list[Rows]) -> _System:
-    bodies = motion.mech.structure.bodies
-    none = jnp.zeros(0, motion.mech.dtype)
-    return _System(
-        mass=body_masses(motion),
-        jacobian=jnp.concatenate(
-            [jnp.zeros((0, 6 * len(bodies)), none.dtype), *(r.of(bodies) for r in rows)]
-        ),
-        rate=jnp.concatenate([none, *(r.rate for r in rows)]),
-        gamma=jnp.concatenate([none, *(r.gamma for r in rows)]),
-        is_force=np.concatenate([np.zeros(0, bool), *(r.lengths for r in rows)]),
-    )
-
-
-def _solve(
-    system: _System, force: Float[Array, "twists"], length: Array
-) -> tuple[Float[Array, "twists"], Float[Array, "rows"], Array, Array]:
-    """Accelerations, λ, rank of J and imbalance, from quantities in units of the length."""
-    along = jnp.where(jnp.arange(force.shape[0]) % 6 < 3, 1.0 / length, 1.0)
-    row = jnp.where(system.is_force, 1.0, length)
-    mass, jacobian = along[:, None] * system.mass * along, row[:, None] * system.jacobian * along
-    x, lam, rank, imbalance = solve_dense(mass, along * force, jacobian, row * system.gamma)
-    return along * x, row * lam, rank, imbalance
 
 
 def solve_dense(

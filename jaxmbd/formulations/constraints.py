@@ -142,7 +142,7 @@ def constraint(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "rows"
         case Cylindrical():
             return jnp.concatenate([off_axis, _parallel(on_a, on_b)])
         case Helical():
-            slip = on_a[:, 0] @ d - joint.pitch * helical_angle(joint, s, a, b)
+            slip = on_a[:, 0] @ d - joint.pitch * screw_angle(joint.pitch, on_a, on_b, d)
             return jnp.concatenate([off_axis, slip[None], _parallel(on_a, on_b)])
         case Prismatic():
             return jnp.concatenate([off_axis, _same_orientation(on_a, on_b)])
@@ -188,12 +188,10 @@ def turn(on_a: Array, on_b: Array) -> Float[Array, ""]:
     return jnp.arctan2(dots[1, 0] - dots[0, 1], dots[0, 0] + dots[1, 1])
 
 
-def helical_angle(joint: Helical, s: Sketch, a: Pose, b: Pose) -> Float[Array, ""]:
-    """Angle [rad] of a helical joint, with full turns determined from the travel."""
-    start, end = points(s, a, b)
-    on_a, on_b = a.rotation @ s.triad_a, b.rotation @ s.triad_b
-    angle, pitch = turn(on_a, on_b), jnp.asarray(joint.pitch)
-    travel = on_a[:, 0] @ (end - start)
+def screw_angle(pitch: AnyArray, on_a: Array, on_b: Array, d: Array) -> Float[Array, ""]:
+    """Angle [rad] of a helical joint, with full turns determined from the travel along `d`."""
+    angle, pitch = turn(on_a, on_b), jnp.asarray(pitch)
+    travel = on_a[:, 0] @ d
     wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
     return angle + whole_turns(wanted - angle)
 

@@ -16,7 +16,7 @@ the effort ``λ ∂f/∂q_i`` along q_i.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,7 +28,6 @@ from jaxtyping import Float
 from jaxmbd.formulations.constraints import (
     constraint,
     linearised,
-    points,
     rows_are_lengths,
     whole_turns,
 )
@@ -59,25 +58,24 @@ def _armatures(motion: StateMotion) -> list[tuple[Array, Array, Array, Array]]:
     """Of each armature: wrenches (6n, nv) of unit efforts on all bodies, a, and ``v̇ = J ṫ + β``."""
     bodies, out = motion.mech.structure.bodies, []
     for name, joint_name in motion.mech.structure.armatures:
-        joint, s, a, b = motion.halves(joint_name)
-        rows, rate = speed_rows(joint, s, a, b, motion.pair_twist(joint_name))
-        efforts = effort_directions(joint, s, a, b)
-        _, x = points(s, a, b)
-        wrenches = jnp.zeros((6 * len(bodies), joint.nv), rate.dtype)
-        speeds = jnp.zeros((joint.nv, 6 * len(bodies)), rate.dtype)
-        for half, (body, sign) in enumerate(((joint.a, -1.0), (joint.b, 1.0))):
-            if body == "ground":
-                continue
-            part, arm = slice(6 * bodies.index(body), 6 * bodies.index(body) + 6), x
-            arm = arm - motion.pose(body).position
-            moments = efforts[:3] + jnp.cross(arm, efforts[3:].T).T
-            both = sign * jnp.concatenate([moments, efforts[3:]])
-            wrenches = wrenches.at[part].add(both)
-            speeds = speeds.at[:, part].add(rows[:, 6 * half : 6 * half + 6])
+        joint, *half = motion.halves(joint_name)
+        pair, rate = speed_rows(joint, *half, motion.pair_twist(joint_name))
+        blocks = ((joint.a, pair[:, :6]), (joint.b, pair[:, 6:]))
+        wrenches = motion.on_bodies(joint_name, effort_directions(joint, *half))
         element = motion.mech.forces[name]
         assert isinstance(element, Armature)
-        out.append((wrenches, element.along(joint.nv), speeds, rate))
+        out.append((wrenches, element.along(joint.nv), on_all(blocks, bodies, pair), rate))
     return out
+
+
+def on_all(blocks: Iterable[tuple[str, Array]], bodies: tuple[str, ...], like: Array) -> Array:
+    """Rows (len(like), 6n) by the twists of all bodies, from their columns (rows, 6) by body."""
+    full = jnp.zeros((like.shape[0], 6 * len(bodies)), like.dtype)
+    for body, columns in blocks:
+        if body != "ground":
+            i = 6 * bodies.index(body)
+            full = full.at[:, i : i + 6].add(columns)
+    return full
 
 
 def body_loads(
@@ -117,13 +115,11 @@ def applied_wrenches(
                 acting.append((load.joint, load.value))
             else:
                 add(load.body, load.point, load.moment, load.force)
+    forces = jnp.concatenate([total[n] for n in mech.structure.bodies])
     for name, value in acting:
-        joint, s, a, b = motion.halves(name)
-        columns = effort_directions(joint, s, a, b)
-        wrench, (_, x) = columns @ _sized(name, value, columns), points(s, a, b)
-        add(joint.b, x, wrench[:3], wrench[3:])
-        add(joint.a, x, -wrench[:3], -wrench[3:])
-    return jnp.concatenate([total[n] for n in mech.structure.bodies])
+        columns = effort_directions(*motion.halves(name))
+        forces = forces + motion.on_bodies(name, columns) @ _sized(name, value, columns)
+    return forces
 
 
 def _given(motion: StateMotion, efforts: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -154,12 +150,7 @@ class Rows(NamedTuple):
 
     def of(self, bodies: tuple[str, ...]) -> Array:
         """J (rows, 6n) with respect to the twists of all bodies."""
-        full = jnp.zeros((self.phi.shape[0], 6 * len(bodies)), self.phi.dtype)
-        for body, columns in self.blocks:
-            if body != "ground":
-                i = 6 * bodies.index(body)
-                full = full.at[:, i : i + 6].add(columns)
-        return full
+        return on_all(self.blocks, bodies, self.phi)
 
 
 def joint_rows(motion: StateMotion, name: str) -> Rows:
@@ -236,6 +227,11 @@ def _point_row(motion: StateMotion, drive: PointDrive) -> Rows:
     turning = jnp.cross(omega, jnp.cross(omega, arm))[k]
     rest = jnp.zeros_like(velocity[:1])
     return Rows("", x[k][None], ((drive.body, row),), rest, -turning[None], np.array([True]))
+
+
+def wrench_units(n: int, length: Array) -> Float[Array, "twists"]:
+    """Divisors that turn n wrenches into forces: the length for moments, one for forces."""
+    return jnp.where(jnp.arange(6 * n) % 6 < 3, length, 1.0)
 
 
 def all_rows(motion: StateMotion) -> list[Rows]:

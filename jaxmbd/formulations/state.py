@@ -20,8 +20,8 @@ from jaxmbd.formulations.constraints import (
     Sketch,
     displaced,
     drawn_com,
-    helical_angle,
     points,
+    screw_angle,
     sketch,
     turn,
     whole_turns,
@@ -138,6 +138,20 @@ class StateMotion:
         joint = self.mech.joint(name)
         return jnp.concatenate([self.twist(joint.a), self.twist(joint.b)])
 
+    def on_bodies(self, name: str, wrenches: Float[Array, "6 k"]) -> Float[Array, "twists k"]:
+        """Wrenches at b's joint point, on b and reversed on a, about the COMs of all bodies."""
+        joint, s, a, b = self.halves(name)
+        _, x = points(s, a, b)
+        bodies = self.mech.structure.bodies
+        out = jnp.zeros((6 * len(bodies), wrenches.shape[1]), wrenches.dtype)
+        for body, pose, sign in ((joint.b, b, 1.0), (joint.a, a, -1.0)):
+            if body != "ground":
+                moments = jnp.cross((x - pose.position)[:, None], wrenches[3:], axis=0)
+                moved = sign * jnp.concatenate([wrenches[:3] + moments, wrenches[3:]])
+                i = 6 * bodies.index(body)
+                out = out.at[i : i + 6].add(moved)
+        return out
+
     def at_joint_point(self, name: str, wrench: Array) -> Float[Array, "6"]:
         """A wrench on b about its COM, moved to b's joint point."""
         _, s, a, b = self.halves(name)
@@ -184,7 +198,7 @@ def _coordinates(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "nq"
         case Revolute():
             return angle[None]
         case Helical():
-            return helical_angle(joint, s, a, b)[None]
+            return screw_angle(joint.pitch, on_a, on_b, end - start)[None]
         case Prismatic():
             return travels[:1]
         case Cylindrical():
