@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self, TypeVar
 
-from jaxmbd.plumbing import listed
+from jaxmbd.plumbing import listed, text_table
 
 T = TypeVar("T")
 
@@ -44,10 +44,7 @@ class LeftOutTable(tuple[LeftOut, ...]):
         if not self:
             return "nothing is left out"
         rows = [(f"{len(x.names)} {x.what}", listed(x.names), x.consequence) for x in self]
-        rows = [("left out", "names", "what that means"), *rows]
-        widths = [max(len(row[k]) for row in rows) for k in range(2)]
-        lines = (f"{a:{widths[0]}s}  {b:{widths[1]}s}  {c}" for a, b, c in rows)
-        return "\n".join(line.rstrip() for line in lines)
+        return text_table(("left out", "names", "what that means"), rows, range(3), rule=False)
 
     __repr__ = __str__
 

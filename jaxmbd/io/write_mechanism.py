@@ -26,6 +26,7 @@ from jaxmbd.model import (
     is_registered,
     law_name,
 )
+from jaxmbd.plumbing import refuse
 
 FORMAT = "jaxmbd-mechanism-1"
 """The format that files of mechanisms name first."""
@@ -115,8 +116,7 @@ def to_dict(mech: Mechanism) -> dict[str, Any]:
     }
     if own.cut is not None:
         data["cut"] = list(own.cut)
-    if found:
-        raise ValueError("this mechanism cannot be saved:\n" + "\n".join(f"  - {p}" for p in found))
+    refuse("this mechanism cannot be saved", found)
     return data
 
 

@@ -151,12 +151,8 @@ class Sites:
     def all_points(self) -> None:
         """Sites for all points: on the bodies that parts have them on, else on the ground."""
         mech = self.tree.mech
-        halves: list[tuple[Any, Any]] = []
-        for joint in mech.joints.values():
-            halves += [(joint.b, joint.point_b), (joint.a, joint.point_a)]
-        for force in mech.forces.values():
-            for field, ref in force.points.items():
-                halves.append((getattr(force, "a" if field == "at_a" else "b", None), ref))
+        halves = [end for joint in mech.joints.values() for end in joint.attachments[::-1]]
+        halves += [end for force in mech.forces.values() for end in force.attachments]
         written = {body.name for body in self.tree.bodies}
         for body, ref in halves:
             if body in written and isinstance(ref, PointRef):
