@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -383,3 +384,25 @@ def _depth_first(tree: WrittenTree) -> list[WrittenBody]:
         out += [b for b in tree.bodies if b.name == name]
         stack += [b.name for b in tree.bodies[::-1] if b.parent == name]
     return out
+
+
+Element = ElementTree.Element
+
+
+def attribute(x: Any) -> str:
+    """A text as it is; numbers with the digits that restore their bits."""
+    if isinstance(x, str):
+        return x
+    return " ".join(repr(float(y)) for y in np.ravel(np.asarray(x, float)) + 0.0)
+
+
+def add(parent: Element, tag: str, **attributes: Any) -> Element:
+    """A new last child of an element; attributes that are None are left out."""
+    given = {k: attribute(x) for k, x in attributes.items() if x is not None}
+    return ElementTree.SubElement(parent, tag, given)
+
+
+def xml_text(root: Element) -> str:
+    """The text of a file, indented."""
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
