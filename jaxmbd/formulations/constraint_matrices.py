@@ -40,18 +40,23 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Float
 
-from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.constraints import TEXTBOOK, Sketch, points
-from jaxmbd.formulations.newton_euler import (
+from jaxmbd.formulations.absolute import (
     Rows,
     body_loads,
     body_masses,
     coordinate_rows,
     coupling_rows,
     drive_rows,
+    state_motion,
     wrench_units,
 )
-from jaxmbd.formulations.state import StateMotion, effort_directions
+from jaxmbd.formulations.absolute_coordinates import (
+    TEXTBOOK,
+    Sketch,
+    StateMotion,
+    effort_directions,
+    points,
+)
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import Pose, body_accelerations
 from jaxmbd.model import (

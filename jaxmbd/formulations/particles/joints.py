@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import TEXTBOOK, screw_angle, turn
+from jaxmbd.formulations.absolute_coordinates import TEXTBOOK, screw_angle, turn
 from jaxmbd.model import (
     Cylindrical,
     Fixed,

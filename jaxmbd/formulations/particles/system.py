@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import whole_turns
+from jaxmbd.formulations.absolute_coordinates import whole_turns
 from jaxmbd.formulations.particles.bodies import (
     Frame,
     dependent_particle,
