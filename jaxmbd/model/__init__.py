@@ -2,13 +2,7 @@
 
 from jaxmbd.model.body import Body
 from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear, RackAndPinion
-from jaxmbd.model.description import (
-    Description,
-    description_problems,
-    is_planar,
-    problems_text,
-    reached_bodies,
-)
+from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import DRIVE_TYPES, Drive, PointDrive, value_and_rates
 from jaxmbd.model.finite import finite_numbers, finite_squares, has_literal_zeros
 from jaxmbd.model.forces import (
@@ -98,6 +92,7 @@ from jaxmbd.model.sampled import (
     prepared,
 )
 from jaxmbd.model.transformations import in_space, mirror, soften
+from jaxmbd.model.validation import description_problems, problems_text, reached_bodies
 
 __all__ = [
     "Actuator",

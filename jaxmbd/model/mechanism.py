@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from jaxmbd.model.body import Body, inertia_in_space, settled
 from jaxmbd.model.coupling import BaseCoupling, Term
-from jaxmbd.model.description import Description, is_planar, validate
+from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import Armature, ForceElement
 from jaxmbd.model.joints import Joint
@@ -25,6 +25,7 @@ from jaxmbd.model.parts import merged
 from jaxmbd.model.plausibility import warn_of_implausible
 from jaxmbd.model.points import CheckedPoints, TablePoints, named_points, warn_of_new_points
 from jaxmbd.model.table import mechanism_table
+from jaxmbd.model.validation import validate
 from jaxmbd.plumbing import meant, warn_user
 
 _SWITCH = "jax.config.update('jax_enable_x64', True)"

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import jax.numpy as jnp
 
 from jaxmbd.model.body import Body
-from jaxmbd.model.description import drawn_in_space, reached_bodies
+from jaxmbd.model.description import drawn_in_space
 from jaxmbd.model.drive import PointDrive
 from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
 from jaxmbd.model.forces.base import RubbingElement
@@ -16,6 +16,7 @@ from jaxmbd.model.joints import Free, Joint
 from jaxmbd.model.mechanism import Mechanism, declared
 from jaxmbd.model.numbers import ComRef, PointRef, Reflection, number
 from jaxmbd.model.points import CheckedPoints
+from jaxmbd.model.validation import reached_bodies
 from jaxmbd.plumbing import refuse
 
 Model = Literal["directional", "single", "three"]
