@@ -74,10 +74,10 @@ def _armatures(motion: StateMotion) -> list[tuple[Array, Array, Array, Array]]:
     """Of each armature: wrenches (6n, nv) of unit efforts on all bodies, a, and ``v̇ = J ṫ + β``."""
     bodies, out = motion.mech.structure.bodies, []
     for name, joint_name in motion.mech.structure.armatures:
-        joint, *half = motion.halves(joint_name)
-        pair, rate = speed_rows(joint, *half, motion.pair_twist(joint_name))
+        joint, s, a, b = motion.halves(joint_name)
+        pair, rate = speed_rows(joint, s, a, b, motion.pair_twist(joint_name))
         blocks = ((joint.a, pair[:, :6]), (joint.b, pair[:, 6:]))
-        wrenches = motion.on_bodies(joint_name, effort_directions(joint, *half))
+        wrenches = motion.on_bodies(joint_name, effort_directions(joint, s, a, b))
         element = motion.mech.forces[name]
         assert isinstance(element, Armature)
         out.append((wrenches, element.along(joint.nv), on_all(blocks, bodies, pair), rate))

@@ -91,10 +91,10 @@ def text_table(
     return "\n".join([lines[0], *["-" * max(map(len, lines))] * rule, *lines[1:]])
 
 
-def outline(result: Any) -> str:
+def outline(self: Any) -> str:
     """A named tuple's fields in lines, for its ``__str__``: few numbers, or shapes and ranges."""
-    rows = [(name, *_size_and_range(x)) for name, x in result._asdict().items() if x is not None]
-    return text_table((f"{type(result).__name__}:", "", ""), rows, range(3), rule=False)
+    rows = [(name, *_size_and_range(x)) for name, x in self._asdict().items() if x is not None]
+    return text_table((f"{type(self).__name__}:", "", ""), rows, range(3), rule=False)
 
 
 def _size_and_range(x: Any) -> tuple[str, str]:
