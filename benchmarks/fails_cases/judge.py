@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.newton_euler import all_rows, body_loads, body_masses
+from jaxmbd.formulations.absolute import all_rows, body_loads, body_masses, state_motion
 
 LIMITS = {"position": 1e-8, "velocity": 1e-6, "acceleration": 1e-5, "balance": 1e-5}
 """Largest errors of a result that counts as correct."""

@@ -47,6 +47,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism, finite_numbers
 from jaxmbd.numerics import FactoredRows, factor_rows, finite_where, nan_where, tolerances
+from jaxmbd.plumbing import outline
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
@@ -73,6 +74,8 @@ class Assembly(NamedTuple):
     residual: Array
     status: Array
     iterations: Array
+
+    __str__ = outline
 
 
 class Walk(NamedTuple):

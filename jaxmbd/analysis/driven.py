@@ -71,6 +71,7 @@ from jaxmbd.model import (
     value_and_rates,
 )
 from jaxmbd.numerics import factor_rows, solution, tolerances
+from jaxmbd.plumbing import outline
 from jaxmbd.spatial import cross, unit
 
 Drivers = Mapping[Any, Any]
@@ -355,6 +356,8 @@ class DrivenMotion(NamedTuple):
     lam: Array
     residual: Array
     status: Array
+
+    __str__ = outline
 
 
 def simulate_driven(

@@ -9,6 +9,7 @@ from jax import Array
 
 from jaxmbd.analysis.methods import Occurrences, Record
 from jaxmbd.analysis.run_account import Account
+from jaxmbd.plumbing import outline
 
 
 class RunEnd(NamedTuple):
@@ -95,6 +96,8 @@ class Solution(NamedTuple):
     events: dict[str, Occurrences] | None = None
     forced: Array | int = 0
     switches: dict[str, Array] | None = None
+
+    __str__ = outline
 
     @property
     def fine(self) -> Array:

@@ -50,6 +50,7 @@ from jaxmbd.numerics import (
     lu_solve,
     tolerances,
 )
+from jaxmbd.plumbing import outline
 
 _MAX_STEPS = 300
 _CLOSING = 5
@@ -83,6 +84,8 @@ class Equilibrium(NamedTuple):
     status: Array
     iterations: Array
     held: Array
+
+    __str__ = outline
 
 
 _LOST = 1e-2

@@ -40,17 +40,23 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Float
 
-from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.constraints import TEXTBOOK, Sketch, points
-from jaxmbd.formulations.newton_euler import (
+from jaxmbd.formulations.absolute import (
     Rows,
     body_loads,
     body_masses,
     coordinate_rows,
     coupling_rows,
     drive_rows,
+    state_motion,
+    wrench_units,
 )
-from jaxmbd.formulations.state import StateMotion
+from jaxmbd.formulations.absolute_coordinates import (
+    TEXTBOOK,
+    Sketch,
+    StateMotion,
+    effort_directions,
+    points,
+)
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import Pose, body_accelerations
 from jaxmbd.model import (
@@ -89,36 +95,24 @@ def _directions(joint: Joint, s: Sketch, a: Pose, b: Pose) -> tuple[Array, ...]:
 def screw_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 f"]:
     """S: unit twists [ω; v] of b relative to a at b's joint point, world axes.
 
+    They span what efforts along the coordinates do work in, and are the same for most joints.
+
     Raises:
         TypeError: the joint type has no screw matrix here.
     """
     if type(joint) not in TEXTBOOK:
         known = [kind.__name__ for kind in TEXTBOOK]
         raise TypeError(f"no screw matrix for a {type(joint).__name__} joint; there are {known}")
-    u, e1, e2, zero, x, y, z = _directions(joint, s, a, b)
-    turns, shifts = [(w, zero) for w in (x, y, z)], [(zero, w) for w in (x, y, z)]
+    efforts = effort_directions(joint, s, a, b)
+    u, e1, e2, zero, *axes = _directions(joint, s, a, b)
     match joint:
-        case Revolute():
-            return _columns((u, zero))
-        case Prismatic():
-            return _columns((zero, u))
         case Helical():
             return _columns((u, jnp.asarray(joint.pitch) * u))
-        case Cylindrical():
-            return _columns((u, zero), (zero, u))
         case Universal():
             return _columns((u, zero), (b.rotation @ s.triad_b[:, 0], zero))
-        case Spherical():
-            return _columns(*turns)
-        case Planar():
-            return _columns((u, zero), (zero, e1), (zero, e2))
         case Rod():
-            return _columns(*turns, (zero, e1), (zero, e2))
-        case Free():
-            return _columns(*turns, *shifts)
-        case Fixed():
-            return jnp.zeros((6, 0), u.dtype)
-    raise AssertionError(type(joint))
+            return _columns(*((w, zero) for w in axes), (zero, e1), (zero, e2))
+    return efforts
 
 
 def constraint_matrix(joint: Joint, s: Sketch, a: Pose, b: Pose) -> Float[Array, "6 rows"]:
@@ -226,7 +220,7 @@ def constraint_matrix_reactions(
     twist_rates = body_accelerations(mech, *map(jnp.asarray, (q, v, vdot)))
     rate = jnp.concatenate([twist_rates[n] for n in bodies])
     inertia, loads = body_masses(motion) @ rate, body_loads(motion, inputs)
-    unit = _units(len(bodies), motion.length)
+    unit = wrench_units(len(bodies), motion.length)
     efforts = _unknown_efforts(motion, actuated)
     transfer = constraint_transfer_matrix(motion) / unit[:, None]
     pushes = jnp.concatenate([e.columns for e in efforts], axis=1) / unit[:, None]
@@ -259,7 +253,9 @@ def constraint_transfer_matrix(motion: StateMotion) -> Float[Array, "twists rows
         Rows [n; f] about each body's COM in world axes, bodies in the order of declaration;
         columns joint by joint, each a multiple of force: λ is in newtons throughout.
     """
-    return _transfer(motion, list(motion.sketches), [_basis(motion, n) for n in motion.sketches])
+    return jnp.concatenate(
+        [motion.on_bodies(n, _basis(motion, n)) for n in motion.sketches], axis=1
+    )
 
 
 def determinate_projections(
@@ -291,11 +287,11 @@ def determinate_projections(
         {'A': 3, 'B': 3, 'D': 3, 'C': 3}
     """
     motion = state_motion(mech, q, jnp.zeros(topology(mech).nv, mech.dtype))
-    unit = _units(len(mech.structure.bodies), motion.length)
+    unit = wrench_units(len(mech.structure.bodies), motion.length)
     efforts = [e.columns * e.units for e in _unknown_efforts(motion, actuated)]
     whole = jnp.concatenate([constraint_transfer_matrix(motion), *efforts], axis=1) / unit[:, None]
     null = jnp.eye(whole.shape[1], dtype=whole.dtype) - _pinv(whole) @ whole
-    own, out, start = _units(1, motion.length), {}, 0
+    own, out, start = wrench_units(1, motion.length), {}, 0
     for name in motion.sketches:
         block = _basis(motion, name)
         loose = (block / own[:, None]) @ null[start : start + block.shape[1]]
@@ -357,31 +353,8 @@ def _effort(motion: StateMotion, name: str, indices: list[int], rows: list[Rows]
 def _basis(motion: StateMotion, name: str) -> Float[Array, "6 rows"]:
     """Λ of a joint with moments in units of N times the mechanism's length."""
     matrix = constraint_matrix(*motion.halves(name))
-    sizes = jnp.sum((matrix / _units(1, motion.length)[:, None]) ** 2, axis=0)
+    sizes = jnp.sum((matrix / wrench_units(1, motion.length)[:, None]) ** 2, axis=0)
     return matrix / jnp.sqrt(sizes)
-
-
-def _transfer(motion: StateMotion, names: Sequence[str], columns: Sequence[Array]) -> Array:
-    """(6n, all columns): wrenches at the joints' points, on b and reversed on a, about the COMs."""
-    place = {n: 6 * i for i, n in enumerate(motion.mech.structure.bodies)}
-    blocks = [jnp.zeros((6 * len(place), 0), motion.mech.dtype)]
-    for name, wrenches in zip(names, columns, strict=True):
-        joint, s, a, b = motion.halves(name)
-        _, x = points(s, a, b)
-        block = jnp.zeros((6 * len(place), wrenches.shape[1]), wrenches.dtype)
-        for body, pose, sign in ((joint.b, b, 1.0), (joint.a, a, -1.0)):
-            if body == "ground":
-                continue
-            moments = wrenches[:3] + jnp.cross((x - pose.position)[:, None], wrenches[3:], axis=0)
-            moved = sign * jnp.concatenate([moments, wrenches[3:]])
-            block = block.at[place[body] : place[body] + 6].add(moved)
-        blocks.append(block)
-    return jnp.concatenate(blocks, axis=1)
-
-
-def _units(n: int, length: Array) -> Float[Array, "twists"]:
-    """Divisors that turn n wrenches into forces: the length for moments, one for forces."""
-    return jnp.where(jnp.arange(6 * n) % 6 < 3, length, 1.0)
 
 
 def _pinv(matrix: Array, size: Array | None = None) -> Array:

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.newton_euler import applied_wrenches
-from jaxmbd.formulations.state import StateMotion
+from jaxmbd.formulations.absolute import applied_wrenches
+from jaxmbd.formulations.absolute_coordinates import StateMotion
 from jaxmbd.model import Armature, Mechanism
 from jaxmbd.spatial import vee
 

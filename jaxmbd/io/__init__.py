@@ -1,17 +1,14 @@
 """Reading and writing mechanisms, and where runs ended."""
 
-from jaxmbd.io.conversion import LeftOut, LeftOutTable
-from jaxmbd.io.export.exported import Exported
+from jaxmbd.io.conversion import Exported, Imported, LeftOut, LeftOutTable, Shape, State
 from jaxmbd.io.export.mjcf import save_mjcf
 from jaxmbd.io.export.urdf import save_urdf
 from jaxmbd.io.files import check_depth, read_toml
 from jaxmbd.io.gt_mech import UnsupportedConstraint, gt_velocities, read_gt_mech
 from jaxmbd.io.hardpoints import read_hardpoints, write_hardpoints
-from jaxmbd.io.imported import Imported, Shape, State
+from jaxmbd.io.mechanism_file import FORMAT, from_dict, load, save, to_dict
 from jaxmbd.io.mujoco.load import load_mjcf, load_urdf
-from jaxmbd.io.read_mechanism import from_dict, load
 from jaxmbd.io.run_end import load_run_end, save_run_end
-from jaxmbd.io.write_mechanism import FORMAT, save, to_dict
 
 __all__ = [
     "FORMAT",

@@ -27,6 +27,7 @@ from jaxmbd.spatial import (
     bryant_velocity,
     cross,
     quaternion_from_matrix,
+    quaternion_product,
     rotation_matrix,
 )
 
@@ -102,13 +103,6 @@ def _joined(parts: dict[int, Array]) -> Array:
     return jnp.concatenate([np.zeros(0), *(parts[k] for k in sorted(parts))])
 
 
-def _product(p: Any, q: Any) -> Array:
-    """Hamilton's product ``p ∘ q`` of quaternions, scalar first."""
-    p0, p1, p2, p3 = (p[i] for i in range(4))
-    left = ((p0, -p1, -p2, -p3), (p1, p0, -p3, p2), (p2, p3, p0, -p1), (p3, -p2, p1, p0))
-    return jnp.stack([sum(a * q[i] for i, a in enumerate(row)) for row in left])
-
-
 def _turn(j: FileJoint, qpos: Array) -> Array:
     """The rotation U of a ball, X of a free body."""
     if j.kind == "angles":
@@ -122,10 +116,10 @@ def _to_q(j: FileJoint, qpos: Array) -> Array:
         return (own - j.start) / j.factor
     if j.kind == "free":
         com = j.start + rotation_matrix(jnp.asarray(j.drawn)) @ j.arm
-        p = _product(own[3:], j.drawn * CONJUGATE)
+        p = quaternion_product(own[3:], j.drawn * CONJUGATE)
         return jnp.concatenate([p, own[:3] + _turn(j, qpos) @ j.arm - com])
     u = quaternion_from_matrix(_turn(j, qpos)) if j.kind == "angles" else own
-    p = _product(_product(j.drawn, u), j.drawn * CONJUGATE)
+    p = quaternion_product(quaternion_product(j.drawn, u), j.drawn * CONJUGATE)
     return p * CONJUGATE if j.inverse else p
 
 
@@ -134,12 +128,12 @@ def _to_qpos(j: FileJoint, q: Array) -> Array:
         return j.factor * _part(q, j.q, 1) + j.start
     p = _part(q, j.q, 4)
     if j.kind == "free":
-        turn = _product(p, j.drawn)
+        turn = quaternion_product(p, j.drawn)
         com = j.start + rotation_matrix(jnp.asarray(j.drawn)) @ j.arm
         place = _part(q, j.q + 4, 3) + com - rotation_matrix(turn) @ j.arm
         return jnp.concatenate([place, turn])
     p = p * CONJUGATE if j.inverse else p
-    u = _product(_product(j.drawn * CONJUGATE, p), j.drawn)
+    u = quaternion_product(quaternion_product(j.drawn * CONJUGATE, p), j.drawn)
     return bryant_angles(rotation_matrix(u)).values if j.kind == "angles" else u
 
 

@@ -27,7 +27,7 @@ from jaxmbd.model import (
     problems_text,
     vector_in_space,
 )
-from jaxmbd.plumbing import meant, optional
+from jaxmbd.plumbing import meant, optional, refuse
 
 NAME_TITLES = ("name", "point", "hardpoint", "hard point", "hardpoint name", "label")
 WORKBOOKS = (".xlsx", ".xlsm")
@@ -482,8 +482,7 @@ def read_mapping(given: MappingLike, units: str | None, side: str | None) -> Har
     found += [f"names give {x!r} to several points" for x in _repeated(names.values())]
     found += [f"unknown column {k!r}; known are {COLUMNS}" for k in columns if k not in COLUMNS]
     pattern, others = _side(sides, side, found)
-    if found:
-        raise ValueError(f"{source}:\n" + "\n".join(f"  - {text}" for text in found))
+    refuse(source, found)
     mapping = HardpointMapping(
         units=chosen,
         sheet=sheet,

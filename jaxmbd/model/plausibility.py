@@ -67,7 +67,7 @@ def _largest_body(bodies: Parts, joints: Parts, x: dict[str, Point]) -> tuple[fl
     """Size of the largest moving body, between its joints' points and its centre of mass."""
     own: dict[str, list[Point]] = {name: [] for name in bodies}
     for joint in joints.values():
-        for body, ref in ((joint.a, joint.point_a), (joint.b, joint.point_b)):
+        for body, ref in joint.attachments:
             if body in own and isinstance(ref, PointRef):
                 own[body].append(x[ref.name])
     for name, body in bodies.items():

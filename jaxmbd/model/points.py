@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxmbd.model.numbers import PointRef, Toward, is_concrete
-from jaxmbd.plumbing import warn_user
+from jaxmbd.plumbing import refuse, warn_user
 
 UNITS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254}
 """Length of each unit [m]."""
@@ -100,8 +100,7 @@ class TablePoints(dict[str, np.ndarray]):
 
     def check(self, others: Mapping[str, Any], needed: Iterable[str]) -> None:
         """Raise a ValueError with all problems."""
-        if found := self.problems(others, needed):
-            raise ValueError(f"{self.source}:\n" + "\n".join(f"  - {text}" for text in found))
+        refuse(self.source, self.problems(others, needed))
 
 
 def named_points(mech: Any) -> list[str]:

@@ -10,12 +10,13 @@ import numpy as np
 
 from jaxmbd.model.description import Description
 from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete
+from jaxmbd.plumbing import text_table
 
 
 def mechanism_table(own: Description) -> str:
     """Bodies, joints, forces and hardpoints in the order of declaration."""
     bodies, joints, forces, drives, points, gravity, _, couplings = own
-    sections = {
+    sections: dict[tuple[str, ...], list[tuple[str, ...]]] = {
         ("body", "mass [kg]", "COM as drawn [m]", "inertia about COM, diagonal [kg m²]"): [
             (n, _numbers(b.mass), _point(b.com), _numbers(_diagonal(b.inertia)))
             for n, b in bodies.items()
@@ -40,9 +41,8 @@ def mechanism_table(own: Description) -> str:
         f"Mechanism: {len(bodies)} bodies, {len(joints)} joints, {len(forces)} forces; "
         f"gravity {_numbers(gravity)} m/s²"
     )
-    return "\n".join(
-        [head, *(x for title, rows in sections.items() for x in _section(title, rows))]
-    )
+    tables = [text_table(x, rows, range(len(x))) for x, rows in sections.items() if rows]
+    return "\n\n".join([head, *tables])
 
 
 def _type(element: Any) -> str:
@@ -60,17 +60,6 @@ def _name(function: Any) -> str:
 
 
 _NAMES = ("a", "b", "joint", "joints", "joint_a", "joint_b", "pinion", "rack")
-
-
-def _section(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    if not rows:
-        return []
-    widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
-    text = [
-        "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip()
-        for r in [head, *rows]
-    ]
-    return ["", text[0], "-" * len(text[0]), *text[1:]]
 
 
 def _numbers(x: Any) -> str:

@@ -17,6 +17,7 @@ from jaxmbd.model.mechanism import Mechanism, declared
 from jaxmbd.model.numbers import ComRef, PointRef, Reflection, number
 from jaxmbd.model.points import CheckedPoints
 from jaxmbd.model.validation import reached_bodies
+from jaxmbd.plumbing import refuse
 
 Model = Literal["directional", "single", "three"]
 
@@ -75,8 +76,7 @@ def mirror(mech: Mechanism, plane: str = "y") -> Mechanism:
     if mech.structure.planar:
         raise ValueError("this mechanism is planar; mirror in_space(mech)")
     reflection = Reflection("xyz".index(plane))
-    if found := _mirror_problems(mech, plane):
-        raise ValueError("it has no mirror image:\n" + "\n".join(f"  - {p}" for p in found))
+    refuse("it has no mirror image", _mirror_problems(mech, plane))
     own = declared(mech)
     points = {n: reflection.polar(x) for n, x in own.points.items()}
     image = own._replace(

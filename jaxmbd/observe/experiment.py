@@ -19,7 +19,7 @@ from jaxmbd.analysis import Key, Opening, Status, opening, parse_known, places
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Mechanism, Sampled
 from jaxmbd.observe.observable import OVER_ALL, Observable, Output, Reduced, described
-from jaxmbd.plumbing import refuse
+from jaxmbd.plumbing import outline, refuse
 
 REASONS: tuple[str, ...] = ("open_joint", "open_distance", "failed_at")
 """Outputs that explain a failure."""
@@ -142,6 +142,8 @@ class Trajectory(NamedTuple):
     curves: dict[str, np.ndarray]
     status: int
     held_keys: tuple[Key, ...] | None = None
+
+    __str__ = outline
 
 
 def named_observables(observe: Any) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def _joint_places(m: MotionState) -> list[tuple[str, Array]]:
     """(body, place) of the joints' points, and of a body with one joint its centre of mass."""
     places: dict[str, list[Array]] = {body: [] for body in m.mech.structure.bodies}
     for joint in m.mech.joints.values():
-        for body, ref in ((joint.a, joint.point_a), (joint.b, joint.point_b)):
+        for body, ref in joint.attachments:
             if body != GROUND:
                 places[body].append(m.position(body, ref))
     for body, found in places.items():

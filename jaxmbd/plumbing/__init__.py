@@ -6,6 +6,7 @@ from jaxmbd.plumbing.texts import (
     listed,
     meant,
     near,
+    outline,
     plain,
     refuse,
     text_table,

@@ -91,6 +91,27 @@ def text_table(
     return "\n".join([lines[0], *["-" * max(map(len, lines))] * rule, *lines[1:]])
 
 
+def outline(self: Any) -> str:
+    """A named tuple's fields in lines, for its ``__str__``: few numbers, or shapes and ranges."""
+    rows = [(name, *_size_and_range(x)) for name, x in self._asdict().items() if x is not None]
+    return text_table((f"{type(self).__name__}:", "", ""), rows, range(3), rule=False)
+
+
+def _size_and_range(x: Any) -> tuple[str, str]:
+    if isinstance(x, Mapping) or hasattr(x, "_fields"):
+        return "", ", ".join(x) if isinstance(x, Mapping) else type(x).__name__
+    shape = getattr(x, "shape", None)
+    try:
+        flat = [] if shape is None else plain(x.reshape(-1), lambda _: None)
+    except TypeError:  # traced
+        return str(shape), "not known yet"
+    known = [y for y in flat if y is not None]
+    if not shape or 0 < len(flat) == len(known) < 5:
+        return str(shape or ""), ", ".join(f"{y:.6g}" for y in known) or str(x)[:60]
+    lost = f", {len(flat) - len(known)} not finite" if len(known) < len(flat) else ""
+    return str(shape), (f"{min(known):.6g} to {max(known):.6g}" if known else "none") + lost
+
+
 _OURS = ("jax", "equinox", "contextlib", "functools")  # jaxmbd, jaxtyping and what JAX traces, too
 
 

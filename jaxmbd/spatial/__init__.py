@@ -22,6 +22,7 @@ from jaxmbd.spatial.rotations import (
     perpendicular_pair,
     quaternion_difference,
     quaternion_from_matrix,
+    quaternion_product,
     quaternion_rate,
     quaternion_spin,
     quaternion_step,

@@ -93,7 +93,7 @@ def perpendicular_pair(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Floa
 
 
 @traced_once
-def quaternion_product(p: Float[Array, "4"], q: Float[Array, "4"]) -> Float[Array, "4"]:
+def quaternion_product(p: Float[AnyArray, "4"], q: Float[AnyArray, "4"]) -> Float[Array, "4"]:
     """Hamilton's product ``p ∘ q``; ``rotation_matrix(p ∘ q) = rotation_matrix(p) @ (q)``."""
     p0, p1, p2, p3 = p
     q0, q1, q2, q3 = q

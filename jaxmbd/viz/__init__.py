@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
-    from jaxmbd.viz.animated_page import Page, animation, page, show
     from jaxmbd.viz.curves import corner_figure, curve_fan, histogram, kinematics_figure
     from jaxmbd.viz.explorer.experiments import (
         held_text,
@@ -19,7 +18,15 @@ if TYPE_CHECKING:
     from jaxmbd.viz.moving_picture import movie, picture
     from jaxmbd.viz.scene import Scene
     from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
-    from jaxmbd.viz.viser_scene import ViserScene, set_stage, viser_server
+    from jaxmbd.viz.viser_scene import (
+        Page,
+        ViserScene,
+        animation,
+        page,
+        set_stage,
+        show,
+        viser_server,
+    )
 
 __all__ = [
     "Exploration",
@@ -47,7 +54,6 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
-        "animated_page": "Page animation page show",
         "curves": "corner_figure curve_fan histogram kinematics_figure",
         "explorer.experiments": "held_text undriven usual_experiment usual_motion",
         "explorer.exploration": "Exploration",
@@ -56,6 +62,6 @@ __getattr__, __dir__ = on_use(
         "moving_picture": "movie picture",
         "scene": "Scene",
         "topology_diagram": "redundancy_figure topology_figure",
-        "viser_scene": "ViserScene set_stage viser_server",
+        "viser_scene": "Page ViserScene animation page set_stage show viser_server",
     },
 )

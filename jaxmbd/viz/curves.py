@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,22 +26,17 @@ BAND, LINE, WORST, GREY = "#4c78a8", "#1f3d5c", "#d1495b", "#5f6b76"
 
 def own_figure(width: float, height: float, **options: Any) -> Any:
     """A matplotlib figure of a width and height [in] with a canvas of its own."""
-    figure = _figure_class()(figsize=(width, height), **options)
+    make = optional("matplotlib.figure", "viz", "a figure").Figure
+    figure = make(figsize=(width, height), **options)
     optional("matplotlib.backends.backend_agg", "viz", "a figure").FigureCanvasAgg(figure)
+    figure._repr_png_ = partial(_png, figure)  # where it is the last value of a notebook's cell
     return figure
 
 
-@cache
-def _figure_class() -> Any:
-    class OwnFigure(optional("matplotlib.figure", "viz", "a figure").Figure):
-        """A figure that a notebook shows where it is the last value of a cell."""
-
-        def _repr_png_(self) -> bytes:
-            page = io.BytesIO()
-            self.savefig(page, format="png", dpi=DPI)
-            return page.getvalue()
-
-    return OwnFigure
+def _png(figure: Any) -> bytes:
+    page = io.BytesIO()
+    figure.savefig(page, format="png", dpi=DPI)
+    return page.getvalue()
 
 
 def curve_fan(ax: Any, x: Any, curves: Any, nominal: Any, worst: int | None = None) -> None:

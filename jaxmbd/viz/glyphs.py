@@ -98,9 +98,8 @@ def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
         found[joint.a] += list(hinge)
         found[joint.b] += list(hinge + shift)
     for force in mech.forces.values():
-        for field, ref in force.points.items():
-            if (body := getattr(force, "a" if field == "at_a" else "b", None)) in found:
-                found[body].append(np.asarray(mech.point(ref)))
+        for body, ref in force.attachments:
+            found[body].append(np.asarray(mech.point(ref)))
     return {name: _distinct(points) for name, points in found.items()}
 
 

@@ -8,6 +8,7 @@ from jaxmbd.zoo.corners import (
     double_wishbone,
     double_wishbone_kinematic,
     five_link_kinematic,
+    five_point,
     macpherson,
     macpherson_kinematic,
     multi_link,
@@ -26,7 +27,6 @@ from jaxmbd.zoo.planar import (
     simple_pendulum,
     slider_crank,
 )
-from jaxmbd.zoo.quarter_car import five_point
 from jaxmbd.zoo.spatial_linkages import (
     RampedDrive,
     rsrrp,

@@ -14,8 +14,7 @@ from jaxmbd.formulations import (
     absolute_forward_dynamics,
     constraint_matrix_reactions,
 )
-from jaxmbd.formulations.constraints import constraint
-from jaxmbd.formulations.state import StateMotion
+from jaxmbd.formulations.absolute_coordinates import StateMotion, constraint
 
 Z = np.zeros(3)
 

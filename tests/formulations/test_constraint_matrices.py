@@ -17,9 +17,8 @@ from jaxmbd.formulations import (
     constraint_matrix_reactions,
     determinate_projections,
 )
+from jaxmbd.formulations.absolute_coordinates import StateMotion, constraint, linearised, points
 from jaxmbd.formulations.constraint_matrices import constraint_matrix, screw_matrix
-from jaxmbd.formulations.constraints import constraint, linearised, points
-from jaxmbd.formulations.state import StateMotion
 from jaxmbd.model.joints import Joint
 
 TOLERANCE = 1e-10

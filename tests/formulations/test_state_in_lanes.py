@@ -8,9 +8,8 @@ from barrel_cam import BarrelCam
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.formulations.absolute import state_motion
-from jaxmbd.formulations.newton_euler import all_rows, body_loads
-from jaxmbd.formulations.state import effort_directions
+from jaxmbd.formulations.absolute import all_rows, body_loads, state_motion
+from jaxmbd.formulations.absolute_coordinates import effort_directions
 
 BODY = mbd.Body(1.0, (1.0, 0.0, 0.0), np.diag([0.2, 0.3, 0.4]))
 MECH = mbd.Mechanism(

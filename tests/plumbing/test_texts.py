@@ -1,7 +1,9 @@
 """Texts for people: what is said of a misspelt name, lists of problems, tables."""
 
 import warnings
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from jaxmbd.plumbing import (
     meant,
     near,
     optional,
+    outline,
     plain,
     refuse,
     text_table,
@@ -84,3 +87,27 @@ def test_packages_of_extras():
     assert optional("json", "io", "reading").loads("1") == 1
     with pytest.raises(ImportError, match=r"drawing needs no_such_package.*jaxmbd\[viz\]"):
         optional("no_such_package", "viz", "drawing")
+
+
+class Result(NamedTuple):
+    q: Any
+    lost: Any
+    steps: Any = 7
+    events: Any = None
+    outputs: Any = None
+
+    __str__ = outline
+
+
+def test_a_result_is_printed_by_its_sizes_and_ranges():
+    result = Result(np.array([0.5, 1.0]), np.array([3.0, np.nan, -1.0]), outputs={"a": 1, "b": 2})
+    assert [line.split() for line in str(result).splitlines()] == [
+        ["Result:"],
+        ["q", "(2,)", "0.5,", "1"],
+        ["lost", "(3,)", "-1", "to", "3,", "1", "not", "finite"],
+        ["steps", "7"],
+        ["outputs", "a,", "b"],
+    ]
+    seen = []
+    jax.jit(lambda q: (seen.append(str(result._replace(q=q))), q)[1])(np.ones(9))
+    assert "q        (9,)  not known yet" in seen[0]

@@ -12,7 +12,7 @@ import pytest
 from browser import SOFTWARE_3D, chromium, page
 
 import jaxmbd as mbd
-from jaxmbd.viz import animated_page, animation, movie, moving_picture, picture, show
+from jaxmbd.viz import animation, movie, moving_picture, picture, show, viser_scene
 
 pytest.importorskip("matplotlib")
 
@@ -50,7 +50,7 @@ def test_show_in_a_notebook_and_at_the_prompt(rssr, monkeypatch, capsys):
     assert len(opened) == 1 and opened[0].startswith("file://")
     assert shown._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html')
     assert repr(shown).startswith("Page of 0.")
-    monkeypatch.setattr(animated_page, "in_notebook", lambda: True)
+    monkeypatch.setattr(viser_scene, "in_notebook", lambda: True)
     still = show(rssr[0])
     assert len(opened) == 1 and repr(still).startswith("Page of 0.")
     assert capsys.readouterr().out == ""  # of the viewer

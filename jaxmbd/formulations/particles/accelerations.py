@@ -22,14 +22,19 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxmbd.formulations.absolute import solve_dense
-from jaxmbd.formulations.constraints import expanded, whole_turns
+from jaxmbd.formulations.absolute_coordinates import (
+    State,
+    check_bodies,
+    expanded,
+    state_of,
+    whole_turns,
+)
 from jaxmbd.formulations.particles.bodies import (
     couple_stiffness,
     distribute,
     spin,
 )
 from jaxmbd.formulations.particles.system import Forms, ParticleSystem, Positions
-from jaxmbd.formulations.state import State, check_bodies, state_of
 from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import (
     GROUND,

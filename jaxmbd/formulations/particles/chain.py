@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from jaxmbd.formulations.absolute_coordinates import state_of
 from jaxmbd.formulations.particles.accelerations import (
     ParticleLoads,
     ParticleMotion,
@@ -34,7 +35,6 @@ from jaxmbd.formulations.particles.accelerations import (
 )
 from jaxmbd.formulations.particles.bodies import dependent_acceleration, invariants
 from jaxmbd.formulations.particles.system import ParticleSystem
-from jaxmbd.formulations.state import state_of
 from jaxmbd.kinematics import joint_coordinates
 from jaxmbd.model import Free, Mechanism, Revolute, Spherical, in_space
 from jaxmbd.numerics import AnyArray

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import TEXTBOOK, whole_turns
+from jaxmbd.formulations.absolute_coordinates import TEXTBOOK, screw_angle, turn
 from jaxmbd.model import (
     Cylindrical,
     Fixed,
@@ -165,7 +165,8 @@ def joint_rows(
         case Cylindrical():
             return jnp.concatenate([off_axis, lean])
         case Helical():
-            slip = axis @ d - joint.pitch * _screw_angle(joint, a, b)
+            angle = screw_angle(joint.pitch, a.directions.T, b.directions.T, d)
+            slip = axis @ d - joint.pitch * angle
             return jnp.concatenate([off_axis, slip[None], lean])
         case Prismatic():
             return jnp.concatenate([off_axis, twist, lean])
@@ -201,34 +202,21 @@ def joint_angles_and_travels(joint: Joint, a: Half, b: Half) -> Float[Array, "nq
     """
     if a.triad is None or b.triad is None:
         return None
-    travels = a.triad @ (b.point - a.point)
+    d = b.point - a.point
+    on_a, on_b, travels = a.triad.T, b.triad.T, a.triad @ d
     match joint:
         case Revolute():
-            return _turn(a, b)[None]
+            return turn(on_a, on_b)[None]
         case Helical():
-            return _screw_angle(joint, a, b)[None]
+            return screw_angle(joint.pitch, on_a, on_b, d)[None]
         case Prismatic():
             return travels[:1]
         case Cylindrical():
-            return jnp.stack([_turn(a, b), travels[0]])
+            return jnp.stack([turn(on_a, on_b), travels[0]])
         case Planar():
-            return jnp.stack([_turn(a, b), travels[1], travels[2]])
+            return jnp.stack([turn(on_a, on_b), travels[1], travels[2]])
         case Universal():
             first = jnp.arctan2(a.triad[2] @ b.triad[0], a.triad[1] @ b.triad[0])
             second = -jnp.arctan2(b.triad[2] @ a.triad[0], b.triad[1] @ a.triad[0])
             return jnp.stack([first, second])
     return None
-
-
-def _turn(a: Half, b: Half) -> Array:
-    """Angle [rad] in (-π, π] about the common axis from a's triad to b's."""
-    dots = a.directions @ b.directions.T
-    return jnp.arctan2(dots[2, 1] - dots[1, 2], dots[1, 1] + dots[2, 2])
-
-
-def _screw_angle(joint: Helical, a: Half, b: Half) -> Array:
-    """Angle of a helical joint, with full turns determined from the travel."""
-    angle, pitch = _turn(a, b), jnp.asarray(joint.pitch)
-    travel = a.directions[0] @ (b.point - a.point)
-    wanted = jnp.where(pitch == 0.0, angle, travel / jnp.where(pitch == 0.0, 1.0, pitch))
-    return angle + whole_turns(wanted - angle)

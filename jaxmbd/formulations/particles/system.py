@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxmbd.formulations.constraints import whole_turns
+from jaxmbd.formulations.absolute_coordinates import whole_turns
 from jaxmbd.formulations.particles.bodies import (
     Frame,
     dependent_particle,
@@ -345,8 +345,8 @@ def _is_rod(mech: Mechanism, body: str) -> bool:
         system = ParticleSystem(mech, {body: 2})
         system.mass_matrix(body)
         for element in acting:
-            for field, at in element.points.items():
-                if getattr(element, {"at_a": "a"}.get(field, "b")) == body:
+            for on, at in element.attachments:
+                if on == body:
                     system.of_point(body, mech.point(at))
         system.of_point(body, mech.com(body))
     except ValueError:

@@ -155,14 +155,13 @@ def _five(numbers: Any) -> np.ndarray:
 
 
 def _ball(out: WrittenLoops, name: str, joint: Any) -> bool:
-    ends = (joint.a, joint.point_a), (joint.b, joint.point_b)
-    out.connect(name, *(out.sites.name(*end) for end in ends))
+    out.connect(name, *(out.sites.name(*end) for end in joint.attachments))
     return True
 
 
 def _hinge(out: WrittenLoops, name: str, joint: Any) -> bool:
     tree = out.tree
-    ends = (joint.a, joint.point_a), (joint.b, joint.point_b)
+    ends = joint.attachments
     out.connect(name, *(out.sites.name(*end) for end in ends))
     axes = np.asarray(joint.unit_axis()), np.asarray(joint.unit_axis_b())
     turned = [tree.poses[x].rotation @ axis for (x, _), axis in zip(ends, axes, strict=True)]
@@ -181,10 +180,10 @@ def _hinge(out: WrittenLoops, name: str, joint: Any) -> bool:
 
 def _weld(out: WrittenLoops, name: str, joint: Any) -> bool:
     """Sites of its own, as they are drawn: at q = 0 the bodies may be turned from each other."""
-    tree, ends = out.tree, ((joint.a, joint.point_a), (joint.b, joint.point_b))
+    tree = out.tree
     first, second = (
         out.sites.add(body, f"{name}.weld", tree.place(body, ref), tree.turned(body, np.eye(3)))
-        for body, ref in ends
+        for body, ref in joint.attachments
     )
     out.equalities.append(Equality("weld", name, {"site1": first, "site2": second}))
     return True

@@ -11,13 +11,20 @@ import numpy as np
 
 from jaxmbd.analysis import Status, assemble
 from jaxmbd.graph import neutral
-from jaxmbd.io.conversion import LeftOut, LeftOutTable, joined
-from jaxmbd.io.export.exported import Element, Exported, add, xml_text
+from jaxmbd.io.conversion import Exported, LeftOut, LeftOutTable, Shape, joined
 from jaxmbd.io.export.forces import WrittenForces
 from jaxmbd.io.export.loops import WrittenLoops
-from jaxmbd.io.export.tree import Sites, WrittenBody, WrittenTree, written_coordinates, written_tree
+from jaxmbd.io.export.tree import (
+    Element,
+    Sites,
+    WrittenBody,
+    WrittenTree,
+    add,
+    written_coordinates,
+    written_tree,
+    xml_text,
+)
 from jaxmbd.io.files import replace_file
-from jaxmbd.io.imported import Shape
 from jaxmbd.kinematics import constraint_residual, mechanism_length
 from jaxmbd.model import GROUND, Mechanism
 from jaxmbd.plumbing import optional

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -151,12 +152,8 @@ class Sites:
     def all_points(self) -> None:
         """Sites for all points: on the bodies that parts have them on, else on the ground."""
         mech = self.tree.mech
-        halves: list[tuple[Any, Any]] = []
-        for joint in mech.joints.values():
-            halves += [(joint.b, joint.point_b), (joint.a, joint.point_a)]
-        for force in mech.forces.values():
-            for field, ref in force.points.items():
-                halves.append((getattr(force, "a" if field == "at_a" else "b", None), ref))
+        halves = [end for joint in mech.joints.values() for end in joint.attachments[::-1]]
+        halves += [end for force in mech.forces.values() for end in force.attachments]
         written = {body.name for body in self.tree.bodies}
         for body, ref in halves:
             if body in written and isinstance(ref, PointRef):
@@ -387,3 +384,25 @@ def _depth_first(tree: WrittenTree) -> list[WrittenBody]:
         out += [b for b in tree.bodies if b.name == name]
         stack += [b.name for b in tree.bodies[::-1] if b.parent == name]
     return out
+
+
+Element = ElementTree.Element
+
+
+def attribute(x: Any) -> str:
+    """A text as it is; numbers with the digits that restore their bits."""
+    if isinstance(x, str):
+        return x
+    return " ".join(repr(float(y)) for y in np.ravel(np.asarray(x, float)) + 0.0)
+
+
+def add(parent: Element, tag: str, **attributes: Any) -> Element:
+    """A new last child of an element; attributes that are None are left out."""
+    given = {k: attribute(x) for k, x in attributes.items() if x is not None}
+    return ElementTree.SubElement(parent, tag, given)
+
+
+def xml_text(root: Element) -> str:
+    """The text of a file, indented."""
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"

@@ -8,17 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.io.conversion import LeftOut, LeftOutTable, UniqueNames
-from jaxmbd.io.export.exported import Element, Exported, add, xml_text
+from jaxmbd.io.conversion import Exported, LeftOut, LeftOutTable, UniqueNames
 from jaxmbd.io.export.forces import FAR, WrittenForces
 from jaxmbd.io.export.loops import JointPolynomial, joint_polynomial, screws
 from jaxmbd.io.export.tree import (
+    Element,
     Sites,
     Step,
     WrittenBody,
     WrittenTree,
+    add,
     written_coordinates,
     written_tree,
+    xml_text,
 )
 from jaxmbd.io.files import replace_file
 from jaxmbd.model import GROUND, Armature, Mechanism, TorsionSpring

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmbd.io.conversion import UniqueNames
-from jaxmbd.io.imported import Shape, ShapeKind, Shapes
+from jaxmbd.io.conversion import Shape, ShapeKind, Shapes, UniqueNames
 from jaxmbd.io.mujoco.compile import OwnInertia, compiled_shapes, mujoco_reader
 from jaxmbd.model import GROUND, Body, Free, Joint, Prismatic, Revolute, Spherical
 

@@ -12,10 +12,8 @@ import jax
 import numpy as np
 
 from jaxmbd.graph import Topology, neutral, topology
-from jaxmbd.io.conversion import LeftOut, LeftOutTable, UniqueNames, joined
+from jaxmbd.io.conversion import Imported, LeftOut, LeftOutTable, State, UniqueNames, joined
 from jaxmbd.io.coordinates import FileCoordinates, FileJoint
-from jaxmbd.io.imported import Imported, State
-from jaxmbd.io.mujoco.actuators import motors
 from jaxmbd.io.mujoco.bodies import (
     Drawn,
     bodies_of,
@@ -40,6 +38,7 @@ from jaxmbd.io.mujoco.forces import (
     floats,
     joint_springs,
     limits_of,
+    motors,
     passive_forces,
     springs,
     stops,

@@ -1,20 +1,17 @@
 """Force elements."""
 
-from jaxmbd.model.forces.actuator import Actuator, Controlled
+from jaxmbd.model.forces.actuators import Actuator, BodyActuator, Controlled
 from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
 from jaxmbd.model.forces.armature import Armature
 from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
-from jaxmbd.model.forces.body_actuator import BodyActuator
 from jaxmbd.model.forces.bushing import Bushing
-from jaxmbd.model.forces.joint_drag import JointDrag
-from jaxmbd.model.forces.joint_friction import JointFriction
+from jaxmbd.model.forces.joint_friction import JointDrag, JointFriction
 from jaxmbd.model.forces.laws import LAWS, DamperCurve, SignedSquare, Table, law_name, register_law
-from jaxmbd.model.forces.pacejka_tyre import PacejkaTyre
 from jaxmbd.model.forces.soft_joint import SoftJoint
 from jaxmbd.model.forces.spring_damper import SpringDamper, TorsionSpring
 from jaxmbd.model.forces.stops import BumpStop, JointLimit
-from jaxmbd.model.forces.tyre import Tyre
+from jaxmbd.model.forces.tyres import PacejkaTyre, Tyre
 from jaxmbd.model.numbers import FunctionLaw
 
 FORCE_TYPES: dict[str, type[ForceElement]] = {

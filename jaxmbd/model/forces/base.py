@@ -199,6 +199,12 @@ class ForceElement(Part):
         names = ("at", "at_a", "at_b")
         return {n: getattr(self, n) for n in names if getattr(self, n, None) is not None}
 
+    @property
+    def attachments(self) -> list[tuple[str, Any]]:
+        """Its points, each with the body that it is on, where that is one of its fields."""
+        bodies = {f: getattr(self, "a" if f == "at_a" else "b", None) for f in self.points}
+        return [(body, self.points[f]) for f, body in bodies.items() if body is not None]
+
     def shapes(self, joints: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Allowed shapes of the numeric fields: a number, but for `vectors` and `per_speed`."""
         other = {"a", "b", "joint", "law", "at", "at_a", "at_b"}

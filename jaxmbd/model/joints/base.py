@@ -173,6 +173,11 @@ class Joint(Part):
         other = self.at_b  # type: ignore[attr-defined]
         return self.point_a if other is None else other
 
+    @property
+    def attachments(self) -> tuple[tuple[str, Any], tuple[str, Any]]:
+        """Each body with the joint point on it, a first."""
+        return (self.a, self.point_a), (self.b, self.point_b)
+
     def missing(self) -> list[str]:
         """Names of the fields that must be given and are not."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]

@@ -12,19 +12,12 @@ from jax import Array
 from jaxmbd.model.joints.axes import X, Z
 from jaxmbd.model.joints.base import Elementary, Joint, Look
 from jaxmbd.model.joints.planar import Planar, PlanarInPlane
+from jaxmbd.model.joints.spherical import QuaternionJoint
 from jaxmbd.model.numbers import GROUND, ComRef
-from jaxmbd.spatial import (
-    normalize_quaternion,
-    quaternion_difference,
-    quaternion_from_matrix,
-    quaternion_rate,
-    quaternion_spin,
-    quaternion_step,
-    rotation_matrix,
-)
+from jaxmbd.spatial import quaternion_from_matrix, rotation_matrix
 
 
-class Free(Joint):
+class Free(QuaternionJoint):
     """No constraint at all: q = (quaternion, displacement of b's centre of mass [m]) in a's axes.
 
     The speeds are ``[ω; v]`` in a's axes [rad/s, m/s]. As a cut joint it has no rows.
@@ -44,7 +37,6 @@ class Free(Joint):
     rows: ClassVar[tuple[str, ...]] = ()
     coordinates_text: ClassVar[str] = "quaternion, displacement of the COM [m]"
     can_be_cut: ClassVar[bool] = False
-    scalar_coordinates: ClassVar[bool] = False
 
     @property
     def point_a(self) -> Any:
@@ -66,9 +58,6 @@ class Free(Joint):
         """`Planar`: b stays in the plane."""
         return self if self.b == GROUND else Planar(self.a, self.b, ComRef(self.b), Z, X)
 
-    def neutral(self) -> np.ndarray:
-        return np.array([1.0, 0, 0, 0, 0, 0, 0])
-
     def looks(self) -> tuple[Look, ...]:
         return ()
 
@@ -81,21 +70,6 @@ class Free(Joint):
     def subspace(self, q: Array) -> tuple[Array, Array]:
         eye, zero = jnp.eye(3, dtype=q.dtype), jnp.zeros((3, 3), q.dtype)
         return jnp.concatenate([eye, zero], axis=1), jnp.concatenate([zero, eye], axis=1)
-
-    def rate(self, q: Array, v: Array) -> Array:
-        return jnp.concatenate([quaternion_rate(q[:4], v[:3]), v[3:]])
-
-    def step(self, q: Array, change: Array) -> Array:
-        return jnp.concatenate([quaternion_step(q[:4], change[:3]), q[4:] + change[3:]])
-
-    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
-        return jnp.concatenate([quaternion_spin(q[:4], rate[:4]), rate[4:]])
-
-    def change(self, start: Array, q: Array) -> Array:
-        return jnp.concatenate([quaternion_difference(start[:4], q[:4]), q[4:] - start[4:]])
-
-    def normalized(self, q: Array) -> Array:
-        return jnp.concatenate([normalize_quaternion(q[:4]), q[4:]])
 
     def elementary(self) -> list[Elementary]:
         if self.a == GROUND:

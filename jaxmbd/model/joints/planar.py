@@ -93,7 +93,8 @@ class Planar(Joint):
         given = {"normal": Z, "x_axis": X}
         return changed(joint, **{f: x for f, x in given.items() if getattr(joint, f) is None})
 
-    def _basis(self) -> tuple[Array, Array, Array]:
+    def _basis(self, like: Array) -> tuple[Array, Array, Array]:
+        """The normal, x and y, unit vectors in a's axes."""
         n = unit(jnp.asarray(self.normal))
         x = jnp.asarray(self.x_axis, n.dtype)
         x = unit(x - (n @ x) * n)
@@ -103,24 +104,24 @@ class Planar(Joint):
         return Look("sheet", "a", self.normal), Look("foot", "b", self.normal)
 
     def rotation(self, q: Array) -> Array | None:
-        return axis_rotation(self._basis()[0], q[0])
+        return axis_rotation(self._basis(q)[0], q[0])
 
     def translation(self, q: Array) -> Array | None:
-        _, x, y = self._basis()
+        _, x, y = self._basis(q)
         return q[1] * x + q[2] * y
 
     def subspace(self, q: Array) -> tuple[Array, Array]:
-        n, x, y = self._basis()
+        n, x, y = self._basis(q)
         zero = jnp.zeros_like(n)
         return jnp.stack([n, zero, zero], axis=1), jnp.stack([zero, x, y], axis=1)
 
     def elementary(self) -> list[Elementary]:
-        n, x, y = self._basis()
+        n, x, y = self._basis(jnp.asarray(self.normal))
         travels = [Elementary("travel", 1, x, suffix=".x"), Elementary("travel", 2, y, suffix=".y")]
         return [*travels, Elementary("turn", 0, n)]
 
     def coordinates(self, r: Array, d: Array) -> Array:
-        n, x, y = self._basis()
+        n, x, y = self._basis(d)
         return jnp.stack([angle_about(n, r), x @ d, y @ d])
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
@@ -139,7 +140,7 @@ class PlanarInPlane(Planar):
 
     rows: ClassVar[tuple[str, ...]] = ()
 
-    def _plane_basis(self, like: Array) -> tuple[Array, Array, Array]:
+    def _basis(self, like: Array) -> tuple[Array, Array, Array]:
         x, y, z, _ = unit_vectors(like)
         if self.x_axis is not None:
             x = unit(vector_in_space(self.x_axis))
@@ -149,17 +150,8 @@ class PlanarInPlane(Planar):
     def rotation(self, q: Array) -> Array | None:
         return turn_in_plane(q[0])
 
-    def translation(self, q: Array) -> Array | None:
-        _, x, y = self._plane_basis(q)
-        return q[1] * x + q[2] * y
-
-    def subspace(self, q: Array) -> tuple[Array, Array]:
-        z, x, y = self._plane_basis(q)
-        zero = jnp.zeros_like(z)
-        return jnp.stack([z, zero, zero], axis=1), jnp.stack([zero, x, y], axis=1)
-
     def coordinates(self, r: Array, d: Array) -> Array:
-        _, x, y = self._plane_basis(d)
+        _, x, y = self._basis(d)
         return jnp.stack([angle_in_plane(r), x @ d, y @ d])
 
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:

@@ -22,7 +22,38 @@ from jaxmbd.spatial import (
 )
 
 
-class Spherical(Joint):
+class QuaternionJoint(Joint):
+    """A joint of which q begins with the unit quaternion, v with the angular velocity.
+
+    What follows are coordinates whose rates are speeds.
+    """
+
+    scalar_coordinates: ClassVar[bool] = False
+
+    def neutral(self) -> np.ndarray:
+        return np.eye(1, self.nq)[0]
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return _followed(quaternion_rate(q[:4], v[:3]), v[3:])
+
+    def step(self, q: Array, change: Array) -> Array:
+        return _followed(quaternion_step(q[:4], change[:3]), q[4:] + change[3:])
+
+    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
+        return _followed(quaternion_spin(q[:4], rate[:4]), rate[4:])
+
+    def change(self, start: Array, q: Array) -> Array:
+        return _followed(quaternion_difference(start[:4], q[:4]), q[4:] - start[4:])
+
+    def normalized(self, q: Array) -> Array:
+        return _followed(normalize_quaternion(q[:4]), q[4:])
+
+
+def _followed(first: Array, rest: Array) -> Array:
+    return jnp.concatenate([first, rest]) if rest.size else first
+
+
+class Spherical(QuaternionJoint):
     """Three rotations about `at`: q the unit quaternion from b's axes to a's, scalar first.
 
     The speeds are the relative angular velocity in a's axes [rad/s], ``q̇ = ½ (0, v) ∘ q``. They
@@ -50,33 +81,14 @@ class Spherical(Joint):
     rows: ClassVar[tuple[str, ...]] = ("force",) * 3
     coordinates_text: ClassVar[str] = "quaternion e0 e1 e2 e3"
     closing: ClassVar[Closing | None] = "points"
-    scalar_coordinates: ClassVar[bool] = False
     ball: ClassVar[bool] = True
     bearing: ClassVar[Bearing | None] = "ball"
-
-    def neutral(self) -> np.ndarray:
-        return np.array([1.0, 0.0, 0.0, 0.0])
 
     def rotation(self, q: Array) -> Array | None:
         return rotation_matrix(q)
 
     def subspace(self, q: Array) -> tuple[Array, Array]:
         return jnp.eye(3, dtype=q.dtype), jnp.zeros((3, 3), q.dtype)
-
-    def rate(self, q: Array, v: Array) -> Array:
-        return quaternion_rate(q, v)
-
-    def step(self, q: Array, change: Array) -> Array:
-        return quaternion_step(q, change)
-
-    def speeds_of_rate(self, q: Array, rate: Array) -> Array:
-        return quaternion_spin(q, rate)
-
-    def change(self, start: Array, q: Array) -> Array:
-        return quaternion_difference(start, q)
-
-    def normalized(self, q: Array) -> Array:
-        return normalize_quaternion(q)
 
     def elementary(self) -> list[Elementary]:
         return [Elementary("ball", 0)]

@@ -278,18 +278,13 @@ _BALL, _AWAY = 1.25, 1.4
 def point_bodies(mech: Mechanism) -> dict[str, str]:
     """Named points to the bodies that they are drawn on; the ground's where no part says more."""
     found: dict[str, str] = {}
-    for joint in mech.joints.values():
-        for body, ref in ((joint.a, joint.point_a), (joint.b, joint.point_b)):
-            if isinstance(ref, PointRef):
-                found.setdefault(ref.name, body)
-    for force in mech.forces.values():
-        for field, ref in force.points.items():
-            body = getattr(force, "a" if field == "at_a" else "b", GROUND)
-            if isinstance(ref, PointRef) and body in mech.bodies:
-                found.setdefault(ref.name, body)
-    for name, body in mech.bodies.items():
-        if isinstance(body.com, PointRef):
-            found.setdefault(body.com.name, name)
+    places = [end for joint in mech.joints.values() for end in joint.attachments]
+    acting = [end for force in mech.forces.values() for end in force.attachments]
+    places += [(body, ref) for body, ref in acting if body in mech.bodies]
+    places += [(name, body.com) for name, body in mech.bodies.items()]
+    for body, ref in places:
+        if isinstance(ref, PointRef):
+            found.setdefault(ref.name, body)
     return dict.fromkeys(mech.structure.points, GROUND) | found
 
 

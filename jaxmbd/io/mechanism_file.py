@@ -1,9 +1,14 @@
-"""Read a mechanism from a JSON file or from plain data, with all its problems in one message."""
+"""Mechanisms as JSON files, field by field: a new type needs no code here.
+
+Numbers are written with the digits that restore their bits; files are read with all their problems
+in one message.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,9 +16,9 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+from jax.core import Tracer
 
-from jaxmbd.io.files import check_depth, read_json
-from jaxmbd.io.write_mechanism import FORMAT, PRECISIONS
+from jaxmbd.io.files import check_depth, read_json, replace_file
 from jaxmbd.model import (
     COUPLING_TYPES,
     DRIVE_TYPES,
@@ -26,28 +31,227 @@ from jaxmbd.model import (
     Drive,
     Fixed,
     FunctionLaw,
+    Joint,
     Mechanism,
     Part,
     PointRef,
     Toward,
+    declared,
     description_problems,
+    is_concrete,
     is_planar,
+    is_registered,
+    law_name,
     problems_text,
 )
-from jaxmbd.plumbing import meant
+from jaxmbd.plumbing import meant, refuse
+
+FORMAT = "jaxmbd-mechanism-1"
+"""The format that files of mechanisms name first."""
+PRECISIONS = ("float64", "float32")
 
 
-class _Unreadable(Exception):
-    """A value that cannot be read; the text has the reason and the remedy."""
+class _Refused(Exception):
+    """A value that cannot be written or read; the text has the reason and the remedy."""
 
 
-def attempt(what: str, read: Callable[[], Any], problems: list[str]) -> Any:
-    """The result of `read`; None, and a line in `problems`, if the value cannot be read."""
+def attempt(what: str, convert: Callable[[], Any], problems: list[str]) -> Any:
+    """The result of `convert`; None, and a line in `problems`, if the value is refused."""
     try:
-        return read()
-    except _Unreadable as error:
+        return convert()
+    except _Refused as error:
         problems.append(f"{what} {error}")
         return None
+
+
+def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism to a JSON file, from which `load` restores the same numbers bit by bit.
+
+    Laws are written as their `register_law` names with their parameters, never pickled.
+
+    Args:
+        mech: one mechanism with known numbers (not traced, not a batch).
+        path: the file; it is replaced only once the new text is complete.
+
+    Raises:
+        ValueError: lists what cannot be saved, each part with the remedy.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> mech = mbd.Mechanism(
+        ...     bodies={"bob": mbd.Body(mass=1.0, com=(1, 0, 0))},
+        ...     joints={"hinge": mbd.Revolute("ground", "bob", at=(0, 0, 0), axis=(0, 1, 0))},
+        ... )
+        >>> from jaxmbd.io import load, save
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(mech, f"{folder}/pendulum.json")
+        ...     again = load(f"{folder}/pendulum.json")
+        >>> again.structure == mech.structure
+        True
+    """
+    replace_file(path, _text(to_dict(mech)))
+
+
+def _text(data: dict[str, Any]) -> str:
+    """JSON with one body, joint, force or point per line."""
+    parts = []
+    for key, value in data.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            lines = ",\n".join("  " + json.dumps(item, allow_nan=False) for item in value)
+            parts.append(f" {json.dumps(key)}: [\n{lines}\n ]")
+        else:
+            parts.append(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def to_dict(mech: Mechanism) -> dict[str, Any]:
+    """The mechanism as dictionaries, lists, numbers and strings, ready for `json.dumps`.
+
+    Numbers are Python floats, whose decimal text restores the same bits, for float32 too. Bodies,
+    joints, forces, drives, couplings and points are lists of objects with a ``"name"``, in the
+    order of declaration. Types are written by class name, points by name, a direction between two
+    points by their names, laws and other functions by their `register_law` names.
+
+    Raises:
+        ValueError: lists all that cannot be saved (a law or drive whose function has no
+            registered name, traced or batched numbers), each with its remedy.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.io import to_dict
+        >>> to_dict(mbd.zoo.simple_pendulum())["joints"][0]["type"]
+        'Revolute'
+    """
+    found: list[str] = []
+    precision = str(np.dtype(mech.dtype))
+    if precision not in PRECISIONS:
+        found.append(f"its numbers are {precision}; convert them first: mech.astype('float32')")
+    own, vector = declared(mech), (2,) if mech.structure.planar else (3,)
+    data = {
+        "format": FORMAT,
+        "dtype": precision,
+        "gravity": _checked("gravity", mech.gravity, vector, found),
+        "points": [
+            {"name": n, "at": _checked(f"point '{n}'", x, vector, found)}
+            for n, x in own.points.items()
+        ],
+        "bodies": [_written_body(n, body, found) for n, body in own.bodies.items()],
+        "joints": [_element("joint", n, x, found) for n, x in own.joints.items()],
+        "forces": [_element("force", n, x, found) for n, x in own.forces.items()],
+        "drives": [_drive(n, x, found) for n, x in own.drives.items()],
+        "couplings": [_element("coupling", n, x, found) for n, x in own.couplings.items()],
+    }
+    if own.cut is not None:
+        data["cut"] = list(own.cut)
+    refuse("this mechanism cannot be saved", found)
+    return data
+
+
+def _checked(what: str, x: Any, shape: tuple[int, ...], found: list[str]) -> Any:
+    """The numbers of `x`, which must have the shape of one mechanism, not of a batch."""
+    if getattr(x, "shape", shape) != shape:
+        found.append(
+            f"{what} has shape {x.shape} where one mechanism has {shape}; a batch is saved one by "
+            "one: save(jax.tree.map(lambda x: x[i], mechs), path)"
+        )
+        return None
+    return _written(what, x, found)
+
+
+def _written_body(name: str, body: Any, found: list[str]) -> dict[str, Any]:
+    what = f"body '{name}'"
+    _checked(f"{what}: mass", body.mass, (), found)
+    return {"name": name, **_fields(what, body, found)}
+
+
+def _element(kind: str, name: str, element: Any, found: list[str]) -> dict[str, Any]:
+    return {"name": name, **_typed(f"{kind} '{name}'", element, found)}
+
+
+def _typed(what: str, element: Any, found: list[str]) -> dict[str, Any]:
+    kind = type(element).__name__
+    if not is_registered(element):
+        found.append(
+            f"{what} is a {kind}, which files do not know; put @jaxmbd.register_type over the class"
+        )
+    return {"type": kind, **_fields(what, element, found)}
+
+
+def _drive(name: str, drive: Any, found: list[str]) -> dict[str, Any]:
+    """A drive; one on a joint has no "type", as in older files."""
+    element = _element("drive", name, drive, found)
+    if element["type"] == Drive.__name__:
+        del element["type"]
+    return element
+
+
+def _fields(what: str, module: Any, found: list[str]) -> dict[str, Any]:
+    """Field name to value; fields that are None are omitted, functions are written by name."""
+    out: dict[str, Any] = {}
+    for field in dataclasses.fields(module):
+        name, value = field.name, getattr(module, field.name)
+        if field.metadata.get("function"):
+            out[name] = law_name(FunctionLaw(value))
+            if out[name] is None:
+                found.append(f"{what}: {_no_name(value)}")
+        elif value is not None:
+            out[name] = _written(f"{what}: {name}", value, found)
+    return out
+
+
+def _written(what: str, value: Any, found: list[str]) -> Any:
+    return attempt(what, lambda: _plain(value, what, found), found)
+
+
+def _plain(value: Any, what: str, found: list[str]) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, PointRef):
+        return value.name
+    if isinstance(value, Toward):
+        return [value.start, value.end]
+    if isinstance(value, ComRef):
+        return {"com_of": value.body}
+    if isinstance(value, Joint):
+        return _typed(what, value, found)
+    if isinstance(value, (Part, eqx.Module)):
+        return _written_law(value, what, found)
+    if isinstance(value, dict):
+        if not all(isinstance(k, str) for k in value):
+            raise _Refused("is a dictionary whose keys are not all strings; name them")
+        return {"dict": {k: _written(f"{what}[{k!r}]", v, found) for k, v in value.items()}}
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_written(f"{what}[{i}]", v, found) for i, v in enumerate(value)]}
+    return _numbers(value)
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, Tracer):
+        raise _Refused("is traced; save outside jit, vmap and grad, where it is a number")
+    if not is_concrete(value):
+        raise _Refused(f"is a {type(value).__name__}; a file holds numbers and registered laws")
+    array = np.asarray(value, dtype=np.float64)
+    if not np.all(np.isfinite(array)):
+        raise _Refused("is not finite; JSON has no such number")
+    return array.tolist()
+
+
+def _written_law(value: Any, what: str, found: list[str]) -> dict[str, Any]:
+    name = law_name(value)
+    if name is None:
+        thing = value.function if isinstance(value, FunctionLaw) else type(value)
+        raise _Refused(_no_name(thing))
+    fields = {} if isinstance(value, FunctionLaw) else _fields(what, value, found)
+    return {"law": name, **fields}
+
+
+def _no_name(thing: Any) -> str:
+    called = getattr(thing, "__qualname__", repr(thing))
+    return (
+        f"uses {called}, which has no registered name, and functions are never pickled; "
+        f"register it where it is defined: @jaxmbd.register_law('a_name')"
+    )
 
 
 def _read_typed(types: dict[str, type], noun: str) -> Callable[..., Any]:
@@ -124,13 +328,13 @@ def _required(cls: type) -> list[str]:
 def _static(value: Any, field: Any, dtype: Any) -> Any:
     if field.metadata.get("function"):
         if not isinstance(value, str) or value not in LAWS:
-            raise _Unreadable(_unknown_law(value))
+            raise _Refused(_unknown_law(value))
         return LAWS[value]
     wanted = {"str": str, "int": int, "bool": bool}.get(
         str(getattr(field.type, "__name__", field.type))
     )
     if wanted is not None and type(value) is not wanted:
-        raise _Unreadable(f"is {value!r}; expected {wanted.__name__}")
+        raise _Refused(f"is {value!r}; expected {wanted.__name__}")
     return _tuples(value)
 
 
@@ -145,7 +349,7 @@ def _value(value: Any, field: Any, dtype: Any) -> Any:
     if value is None:
         return None
     if field.name == "law" and not (isinstance(value, dict) and "law" in value):
-        raise _Unreadable(f'is {value!r:.60}; give an object with "law", the name of one')
+        raise _Refused(f'is {value!r:.60}; give an object with "law", the name of one')
     if isinstance(value, str):
         return PointRef(value)
     if isinstance(value, list) and len(value) == 2 and all(isinstance(n, str) for n in value):
@@ -163,7 +367,7 @@ def _value(value: Any, field: Any, dtype: Any) -> Any:
     for kind, make in (("tuple", tuple), ("list", list)):
         if set(value) == {kind} and isinstance(value[kind], list):
             return make(_value(v, field, dtype) for v in value[kind])
-    raise _Unreadable(
+    raise _Refused(
         f"is an object with {sorted(value)}; expected numbers, the name of a point, or an object "
         'with "law", "type", "com_of", "dict", "tuple" or "list"'
     )
@@ -177,7 +381,7 @@ def numbers(value: Any, dtype: Any) -> np.ndarray:
             for y in x:
                 check(y)
         elif isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
-            raise _Unreadable(f"holds {x!r} where a number belongs")
+            raise _Refused(f"holds {x!r} where a number belongs")
 
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -187,35 +391,35 @@ def numbers(value: Any, dtype: Any) -> np.ndarray:
     try:
         return np.asarray(value, dtype=dtype)
     except ValueError:
-        raise _Unreadable("has rows of different lengths") from None
+        raise _Refused("has rows of different lengths") from None
     except OverflowError:
-        raise _Unreadable("holds an integer larger than any floating-point number") from None
+        raise _Refused("holds an integer larger than any floating-point number") from None
 
 
 def _nested_joint(value: dict[str, Any], dtype: Any) -> Any:
     problems: list[str] = []
     joint = PARTS["joints"][1]("a joint", dict(value), dtype, problems)
     if problems:
-        raise _Unreadable("holds " + "; ".join(problems))
+        raise _Refused("holds " + "; ".join(problems))
     return joint
 
 
 def _law(value: dict[str, Any], dtype: Any) -> Any:
     name = value["law"]
     if not isinstance(name, str) or name not in LAWS:
-        raise _Unreadable(_unknown_law(name))
+        raise _Refused(_unknown_law(name))
     thing = LAWS[name]
     parameters = {k: v for k, v in value.items() if k != "law"}
     if not (isinstance(thing, type) and issubclass(thing, (Part, eqx.Module))):
         if parameters:
-            raise _Unreadable(
+            raise _Refused(
                 f"law {name!r} is a function without parameters; remove {list(parameters)}"
             )
         return FunctionLaw(thing)
     problems: list[str] = []
     built = _build(f"law {name!r}", thing, parameters, dtype, problems)
     if problems:
-        raise _Unreadable("; ".join(problems))
+        raise _Refused("; ".join(problems))
     return built
 
 
