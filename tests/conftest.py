@@ -165,6 +165,12 @@ def pytest_runtest_protocol(item):
     return result
 
 
+def pytest_unconfigure():
+    """The end of the process: what is left needs no collector, which takes seconds for it."""
+    gc.freeze()
+    gc.disable()
+
+
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["cost"] = cost()
