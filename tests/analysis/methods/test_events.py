@@ -64,7 +64,7 @@ def exact_bounces(p):
     [KINDS[0], *(pytest.param(k, marks=pytest.mark.slow) for k in (mbd.Rodas, mbd.DormandPrince8))],
 )
 def test_bounces_and_their_derivatives(kind):
-    exact, slopes = exact_bounces(FIRST), jax.jacfwd(exact_bounces)(FIRST)
+    exact, slopes = exact_bounces(FIRST), jax.jit(jax.jacfwd(exact_bounces))(FIRST)
 
     @jax.jit
     def found(p):
