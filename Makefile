@@ -26,6 +26,9 @@ help: ## show this list
 demo: $(VENV)/.installed-demo ## run the demonstration
 	$(BIN)/jaxmbd demo $(ARGS)
 
+# Small programs recur in all tests, and loading one takes less than half of what compiling it does.
+test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
+
 test: $(VENV)/.installed-test ## run the tests, except the slow ones
 	$(BIN)/python -m pytest $(ARGS)
 

@@ -40,7 +40,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     cache = HERE.parent / ".cache" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(cache))
 if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def pytest_configure(config):
@@ -163,6 +163,12 @@ def pytest_runtest_protocol(item):
     spent = item.config.stash.setdefault(SPENT, Counter())
     spent[place[0] if len(place) > 1 else "(whole package)"] += seconds() - begun
     return result
+
+
+def pytest_unconfigure():
+    """The end of the process: what is left needs no collector, which takes seconds for it."""
+    gc.freeze()
+    gc.disable()
 
 
 def pytest_sessionfinish(session):

@@ -85,7 +85,7 @@ def run(scripts, folder):
         "JAX_COMPILATION_CACHE_DIR": os.environ.get(
             "JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax")
         ),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "PYTHONIOENCODING": "utf-8",
     }
     orders = json.dumps([[str(x) for x in script] for script in scripts])

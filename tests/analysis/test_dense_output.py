@@ -116,9 +116,14 @@ def test_transforms_agree():
         run = mbd.simulate(own, q0, t1=0.04, dt=4e-3, inputs=inputs, throw=False)
         return jnp.concatenate(mbd.states_at(own, run, t, inputs=inputs), axis=-1)
 
-    value = jax.jit(states)
-    forward = jax.jit(lambda *d: jax.jvp(states, (2.0, T), d)[1])
-    by_p, by_t = forward(1.0, 0.0 * T), forward(0.0, 1.0 + 0.0 * T)
+    @jax.jit
+    def along(p, t, dp, dt):
+        return jax.jvp(states, (p, t), (dp, dt))
+
+    def value(p, t):
+        return along(p, t, 0.0, 0.0 * T)[0]
+
+    by_p, by_t = along(2.0, T, 1.0, 0.0 * T)[1], along(2.0, T, 0.0, 1.0 + 0.0 * T)[1]
     for found, (p, t) in ((by_p, (1e-4, 0.0)), (by_t, (0.0, 1e-6))):
         slope = (value(2.0 + p, T + t) - value(2.0 - p, T - t)) / (2.0 * (p + t))
         np.testing.assert_allclose(found, slope, rtol=0, atol=1e-6 * abs(slope).max())

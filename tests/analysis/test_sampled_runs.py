@@ -29,9 +29,9 @@ def slider(forces=(), **parts):
     )
 
 
-def end(mech, inputs=None, **options):
-    run = mbd.simulate(mech, [0.1], [0.0], steps=1000, dt=1e-3, save_every=1000, inputs=inputs,
-                       **options)  # fmt: skip
+def end(mech, inputs=None, steps=1000, **options):
+    run = mbd.simulate(mech, [0.1], [0.0], steps=steps, dt=1.0 / steps, save_every=steps,
+                       inputs=inputs, **options)  # fmt: skip
     return jnp.concatenate([run.q[-1], run.v[-1]])
 
 
@@ -75,7 +75,7 @@ def test_values_and_times_change_without_compiling_and_kernels_agree():
 
     def ends(t, y, backend):
         traced.append(backend)
-        return end(slider(), {"slide": mbd.Sampled(t, y, kind)}, backend=backend)
+        return end(slider(), {"slide": mbd.Sampled(t, y, kind)}, steps=50, backend=backend)
 
     def gradient(vmap, backend):
         total = lambda t, y: jnp.sum(vmap(lambda y: ends(t, y, backend))(y) ** 2)  # noqa: E731

@@ -326,18 +326,25 @@ def test_couplings_and_drives_as_the_recursion_has_them():
     free = np.random.default_rng(0).normal(size=top.nv)
     v = free + np.linalg.lstsq(jacobian, rates - jacobian @ free)[0]
     inputs = {"ball": np.array([0.2, -0.1, 0.3]), "left": 0.5}
-    vdot, lam = mbd.forward_dynamics(mech, q, v, t, inputs)
-    ours, sol = absolute_forward_dynamics(mech, q, v, t, inputs)
+
+    @jax.jit
+    def each(q, v):
+        vdot, lam = mbd.forward_dynamics(mech, q, v, t, inputs)
+        return (
+            (vdot, lam, mbd.joint_reactions(mech, q, v, vdot, lam, t, inputs)),
+            absolute_forward_dynamics(mech, q, v, t, inputs),
+            constraint_matrix_reactions(mech, q, v, vdot, t, inputs),
+        )
+
+    (vdot, lam, reactions), (ours, sol), found = each(q, v)
     np.testing.assert_allclose(ours, vdot, rtol=0, atol=1e-10 * np.abs(vdot).max())
     size = np.abs(lam).max()
-    found = constraint_matrix_reactions(mech, q, v, vdot, t, inputs)
     for name in ("gear", "lift", "slide"):
         row = lam[top.layout[name].rows][0]
         np.testing.assert_allclose(sol.multipliers[name][0], row, rtol=0, atol=1e-10 * size)
         np.testing.assert_allclose(found.multipliers[name], row, rtol=0, atol=1e-10 * size)
         assert np.abs(sol.residual[name]).max() < 1e-14
     assert float(sol.velocity_residual) < 1e-13
-    reactions = mbd.joint_reactions(mech, q, v, vdot, lam, t, inputs)
     for name, wrench in reactions.items():
         np.testing.assert_allclose(sol.reactions[name], wrench, rtol=0, atol=1e-10 * size)
         np.testing.assert_allclose(found.reactions[name], wrench, rtol=0, atol=1e-10 * size)

@@ -110,26 +110,29 @@ def test_reverse_is_forward():
     def both(t, y):
         return jnp.stack([LARGEST(t, y), CROSSING(t, y, 0.9 * y[-1])])
 
-    value = jax.jit(both)
-    forward = jax.jit(lambda *x: jax.jvp(both, x, (t, change))[1])(t, y)
+    @jax.jit
+    def along(t, y):
+        return jax.jvp(both, (t, y), (t, change))
+
+    value, forward = along(t, y)
     by_t, by_y = jax.jit(jax.jacrev(both, (0, 1)))(t, y)
     np.testing.assert_allclose(by_t @ t + by_y @ change, forward, rtol=1e-12)
     h = 1e-6
-    moved = [value(t * (1.0 + s), y + s * change) for s in (h, -h)]
+    moved = [along(t * (1.0 + s), y + s * change)[0] for s in (h, -h)]
     np.testing.assert_allclose(forward, (moved[0] - moved[1]) / (2 * h), rtol=1e-6)
     batch = mbd.lanes.vmap(both)(t[None], y[None])
-    np.testing.assert_allclose(batch[0], value(t, y), rtol=1e-14)
+    np.testing.assert_allclose(batch[0], value, rtol=1e-14)
 
 
 def test_order():
     """Of a top the sixth, as its fifth derivative is small; of a crossing too."""
-    errors = []
+    errors, tops_of, zeros_of = [], jax.jit(jax.vmap(LARGEST)), jax.jit(jax.vmap(CROSSING))
     for n in (40, 80, 160):
-        t = 0.05 + (np.arange(n) + np.linspace(0.0, 1.0, 7)[:, None]) * 2.0 / n
+        t = 0.05 + (np.arange(64) + np.linspace(0.0, 1.0, 7)[:, None]) * 2.0 / n
         y = np.exp(-t) * np.sin(4.0 * t)
         top = np.arctan(4.0) / 4.0
-        tops = jax.vmap(LARGEST)(t, y) - np.exp(-top) * np.sin(4.0 * top)
-        zeros = jax.vmap(lambda *x: CROSSING(*x, 0.0))(t, y) - np.pi / 4.0
+        tops = tops_of(t, y) - np.exp(-top) * np.sin(4.0 * top)
+        zeros = zeros_of(t, y, np.zeros(7)) - np.pi / 4.0
         errors.append([abs(tops).max(), abs(zeros).max()])
     slopes = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
     np.testing.assert_allclose(slopes, 6.0, rtol=0, atol=0.2)

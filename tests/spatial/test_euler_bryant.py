@@ -47,7 +47,7 @@ def test_rotation_is_the_product_of_three_turns(kind):
 def test_angles_give_their_rotation_back_everywhere(kind):
     rotation, read = kind[:2]
     angles, _ = samples(kind)
-    found = jax.vmap(lambda a: read(rotation(a)))(angles)
+    found = jax.jit(jax.vmap(lambda a: read(rotation(a))))(angles)
     np.testing.assert_allclose(
         jax.vmap(rotation)(found.values), jax.vmap(rotation)(angles), rtol=0, atol=3e-15
     )
@@ -105,8 +105,8 @@ def test_derivatives_are_finite_where_they_are_singular(kind):
     rotation, read, velocity, rates_of, _ = kind
     angles, omega = samples(kind)
     at = angles[SECOND.index(0.0)]
-    slopes = jax.jacfwd(lambda a: read(rotation(a)).values)(at)
-    slopes_back = jax.jacrev(lambda a: read(rotation(a)).values)(at)
+    slopes = jax.jit(jax.jacfwd(lambda a: read(rotation(a)).values))(at)
+    slopes_back = jax.jit(jax.jacrev(lambda a: read(rotation(a)).values))(at)
     np.testing.assert_allclose(slopes, slopes_back, rtol=0, atol=1e-12)
     assert np.all(np.isfinite(slopes))
     assert np.all(np.isfinite(jax.jacrev(lambda a: rates_of(a, omega[0]).values)(at)))
@@ -154,6 +154,6 @@ def test_float32_and_lanes():
     one = euler_angles(euler_rotation(angles[0].astype("float32")))
     assert one.values.dtype == jnp.float32 and not bool(one.singular)
     found = lanes.vmap(lambda a: euler_angles(euler_rotation(a)))(angles)
-    expected = jax.vmap(lambda a: euler_angles(euler_rotation(a)))(angles)
+    expected = jax.jit(jax.vmap(lambda a: euler_angles(euler_rotation(a))))(angles)
     np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-14)
     np.testing.assert_array_equal(found.singular, [False, True])

@@ -143,7 +143,7 @@ def test_the_limit_holds_over_the_whole_turn():
 
     z = jnp.concatenate([points[name] for name in "ABCD"], axis=1) - drawn_as
     found, slopes = jax.jit(mbd.lanes.vmap(jax.value_and_grad(kept)))(z)
-    expected, slopes_expected = jax.vmap(jax.value_and_grad(wanted))(z)
+    expected, slopes_expected = jax.jit(jax.vmap(jax.value_and_grad(wanted)))(z)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     np.testing.assert_allclose(slopes, slopes_expected, rtol=0, atol=1e-5)
 

@@ -107,6 +107,7 @@ def test_free_motion_ten_seconds(rssr):
     assert all(int(s.status) == mbd.Status.OK for s in path)
 
 
+@pytest.mark.slow
 def test_adaptive_solver_agrees(rssr):
     q = mbd.neutral(rssr)
     v = no_idle_spin(rssr, q, SPEED)

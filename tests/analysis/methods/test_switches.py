@@ -83,7 +83,7 @@ def test_a_relay_with_hysteresis(kind):
 @pytest.mark.parametrize("mode", [jax.jacfwd, pytest.param(jax.jacrev, marks=pytest.mark.slow)])
 def test_derivatives_of_the_times_and_of_the_motion_after_them(mode):
     found = jax.jit(mode(lambda p: controlled(p, mbd.DormandPrince)[0]))(FIRST)
-    np.testing.assert_allclose(found, jax.jacfwd(exact_relay)(FIRST), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found, jax.jit(jax.jacfwd(exact_relay))(FIRST), rtol=0, atol=1e-8)
 
 
 def test_a_batch_and_a_run_that_goes_on():
@@ -141,7 +141,7 @@ def test_a_latch_that_lets_go():
     np.testing.assert_allclose(found, exact(p), rtol=0, atol=1e-9)
     assert count == 0
     slopes = jax.jit(jax.jacfwd(lambda p: caught(p)[0]))(p)
-    np.testing.assert_allclose(slopes, jax.jacfwd(exact)(p), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(slopes, jax.jit(jax.jacfwd(exact))(p), rtol=0, atol=1e-7)
 
 
 def test_bad_input_is_told():
