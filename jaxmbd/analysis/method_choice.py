@@ -26,7 +26,7 @@ from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
 from jaxmbd.analysis.methods import Adaptive, DormandPrince, Equations, Rodas, chosen, normalise
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics import applied_efforts, solve_motion
+from jaxmbd.dynamics import applied_efforts, check_determinate, solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import check_shape, coordinate_rates, motion_state
 from jaxmbd.lanes import check_backend, compiled, host_jit
@@ -48,7 +48,8 @@ class MethodChoice:
     Attributes:
         method: the method, with its tolerances; for ``simulate(method=…)``.
         reason: why, in a sentence.
-        fastest: largest modulus of an eigenvalue at a state of the trial run [1/s].
+        fastest: largest modulus of an eigenvalue at a state of the trial run [1/s]; NaN if none is
+            known.
         steps_of_stability: steps that an explicit method must take because of eigenvalues.
         steps_of_motion: estimate of the steps that the motion needs; NaN if the trial run failed.
         untouched: names of the stops that no state of the trial run touches: their stiffness is not
@@ -93,6 +94,7 @@ def choose_method(
     t1: Any,
     t0: Any = 0.0,
     inputs: Any = None,
+    switches: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     backend: str = "auto",
@@ -112,12 +114,14 @@ def choose_method(
         t1: end time [s].
         t0: start time [s].
         inputs: efforts on joints, as for `simulate`.
+        switches: what inputs depend on, as for `simulate`; in the trial run they stay as given.
         rtol: relative error of a step, as for `simulate`.
         atol: absolute error of a step, likewise.
         backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
-        ValueError: numbers are traced, as inside `jit`, `vmap` or `grad`; or ``t1 <= t0``.
+        ValueError: numbers are traced, as inside `jit`, `vmap` or `grad`; ``t1 <= t0``; or a motion
+            has neither inertia nor constraint.
 
     Example:
         >>> import jaxmbd as mbd
@@ -128,7 +132,7 @@ def choose_method(
         ('Rodas', True)
     """
     check_backend(backend)
-    given = mech, q0, v0, t0, t1
+    given = mech, q0, v0, t0, t1, switches
     if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(given)):
         raise ValueError(_TRACED)
     if not t1 > t0:
@@ -144,9 +148,12 @@ def choose_method(
     loose = Rodas(rtol=looser * rodas.rtol, atol=looser * rodas.atol)
     times = jnp.linspace(t0, t1, INTERVALS + 1, dtype=mech.dtype)
     loose = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), loose)
-    trial = _run(backend, mech, q0, v0, times, loose, parse_inputs(mech, inputs))
+    now = {name: jnp.asarray(x, mech.dtype) for name, x in switches.items()} if switches else None
+    trial = _run(backend, mech, q0, v0, times, loose, parse_inputs(mech, inputs), now)
     if isinstance(trial.finite, Tracer):
         raise ValueError(_TRACED)
+    if not np.all(trial.finite):
+        check_determinate(mech, q0)
     return _weighed(jax.device_get(trial), np.asarray(times), rodas, explicit, looser)
 
 
@@ -170,7 +177,8 @@ def _weighed(
         [np.abs(np.linalg.eigvals(a)).max(initial=0.0) if ok else np.nan
          for a, ok in zip(trial.slopes[:count], fine, strict=True)]
     )  # fmt: skip
-    fastest, mean = float(np.nanmax(rates, initial=0.0)), float(np.nanmean(rates))
+    known = rates[fine] if fine.any() else np.full(1, np.nan)
+    fastest, mean = float(known.max()), float(known.mean())
     span = times[-1] - times[0]
     stability = mean * span / STABLE
     whole = count == len(times)
@@ -207,7 +215,13 @@ def _run(backend: str, *args: Any) -> Trial:
 
 
 def _trial(
-    mech: Mechanism, q0: Array, v0: Array | None, times: Array, method: Rodas, inputs: AnyInputs
+    mech: Mechanism,
+    q0: Array,
+    v0: Array | None,
+    times: Array,
+    method: Rodas,
+    inputs: AnyInputs,
+    switches: dict[str, Array] | None,
 ) -> Trial:
     mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
     held = topology(mech).nc > 0
@@ -215,7 +229,7 @@ def _trial(
     q0 = normalise(mech, q0, v0)
 
     def acceleration(t: Array, q: Array, v: Array) -> Array:
-        m, efforts = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v)
+        m, efforts = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v, switches)
         return solve_motion(m, *applied_efforts(m, efforts), efforts)[0]
 
     def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:

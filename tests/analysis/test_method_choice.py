@@ -105,3 +105,35 @@ def test_traced_numbers_and_other_misuse():
         mbd.choose_method(mech, [np.nan], t1=1.0)
     with pytest.raises(ValueError, match="give one of .'auto', 'rk4'"):
         mbd.simulate(mech, [0.1], t1=1.0, method="automatic")
+
+
+def test_a_motion_without_inertia_is_named_and_switches_are_known():
+    bodies = {
+        "arm": mbd.Body(1.0, (0.5, 0.0, 0.0), 0.01 * np.eye(3)),
+        "tip": mbd.Body(0.0, (1.0, 0.0, 0.0)),
+    }
+    joints = {
+        "a": mbd.Revolute("ground", "arm", (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+        "b": mbd.Revolute("arm", "tip", (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+    }
+    with pytest.raises(ValueError, match=r"motion along \['b'\] has neither inertia"):
+        mbd.choose_method(mbd.Mechanism(bodies, joints), [0.1, 0.2], t1=1.0)
+
+    def stiffened(t, q, v, switches):
+        return {"slide": -switches["on"] * q[0]}
+
+    options = {"t1": 0.1, "inputs": stiffened, "switches": {"on": 16.0}}
+    found = mbd.choose_method(slide(9.0), [1.0], **options)
+    np.testing.assert_allclose(found.fastest, 5.0, rtol=1e-6)
+
+
+def test_of_a_structure_there_is_a_run_too():
+    fixed = mbd.Mechanism(
+        {"block": mbd.Body(2.0, (0.0, 0.0, 1.0), np.eye(3))},
+        {"foot": mbd.Fixed("ground", "block", (0.0, 0.0, 0.0))},
+    )
+    for method in ("rk4", "auto"):
+        run = mbd.simulate(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1, method=method)
+        assert run.status == mbd.Status.OK and run.error == 0.0 and run.q.shape == (11, 0)
+    found = mbd.verify(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1)
+    assert found.digits_q == found.digits_v > 15.0
