@@ -105,7 +105,8 @@ def choose_method(
     tolerances and from eigenvalues along it (`jaxmbd.analysis.method_choice`), without events. Both
     methods are right to their tolerances; the choice concerns the time only. A contact that the
     trial run does not have, or has only between the states that are looked at, is not seen: it
-    names the stops that are not touched.
+    names the stops that are not touched. Loops that close by the numbers as drawn alone, as those
+    of a third parallel arm, have no derivatives for `Rodas`: it is not chosen, whatever is stiff.
 
     Args:
         mech: the mechanism.
@@ -184,10 +185,15 @@ def _weighed(
     whole = count == len(times)
     motion = float(trial.steps[-1]) * looser ** (1.0 / rodas.order) if whole else np.nan
     untouched = tuple(n for n, x in trial.touched.items() if not np.any(x[:count]))
-    stiff = 7.0 * max(stability, motion) > (size + 20.0) * motion if whole else True
+    stiff = 7.0 * max(stability, motion) > (size + 20.0) * motion if whole else fine.any()
     method = rodas if stiff else explicit
     told = f"{type(method).__name__}: the fastest eigenvalue, {fastest:.2g} 1/s, "
-    if not whole:
+    if not fine.any():
+        told = (
+            "DormandPrince: Rodas needs derivatives of the accelerations by each coordinate, and "
+            "they do not exist, as where loops close by the numbers as drawn alone"
+        )
+    elif not whole:
         told += (
             f"at states before t = {times[count]:.4g} s, where a trial run with loose tolerances "
             "failed: the method that is safe for stiff systems"

@@ -137,3 +137,21 @@ def test_of_a_structure_there_is_a_run_too():
         assert run.status == mbd.Status.OK and run.error == 0.0 and run.q.shape == (11, 0)
     found = mbd.verify(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1)
     assert found.digits_q == found.digits_v > 15.0
+
+
+def test_rodas_is_not_chosen_where_it_has_no_derivatives():
+    """Three parallel arms move because they are parallel, beside which no derivative exists."""
+    axis, names = (0.0, 0.0, 1.0), ("first", "second", "third")
+    bodies = {n: mbd.Body(1.0, (float(i), 0.5, 0.0), np.eye(3)) for i, n in enumerate(names)}
+    bodies["platform"] = mbd.Body(1.0, (1.0, 1.0, 0.0), np.eye(3))
+    joints = {}
+    for i, n in enumerate(names):
+        joints[f"{n}_foot"] = mbd.Revolute("ground", n, (float(i), 0.0, 0.0), axis)
+        joints[f"{n}_top"] = mbd.Revolute(n, "platform", (float(i), 1.0, 0.0), axis)
+    mech = mbd.Mechanism(bodies, joints, gravity=(0.0, 0.0, 0.0))
+    q = mbd.assemble(mech, {"first_foot": 0.1}).q
+    v = mbd.assemble_velocity(mech, q, {"first_foot": 1.0})
+    found = mbd.choose_method(mech, q, v, t1=0.5)
+    assert isinstance(found.method, mbd.DormandPrince) and "do not exist" in found.reason
+    run = mbd.simulate(mech, q, v, t1=0.5, method="auto")
+    np.testing.assert_allclose(run.q[-1, mbd.topology(mech).layout["first_foot"].q], 0.6, rtol=1e-9)
