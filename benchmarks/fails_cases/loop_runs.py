@@ -129,7 +129,7 @@ def judge_told(seed: int, n: int) -> Iterator[Judged]:
             w = 10.0 ** rng.uniform(0.0, 2.0)
             stiffness, damping = inertia * w**2, inertia * w * 10.0 ** rng.uniform(-2.0, 4.0)
             mech, end = with_rates(mech, stiffness, damping), 6.0 / w
-            start = np.array([rng.uniform(0.1, 0.3), 0.3 * w])
+            start = np.array([rng.uniform(0.1, 0.3), 0.1 * w * rng.uniform()])
             text = f"{kind}, sample {s} of {n}, w={w:.6g}, c={damping:.6g}, seed {seed}"
             yield from _chosen(mech, (stiffness, damping, inertia), start, end, text)
             method = METHODS[int(rng.integers(len(METHODS)))]
@@ -144,10 +144,12 @@ def _chosen(mech: Any, numbers: Any, start: Any, end: float, text: str) -> Itera
     found = mbd.choose_method(mech, q, v, t1=end, rtol=1e-6)
     rate = float(np.abs(np.linalg.eigvals([[0.0, 1.0], [-k / inertia, -c / inertia]])).max())
     told = {"detail": text, "ok": math.isfinite(found.fastest)}
-    yield compare("MethodChoice.fastest", found.fastest, rate, limit=1e-3, **told)
+    # Of a motion in a curve eigenvalues are known but for its speeds.
+    limit = 1e-3 + 3.0 * abs(start[1]) / rate
+    yield compare("MethodChoice.fastest", found.fastest, rate, limit=limit, **told)
     steps = rate * end / 3.3
     yield compare(
-        "MethodChoice.steps_of_stability", found.steps_of_stability, steps, limit=1e-3, **told
+        "MethodChoice.steps_of_stability", found.steps_of_stability, steps, limit=limit, **told
     )
     top, work = mbd.topology(mech), {}
     for kind, each in ((mbd.DormandPrince, 7.0), (mbd.Rodas, top.nq + top.nv + 20.0)):
