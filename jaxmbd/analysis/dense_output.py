@@ -235,7 +235,7 @@ class Interval(NamedTuple):
             + _but_noise(self.missed, self.q) * 30.0 * (s * (1.0 - s)) ** 2
         ) / h
         here, along = jax.jvp(partial(step_coordinates, mech, self.q[0]), (c,), (rate,))
-        v = _speeds_of_rate(mech, here, along)
+        v = speeds_of_rates(mech, here, along)
         return project(mech, here, v, time) if topology(mech).nc else (here, v)
 
 
@@ -267,11 +267,11 @@ def _between(
 
 def _but_noise(missed: Array, q: Array) -> Array:
     """`missed` without what is rounding of q: over a short h that would be much of the speeds."""
-    noise = tolerances.rounding(q.dtype, 8) * jnp.max(jnp.abs(q))
+    noise = tolerances.rounding(q.dtype, 8) * jnp.max(jnp.abs(q), initial=0.0)
     return missed - lax.stop_gradient(jnp.where(jnp.abs(missed) <= noise, missed, 0.0))
 
 
-def _speeds_of_rate(mech: Mechanism, q: Array, rate: Array) -> Array:
+def speeds_of_rates(mech: Mechanism, q: Array, rate: Array) -> Array:
     """The speeds v (nv,) with ``coordinate_rates(mech, q, v) = rate``."""
     top = topology(mech)
     parts = [jnp.zeros(0, q.dtype)]

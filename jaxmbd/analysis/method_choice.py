@@ -4,7 +4,8 @@ An explicit method must take steps of a length that the fastest eigenvalue λ of
 equations allows, even where that part of the motion has died out: of Dormand and Prince's pair
 ``|λ| h`` is at most about 3.3 (Hairer & Wanner, Solving ODEs II, IV.2). A linearly implicit one
 takes as many as the motion needs, each of them dearer. Both numbers are found from a trial run by
-`Rodas` with loose tolerances and from the eigenvalues at states along it:
+`Rodas` with loose tolerances and from the eigenvalues at states along it, of the motions that the
+constraints leave:
 
     explicit:  7 max(∫ |λ| dt / 3.3, n)  evaluations,     Rodas:  (nq + nv + 20) n,
 
@@ -14,6 +15,7 @@ n being the steps of the trial run, times the ratio of the tolerances to the pow
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,16 +24,23 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
+from jaxmbd.analysis.dense_output import speeds_of_rates
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
 from jaxmbd.analysis.methods import Adaptive, DormandPrince, Equations, Rodas, chosen, normalise
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics import applied_efforts, solve_motion
+from jaxmbd.dynamics import applied_efforts, check_determinate, forward_slopes, solve_motion
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import check_shape, coordinate_rates, motion_state
+from jaxmbd.kinematics import (
+    check_shape,
+    closure_jacobian,
+    coordinate_rates,
+    motion_state,
+    speed_units,
+)
 from jaxmbd.lanes import check_backend, compiled, host_jit
 from jaxmbd.model import BumpStop, JointLimit, Mechanism, prepared
-from jaxmbd.numerics import jacobian
+from jaxmbd.numerics import jacobian, tolerances
 
 INTERVALS = 16
 """Parts of the trial run, at whose ends eigenvalues are taken."""
@@ -48,7 +57,8 @@ class MethodChoice:
     Attributes:
         method: the method, with its tolerances; for ``simulate(method=…)``.
         reason: why, in a sentence.
-        fastest: largest modulus of an eigenvalue at a state of the trial run [1/s].
+        fastest: largest modulus of an eigenvalue at a state of the trial run [1/s]; NaN if none is
+            known.
         steps_of_stability: steps that an explicit method must take because of eigenvalues.
         steps_of_motion: estimate of the steps that the motion needs; NaN if the trial run failed.
         untouched: names of the stops that no state of the trial run touches: their stiffness is not
@@ -74,13 +84,15 @@ class Trial(NamedTuple):
 
     Attributes:
         finite: whether each state (n + 1,) is a number.
-        slopes: derivatives (n + 1, nq + nv, nq + nv) of (q̇, v̇) by (q, v).
+        slopes: derivatives (n + 1, 2 nv, 2 nv) of (q̇, v̇) by (q, v), all along the speeds.
+        rows: of the constraints (n + 1, nc, nv), by scaled speeds.
         steps: accepted and rejected ones before each state (n + 1,).
         touched: whether each stop is touched, (n + 1,) by name.
     """
 
     finite: Array
     slopes: Array
+    rows: Array
     steps: Array
     touched: dict[str, Array]
 
@@ -93,6 +105,7 @@ def choose_method(
     t1: Any,
     t0: Any = 0.0,
     inputs: Any = None,
+    switches: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
     backend: str = "auto",
@@ -112,12 +125,14 @@ def choose_method(
         t1: end time [s].
         t0: start time [s].
         inputs: efforts on joints, as for `simulate`.
+        switches: what inputs depend on, as for `simulate`; in the trial run they stay as given.
         rtol: relative error of a step, as for `simulate`.
         atol: absolute error of a step, likewise.
         backend: "auto", "lanes" or "xla" (`jaxmbd.lanes.backend`).
 
     Raises:
-        ValueError: numbers are traced, as inside `jit`, `vmap` or `grad`; or ``t1 <= t0``.
+        ValueError: numbers are traced, as inside `jit`, `vmap` or `grad`; ``t1 <= t0``; or a motion
+            has neither inertia nor constraint.
 
     Example:
         >>> import jaxmbd as mbd
@@ -128,7 +143,7 @@ def choose_method(
         ('Rodas', True)
     """
     check_backend(backend)
-    given = mech, q0, v0, t0, t1
+    given = mech, q0, v0, t0, t1, switches
     if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(given)):
         raise ValueError(_TRACED)
     if not t1 > t0:
@@ -144,10 +159,14 @@ def choose_method(
     loose = Rodas(rtol=looser * rodas.rtol, atol=looser * rodas.atol)
     times = jnp.linspace(t0, t1, INTERVALS + 1, dtype=mech.dtype)
     loose = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), loose)
-    trial = _run(backend, mech, q0, v0, times, loose, parse_inputs(mech, inputs))
+    now = {name: jnp.asarray(x, mech.dtype) for name, x in switches.items()} if switches else None
+    trial = _run(backend, mech, q0, v0, times, loose, parse_inputs(mech, inputs), now)
     if isinstance(trial.finite, Tracer):
         raise ValueError(_TRACED)
-    return _weighed(jax.device_get(trial), np.asarray(times), rodas, explicit, looser)
+    if not np.all(trial.finite):
+        check_determinate(mech, q0)
+    size = top.nq + top.nv
+    return _weighed(jax.device_get(trial), np.asarray(times), rodas, explicit, looser, size)
 
 
 _TRACED = (
@@ -158,19 +177,24 @@ _TRACED = (
 
 
 def _weighed(
-    trial: Trial, times: np.ndarray, rodas: Rodas, explicit: DormandPrince, looser: float
+    trial: Trial,
+    times: np.ndarray,
+    rodas: Rodas,
+    explicit: DormandPrince,
+    looser: float,
+    size: int,
 ) -> MethodChoice:
-    """The choice after a trial run."""
+    """The choice after a trial run of a mechanism with so many coordinates and speeds."""
     count = int(np.argmin(np.append(trial.finite, False)))  # states before the first that is none
     if not count:
         raise ValueError("q0 or v0 is not finite: take them from assemble and assemble_velocity")
-    size = trial.slopes.shape[-1]
     fine = np.all(np.isfinite(trial.slopes[:count]), axis=(1, 2))
     rates = np.array(
-        [np.abs(np.linalg.eigvals(a)).max(initial=0.0) if ok else np.nan
-         for a, ok in zip(trial.slopes[:count], fine, strict=True)]
+        [_fastest(*at) if ok else np.nan
+         for *at, ok in zip(trial.slopes[:count], trial.rows[:count], fine, strict=True)]
     )  # fmt: skip
-    fastest, mean = float(np.nanmax(rates, initial=0.0)), float(np.nanmean(rates))
+    known = rates[fine] if fine.any() else np.full(1, np.nan)
+    fastest, mean = float(known.max()), float(known.mean())
     span = times[-1] - times[0]
     stability = mean * span / STABLE
     whole = count == len(times)
@@ -201,27 +225,52 @@ def _weighed(
     return MethodChoice(method, told, fastest, stability, motion, untouched)
 
 
+def _fastest(slopes: np.ndarray, rows: np.ndarray) -> float:
+    """The largest modulus of an eigenvalue of the motions that the constraints leave.
+
+    What is beside the constraints is projected away, and is no motion.
+    """
+    _, sizes, vh = np.linalg.svd(rows)
+    lost = tolerances.agreement(rows.dtype) * sizes.max(initial=0.0)
+    free = vh[int(np.sum(sizes > lost)) :]
+    basis = np.kron(np.eye(2), free)
+    return float(np.abs(np.linalg.eigvals(basis @ slopes @ basis.T)).max(initial=0.0))
+
+
 @host_jit
 def _run(backend: str, *args: Any) -> Trial:
     return compiled(backend, _trial, *args)
 
 
 def _trial(
-    mech: Mechanism, q0: Array, v0: Array | None, times: Array, method: Rodas, inputs: AnyInputs
+    mech: Mechanism,
+    q0: Array,
+    v0: Array | None,
+    times: Array,
+    method: Rodas,
+    inputs: AnyInputs,
+    switches: dict[str, Array] | None,
 ) -> Trial:
     mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
     held = topology(mech).nc > 0
     v0 = assemble_velocity(mech, q0, t=times[0]) if v0 is None else v0
     q0 = normalise(mech, q0, v0)
 
+    def efforts(t: Array, q: Array, v: Array) -> Any:
+        return efforts_at(inputs, t, q, v, switches)
+
     def acceleration(t: Array, q: Array, v: Array) -> Array:
-        m, efforts = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v)
-        return solve_motion(m, *applied_efforts(m, efforts), efforts)[0]
+        m, given = motion_state(mech, q, v, t), efforts(t, q, v)
+        return solve_motion(m, *applied_efforts(m, given), given)[0]
 
     def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:
         return project(mech, q, v, t) if held else (q, v)
 
-    equations = Equations(mech, acceleration, projected)
+    def derivatives(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        nothing = partial(jnp.zeros, topology(mech).nc, q.dtype)
+        return forward_slopes(mech, q, v, t, efforts, lambda _: nothing())
+
+    equations = Equations(mech, acceleration, projected, slopes=derivatives)
 
     def interval(carry: tuple[Array, Array, Array], ends: Array) -> Any:
         step = method.step(equations, ends[0], *carry[:2], ends[1] - ends[0], carry[2])
@@ -232,12 +281,22 @@ def _trial(
     _, later = lax.scan(interval, start, jnp.stack([times[:-1], times[1:]], axis=1))
     rows = jax.tree_util.tree_map(lambda x, y: jnp.concatenate([x[None], y]), start, later)
 
+    units = speed_units(mech)
+
+    def slopes(t: Array, q: Array, v: Array) -> Array:
+        """Derivatives of scaled q̇ and v̇ by scaled changes of q along the speeds and of v."""
+        soft, damping, _ = derivatives(t, q, v)
+
+        def turned(x: Array) -> Array:
+            near = q + coordinate_rates(mech, q, x)
+            return speeds_of_rates(mech, q, coordinate_rates(mech, near, v))
+
+        none, one = jnp.zeros_like(v), jnp.eye(v.shape[0], dtype=v.dtype)
+        scaled = [x * units / units[:, None] for x in (jacobian(turned, none), one, soft, damping)]
+        return jnp.block([scaled[:2], scaled[2:]])
+
     def seen(at: tuple[Array, tuple[Array, Array, Array]]) -> Trial:
         t, (q, v, memory) = at
-
-        def rates(x: Array) -> Array:
-            q, v = x[: q0.shape[0]], x[q0.shape[0] :]
-            return jnp.concatenate([coordinate_rates(mech, q, v), acceleration(t, q, v)])
 
         state = jnp.concatenate([q, v])
         m = motion_state(mech, q, v, t)
@@ -247,6 +306,7 @@ def _trial(
             for n, f in stops.items()
         }
         steps = method.taken(memory, t) + method.rejected(memory)
-        return Trial(jnp.all(jnp.isfinite(state)), jacobian(rates, state), steps, touched)
+        rows = closure_jacobian(m) * units
+        return Trial(jnp.all(jnp.isfinite(state)), slopes(t, q, v), rows, steps, touched)
 
     return lax.map(seen, (times, rows))

@@ -102,6 +102,7 @@ def first_account(
     v = lax.stop_gradient(v)
     resolved = lax.stop_gradient(tolerances.integration(mech.dtype).atol * speed_units(mech) / h)
     speed = jnp.sqrt(weights @ jnp.maximum(v * v, resolved**2))
+    speed = speed if v.size else jnp.ones_like(speed)  # of what cannot move any share is none
     never, none = jnp.full((), jnp.inf, mech.dtype), jnp.zeros(2, mech.dtype)
     unknown = jnp.full((2, 2), jnp.inf, mech.dtype)
     return Account(

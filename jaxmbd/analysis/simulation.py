@@ -52,7 +52,7 @@ from jaxmbd.analysis.status import (
     open_joints,
     visible,
 )
-from jaxmbd.analysis.time_grid import time_grid
+from jaxmbd.analysis.time_grid import AT_END, time_grid
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import (
     applied_efforts,
@@ -124,16 +124,14 @@ def rollout(
     method = numbers.method
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
     t0, q0, v0, given = first.t, first.q, first.v, numbers.times
-    rising = numbers.samples_rise
-    if given is not None:  # times that do not increase may be traced
-        rising = rising & jnp.all(given[1:] > given[:-1])
+    rising = _times_rise(numbers, first.t)
     q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
     watch = (o.events, numbers.events)
     memory: Any = method.first_memory(v0)
     if first.memory.shape == memory.shape:  # else that of another kind of method
         memory = first.memory
+    switches = {**(first.switches or {}), **numbers.switches}
     if o.events:
-        switches = {**(first.switches or {}), **numbers.switches}
         memory = memory, first_seen(*watch, first.events, switches, q0.dtype)
 
     def ends(n: Array) -> tuple[Array, Array, Array]:
@@ -148,7 +146,7 @@ def rollout(
 
     corners = corners_of(mech, inputs) if isinstance(method, Adaptive) else ()
     step, hoisted = jax.closure_convert(
-        partial(_step, mech, inputs, o, numbers, first.weights, corners),
+        partial(_step, mech, inputs, o, numbers, switches or None, first.weights, corners),
         t0, numbers.dt, q0, v0, memory,
     )  # fmt: skip
 
@@ -177,7 +175,8 @@ def rollout(
             q, v = (jnp.asarray(jnp.where(jnp.isinf(account.diverged), x, jnp.nan)) for x in (q, v))
         else:
             drift = closure_error(m)
-        trajectory = None if o.outputs_only else (q, v, memory[1].switches if o.events else {})
+        now = memory[1].switches if o.events else switches
+        trajectory = None if o.outputs_only else (q, v, now)
         return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
 
     carry = ((q0, v0, memory), first.account)
@@ -186,7 +185,7 @@ def rollout(
     status, failed_at = verdict(account, first.status, t0)
     lost = jnp.where(first.status == Status.OK, account.diverged, t0)
     lost = lost if o.keep_inaccurate else failed_at
-    end_time, records, told, last_switches = t[-1], None, None, {}
+    end_time, records, told, last_switches = t[-1], None, None, switches
     if o.events:
         memory, seen = memory
         last_switches = seen.switches
@@ -242,6 +241,18 @@ def rollout(
     )
 
 
+def _times_rise(numbers: Numbers, begin: Array) -> Array:
+    """Whether times, which may be traced, increase from where the run begins.
+
+    Another may have ended earlier than is thought, by an event.
+    """
+    given, rise = numbers.times, jnp.asarray(numbers.samples_rise)
+    if given is None:
+        return rise
+    near = jnp.abs(begin - given[0]) <= AT_END * (given[1] - given[0])
+    return rise & near & jnp.all(given[1:] > given[:-1])
+
+
 def _halted(seen: Seen, status: Array, failed_at: Array, t: Array) -> tuple[Array, Array, Array]:
     """`Status`, time of failure and end of a run that an event may have ended before t."""
     zeno = seen.over & (seen.zeno > 0.0) & (status == Status.OK)
@@ -270,6 +281,7 @@ def _step(
     inputs: Any,
     o: Options,
     numbers: Numbers,
+    held: dict[str, Array] | None,
     weights: Array,
     corners: tuple[Array, ...],
     t: Array,
@@ -278,7 +290,10 @@ def _step(
     v: Array,
     memory: Any,
 ) -> tuple[tuple[Array, Array, Any], StepSizes]:
-    """The next (q, v, memory), and the sizes that the account takes in."""
+    """The next (q, v, memory), and the sizes that the account takes in.
+
+    `held` are the switches of a run in which no event changes them.
+    """
 
     def pull(m: MotionState) -> Array:
         if o.constraints != "baumgarte":
@@ -286,12 +301,12 @@ def _step(
         slip, alpha = closure_jacobian(m) @ m.v - closure_velocity(m), numbers.baumgarte_rate
         return -2.0 * alpha * slip - alpha**2 * closure_residual(m)
 
-    def acceleration(s: Array, q: Array, v: Array, switches: Any = None) -> Array:
+    def acceleration(s: Array, q: Array, v: Array, switches: Any = held) -> Array:
         m, efforts = motion_state(mech, q, v, s), efforts_at(inputs, s, q, v, switches)
         force, rhs = applied_efforts(m, efforts)
         return solve_motion(m, force, rhs + pull(m), efforts)[0]
 
-    def slopes(s: Array, q: Array, v: Array, switches: Any = None) -> tuple[Array, Array, Array]:
+    def slopes(s: Array, q: Array, v: Array, switches: Any = held) -> tuple[Array, Array, Array]:
         by = partial(efforts_at, inputs, switches=switches)
         return forward_slopes(mech, q, v, s, by, pull)
 
@@ -401,16 +416,17 @@ def simulate(
     """
     check_backend(backend)
     start = _start(mech, q0, v0, t0)
-    begin = start.t if isinstance(start, RunEnd) else None
+    begin, before = (start.t, start.switches or {}) if isinstance(start, RunEnd) else (None, {})
+    known = {**before, **(switches or {})}
     times = begin, t, t0, t1, dt, steps, save_every
     if isinstance(method, str) and method == "auto":
         at = (start.q, start.v) if isinstance(start, RunEnd) else start
         grid = time_grid(*times, adaptive=True)
         options = {"t0": grid.t0, "t1": grid.t1, "inputs": inputs, "rtol": rtol, "atol": atol}
+        options["switches"] = known
         method, rtol, atol = choose_method(mech, *at, **options, backend=backend).method, None, None
     method = chosen(method, mech.dtype, rtol, atol)
-    before = start.switches or {} if isinstance(start, RunEnd) else {}
-    watched = checked_events(events, {**before, **(switches or {})}, mech.dtype)
+    watched = checked_events(events, known if events else switches or {}, mech.dtype)
     grid = time_grid(*times, adaptive=isinstance(method, Adaptive))
     method = cut_at_events(method) if watched else method
     options = Options(

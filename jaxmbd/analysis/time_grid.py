@@ -9,6 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+AT_END = 1e-6
+"""Share of the first interval by which a run may begin beside where the one before ended."""
+
 
 class TimeGrid(NamedTuple):
     """The times of a run.
@@ -104,7 +107,7 @@ def _at_times(begin: Any, t: Any, dt: Any, every: int, *, adaptive: bool) -> Tim
             raise ValueError(f"t= of shape {t.shape}: give two or more finite, increasing times")
         if begin is not None and not isinstance(begin, Tracer):
             ended = float(begin)
-            if abs(ended - t[0]) > 1e-6 * (t[1] - t[0]):
+            if abs(ended - t[0]) > AT_END * (t[1] - t[0]):
                 raise ValueError(f"t[0] = {t[0]} s, but the run before ended at {ended} s")
     elif t.ndim != 1 or t.shape[0] < 2:
         raise ValueError(f"t= of shape {t.shape}: give two or more times")

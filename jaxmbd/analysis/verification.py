@@ -195,8 +195,9 @@ def _asked(mech: Mechanism, q0: Any, v0: Any, options: dict[str, Any]) -> tuple[
     within: dict[str, Any] = {x: options.get(x) for x in ("rtol", "atol")}
     if isinstance(method, str) and method == "auto":
         grid = time_grid(*times, adaptive=True)
-        start = (q0.q, q0.v) if goes_on else (q0, v0)
+        start, before = ((q0.q, q0.v), q0.switches or {}) if goes_on else ((q0, v0), {})
         within |= {"t0": grid.t0, "t1": grid.t1, "inputs": given("inputs")}
+        within["switches"] = {**before, **(given("switches") or {})}
         return choose_method(mech, *start, **within).method, grid
     method = chosen(method, mech.dtype, **within)
     return method, time_grid(*times, adaptive=isinstance(method, Adaptive))
@@ -268,10 +269,12 @@ def _largest(
     """The largest of differences (n, nv), relative to the largest motion (n, nv)."""
     if len(t) < 2:  # the start is the same
         return Difference(math.nan, math.nan, math.nan, "")
+    least = float(np.finfo(difference.dtype).eps)
+    if not units.size:  # nothing moves
+        return Difference(-math.log10(least), 0.0, float(t[-1]), "")
     shares = np.abs(difference) / units
     k, i = np.unravel_index(np.argmax(shares), shares.shape)
     size = max(float(np.max(np.abs(motion) / units)), floor)
-    least = float(np.finfo(difference.dtype).eps)
     digits = -math.log10(min(max(float(shares[k, i]) / size, least), 1.0))
     return Difference(digits, float(abs(difference[k, i])), float(t[k]), names[i])
 

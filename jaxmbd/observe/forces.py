@@ -82,7 +82,9 @@ class Reaction(Observable):
     In a sweep or at rest it is the static one, for which no inertia counts: the idle spin of a link
     between two balls is held by a moment about their line. It is NaN, with the status SINGULAR,
     where a load acts along a motion of the loops that nothing holds. If redundant constraints
-    leave it indeterminate, it is that of least norm.
+    leave a component indeterminate, it is that of least norm in the cut joints, so another choice
+    of cuts gives another one, and the status is OK: `mobility` names the redundant rows, and
+    `formulations.determinate_projections` says which components are unique.
 
     Attributes:
         joint: name of the joint; of a rod the force along it.

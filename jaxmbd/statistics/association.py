@@ -137,6 +137,10 @@ def failure_map(inputs: Mapping[str, Any], ok: Any) -> list[Separation]:
     Returns:
         One entry for each number that varies; none if all samples failed or all passed.
 
+    Raises:
+        ValueError: `ok` is not of truth values, as a status is not, which is zero where a sample
+            passed.
+
     Example:
         >>> import numpy as np
         >>> from jaxmbd.statistics import failure_map
@@ -147,7 +151,9 @@ def failure_map(inputs: Mapping[str, Any], ok: Any) -> list[Separation]:
     """
     from scipy import stats
 
-    ok = np.asarray(ok, bool)
+    ok = np.asarray(ok)
+    if ok.dtype != bool or ok.ndim != 1:
+        raise ValueError(f"ok must be truth values (n,), is {ok.dtype} {ok.shape}")
     if ok.all() or not ok.any():
         return []
     found = []

@@ -105,3 +105,56 @@ def test_traced_numbers_and_other_misuse():
         mbd.choose_method(mech, [np.nan], t1=1.0)
     with pytest.raises(ValueError, match="give one of .'auto', 'rk4'"):
         mbd.simulate(mech, [0.1], t1=1.0, method="automatic")
+
+
+def test_a_motion_without_inertia_is_named_and_switches_are_known():
+    bodies = {
+        "arm": mbd.Body(1.0, (0.5, 0.0, 0.0), 0.01 * np.eye(3)),
+        "tip": mbd.Body(0.0, (1.0, 0.0, 0.0)),
+    }
+    joints = {
+        "a": mbd.Revolute("ground", "arm", (0.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+        "b": mbd.Revolute("arm", "tip", (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)),
+    }
+    with pytest.raises(ValueError, match=r"motion along \['b'\] has neither inertia"):
+        mbd.choose_method(mbd.Mechanism(bodies, joints), [0.1, 0.2], t1=1.0)
+
+    def stiffened(t, q, v, switches):
+        return {"slide": -switches["on"] * q[0]}
+
+    options = {"t1": 0.1, "inputs": stiffened, "switches": {"on": 16.0}}
+    found = mbd.choose_method(slide(9.0), [1.0], **options)
+    np.testing.assert_allclose(found.fastest, 5.0, rtol=1e-6)
+
+
+def test_of_a_structure_there_is_a_run_too():
+    fixed = mbd.Mechanism(
+        {"block": mbd.Body(2.0, (0.0, 0.0, 1.0), np.eye(3))},
+        {"foot": mbd.Fixed("ground", "block", (0.0, 0.0, 0.0))},
+    )
+    for method in ("rk4", "auto"):
+        run = mbd.simulate(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1, method=method)
+        assert run.status == mbd.Status.OK and run.error == 0.0 and run.q.shape == (11, 0)
+    found = mbd.verify(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1)
+    assert found.digits_q == found.digits_v > 15.0
+
+
+def test_loops_that_move_by_their_numbers_alone():
+    """Three parallel arms: rows contradict each other beside their motion."""
+    axis, names = (0.0, 0.0, 1.0), ("first", "second", "third")
+    bodies = {n: mbd.Body(1.0, (float(i), 0.5, 0.0), np.eye(3)) for i, n in enumerate(names)}
+    bodies["platform"] = mbd.Body(1.0, (1.0, 1.0, 0.0), np.eye(3))
+    joints = {}
+    for i, n in enumerate(names):
+        joints[f"{n}_foot"] = mbd.Revolute("ground", n, (float(i), 0.0, 0.0), axis)
+        joints[f"{n}_top"] = mbd.Revolute(n, "platform", (float(i), 1.0, 0.0), axis)
+    inertia = 3.0 * (1.0 + 0.25) + 1.0
+    for damping, kind in ((1.0, mbd.DormandPrince), (1e4, mbd.Rodas)):
+        drag = {"drag": mbd.JointDrag("first_foot", viscous=inertia * damping)}
+        mech = mbd.Mechanism(bodies, joints, drag, gravity=(0.0, 0.0, 0.0))
+        q = mbd.assemble(mech, {"first_foot": 0.1}).q
+        v = mbd.assemble_velocity(mech, q, {"first_foot": 0.01})
+        found = mbd.choose_method(mech, q, v, t1=1.0, rtol=1e-6)
+        np.testing.assert_allclose(found.fastest, damping, rtol=0.02)
+        assert 1.0 < found.steps_of_motion < 1000.0
+        assert isinstance(found.method, kind)

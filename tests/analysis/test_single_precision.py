@@ -108,6 +108,13 @@ def everything():
     precise = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02, method="dormand_prince_8")
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
+    let_go = {"let go": mbd.Event(lambda t, q, v: q[0] - TURN - 0.15, sets={"held": 0.0})}
+
+    def upheld(t, q, v, switches):  # against the weight: at a constant speed
+        return {"ground_0": -2.0 * G * switches["held"] * jnp.sin(q[0])}
+
+    switched = mbd.simulate(mech, a.q, v, t=[0.0, 0.05, 0.2], method="dormand_prince",
+                            inputs=upheld, events=let_go, switches={"held": 1.0})  # fmt: skip
     drive = {"ground_0": lambda t: TURN + RATE * t}
     verified = mbd.verify(mech, a.q, v, t1=0.2, dt=0.02)
     choice = mbd.choose_method(mech, rest.q, t1=0.2)
@@ -130,6 +137,14 @@ def everything():
         "simulate": run,
         "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
         "states_at": mbd.states_at(mech, run, run.t[5]),
+        "switches": (
+            switched.q[:, 0],
+            switched.v[:, 0],
+            switched.switches["held"],
+            switched.events["let go"].t[:1],
+            switched.forced,
+            switched.status,
+        ),
         "topology": np.array([top.nq, top.nv, top.nc], np.int32),
         "verify": np.array([verified.digits_q, verified.digits_v], np.float32),
     }
@@ -238,6 +253,14 @@ def test_runs(found):
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])
+    q, v, held, when, forced, status = found["switches"]
+    assert forced == 1 and status == 0
+    close(held, [1.0, 1.0, 0.0])
+    close(when, 0.15 / SPEED, factor=10.0)
+    close(q[1], TURN + 0.05 * SPEED)
+    close(v[:2], SPEED)
+    after = 5.0 / 6.0 * v[2] ** 2 + 2.0 * G * np.cos(q[2])
+    close(after, 5.0 / 6.0 * SPEED**2 + 2.0 * G * np.cos(TURN + 0.15), factor=10.0)
     _, kinetic, potential, _, missing, _, _ = found["energy_balance"]
     close(kinetic + potential, np.full(11, energy[0]))
     close(missing, np.zeros(11))

@@ -154,6 +154,8 @@ def test_a_failure_map_finds_the_input_that_fails():
     of_a = next(x for x in others if x.name == "a")
     assert of_a.chance == pytest.approx(expected.pvalue, rel=0.01)
     assert failure_map(inputs, np.ones(3000, bool)) == []
+    with pytest.raises(ValueError, match="truth values"):
+        failure_map(inputs, np.where(ok, 0, 3))  # a status, which is zero of those that passed
     assert failure_counts([0, 0, 3, 1, 3], {1: "singular"}) == {"status 3": 2, "singular": 1}
 
 

@@ -433,13 +433,15 @@ def _acted(
     events, mech = equations.events, equations.mech
     hits = jnp.array([e.restitution is not None for e in events]) * mask
     if any(e.restitution is not None for e in events):
-        e = sum(m * jnp.asarray(x.restitution) for m, x in zip(mask, events, strict=True)
+        e = sum(where(m > 0.0, jnp.asarray(x.restitution), 0.0)
+                for m, x in zip(mask, events, strict=True)
                 if x.restitution is not None)  # fmt: skip
 
         def gap(t: Array, q: Array) -> Array:
             return hits @ functions(events, t, q, v)
 
-        e = where((e >= 0.0) & (e <= 1.0), e, jnp.nan)
+        fine = (e >= 0.0) & (e <= 1.0)
+        e = where(fine, e, 0.0)  # NaN only at the end, so that derivatives of others stay numbers
         by_time, by_place = jax.grad(gap, (0, 1))(t, q)
         normal = jax.grad(lambda x: by_place @ coordinate_rates(mech, q, x))(v)
         m = motion_state(mech, q, v, t)
@@ -451,7 +453,7 @@ def _acted(
         blocked = jnp.sum((units * free) ** 2) <= BLOCKED**2 * jnp.sum((units * normal) ** 2)
         hit = closes & (mobility > 0.0) & ~lax.stop_gradient(blocked)
         speed = where(hit, (1.0 + e) * rate, 0.0) / where(hit, mobility, 1.0)
-        v = where(closes & ~hit, jnp.nan, v - speed * w)
+        v = where(closes & ~(hit & fine), jnp.nan, v - speed * w)
     if any(e.jump is not None for e in events):
         place, speeds = q, v
         for m, x in zip(mask, events, strict=True):

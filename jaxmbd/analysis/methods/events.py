@@ -116,6 +116,8 @@ class Event(eqx.Module):
         sets: dict[str, Any] = dict(given or {})
         if unknown := set(sets) - set(switches):
             raise ValueError(f"an event sets {sorted(unknown)}; the switches are {list(switches)}")
+        for name, x in sets.items():
+            _check_number(f"an event sets {name!r}, which", x)
         return {n: jnp.asarray(sets.get(n, x), x.dtype) for n, x in switches.items()}
 
 
@@ -224,8 +226,15 @@ def last_seen(
     return records, told
 
 
+def _check_number(what: str, x: Any) -> None:
+    if np.shape(x) != ():
+        raise ValueError(f"{what} has the shape {np.shape(x)}; a switch is one number")
+
+
 def checked_events(events: Any, switches: Any, dtype: Any) -> dict[str, Event]:
     """The events with their numbers as arrays, or an error that says what is wrong."""
+    for name, x in switches.items():
+        _check_number(f"switches: {name!r}", x)
     if not events:
         if switches:
             raise ValueError("switches= without events=: give an Event(…, sets=…) that changes one")
@@ -242,6 +251,9 @@ def checked_events(events: Any, switches: Any, dtype: Any) -> dict[str, Event]:
                 f"events: {name!r} has a switch {min(unknown)!r} without a value at the start; "
                 f"give switches={{{min(unknown)!r}: …}}"
             )
+        for given in (x.when, None if callable(x.sets) else x.sets):
+            for switch, value in (given or {}).items():
+                _check_number(f"events: {name!r}: switch {switch!r}", value)
 
     def numbers(x: Any) -> Any:
         """Arrays, so that another number is no other program."""

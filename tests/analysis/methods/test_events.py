@@ -351,3 +351,21 @@ def test_there_are_no_states_between_rows_with_an_impact_between():
     q, _ = mbd.states_at(mech, run, [0.1, 0.3, 0.5, 0.6, 0.7])
     np.testing.assert_array_equal(np.isnan(q[:, 0]), [False, False, True, False, False])
     np.testing.assert_allclose(q[:2, 0], 1.0 - 0.5 * 9.81 * np.array([0.01, 0.09]), rtol=1e-9)
+
+
+def test_a_restitution_that_is_none_spoils_no_derivative_of_others():
+    def height(e, g):
+        mech = masses(g)
+        hit = mbd.Event(lambda t, q, v: q[0], direction=-1, restitution=e)
+        run = mbd.simulate(mech, [0.5], t=[0.0, 0.4], method=mbd.DormandPrince(rtol=1e-9),
+                           events={"hit": hit}, throw=False)  # fmt: skip
+        return run.q[-1, 0]
+
+    @jax.jit
+    @jax.grad
+    def slope(g, e):
+        found = jax.vmap(height, (0, None))(e, g)
+        return jnp.sum(jnp.where(jnp.isfinite(found), found, 0.0))
+
+    alone = slope(9.81, np.array([0.5, 0.5])) / 2.0
+    np.testing.assert_allclose(slope(9.81, np.array([0.5, np.nan])), alone, rtol=1e-12)

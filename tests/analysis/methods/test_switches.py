@@ -156,6 +156,42 @@ def test_bad_input_is_told():
     with pytest.raises(ValueError, match=r"an event sets \['off'\]"):
         wrong = mbd.Event(lambda t, q, v: q[0], sets=lambda t, q, v, switches: {"off": 1.0})
         run(events={"e": wrong}, switches={"on": 1.0})
+    with pytest.raises(ValueError, match=r"'on' has the shape \(2,\)"):
+        run(events=events, switches={"on": [1.0, 0.0]})
+    with pytest.raises(ValueError, match=r"'e': switch 'on' has the shape \(2,\)"):
+        run(events={"e": mbd.Event(lambda t, q, v: t, sets={"on": [1.0, 0.0]})},
+            switches={"on": 1.0})  # fmt: skip
     for argument in ("sets", "when"):
         with pytest.raises(ValueError, match=f"{argument}=1.0"):
             mbd.Event(lambda t, q, v: q[0], **{argument: 1.0})
+
+
+def test_they_stay_in_a_run_without_events():
+    events, inputs = relay(FIRST)
+    half = relayed(FIRST, [0.0], [0.0, 2.0], mbd.DormandPrince, switches={"on": 1.0})
+    rest = mbd.simulate(mass(), half.end, t=[2.0, 3.0], method="dormand_prince", inputs=inputs)
+    force = 2.0 * half.switches["on"][-1] - 1.0
+    np.testing.assert_allclose(rest.v[-1] - half.v[-1], force, rtol=1e-9)
+    np.testing.assert_array_equal(rest.switches["on"], half.switches["on"][-1])
+    again = mbd.simulate(mass(), rest.end, t=[3.0, 3.1], method="auto", rtol=1e-6, inputs=inputs,
+                         events=events)  # fmt: skip
+    np.testing.assert_allclose(again.v[-1] - rest.v[-1], 0.1 * force, rtol=1e-9)
+
+
+def test_a_run_goes_on_where_the_one_before_ended():
+    """Given times in a batch contradict the end of a sample that an event has ended earlier."""
+    stop = {"stop": mbd.Event(lambda t, q, v: q[0] - 0.35, stop=True)}
+
+    @jax.jit
+    @jax.vmap
+    def both(v):
+        first = mbd.simulate(mass(), [0.0], v[None], t=[0.0, 0.5], method="dormand_prince",
+                             events=stop, throw=False)  # fmt: skip
+        rest = mbd.simulate(mass(), first.end, t=[0.5, 0.6], method="dormand_prince", throw=False)
+        return first.end.t, rest.status, rest.q[:, 0]
+
+    end, status, q = both(np.array([1.0, 0.5]))
+    np.testing.assert_allclose(end, [0.35, 0.5])
+    assert status[0] != mbd.Status.OK and np.isnan(q[0]).all()
+    assert status[1] == mbd.Status.OK
+    np.testing.assert_allclose(q[1], [0.25, 0.3])
