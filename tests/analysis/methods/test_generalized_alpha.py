@@ -168,3 +168,26 @@ def test_a_spectral_radius_is_from_0_to_1():
     assert isinstance(chosen("generalized_alpha", float), mbd.GeneralizedAlpha)
     with pytest.raises(ValueError, match="spectral_radius=1.5; give a number from 0 to 1"):
         mbd.GeneralizedAlpha(1.5)
+
+
+def test_second_derivatives_in_all_orders_of_modes():
+    """Against differences of first ones."""
+    mech, method = mbd.zoo.double_pendulum(), mbd.GeneralizedAlpha(0.8)
+
+    def last(share):
+        v = jnp.full(2, share)
+        run = mbd.simulate(mech, [0.7, 0.7], v, t1=0.04, dt=0.02, method=method, throw=False)
+        return run.v[-1] @ jnp.array([1.0, 2.0])
+
+    def forward(f):
+        return lambda x: jax.jvp(f, (x,), (1.0,))[1]
+
+    orders = (
+        forward(forward(last)), forward(jax.grad(last)), jax.grad(forward(last)),
+        jax.grad(jax.grad(last)),
+    )  # fmt: skip
+    found = jax.jit(lambda x: [f(x) for f in orders])(1.3)
+    first, h = jax.jit(forward(last)), 1e-3
+    near, far = ((first(1.3 + k * h) - first(1.3 - k * h)) / k for k in (1, 2))
+    np.testing.assert_allclose(found, (4.0 * near - far) / (6.0 * h), rtol=1e-9)
+    np.testing.assert_allclose(found, found[0], rtol=1e-12)
