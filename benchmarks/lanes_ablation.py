@@ -31,13 +31,13 @@ from latency_cases.programs import open_chain  # noqa: E402
 import jaxmbd as mbd  # noqa: E402
 from jaxmbd import lanes  # noqa: E402
 from jaxmbd.lanes import kernel  # noqa: E402
-from jaxmbd.lanes.codegen import memory, schedule, uses  # noqa: E402
+from jaxmbd.lanes.codegen import memory, spills, uses  # noqa: E402
 from jaxmbd.lanes.trace import arrays  # noqa: E402
 
 ROUNDS = 25
 PARTS: dict[str, tuple[Any, str, Any]] = {
     "prefetch": (memory, "_prefetch", lambda *_: None),
-    "planned spills": (schedule, "SHORT", 1 << 40),
+    "planned spills": (spills, "SHORT", 1 << 40),
     "shared reciprocals": (uses, "may_invert", lambda _: False),
     "sine and cosine together": (uses, "_pair", lambda _: None),
     "rows from many arguments": (arrays, "_of_arguments", lambda *_: None),
