@@ -21,7 +21,6 @@ from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
 from jaxmbd.lanes.trace.content import Key
-from jaxmbd.lanes.trace.jaxprs import with_loop_names
 
 tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
@@ -50,7 +49,7 @@ def without_pullback(key: Key, pullback: Any) -> Key:
 def _traced(key: Key, pullback: Any) -> Key:
     avals = [*key.closed.in_avals]
     avals += [a for a, g in zip(key.closed.out_avals, pullback[1], strict=True) if g]
-    return Key(with_loop_names(jax.make_jaxpr(single(key, pullback))(*avals)))
+    return Key(jax.make_jaxpr(single(key, pullback))(*avals))
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
-import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -117,7 +117,7 @@ _OURS = ("jax", "equinox", "contextlib", "functools")  # jaxmbd, jaxtyping and w
 
 def warn_user(text: str) -> None:
     """A `UserWarning` that points to the user's line which called into the package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
+    frame, level = inspect.currentframe(), 1
+    while frame and frame.f_back and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, stacklevel=level)

@@ -5,6 +5,7 @@ from itertools import count
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxmbd import lanes
 from jaxmbd.lanes.codegen import writer
@@ -70,6 +71,14 @@ def test_products_and_quotients_do_not_depend_on_what_else_is_asked():
     np.testing.assert_array_equal(lanes.vmap(among)(x, y)[0], expected)
     moved = lanes.vmap(lambda x, y: jax.jvp(lambda x: (alone(x, y), alone(x, y)), (x,), (x,))[0])
     np.testing.assert_array_equal(moved(x, y)[1], expected)
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 9])
+def test_a_sample_does_not_depend_on_the_size_of_its_batch(count):
+    """Few samples fill no vector and are computed one by one; of more, some are computed twice."""
+    x, y = begins(), begins()[::-1].copy()
+    batch = lanes.vmap(lambda x, y: jnp.sin(x) @ y / (x + y) + jnp.exp(x[0] * y))
+    np.testing.assert_array_equal(batch(x[:count], y[:count]), batch(x, y)[:count])
 
 
 def test_the_difference_of_equal_products_is_zero():

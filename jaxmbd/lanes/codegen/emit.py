@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from jaxmbd.lanes.codegen import instructions, loops, memory, schedule
+from jaxmbd.lanes.codegen import instructions, loops, memory, spills
 from jaxmbd.lanes.codegen.fused import fuse
 from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.codegen.writer import LLVM, Slot, Writer, literal
@@ -176,8 +176,8 @@ class Emitter:
         """
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
-        if self.registers and len(piece) >= schedule.SHORT:
-            schedule.write_piece(
+        if self.registers and len(piece) >= spills.SHORT:
+            spills.write_piece(
                 self.w, piece, nodes, self.registers, self.compute, asleep=asleep, homes=homes or {}
             )
         else:

@@ -1,4 +1,4 @@
-"""Jaxprs as lanes reads them: what versions of JAX name otherwise, loop names, derivative rules.
+"""Jaxprs as lanes reads them: what versions of JAX name otherwise, marked calls, derivative rules.
 
 Since version 0.11 JAX says in other words what types, scans, traces and rules are.
 """
@@ -59,46 +59,6 @@ def trace_state() -> Any:
     """The function that JAX traces now, if any; equal as long as it is the same."""
     found = getattr(jax.extend.core, "get_opaque_trace_state", None)
     return jax.core.get_opaque_trace_state() if found is None else found()
-
-
-def with_loop_names(closed: Any) -> Any:
-    """A closed jaxpr in which the conditions of all while loops have names for their arguments."""
-    jaxpr = _named(closed.jaxpr)
-    return closed if jaxpr is closed.jaxpr else closed.replace(jaxpr=jaxpr)
-
-
-def _named(jaxpr: Any) -> Any:
-    eqns = [_equation(eqn) for eqn in jaxpr.eqns]
-    same = all(a is b for a, b in zip(eqns, jaxpr.eqns, strict=True))
-    return jaxpr if same else jaxpr.replace(eqns=eqns)
-
-
-def _equation(eqn: Any) -> Any:
-    params = {name: _parameter(value) for name, value in eqn.params.items()}
-    if eqn.primitive.name == "while":
-        params["cond_jaxpr"] = _condition(params["cond_jaxpr"])
-    if all(params[name] is eqn.params[name] for name in params):
-        return eqn
-    return eqn.replace(params=params)
-
-
-def _parameter(value: Any) -> Any:
-    if isinstance(value, core.ClosedJaxpr):
-        return with_loop_names(value)
-    if isinstance(value, core.Jaxpr):
-        return _named(value)
-    if isinstance(value, tuple) and any(isinstance(x, core.ClosedJaxpr) for x in value):
-        parts = tuple(map(_parameter, value))
-        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
-    return value
-
-
-def _condition(closed: Any) -> Any:
-    info = closed.jaxpr.debug_info
-    if info is None or info.arg_names is not None:
-        return closed
-    info = info._replace(arg_names=("",) * len(closed.jaxpr.invars))
-    return closed.replace(jaxpr=closed.jaxpr.replace(debug_info=info))
 
 
 GUARDED = "lanes_guarded"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.codegen import schedule
+from jaxmbd.lanes.codegen import spills
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.codegen.schedule import NEVER, Plan
+from jaxmbd.lanes.codegen.spills import NEVER, Plan
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu
 
@@ -113,7 +113,7 @@ def test_a_planned_kernel_gives_the_same_numbers(registers: int) -> None:
 
 def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product before the loop is not recomputed in the loop to fuse it with an addition."""
-    monkeypatch.setattr(schedule, "SHORT", 1)
+    monkeypatch.setattr(spills, "SHORT", 1)
 
     def run(a: jax.Array, y: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y) + a * a[::-1], y)
