@@ -267,7 +267,7 @@ def _between(
 
 def _but_noise(missed: Array, q: Array) -> Array:
     """`missed` without what is rounding of q: over a short h that would be much of the speeds."""
-    noise = tolerances.rounding(q.dtype, 8) * jnp.max(jnp.abs(q))
+    noise = tolerances.rounding(q.dtype, 8) * jnp.max(jnp.abs(q), initial=0.0)
     return missed - lax.stop_gradient(jnp.where(jnp.abs(missed) <= noise, missed, 0.0))
 
 

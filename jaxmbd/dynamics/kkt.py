@@ -330,7 +330,7 @@ def indeterminate(system: System) -> np.ndarray:
     size = np.sqrt(np.where(np.diag(mass) > 0.0, np.diag(mass), 1.0))
     _, values, motions = np.linalg.svd(np.concatenate([mass / np.outer(size, size), rows / size]))
     found = np.zeros(len(size), bool)
-    for motion in motions[values <= tolerances.rank(mass.dtype) * values[0]]:
+    for motion in motions[values <= tolerances.rank(mass.dtype) * max(values, default=0.0)]:
         found |= np.abs(motion) > 1e-6
     return found
 
