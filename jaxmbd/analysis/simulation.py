@@ -361,7 +361,9 @@ def simulate(
             or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t, (t, q, v) or
-            (t, q, v, switches) that returns such a dictionary of values.
+            (t, q, v, switches) that returns such a dictionary of values. A function that looks up
+            `Sampled` gets them as data, ``jax.tree_util.Partial(function, samples)``: adaptive
+            steps end at their corners then, which they cannot see in what it closes over.
         events: ``{name: Event}``: times at which functions of the motion pass zero, with what
             happens then; by methods of adaptive steps and "rk4" (`Solution.events`).
         switches: ``{name: number}``: numbers at the start of the run that events change
