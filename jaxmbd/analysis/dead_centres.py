@@ -41,6 +41,7 @@ from jaxmbd.analysis.known import (
     known_values,
     problem,
 )
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.status import Status
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
@@ -51,7 +52,6 @@ from jaxmbd.kinematics import (
     speed_units,
     step_coordinates,
 )
-from jaxmbd.lanes import compiled
 from jaxmbd.model import Drive, Mechanism, finite_numbers
 from jaxmbd.numerics import (
     column_span,
@@ -479,12 +479,7 @@ def dead_centre(
     """
     case = problem(mech, known, t)
     guess = case.start(guess)
-    return ClosureMargin(*_jitted(backend, case, guess))
-
-
-@partial(jax.jit, static_argnums=0)
-def _jitted(backend: str, *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, _margin, *args)
+    return ClosureMargin(*program(backend, _margin, case, guess))
 
 
 @jax.custom_jvp

@@ -22,14 +22,14 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.methods import Adaptive, DormandPrince, Equations, Rodas, chosen, normalise
-from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.equations import equations_of
+from jaxmbd.analysis.known import AnyInputs, parse_inputs
+from jaxmbd.analysis.methods import Adaptive, DormandPrince, Rodas, chosen, normalise
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics import applied_efforts, solve_motion
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import check_shape, coordinate_rates, motion_state
-from jaxmbd.lanes import check_backend, compiled, host_jit
+from jaxmbd.kinematics import check_shape, motion_state
+from jaxmbd.lanes import check_backend
 from jaxmbd.model import BumpStop, JointLimit, Mechanism, prepared
 from jaxmbd.numerics import jacobian
 
@@ -144,7 +144,7 @@ def choose_method(
     loose = Rodas(rtol=looser * rodas.rtol, atol=looser * rodas.atol)
     times = jnp.linspace(t0, t1, INTERVALS + 1, dtype=mech.dtype)
     loose = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), loose)
-    trial = _run(backend, mech, q0, v0, times, loose, parse_inputs(mech, inputs))
+    trial = program(backend, _trial, mech, q0, v0, times, loose, parse_inputs(mech, inputs))
     if isinstance(trial.finite, Tracer):
         raise ValueError(_TRACED)
     return _weighed(jax.device_get(trial), np.asarray(times), rodas, explicit, looser)
@@ -201,27 +201,14 @@ def _weighed(
     return MethodChoice(method, told, fastest, stability, motion, untouched)
 
 
-@host_jit
-def _run(backend: str, *args: Any) -> Trial:
-    return compiled(backend, _trial, *args)
-
-
 def _trial(
     mech: Mechanism, q0: Array, v0: Array | None, times: Array, method: Rodas, inputs: AnyInputs
 ) -> Trial:
     mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
-    held = topology(mech).nc > 0
     v0 = assemble_velocity(mech, q0, t=times[0]) if v0 is None else v0
     q0 = normalise(mech, q0, v0)
 
-    def acceleration(t: Array, q: Array, v: Array) -> Array:
-        m, efforts = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v)
-        return solve_motion(m, *applied_efforts(m, efforts), efforts)[0]
-
-    def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:
-        return project(mech, q, v, t) if held else (q, v)
-
-    equations = Equations(mech, acceleration, projected)
+    equations = equations_of(mech, inputs)
 
     def interval(carry: tuple[Array, Array, Array], ends: Array) -> Any:
         step = method.step(equations, ends[0], *carry[:2], ends[1] - ends[0], carry[2])
@@ -236,8 +223,7 @@ def _trial(
         t, (q, v, memory) = at
 
         def rates(x: Array) -> Array:
-            q, v = x[: q0.shape[0]], x[q0.shape[0] :]
-            return jnp.concatenate([coordinate_rates(mech, q, v), acceleration(t, q, v)])
+            return jnp.concatenate(equations.rates(t, x[: q0.shape[0]], x[q0.shape[0] :]))
 
         state = jnp.concatenate([q, v])
         m = motion_state(mech, q, v, t)
