@@ -54,10 +54,10 @@ def kutta(
     def stage(carry: Any, row: tuple[Array, ...]) -> tuple[Any, Any]:
         (kq, kv), (sum_q, sum_v), estimates = carry
         node, weight, sign, *last = row
-        kq, kv = node * kq, node * kv
+        dq, dv = h * node * kq, h * node * kv
         if fifth:
-            kq, kv = (jnp.where(last[0], s, k) for s, k in ((sum_q, kq), (sum_v, kv)))
-        kq, kv = equations.rates(t + h * node, q + h * kq, v + h * kv)
+            dq, dv = (jnp.where(last[0], h * s, d) for s, d in ((sum_q, dq), (sum_v, dv)))
+        kq, kv = equations.rates(t + h * node, q + dq, v + dv)
         estimates = estimates + sign[:, None] * lax.stop_gradient(kv)
         carry = (kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates
         return carry, kv if fifth else None
