@@ -37,6 +37,7 @@ from integration_cases import (
     run_estimates,
     work_precision,
 )
+from integration_cases.timing import by_turns, once
 from throughput_cases.columns import keep_nothing
 from throughput_cases.machine import commit, machine, versions
 
@@ -104,22 +105,12 @@ def peers(case: Case) -> list[tuple[str, Any, dict[str, float]]]:
     return [("diffrax Kvaerno5, 1e-06", diffrax.Kvaerno5(), tolerances)]
 
 
-def run(case: Case, method: Any, options: dict[str, float], mech: Any = None) -> Any:
+def run(case: Case, method: Any, options: dict[str, Any], mech: Any = None) -> Any:
     mech = case.mech if mech is None else mech
     return mbd.simulate(mech, case.q, t1=case.t1, method=method, throw=False, **options)
 
 
-def best_of(function: Callable[[], Any], repeats: int = 3) -> float:
-    """Seconds of the quickest call."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(function())
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
-def batched(case: Case, method: Any, options: dict[str, float]) -> Callable[[Any], Any]:
+def batched(case: Case, method: Any, options: dict[str, Any]) -> Callable[[Any], Any]:
     """The end of each sample with a gravity of its own."""
 
     def one(g: Any) -> Any:
@@ -130,11 +121,20 @@ def batched(case: Case, method: Any, options: dict[str, float]) -> Callable[[Any
     return jax.jit(over(one))
 
 
+def gravities(case: Case, samples: int) -> Any:
+    """Those of a batch [m/s²]."""
+    return jnp.asarray(float(case.mech.gravity[2]) + 0.002 * np.arange(samples))
+
+
 def measured(case: Case, name: str, method: Any, options: dict[str, float]) -> tuple[dict, Any]:
     """A row of the table but for its error, and the coordinates at the saved times of the case."""
-    start = time.process_time()
-    found = jax.block_until_ready(run(case, method, options))
-    first = time.process_time() - start
+    first, found = once(lambda: run(case, method, options))
+    samples = PEER_SAMPLES if hasattr(method, "term_structure") else SAMPLES
+    function, gravity = batched(case, method, options), gravities(case, samples)
+    function(gravity)
+    costs = by_turns(
+        {"run": lambda: run(case, method, options), "batch": lambda: function(gravity)}, 3
+    )
     every = round(case.dt / options["dt"])
     row = {
         "method": name,
@@ -143,14 +143,10 @@ def measured(case: Case, name: str, method: Any, options: dict[str, float]) -> t
         "status": mbd.Status(int(found.status)).name,
         "steps": int(found.steps),
         "rejected": int(found.rejected),
-        "first_call_cpu_s": round(first, 2),
-        "one_run_ms": round(1e3 * best_of(lambda: run(case, method, options)), 3),
+        "first_call_cpu_s": round(first.cpu, 2),
+        "one_run_ms": round(1e3 * costs["run"].wall, 3),
+        "batch_us_per_sample": round(1e6 * costs["batch"].wall / samples, 2),
     }
-    samples = PEER_SAMPLES if hasattr(method, "term_structure") else SAMPLES
-    gravity = jnp.asarray(float(case.mech.gravity[2]) + 0.002 * np.arange(samples))
-    function = batched(case, method, options)
-    function(gravity)
-    row["batch_us_per_sample"] = round(1e6 * best_of(lambda: function(gravity), 2) / samples, 2)
     return row, np.asarray(found.q)[::every]
 
 

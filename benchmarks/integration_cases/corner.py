@@ -15,7 +15,6 @@ equilibrium for 0.2 s and saved every millisecond:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +22,10 @@ import _script
 import jax
 import jax.numpy as jnp
 import numpy as np
-from integration import Case, soft_corner
+from integration import Case, batched, gravities, run, soft_corner
 
 import jaxmbd as mbd
+from integration_cases.timing import by_turns, once
 from jaxmbd import lanes
 
 STIFFNESSES = (1e7, 1e8)
@@ -37,24 +37,13 @@ VARIABLES = {"points/lateral_ball/z": 1e-6, "forces/rev_ua/stiffness/1": 1e-4}
 """Path of a number, and the step of differences: in metres of a hardpoint, a share of a rate."""
 
 
-def motion(case: Case, method: Any, mech: Any = None, **options: Any) -> Any:
-    mech = case.mech if mech is None else mech
-    given = {"t1": case.t1, "dt": SAVED, "throw": False, **options}
-    return mbd.simulate(mech, case.q, method=method, **given)
-
-
 def rodas(rtol: float) -> mbd.Rodas:
     return mbd.Rodas(rtol=rtol, atol=1e-2 * rtol)
 
 
-def cpu(function: Callable[[], Any], repeats: int = 2) -> float:
-    """CPU seconds of the cheapest call."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
-        jax.block_until_ready(function())
-        seconds.append(time.process_time() - start)
-    return min(seconds)
+def least(function: Callable[[], Any]) -> float:
+    """CPU seconds of the cheaper of two calls, after one that compiled it."""
+    return by_turns({"it": function}, rounds=2)["it"].cpu
 
 
 def centre(mech: Any, q: Any) -> Any:
@@ -63,13 +52,14 @@ def centre(mech: Any, q: Any) -> Any:
 
 def errors(case: Case) -> list[dict[str, Any]]:
     """Of single runs, at all saved times."""
-    best = motion(case, mbd.Rodas(**BEST))
+    saved = {"dt": SAVED}
+    best = run(case, mbd.Rodas(**BEST), saved)
     assert int(best.status) == mbd.Status.OK
     place = jax.jit(jax.vmap(lambda q: centre(case.mech, q)))
     rows = []
     for rtol in TOLERANCES:
         method = rodas(rtol)
-        found = motion(case, method)
+        found = run(case, method, saved)
         rows.append(
             {
                 "rtol": rtol,
@@ -79,7 +69,7 @@ def errors(case: Case) -> list[dict[str, Any]]:
                 "estimate": float(found.error),
                 "steps": int(found.steps),
                 "rejected": int(found.rejected),
-                "run_cpu_ms": round(1e3 * cpu(lambda m=method: motion(case, m)), 2),
+                "run_cpu_ms": round(1e3 * least(lambda m=method: run(case, m, saved)), 2),
             }
         )
     return rows
@@ -87,24 +77,15 @@ def errors(case: Case) -> list[dict[str, Any]]:
 
 def batches(case: Case, rtol: float, *, peers: bool) -> dict[str, Any]:
     """Cost of a sample, and the largest error at the end of the samples that both have."""
-    gravity = float(case.mech.gravity[2]) + 2e-3 * np.arange(BATCH)
 
-    def of(method: Any, over: Any, **options: Any) -> Callable[[Any], Any]:
-        def one(g: Any) -> Any:
-            mech = case.mech.replace(gravity=jnp.stack([0.0 * g, 0.0 * g, g]))
-            return motion(case, method, mech, dt=0.01, **options).q[-1]
+    def measured(method: Any, size: int, **options: Any) -> tuple[Any, float, float]:
+        function = batched(case, method, {"dt": 0.01, **options})
+        given = gravities(case, size)
+        first, found = once(lambda: function(given))
+        return np.asarray(found), first.cpu, least(lambda: function(given)) / size
 
-        return jax.jit(over(one))
-
-    def measured(function: Any, size: int) -> tuple[Any, float, float]:
-        given = jnp.asarray(gravity[:size])
-        begun = time.process_time()
-        found = jax.block_until_ready(function(given))
-        first = time.process_time() - begun
-        return np.asarray(found), first, cpu(lambda: function(given)) / size
-
-    best = np.asarray(of(mbd.Rodas(**BEST), lanes.vmap)(jnp.asarray(gravity[:PEERS])))
-    ends, first, each = measured(of(rodas(rtol), lanes.vmap), BATCH)
+    best = np.asarray(batched(case, mbd.Rodas(**BEST), {"dt": 0.01})(gravities(case, PEERS)))
+    ends, first, each = measured(rodas(rtol), BATCH)
     row = {
         "rtol": rtol,
         "samples": BATCH,
@@ -115,8 +96,8 @@ def batches(case: Case, rtol: float, *, peers: bool) -> dict[str, Any]:
     if peers:
         import diffrax
 
-        solver = of(diffrax.Kvaerno5(), jax.vmap, rtol=rtol, atol=1e-2 * rtol)
-        ends, first, theirs = measured(solver, PEERS)
+        within = {"rtol": rtol, "atol": 1e-2 * rtol}
+        ends, first, theirs = measured(diffrax.Kvaerno5(), PEERS, **within)
         row["kvaerno5"] = {
             "samples": PEERS,
             "cpu_us_a_sample": round(1e6 * theirs, 1),
@@ -132,17 +113,15 @@ def gradients(case: Case) -> dict[str, Any]:
 
     def height(x: Any) -> Any:
         mech = mbd.set_variables(case.mech, dict(zip(VARIABLES, x, strict=True)))
-        run = motion(case, mbd.Rodas(rtol=1e-10, atol=1e-12), mech, t1=0.02, dt=0.01)
-        return centre(mech, run.q[-1])[2]
+        fall = run(case._replace(t1=0.02), mbd.Rodas(rtol=1e-10, atol=1e-12), {"dt": 0.01}, mech)
+        return centre(mech, fall.q[-1])[2]
 
     given = mbd.get_variables(case.mech, list(VARIABLES))
     x = np.array([float(given[path]) for path in VARIABLES])
-    begun = time.process_time()
-    reverse = np.asarray(jax.jit(jax.grad(height))(x))
-    first = time.process_time() - begun
+    first, reverse = once(lambda: jax.jit(jax.grad(height))(x))
     along = jax.jit(lanes.vmap(lambda x, unit: jax.jvp(height, (x,), (unit,))[1]))
     forward = np.asarray(along(np.tile(x, (len(x), 1)), np.eye(len(x))))
-    many, found = jax.jit(lanes.vmap(height)), {"first_reverse_cpu_s": round(first, 2)}
+    many, found = jax.jit(lanes.vmap(height)), {"first_reverse_cpu_s": round(first.cpu, 2)}
     for k, (path, step) in enumerate(VARIABLES.items()):
         h = step if path.startswith("points") else step * x[k]
         at = x + h * np.outer([2.0, 1.0, -1.0, -2.0], np.eye(len(x))[k])

@@ -43,6 +43,7 @@ from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
 from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, problem
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.velocity import is_met
 from jaxmbd.dynamics import (
     Inputs,
@@ -62,7 +63,6 @@ from jaxmbd.kinematics import (
     speed_units,
     step_coordinates,
 )
-from jaxmbd.lanes import compiled
 from jaxmbd.model import GROUND, Mechanism, Torque
 from jaxmbd.numerics import (
     FactoredRows,
@@ -454,16 +454,11 @@ def flexibility(
     q = jnp.asarray(q, mech.dtype)
     check_shape("q", q, topology(mech).nq)
     named = tuple((body, _hashable(point)) for body, point in places)
-    return _jitted(backend, named, p, q)
+    return program(backend, _at_rest, named, p, q)
 
 
 def _hashable(point: Any) -> Any:
     return point if isinstance(point, str) else tuple(float(x) for x in point)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _jitted(backend: str, places: Places, p: Problem, q: Array) -> Array:
-    return compiled(backend, partial(_at_rest, places), p, q)
 
 
 def _at_rest(places: Places, p: Problem, q: Array) -> Array:

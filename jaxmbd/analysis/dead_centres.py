@@ -41,6 +41,7 @@ from jaxmbd.analysis.known import (
     known_values,
     problem,
 )
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.status import Status
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (
@@ -51,7 +52,6 @@ from jaxmbd.kinematics import (
     speed_units,
     step_coordinates,
 )
-from jaxmbd.lanes import compiled
 from jaxmbd.model import Drive, Mechanism, finite_numbers
 from jaxmbd.numerics import (
     column_span,
@@ -458,9 +458,9 @@ def dead_centre(
     it is folded: by so much the distance to be bridged can change until the loop just closes. Both
     are one smooth function, whose derivative is exact, through the dead centre too.
 
-    No dead centre may be near: nothing can open, or the loop closes for every value. Then the
-    margin is the mechanism's length (or, open, minus the least distance found), with the derivative
-    of that, and the status DIVERGED.
+    No dead centre may be near: nothing can open, nothing can move, or the loop closes for every
+    value. Then the margin is the mechanism's length (or, open, minus the least distance found),
+    with the derivative of that, and the status DIVERGED.
 
     Args:
         mech: the mechanism.
@@ -479,12 +479,7 @@ def dead_centre(
     """
     case = problem(mech, known, t)
     guess = case.start(guess)
-    return ClosureMargin(*_jitted(backend, case, guess))
-
-
-@partial(jax.jit, static_argnums=0)
-def _jitted(backend: str, *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, _margin, *args)
+    return ClosureMargin(*program(backend, _margin, case, guess))
 
 
 @jax.custom_jvp
@@ -527,6 +522,14 @@ def _value(case: Problem, at: _Located) -> Array:
     return jnp.where(at.status == Status.NON_FINITE, jnp.nan, margin)
 
 
+def _gap(case: Problem, q: Array) -> tuple[Array, Array]:
+    """The direction (n,) of the errors where nothing can close them, and whether there are any."""
+    r = errors(case, with_held(case, q)) / unit_length(case)
+    square = r @ r
+    opened = square > tolerances.closing(q.dtype) ** 2
+    return jnp.where(opened, r / jnp.sqrt(jnp.where(opened, square, 1.0)), 0.0), opened
+
+
 @jax.custom_jvp
 def _located(case: Problem, guess: Array) -> _Located:
     n = error_count(case)
@@ -534,9 +537,9 @@ def _located(case: Problem, guess: Array) -> _Located:
     fine = jnp.all(jnp.isfinite(done.q)) & finite_numbers(case.mech)
     bad = jnp.asarray(Status.NON_FINITE, jnp.int32)
     if not n or not free_speeds(case):
-        u, span = jnp.zeros(n, guess.dtype), jnp.eye(n, dtype=guess.dtype)
+        u, opened = _gap(case, done.q)
         status = jnp.where(fine, Status.DIVERGED, bad).astype(jnp.int32)
-        return _Located(done.q, u, span, status, jnp.asarray(True))
+        return _Located(done.q, u, jnp.eye(n, dtype=guess.dtype), status, ~opened)
     q, u, through, found, opened = find_dead_centre(case, done.q)
     whole = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(u)) & fine
     _, _, walked, _ = outcome(case.mech, done)
@@ -558,7 +561,8 @@ def _located_jvp(primals: Any, tangents: Any) -> Any:
     )
     n, free = error_count(case), free_speeds(case)
     if not n or not free:
-        return out, still
+        _, u_rate = jax.jvp(lambda c: _gap(c, out.q)[0], (case,), (tangents[0],))
+        return out, still._replace(u=jnp.where(out.status == Status.NON_FINITE, 0.0, u_rate))
     ok = (out.status == Status.OK) | (out.status == Status.NOT_ASSEMBLED)
     safe, dot = finite_where(ok, case, tangents[0])
     q = jnp.asarray(jnp.where(ok, out.q, jnp.asarray(neutral(case.mech), guess.dtype)))

@@ -28,13 +28,14 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.solution import Solution
 from jaxmbd.analysis.status import visible
 from jaxmbd.dynamics import forward_dynamics
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import coordinate_change, coordinate_rates, step_coordinates
-from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
+from jaxmbd.lanes import check_backend, guarded
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
 
@@ -91,7 +92,8 @@ def states_at(
     t = jnp.asarray(t, mech.dtype)
     forgotten, sudden = inputs_forgotten(solution, inputs), sudden_changes(solution)
     rows = rows_of(solution)
-    q, v = _run(backend, mech, rows, sudden, forgotten, t.reshape(-1), parse_inputs(mech, inputs))
+    inputs = parse_inputs(mech, inputs)
+    q, v = program(backend, _states, mech, rows, sudden, forgotten, t.reshape(-1), inputs)
     if visible(solution.status) and not isinstance(q, Tracer):
         _check_within(np.asarray(t), np.asarray(rows[0]))
     return q.reshape(*t.shape, -1), v.reshape(*t.shape, -1)
@@ -138,11 +140,6 @@ def _slack(rows: Any) -> Any:
     """What rounding may put the ends of a run beside where they were meant [s]."""
     ends = abs(rows[0]) + abs(rows[-1])
     return tolerances.rounding(rows.dtype, 8) * ends
-
-
-@host_jit
-def _run(backend: str, *args: Any) -> tuple[Array, Array]:
-    return compiled(backend, _states, *args)
 
 
 def _states(

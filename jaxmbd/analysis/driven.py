@@ -37,6 +37,7 @@ from jaxmbd.analysis.known import (
     parse_inputs,
     parse_known,
 )
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics import (
@@ -59,7 +60,7 @@ from jaxmbd.kinematics import (
     placed_numbers,
     speed_units,
 )
-from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
+from jaxmbd.lanes import check_backend, guarded
 from jaxmbd.model import (
     Drive,
     Mechanism,
@@ -417,7 +418,7 @@ def simulate_driven(
     chosen = None if actuated is None else tuple(actuated)
     if chosen is not None:
         actuated_columns(top, chosen)
-    motion, flags = _run(backend, chosen, mech, drivers, t, q0, inputs)
+    motion, flags = program(backend, _motion, chosen, mech, drivers, t, q0, inputs)
     worst = jnp.max(motion.status)
     if throw and visible(worst) and int(lanes.finished(worst)) != Status.OK:
         _raise(*lax.stop_gradient((mech, drivers, motion, flags, q0)), chosen)
@@ -430,11 +431,6 @@ class _Flags(NamedTuple):
     open_freedoms: Array
     unmet: Array
     missing: Array
-
-
-@host_jit
-def _run(backend: str, actuated: tuple[Any, ...] | None, *args: Any) -> tuple[DrivenMotion, _Flags]:
-    return compiled(backend, partial(_motion, actuated), *args)
 
 
 def _motion(

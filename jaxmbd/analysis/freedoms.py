@@ -96,7 +96,7 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     rank = 0
     if top.nc:
         _, sizes, vh = np.linalg.svd(rows)
-        rank = int(np.sum(sizes > lost * max(sizes[0], 1e-300)))
+        rank = int(np.sum(sizes > lost * max(sizes, default=0.0)))
         null = vh[rank:].T
         redundant = tuple(n for n, k in zip(top.row_names, kept, strict=True) if not k)
     left = _contradiction(rows, kept, errors, float(length)) if redundant else 0.0

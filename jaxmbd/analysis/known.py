@@ -380,7 +380,7 @@ values."""
 
 
 def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
-    """Values as arrays of the mechanism's type, `Sampled` prepared; a function as it is.
+    """Values as arrays of the mechanism's type; `Sampled` prepared, those of a function too.
 
     Raises:
         ValueError: a function takes neither t nor (t, q, v), one input alone is a function, or a
@@ -394,7 +394,7 @@ def parse_inputs(mech: Mechanism, inputs: Any) -> AnyInputs:
         )
     if callable(inputs):
         arguments(inputs)
-        return cast(Callable[..., Inputs], inputs)
+        return cast(Callable[..., Inputs], prepared(inputs))
     if not isinstance(inputs, Mapping):
         raise ValueError(f"inputs is {inputs!r}; name what it acts on: inputs={{'a joint': value}}")
     for name, x in inputs.items():

@@ -12,7 +12,6 @@ The state space that results has eigenvalues, modes, damping and a frequency res
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -25,6 +24,7 @@ from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.freedoms import mobility
 from jaxmbd.analysis.known import efforts_at, parse_inputs
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import applied_efforts, check_determinate, solve_motion
 from jaxmbd.graph import topology
@@ -41,7 +41,7 @@ from jaxmbd.kinematics import (
     speed_units,
     step_coordinates,
 )
-from jaxmbd.lanes import compiled, given, host_jit
+from jaxmbd.lanes import given
 from jaxmbd.model import Mechanism, Sampled, finite_numbers
 from jaxmbd.numerics import factor_rows, jacobian, nan_where, tolerances
 from jaxmbd.plumbing import meant
@@ -254,7 +254,8 @@ def linearize(
     inputs = parse_inputs(mech, inputs) if parsed else _efforts(mech, inputs)
     chosen = _independent(mech, q, independent)
     names = tuple(top.speed_names[i] for i in chosen)
-    a, b, c, d, motions, fits = _jitted(backend, chosen, outputs, mech, q, v, t, inputs)
+    asked = chosen, outputs, mech, q, v, t, inputs
+    a, b, c, d, motions, fits = program(backend, _matrices, *asked)
     _check(mech, q, v, t, fits & jnp.all(jnp.isfinite(a)), names)
     at = jnp.zeros(top.nv, mech.dtype) if v is None else v  # only names and shapes are read
     efforts = _efforts(mech, efforts_at(inputs, t, q, at))
@@ -357,11 +358,6 @@ def _motions(mech: Mechanism, q: Array, chosen: tuple[int, ...]) -> tuple[Array,
     size = 1.0 + jnp.max(jnp.abs(rows @ jnp.diag(units)), initial=0.0)
     full = every.rank > m.top.nv - 0.5
     return motions, full & (miss < tolerances.agreement(q.dtype) * size)
-
-
-@host_jit
-def _jitted(backend: str, chosen: tuple[int, ...], outputs: Outputs | None, *args: Any) -> Any:
-    return compiled(backend, partial(_matrices, chosen, outputs), *args)
 
 
 def _matrices(

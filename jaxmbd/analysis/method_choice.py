@@ -15,7 +15,6 @@ n being the steps of the trial run, times the ratio of the tolerances to the pow
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -25,11 +24,12 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.dense_output import speeds_of_rates
-from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.methods import Adaptive, DormandPrince, Equations, Rodas, chosen, normalise
-from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.equations import equations_of
+from jaxmbd.analysis.known import AnyInputs, parse_inputs
+from jaxmbd.analysis.methods import Adaptive, DormandPrince, Rodas, chosen, normalise
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics import applied_efforts, check_determinate, forward_slopes, solve_motion
+from jaxmbd.dynamics import check_determinate
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     check_shape,
@@ -38,7 +38,7 @@ from jaxmbd.kinematics import (
     motion_state,
     speed_units,
 )
-from jaxmbd.lanes import check_backend, compiled, host_jit
+from jaxmbd.lanes import check_backend
 from jaxmbd.model import BumpStop, JointLimit, Mechanism, prepared
 from jaxmbd.numerics import jacobian, tolerances
 
@@ -160,7 +160,8 @@ def choose_method(
     times = jnp.linspace(t0, t1, INTERVALS + 1, dtype=mech.dtype)
     loose = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), loose)
     now = {name: jnp.asarray(x, mech.dtype) for name, x in switches.items()} if switches else None
-    trial = _run(backend, mech, q0, v0, times, loose, parse_inputs(mech, inputs), now)
+    given = mech, q0, v0, times, loose, parse_inputs(mech, inputs), now
+    trial = program(backend, _trial, *given)
     if isinstance(trial.finite, Tracer):
         raise ValueError(_TRACED)
     if not np.all(trial.finite):
@@ -237,11 +238,6 @@ def _fastest(slopes: np.ndarray, rows: np.ndarray) -> float:
     return float(np.abs(np.linalg.eigvals(basis @ slopes @ basis.T)).max(initial=0.0))
 
 
-@host_jit
-def _run(backend: str, *args: Any) -> Trial:
-    return compiled(backend, _trial, *args)
-
-
 def _trial(
     mech: Mechanism,
     q0: Array,
@@ -252,25 +248,10 @@ def _trial(
     switches: dict[str, Array] | None,
 ) -> Trial:
     mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
-    held = topology(mech).nc > 0
     v0 = assemble_velocity(mech, q0, t=times[0]) if v0 is None else v0
     q0 = normalise(mech, q0, v0)
 
-    def efforts(t: Array, q: Array, v: Array) -> Any:
-        return efforts_at(inputs, t, q, v, switches)
-
-    def acceleration(t: Array, q: Array, v: Array) -> Array:
-        m, given = motion_state(mech, q, v, t), efforts(t, q, v)
-        return solve_motion(m, *applied_efforts(m, given), given)[0]
-
-    def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:
-        return project(mech, q, v, t) if held else (q, v)
-
-    def derivatives(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        nothing = partial(jnp.zeros, topology(mech).nc, q.dtype)
-        return forward_slopes(mech, q, v, t, efforts, lambda _: nothing())
-
-    equations = Equations(mech, acceleration, projected, slopes=derivatives)
+    equations = equations_of(mech, inputs, held=switches)
 
     def interval(carry: tuple[Array, Array, Array], ends: Array) -> Any:
         step = method.step(equations, ends[0], *carry[:2], ends[1] - ends[0], carry[2])
@@ -285,7 +266,8 @@ def _trial(
 
     def slopes(t: Array, q: Array, v: Array) -> Array:
         """Derivatives of scaled q̇ and v̇ by scaled changes of q along the speeds and of v."""
-        soft, damping, _ = derivatives(t, q, v)
+        assert equations.slopes is not None
+        soft, damping, _ = equations.slopes(t, q, v)
 
         def turned(x: Array) -> Array:
             near = q + coordinate_rates(mech, q, x)

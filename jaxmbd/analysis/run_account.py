@@ -97,12 +97,12 @@ def first_account(
     """The account before the first step.
 
     Speeds count from 1e-12 of a unit per step on: those of a mechanism at rest in equilibrium are
-    smaller, and only rounding.
+    smaller, and only rounding. A norm that is zero for all speeds, as without any, counts as one.
     """
     v = lax.stop_gradient(v)
     resolved = lax.stop_gradient(tolerances.integration(mech.dtype).atol * speed_units(mech) / h)
-    speed = jnp.sqrt(weights @ jnp.maximum(v * v, resolved**2))
-    speed = speed if v.size else jnp.ones_like(speed)  # of what cannot move any share is none
+    squared = weights @ jnp.maximum(v * v, resolved**2)
+    speed = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
     never, none = jnp.full((), jnp.inf, mech.dtype), jnp.zeros(2, mech.dtype)
     unknown = jnp.full((2, 2), jnp.inf, mech.dtype)
     return Account(

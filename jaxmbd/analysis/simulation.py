@@ -15,23 +15,21 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd import lanes
-from jaxmbd.analysis.known import efforts_at, parse_inputs
+from jaxmbd.analysis.equations import equations_of
+from jaxmbd.analysis.known import parse_inputs
 from jaxmbd.analysis.method_choice import choose_method
 from jaxmbd.analysis.methods import (
     Adaptive,
-    Equations,
     Event,
     Method,
-    Seen,
+    Watch,
     checked_events,
     chosen,
     corners_of,
     cut_at_events,
-    first_seen,
-    last_seen,
     normalise,
 )
-from jaxmbd.analysis.projection import project
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.run_account import (
     Account,
     StepSizes,
@@ -52,24 +50,12 @@ from jaxmbd.analysis.status import (
     open_joints,
     visible,
 )
-from jaxmbd.analysis.time_grid import AT_END, time_grid
+from jaxmbd.analysis.time_grid import AT_END, TimeGrid, time_grid
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics import (
-    applied_efforts,
-    check_determinate,
-    forward_slopes,
-    solve_motion,
-)
+from jaxmbd.dynamics import check_determinate
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import (
-    MotionState,
-    check_shape,
-    closure_jacobian,
-    closure_residual,
-    closure_velocity,
-    motion_state,
-)
-from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
+from jaxmbd.kinematics import check_shape, closure_jacobian, closure_velocity, motion_state
+from jaxmbd.lanes import check_backend, guarded
 from jaxmbd.model import Mechanism, increasing, prepared
 
 Outputs = Callable[[Array, Array, Array], Any]
@@ -79,36 +65,38 @@ class Options(NamedTuple):
     """Static options of a compiled run; `Numbers` are its numerical arguments."""
 
     constraints: str
-    saves: int
-    save_every: int
     outputs_only: bool
     keep_inaccurate: bool
-    events: tuple[str, ...] = ()
 
 
 class Numbers(NamedTuple):
     """Numerical arguments of a run.
 
     Attributes:
-        t0, dt: start and step [s].
-        times: saved times (saves + 1,) [s], or None if they are `save_every` steps apart.
+        grid: the times.
         baumgarte_rate: α of Baumgarte's method [1/s].
         accuracy: largest error of the run as a share of the motion.
         method: the method, with its numbers.
         samples_rise: whether the times of all `Sampled` increase.
         switches: values of switches at the start.
-        events: what is looked for, in the order of `Options.events`.
+        watch: what is looked for.
     """
 
-    t0: Any
-    dt: Any
-    times: Any
+    grid: TimeGrid
     baumgarte_rate: Any
     accuracy: Any
     method: Method
     samples_rise: Any
     switches: dict[str, Array]
-    events: tuple[Event, ...] = ()
+    watch: Watch = Watch()
+
+
+class Row(NamedTuple):
+    """What is saved at a time t [s]; `state` is (q, v, switches), or None if it is not."""
+
+    t: Array
+    state: Any
+    outputs: Any
 
 
 def rollout(
@@ -121,158 +109,140 @@ def rollout(
 ) -> Solution:
     """The whole run from (q0, v0) or where another ended, to be compiled as one function."""
     mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
-    method = numbers.method
+    method, grid, watch = numbers.method, numbers.grid, numbers.watch
     first = start if isinstance(start, RunEnd) else _beginning(mech, method, *start, numbers)
-    t0, q0, v0, given = first.t, first.q, first.v, numbers.times
     rising = _times_rise(numbers, first.t)
-    q0, v0 = (jnp.asarray(jnp.where(rising, x, jnp.nan)) for x in (q0, v0))
-    watch = (o.events, numbers.events)
+    q0, v0 = (jnp.where(rising, x, jnp.nan) for x in (first.q, first.v))
     memory: Any = method.first_memory(v0)
     if first.memory.shape == memory.shape:  # else that of another kind of method
         memory = first.memory
     switches = {**(first.switches or {}), **numbers.switches}
-    if o.events:
-        memory = memory, first_seen(*watch, first.events, switches, q0.dtype)
-
-    def ends(n: Array) -> tuple[Array, Array, Array]:
-        """Begin and end of saved interval n, and the step in it."""
-        if given is not None:
-            return given[n], given[n + 1], (given[n + 1] - given[n]) / o.save_every
-        begin, t = (t0 + numbers.dt * (k * o.save_every).astype(t0.dtype) for k in (n, n + 1))
-        return begin, t, numbers.dt
-
-    def keep(t: Array, q: Array, v: Array) -> Any:
-        return None if outputs is None else outputs(t, q, v)
-
+    memory = watch.begun(memory, first.events, switches)
+    held = None if watch.events else switches or None
     corners = corners_of(mech, inputs) if isinstance(method, Adaptive) else ()
     step, hoisted = jax.closure_convert(
-        partial(_step, mech, inputs, o, numbers, switches or None, first.weights, corners),
-        t0, numbers.dt, q0, v0, memory,
+        partial(_step, mech, inputs, o, numbers, held, first.weights, corners),
+        first.t, grid.dt, q0, v0, memory,
     )  # fmt: skip
 
+    def row(t: Array, q: Array, v: Array, memory: Any) -> Row:
+        kept = None if outputs is None else outputs(t, q, v)
+        return Row(t, (q, v, watch.switches(memory, switches)), kept)
+
     def interval(carry: tuple[Any, Account], n: Array) -> Any:
-        begin, t, h = ends(n)
+        begin, t, h = grid.interval(n)
 
         def one(carry: tuple[Any, Account], k: Array) -> tuple[tuple[Any, Account], None]:
             state, account = carry
             before, after = (begin + h * x.astype(begin.dtype) for x in (k, k + 1))
             state, found = guarded(step, before, h, *state, *hoisted)
-            after = method.reached(state[2][0] if o.events else state[2], after)
+            after = method.reached(watch.own(state[2]), after)
             return (state, after_step(account, method, found, numbers.accuracy, after)), None
 
-        steps = jnp.arange(o.save_every)
+        steps = jnp.arange(grid.every)
         (q, v, memory), account = lax.scan(jax.checkpoint(one, prevent_cse=False), carry, steps)[0]
         # At a corner of a drive what comes after it counts, whichever side t is on by rounding.
         beside = 32.0 * jnp.finfo(t.dtype).eps * jnp.abs(t) if corners else 0.0
         m = motion_state(mech, q, v, t + beside)
         if o.constraints == "project" and m.top.nc:
-            found, drift = at_saved_time(account, m, t)
-            if o.events:  # a state that an event left behind is not that of the time t
-                ended = memory[1].over
-                found = jax.tree_util.tree_map(partial(jnp.where, ended), account, found)
-                drift = jnp.where(ended, 0.0, drift)
-            account = found
+            # A state that an event left behind is not that of the time t.
+            account, drift = watch.unless_over(memory, at_saved_time(account, m, t), (account, 0.0))
             q, v = (jnp.asarray(jnp.where(jnp.isinf(account.diverged), x, jnp.nan)) for x in (q, v))
         else:
             drift = closure_error(m)
-        now = memory[1].switches if o.events else switches
-        trajectory = None if o.outputs_only else (q, v, now)
-        return ((q, v, memory), account), (t, trajectory, keep(t, q, v), drift)
+        saved = row(t, q, v, memory)
+        saved = saved._replace(state=None) if o.outputs_only else saved
+        return ((q, v, memory), account), (saved, drift)
 
-    carry = ((q0, v0, memory), first.account)
-    last, (t, trajectory, kept, drift) = lax.scan(interval, carry, jnp.arange(o.saves))
-    (q, v, memory), account = last
-    status, failed_at = verdict(account, first.status, t0)
-    lost = jnp.where(first.status == Status.OK, account.diverged, t0)
+    begun, carry = row(first.t, q0, v0, memory), ((q0, v0, memory), first.account)
+    (state, account), (rows, drift) = lax.scan(interval, carry, jnp.arange(grid.saves))
+    if o.outputs_only:
+        *qv, last = state
+        ends = (*qv, watch.switches(last, switches))
+        rows = rows._replace(state=jax.tree_util.tree_map(lambda x: x[None], ends))
+    q, v, memory = state
+    ended = first._replace(q=q, v=v, memory=memory, account=account, switches=switches)
+    return _solution(o, numbers, ended, begun, rows, drift, inputs)
+
+
+def _times_rise(numbers: Numbers, begin: Array) -> Array:
+    """Whether the times of all samples increase, and saved ones from where the run begins.
+
+    Another may have ended earlier than is thought, by an event.
+    """
+    times, rise = numbers.grid.times, jnp.asarray(numbers.samples_rise)
+    if times is None:
+        return rise
+    near = jnp.abs(begin - times[0]) <= AT_END * (times[1] - times[0])
+    return rise & near & jnp.all(times[1:] > times[:-1])
+
+
+def _solution(
+    o: Options, numbers: Numbers, ended: RunEnd, first: Row, rows: Row, drift: Array, inputs: Any
+) -> Solution:
+    """What a run returns, of its rows at saved times and of the `drift` there.
+
+    `ended` is where it ended, but for the time and the events of the method's memory.
+    """
+    method, watch, account, t0 = numbers.method, numbers.watch, ended.account, first.t
+    status, failed_at = verdict(account, ended.status, t0)
+    lost = jnp.where(ended.status == Status.OK, account.diverged, t0)
     lost = lost if o.keep_inaccurate else failed_at
-    end_time, records, told, last_switches = t[-1], None, None, switches
-    if o.events:
-        memory, seen = memory
-        last_switches = seen.switches
-        records, told = last_seen(*watch, seen)
-        status, failed_at, end_time = _halted(seen, status, failed_at, end_time)
-    if trajectory is None:
-        trajectory = jax.tree_util.tree_map(lambda x: x[None], (q, v, last_switches))
-    qs, vs, positions = trajectory
+    status, failed_at, end_time = watch.ended(ended.memory, status, failed_at, rows.t[-1])
+    records, memory = watch.records(ended.memory), watch.own(ended.memory)
+    times = jnp.concatenate([t0[None], rows.t])
+    fine = (times < lost) & (times <= end_time) if watch.events else times < lost
 
-    def series(first: Any, rest: Array) -> Array:
+    def series(fine: Array, first: Any, rest: Array) -> Array:
         """All rows, NaN from the time on at which the run is lost."""
-        rows = jnp.concatenate([jnp.asarray(first)[None], rest])
-        if not jnp.issubdtype(rows.dtype, jnp.floating):
-            return rows
-        at = times if rows.shape[0] == o.saves + 1 else times[:: o.saves]
-        fine = (at < lost) & (at <= end_time) if o.events else at < lost
-        return jnp.where(jnp.reshape(fine, (-1, *[1] * (rows.ndim - 1))), rows, jnp.nan)
+        every = jnp.concatenate([jnp.asarray(first)[None], rest])
+        if not jnp.issubdtype(every.dtype, jnp.floating):
+            return every
+        return jnp.where(jnp.reshape(fine, (-1, *[1] * (every.ndim - 1))), every, jnp.nan)
 
-    times = jnp.concatenate([t0[None], t])
-    kept = jax.tree_util.tree_map(series, keep(t0, q0, v0), kept)
-    positions = {n: series(switches[n], x) for n, x in positions.items()} or None
-    drift = jnp.max(jnp.asarray(jnp.where(t <= failed_at, drift, 0.0)))
+    kept = fine[:: len(fine) - 1] if o.outputs_only else fine
+    q, v, positions = jax.tree_util.tree_map(partial(series, kept), first.state, rows.state)
+    outputs = jax.tree_util.tree_map(partial(series, fine), first.outputs, rows.outputs)
     error, worst = (
         (x if method.estimates else x + jnp.nan) for x in (account.share, jnp.max(account.worst))
     )
     return Solution(
         t=times,
-        q=series(q0, qs),
-        v=series(v0, vs),
-        outputs=kept,
+        q=q,
+        v=v,
+        outputs=outputs,
         status=status,
-        drift=drift,
+        drift=jnp.max(jnp.asarray(jnp.where(rows.t <= failed_at, drift, 0.0))),
         failed_at=failed_at,
         error=error,
         worst_step=worst,
         worst_at=account.worst_at,
         steps=method.taken(memory, account.steps),
         rejected=method.rejected(memory),
-        end=RunEnd(
-            end_time,
-            q,
-            v,
-            memory,
-            first.weights,
-            account,
-            first.status,
-            records,
-            last_switches or None,
+        end=ended._replace(
+            t=end_time,
+            memory=memory,
+            events=records,
+            switches=watch.switches(ended.memory, ended.switches or {}) or None,
         ),
-        events=told,
+        events=watch.told(records),
         forced=jnp.asarray(1 if inputs else 0, jnp.int32),
-        switches=positions,
+        switches=positions or None,
     )
-
-
-def _times_rise(numbers: Numbers, begin: Array) -> Array:
-    """Whether times, which may be traced, increase from where the run begins.
-
-    Another may have ended earlier than is thought, by an event.
-    """
-    given, rise = numbers.times, jnp.asarray(numbers.samples_rise)
-    if given is None:
-        return rise
-    near = jnp.abs(begin - given[0]) <= AT_END * (given[1] - given[0])
-    return rise & near & jnp.all(given[1:] > given[:-1])
-
-
-def _halted(seen: Seen, status: Array, failed_at: Array, t: Array) -> tuple[Array, Array, Array]:
-    """`Status`, time of failure and end of a run that an event may have ended before t."""
-    zeno = seen.over & (seen.zeno > 0.0) & (status == Status.OK)
-    status = jnp.where(zeno, Status.ZENO, status).astype(jnp.int32)
-    failed_at = jnp.where(zeno, seen.halted, failed_at)
-    return status, failed_at, jnp.where(seen.over, seen.halted, t)
 
 
 def _beginning(
     mech: Mechanism, method: Method, q0: Array, v0: Array | None, numbers: Numbers
 ) -> RunEnd:
     """The start of a run, as if another had ended there; NaN off the constraints."""
-    t = numbers.t0
+    t = numbers.grid.t0
     v0 = _at_rest(mech, q0, v0, t)
     q0 = normalise(mech, q0, v0)
     m = motion_state(mech, q0, v0, t)
     errors = closure(m)
     bad, weights = initial_status(m, errors, DRIFT), norms(m)
     q0, v0 = (jnp.where(bad == Status.OK, x, jnp.nan) for x in (q0, v0))
-    account = first_account(mech, weights, v0, numbers.dt, errors.contradiction)
+    account = first_account(mech, weights, v0, numbers.grid.dt, errors.contradiction)
     return RunEnd(t, q0, v0, method.first_memory(v0), weights, account, bad.astype(jnp.int32))
 
 
@@ -294,27 +264,15 @@ def _step(
 
     `held` are the switches of a run in which no event changes them.
     """
-
-    def pull(m: MotionState) -> Array:
-        if o.constraints != "baumgarte":
-            return jnp.zeros(m.top.nc, m.q.dtype)
-        slip, alpha = closure_jacobian(m) @ m.v - closure_velocity(m), numbers.baumgarte_rate
-        return -2.0 * alpha * slip - alpha**2 * closure_residual(m)
-
-    def acceleration(s: Array, q: Array, v: Array, switches: Any = held) -> Array:
-        m, efforts = motion_state(mech, q, v, s), efforts_at(inputs, s, q, v, switches)
-        force, rhs = applied_efforts(m, efforts)
-        return solve_motion(m, force, rhs + pull(m), efforts)[0]
-
-    def slopes(s: Array, q: Array, v: Array, switches: Any = held) -> tuple[Array, Array, Array]:
-        by = partial(efforts_at, inputs, switches=switches)
-        return forward_slopes(mech, q, v, s, by, pull)
-
-    def projected(q: Array, v: Array, s: Any) -> tuple[Array, Array]:
-        held = o.constraints == "project" and topology(mech).nc
-        return project(mech, q, v, s) if held else (q, v)
-
-    equations = Equations(mech, acceleration, projected, numbers.events, slopes, corners)
+    equations = equations_of(
+        mech,
+        inputs,
+        o.constraints,
+        numbers.baumgarte_rate,
+        held,
+        events=numbers.watch.events,
+        corners=corners,
+    )
     step = numbers.method.step(equations, t, q, v, h, memory)
     found = sizes(weights, v, step.v, step.estimates)
     return (step.q, step.v, step.memory), found
@@ -376,7 +334,9 @@ def simulate(
             or a diffrax solver for a single run.
         save_every: save every n-th step (the first state is always saved).
         inputs: efforts on joints, ``{joint: value or Sampled}``, or a function of t, (t, q, v) or
-            (t, q, v, switches) that returns such a dictionary of values.
+            (t, q, v, switches) that returns such a dictionary of values. A function that looks up
+            `Sampled` gets them as data, ``jax.tree_util.Partial(function, samples)``: adaptive
+            steps end at their corners then, which they cannot see in what it closes over.
         events: ``{name: Event}``: times at which functions of the motion pass zero, with what
             happens then; by methods of adaptive steps and "rk4" (`Solution.events`).
         switches: ``{name: number}``: numbers at the start of the run that events change
@@ -426,24 +386,20 @@ def simulate(
         options["switches"] = known
         method, rtol, atol = choose_method(mech, *at, **options, backend=backend).method, None, None
     method = chosen(method, mech.dtype, rtol, atol)
-    watched = checked_events(events, known if events else switches or {}, mech.dtype)
+    watch = checked_events(events, known if events else switches or {}, mech.dtype)
     grid = time_grid(*times, adaptive=isinstance(method, Adaptive))
-    method = cut_at_events(method) if watched else method
-    options = Options(
-        constraints, grid.saves, grid.every, outputs_only, keep_inaccurate, tuple(watched)
-    )
-    _check_choices(options)
+    method = cut_at_events(method) if watch.events else method
+    if constraints not in ("project", "baumgarte", "none"):
+        raise ValueError(f"{constraints=}; give 'project', 'baumgarte' or 'none'")
+    options = Options(constraints, outputs_only, keep_inaccurate)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
-    numbers = Numbers(
-        grid.t0, grid.dt, grid.times, rate, accuracy, method, None, dict(switches or {})
-    )
+    numbers = Numbers(grid, rate, accuracy, method, None, dict(switches or {}))
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
-    rise = increasing((mech, inputs))
-    numbers = numbers._replace(samples_rise=rise, events=tuple(watched.values()))
+    numbers = numbers._replace(samples_rise=increasing((mech, inputs)), watch=watch)
     inputs = parse_inputs(mech, inputs)
     if not method.compiled:
         backend = "xla"
-    solution = _run(backend, options, mech, start, inputs, outputs, numbers)
+    solution = program(backend, rollout, options, mech, start, inputs, outputs, numbers)
     if not throw or not visible(solution.status):
         return solution
     if int(lanes.finished(solution).status) != Status.OK:
@@ -475,19 +431,6 @@ def _start(mech: Mechanism, q0: Any, v0: Any, t0: Any) -> RunEnd | tuple[Array, 
 def _at_rest(mech: Mechanism, q0: Array, v0: Array | None, t0: Any) -> Array:
     """The initial speeds: if none are given, at rest except for the motion of drives."""
     return assemble_velocity(mech, q0, t=t0) if v0 is None else v0
-
-
-def _check_choices(o: Options) -> None:
-    if o.constraints not in ("project", "baumgarte", "none"):
-        raise ValueError(f"constraints={o.constraints!r}; give 'project', 'baumgarte' or 'none'")
-
-
-@host_jit
-def _run(backend: str, options: Options, *args: Any) -> Solution:
-    def whole(*args: Any) -> Solution:
-        return rollout(options, *args)
-
-    return compiled(backend, whole, *args)
 
 
 def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> None:

@@ -10,7 +10,6 @@ guess to a stable equilibrium; the loads need not have a potential.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -30,6 +29,7 @@ from jaxmbd.analysis.balance import (
     stiffness,
 )
 from jaxmbd.analysis.known import Known, Problem, held_name, held_scale, problem
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology
@@ -40,7 +40,6 @@ from jaxmbd.kinematics import (
     speed_units,
     step_coordinates,
 )
-from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import (
     factor_rows,
@@ -147,16 +146,11 @@ def equilibrium(
     """
     p = problem(mech, known, t, inputs)
     guess = p.start(guess)
-    found = Equilibrium(*_jitted(backend, p, guess))
+    found = Equilibrium(*program(backend, _found, p, guess))
     if throw and visible(found.status) and not bool(_balanced(found.status)):
         held = {key: lax.stop_gradient(x) for key, x in (known or {}).items()}
         _raise(*lax.stop_gradient((p, guess)), held, Status(int(found.status)))
     return found
-
-
-@partial(jax.jit, static_argnums=0)
-def _jitted(backend: str, *args: Any) -> tuple[Array, ...]:
-    return compiled(backend, _found, *args)
 
 
 def _found(p: Problem, guess: Array) -> tuple[Array, ...]:

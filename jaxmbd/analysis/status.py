@@ -15,6 +15,7 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
+from jaxmbd.analysis.program import program
 from jaxmbd.dynamics import (
     System,
     applied_efforts,
@@ -49,7 +50,7 @@ from jaxmbd.kinematics import (
     step_coordinates,
     stored_jacobian,
 )
-from jaxmbd.lanes import compiled, given, host_jit, rarely
+from jaxmbd.lanes import given, rarely
 from jaxmbd.model import Mechanism, finite_numbers, finite_squares
 from jaxmbd.numerics import AnyRows, Doubt, dense, factor_rows, largest, only, tolerances
 
@@ -251,12 +252,7 @@ def check_state(
     """
     q, t = given(q, mech.dtype), given(t, mech.dtype)
     v = jnp.zeros(topology(mech).nv, q.dtype) if v is None else jnp.asarray(v, q.dtype)
-    return _check(backend, mech, q, v, t)
-
-
-@host_jit
-def _check(backend: str, *args: Any) -> StateCheck:
-    return compiled(backend, _examine, *args)
+    return program(backend, _examine, mech, q, v, t)
 
 
 def _examine(mech: Mechanism, q: Array, v: Array, t: Array) -> StateCheck:

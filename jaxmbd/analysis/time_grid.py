@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.core import Tracer
 
 AT_END = 1e-6
 """Share of the first interval by which a run may begin beside where the one before ended."""
 
 
-class TimeGrid(NamedTuple):
-    """The times of a run.
+class TimeGrid(eqx.Module):
+    """The times of a run: a pytree of t0, dt and times.
 
     Attributes:
         saves: number of saved states after the first.
@@ -24,8 +26,8 @@ class TimeGrid(NamedTuple):
         times: saved times (saves + 1,) [s]; None if they are ``every · dt`` apart.
     """
 
-    saves: int
-    every: int
+    saves: int = eqx.field(static=True)
+    every: int = eqx.field(static=True)
     t0: Any
     dt: Any
     times: Any = None
@@ -34,6 +36,16 @@ class TimeGrid(NamedTuple):
     def t1(self) -> Any:
         """End of the run [s]."""
         return self.t0 + self.saves * self.every * self.dt if self.times is None else self.times[-1]
+
+    def interval(self, n: Array) -> tuple[Array, Array, Array]:
+        """Begin and end of saved interval n, and the step in it [s]."""
+        if self.times is not None:
+            begin, end = self.times[n], self.times[n + 1]
+            return begin, end, (end - begin) / self.every
+        begin, end = (
+            self.t0 + self.dt * (k * self.every).astype(self.t0.dtype) for k in (n, n + 1)
+        )
+        return begin, end, self.dt
 
 
 def time_grid(

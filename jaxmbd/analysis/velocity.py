@@ -24,6 +24,7 @@ from jaxmbd.analysis.known import (
     parse_known,
     point_of,
 )
+from jaxmbd.analysis.program import program
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     Accelerations,
@@ -41,7 +42,7 @@ from jaxmbd.kinematics import (
     point_acceleration,
     speed_units,
 )
-from jaxmbd.lanes import compiled, host_jit, is_inline
+from jaxmbd.lanes import is_inline
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import Doubt, FactoredRows, factor_rows, solution, tested, tolerances
 
@@ -152,7 +153,7 @@ def _compiled(
     numbers = (values, t, guess, *state)
     values, t, *rest = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)
     args = Problem(keys, mech, values, t), *rest
-    x, met = fn(*args) if is_inline() else _jitted(fn, *args)
+    x, met = fn(*args) if is_inline() else program("auto", fn, *args)
     if not isinstance(met, Tracer) and not np.all(np.asarray(met)):
         surplus = overheld(args[0].state(rest[1]), keys) if keys else ""
         rows = np.array([*topology(mech).row_names, *(held_name(mech, key) for key in keys)])
@@ -162,11 +163,6 @@ def _compiled(
             + (surplus or "Hold fewer, or look for a singular position")
         )
     return jnp.asarray(jnp.where(jnp.all(met), x, jnp.nan))
-
-
-@host_jit
-def _jitted(fn: Callable[..., Any], *args: Any) -> tuple[Array, Array]:
-    return compiled("auto", fn, *args)
 
 
 def _velocity(p: Problem, guess: Any, q: Array) -> tuple[Array, Array]:

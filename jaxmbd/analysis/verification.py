@@ -57,7 +57,8 @@ class Difference:
             start can be compared.
         value: the difference [rad, m; per second of speeds].
         t: the time of it [s].
-        name: the coordinate along which it is, as in ``topology(mech).speed_names``.
+        name: the coordinate along which it is, as in ``topology(mech).speed_names``; empty if none
+            is known.
 
     Example:
         >>> import jaxmbd as mbd
@@ -162,7 +163,7 @@ def verify(mech: Mechanism, q0: Any, v0: Any = None, **options: Any) -> Verifica
     run = simulate(mech, q0, v0, **same, method=method, throw=False)
     if isinstance(run.status, Tracer):
         raise ValueError(_TRACED)
-    if not np.all(np.isfinite(run.q[0])):
+    if not np.all(np.isfinite(run.q[0])) or int(run.status) == Status.NOT_ASSEMBLED:
         simulate(mech, q0, v0, **same, method=method)  # says why
     same = {k: x for k, x in same.items() if k not in _TIMES and k != "outputs"}
     same["t"] = np.asarray(run.t)
@@ -273,6 +274,8 @@ def _largest(
     if not units.size:  # nothing moves
         return Difference(-math.log10(least), 0.0, float(t[-1]), "")
     shares = np.abs(difference) / units
+    if not names:  # nothing can move
+        return Difference(-math.log10(np.finfo(difference.dtype).eps), 0.0, float(t[-1]), "")
     k, i = np.unravel_index(np.argmax(shares), shares.shape)
     size = max(float(np.max(np.abs(motion) / units)), floor)
     digits = -math.log10(min(max(float(shares[k, i]) / size, least), 1.0))
@@ -297,7 +300,7 @@ def _summary(
         told += f"; by {a.by} {a.q.digits:.1f} and {a.v.digits:.1f}"
         if a.until < run.t[-1]:
             told += f" (until t = {a.until:.4g} s)"
-    if known := [a.v for a in agree if not math.isnan(a.v.digits)]:
+    if known := [a.v for a in agree if a.v.name]:
         worst = min(known, key=lambda x: x.digits)
         told += f"; the largest difference of speeds is {worst.value:.2g} of '{worst.name}'"
         told += f" at t = {worst.t:.4g} s"

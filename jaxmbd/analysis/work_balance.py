@@ -39,6 +39,7 @@ from jaxmbd.analysis.dense_output import (
     sudden_changes,
 )
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
+from jaxmbd.analysis.program import program
 from jaxmbd.analysis.solution import Solution
 from jaxmbd.dynamics import (
     forward_dynamics,
@@ -49,7 +50,7 @@ from jaxmbd.dynamics import (
     rubbing_joints,
 )
 from jaxmbd.kinematics import MotionState, closure_velocity, coordinate_rates, motion_state
-from jaxmbd.lanes import check_backend, compiled, guarded, host_jit
+from jaxmbd.lanes import check_backend, guarded
 from jaxmbd.model import Controlled, Effort, Load, Mechanism, RubbingElement, prepared
 
 Works = dict[str, dict[str, Array]]
@@ -136,12 +137,8 @@ def energy_balance(
     check_rows(solution)
     forgotten, (t, q, v, switches) = inputs_forgotten(solution, inputs), rows_of(solution)
     rows = t, q, where(forgotten, jnp.nan, v), switches
-    return _run(backend, mech, rows, sudden_changes(solution), parse_inputs(mech, inputs))
-
-
-@host_jit
-def _run(backend: str, *args: Any) -> EnergyBalance:
-    return compiled(backend, _balance, *args)
+    sudden, inputs = sudden_changes(solution), parse_inputs(mech, inputs)
+    return program(backend, _balance, mech, rows, sudden, inputs)
 
 
 where: Callable[[Any, Any, Any], Array] = jnp.where  # with one type of result

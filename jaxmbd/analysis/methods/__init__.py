@@ -8,15 +8,7 @@ from jaxmbd.analysis.methods.adaptive import Adaptive
 from jaxmbd.analysis.methods.corners import corners_of
 from jaxmbd.analysis.methods.diffrax_solver import DiffraxSolver
 from jaxmbd.analysis.methods.equal_steps import CutRK4
-from jaxmbd.analysis.methods.events import (
-    Event,
-    Occurrences,
-    Record,
-    Seen,
-    checked_events,
-    first_seen,
-    last_seen,
-)
+from jaxmbd.analysis.methods.events import Event, Occurrences, Record, Watch, checked_events
 from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
 from jaxmbd.analysis.methods.generalized_alpha import GeneralizedAlpha
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
@@ -101,14 +93,12 @@ __all__ = [
     "Occurrences",
     "Record",
     "Rodas",
-    "Seen",
     "SemiImplicitEuler",
     "Step",
+    "Watch",
     "checked_events",
     "chosen",
     "corners_of",
     "cut_at_events",
-    "first_seen",
-    "last_seen",
     "normalise",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from jaxmbd.analysis.methods.adaptive import Adaptive, Attempt, Progress
-from jaxmbd.analysis.methods.fixed_steps import RK4
+from jaxmbd.analysis.methods.fixed_steps import RK4, kutta
 from jaxmbd.analysis.methods.method import Equations, Step
 
 
@@ -31,26 +31,8 @@ class CutRK4(Adaptive):
 
     def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
         """A step, with the two estimates d and e of `RK4` for errors."""
-        nodes = jnp.array([0.0, 0.5, 0.5, 1.0, 1.0], q.dtype)
-        weights = jnp.array([1.0, 2.0, 2.0, 1.0, 0.0], q.dtype) / 6.0
-        last = jnp.array([0.0, 0.0, 0.0, 0.0, 1.0], q.dtype)
-
-        def stage(carry: Any, row: tuple[Array, Array, Array]) -> tuple[Any, Array]:
-            (node, weight, end), (slopes, sums) = row, carry
-            at = (
-                y + h * (end * s + (1.0 - end) * node * k)
-                for y, k, s in zip((q, v), slopes, sums, strict=True)
-            )
-            slopes = equations.rates(t + h * node, *at)
-            return (
-                slopes,
-                tuple(s + weight * k for s, k in zip(sums, slopes, strict=True)),
-            ), slopes[1]
-
-        zero = (jnp.zeros_like(q), jnp.zeros_like(v))
-        (_, sums), k = lax.scan(stage, (zero, zero), (nodes, weights, last))
-        e, d = h / 6.0 * (k[0] - k[1] - k[2] + k[3]), h / 6.0 * (k[2] - k[1])
-        return Attempt(q + h * sums[0], v + h * sums[1], d, e, (k[0], k[4]))
+        q, v, (e, d), slopes = kutta(equations, t, q, v, h, fifth=True)
+        return Attempt(q, v, d, e, slopes)
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:
         """None, or NaN."""

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmbd.analysis.status import Status
+
 where: Callable[[Any, Any, Any], Array] = jnp.where  # with one type of result
 
 BY_RATE = 2.0
@@ -182,48 +184,92 @@ class Record(NamedTuple):
     times: Array
 
 
-def first_seen(
-    names: tuple[str, ...],
-    events: tuple[Event, ...],
-    before: Any,
-    switches: dict[str, Array],
-    dtype: Any,
-) -> Seen:
-    """At the start of a run; events that the run before had too, by their names, go on."""
-    keep, never = max(e.keep for e in events), jnp.asarray(jnp.finfo(dtype).max, dtype)
-    zero, none = jnp.zeros((), dtype), jnp.zeros(keep, dtype)
-    rows = []
-    for name, event in zip(names, events, strict=True):
-        old = (before or {}).get(name)
-        new = Record(zero, -never, zero, zero, none)
-        if old is not None:
-            new = old._replace(times=none.at[: len(old.times)].set(old.times[:keep]))
-        if event.restitution is not None:
-            # Beyond its zero is where an event that did not act, as a stop, left the gap.
-            fresh = old is None or (new.side == event.direction) & (new.side != 0.0)
-            fresh = jnp.asarray(fresh)
-            side, last = where(fresh, START, new.side), where(fresh, -never, new.last)
-            new = new._replace(side=side.astype(dtype), last=last)
-        rows.append(new)
-    side, last, pace, count, times = (jnp.stack(x) for x in zip(*rows, strict=True))
-    return Seen(side, last, pace, count, times, never, zero, switches)
+class Watch(eqx.Module):
+    """The events of a run, and what the run asks of them; empty it changes nothing.
 
+    With events what a method passes on to its next step is a pair, its own and `Seen`.
 
-def last_seen(
-    names: tuple[str, ...], events: tuple[Event, ...], seen: Seen
-) -> tuple[dict[str, Record], dict[str, Occurrences]]:
-    """At the end of a run: what is handed on, and what is told."""
-    records, told = {}, {}
-    for i, (name, event) in enumerate(zip(names, events, strict=True)):
-        times = seen.times[i, : event.keep]
-        records[name] = Record(seen.side[i], seen.last[i], seen.pace[i], seen.count[i], times)
-        known = jnp.arange(event.keep) < seen.count[i]
-        told[name] = Occurrences(
-            seen.count[i].astype(jnp.int32),
-            where(known, times, jnp.nan),
-            jnp.asarray(event.acts),
-        )
-    return records, told
+    Attributes:
+        names: of the events, in the order in which they were given.
+        events: the events.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True, default=())
+    events: tuple[Event, ...] = ()
+
+    def begun(self, own: Array, before: Any, switches: dict[str, Array]) -> Any:
+        """The memory at the start of a run.
+
+        Events that the run before had too go on by their `Record` in `before`, ``{name: …}``.
+        """
+        if not self.events:
+            return own
+        dtype = own.dtype
+        keep = max(e.keep for e in self.events)
+        never = jnp.asarray(jnp.finfo(dtype).max, dtype)
+        zero, none = jnp.zeros((), dtype), jnp.zeros(keep, dtype)
+        rows = []
+        for name, event in zip(self.names, self.events, strict=True):
+            old = (before or {}).get(name)
+            new = Record(zero, -never, zero, zero, none)
+            if old is not None:
+                new = old._replace(times=none.at[: len(old.times)].set(old.times[:keep]))
+            if event.restitution is not None:
+                # Beyond its zero is where an event that did not act, as a stop, left the gap.
+                fresh = old is None or (new.side == event.direction) & (new.side != 0.0)
+                fresh = jnp.asarray(fresh)
+                side, last = where(fresh, START, new.side), where(fresh, -never, new.last)
+                new = new._replace(side=side.astype(dtype), last=last)
+            rows.append(new)
+        side, last, pace, count, times = (jnp.stack(x) for x in zip(*rows, strict=True))
+        return own, Seen(side, last, pace, count, times, never, zero, switches)
+
+    def own(self, memory: Any) -> Any:
+        """The method's own memory."""
+        return memory[0] if self.events else memory
+
+    def switches(self, memory: Any, held: dict[str, Array]) -> dict[str, Array]:
+        """The values of switches now; without events they are those `held`."""
+        return memory[1].switches if self.events else held
+
+    def unless_over(self, memory: Any, new: Any, old: Any) -> Any:
+        """New values, or the old ones if an event has ended the sample."""
+        if not self.events:
+            return new
+        over = memory[1].over
+        return jax.tree_util.tree_map(lambda x, y: where(over, y, x), new, old)
+
+    def ended(
+        self, memory: Any, status: Array, failed_at: Array, t: Array
+    ) -> tuple[Array, Array, Array]:
+        """`Status`, time of failure and end of a run that an event may have ended before t."""
+        if not self.events:
+            return status, failed_at, t
+        seen = memory[1]
+        zeno = seen.over & (seen.zeno > 0.0) & (status == Status.OK)
+        status = where(zeno, Status.ZENO, status).astype(jnp.int32)
+        failed_at = where(zeno, seen.halted, failed_at)
+        return status, failed_at, where(seen.over, seen.halted, t)
+
+    def records(self, memory: Any) -> dict[str, Record] | None:
+        """What is handed on to the next run."""
+        if not self.events:
+            return None
+        x = memory[1]
+        each = enumerate(zip(self.names, self.events, strict=True))
+        return {
+            name: Record(x.side[i], x.last[i], x.pace[i], x.count[i], x.times[i, : event.keep])
+            for i, (name, event) in each
+        }
+
+    def told(self, records: dict[str, Record] | None) -> dict[str, Occurrences] | None:
+        """What a run tells of its events."""
+        found = {}
+        for name, event in zip(self.names, self.events, strict=True):
+            x = (records or {})[name]
+            times = where(jnp.arange(event.keep) < x.count, x.times, jnp.nan)
+            found[name] = Occurrences(x.count.astype(jnp.int32), times, jnp.asarray(event.acts))
+        return found or None
 
 
 def _check_number(what: str, x: Any) -> None:
@@ -231,37 +277,35 @@ def _check_number(what: str, x: Any) -> None:
         raise ValueError(f"{what} has the shape {np.shape(x)}; a switch is one number")
 
 
-def checked_events(events: Any, switches: Any, dtype: Any) -> dict[str, Event]:
+def checked_events(events: Any, switches: Any, dtype: Any) -> Watch:
     """The events with their numbers as arrays, or an error that says what is wrong."""
     for name, x in switches.items():
         _check_number(f"switches: {name!r}", x)
     if not events:
         if switches:
             raise ValueError("switches= without events=: give an Event(…, sets=…) that changes one")
-        return {}
+        return Watch()
     if not isinstance(events, Mapping):
         raise ValueError("events: give a dictionary {name: mbd.Event(function, …)}")
-    wrong = [name for name, x in dict(events).items() if not isinstance(x, Event)]
+    given = dict(events)
+    wrong = [name for name, x in given.items() if not isinstance(x, Event)]
     if wrong:
         raise ValueError(f"events: {wrong[0]!r} is no event; give mbd.Event(function, …)")
-    for name, x in dict(events).items():
+    for name, x in given.items():
         used = {*(x.when or {}), *(() if callable(x.sets) else x.sets or {})}
         if unknown := used - set(switches):
             raise ValueError(
                 f"events: {name!r} has a switch {min(unknown)!r} without a value at the start; "
                 f"give switches={{{min(unknown)!r}: …}}"
             )
-        for given in (x.when, None if callable(x.sets) else x.sets):
-            for switch, value in (given or {}).items():
+        for values in (x.when, None if callable(x.sets) else x.sets):
+            for switch, value in (values or {}).items():
                 _check_number(f"events: {name!r}: switch {switch!r}", value)
 
     def numbers(x: Any) -> Any:
         """Arrays, so that another number is no other program."""
         return x if callable(x) else jax.tree_util.tree_map(lambda y: jnp.asarray(y, dtype), x)
 
-    return {
-        name: replace(
-            x, restitution=numbers(x.restitution), sets=numbers(x.sets), when=numbers(x.when)
-        )
-        for name, x in dict(events).items()
-    }
+    changed = ("restitution", "sets", "when")
+    found = [replace(x, **{n: numbers(getattr(x, n)) for n in changed}) for x in given.values()]
+    return Watch(tuple(given), tuple(found))

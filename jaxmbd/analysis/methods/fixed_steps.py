@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.methods.method import Equations, Method, Step, no_estimates
@@ -36,6 +37,41 @@ class FixedSteps(Method):
         first = size * jnp.minimum(1.0, (3.0 * size / change) ** 2)
         sudden = jnp.where(before < jnp.inf, jnp.maximum(size - 3.0 * before, 0.0), first)
         return jnp.minimum(size, self.smooth_error(*sizes, change, scale) + sudden)
+
+
+def kutta(
+    equations: Equations, t: Array, q: Array, v: Array, h: Array, *, fifth: bool = False
+) -> tuple[Array, Array, Array, Any]:
+    """Kutta's step before its end is normalised and projected.
+
+    Returns:
+        q and v after it, the estimates e and d (2, nv) of `RK4`, and, if a `fifth` stage at the new
+        state is asked for, the accelerations of the first stage and of that.
+    """
+    nodes, weights = [0.0, 0.5, 0.5, 1.0, 1.0], [1.0, 2.0, 2.0, 1.0, 0.0]
+    signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+
+    def stage(carry: Any, row: tuple[Array, ...]) -> tuple[Any, Any]:
+        (kq, kv), (sum_q, sum_v), estimates = carry
+        node, weight, sign, *last = row
+        dq, dv = h * node * kq, h * node * kv
+        if fifth:
+            dq, dv = (jnp.where(last[0], h * s, d) for s, d in ((sum_q, dq), (sum_v, dv)))
+        kq, kv = equations.rates(t + h * node, q + dq, v + dv)
+        estimates = estimates + sign[:, None] * lax.stop_gradient(kv)
+        carry = (kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates
+        return carry, kv if fifth else None
+
+    zero, count = (jnp.zeros_like(q), jnp.zeros_like(v)), 5 if fifth else 4
+    rows = (nodes, [w / 6.0 for w in weights], np.array(signs) / 6.0)
+    rows = tuple(jnp.asarray(x[:count], q.dtype) for x in rows)
+    last = (jnp.arange(count) == 4,) if fifth else ()
+    (_, (sum_q, sum_v), estimates), k = lax.scan(
+        stage if fifth else jax.checkpoint(stage, prevent_cse=False),
+        (zero, zero, no_estimates(v)),
+        rows + last,
+    )
+    return q + h * sum_q, v + h * sum_v, h * estimates, (k[0], k[4]) if fifth else None
 
 
 class RK4(FixedSteps):
@@ -62,25 +98,9 @@ class RK4(FixedSteps):
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
     ) -> Step:
         """One step, with its estimates."""
-        nodes = jnp.array([0.0, 0.5, 0.5, 1.0], q.dtype)
-        weights = jnp.array([1.0, 2.0, 2.0, 1.0], q.dtype) / 6.0
-        signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]]
-
-        def stage(carry: Any, coefficients: tuple[Array, ...]) -> tuple[Any, None]:
-            (kq, kv), (sum_q, sum_v), estimates = carry
-            node, weight, sign = coefficients
-            kq, kv = equations.rates(t + h * node, q + h * node * kq, v + h * node * kv)
-            estimates = estimates + sign[:, None] * lax.stop_gradient(kv)
-            return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates), None
-
-        zero = (jnp.zeros_like(q), jnp.zeros_like(v))
-        (_, (sum_q, sum_v), estimates), _ = lax.scan(
-            jax.checkpoint(stage, prevent_cse=False),
-            (zero, zero, no_estimates(v)),
-            (nodes, weights, jnp.array(signs, q.dtype) / 6.0),
-        )
-        after = equations.normalised(q + h * sum_q, v), v + h * sum_v
-        return Step(*equations.projected(*after, t + h), h * estimates, memory)
+        q, v, estimates, _ = kutta(equations, t, q, v, h)
+        after = equations.normalised(q, v), v
+        return Step(*equations.projected(*after, t + h), estimates, memory)
 
     def smooth_error(self, e: Array, d: Array, change: Array, scale: Array) -> Array:
         """``(5.2 d² + 0.2 e²)/Δv``.

@@ -15,7 +15,6 @@ from jax import Array
 
 from jaxmbd.kinematics import coordinate_rates, step_coordinates
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import jacobian
 
 
 class Equations(NamedTuple):
@@ -28,7 +27,7 @@ class Equations(NamedTuple):
         projected: (q, v, t) → the nearest (q, v) on the constraints, or the same without any.
         events: what is looked for on the way (`jaxmbd.analysis.methods.events`).
         slopes: (t, q, v) → ∂v̇/∂q along the speeds (nv, nv), ∂v̇/∂v (nv, nv) and ∂v̇/∂t (nv,);
-            with switches as `acceleration`.
+            with switches as `acceleration`. Only methods with a Jacobian need it.
         corners: times at which steps must end (`jaxmbd.analysis.methods.corners`), each (n,) [s].
     """
 
@@ -42,18 +41,6 @@ class Equations(NamedTuple):
     def rates(self, t: Any, q: Array, v: Array) -> tuple[Array, Array]:
         """(q̇, v̇)."""
         return coordinate_rates(self.mech, q, v), self.acceleration(t, q, v)
-
-    def derivatives(self, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Those of `slopes`, by differentiating the accelerations if it is not given."""
-        if self.slopes is not None:
-            return self.slopes(t, q, v)
-        n = v.shape[0]
-
-        def near(x: Array) -> Array:
-            return self.acceleration(x[-1], q + coordinate_rates(self.mech, q, x[:n]), x[n:-1])
-
-        found = jacobian(near, jnp.concatenate([jnp.zeros_like(v), v, t[None]]))
-        return found[:, :n], found[:, n:-1], found[:, -1]
 
     def normalised(self, q: Array, v: Array) -> Array:
         """Q with unit quaternions, which keep their signs."""

@@ -88,7 +88,8 @@ class Linear(NamedTuple):
 def linear(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Linear:
     """The factored derivatives at a state."""
     mech, top = equations.mech, topology(equations.mech)
-    soft, damping, drift = equations.derivatives(t, q, v)
+    assert equations.slopes is not None
+    soft, damping, drift = equations.slopes(t, q, v)
     found, responses = [(jnp.zeros((0, 0), q.dtype),) * 3], [jnp.zeros((v.shape[0], 0), v.dtype)]
     for name in top.tree:
         place, joint = top.layout[name], mech.joint(name)
@@ -124,8 +125,7 @@ class Rodas(Adaptive):
     embedded method of order 4 has the last k for its error.
 
     Attributes:
-        rtol, atol, most: as of every adaptive method (`jaxmbd.analysis.methods.adaptive`): error of
-            a step, by default 1e-10 and 1e-12, and tried steps between two saved times.
+        rtol, atol, most: as of every adaptive method (`jaxmbd.analysis.methods.adaptive.Adaptive`).
 
     Example:
         >>> import jaxmbd as mbd

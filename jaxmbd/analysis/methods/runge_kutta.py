@@ -130,8 +130,7 @@ class DormandPrince(ExplicitPair):
     faster than the motion makes it slow: see `Rodas`.
 
     Attributes:
-        rtol, atol, most: as of every adaptive method (`jaxmbd.analysis.methods.adaptive`): error of
-            a step, by default 1e-10 and 1e-12, and tried steps between two saved times.
+        rtol, atol, most: as of every adaptive method (`jaxmbd.analysis.methods.adaptive.Adaptive`).
 
     Example:
         >>> import jaxmbd as mbd
@@ -159,8 +158,7 @@ class DormandPrince8(ExplicitPair):
     the program dop853.f). It is taken of each coordinate and each speed.
 
     Attributes:
-        rtol, atol, most: as of every adaptive method (`jaxmbd.analysis.methods.adaptive`): error of
-            a step, by default 1e-10 and 1e-12, and tried steps between two saved times.
+        rtol, atol, most: as of every adaptive method (`jaxmbd.analysis.methods.adaptive.Adaptive`).
 
     Example:
         >>> import jaxmbd as mbd

@@ -11,7 +11,8 @@ from scipy.linalg import expm
 
 import jaxmbd as mbd
 from jaxmbd import lanes
-from jaxmbd.analysis.methods import Equations, chosen
+from jaxmbd.analysis.equations import equations_of
+from jaxmbd.analysis.methods import chosen
 
 METHODS = [mbd.DormandPrince, mbd.DormandPrince8, mbd.Rodas]
 TOLERANCES = (1e-4, 1e-7, 1e-10)
@@ -127,9 +128,7 @@ def test_order_with_quaternions(kind):
     mech, w = spinning(), np.array([1.0, 2.0, -0.7])
     q = jnp.array([1.0, 0.0, 0.0, 0.0])
     method = kind()
-    equations = Equations(
-        mech, lambda t, q, v: mbd.forward_dynamics(mech, q, v)[0], lambda q, v, t: (q, v)
-    )
+    equations = equations_of(mech, None)
 
     @jax.jit
     def attempt(h):

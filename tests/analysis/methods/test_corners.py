@@ -10,8 +10,10 @@ from scipy.linalg import expm
 
 import jaxmbd as mbd
 from jaxmbd import lanes
+from jaxmbd.analysis.known import parse_inputs
 from jaxmbd.analysis.methods import corners_of
 from jaxmbd.model import next_time
+from jaxmbd.model.sampled import Spline
 
 RNG = np.random.default_rng(1)
 TIMES, FORCES = np.sort(RNG.uniform(0.05, 2.0, 21)), 10.0 * RNG.normal(size=21)
@@ -103,6 +105,39 @@ def test_laws_of_time_and_drives():
     np.testing.assert_allclose(
         run.v[:, 0], [1.0, -0.5, -0.5, 5 / 3, 5 / 3, 5 / 3, 0.0, 0.0, 0.0, 0.0], atol=1e-12
     )
+
+
+def push(samples, t):
+    return {"slide": samples(t)}
+
+
+def test_samples_that_a_function_has_as_data():
+    """They are seen, and splines of them prepared once."""
+    inputs = jax.tree_util.Partial(push, mbd.Sampled(TIMES, FORCES, "hold"))
+    run = mbd.simulate(mass(), [0.0], t1=2.0, method="dormand_prince", inputs=inputs)
+    np.testing.assert_allclose(run.q[-1, 0], exact(TIMES, FORCES, "hold")[0], rtol=0, atol=1e-10)
+    assert run.rejected < 10 and run.steps < 700
+    smooth = jax.tree_util.Partial(push, mbd.Sampled(TIMES, FORCES, "cubic"))
+    assert isinstance(parse_inputs(mass(), smooth).args[0], Spline)
+
+
+def test_more_corners_than_a_quarter_of_the_steps_that_may_be_tried():
+    """1100 points: a kernel for the run and its reverse-mode derivative, against a Richardson
+    difference of runs."""
+    times = np.linspace(0.05, 2.0, 1100)
+    forces = np.random.default_rng(2).normal(size=1100)
+
+    def end(stiffness):
+        mech = mbd.set_variables(mass(), {"forces/spring/stiffness": stiffness})
+        method = mbd.DormandPrince(rtol=1e-6)
+        inputs = {"slide": mbd.Sampled(times, forces)}
+        return mbd.simulate(mech, [0.0], t1=2.0, method=method, inputs=inputs).q[-1, 0]
+
+    value, slope = jax.jit(lanes.jit(jax.value_and_grad(end), strict=True))(STIFFNESS)
+    np.testing.assert_allclose(value, exact(times, forces, "linear")[0], rtol=1e-9)
+    run = jax.jit(lanes.jit(end, strict=True))
+    a, b = ((run(STIFFNESS + h) - run(STIFFNESS - h)) / (2 * h) for h in (0.01, 0.02))
+    np.testing.assert_allclose(slope, (4 * a - b) / 3, rtol=1e-6)
 
 
 def test_the_next_time():
