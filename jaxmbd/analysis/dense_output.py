@@ -34,7 +34,12 @@ from jaxmbd.analysis.solution import Solution
 from jaxmbd.analysis.status import visible
 from jaxmbd.dynamics import forward_dynamics
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import coordinate_change, coordinate_rates, step_coordinates
+from jaxmbd.kinematics import (
+    coordinate_change,
+    coordinate_rates,
+    speeds_of_rates,
+    step_coordinates,
+)
 from jaxmbd.lanes import check_backend, guarded
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import tolerances
@@ -266,13 +271,3 @@ def _but_noise(missed: Array, q: Array) -> Array:
     """`missed` without what is rounding of q: over a short h that would be much of the speeds."""
     noise = tolerances.rounding(q.dtype, 8) * jnp.max(jnp.abs(q), initial=0.0)
     return missed - lax.stop_gradient(jnp.where(jnp.abs(missed) <= noise, missed, 0.0))
-
-
-def speeds_of_rates(mech: Mechanism, q: Array, rate: Array) -> Array:
-    """The speeds v (nv,) with ``coordinate_rates(mech, q, v) = rate``."""
-    top = topology(mech)
-    parts = [jnp.zeros(0, q.dtype)]
-    for name in top.tree:
-        place = top.layout[name].q
-        parts.append(mech.joint(name).speeds_of_rate(q[place], rate[place]))
-    return jnp.concatenate(parts)

@@ -23,7 +23,6 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from jaxmbd.analysis.dense_output import speeds_of_rates
 from jaxmbd.analysis.equations import equations_of
 from jaxmbd.analysis.known import AnyInputs, parse_inputs
 from jaxmbd.analysis.methods import Adaptive, DormandPrince, Rodas, chosen, normalise
@@ -37,6 +36,7 @@ from jaxmbd.kinematics import (
     coordinate_rates,
     motion_state,
     speed_units,
+    speeds_of_rates,
 )
 from jaxmbd.lanes import check_backend
 from jaxmbd.model import BumpStop, JointLimit, Mechanism, prepared

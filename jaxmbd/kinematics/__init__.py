@@ -25,6 +25,7 @@ from jaxmbd.kinematics.motion import (
     point_position,
     point_velocity,
     poses,
+    speeds_of_rates,
     step_coordinates,
 )
 from jaxmbd.kinematics.propagation import (

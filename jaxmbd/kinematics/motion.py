@@ -386,6 +386,16 @@ def coordinate_rates(mech: Mechanism, q: Array, v: Array) -> Array:
     return _by_joint(mech, "rate", jnp.asarray(q), v)
 
 
+def speeds_of_rates(mech: Mechanism, q: Array, rate: Array) -> Array:
+    """The speeds v (nv,) with ``coordinate_rates(mech, q, v) = rate``."""
+    top = topology(mech)
+    parts = [jnp.zeros(0, q.dtype)]
+    for name in top.tree:
+        place = top.layout[name].q
+        parts.append(mech.joint(name).speeds_of_rate(q[place], rate[place]))
+    return jnp.concatenate(parts)
+
+
 def step_coordinates(mech: Mechanism, q: Array, change: Array) -> Array:
     """Coordinates (nq,) after a small `change` (nv,) along the speeds; quaternions stay unit.
 

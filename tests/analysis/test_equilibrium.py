@@ -271,7 +271,9 @@ def test_soft_motions_come_to_rest_beside_stiff_ones(rate):
 
     single, double = at_rest(jnp.float32), at_rest(jnp.float64)
     assert single.status == mbd.Status.OK
-    np.testing.assert_allclose(single.q[1:4], double.q[1:4], rtol=0, atol=2e-7)
+    # Places of the size of the arm 0.32 m are rounded: so much of the stiff forces tilts it.
+    rounding = np.finfo(np.float32).eps * 0.32 * rate * 0.32 / 140.0
+    np.testing.assert_allclose(single.q[1:4], double.q[1:4], rtol=0, atol=rounding)
 
 
 @pytest.mark.parametrize("start", [0.0, 0.5, -0.3])

@@ -113,6 +113,6 @@ def test_notebooks_show_figures():
 
 def test_drives_and_couplings_are_on_the_cards():
     mech = mbd.zoo.four_bar()
-    driven = mech.replace(drives={"motor": mbd.Drive("A", lambda t: 0.1 * t)})
+    driven = mech.replace(drives={"motor": mbd.Drive("A", lambda t, _: 0.1 * t)})
     lines = cards(driven)[0]["crank"].lines
     assert lines[1].startswith("drive motor  row[")

@@ -23,7 +23,7 @@ from jax import Array, lax
 
 from jaxmbd.analysis.methods.fixed_steps import FixedSteps
 from jaxmbd.analysis.methods.method import Equations, Step
-from jaxmbd.kinematics import speed_units, step_coordinates
+from jaxmbd.kinematics import speed_units, speeds_of_rates, step_coordinates
 from jaxmbd.lanes import bounded_while
 from jaxmbd.numerics import jacobian, pivoted_lu, tolerances
 
@@ -68,9 +68,9 @@ class GeneralizedAlpha(FixedSteps):
     A. Cardona, J. Comput. Nonlinear Dyn. 5, 031002 (2010). Equations and how they are solved are in
     `jaxmbd.analysis.methods.generalized_alpha`.
 
-    Each step is solved by Newton's method, with the Jacobian from forward derivatives by the nv
-    accelerations: as a rule one Jacobian and two corrections. What the last one changed is added to
-    the error. First and second derivatives are those of the equations' solution.
+    Each step is solved by Newton's method, with the Jacobian from derivatives of inverse dynamics
+    along the nv speeds: as a rule one Jacobian and two corrections. What the last one changed is
+    added to the error. First and second derivatives are those of the equations' solution.
 
     Attributes:
         spectral_radius: ρ, from 0 to 1.
@@ -125,12 +125,23 @@ class GeneralizedAlpha(FixedSteps):
         def excess_of(x: Array) -> Array:
             return x - equations.acceleration(end, *state(x))
 
+        def slope_of(x: Array) -> Array:
+            """Its Jacobian, by `Equations.slopes`, which redundant rows have too."""
+            assert equations.slopes is not None
+            q_new, v_new = state(x)
+            soft, damping, _ = equations.slopes(end, q_new, v_new)
+            columns = jacobian(lambda y: jnp.concatenate(state(y)), x)
+            places, faster = columns[: q.shape[0]], columns[q.shape[0] :]
+            turned = jax.vmap(partial(speeds_of_rates, mech, q_new), 1, 1)(places)
+            return jnp.eye(x.shape[0], dtype=x.dtype) - soft @ turned - damping @ faster
+
         excess, given = jax.closure_convert(excess_of, w)
+        slope, fixed = jax.closure_convert(slope_of, w)
         expected = w + jnp.where(jnp.isnan(rate), 0.0, h * rate)
         by = h * c.gamma * (1.0 - c.f) / (1.0 - c.m)
-        held = lax.stop_gradient((given, expected, v, speed_units(mech), h, by))
-        found = newton(excess, *held)
-        x = solved(excess, found.x, given)
+        held = lax.stop_gradient((given, fixed, expected, v, speed_units(mech), h, by))
+        found = newton(excess, slope, *held)
+        x = solved(excess, slope, found.x, given, fixed)
 
         def projected(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
             return equations.projected(state[0], state[1], end)
@@ -167,7 +178,15 @@ class Found(NamedTuple):
 
 
 def newton(
-    excess: Any, given: Any, expected: Array, v: Array, units: Array, h: Array, by: Array
+    excess: Any,
+    slope: Any,
+    given: Any,
+    fixed: Any,
+    expected: Array,
+    v: Array,
+    units: Array,
+    h: Array,
+    by: Array,
 ) -> Found:
     """W' of ``excess(w', *given) = 0`` by Newton's method, from an expected one.
 
@@ -185,7 +204,7 @@ def newton(
         return by * size(found.last) > within.rtol * speed + within.atol / h
 
     def corrected(found: Found) -> Found:
-        matrix = pivoted_lu(jacobian(lambda y: excess(y, *given), found.x))
+        matrix = pivoted_lu(slope(found.x, *fixed))
         first = matrix.solve(excess(found.x, *given))
         near = found.x - first
         last = matrix.solve(excess(near, *given))
@@ -197,24 +216,26 @@ def newton(
     return bounded_while(going, corrected, Found(expected, far, far), MOST)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def solved(excess: Any, x: Array, given: Any) -> Array:
-    """X, with the derivatives of the solution of ``excess(x, *given) = 0``."""
-    del excess, given
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def solved(excess: Any, slope: Any, x: Array, given: Any, fixed: Any) -> Array:
+    """X, with the derivatives of the solution of ``excess(x, *given) = 0``.
+
+    The Jacobian by x is ``slope(x, *fixed)``.
+    """
+    del excess, slope, given, fixed
     return x
 
 
 @solved.defjvp
-def _solved_jvp(excess: Any, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _solved_jvp(excess: Any, slope: Any, primals: Any, tangents: Any) -> tuple[Array, Array]:
     """The solution and its rate, both corrected with a constant Jacobian, for their derivatives.
 
     A correction of what is solved already moves its derivatives only, and makes right one order
     more of them. This rule by itself would not do: JAX drops it where reverse mode splits the body
     of a loop.
     """
-    x, given = solved(excess, *primals), tuple(primals[1])
-    held = lax.stop_gradient((x, given))
-    matrix = pivoted_lu(jacobian(lambda y: excess(y, *held[1]), held[0]))
+    x, given = solved(excess, slope, *primals), tuple(primals[1])
+    matrix = pivoted_lu(slope(*lax.stop_gradient((x, *primals[2]))))
 
     def moved(rate: Array) -> Array:
         return jax.jvp(excess, (x, *given), (rate, *tangents[1]))[1]

@@ -27,7 +27,13 @@ def matrix():
 
     @jax.jit
     def step_of(rho, z):
-        equations = Equations(mech, lambda t, q, v: -z * z * q, lambda q, v, t: (q, v))
+        soft, none = -z * z * jnp.eye(1), jnp.zeros((1, 1))
+        equations = Equations(
+            mech,
+            lambda t, q, v: soft @ q,
+            lambda q, v, t: (q, v),
+            slopes=lambda t, q, v: (soft, none, none[0]),
+        )
         method = mbd.GeneralizedAlpha(rho)
 
         def one(y):  # of q, v and a − w, in units of z²
