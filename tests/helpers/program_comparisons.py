@@ -15,7 +15,7 @@ from random_programs import grid, mode, program
 from jaxmbd import lanes
 from jaxmbd.lanes import kernel
 from jaxmbd.lanes.caching import Recent
-from jaxmbd.lanes.codegen import spills, writer
+from jaxmbd.lanes.codegen import schedule, writer
 from jaxmbd.lanes.targets import cpu
 
 SIZES = (1, 7, 8, 9, 33)
@@ -164,7 +164,7 @@ def sensitivity(seed: int, dtype, steps: int | None = None) -> dict[str, float]:
 
 @contextmanager
 def low_limits(seed: int):
-    """Kernels are planned, and split into pieces and blocks, at limits drawn at random.
+    """Kernels are scheduled, and split into pieces and blocks, at limits drawn at random.
 
     The processor seems to have few vector registers. Yields the modules' texts.
     """
@@ -178,8 +178,8 @@ def low_limits(seed: int):
     with pytest.MonkeyPatch.context() as m:
         m.setenv("JAXMBD_LANES_CACHE", "")  # neither finds nor leaves kernels of the usual size
         m.setattr(kernel, "CODES", Recent(100))
-        m.setattr(spills, "SHORT", int(rng.choice([1, 20])))
-        m.setattr(spills, "LONG", int(rng.choice([40, 150, 12_000])))
+        m.setattr(schedule, "SHORT", int(rng.choice([1, 20])))
+        m.setattr(schedule, "LONG", int(rng.choice([40, 150, 12_000])))
         m.setattr(writer, "LONG_BLOCK", int(rng.choice([40, 200, 800])))
         m.setattr(cpu, "vector_registers", lambda: registers)
         m.setattr(cpu, "target", target_of)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.codegen import spills, writer
+from jaxmbd.lanes.codegen import schedule, writer
 from jaxmbd.lanes.kernel import CODES
 from jaxmbd.lanes.targets import cpu
 
@@ -42,7 +42,7 @@ def compiled(monkeypatch, block, short, run):
     """What `run` returns, with blocks of `block` lines; and their number beyond one."""
     texts, target = [], cpu.target
     monkeypatch.setattr(writer, "LONG_BLOCK", block)
-    monkeypatch.setattr(spills, "SHORT", short)
+    monkeypatch.setattr(schedule, "SHORT", short)
     with monkeypatch.context() as m:
         m.setattr(cpu, "target", lambda ir, *rest: (texts.append(ir), target(ir, *rest))[1])
         m.setenv("JAXMBD_LANES_CACHE", "")  # else the kernel would be found on disk

@@ -15,7 +15,7 @@ from jax import lax
 from program_comparisons import LONG, SHORT, both, compared, disagreements, dtype_of, problems
 
 from jaxmbd import lanes
-from jaxmbd.lanes.codegen.spills import Plan
+from jaxmbd.lanes.codegen.schedule import Plan
 from jaxmbd.lanes.targets import cpu
 
 

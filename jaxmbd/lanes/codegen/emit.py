@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from jaxmbd.lanes.codegen import instructions, loops, memory, spills
+from jaxmbd.lanes.codegen import instructions, loops, memory, schedule
 from jaxmbd.lanes.codegen.fused import fuse
 from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.codegen.writer import LLVM, Slot, Writer, literal
@@ -23,7 +23,7 @@ class Emitter:
     """Writes the kernel of one graph.
 
     Attributes:
-        registers: vector registers of the host; zero leaves spills to LLVM.
+        registers: vector registers of the host; zero leaves scheduling and spills to LLVM.
         w: the writer.
         operations: operations written, loops counted once.
         flops: floating-point operations per sample, loops counted by iterations.
@@ -170,14 +170,14 @@ class Emitter:
         asleep: bool = False,
         homes: Mapping[Node, Slot] | None = None,
     ) -> None:
-        """Compute nodes of a region and what they depend on; spills of long pieces are planned.
+        """Compute nodes of a region and what they depend on; long pieces are scheduled.
 
         Values for a rare loop or a routine may stay asleep; others that are asleep are loaded.
         """
         nodes = list(nodes)
         piece = list(self.order(nodes, region))
-        if self.registers and len(piece) >= spills.SHORT:
-            spills.write_piece(
+        if self.registers and len(piece) >= schedule.SHORT:
+            schedule.write_piece(
                 self.w, piece, nodes, self.registers, self.compute, asleep=asleep, homes=homes or {}
             )
         else:

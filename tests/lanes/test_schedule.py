@@ -1,4 +1,4 @@
-"""Spills of straight-line code: their plans, and kernels with unchanged results."""
+"""Scheduling of straight-line code: orders, spill plans, and kernels with unchanged results."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from jaxmbd import lanes
-from jaxmbd.lanes.codegen import spills
+from jaxmbd.lanes.codegen import schedule
 from jaxmbd.lanes.codegen.emit import Emitter
-from jaxmbd.lanes.codegen.spills import NEVER, Plan
+from jaxmbd.lanes.codegen.schedule import LOOP, NEVER, STRAIGHT, Plan, arrange
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu
 
 
-def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool]]:
-    """Nodes with up to four earlier operands each; and which are live-out."""
+def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool], list[bool]]:
+    """Nodes with up to four earlier operands each; which are live-out, which need no register."""
     rng = np.random.default_rng(seed)
     args = [
         sorted({int(max(0, k - 1 - rng.integers(1 + min(k, 60)))) for _ in range(rng.integers(5))})
@@ -30,14 +30,24 @@ def random_program(seed: int, n: int = 400) -> tuple[list[list[int]], list[bool]
     ]
     kept = (rng.random(n) < 0.03).tolist()
     kept[-1] = True
-    return args, kept
+    return args, kept, (rng.random(n) < 0.05).tolist()
+
+
+@pytest.mark.parametrize("least", [LOOP, STRAIGHT])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_node_comes_once_and_after_what_it_needs(seed: int, least: float) -> None:
+    args, kept, free = random_program(seed)
+    order = arrange(args, kept, free, least)
+    assert sorted(order) == list(range(len(args)))
+    place = {x: i for i, x in enumerate(order)}
+    assert all(place[a] < place[x] for x in order for a in args[x])
 
 
 @pytest.mark.parametrize("room", [6, 13, 29])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_plan_keeps_every_value_until_its_last_use(seed: int, room: int) -> None:
     """Simulates registers and stack slots: operands must be in registers, and pressure bounded."""
-    args, kept = random_program(seed)
+    args, kept, _ = random_program(seed)
     extra = [k % 5 == 0 for k in range(len(args))]
     plan = Plan(range(len(args)), args, kept, [2 * e for e in extra], room)
     last = {a: i for i, needs in enumerate(args) for a in needs}
@@ -64,6 +74,33 @@ def test_a_plan_keeps_every_value_until_its_last_use(seed: int, room: int) -> No
     assert plan.stores == sum(len(step.stores) for step in plan.steps)
 
 
+def test_arranging_spares_stores() -> None:
+    """Forty sums of products of the same forty values, in an order of high register pressure."""
+    n = 40
+    values = list(range(n))
+    args: list[list[int]] = [[] for _ in values]
+    products = {}
+    for i in values:
+        for j in values:
+            if j <= i:
+                products[i, j] = len(args)
+                args.append([i, j] if i != j else [i])
+    ends = []
+    for i in values:
+        before = products[i, 0]
+        for j in range(1, i + 1):
+            args.append([before, products[i, j]])
+            before = len(args) - 1
+        ends.append(before)
+    kept = [False] * len(args)
+    for end in ends:
+        kept[end] = True
+    nothing = [0] * len(args)
+    plain = Plan(range(len(args)), args, kept, nothing, 29).stores
+    order = arrange(args, kept, [False] * len(args), STRAIGHT)
+    assert Plan(order, args, kept, nothing, 29).stores < 0.3 * plain
+
+
 @jax.custom_jvp
 def guarded(x: jax.Array) -> jax.Array:
     return jnp.where(x > 0.0, jnp.sqrt(jnp.where(x > 0.0, x, 1.0)), x)
@@ -88,7 +125,7 @@ def program(a: jax.Array, b: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Ar
 
 
 @pytest.mark.parametrize("registers", [16, 32])
-def test_a_planned_kernel_gives_the_same_numbers(registers: int) -> None:
+def test_an_arranged_kernel_gives_the_same_numbers(registers: int) -> None:
     rng = np.random.default_rng(0)
     ins = [rng.normal(size=(16, 9)), rng.normal(size=(16, 3)), rng.normal(size=(16, 1))[:, 0]]
     kernel = Kernel(jax.make_jaxpr(program)(*(x[0] for x in ins)), (True,) * 3)
@@ -106,14 +143,14 @@ def test_a_planned_kernel_gives_the_same_numbers(registers: int) -> None:
         call(*pointers, 0, 16, scratch.ctypes.data)
         results.append(outs)
     expected = jax.jit(jax.vmap(program))(*ins)
-    for plain, planned, reference in zip(*results, expected, strict=True):
-        np.testing.assert_allclose(planned, plain, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(planned, reference, rtol=1e-12, atol=1e-13)
+    for plain, arranged, reference in zip(*results, expected, strict=True):
+        np.testing.assert_allclose(arranged, plain, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(arranged, reference, rtol=1e-12, atol=1e-13)
 
 
 def test_what_a_loop_does_not_change_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product before the loop is not recomputed in the loop to fuse it with an addition."""
-    monkeypatch.setattr(spills, "SHORT", 1)
+    monkeypatch.setattr(schedule, "SHORT", 1)
 
     def run(a: jax.Array, y: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 5, lambda _, y: jnp.sin(y) + a * a[::-1], y)
