@@ -90,6 +90,7 @@ def test_saved_times_shapes_and_the_ends(pendulum):
     np.testing.assert_allclose(v, mbd.states_at(mech, run, t)[1], rtol=2e-6)
 
 
+@pytest.mark.slow
 def test_outside_and_where_the_run_failed(pendulum):
     mech, run = pendulum
     for t in (-0.01, 0.2):

@@ -181,6 +181,7 @@ def test_a_driven_loop_and_its_reactions():
     assert abs(b.share).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_impacts_have_their_own_column():
     """A ball that keeps half its speed loses three quarters of its energy at each impact."""
     mech = slide(slope=-G)

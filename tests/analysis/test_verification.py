@@ -91,6 +91,7 @@ def test_what_is_told():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_body_that_tumbles_and_bounces_goes_on():
     """From the end of another run, at given times, with an impact."""
     ball = mbd.Mechanism(

@@ -170,6 +170,7 @@ def test_derivatives_in_both_modes():
     np.testing.assert_allclose(value[:3], run.q[0, -1], atol=1e-1)
 
 
+@pytest.mark.slow
 def test_a_spectral_radius_is_from_0_to_1():
     assert isinstance(chosen("generalized_alpha", float), mbd.GeneralizedAlpha)
     with pytest.raises(ValueError, match="spectral_radius=1.5; give a number from 0 to 1"):
