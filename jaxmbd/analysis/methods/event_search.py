@@ -30,6 +30,8 @@ RESOLUTION = 1e-12
 ZENO = 1e-7
 """Share of a step after which the same event happens again at once: heights of impacts are only
 rounding then, as they go with the square."""
+NOISE = 0.25
+"""Share of what times are rounded to: rounding keeps impacts going that move a gap by less."""
 GRAZING = 1e-5
 """Share of the largest rate of a function so far, below which its zero has no derivative."""
 NARROW = 1e-2
@@ -352,7 +354,10 @@ def _remembered(
     waiting = where(found.crossed | found.here, found.sign, 0.0)
     now = lax.stop_gradient(t)
     acts, stops = (jnp.array(x) for x in zip(*((e.acts, e.stop) for e in events), strict=True))
-    again = jnp.any(event & acts & (now - seen.last < ZENO * tried.wish + tried.tiny))
+    # So late that the function has moved by no more than times are rounded to, too.
+    since, moved = now - seen.last, NOISE * found.pace * tried.tiny
+    at_once = (since < ZENO * tried.wish + tried.tiny) | (jnp.abs(found.rate) * since < moved)
+    again = jnp.any(event & acts & at_once)
     ends = happens & (again | jnp.any(event & stops))
     columns = jnp.arange(seen.times.shape[1])
     side = where(happens, where(event, behind, waiting), 0.0)
@@ -437,8 +442,8 @@ def _acted(
                 for m, x in zip(mask, events, strict=True)
                 if x.restitution is not None)  # fmt: skip
 
-        def gap(t: Array, q: Array) -> Array:
-            return hits @ functions(events, t, q, v)
+        def gap(t: Array, q: Array, speeds: Array = v) -> Array:
+            return hits @ functions(events, t, q, speeds)
 
         fine = (e >= 0.0) & (e <= 1.0)
         e = where(fine, e, 0.0)  # NaN only at the end, so that derivatives of others stay numbers
@@ -451,6 +456,8 @@ def _acted(
         closes = sign * rate < 0.0
         free, units = (system.mass @ w[:, None])[:, 0], speed_units(mech)
         blocked = jnp.sum((units * free) ** 2) <= BLOCKED**2 * jnp.sum((units * normal) ** 2)
+        by_speeds = jax.grad(lambda x: gap(t, q, x))(v)  # of a gap there are none
+        blocked = blocked | jnp.any(by_speeds != 0.0)
         hit = closes & (mobility > 0.0) & ~lax.stop_gradient(blocked)
         speed = where(hit, (1.0 + e) * rate, 0.0) / where(hit, mobility, 1.0)
         v = where(closes & ~(hit & fine), jnp.nan, v - speed * w)

@@ -39,8 +39,8 @@ class Event(eqx.Module):
     With none of these the time is only recorded. A gap that is zero at the start
     of a run and closing is an impact at once; one that is negative is none before it was positive.
     With e = 0 the next impact follows at once: such a run ends as ZENO there. A gap that the
-    constraints close, as a drive does, cannot bounce: that sample fails. Second derivatives
-    through an event are not those of the motion.
+    constraints close, as a drive does, or that depends on v, cannot bounce: that sample fails.
+    Second derivatives through an event are not those of the motion.
 
     Attributes:
         function: of (t [s], q (nq,), v (nv,)): a number, whose zeros are looked for; with

@@ -118,6 +118,25 @@ def test_impacts_that_accumulate_end_the_run(kind):
     assert np.all(np.abs(run.events["hit"].count - 63 - 10) < 3)
 
 
+def test_rounding_does_not_keep_a_mass_bouncing():
+    """States saved often let impacts be resolved until a bounce is no higher than rounding."""
+    run = jax.jit(partial(bouncing, kind=mbd.DormandPrince, t=np.arange(0.0, 4.5, 0.01)))(FIRST)
+    rest = np.sqrt(2 / FIRST[2]) * (1 + 2 * FIRST[0] / (1 - FIRST[0]))
+    assert run.status == mbd.Status.ZENO and 70 < run.events["hit"].count < 80
+    np.testing.assert_allclose(run.failed_at, rest, rtol=0, atol=3e-7)
+
+
+def test_what_depends_on_speeds_is_no_gap():
+    """Its first zero is in mid-air, where nothing bounces: the sample fails there."""
+    high = mbd.Event(lambda t, q, v: q[0] + 0.1 * v[0], direction=-1, restitution=0.5)
+    run = mbd.simulate(
+        masses(), [1.0], t1=1.0, method="dormand_prince", events={"hit": high}, throw=False
+    )
+    fall = np.roots([-9.81 / 2, -9.81 * 0.1, 1.0]).max()
+    assert run.status == mbd.Status.DIVERGED and np.isnan(run.q[-1, 0])
+    np.testing.assert_allclose(run.failed_at, fall, rtol=1e-6)
+
+
 def test_a_mass_at_rest_on_the_floor_is_told():
     hit = mbd.Event(lambda t, q, v: q[0], direction=-1, restitution=0.3)
     with pytest.raises(ValueError, match=r"zeno.*same event happened again at once.*'hit': 2"):

@@ -198,3 +198,24 @@ def test_second_derivatives_in_all_orders_of_modes():
     near, far = ((first(1.3 + k * h) - first(1.3 - k * h)) / k for k in (1, 2))
     np.testing.assert_allclose(found, (4.0 * near - far) / (6.0 * h), rtol=1e-9)
     np.testing.assert_allclose(found, found[0], rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_loops_that_close_by_their_numbers_alone():
+    """Three parallel arms turn at a constant rate; beside it their rows contradict each other."""
+    arms, joints = range(3), {}
+    bodies = {f"arm{i}": mbd.Body(1.0, (i, 0.5), 1.0) for i in arms}
+    bodies["platform"] = mbd.Body(1.0, (1.0, 1.0), 1.0)
+    for i in arms:
+        joints[f"foot{i}"] = mbd.Revolute("ground", f"arm{i}", (i, 0.0))
+        joints[f"top{i}"] = mbd.Revolute(f"arm{i}", "platform", (i, 1.0))
+    mech = mbd.Mechanism(bodies, joints, gravity=(0.0, 0.0))
+    q = mbd.assemble(mech, {"foot0": 0.1}).q
+
+    def turned(rate):
+        v = mbd.assemble_velocity(mech, q, {"foot0": rate})
+        method = mbd.GeneralizedAlpha()
+        return mbd.simulate(mech, q, v, t1=0.5, dt=0.05, method=method, throw=False).q[-1, 0]
+
+    value, slope = jax.jit(jax.value_and_grad(turned))(1.0)
+    np.testing.assert_allclose([value, slope], [0.6, 0.5], rtol=1e-12)
