@@ -90,7 +90,6 @@ def test_saved_times_shapes_and_the_ends(pendulum):
     np.testing.assert_allclose(v, mbd.states_at(mech, run, t)[1], rtol=2e-6)
 
 
-@pytest.mark.slow
 def test_outside_and_where_the_run_failed(pendulum):
     mech, run = pendulum
     for t in (-0.01, 0.2):
@@ -106,6 +105,7 @@ def test_outside_and_where_the_run_failed(pendulum):
     assert np.isfinite(q[:2]).all() and np.isnan(q[2:]).all()
 
 
+@pytest.mark.slow
 def test_transforms_agree():
     """By the mechanism, the inputs and the times: forward, reverse, differences; loop, lanes."""
     mech = mbd.zoo.n_four_bar(1, planar=True)

@@ -181,7 +181,6 @@ def test_a_driven_loop_and_its_reactions():
     assert abs(b.share).max() < 1e-12
 
 
-@pytest.mark.slow
 def test_impacts_have_their_own_column():
     """A ball that keeps half its speed loses three quarters of its energy at each impact."""
     mech = slide(slope=-G)
@@ -199,6 +198,7 @@ def test_impacts_have_their_own_column():
     assert np.isnan(more.missing[-1]) and np.isfinite(more.missing[first + 1])
 
 
+@pytest.mark.slow
 def test_transforms_agree():
     """Alone, under `jax.vmap` and by lanes; derivatives forward, reverse and by differences."""
 

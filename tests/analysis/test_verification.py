@@ -91,7 +91,6 @@ def test_what_is_told():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_body_that_tumbles_and_bounces_goes_on():
     """From the end of another run, at given times, with an impact."""
     ball = mbd.Mechanism(
@@ -106,6 +105,7 @@ def test_a_body_that_tumbles_and_bounces_goes_on():
     assert 7.0 < found.digits_q < 14.0 and 7.0 < found.digits_v < 14.0
 
 
+@pytest.mark.slow
 def test_other_ways_of_giving_method_and_times():
     auto = mbd.verify(STIFF[0], [1.0], t1=2.0, dt=0.2, method="auto", rtol=1e-6)
     assert auto.other.by.startswith("DormandPrince") and auto.digits_q > 8.0

@@ -170,13 +170,13 @@ def test_derivatives_in_both_modes():
     np.testing.assert_allclose(value[:3], run.q[0, -1], atol=1e-1)
 
 
-@pytest.mark.slow
 def test_a_spectral_radius_is_from_0_to_1():
     assert isinstance(chosen("generalized_alpha", float), mbd.GeneralizedAlpha)
     with pytest.raises(ValueError, match="spectral_radius=1.5; give a number from 0 to 1"):
         mbd.GeneralizedAlpha(1.5)
 
 
+@pytest.mark.slow
 def test_second_derivatives_in_all_orders_of_modes():
     """Against differences of first ones."""
     mech, method = mbd.zoo.double_pendulum(), mbd.GeneralizedAlpha(0.8)
