@@ -34,6 +34,7 @@ class Traced(NamedTuple):
         tree: that of its results.
         avals: types of its results.
         lasting: whether it may be used for other calls.
+        keyed: whether typed keys are among the results.
     """
 
     key: Key
@@ -41,10 +42,12 @@ class Traced(NamedTuple):
     tree: Any
     avals: list[Any]
     lasting: bool
+    keyed: bool
 
     def results(self, leaves: Sequence[Any]) -> Any:
         """The tree of its results."""
-        return with_keys(jax.tree_util.tree_unflatten(self.tree, leaves))
+        tree = jax.tree_util.tree_unflatten(self.tree, leaves)
+        return with_keys(tree) if self.keyed else tree
 
 
 def vmap(
@@ -101,7 +104,7 @@ def vmap(
         varies = primitive.varying_axes(leaves)
         place = (tree, flags, avals, varies, _names(baked))
         known = _known(traced, place, lambda: _trace(fn, tree, avals, baked, varies))
-        key, consts, out_tree, out_avals, _ = known
+        key, consts, out_tree, out_avals, *_ = known
         given = [x for k, x in enumerate(moved) if k not in baked]
         given_flags = [b for k, b in enumerate(flags) if k not in baked]
         given_flags = [False] * len(consts) + given_flags
@@ -214,9 +217,10 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozense
     def flat(*leaves: Any) -> list[Any]:
         it = iter(leaves)
         whole = [baked[k] if k in baked else next(it) for k in range(len(avals))]
-        out = plain(fn(*with_keys(jax.tree_util.tree_unflatten(tree, whole))))
-        out_leaves, out_tree = jax.tree_util.tree_flatten(out)
-        shapes.append(out_tree)
+        out = fn(*with_keys(jax.tree_util.tree_unflatten(tree, whole)))
+        keyed = has_keys(jax.tree_util.tree_leaves(out))
+        out_leaves, out_tree = jax.tree_util.tree_flatten(plain(out) if keyed else out)
+        shapes.append((out_tree, keyed))
         return [jnp.asarray(x) for x in out_leaves]
 
     def jaxpr(types: Sequence[Any]) -> Any:
@@ -240,7 +244,8 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozense
     if outer:
         consts = [closed.consts[k] for k in outer]
         closed = _hoisted(closed, outer)
-    return Traced(Key(closed), consts, shapes[-1], list(closed.out_avals), not outer)
+    out_tree, keyed = shapes[-1]
+    return Traced(Key(closed), consts, out_tree, list(closed.out_avals), not outer, keyed)
 
 
 def _hoisted(closed: Any, outer: list[int]) -> Any:
@@ -259,9 +264,11 @@ def _spread(axes: Any, tree: Any) -> list[int | None]:
     leaves: list[int | None] = []
 
     def add(axis: Any, part: Any) -> None:
+        if axis is None or axis >= 0:
+            leaves.extend([axis] * len(jax.tree_util.tree_leaves(part)))
+            return
         for x in jax.tree_util.tree_leaves(part, is_leaf=lambda x: isinstance(x, Words)):
-            behind = int(isinstance(x, Words))  # the words' own axis is the last
-            leaves.append(axis - behind if axis is not None and axis < 0 else axis)
+            leaves.append(axis - int(isinstance(x, Words)))  # the words' own axis is the last
 
     axes = tuple(axes) if isinstance(axes, list) else axes
     try:

@@ -442,12 +442,12 @@ def _acted(
                 for m, x in zip(mask, events, strict=True)
                 if x.restitution is not None)  # fmt: skip
 
-        def gap(t: Array, q: Array, speeds: Array = v) -> Array:
-            return hits @ functions(events, t, q, speeds)
+        def gap(t: Array, q: Array, v: Array) -> Array:
+            return hits @ functions(events, t, q, v)
 
         fine = (e >= 0.0) & (e <= 1.0)
         e = where(fine, e, 0.0)  # NaN only at the end, so that derivatives of others stay numbers
-        by_time, by_place = jax.grad(gap, (0, 1))(t, q)
+        by_time, by_place, by_speeds = jax.grad(gap, (0, 1, 2))(t, q, v)
         normal = jax.grad(lambda x: by_place @ coordinate_rates(mech, q, x))(v)
         m = motion_state(mech, q, v, t)
         zero, system = jnp.zeros((m.top.nc, 1), q.dtype), kkt_system(m)
@@ -456,7 +456,6 @@ def _acted(
         closes = sign * rate < 0.0
         free, units = (system.mass @ w[:, None])[:, 0], speed_units(mech)
         blocked = jnp.sum((units * free) ** 2) <= BLOCKED**2 * jnp.sum((units * normal) ** 2)
-        by_speeds = jax.grad(lambda x: gap(t, q, x))(v)  # of a gap there are none
         blocked = blocked | jnp.any(by_speeds != 0.0)
         hit = closes & (mobility > 0.0) & ~lax.stop_gradient(blocked)
         speed = where(hit, (1.0 + e) * rate, 0.0) / where(hit, mobility, 1.0)

@@ -137,13 +137,13 @@ def is_generator(x: Any) -> bool:
     return isinstance(x, type(THREEFRY))
 
 
+_NUMBER = np.dtype(float)
+
+
 def is_key(x: Any) -> bool:
     """Whether an array is one of typed random keys."""
     dtype = getattr(x, "dtype", _NUMBER)
     return not isinstance(dtype, np.dtype) and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-
-
-_NUMBER = np.dtype(float)
 
 
 def as_numbers(array: Any) -> np.ndarray:
