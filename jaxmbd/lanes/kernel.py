@@ -122,7 +122,7 @@ class Kernel:
         """A fresh emitter of the kernel's LLVM IR."""
         # A GPU's threads have too little fast memory to pass operands in it.
         graph = self._graph(routines=False) if gpu else self.graph
-        registers = 0 if gpu else cpu.vector_registers()
+        registers = 1 << 30 if gpu else cpu.vector_registers()
         return Emitter(
             graph,
             width,

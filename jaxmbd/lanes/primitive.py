@@ -22,7 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxmbd.lanes.context import jit_enabled
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
 from jaxmbd.lanes.kernel import Kernel, kernel
-from jaxmbd.lanes.targets import cuda, lowering
+from jaxmbd.lanes.targets import lowering
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
 from jaxmbd.lanes.trace.parts import parted
@@ -182,7 +182,7 @@ def _cpu_rule(ctx: Any, k: Kernel, params: Any) -> Any:
 
 
 def _cuda_rule(_: Any, k: Kernel, __: Any) -> Any:
-    return lowering.call(k.compile_cuda().name, k.in_batched, cuda.fastest_batch)
+    return lowering.call(k.compile_cuda().name, k.in_batched)
 
 
 def _lower(compiled: Callable[[Any, Kernel, Any], Any], ctx: Any, *args: Any, **params: Any) -> Any:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from jaxmbd.lanes.ir.nodes import SLOT, WARP
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu, cuda
 from jaxmbd.lanes.targets.cuda_launcher import EXTRA
 
 ERROR, STREAM, CONTEXT = 0xE0, 0x51, 0xC0
 API_WORDS, FRAME_WORDS = 24, 20
-REGISTERS = ("tid", "ctaid", "ntid")
+REGISTERS = ("tid", "ctaid", "ntid", "nctaid")
 
 
 def host_ir(ir: str, buffers: int) -> str:
@@ -40,6 +41,7 @@ def host_ir(ir: str, buffers: int) -> str:
 define void @grid(ptr %params, i32 %blocks, i32 %threads) {{
 entry:
   store i32 %threads, ptr @ntid
+  store i32 %blocks, ptr @nctaid
 {chr(10).join(loads)}
   %all = mul i32 %blocks, %threads
   br label %thread
@@ -67,7 +69,7 @@ class Launch:
     block: tuple[int, int, int]
     shared: int
     stream: int
-    numbers: list[int]  # room, first, last, count
+    numbers: list[int]  # room, count
 
 
 @dataclass
@@ -208,9 +210,9 @@ def frame(machine: Machine, ins: list, outs: list, keep: list) -> int:
     return ctypes.addressof(words)
 
 
-def facts(memory: int = 1 << 40) -> cuda.Devices:
-    """Of a GPU with two multiprocessors."""
-    return cuda.Devices("sm_90", True, 2, memory)
+def facts(memory: int = 1 << 40, processors: int = 4) -> cuda.Devices:
+    """Properties of a small GPU."""
+    return cuda.Devices("sm_90", True, memory, processors, 1 << 16, 32, 1 << 17)
 
 
 def call(address: int, frame: int) -> int | None:
@@ -218,27 +220,23 @@ def call(address: int, frame: int) -> int | None:
     return CFUNCTYPE(c_void_p, c_void_p)(address)(frame)
 
 
-def run(k: Kernel, args: list[np.ndarray], machine: Machine, memory: int = 1 << 40) -> list:
-    """A kernel's results for a batch, by its handler and emulated threads."""
+def run(
+    k: Kernel, args: list[np.ndarray], machine: Machine, warps: int = 100, memory: int = 1 << 40
+) -> list:
+    """A kernel's results for a batch, by its handler and emulated threads, in up to `warps`."""
     e = k.emitter(1, gpu=True)
     ir = e.module()
     buffers = len(k.in_avals) + len(k.out_avals)
     grid = cpu.function(host_ir(ir, buffers), "grid")
     lib = machine.library(grid, buffers)
-    address = cuda.handler(
-        0xF00, e.scratch_slots, len(k.in_avals), len(k.out_avals), facts(memory), lib
-    )
+    room = e.scratch_slots * SLOT * WARP
+    counts = len(k.in_avals), len(k.out_avals)
+    address = cuda.handler(0xF00, room, warps, *counts, facts(memory), lib)
     size = next(len(x) for x, b in zip(args, k.in_batched, strict=True) if b)
-    columns = [
-        np.ascontiguousarray(np.moveaxis(x, 0, -1)) if b else np.ascontiguousarray(x)
-        for x, b in zip(args, k.in_batched, strict=True)
-    ]
-    outs = [np.zeros((*a.shape, size), a.dtype) for a in k.out_avals]
+    outs = [np.zeros((size, *a.shape), a.dtype) for a in k.out_avals]
     keep: list = []
-    shapes = [(size, *a.shape) for a in k.out_avals]
-    given = [(x, a.shape) for x, a in zip(columns, args, strict=True)]
-    at = frame(machine, given, list(zip(outs, shapes, strict=True)), keep)
-    error = call(address, at)
+    ins, outputs = ([(x, x.shape) for x in map(np.ascontiguousarray, xs)] for xs in (args, outs))
+    error = call(address, frame(machine, ins, outputs, keep))
     assert error is None, machine.message
     assert not machine.memory and not machine.contexts
-    return [np.moveaxis(y, -1, 0) for y in outs]
+    return [x for x, _ in outputs]

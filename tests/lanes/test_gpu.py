@@ -140,25 +140,22 @@ def test_emulated_threads_agree(name, dtype):
     (launch,) = machine.launches
     assert launch.grid == (3, 1, 1) and launch.block == (32, 1, 1)
     assert (launch.kernel, launch.shared, launch.stream) == (0xF00, 0, STREAM)
-    assert launch.numbers[1:] == [0, SIZE, SIZE]
+    assert launch.numbers[1:] == [SIZE]
 
 
-def test_many_samples_run_in_blocks_of_two_warps():
-    k, args, expected = program("scanned", size=1000)
+@pytest.mark.parametrize("name", ["scanned", "total, pulled back"])
+def test_warps_loop_over_the_samples(name):
+    k, args, expected = program(name, size=1000)
     machine = Machine()
-    assert_close(run(k, args, machine), expected)
-    assert machine.launches[0].grid == (16, 1, 1) and machine.launches[0].block == (64, 1, 1)
+    assert_close(run(k, args, machine, warps=5), expected)
+    assert [x.grid for x in machine.launches] == [(5, 1, 1)]
 
 
-def test_short_scratch_is_shared_by_several_launches():
+def test_scratch_is_an_eighth_of_the_memory_at_most():
     k, args, expected = program("total, pulled back", size=3000)
-    machine = Machine()
-    room = 32 * 8 * k_slots(k)
-    # of the memory the handler asks for an eighth: 20 warps
-    assert_close(run(k, args, machine, memory=8 * 20 * room), expected)
-    assert machine.requests == [20 * room]
-    ranges = [tuple(x.numbers[1:3]) for x in machine.launches]
-    assert ranges == [(a, min(a + 640, 3000)) for a in range(0, 3000, 640)]
+    machine, room = Machine(), 32 * 8 * k_slots(k)
+    assert_close(run(k, args, machine, memory=8 * 20 * room + 1), expected)
+    assert machine.requests == [20 * room] and machine.launches[0].grid == (20, 1, 1)
 
 
 def test_refused_scratch_is_asked_for_again_by_halves():
@@ -167,6 +164,13 @@ def test_refused_scratch_is_asked_for_again_by_halves():
     machine = Machine(limit=50 * room)
     assert_close(run(k, args, machine), expected)
     assert machine.requests == [94 * room, 47 * room] and machine.forgotten == 1
+
+
+def test_warps_have_their_stacks_in_the_cache():
+    device = facts()  # 2¹⁷ bytes of cache
+    assert cuda.resident(255, 0, device) == 8 and cuda.resident(40, 0, device) == 32
+    assert cuda.resident(255, 700, device) == 5
+    assert cuda.resident(255, 3000, device) == cuda.LEAST_WARPS
 
 
 def k_slots(k):
@@ -195,7 +199,8 @@ def test_emulated_mechanisms_agree(name, steps):
 
 def handled(machine, slots=0, count=SIZE):
     """The return value of a handler for one argument and one result."""
-    address = cuda.handler(0xF00, slots, 1, 1, facts(), machine.library(None, 2))
+    lib = machine.library(None, 2)
+    address = cuda.handler(0xF00, slots * 8 * 32, 5000, 1, 1, facts(), lib)
     array, keep = np.zeros(1), []
     return call(address, frame(machine, [(array, (count,))], [(array, (count,))], keep))
 
@@ -333,14 +338,15 @@ def lowered(fn, *args):
     return jax.jit(fn).trace(*args).lower(lowering_platforms=("cuda",)).as_text()
 
 
-def test_the_batch_is_the_fastest_axis(monkeypatch):
+def test_arrays_are_row_major(monkeypatch):
+    """XLA transposes nothing."""
     made = cuda.Compiled("lanes_cuda_test", 1, 0, 0)
     monkeypatch.setattr(cuda, "target", lambda *a, **k: made)
     x, p = np.zeros((5, 2, 3)), np.zeros((3, 4))
     text = lowered(lanes.vmap(lambda x, p: x @ p, in_axes=(0, None)), x, p)
-    assert "lanes_cuda_test" in text
-    assert "operand_layouts = [dense<[0, 2, 1]> : tensor<3xindex>, dense<[1, 0]>" in text
-    assert "result_layouts = [dense<[0, 2, 1]>" in text
+    assert "lanes_cuda_test" in text and "transpose" not in text
+    assert "operand_layouts = [dense<[2, 1, 0]> : tensor<3xindex>, dense<[1, 0]>" in text
+    assert "result_layouts = [dense<[2, 1, 0]>" in text
 
 
 @pytest.mark.skipif(has_gpu(), reason="there is one")
@@ -371,7 +377,7 @@ def test_an_old_driver_names_what_it_lacks(monkeypatch):
 
 
 def test_the_table_has_a_place_for_everything():
-    places = (cuda_launcher.KERNEL, cuda_launcher.FEW)
+    places = (cuda_launcher.KERNEL, cuda_launcher.WARPS)
     assert places == (0, cuda_launcher.WORDS - 1)
 
 

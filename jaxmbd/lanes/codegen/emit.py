@@ -2,7 +2,7 @@
 
 ``kernel(ptr inputs, ptr outputs, i64 first, i64 last, ptr scratch)`` computes the samples first …
 last − 1 in vectors of `width`, the last of which ends at `last` and may begin before `first`. On a
-GPU the width is one and each vector is a thread.
+GPU the width is one, and each thread computes every n-th sample, where n threads run.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def cpu_header(w: Writer, inputs: int, outputs: int) -> str:
 
 
 def gpu_header(w: Writer, inputs: int, outputs: int) -> str:
-    """Open a GPU kernel, a thread for each of the samples first … last − 1; its parameter list."""
+    """Open a GPU kernel; its parameter list."""
     pointers = [f"ptr addrspace(1) noalias readonly %in{k}.g" for k in range(inputs)]
     pointers += [f"ptr addrspace(1) noalias %out{k}.g" for k in range(outputs)]
     t = w.text
@@ -314,19 +314,16 @@ def gpu_header(w: Writer, inputs: int, outputs: int) -> str:
         for k in range(count):
             t.line(f"%{kind}{k} = addrspacecast ptr addrspace(1) %{kind}{k}.g to ptr")
     t.line("%scratch = addrspacecast ptr addrspace(1) %scratch.g to ptr")
-    for name in ("tid.x", "ctaid.x", "ntid.x"):
+    for name in ("tid.x", "ctaid.x", "ntid.x", "nctaid.x"):
         function = f"@llvm.nvvm.read.ptx.sreg.{name}"
         t.declared.add(f"declare i32 {function}()")
         t.line(f"%{name} = call i32 {function}()")
     t.line("%block = mul i32 %ctaid.x, %ntid.x")
     t.line("%thread.i = add i32 %block, %tid.x")
     t.line("%thread = zext i32 %thread.i to i64")
-    t.line("%sample = add i64 %thread, %first")
-    t.line("%inside = icmp slt i64 %sample, %last")
-    t.line("br i1 %inside, label %work, label %done")
-    t.open("work")
-    rest = "ptr addrspace(1) noalias %scratch.g, i64 %room, i64 %first, i64 %last, i64 %count"
-    return ", ".join([*pointers, rest])
+    t.line("%threads.i = mul i32 %nctaid.x, %ntid.x")
+    t.line("%threads = zext i32 %threads.i to i64")
+    return ", ".join([*pointers, "ptr addrspace(1) noalias %scratch.g, i64 %room, i64 %count"])
 
 
 def gpu_pointers(inputs: int) -> list[str]:
@@ -339,14 +336,27 @@ def gpu_pointers(inputs: int) -> list[str]:
 
 
 def open_vectors(w: Writer) -> str:
-    """Open the loop over vectors of samples; returns the lines that close it."""
+    """Open the loop over vectors of samples; returns the lines that close it.
+
+    Each thread of a GPU takes every `threads`-th sample, and scratch for one; `room` is the scratch
+    of a warp in bytes.
+    """
     t = w.text
-    if w.gpu:  # `room`: bytes of scratch per warp
+    if w.gpu:
         t.line(f"%warp = udiv i64 %thread, {WARP}")
         t.line(f"%lane = urem i64 %thread, {WARP}")
         t.line("%before = mul i64 %warp, %room")
         t.line("%memory = getelementptr i8, ptr %scratch, i64 %before")
-        return "br label %done\ndone:"
+        t.line("%some = icmp slt i64 %thread, %count")
+        before = t.block
+        t.line("br i1 %some, label %vector, label %vector.done")
+        t.open("vector")
+        t.line(f"%sample = phi i64 [%thread, %{before}], [%sample.next, %vector.end]")
+        return (
+            "br label %vector.end\nvector.end:\n  %sample.next = add i64 %sample, %threads\n"
+            "  %vector.more = icmp slt i64 %sample.next, %count\n"
+            "  br i1 %vector.more, label %vector, label %vector.done\nvector.done:"
+        )
     before = t.block
     t.line("br label %vector")
     t.open("vector")

@@ -1,8 +1,8 @@
 """Loads and stores: rows of arguments and results, and elements of scratch.
 
-On the host, arrays are row-major as in JAX, one sample after the other; for a vector of samples, a
-block of `width` rows is loaded and transposed in registers. On a GPU they are column-major, so that
-accesses of neighbouring threads coalesce: element j of sample i is at ``j * count + i``.
+Arrays are row-major as in JAX, one sample after the other. For a vector of samples, the host loads
+a block of `width` rows and transposes it in registers. A thread of a GPU reads its own row; what
+the threads of a warp read is one piece of memory, so that each byte comes from DRAM once.
 """
 
 from __future__ import annotations
@@ -238,10 +238,6 @@ def row_address(w: Writer, buffer: Buffer, lane: int, element: str, pointer: str
     """Address of an element of a lane's sample."""
     t = w.text
     pointer = pointer or w.pointer(buffer)
-    if w.gpu:
-        column = t.let(f"mul i64 {element}, %count") if element != "0" else "0"
-        place = t.let(f"add i64 {column}, %sample") if element != "0" else "%sample"
-        return t.let(f"getelementptr {stored(buffer.dtype)}, ptr {pointer}, i64 {place}")
     place = lane * buffer.size + int(element) if element.isdigit() else element
     if lane and place is element:
         place = t.let(f"add i64 {element}, {lane * buffer.size}")

@@ -25,7 +25,7 @@ from jaxmbd.lanes.ir.table import OPERATIONS, root
 
 REACH = 40
 """Most nodes computed in one step, unless no step scores well enough."""
-AT_HAND = 24
+AT_HAND, AT_HAND_ON_GPU = 24, 80
 """Number of most recently used values that are assumed to be in registers ("at hand")."""
 CHOICES = 4
 """Most users of a value that are tried one by one, besides all of them together."""
@@ -59,9 +59,10 @@ class Scheduler:
         kept: Sequence[bool],
         free: Sequence[bool],
         least: float,
+        most_at_hand: int,
     ):
         n = len(args)
-        self.args, self.free, self.least = args, free, least
+        self.args, self.free, self.least, self.most_at_hand = args, free, least, most_at_hand
         self.users: list[list[int]] = [[] for _ in range(n)]
         for node, needs in enumerate(args):
             for a in needs:
@@ -210,8 +211,8 @@ class Scheduler:
                 at_hand.pop(a, None)
                 if left[a] and not free[a]:
                     at_hand[a] = touched[a] = None
-        if len(at_hand) > AT_HAND:
-            for old in list(at_hand)[: len(at_hand) - AT_HAND]:
+        if len(at_hand) > self.most_at_hand:
+            for old in list(at_hand)[: len(at_hand) - self.most_at_hand]:
                 del at_hand[old]
         for a in touched:
             if a in at_hand:
@@ -219,7 +220,11 @@ class Scheduler:
 
 
 def arrange(
-    args: Sequence[Sequence[int]], kept: Sequence[bool], free: Sequence[bool], least: float
+    args: Sequence[Sequence[int]],
+    kept: Sequence[bool],
+    free: Sequence[bool],
+    least: float,
+    most_at_hand: int = AT_HAND,
 ) -> list[int]:
     """A schedule of nodes with low register pressure.
 
@@ -228,11 +233,12 @@ def arrange(
         kept: whether its value is live-out.
         free: whether its value occupies none of the registers in question.
         least: `LOOP` or `STRAIGHT`.
+        most_at_hand: `AT_HAND` or `AT_HAND_ON_GPU`.
 
     Returns:
         the nodes' numbers, each after its operands.
     """
-    return Scheduler(args, kept, free, least).run()
+    return Scheduler(args, kept, free, least, most_at_hand).run()
 
 
 SOON = 12
@@ -433,14 +439,15 @@ class Piece:
         kept = [k and not f for k, f in zip(self.kept, free, strict=False)]
         extra = [OPERATIONS[n.op].registers for n in self.values]
         region = self.nodes[0].region
-        least = LOOP if region is not None and region.depth > 1 else STRAIGHT
+        inner = region is not None and region.depth > 1 and not w.gpu
+        least, at_hand = LOOP if inner else STRAIGHT, AT_HAND_ON_GPU if w.gpu else AT_HAND
         count = len(self.values)
         inside = [[a for a in needs if a < count] for needs in self.args]
         # A few cheap spills are not worth the time to arrange a single sample.
-        if w.width == 1 or not arranged:
+        if (w.width == 1 and not w.gpu) or not arranged:
             order = range(count)
         else:
-            order = self._gathered(arrange(inside, kept, free[:count], least))
+            order = self._gathered(arrange(inside, kept, free[:count], least, at_hand))
         slots = {count + k: w.slot_of(n) for k, n in enumerate(self.given)}
         kept += [True] * len(self.given)
         plan = Plan(order, args, kept, extra, self.room, slots)
@@ -466,6 +473,8 @@ class Piece:
 
     def _free(self, n: Node) -> bool:
         """Whether a value is not counted here: its register is left to LLVM."""
+        if self.w.gpu:
+            return n.dtype not in WORDS
         if n.dtype not in WORDS or n in self.w.uses.inverted:
             return True
         return n.uniform or (self.w.width == 1 and n.dtype[0] != "f")

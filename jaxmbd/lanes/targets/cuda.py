@@ -21,7 +21,15 @@ from jaxmbd.lanes.targets import cpu, cuda_launcher, ptx
 SCRATCH_SHARE = 8
 """Scratch takes at most 1/SCRATCH_SHARE of a GPU's memory."""
 # From cuda.h: attributes of devices (CUdevice_attribute) and functions (CUfunction_attribute).
-_PROCESSORS, _MAJOR, _MINOR = 16, 75, 76
+_PROCESSORS, _THREADS, _MAJOR, _MINOR, _SHARED, _REGISTER_FILE, _BLOCKS = (
+    16,
+    39,
+    75,
+    76,
+    81,
+    82,
+    106,
+)
 _LOCAL_BYTES, _REGISTERS = 3, 4
 # Driver functions called here and by the handlers.
 _FUNCTIONS = (
@@ -62,14 +70,20 @@ class Devices:
     Attributes:
         arch: the newest target that all of them run.
         alike: whether they have the same compute capability.
-        processors: multiprocessors of the first GPU.
         memory: memory of the smallest [bytes].
+        processors: multiprocessors of the first GPU.
+        registers: of one multiprocessor, of 32 bits each.
+        warps: that one multiprocessor can hold.
+        cache: memory of one multiprocessor for its first-level cache [bytes].
     """
 
     arch: str
     alike: bool
-    processors: int
     memory: int
+    processors: int
+    registers: int
+    warps: int
+    cache: int
 
 
 @cache
@@ -128,7 +142,15 @@ def devices() -> Devices:
         arch = ptx.architecture(min(capabilities))
     except ValueError as error:
         raise Unavailable(str(error)) from None
-    return Devices(arch, len(set(capabilities)) == 1, attribute(_PROCESSORS, 0), min(sizes))
+    return Devices(
+        arch,
+        alike=len(set(capabilities)) == 1,
+        memory=min(sizes),
+        processors=attribute(_PROCESSORS),
+        registers=attribute(_REGISTER_FILE),
+        warps=min(attribute(_THREADS) // WARP, attribute(_BLOCKS)),
+        cache=attribute(_SHARED),
+    )
 
 
 def attribute(which: int, device: int = 0) -> int:
@@ -158,10 +180,11 @@ def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -
         known = _TARGETS.get(name)
         if known is None:
             kernel = _loaded(text, facts)
-            address = handler(kernel, slots, inputs, outputs, facts)
+            used, local = (_kernel_attribute(which, kernel) for which in (_REGISTERS, _LOCAL_BYTES))
+            warps = facts.processors * resident(used, local, facts)
+            address = handler(kernel, slots * SLOT * WARP, warps, inputs, outputs, facts)
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA")
-            used = (_kernel_attribute(which, kernel) for which in (_REGISTERS, _LOCAL_BYTES))
-            known = _TARGETS[name] = Compiled(name, *used, scratch=slots * SLOT)
+            known = _TARGETS[name] = Compiled(name, used, local, scratch=slots * SLOT)
         return known
 
 
@@ -190,14 +213,36 @@ def _kernel_attribute(which: int, kernel: int) -> int:
     return value.value
 
 
+LEAST_WARPS = 2
+"""Warps of a multiprocessor that run however long their stacks are."""
+
+
+def resident(registers: int, local: int, facts: Devices) -> int:
+    """How many warps of a kernel run on a multiprocessor at a time.
+
+    As many as its registers allow, and no more than have their stacks in the first-level cache:
+    stacks that do not fit there are read from memory, which is a tenth as fast.
+
+    Args:
+        registers: of a thread.
+        local: stack of a thread [bytes].
+        facts: properties of the GPUs.
+    """
+    each = -(-registers // 8) * 8 * WARP  # registers are allocated by eight
+    most = min(facts.warps, facts.registers // each)
+    cached = facts.cache // (local * WARP) if local else most
+    return max(1, min(most, max(LEAST_WARPS, cached)))
+
+
 def handler(
-    kernel: int, slots: int, inputs: int, outputs: int, facts: Devices, lib: Any = None
+    kernel: int, room: int, warps: int, inputs: int, outputs: int, facts: Devices, lib: Any = None
 ) -> int:
     """The address of an FFI handler that launches a kernel.
 
     Args:
         kernel: the kernel's handle.
-        slots: elements of scratch per sample.
+        room: scratch of a warp [bytes].
+        warps: how many run at a time.
         inputs: number of arguments.
         outputs: number of results.
         facts: properties of the GPUs.
@@ -215,10 +260,8 @@ def handler(
         cuda_launcher.POP: _pointer(lib.cuCtxPopCurrent_v2),
         cuda_launcher.INPUTS: inputs,
         cuda_launcher.OUTPUTS: outputs,
-        cuda_launcher.ROOM: slots * SLOT * WARP,
-        cuda_launcher.BUDGET: facts.memory // SCRATCH_SHARE,
-        cuda_launcher.BLOCK: ptx.BLOCK,
-        cuda_launcher.FEW: facts.processors * ptx.BLOCK,
+        cuda_launcher.ROOM: room,
+        cuda_launcher.WARPS: min(warps, max(1, facts.memory // SCRATCH_SHARE // max(1, room))),
     }
     for place, number in numbers.items():
         table[place] = number
@@ -229,13 +272,3 @@ def _pointer(function: Any) -> int:
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
     return address
-
-
-def fastest_batch(aval: Any, batched: bool) -> tuple[int, ...]:
-    """The layout of a kernel's arrays on a GPU: the batch is the minor axis.
-
-    Accesses of neighbouring threads are then coalesced. XLA produces arrays in this layout where it
-    can, and copies the others.
-    """
-    axes = tuple(range(len(aval.shape)))[::-1]
-    return (0, *axes[:-1]) if batched and axes else axes

@@ -1,10 +1,10 @@
 """LLVM IR of the host side of a launch: from XLA's call frame to `cuLaunchKernel`.
 
 Every kernel links its own copy of this module and fills its table. The handler gets the stream,
-makes the stream's context current, allocates scratch and launches. If scratch memory is short, the
-batch runs in several launches that share it. Python is not involved and nothing waits for the GPU:
-scratch is freed right after the launch, and reused by later work on the stream. Structure offsets
-are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
+makes the stream's context current, allocates scratch and launches as many warps as run at once, which
+loop over the samples. If scratch memory is short, fewer warps run. Python is not involved and nothing
+waits for the GPU: scratch is freed right after the launch, and reused by later work on the stream.
+Structure offsets are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from __future__ import annotations
 from jaxmbd.lanes.ir.nodes import WARP
 from jaxmbd.lanes.targets import ffi
 
-KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, BUDGET, BLOCK, FEW = range(11)
+KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, WARPS = range(9)
 """Indices in the table (i64 each): the kernel; cuLaunchKernel, cuStreamGetCtx, cuCtxPushCurrent,
-cuCtxPopCurrent; numbers of arguments and results; bytes of scratch per warp, and of scratch at
-most; threads per block; the most samples for which a block is a single warp."""
-WORDS = 11
-LEAST = 1024
-"""The call fails if scratch for this many samples cannot be allocated."""
-EXTRA = 5
-"""Parameters of a kernel after its arguments and results: scratch, room, first, last, count."""
+cuCtxPopCurrent; numbers of arguments and results; bytes of scratch per warp; the most warps. A block
+is a warp, so that few samples spread over all multiprocessors."""
+WORDS = 9
+LEAST = 32
+"""The call fails if scratch for this many warps cannot be allocated."""
+EXTRA = 3
+"""Parameters of a kernel after its arguments and results: scratch, room, count."""
 
 _HEAD = """
 @table = global [WORDS x i64] zeroinitializer
@@ -119,21 +119,15 @@ no.push:
   ret ptr %e1
 measure:
   %request = alloca [6 x i64]
+  %up = add i64 %count, WARP_LESS_ONE
+  %full = udiv i64 %up, WARP
+  %is.few = icmp slt i64 %full, %t.WARPS
+  %most = select i1 %is.few, i64 %full, i64 %t.WARPS
   %needs = icmp sgt i64 %t.ROOM, 0
-  br i1 %needs, label %afford, label %ready
-afford:
-  %fit0 = udiv i64 %t.BUDGET, %t.ROOM
-  %fit.no = icmp eq i64 %fit0, 0
-  %fit = select i1 %fit.no, i64 1, i64 %fit0
-  %fit.samples = mul i64 %fit, WARP
-  %fewer = icmp slt i64 %fit.samples, %count
-  %most = select i1 %fewer, i64 %fit.samples, i64 %count
-  br label %allocate
+  br i1 %needs, label %allocate, label %ready
 allocate:
-  %part = phi i64 [%most, %afford], [%half, %again]
-  %up = add i64 %part, WARP_LESS_ONE
-  %warps = udiv i64 %up, WARP
-  %bytes = mul i64 %warps, %t.ROOM
+  %part = phi i64 [%most, %measure], [%half, %again]
+  %bytes = mul i64 %part, %t.ROOM
   store i64 48, ptr %request
   %r1 = getelementptr i64, ptr %request, i64 1
   store ptr null, ptr %r1
@@ -157,48 +151,27 @@ short:
   br i1 %last.try, label %leave, label %again
 again:
   call void @lanes_forget(ptr %api, ptr %allocate.e)
-  %half0 = udiv i64 %warps, 2
-  %half = mul i64 %half0, WARP
+  %half = udiv i64 %part, 2
   br label %allocate
 ready:
   %memory = phi ptr [null, %measure], [%scratch, %own]
-  %chunk = phi i64 [%count, %measure], [%part, %own]
+  %warps = phi i64 [%most, %measure], [%part, %own]
   %v0 = getelementptr i64, ptr %values, i64 %buffers
   store ptr %memory, ptr %v0
   %v1 = getelementptr i64, ptr %v0, i64 1
   store i64 %t.ROOM, ptr %v1
-  %first.p = getelementptr i64, ptr %v0, i64 2
-  %last.p = getelementptr i64, ptr %v0, i64 3
-  %v4 = getelementptr i64, ptr %v0, i64 4
-  store i64 %count, ptr %v4
-  br label %launch
-launch:
-  %first = phi i64 [0, %ready], [%last, %launched]
-  %end = add i64 %first, %chunk
-  %beyond = icmp sgt i64 %end, %count
-  %last = select i1 %beyond, i64 %count, i64 %end
-  store i64 %first, ptr %first.p
-  store i64 %last, ptr %last.p
-  %n = sub i64 %last, %first
-  %is.few = icmp sle i64 %n, %t.FEW
-  %block = select i1 %is.few, i64 WARP, i64 %t.BLOCK
-  %n.up = add i64 %n, %block
-  %n.up1 = sub i64 %n.up, 1
-  %grid = udiv i64 %n.up1, %block
-  %grid.i = trunc i64 %grid to i32
-  %block.i = trunc i64 %block to i32
-  %code = call i32 %t.LAUNCH.f(ptr %t.KERNEL.f, i32 %grid.i, i32 1, i32 1, i32 %block.i, i32 1,
+  %v2 = getelementptr i64, ptr %v0, i64 2
+  store i64 %count, ptr %v2
+  %grid = trunc i64 %warps to i32
+  %code = call i32 %t.LAUNCH.f(ptr %t.KERNEL.f, i32 %grid, i32 1, i32 1, i32 WARP, i32 1,
     i32 1, i32 0, ptr %stream, ptr %params, ptr null)
   %launch.ok = icmp eq i32 %code, 0
-  br i1 %launch.ok, label %launched, label %failed
+  br i1 %launch.ok, label %give, label %failed
 failed:
   %e2 = call ptr @failure(ptr %api, ptr @launch.name, i32 %code)
   br label %give
-launched:
-  %more = icmp slt i64 %last, %count
-  br i1 %more, label %launch, label %give
 give:
-  %outcome = phi ptr [%e2, %failed], [null, %launched]
+  %outcome = phi ptr [%e2, %failed], [null, %ready]
   %has = icmp ne ptr %memory, null
   br i1 %has, label %free, label %leave
 free:
@@ -226,8 +199,7 @@ def module(abi_minor: int) -> str:
     """LLVM IR of ``handler(frame)``; for a null frame it returns the address of its table."""
     names = {
         "KERNEL": KERNEL, "LAUNCH": LAUNCH, "CONTEXT": CONTEXT, "PUSH": PUSH, "POP": POP,
-        "INPUTS": INPUTS, "OUTPUTS": OUTPUTS, "ROOM": ROOM, "BUDGET": BUDGET, "BLOCK": BLOCK,
-        "FEW": FEW,
+        "INPUTS": INPUTS, "OUTPUTS": OUTPUTS, "ROOM": ROOM, "WARPS": WARPS,
     }  # fmt: skip
     loads = []
     for name, place in names.items():

@@ -13,10 +13,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from jaxmbd.lanes.ir.nodes import WARP
 from jaxmbd.lanes.targets import cpu, disk
 
-BLOCK = 64
-"""Most threads per block: few enough for any register count, enough for any occupancy."""
 TRIPLE = "nvptx64-nvidia-cuda"
 KNOWN = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120)
 """Compute capabilities, times ten; a GPU runs the code of the highest one up to its own."""
@@ -81,7 +80,7 @@ def _head(arch: str) -> str:
 
 def _bounds(registers: int) -> str:
     """The kernel's launch bounds; with one block per multiprocessor ptxas may use all registers."""
-    words = [f'"nvvm.maxntid"="{BLOCK}"', '"nvvm.minctasm"="1"']
+    words = [f'"nvvm.maxntid"="{WARP}"', '"nvvm.minctasm"="1"']
     if registers:
         words[1] = f'"nvvm.maxnreg"="{registers}"'
     return f"attributes #0 = {{ {' '.join(words)} }}"

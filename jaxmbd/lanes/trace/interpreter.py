@@ -73,7 +73,9 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
 
 INSIDE = {
     **dict.fromkeys(("jit", "pjit", "scan"), "jaxpr"),
-    **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
+    **dict.fromkeys(
+        ("closed_call", "eval_jaxpr", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
+    ),
     "while": "body_jaxpr",
     "lanes": "key",
 }

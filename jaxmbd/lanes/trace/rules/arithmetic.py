@@ -11,7 +11,7 @@ import numpy as np
 from jaxmbd.lanes.ir.graph import Graph
 from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
 from jaxmbd.lanes.ir.table import OPERATIONS
-from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, elementwise, short_dtype
+from jaxmbd.lanes.trace.arrays import SMALL, Stacked, Value, constants, elementwise, short_dtype
 from jaxmbd.lanes.trace.interpreter import RULES, rule
 
 
@@ -199,6 +199,12 @@ def _reduce_precision(g: Graph, eqn: Any, x: Value) -> Value:
     if eqn.params["exponent_bits"] < info.nexp or eqn.params["mantissa_bits"] < info.nmant:
         raise Unsupported("to fewer bits than the type has")
     return x
+
+
+@rule("empty", "empty2")
+def _empty(g: Graph, eqn: Any) -> Value:
+    """An array of which nothing is read before it is written: any numbers will do."""
+    return constants(g, np.zeros(eqn.outvars[0].aval.shape), eqn.outvars[0].aval.dtype)
 
 
 @rule("iota")

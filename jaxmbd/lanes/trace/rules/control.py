@@ -26,7 +26,7 @@ RARELY = "lanes_rarely"
 """Name of the inner jit call by which `lanes.rarely` is recognised."""
 
 
-@rule("jit", "pjit", "closed_call", "core_call", "core_closed_call")
+@rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "eval_jaxpr")
 @rule("checkpoint", "remat", "remat2")
 def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
     """A call, in place or as a routine."""
