@@ -26,7 +26,8 @@ from jaxmbd.lanes.ir.table import OPERATIONS, root
 REACH = 40
 """Most nodes computed in one step, unless no step scores well enough."""
 AT_HAND, AT_HAND_ON_GPU = 24, 80
-"""Number of most recently used values that are assumed to be in registers ("at hand")."""
+"""Number of most recently used values that are assumed to be in registers ("at hand"). A thread of
+a GPU has registers for 127 doubles."""
 CHOICES = 4
 """Most users of a value that are tried one by one, besides all of them together."""
 DELAY = 0.05

@@ -21,15 +21,8 @@ from jaxmbd.lanes.targets import cpu, cuda_launcher, ptx
 SCRATCH_SHARE = 8
 """Scratch takes at most 1/SCRATCH_SHARE of a GPU's memory."""
 # From cuda.h: attributes of devices (CUdevice_attribute) and functions (CUfunction_attribute).
-_PROCESSORS, _THREADS, _MAJOR, _MINOR, _SHARED, _REGISTER_FILE, _BLOCKS = (
-    16,
-    39,
-    75,
-    76,
-    81,
-    82,
-    106,
-)
+_PROCESSORS, _THREADS, _MAJOR, _MINOR = 16, 39, 75, 76
+_SHARED, _REGISTER_FILE, _BLOCKS = 81, 82, 106  # of one multiprocessor
 _LOCAL_BYTES, _REGISTERS = 3, 4
 # Driver functions called here and by the handlers.
 _FUNCTIONS = (
@@ -220,8 +213,9 @@ LEAST_WARPS = 2
 def resident(registers: int, local: int, facts: Devices) -> int:
     """How many warps of a kernel run on a multiprocessor at a time.
 
-    As many as its registers allow, and no more than have their stacks in the first-level cache:
-    stacks that do not fit there are read from memory, which is a tenth as fast.
+    As many as its registers allow, and no more than have their stacks in the first-level cache.
+    On an H100 two warps of a rollout with 3.2 kB of stack a thread, whose stacks fit, are 1.4 times
+    as fast as eight, whose stacks do not.
 
     Args:
         registers: of a thread.

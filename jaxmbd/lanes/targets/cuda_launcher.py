@@ -1,10 +1,10 @@
 """LLVM IR of the host side of a launch: from XLA's call frame to `cuLaunchKernel`.
 
 Every kernel links its own copy of this module and fills its table. The handler gets the stream,
-makes the stream's context current, allocates scratch and launches as many warps as run at once, which
-loop over the samples. If scratch memory is short, fewer warps run. Python is not involved and nothing
-waits for the GPU: scratch is freed right after the launch, and reused by later work on the stream.
-Structure offsets are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
+makes the stream's context current, allocates scratch and launches as many warps as run at once,
+which loop over the samples. If scratch memory is short, fewer warps run. Python is not involved and
+nothing waits for the GPU: scratch is freed right after the launch, and reused by later work on the
+stream. Structure offsets are those of XLA's FFI C API, major version 0 (see `cpu_driver`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from jaxmbd.lanes.targets import ffi
 
 KERNEL, LAUNCH, CONTEXT, PUSH, POP, INPUTS, OUTPUTS, ROOM, WARPS = range(9)
 """Indices in the table (i64 each): the kernel; cuLaunchKernel, cuStreamGetCtx, cuCtxPushCurrent,
-cuCtxPopCurrent; numbers of arguments and results; bytes of scratch per warp; the most warps. A block
-is a warp, so that few samples spread over all multiprocessors."""
+cuCtxPopCurrent; numbers of arguments and results; bytes of scratch per warp; the most warps. A
+block is a warp, so that few samples spread over all multiprocessors."""
 WORDS = 9
 LEAST = 32
 """The call fails if scratch for this many warps cannot be allocated."""
