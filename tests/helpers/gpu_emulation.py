@@ -22,8 +22,31 @@ API_WORDS, FRAME_WORDS = 24, 20
 REGISTERS = ("tid", "ctaid", "ntid", "nctaid")
 
 
+APPROXIMATE = """
+define double @approx.{name}.d(double %x) {{
+  %root = call double @llvm.sqrt.f64(double %x)
+  %y = fdiv double 1.0, {d}
+  %bits = bitcast double %y to i64
+  %high = and i64 %bits, -4294967296
+  %z = bitcast i64 %high to double
+  ret double %z
+}}
+define float @approx.{name}.f(float %x) {{
+  %root = call float @llvm.sqrt.f32(float %x)
+  %y = fdiv float 1.0, {d}
+  ret float %y
+}}
+"""
+"""The reciprocal of x or of its root, with 20 bits after the point in double precision."""
+
+
 def host_ir(ir: str, buffers: int) -> str:
     """A GPU kernel's IR for the host, and ``grid(params, blocks, threads)`` to run it."""
+    ir = re.sub(r"declare \w+ @llvm.nvvm.r(cp|sqrt).approx.*\n", "", ir)
+    ir = re.sub(r"@llvm.nvvm.(rcp|rsqrt).approx.ftz.([df])", r"@approx.\1.\2", ir)
+    for ty in ("double @llvm.sqrt.f64(double)", "float @llvm.sqrt.f32(float)"):
+        ir = f"declare {ty}\n" + ir.replace(f"declare {ty}\n", "")
+    ir += APPROXIMATE.format(name="rcp", d="%x") + APPROXIMATE.format(name="rsqrt", d="%root")
     for name in REGISTERS:
         ir = re.sub(rf"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x\(\)\n", "", ir)
         ir = ir.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}.x()", f"load i32, ptr @{name}")

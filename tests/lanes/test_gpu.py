@@ -143,6 +143,35 @@ def test_emulated_threads_agree(name, dtype):
     assert launch.numbers[1:] == [SIZE]
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_quotients_and_roots_are_correctly_rounded(dtype):
+    """Those without branches, at zero, infinity and NaN too; subnormal numbers are zero."""
+    rng, info = np.random.default_rng(8), np.finfo(dtype)
+    size = 20_000
+    a, b = (
+        (rng.normal(size=size) * 2.0 ** rng.uniform(-span, span, size)).astype(dtype)
+        for span in (info.maxexp / 2.1, info.maxexp / 2.1)
+    )
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.0, info.tiny, 1e30], dtype)
+    a[:81], b[:81] = np.repeat(edges, 9), np.tile(edges, 9)
+
+    def fn(x, y):
+        return x / y, jnp.sqrt(x), 1.0 / (x * 0.5), y / (x * 0.5)
+
+    k = Kernel(jax.make_jaxpr(fn)(a[0], b[0]), (True, True))
+    found = run(k, [a, b], Machine())
+    with np.errstate(all="ignore"):
+        half = a * dtype(0.5)
+        expected = [a / b, np.sqrt(a), dtype(1.0) / half, b / half]
+        near = np.array([2.0, 2.0, 2.0, 4.0], dtype) * info.eps
+    for x, y, tolerance in zip(found, expected, near, strict=True):
+        normal = ~(np.abs(y) < 4 * info.tiny) & ~(np.abs(half) < 4 * info.tiny)
+        np.testing.assert_allclose(x[normal], y[normal], rtol=tolerance)
+    for x, y in zip(found[:2], expected[:2], strict=True):
+        normal = np.isfinite(y) & (np.abs(y) > 4 * info.tiny)
+        assert np.mean(x[normal] != y[normal]) < 1e-3
+
+
 @pytest.mark.parametrize("name", ["scanned", "total, pulled back"])
 def test_warps_loop_over_the_samples(name):
     k, args, expected = program(name, size=1000)
@@ -170,7 +199,8 @@ def test_warps_have_their_stacks_in_the_cache():
     device = facts()  # 2¹⁷ bytes of cache
     assert cuda.resident(255, 0, device) == 8 and cuda.resident(40, 0, device) == 32
     assert cuda.resident(255, 700, device) == 5
-    assert cuda.resident(255, 3000, device) == cuda.LEAST_WARPS
+    assert cuda.resident(255, 1900, device) == 2  # 119 kB
+    assert cuda.resident(255, 2000, device) == 8
 
 
 def k_slots(k):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from jaxmbd.lanes.codegen import division
 from jaxmbd.lanes.codegen.uses import may_invert
 from jaxmbd.lanes.codegen.writer import LLVM, Writer
 from jaxmbd.lanes.ir.nodes import BYTES, Call, Infix, Intrinsic, Node
@@ -20,6 +21,8 @@ def emit(w: Writer, n: Node) -> str:
         dtype = n.args[0].dtype
         return w.text.let(f"{llvm.word(dtype)} {w.type_of(n, dtype)} {args[0]}, {args[1]}")
     if isinstance(llvm, Intrinsic):
+        if w.gpu and n.op == "sqrt":
+            return division.square_root(w.text, w.type_of(n), *args)
         return w.text.intrinsic(llvm.name, w.type_of(n), _suffix(w, n), *args)
     if isinstance(llvm, Call):
         return _call(w, n, args, llvm)
@@ -64,6 +67,8 @@ def _div(w: Writer, n: Node, args: list[str]) -> str:
         inverse = w.inverse(n.args[1], not n.uniform) if free else None
         if inverse is not None:
             return w.text.let(f"fmul {ty} {args[0]}, {inverse}")
+        if w.gpu:
+            return division.quotient(w.text, ty, *args)
         return w.text.let(f"fdiv {ty} {args[0]}, {args[1]}")
     return _guarded_division(w, n, args, "div", "-1")
 

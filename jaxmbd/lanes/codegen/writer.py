@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmbd.lanes.codegen import division
 from jaxmbd.lanes.codegen.uses import Uses
 from jaxmbd.lanes.ir.nodes import BYTES, WARP, Buffer, Node, Routine
 from jaxmbd.lanes.ir.nodes import SLOT as SLOT_BYTES
@@ -261,6 +262,8 @@ class Writer:
         if (Reciprocal(n), SLOT) in self._places:
             return self._loaded(Reciprocal(n))
         one = self.constant(1.0, n.dtype, not n.uniform)
+        if self.gpu:
+            return division.quotient(self.text, LLVM[n.dtype], one, name)
         return self.text.let(f"fdiv {self.type_of(n)} {one}, {name}")
 
     # Stack slots
