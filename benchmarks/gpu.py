@@ -29,6 +29,7 @@ BATCHES = {FORWARD: (4096, 65_536, 1_000_000, 4_000_000), ROLLOUT: (10_000, 100_
 BATCHES[GRADIENT] = (10_000,)
 QUICK = {FORWARD: (65_536, 1_000_000), ROLLOUT: (10_000,), GRADIENT: (10_000,)}
 DRY = {FORWARD: (64, 150), ROLLOUT: (64,), GRADIENT: (64,)}
+DRY_STEPS = 4
 SINGLE = {FORWARD: 1_000_000, ROLLOUT: 100_000}  # smaller batches are left out in float32
 WAVES = {FORWARD: (1, 30), ROLLOUT: (1, 3), GRADIENT: ()}
 """Batches of so many times the samples that run at once, beside the round ones."""
@@ -51,10 +52,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="nothing is started that would pass them")
     parser.set_defaults(json=_script.HERE / "results" / "gpu.json")
     options = parser.parse_args(arguments)
-    small = options.quick or options.dry_run
-    options.cases = options.cases or (CASES[:1] if small else CASES)
+    options.cases = options.cases or (CASES[:1] if options.quick else CASES)
+    if options.dry_run:
+        options.cases = ("pendulum",)
     options.minutes = options.minutes or (1.5 if options.quick else 7.0)
-    options.steps = options.steps or (4 if options.dry_run else 1000)
+    options.steps = options.steps or (DRY_STEPS if options.dry_run else 1000)
     options.batches = DRY if options.dry_run else QUICK if options.quick else BATCHES
     options.drawn = (32, 32) if options.dry_run else (DRAWN, FEWER)
     return options
@@ -92,7 +94,7 @@ def batches(run: Run, what: Any, facts: dict[str, Any]) -> list[tuple[str, int]]
 
     wave = runs.wave(run.device, facts)
     sizes = sorted({*run.options.batches[what.work], *(n * wave for n in WAVES[what.work])})
-    if what.work == GRADIENT and not run.options.quick:
+    if what.work == GRADIENT and what.name == run.options.cases[0] and not run.options.quick:
         sizes.append(runs.beyond_scratch(run.device, facts, BEYOND))
     if what.dtype == "float32" and not (run.options.quick or run.options.dry_run):
         sizes = [n for n in sizes if n >= SINGLE[what.work]]
@@ -130,32 +132,44 @@ def measured(run: Run, what: Any, column: str, batch: int, facts: dict[str, Any]
 
 
 def compared(run: Run, what: Any, column: str, batch: int, out: Any) -> dict[str, Any]:
-    """Every sample of a batch against the host; what is wrong is recorded."""
-    from gpu_cases import runs
+    """Every sample of a batch against the host; what is wrong is recorded.
 
+    Returns:
+        `difference`, the largest relative one from the host's results (`checked_by`), and `odd`,
+        samples finite in one only, of the different samples; `unequal`, samples whose bits are not
+        those of the one they repeat, and `nonfinite`, of all.
+    """
+    from gpu_cases import runs
+    from throughput_cases.work import difference
+
+    first, *counts = runs.compared(out, what.drawn, -1 if column == LAST else 0)
+    unequal, nonfinite = map(int, counts)
     same = ONE if column == ONE else LANES
     by = {"lanes on the host": runs.reference(what, same)}
-    if (what.name, what.work, same) == ("rssr", FORWARD, LANES):
+    if (what.name, what.work, same) == (run.options.cases[0], FORWARD, LANES):
         by["jax.vmap on the host"] = runs.reference(what, VMAP)
     found: dict[str, Any] = {}
     for name, truth in by.items():
-        gap = runs.checked(out, what.drawn, column == LAST, truth)
-        judge(run, f"{what.title}, {column}, batch {batch}, {name}", what, column, gap)
-        if not found or gap["difference"] > found["difference"]:
-            found = gap | dict(checked_by=name)
+        worst, odd = difference(first, truth)
+        if not found or not worst <= found["difference"]:
+            found = dict(difference=worst, odd=odd, checked_by=name)
+    found |= dict(unequal=unequal, nonfinite=nonfinite)
+    if column != VMAP:  # XLA is no part of what is checked
+        judge(run, f"{what.title}, {column}, batch {batch}", what, found)
     return found
 
 
-def judge(run: Run, title: str, what: Any, column: str, gap: dict[str, Any]) -> None:
+def judge(run: Run, title: str, what: Any, gap: dict[str, Any]) -> None:
     """Record a comparison that shows wrong results."""
     single = what.dtype == "float32"
     limit = TOLERANCE_SINGLE if single else TOLERANCE[what.work]
     if not single or what.work == FORWARD:
-        if not gap["difference"] <= limit:
-            run.fail(f"{title}: differs by {gap['difference']:.1e} (at most {limit:.0e})")
+        worst, by = gap["difference"], gap["checked_by"]
+        if not worst <= limit:
+            run.fail(f"{title}: differs by {worst:.1e} from {by} (at most {limit:.0e})")
         if gap["odd"]:
             run.fail(f"{title}: {gap['odd']} of {what.drawn} samples are finite in one only")
-    if gap["unequal"] and column != VMAP:  # XLA may compute parts of a batch in several ways
+    if gap["unequal"]:
         run.fail(f"{title}: {gap['unequal']} samples differ from those with the same arguments")
 
 
@@ -187,11 +201,10 @@ def steps_of(options: argparse.Namespace) -> list[tuple[Any, ...]]:
 
 
 def ready() -> bool:
-    """Whether nothing has to be installed: the package can be imported, and JAX uses the GPU."""
+    """Whether nothing has to be installed: all parts can be imported, and JAX uses the GPU."""
     try:
         import jax
-
-        import jaxmbd  # noqa: F401
+        from gpu_cases import checks  # noqa: F401
     except ImportError:
         return False
     return jax.default_backend() == "gpu"

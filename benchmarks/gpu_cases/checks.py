@@ -13,15 +13,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gpu_cases.runs import on_host
 from jax import lax
 
+from gpu_cases.runs import on_host
 from jaxmbd import lanes
 from jaxmbd.lanes.targets import cuda
 
-SIZES = (1, 31, 33, 64, 65, 4097, 20_001)
-"""Up to a batch that fills a large GPU: below it, blocks are single warps."""
-FEW_SIZES = (33, 20_001)
+SIZES = (1, 31, 33, 64, 65, 4097, 70_001)
+"""The last one is more than a large GPU runs at a time."""
+FEW_SIZES = (33, 70_001)
 SHORT = 1 << 16
 """Bytes of scratch for a batch that is to run in several launches."""
 ULPS = 500

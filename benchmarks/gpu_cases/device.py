@@ -13,6 +13,7 @@ DOUBLE = {(6, 0): 64, (7, 0): 64, (8, 0): 64, (9, 0): 128, (10, 0): 128}
 SLOW_DOUBLE = 4
 SINGLE = {(6, 0): 128, (7, 0): 128, (7, 5): 128, (8, 0): 128}
 USUAL_SINGLE = 256
+WARP = 32
 SM_CLOCK = 1  # from nvml.h (nvmlClockType_t)
 
 
@@ -51,16 +52,14 @@ class Device:
             each = SINGLE.get(self.capability, USUAL_SINGLE)
         return each * self.processors * self.clock
 
-    def wave(self, registers: int, block: int) -> int:
+    def wave(self, registers: int) -> int:
         """Samples that run at a time, one per thread.
 
         Args:
-            registers: of a thread; they are given out in eights.
-            block: threads of a block.
+            registers: of a thread; they are given out to warps, by eights.
         """
-        fit = self.registers // (-(-max(registers, 1) // 8) * 8)
-        blocks = min(self.threads, fit) // block
-        return self.processors * block * max(1, blocks)
+        fit = self.registers // (-(-max(registers, 1) // 8) * 8 * WARP)
+        return self.processors * WARP * max(1, min(self.threads // WARP, fit))
 
     @property
     def wheel(self) -> str:

@@ -12,18 +12,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gpu_cases.device import Device
-from gpu_cases.record import FORWARD, LANES, LAST, ONE, VMAP
 from jax import lax
 from throughput_cases.case import Case, Design
 from throughput_cases.catalogue import CASES
-from throughput_cases.work import difference, function
+from throughput_cases.work import function
 
+import jaxmbd as mbd
+from gpu_cases.device import Device
+from gpu_cases.record import FORWARD, LAST, ONE, VMAP
 from jaxmbd import lanes
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.lanes.targets import cuda, ptx
+from jaxmbd.lanes.targets import cuda
 
 Sample = tuple[Design, Any, Any]
+PENDULUM = Case("pendulum", "pendulum", mbd.zoo.simple_pendulum)  # for a run without a GPU
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Task:
 
     @property
     def case(self) -> Case:
-        return CASES[self.name]
+        return CASES.get(self.name, PENDULUM)
 
     @property
     def title(self) -> str:
@@ -134,39 +136,25 @@ class Program:
         return out, time.perf_counter() - start
 
 
-def checked(out: Any, drawn: int, last: bool, truth: Any) -> dict[str, Any]:
-    """Compare every sample of a batch.
+@partial(jax.jit, static_argnums=(1, 2))
+def compared(out: Any, drawn: int, axis: int) -> tuple[Any, Any, Any]:
+    """Compare every sample of a batch with the first one of the same arguments, on the device.
 
     Args:
-        out: results, on the device.
-        drawn: number of different samples.
-        last: whether the batch is the last axis.
-        truth: the host's results for the different samples.
+        out: results.
+        drawn: number of different samples, which the batch repeats.
+        axis: of the batch, 0 or -1.
 
     Returns:
-        `difference`, the largest relative one from the host's, and `odd`, samples finite in one
-        only, of the different samples; `unequal`, samples whose bits are not those of the first
-        sample with the same arguments, and `nonfinite`, of all samples.
+        the results of the different samples, along the first axis; the number of samples whose
+        bits are not those of sample ``k % drawn``; the number of samples that are not finite.
     """
-    axis = -1 if last else 0
-    unequal, nonfinite = map(int, repetitions(out, drawn, axis))
-    first = jax.tree_util.tree_map(
-        lambda y: np.asarray(jnp.moveaxis(lax.slice_in_dim(y, 0, _few(y, drawn, axis), axis=axis),
-                                          axis, 0)), out
-    )  # fmt: skip
-    worst, odd = difference(first, truth)
-    return dict(difference=worst, odd=odd, unequal=unequal, nonfinite=nonfinite)
-
-
-def _few(y: Any, drawn: int, axis: int) -> int:
-    return min(drawn, y.shape[axis])
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def repetitions(out: Any, drawn: int, axis: int) -> tuple[Any, Any]:
-    """Samples whose bits are not those of sample ``k % drawn``, and those that are not finite."""
     unequal = nonfinite = jnp.zeros((), bool)
-    for y in jax.tree_util.tree_leaves(out):
+    first = []
+    leaves, tree = jax.tree_util.tree_flatten(out)
+    for y in leaves:
+        some = lax.slice_in_dim(y, 0, min(drawn, y.shape[axis]), axis=axis)
+        first.append(jnp.moveaxis(some, axis, 0))
         if not y.size:
             continue
         others = tuple(k for k in range(y.ndim) if k != axis % y.ndim)
@@ -174,7 +162,7 @@ def repetitions(out: Any, drawn: int, axis: int) -> tuple[Any, Any]:
         bits = lax.bitcast_convert_type(y, f"uint{8 * y.dtype.itemsize}")
         unequal = unequal | (bits != jnp.take(bits, source, axis=axis)).any(axis=others)
         nonfinite = nonfinite | ~jnp.isfinite(y).all(axis=others)
-    return jnp.sum(unequal), jnp.sum(nonfinite)
+    return jax.tree_util.tree_unflatten(tree, first), jnp.sum(unequal), jnp.sum(nonfinite)
 
 
 def facts(task: Task, device: Device) -> dict[str, Any]:
@@ -182,9 +170,7 @@ def facts(task: Task, device: Device) -> dict[str, Any]:
 
     Compiling it here, for a GPU, also takes its assembler's time out of the first call's.
     """
-    leaves, tree = jax.tree_util.tree_flatten(
-        jax.tree_util.tree_map(lambda x: x[0], task.sample)
-    )
+    leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.tree_map(lambda x: x[0], task.sample))
 
     def flat(*leaves: Any) -> list[Any]:
         return jax.tree_util.tree_leaves(task.function(*jax.tree_util.tree_unflatten(tree, leaves)))
@@ -198,16 +184,14 @@ def facts(task: Task, device: Device) -> dict[str, Any]:
     used = dict(registers=255, local_bytes=0, scratch_bytes=8 * emitter.scratch_slots)
     if device.bus:
         made = kernel.compile_cuda()
-        used = dict(
-            registers=made.registers, local_bytes=made.local, scratch_bytes=made.scratch
-        )
+        used = dict(registers=made.registers, local_bytes=made.local, scratch_bytes=made.scratch)
     seconds = time.perf_counter() - start
     return dict(flops=emitter.flops, io_bytes=moved, kernel_compile_seconds=seconds) | used
 
 
 def wave(device: Device, facts: dict[str, Any]) -> int:
     """Samples that run at a time."""
-    return device.wave(facts["registers"], ptx.BLOCK)
+    return device.wave(facts["registers"])
 
 
 def beyond_scratch(device: Device, facts: dict[str, Any], times: float) -> int:

@@ -16,9 +16,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from gpu_cases.device import Device, Meter
 from jax import lax
 
+from gpu_cases.device import Device, Meter
 from jaxmbd import lanes
 from jaxmbd.lanes.targets import cpu
 
@@ -124,16 +124,17 @@ class Timer:
 
     def __init__(self, device: Device, place: Any):
         self.meter = Meter(device)
-        self._stamps = Stamps(ctypes.CDLL("libcuda.so.1") if device.bus else None)
-        self._stamps.register()
-        length = BUSY if device.bus else 100
-
-        def busy(x: Any) -> Any:
-            return lax.fori_loop(0, length, lambda k, x: 0.5 * x + 1.0, x)
-
-        self._busy = jax.jit(lanes.vmap(busy, strict=True))
+        self._on_host = not device.bus
         self._grain = jax.device_put(jnp.ones(32), place)
-        self._series(self._busy, (self._grain,), 1, busy=True)  # compiles
+        length = 100 if self._on_host else BUSY
+        self._busy = jax.jit(lanes.vmap(lambda x: lax.fori_loop(0, length, _step, x), strict=True))
+        self._stamps: Stamps | None = Stamps(None if self._on_host else driver())
+        try:
+            self._stamps.register()
+            self._series(self._busy, (self._grain,), 1, busy=True)  # compiles
+        except Exception as error:  # the host's clock remains
+            print(f"  no CUDA events: {type(error).__name__}: {error}", flush=True)
+            self._stamps = None
 
     def times(
         self, call: Callable[..., Any], args: Any, once: float, limit: float
@@ -148,55 +149,69 @@ class Timer:
         """
         series = max(1, min(SERIES, int(limit / once)))
         calls = max(1, min(MOST, int(PART / once)))
-        self._compiled_stamp(call, args)
-        wall, kernel, queued = [], [], True
+        slow = once >= SLOW  # then the GPU is still at work when it is asked for its state
+        wall, kernel, queued, found = [], [], True, {}
         for _ in range(series):
-            seconds, inside, _ = self._series(call, args, calls)
-            wall.append(seconds)
-            if once < SLOW:
-                few = min(calls, QUEUE)
-                _, inside, filled = self._series(call, args, few, busy=True)
-                queued = queued and filled
+            found = self._series(call, args, calls, look=slow)
+            wall.append(found["wall"])
+            inside = found["kernel"]
+            if not slow:
+                queue = self._series(call, args, min(calls, QUEUE), busy=True)
+                inside, queued = queue["kernel"], queued and queue["queued"]
             kernel.append(inside)
-        spreads = _spread("seconds", wall) | _spread("kernel_seconds", kernel)
-        return spreads | dict(series=series, queued=queued) | self._state(call, args, once)
-
-    def _compiled_stamp(self, call: Callable[..., Any], args: Any) -> None:
-        jax.block_until_ready(self._stamps(_smallest(call(*args))))
-        self._stamps.taken()
+        state = (found if slow else self._series(call, args, calls, look=True))["state"]
+        by = "the host's clock" if self._stamps is None else "events"
+        facts = dict(series=series, queued=queued, kernel_by=by)
+        return _spread("seconds", wall) | _spread("kernel_seconds", kernel) | facts | state
 
     def _series(
-        self, call: Callable[..., Any], args: Any, calls: int, *, busy: bool = False
-    ) -> tuple[float, float, bool]:
-        """Seconds of a call for the host and on the GPU; whether all were queued in time."""
-        before = self._grain
+        self,
+        call: Callable[..., Any],
+        args: Any,
+        calls: int,
+        *,
+        busy: bool = False,
+        look: bool = False,
+    ) -> dict[str, Any]:
+        """Seconds of a call for the host, and on the GPU.
+
+        Args:
+            call: the compiled function.
+            args: its arguments.
+            calls: how many.
+            busy: keep the GPU busy until they are `queued`; that they were in time is returned.
+            look: also return the GPU's `state` behind them.
+        """
+        before, out = self._grain, None
         if busy:
-            self._stamps(before)
+            self._stamp()
             before = self._busy(before)
         start = time.perf_counter()
-        self._stamps(before)
-        out = None
+        self._stamp()
         for _ in range(calls):
             out = call(*args)
         dispatched = time.perf_counter() - start
-        last = self._stamps(_smallest(out))
-        jax.block_until_ready((out, last))
-        wall = time.perf_counter() - start
-        spans = self._stamps.taken()
-        return wall / calls, spans[-1] / calls, spans[0] > dispatched
+        if self._on_host:
+            jax.block_until_ready(out)  # the host has no stream that orders programs
+        last = self._stamp()
+        state = self.meter.now() if look else None
+        jax.block_until_ready((before, out, last))
+        wall = (time.perf_counter() - start) / calls
+        spans = self._stamps.taken() if self._stamps is not None else [0.0, wall * calls]
+        queued = spans[0] > dispatched
+        return dict(wall=wall, kernel=spans[-1] / calls, queued=queued, state=state)
 
-    def _state(self, call: Callable[..., Any], args: Any, once: float) -> dict[str, Any]:
-        """Clock and power after up to a tenth of a second of calls, while the last ones run."""
-        out = None
-        for _ in range(max(1, min(2 * MOST, int(PART / once)))):
-            out = call(*args)
-        state = self.meter.now()
-        jax.block_until_ready(out)
-        return state
+    def _stamp(self) -> Any:
+        return self._stamps(self._grain) if self._stamps is not None else None
 
 
-def _smallest(tree: Any) -> Any:
-    return min(jax.tree_util.tree_leaves(tree), key=lambda y: y.size)
+def driver() -> Any:
+    """NVIDIA's driver library; it is there if a GPU was found."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _step(k: Any, x: Any) -> Any:
+    return 0.5 * x + 1.0
 
 
 def _spread(name: str, found: list[float]) -> dict[str, float]:
