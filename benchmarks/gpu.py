@@ -2,7 +2,7 @@
 
     make bench-gpu              # installs what it needs, then runs this
     python benchmarks/gpu.py --quick
-    python benchmarks/gpu.py --dry-run --json /tmp/dry.json    # all of its code, on the host
+    python benchmarks/gpu.py --dry-run      # all of its code, on the host
 
 Small programs are checked first. Of each batch the different samples are compared with the host's
 results, and all others must have the bits of the sample that they repeat. Results are printed and
@@ -24,15 +24,18 @@ import _script
 from gpu_cases.device import EMULATED, NoGPU, find
 from gpu_cases.record import FORWARD, GOAL, GRADIENT, LANES, LAST, ONE, ROLLOUT, VMAP, Run
 
+RESULTS = _script.HERE / "results" / "gpu.json"
+DRY_RESULTS = _script.HERE.parent / "build" / "gpu_dry_run.json"
 CASES = ("rssr", "chain8", "multi_link", "macpherson", "double_wishbone")
 BATCHES = {FORWARD: (4096, 65_536, 1_000_000, 4_000_000), ROLLOUT: (10_000, 100_000)}
 BATCHES[GRADIENT] = (10_000,)
 QUICK = {FORWARD: (65_536, 1_000_000), ROLLOUT: (10_000,), GRADIENT: (10_000,)}
 DRY = {FORWARD: (64, 150), ROLLOUT: (64,), GRADIENT: (64,)}
-DRY_STEPS = 4
+DRY_STEPS = 2
 SINGLE = {FORWARD: 1_000_000, ROLLOUT: 100_000}  # smaller batches are left out in float32
 WAVES = {FORWARD: (1, 30), ROLLOUT: (1, 3), GRADIENT: ()}
 """Batches of so many times the samples that run at once, beside the round ones."""
+DRY_WAVES = {FORWARD: (1,), ROLLOUT: (1,), GRADIENT: ()}
 BEYOND = 1.25  # of the scratch's budget: a gradient that takes more than one launch
 DRAWN, FEWER = 4096, 512  # different samples, of rollouts fewer
 TOLERANCE = {FORWARD: 1e-8, ROLLOUT: 1e-6, GRADIENT: 1e-5}  # relative, float64
@@ -50,13 +53,14 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--steps", type=int, help="of a rollout; by default 1000")
     parser.add_argument("--minutes", type=float, help="nothing is started that would pass them")
-    parser.set_defaults(json=_script.HERE / "results" / "gpu.json")
     options = parser.parse_args(arguments)
     options.cases = options.cases or (CASES[:1] if options.quick else CASES)
     if options.dry_run:
         options.cases = ("pendulum",)
     options.minutes = options.minutes or (1.5 if options.quick else 7.0)
     options.steps = options.steps or (DRY_STEPS if options.dry_run else 1000)
+    options.json = options.json or (DRY_RESULTS if options.dry_run else RESULTS)
+    options.waves = DRY_WAVES if options.dry_run else WAVES
     options.batches = DRY if options.dry_run else QUICK if options.quick else BATCHES
     options.drawn = (32, 32) if options.dry_run else (DRAWN, FEWER)
     return options
@@ -93,7 +97,9 @@ def batches(run: Run, what: Any, facts: dict[str, Any]) -> list[tuple[str, int]]
     from gpu_cases import runs
 
     wave = runs.wave(run.device, facts)
-    sizes = sorted({*run.options.batches[what.work], *(n * wave for n in WAVES[what.work])})
+    sizes = sorted(
+        {*run.options.batches[what.work], *(n * wave for n in run.options.waves[what.work])}
+    )
     if what.work == GRADIENT and what.name == run.options.cases[0] and not run.options.quick:
         sizes.append(runs.beyond_scratch(run.device, facts, BEYOND))
     if what.dtype == "float32" and not (run.options.quick or run.options.dry_run):
@@ -197,7 +203,8 @@ def steps_of(options: argparse.Namespace) -> list[tuple[Any, ...]]:
     plan += [(measure, n, GRADIENT, "float64") for n in cases]
     plan += [(measure, n, FORWARD, "float32") for n in cases]
     plan += [(measure, cases[0], ROLLOUT, "float32")]
-    return plan + [(beside, n, w) for n in cases for w in (FORWARD, ROLLOUT)]
+    late = (FORWARD,) if options.dry_run else (FORWARD, ROLLOUT)
+    return plan + [(beside, n, w) for n in cases for w in late]
 
 
 def ready() -> bool:

@@ -63,16 +63,21 @@ class Task:
         return function(self.case, self.work, self.steps)
 
     def batched(self, column: str) -> Callable[..., Any]:
-        """The function of a batch in a column."""
-        if column == VMAP:
-            return jax.vmap(self.function)
-        if column == LAST:
-            return lanes.vmap(self.function, in_axes=-1, out_axes=-1, strict=True)
-        if column == ONE:
-            fixed = jax.tree_util.tree_map(lambda x: np.asarray(x, self.dtype), self.case.nominal)
-            inner = lanes.vmap(partial(self.function, fixed), strict=True)
-            return lambda design, q, v: inner(q, v)
-        return lanes.vmap(self.function, strict=True)
+        """The function of a batch in a column; the same each time, so that it is traced once."""
+        return _batched(self, column)
+
+
+@cache
+def _batched(task: Task, column: str) -> Callable[..., Any]:
+    if column == VMAP:
+        return jax.vmap(task.function)
+    if column == LAST:
+        return lanes.vmap(task.function, in_axes=-1, out_axes=-1, strict=True)
+    if column == ONE:
+        fixed = jax.tree_util.tree_map(lambda x: np.asarray(x, task.dtype), task.case.nominal)
+        inner = lanes.vmap(partial(task.function, fixed), strict=True)
+        return lambda design, q, v: inner(q, v)
+    return lanes.vmap(task.function, strict=True)
 
 
 @cache
