@@ -82,7 +82,7 @@ def measure(run: Run, name: str, work: str, dtype: str) -> None:
         run.skip(f"{what.title}: the time is over")
         return
     print(f"  {what.title} ({run.left():.0f} s left)", flush=True)
-    facts = runs.facts(what, run.device)
+    facts = runs.facts(what, run.device, run.place)
     print("    " + ", ".join(f"{key} {x:.6g}" for key, x in facts.items()), flush=True)
     fastest = 0.0
     for column, batch in batches(run, what, facts):
@@ -190,7 +190,7 @@ def beside(run: Run, name: str, work: str) -> None:
     what = task(run, name, work, "float64", steps=min(20, run.options.steps))  # linear in them
     batch = max(run.options.batches[work]) if small else 65_536 if work == FORWARD else 10_000
     print(f"  {what.title}, {what.steps} steps ({run.left():.0f} s left)", flush=True)
-    facts = runs.facts(what, run.device)
+    facts = runs.facts(what, run.device, run.place)
     for column in (VMAP, LANES):
         measured(run, what, column, batch, facts)
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 # From cuda.h (CUdevice_attribute).
-CLOCK_KHZ, PROCESSORS, THREADS, MAJOR, MINOR, REGISTERS = 13, 16, 39, 75, 76, 82
+CLOCK_KHZ, PROCESSORS, MAJOR, MINOR = 13, 16, 75, 76
 DOUBLE = {(6, 0): 64, (7, 0): 64, (8, 0): 64, (9, 0): 128, (10, 0): 128}
 """Floating-point operations per cycle and multiprocessor in float64; `SLOW_DOUBLE` for others."""
 SLOW_DOUBLE = 4
 SINGLE = {(6, 0): 128, (7, 0): 128, (7, 5): 128, (8, 0): 128}
 USUAL_SINGLE = 256
-WARP = 32
 SM_CLOCK = 1  # from nvml.h (nvmlClockType_t)
 
 
@@ -29,8 +28,6 @@ class Device:
         driver: the newest CUDA version that its driver supports, as 13000.
         clock: maximum clock rate [Hz].
         memory: [bytes].
-        threads: most resident threads of a multiprocessor.
-        registers: of a multiprocessor, 32 bits each.
         bus: its PCI address; empty if it is emulated by the host.
     """
 
@@ -40,8 +37,6 @@ class Device:
     processors: int
     clock: float
     memory: int
-    threads: int = 2048
-    registers: int = 65_536
     bus: str = ""
 
     def peak(self, dtype: str) -> float:
@@ -52,23 +47,14 @@ class Device:
             each = SINGLE.get(self.capability, USUAL_SINGLE)
         return each * self.processors * self.clock
 
-    def wave(self, registers: int) -> int:
-        """Samples that run at a time, one per thread.
-
-        Args:
-            registers: of a thread; they are given out to warps, by eights.
-        """
-        fit = self.registers // (-(-max(registers, 1) // 8) * 8 * WARP)
-        return self.processors * WARP * max(1, min(self.threads // WARP, fit))
-
     @property
     def wheel(self) -> str:
         """JAX's extra for its driver."""
         return "cuda13" if self.driver >= 13000 else "cuda12"
 
 
-EMULATED = Device("none: a dry run on the host", 13000, (9, 0), 1, 1e9, 16 << 20, threads=256)
-"""So small that a wave is 256 samples, and that scratch is short for a few hundred gradients."""
+EMULATED = Device("none: a dry run on the host", 13000, (9, 0), 1, 1e9, 1 << 20)
+"""So small that scratch is short for a few hundred gradients."""
 
 
 def find() -> Device:
@@ -103,8 +89,6 @@ def find() -> Device:
         attribute(PROCESSORS),
         1e3 * attribute(CLOCK_KHZ),
         memory.value,
-        attribute(THREADS),
-        attribute(REGISTERS),
         bus.value.decode(),
     )
 

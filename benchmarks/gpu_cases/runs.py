@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,11 +19,13 @@ from throughput_cases.work import function
 
 import jaxmbd as mbd
 from gpu_cases.device import Device
-from gpu_cases.record import FORWARD, LAST, ONE, VMAP
+from gpu_cases.record import FORWARD, LANES, LAST, ONE, VMAP
 from jaxmbd import lanes
+from jaxmbd.lanes.ir.nodes import SLOT, WARP
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cuda
 
+EMULATED = cuda.Devices("sm_90", True, 1 << 20, 1, 65_536, warps=64, cache=1 << 17)
 Sample = tuple[Design, Any, Any]
 PENDULUM = Case("pendulum", "pendulum", mbd.zoo.simple_pendulum)  # for a run without a GPU
 
@@ -87,7 +89,7 @@ def _drawn(case: Case, count: int, dtype: str, rest: bool) -> Sample:
 
 
 @contextmanager
-def on_host() -> Any:
+def on_host() -> Iterator[None]:
     """JAX runs on the CPU in this context."""
     with jax.default_device(jax.devices("cpu")[0]):
         yield
@@ -170,36 +172,58 @@ def compared(out: Any, drawn: int, axis: int) -> tuple[Any, Any, Any]:
     return jax.tree_util.tree_unflatten(tree, first), jnp.sum(unequal), jnp.sum(nonfinite)
 
 
-def facts(task: Task, device: Device) -> dict[str, Any]:
-    """Facts of a kernel: operations per sample, registers and memory per thread, bytes per sample.
+@cache
+def facts(task: Task, device: Device, place: Any) -> dict[str, Any]:
+    """Facts of a task's kernel, which is compiled for it.
 
-    Compiling it here, for a GPU, also takes its assembler's time out of the first call's.
+    Returns:
+        operations, bytes of arguments and results, and bytes of scratch of a sample; registers and
+        bytes of local memory of a thread; seconds of tracing, compiling and assembling.
     """
-    leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.tree_map(lambda x: x[0], task.sample))
-
-    def flat(*leaves: Any) -> list[Any]:
-        return jax.tree_util.tree_leaves(task.function(*jax.tree_util.tree_unflatten(tree, leaves)))
-
+    sample = jax.device_put(task.sample, place)
     start = time.perf_counter()
-    kernel = Kernel(jax.make_jaxpr(flat)(*leaves), (True,) * len(leaves))
+    with _noted() as kernels:
+        jax.jit(task.batched(LANES)).lower(*sample)
+    seconds = time.perf_counter() - start
+    kernel = kernels[-1]
     emitter = kernel.emitter(1, gpu=True)
     emitter.module()
-    moved = sum(x.nbytes for x in leaves)
-    moved += sum(a.size * a.dtype.itemsize for a in kernel.out_avals)
-    used = dict(registers=255, local_bytes=0, scratch_bytes=8 * emitter.scratch_slots)
-    if device.bus:
-        made = kernel.compile_cuda()
-        used = dict(registers=made.registers, local_bytes=made.local, scratch_bytes=made.scratch)
-    seconds = time.perf_counter() - start
-    return dict(flops=emitter.flops, io_bytes=moved, kernel_compile_seconds=seconds) | used
+    moved = [*kernel.in_avals, *kernel.out_avals]
+    used = kernel.compile_cuda() if device.bus else cuda.Compiled("", 255, 0, 0)
+    return dict(
+        flops=emitter.flops,
+        io_bytes=sum(a.size * a.dtype.itemsize for a in moved),
+        registers=used.registers,
+        local_bytes=used.local,
+        scratch_bytes=SLOT * emitter.scratch_slots,
+        kernel_compile_seconds=seconds,
+    )
+
+
+@contextmanager
+def _noted() -> Iterator[list[Kernel]]:
+    """The kernels that are compiled, or found compiled, in this context."""
+    found: list[Kernel] = []
+    usual = Kernel._code
+
+    def code(self: Kernel, target: Any, compile_it: Callable[[], Any]) -> Any:
+        found.append(self)
+        return usual(self, target, compile_it)
+
+    Kernel._code = code
+    try:
+        yield found
+    finally:
+        Kernel._code = usual
 
 
 def wave(device: Device, facts: dict[str, Any]) -> int:
     """Samples that run at a time."""
-    return device.wave(facts["registers"])
+    gpu = cuda.devices() if device.bus else EMULATED
+    return gpu.processors * WARP * cuda.resident(facts["registers"], facts["local_bytes"], gpu)
 
 
 def beyond_scratch(device: Device, facts: dict[str, Any], times: float) -> int:
-    """A batch whose scratch is so many times what a kernel may allocate."""
+    """A batch for which scratch of a sample each would be so many times what a kernel may have."""
     budget = device.memory // cuda.SCRATCH_SHARE
     return int(times * budget / max(1, facts["scratch_bytes"]))

@@ -156,10 +156,12 @@ def test_the_goal_comes_first_and_xla_last():
     assert {step[1] for step in plan if step[0] is gpu.measure} == set(gpu.CASES)
 
 
-def test_a_wave_is_what_registers_allow():
-    h100 = device.Device("H100", 13000, (9, 0), 132, 1.98e9, 80 << 30)
-    assert h100.wave(255) == 132 * 256 and h100.wave(32) == 132 * 2048
-    assert h100.wave(129) == 132 * 480  # given out by eights: 136
+def test_a_wave_is_what_registers_and_cache_allow(monkeypatch):
+    h100 = device.Device("H100", 13000, (9, 0), 132, 1.98e9, 80 << 30, bus="0000:01:00.0")
+    found = runs.cuda.Devices("sm_90", True, 80 << 30, 132, 65_536, 32, 228 << 10)
+    monkeypatch.setattr(runs.cuda, "devices", lambda: found)
+    assert runs.wave(h100, dict(registers=255, local_bytes=0)) == 132 * 256
+    assert runs.wave(h100, dict(registers=255, local_bytes=2000)) < 132 * 256
 
 
 class Driver:
