@@ -57,7 +57,8 @@ class Task:
     @property
     def sample(self) -> Sample:
         """The different samples, on the host."""
-        return _drawn(self.case, self.drawn, self.dtype, self.work != FORWARD)
+        whole = _drawn(self.case, self.drawn, self.work != FORWARD)
+        return jax.tree_util.tree_map(lambda x: x.astype(self.dtype), whole)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -83,9 +84,9 @@ def _batched(task: Task, column: str) -> Callable[..., Any]:
 
 
 @cache
-def _drawn(case: Case, count: int, dtype: str, rest: bool) -> Sample:
+def _drawn(case: Case, count: int, rest: bool) -> Sample:
     with on_host():
-        return case.draw(count, dtype, rest=rest)
+        return case.draw(count, rest=rest)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ SERIES = 5
 PART, MOST = 0.1, 200  # seconds and calls of a series, at most, if a call is not longer
 QUEUE = 16  # calls queued at a time: XLA lets the host run ahead by 32 programs
 SLOW = 20e-3  # seconds of a call from which the host's part is too short to matter
-BUSY = 500_000  # dependent operations of the kernel that keeps the GPU busy: some 5 ms
+BUSY = 1_000_000  # dependent operations of the kernel that keeps the GPU busy: some 5 ms
 STAMP = "gpu_benchmark_stamp"
 # Offsets in XLA's FFI C API, as in jaxmbd.lanes.targets.ffi.
 EXTENSION, API, CONTEXT, GET_STREAM, METADATA, KIND = 8, 16, 24, 80, 24, 8
@@ -56,9 +56,9 @@ class Stamps:
         kind = jax.ShapeDtypeStruct((), jnp.float32)
         self._call = jax.jit(jax.ffi.ffi_call(STAMP, kind, has_side_effect=True))
 
-    def __call__(self, after: Any) -> Any:
-        """Put a point into the stream, behind what computes an array."""
-        return self._call(after)
+    def __call__(self, unread: Any) -> Any:
+        """Put a point into the stream of an array's device."""
+        return self._call(unread)
 
     def handle(self, frame: int) -> None:
         """XLA's call: a query of the version, or the request to record a point."""
@@ -155,7 +155,7 @@ class Timer:
             found = self._series(call, args, calls, look=slow)
             wall.append(found["wall"])
             inside = found["kernel"]
-            if not slow:
+            if not slow and self._stamps is not None:
                 queue = self._series(call, args, min(calls, QUEUE), busy=True)
                 inside, queued = queue["kernel"], queued and queue["queued"]
             kernel.append(inside)
@@ -192,17 +192,21 @@ class Timer:
             out = call(*args)
         dispatched = time.perf_counter() - start
         if self._on_host:
-            jax.block_until_ready(out)  # the host has no stream that orders programs
+            jax.block_until_ready(out)
         last = self._stamp()
         state = self.meter.now() if look else None
         jax.block_until_ready((before, out, last))
         wall = (time.perf_counter() - start) / calls
         spans = self._stamps.taken() if self._stamps is not None else [0.0, wall * calls]
-        queued = spans[0] > dispatched
+        queued = busy and spans[-2] > dispatched
         return dict(wall=wall, kernel=spans[-1] / calls, queued=queued, state=state)
 
     def _stamp(self) -> Any:
-        return self._stamps(self._grain) if self._stamps is not None else None
+        if self._stamps is None:
+            return None
+        point = self._stamps(self._grain)
+        # the host has no stream that orders programs
+        return jax.block_until_ready(point) if self._on_host else point
 
 
 def driver() -> Any:
