@@ -42,6 +42,7 @@ TOLERANCE = {FORWARD: 1e-8, ROLLOUT: 1e-6, GRADIENT: 1e-5}  # relative, float64
 TOLERANCE_SINGLE = 0.05  # of forward dynamics; rollouts in float32 drift apart
 ROOM = {FORWARD: 10.0, ROLLOUT: 15.0, GRADIENT: 40.0}
 """Least remaining seconds to start a case: for compiling, checking and timing."""
+CORES = 8  # of which those that compile the next kernels do not disturb the measurements
 VMAP_ROOM = {FORWARD: 60.0, ROLLOUT: 90.0}
 
 
@@ -82,7 +83,8 @@ def measure(run: Run, name: str, work: str, dtype: str) -> None:
         run.skip(f"{what.title}: the time is over")
         return
     print(f"  {what.title} ({run.left():.0f} s left)", flush=True)
-    facts = runs.facts(what, run.device, run.place)
+    others = prepared(run, what)
+    facts = runs.facts(what, run.device, run.place) | others
     print("    " + ", ".join(f"{key} {x:.6g}" for key, x in facts.items()), flush=True)
     fastest = 0.0
     for column, batch in batches(run, what, facts):
@@ -90,6 +92,14 @@ def measure(run: Run, name: str, work: str, dtype: str) -> None:
             run.skip(f"{what.title}, {column}, batch {batch}: would take too long")
             continue
         fastest = max(fastest, measured(run, what, column, batch, facts))
+
+
+def prepared(run: Run, what: Any) -> dict[str, float]:
+    """Wait for a kernel that another process compiles, and tell how long that took."""
+    if run.prepared is None or what.dtype != "float64":
+        return {}
+    seconds = run.prepared.seconds(what.name, what.work, run.left() - ROOM[what.work])
+    return {} if seconds is None else dict(kernel_compile_seconds=seconds)
 
 
 def batches(run: Run, what: Any, facts: dict[str, Any]) -> list[tuple[str, int]]:
@@ -243,9 +253,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def benchmark(run: Run) -> int:
     import jax
+    from gpu_cases.prepare import Prepared
     from gpu_cases.timing import Timer
     from throughput_cases.columns import keep_nothing
-    from throughput_cases.machine import commit, machine, versions
+    from throughput_cases.machine import commit, cores, machine, versions
 
     if not run.options.dry_run:
         keep_nothing()
@@ -261,10 +272,18 @@ def benchmark(run: Run) -> int:
         f"{device.name}, {device.processors} multiprocessors at {device.clock / 1e9:.2f} GHz, peak "
         f"{device.peak('float64') / 1e12:.1f} TFLOP/s in float64; commit {run.head['commit']}"
     )
-    if not tested(run):
-        return finished(run, False)
-    run.timer = Timer(device, run.place)
-    return finished(run, interrupted=not all_done(run))
+    if cores() >= CORES and not (run.options.dry_run or run.options.quick):
+        run.prepared = Prepared()
+        run.prepared.start(run.options.cases, run.options.steps, run.options.drawn[1])
+    interrupted = False
+    try:
+        if tested(run):
+            run.timer = Timer(device, run.place)
+            interrupted = not all_done(run)
+    finally:
+        if run.prepared is not None:
+            run.prepared.close()
+    return finished(run, interrupted)
 
 
 def tested(run: Run) -> bool:

@@ -28,6 +28,7 @@ class Run:
         head: facts of the machine.
         place: the device, for JAX.
         timer: of calls there.
+        prepared: kernels that other processes compile, or None.
     """
 
     device: Device
@@ -40,6 +41,7 @@ class Run:
     wrong: list[str] = field(default_factory=list)
     place: Any = None
     timer: Any = None
+    prepared: Any = None
 
     def left(self) -> float:
         """Seconds."""

@@ -31,6 +31,8 @@ STAMP = "gpu_benchmark_stamp"
 # Offsets in XLA's FFI C API, as in jaxmbd.lanes.targets.ffi.
 EXTENSION, API, CONTEXT, GET_STREAM, METADATA, KIND = 8, 16, 24, 80, 24, 8
 ABI_MINOR = 28
+KEPT: list[Any] = []
+"""Handlers known to XLA, which are never withdrawn."""
 CALLBACK = ctypes.CFUNCTYPE(c_void_p, c_void_p)
 
 
@@ -50,11 +52,12 @@ class Stamps:
         self._call: Any = None
 
     def register(self) -> None:
-        """Make the handler known to XLA, once in a process."""
-        platform = "cpu" if self._driver is None else "CUDA"
-        jax.ffi.register_ffi_target(STAMP, jax.ffi.pycapsule(self._handler), platform=platform)
+        """Make the handler known to XLA."""
+        name, platform = f"{STAMP}_{len(KEPT)}", "cpu" if self._driver is None else "CUDA"
+        KEPT.append(self._handler)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(self._handler), platform=platform)
         kind = jax.ShapeDtypeStruct((), jnp.float32)
-        self._call = jax.jit(jax.ffi.ffi_call(STAMP, kind, has_side_effect=True))
+        self._call = jax.jit(jax.ffi.ffi_call(name, kind, has_side_effect=True))
 
     def __call__(self, unread: Any) -> Any:
         """Put a point into the stream of an array's device."""

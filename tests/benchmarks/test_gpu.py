@@ -2,7 +2,9 @@
 
 import ctypes
 import json
+import os
 import subprocess
+import sys
 
 import gpu
 import gpu_table
@@ -10,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gpu_cases import checks, device, runs, timing
+from gpu_cases import checks, device, prepare, runs, timing
 from gpu_cases.record import FORWARD, GRADIENT, LANES, LAST, ONE, ROLLOUT, VMAP, Run
 from gpu_emulation import CONTEXT, STREAM, Machine, frame
 from repository import ROOT
@@ -261,6 +263,40 @@ def test_the_table_shows_the_fastest_batch_and_leaves_out_what_is_missing():
     cells = gpu_table.line([slow, fast, vmap], "rssr", FORWARD, "float64").split(" | ")
     assert cells[:5] == ["| RSSR", "forward dynamics, float64", "1000000", "4e+03", "3e+03"]
     assert cells[10] == "100" and gpu_table.line([slow], "rssr", ROLLOUT, "float64") is None
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    monkeypatch.setenv(prepare.CACHE, "")
+    made = prepare.Prepared()
+    yield made
+    made.close()
+    assert not made.folder.exists() and os.environ[prepare.CACHE] == ""
+
+
+def test_kernels_are_compiled_by_other_processes(prepared, tmp_path):
+    text = "import os, sys; assert os.environ['JAX_PLATFORMS'] == 'cpu'; "
+    note = f"open({str(prepared.folder / 'rssr rollout')!r}, 'w').write('2.5')"
+    prepared.run("rssr", [sys.executable, "-c", text + note])
+    assert prepared.seconds("rssr", ROLLOUT, 20.0) == 2.5
+    assert prepared.seconds("rssr", GRADIENT, 20.0) is None  # it ended without
+    assert prepared.seconds("chain8", ROLLOUT, 20.0) is None
+    prepared.run("chain8", [sys.executable, "-c", "import time; time.sleep(60)"])
+    assert prepared.seconds("chain8", ROLLOUT, 0.0) is None
+    run = run_of(tmp_path)
+    run.prepared, what = prepared, gpu.task(run, "rssr", ROLLOUT, "float64")
+    assert gpu.prepared(run, what) == {"kernel_compile_seconds": 2.5}
+
+
+def test_a_process_compiles_rollouts_and_gradients(prepared, monkeypatch):
+    made = runs.cuda.Compiled("lanes_cuda_test", 255, 0, 0)
+    monkeypatch.setattr(runs.cuda, "target", lambda *a, **k: made)
+    monkeypatch.setattr(jax.config, "update", lambda *a: None)
+    with runs._noted() as kernels:
+        prepare.main("pendulum", "2", "32", str(prepared.folder))
+    assert len(kernels) == 2
+    seconds = [float((prepared.folder / f"pendulum {w}").read_text()) for w in prepare.WORKS]
+    assert all(0.0 < s < 60.0 for s in seconds)
 
 
 def test_make_uses_a_python_of_ones_own():
