@@ -36,7 +36,7 @@ SINGLE = {FORWARD: 1_000_000, ROLLOUT: 100_000}  # smaller batches are left out 
 WAVES = {FORWARD: (1, 30), ROLLOUT: (1, 3), GRADIENT: ()}
 """Batches of so many times the samples that run at once, beside the round ones."""
 DRY_WAVES = {FORWARD: (1,), ROLLOUT: (1,), GRADIENT: ()}
-BEYOND = 1.25  # of the scratch's budget: a gradient that takes more than one launch
+BEYOND = 1.25  # of the scratch's budget, if each sample of a gradient had scratch of its own
 DRAWN, FEWER = 4096, 512  # different samples, of rollouts fewer
 TOLERANCE = {FORWARD: 1e-8, ROLLOUT: 1e-6, GRADIENT: 1e-5}  # relative, float64
 TOLERANCE_SINGLE = 0.05  # of forward dynamics; rollouts in float32 drift apart
@@ -107,9 +107,8 @@ def batches(run: Run, what: Any, facts: dict[str, Any]) -> list[tuple[str, int]]
     from gpu_cases import runs
 
     wave = runs.wave(run.device, facts)
-    sizes = sorted(
-        {*run.options.batches[what.work], *(n * wave for n in run.options.waves[what.work])}
-    )
+    waves = [n * wave for n in run.options.waves[what.work]]
+    sizes = sorted({*run.options.batches[what.work], *waves})
     if what.work == GRADIENT and what.name == run.options.cases[0] and not run.options.quick:
         sizes.append(runs.beyond_scratch(run.device, facts, BEYOND))
     if what.dtype == "float32" and not (run.options.quick or run.options.dry_run):

@@ -1,7 +1,7 @@
 """Checks before anything is timed: small programs of all kinds on the GPU against the host's XLA.
 
-The sizes of batches are those at the edges of warps and blocks; with scratch for some hundred
-samples a batch takes several launches.
+The sizes of batches are those at the edges of warps, and more than run at a time. With scratch for
+few warps, these take turns or loop over the samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ SIZES = (1, 31, 33, 64, 65, 4097, 70_001)
 """The last one is more than a large GPU runs at a time."""
 FEW_SIZES = (33, 70_001)
 SHORT = 1 << 16
-"""Bytes of scratch for a batch that is to run in several launches."""
+"""Bytes of scratch, which is that of a few warps of these programs."""
+NEEDY = ("scanned", "pulled_back")  # of scratch
 ULPS = 500
 Function = Callable[[Any, Any], Any]
 
@@ -84,9 +85,8 @@ def failures(place: Any, memory: int) -> list[str]:
             found += _differences(name, fn, dtype, sizes, place)
     with short_scratch(memory):
         for name, fn in programs(1e-3).items():
-            if name in ("scanned", "pulled_back"):
-                text = f"{name}, several launches"
-                found += _differences(text, fn, "float64", (4097,), place)
+            if name in NEEDY:
+                found += _differences(f"{name}, short scratch", fn, "float64", (4097,), place)
     return found
 
 

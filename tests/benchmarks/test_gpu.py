@@ -95,6 +95,16 @@ def test_short_scratch_is_asked_for_and_put_back():
     assert usual == checks.cuda.SCRATCH_SHARE
 
 
+@pytest.mark.parametrize("name", checks.NEEDY)
+def test_scratch_is_short_for_these(name):
+    fn = checks.programs(1e-3)[name]
+    closed = jax.make_jaxpr(lambda x, y: jax.tree.leaves(fn(x, y)))(np.ones(3), np.ones(3))
+    emitter = runs.Kernel(closed, (True, True)).emitter(1, gpu=True)
+    emitter.module()
+    room = emitter.scratch_slots * runs.SLOT * runs.WARP
+    assert room > 0 and 1 <= checks.SHORT // room < 4097 // runs.WARP
+
+
 @pytest.mark.parametrize("axis", [0, -1])
 def test_each_sample_is_compared_with_the_one_it_repeats(axis):
     rng = np.random.default_rng(0)
