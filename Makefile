@@ -109,12 +109,16 @@ workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask wo
 identification: $(VENV)/.installed-test ## identify from noisy data, four hundred times in each case; five minutes
 	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)
 
-# The GPU's driver decides which JAX wheel is installed.
-bench-gpu: $(CREATED) ## measure speed on an NVIDIA GPU, checked against the host; eight minutes
+# The GPU's driver decides which JAX wheel is installed. Nothing is, if the Python in BIN has a JAX that
+# uses the GPU and all that the package needs: make bench-gpu BIN=/path/to/bin works offline.
+bench-gpu: $(if $(filter command,$(origin BIN)),,$(CREATED)) ## measure speed on an NVIDIA GPU, every sample checked; eight minutes
 	@wheel=$$($(BIN)/python benchmarks/gpu.py --check) || exit 2; \
-	echo "installing jaxmbd and jax[$$wheel] into $(VENV) (a few minutes the first time)"; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . "jax[$$wheel]"
+	if [ -n "$$wheel" ]; then \
+		echo "installing jaxmbd and jax[$$wheel] into $(BIN) (a few minutes the first time)"; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . "jax[$$wheel]"; \
+	fi
 	$(BIN)/python benchmarks/gpu.py $(ARGS)
+	$(BIN)/python benchmarks/gpu_table.py
 
 clean: ## remove the virtual environment, caches and build outputs
 	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info

@@ -1,153 +1,230 @@
-"""Runs on the GPU: compiling, checking against the host, timing."""
+"""Runs on the GPU: what is computed, the host's results, and the comparison of every sample."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from throughput_cases.case import Case, Design
-from throughput_cases.work import FORWARD, GRADIENT, function
+from throughput_cases.catalogue import CASES
+from throughput_cases.work import function
 
+import jaxmbd as mbd
+from gpu_cases.device import Device
+from gpu_cases.record import FORWARD, LANES, LAST, ONE, VMAP
 from jaxmbd import lanes
+from jaxmbd.lanes.ir.nodes import SLOT, WARP
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cuda
 
-DRAWN = 4096  # different samples; larger batches repeat them
-LANES, LAST, ONE, VMAP = "lanes", "lanes, batch last", "lanes, one design", "jax.vmap"
-COLUMNS = (LANES, LAST, ONE, VMAP)
-"""`lanes.vmap` of arrays with the batch as first axis; of arrays with the batch as last axis, which
-need no transposition; of one mechanism with varying states; and `jax.vmap` by XLA."""
-
+EMULATED = cuda.Devices("sm_90", True, 1 << 20, 1, 65_536, warps=64, cache=1 << 17)
 Sample = tuple[Design, Any, Any]
+PENDULUM = Case("pendulum", "pendulum", mbd.zoo.simple_pendulum)  # for a run without a GPU
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function of a case in a number type.
+
+    Attributes:
+        name: of the case.
+        steps: of a rollout; 1 for forward dynamics.
+        drawn: different samples; larger batches repeat them.
+    """
+
+    name: str
+    work: str
+    dtype: str
+    steps: int
+    drawn: int
+
+    @property
+    def case(self) -> Case:
+        return CASES.get(self.name, PENDULUM)
+
+    @property
+    def title(self) -> str:
+        return f"{self.case.title}, {self.work}, {self.dtype}"
+
+    @property
+    def sample(self) -> Sample:
+        """The different samples, on the host."""
+        whole = _drawn(self.case, self.drawn, self.work != FORWARD)
+        return jax.tree_util.tree_map(lambda x: x.astype(self.dtype), whole)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """Of one sample."""
+        return function(self.case, self.work, self.steps)
+
+    def batched(self, column: str) -> Callable[..., Any]:
+        """The function of a batch in a column; the same each time, so that it is traced once."""
+        return _batched(self, column)
 
 
 @cache
-def drawn(case: Case, work: str, dtype: str) -> Sample:
-    """Samples on the host."""
+def _batched(task: Task, column: str) -> Callable[..., Any]:
+    if column == VMAP:
+        return jax.vmap(task.function)
+    if column == LAST:
+        return lanes.vmap(task.function, in_axes=-1, out_axes=-1, strict=True)
+    if column == ONE:
+        fixed = jax.tree_util.tree_map(lambda x: np.asarray(x, task.dtype), task.case.nominal)
+        inner = lanes.vmap(partial(task.function, fixed), strict=True)
+        return lambda design, q, v: inner(q, v)
+    return lanes.vmap(task.function, strict=True)
+
+
+@cache
+def _drawn(case: Case, count: int, rest: bool) -> Sample:
     with on_host():
-        return case.draw(DRAWN if work == FORWARD else 512, dtype, rest=work != FORWARD)
+        return case.draw(count, rest=rest)
 
 
 @contextmanager
-def on_host() -> Any:
+def on_host() -> Iterator[None]:
     """JAX runs on the CPU in this context."""
     with jax.default_device(jax.devices("cpu")[0]):
         yield
 
 
-def repeated(sample: Sample, batch: int, last: bool = False) -> Sample:
-    """A batch on the GPU, made there; with `last`, along the last axis of each array."""
-    drawn = len(sample[1])
-    times = -(-batch // drawn)
+@cache
+def reference(task: Task, column: str) -> Any:
+    """The host's results for the different samples.
+
+    Args:
+        task: what is computed.
+        column: LANES or ONE by lanes; VMAP by XLA, which shares no code with it.
+    """
+    with on_host():
+        host = jax.device_put(task.sample, jax.devices("cpu")[0])
+        out = jax.jit(task.batched(column))(*host)
+        return jax.tree_util.tree_map(np.asarray, out)
+
+
+def repeated(sample: Sample, batch: int, place: Any, last: bool = False) -> Sample:
+    """A batch on a device, made there; with `last`, along the last axis of each array."""
+    times = -(-batch // len(sample[1]))
 
     def spread(x: Any) -> Any:
         x = jnp.tile(x, (times, *[1] * (x.ndim - 1)))[:batch]
         return jnp.moveaxis(x, 0, -1) if last else x
 
     whole = jax.jit(lambda tree: jax.tree_util.tree_map(spread, tree))
-    return jax.block_until_ready(whole(jax.device_put(sample, jax.devices("gpu")[0])))
-
-
-def batched(fn: Callable[..., Any], column: str, case: Case, dtype: str) -> Any:
-    """The function of a batch in a column."""
-    if column == VMAP:
-        return jax.vmap(fn)
-    if column == LAST:
-        return lanes.vmap(fn, in_axes=-1, out_axes=-1, strict=True)
-    if column == ONE:
-        fixed = jax.tree_util.tree_map(lambda x: np.asarray(x, dtype), case.nominal)
-        inner = lanes.vmap(partial(fn, fixed), strict=True)
-        return lambda design, q, v: inner(q, v)
-    return lanes.vmap(fn, strict=True)
+    return jax.block_until_ready(whole(jax.device_put(sample, place)))
 
 
 class Program:
-    """A function compiled for a batch.
+    """A function compiled for a batch by its first call.
 
     Attributes:
+        call: the compiled function.
+        first: its results.
         compile_seconds: of tracing and compiling.
+        once: seconds of a call, about.
     """
 
     def __init__(self, fn: Callable[..., Any], args: Sample):
+        self.call = jax.jit(fn)
+        self.first, whole = self._timed(args)
+        _, self.once = self._timed(args)
+        self.compile_seconds = max(0.0, whole - self.once)
+
+    def _timed(self, args: Sample) -> tuple[Any, float]:
         start = time.perf_counter()
-        self._run = jax.jit(fn).lower(*args).compile()
-        self.compile_seconds = time.perf_counter() - start
-        self._args = args
-
-    def result(self, count: int, last: bool = False) -> Any:
-        """The results of the first samples, on the host."""
-        out = self._run(*self._args)
-        return jax.tree_util.tree_map(
-            lambda y: np.asarray(jnp.moveaxis(y, -1, 0)[:count] if last else y[:count]), out
-        )
-
-    def seconds(self, limit: float) -> float:
-        """Seconds per call: the best of three series of calls dispatched without waiting."""
-        best, calls = self._row(1), 1
-        for _ in range(3):
-            calls = max(1, min(200, int(limit / 3 / best)))
-            best = min(best, self._row(calls))
-            if best > limit:
-                break
-        return best
-
-    def _row(self, calls: int) -> float:
-        start = time.perf_counter()
-        out = None
-        for _ in range(calls):
-            out = self._run(*self._args)
-        jax.block_until_ready(out)
-        return (time.perf_counter() - start) / calls
+        out = jax.block_until_ready(self.call(*args))
+        return out, time.perf_counter() - start
 
 
-def facts(fn: Callable[..., Any], sample: Sample) -> dict[str, Any]:
-    """Facts of one kernel: operations per sample, registers and memory per thread."""
-    leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.tree_map(lambda x: x[0], sample))
+@partial(jax.jit, static_argnums=(1, 2))
+def compared(out: Any, drawn: int, axis: int) -> tuple[Any, Any, Any]:
+    """Compare every sample of a batch with the first one of the same arguments, on the device.
 
-    def flat(*leaves: Any) -> list[Any]:
-        return jax.tree_util.tree_leaves(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
+    Args:
+        out: results.
+        drawn: number of different samples, which the batch repeats.
+        axis: of the batch, 0 or -1.
 
-    kernel = Kernel(jax.make_jaxpr(flat)(*leaves), (True,) * len(leaves))
+    Returns:
+        the results of the different samples, along the first axis; the number of samples whose
+        bits are not those of sample ``k % drawn``; the number of samples that are not finite.
+    """
+    unequal = nonfinite = jnp.zeros((), bool)
+    first = []
+    leaves, tree = jax.tree_util.tree_flatten(out)
+    for y in leaves:
+        some = lax.slice_in_dim(y, 0, min(drawn, y.shape[axis]), axis=axis)
+        first.append(jnp.moveaxis(some, axis, 0))
+        if not y.size:
+            continue
+        others = tuple(k for k in range(y.ndim) if k != axis % y.ndim)
+        source = jnp.arange(y.shape[axis]) % drawn
+        bits = lax.bitcast_convert_type(y, f"uint{8 * y.dtype.itemsize}")
+        unequal = unequal | (bits != jnp.take(bits, source, axis=axis)).any(axis=others)
+        nonfinite = nonfinite | ~jnp.isfinite(y).all(axis=others)
+    return jax.tree_util.tree_unflatten(tree, first), jnp.sum(unequal), jnp.sum(nonfinite)
+
+
+@cache
+def facts(task: Task, device: Device, place: Any) -> dict[str, Any]:
+    """Facts of a task's kernel, which is compiled for it.
+
+    Returns:
+        operations, bytes of arguments and results, and bytes of scratch of a sample; registers and
+        bytes of local memory of a thread; seconds of tracing, compiling and assembling.
+    """
+    sample = jax.device_put(task.sample, place)
+    start = time.perf_counter()
+    with _noted() as kernels:
+        jax.jit(task.batched(LANES)).lower(*sample)
+    seconds = time.perf_counter() - start
+    kernel = kernels[-1]
     emitter = kernel.emitter(1, gpu=True)
     emitter.module()
-    compiled = kernel.compile_cuda()
+    moved = [*kernel.in_avals, *kernel.out_avals]
+    used = kernel.compile_cuda() if device.bus else cuda.Compiled("", 255, 0, 0)
     return dict(
         flops=emitter.flops,
-        registers=compiled.registers,
-        local_bytes=compiled.local,
-        scratch_bytes=compiled.scratch,
+        io_bytes=sum(a.size * a.dtype.itemsize for a in moved),
+        registers=used.registers,
+        local_bytes=used.local,
+        scratch_bytes=SLOT * emitter.scratch_slots,
+        kernel_compile_seconds=seconds,
     )
 
 
-def reference(case: Case, work: str, steps: int, sample: Sample, count: int) -> tuple[Any, str]:
-    """Results on the host in float64, by XLA, or by lanes if XLA would compile too long."""
-    by_xla = case.name == "rssr" or work == FORWARD
-    vmap = jax.vmap if by_xla else partial(lanes.vmap, strict=True)
-    first = jax.tree_util.tree_map(lambda x: np.asarray(x[:count], np.float64), sample)
-    with on_host():
-        host = jax.device_put(first, jax.devices("cpu")[0])
-        out = jax.jit(vmap(function(case, work, steps)))(*host)
-        found = jax.tree_util.tree_map(np.asarray, out)
-    return found, "jax.vmap on the host" if by_xla else "lanes on the host"
-
-
 @contextmanager
-def registers(most: int) -> Any:
-    """Kernels compiled in this context use at most this number of registers per thread."""
-    usual = cuda.target
-    cuda.target = partial(usual, registers=most)
+def _noted() -> Iterator[list[Kernel]]:
+    """The kernels that are compiled, or found compiled, in this context."""
+    found: list[Kernel] = []
+    usual = Kernel._code
+
+    def code(self: Kernel, target: Any, compile_it: Callable[[], Any]) -> Any:
+        found.append(self)
+        return usual(self, target, compile_it)
+
+    Kernel._code = code
     try:
-        yield
+        yield found
     finally:
-        cuda.target = usual
+        Kernel._code = usual
 
 
-def checked_samples(work: str) -> int:
-    """Number of samples that are compared."""
-    return 32 if work == GRADIENT else 128
+def wave(device: Device, facts: dict[str, Any]) -> int:
+    """Samples that run at a time."""
+    gpu = cuda.devices() if device.bus else EMULATED
+    return gpu.processors * WARP * cuda.resident(facts["registers"], facts["local_bytes"], gpu)
+
+
+def beyond_scratch(device: Device, facts: dict[str, Any], times: float) -> int:
+    """A batch for which scratch of a sample each would be so many times what a kernel may have."""
+    budget = device.memory // cuda.SCRATCH_SHARE
+    return int(times * budget / max(1, facts["scratch_bytes"]))

@@ -5,6 +5,7 @@ import json
 import accuracy_table
 import design_table
 import equal_errors_table
+import gpu_table
 import integration_table
 import pytest
 import readme_table
@@ -17,6 +18,7 @@ SCRIPTS = (
     accuracy_table,
     design_table,
     equal_errors_table,
+    gpu_table,
     integration_table,
     readme_table,
     redundancy_table,
