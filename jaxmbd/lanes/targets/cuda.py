@@ -1,6 +1,6 @@
 """Kernels on NVIDIA GPUs: loading code into the driver, and FFI targets that launch it.
 
-Only the driver is required (libcuda, for CUDA 12.1 or newer). ptxas assembles the code if available,
+Only the driver is required (libcuda of CUDA 12.1 or newer). ptxas assembles the code if available,
 else the driver does. One kernel handle serves all GPUs of the process.
 """
 
