@@ -78,3 +78,15 @@ def test_beside_a_platform_without_kernels_the_host_keeps_its_own(monkeypatch):
     assert text.count("@lanes_") == 1 and text.count("stablehlo.sine") == 1
     with pytest.raises(lanes.Unsupported, match="none for tpu"):
         lowered(lanes.vmap(tripled, strict=True), ("cpu", "tpu"), X)
+
+
+@pytest.mark.skipif(jax.default_backend() != "gpu", reason="JAX has no GPU")
+def test_a_single_mechanism_stays_on_the_host_of_a_gpu():
+    def platforms(x):
+        return {d.platform for d in x.devices()}
+
+    sine = lanes.jit(jnp.sin, strict=True)
+    assert platforms(sine(0.5)) == {"cpu"}
+    assert platforms(sine(jax.device_put(0.5, jax.devices("gpu")[0]))) == {"gpu"}
+    assert platforms(jax.jit(sine)(0.5)) == {"gpu"}
+    assert platforms(lanes.vmap(jnp.sin, strict=True)(X)) == {"gpu"}

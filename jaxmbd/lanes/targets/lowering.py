@@ -19,7 +19,7 @@ not read, the product of two small matrices, whose flops XLA counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -32,24 +32,16 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-Layout = Callable[[Any, bool], tuple[int, ...]]
-"""(aval, whether it has a batch axis) → its axes from minor to major."""
 _TYPED_FFI = 4
 """StableHLO's version of calling conventions in which a call has attributes by name."""
 
 
-def row_major(aval: Any, batched: bool) -> tuple[int, ...]:
-    """The row-major layout."""
-    return tuple(range(len(aval.shape)))[::-1]
-
-
-def call(name: str, batched: Sequence[bool], layout: Layout = row_major) -> Any:
-    """A lowering rule that calls an FFI target.
+def call(name: str, batched: Sequence[bool]) -> Any:
+    """A lowering rule that calls an FFI target, whose arrays are row-major.
 
     Args:
         name: name of the target.
         batched: which arguments have a (leading) batch axis; all results have one.
-        layout: layout of arguments and results.
     """
 
     def rule(ctx: Any, *args: Any) -> Any:
@@ -64,12 +56,7 @@ def call(name: str, batched: Sequence[bool], layout: Layout = row_major) -> Any:
             args = tuple(_view(x, a.shape, b) for x, a, b in views)
             ctx = ctx.replace(avals_in=avals)
             extra = _attributes(avals, ctx.avals_out, batched, count)
-        ins = [layout(a, b) for a, b in zip(ctx.avals_in, batched, strict=True)]
-        outs = [layout(a, True) for a in ctx.avals_out]
-        lowered = jax.ffi.ffi_lowering(
-            name, operand_layouts=ins, result_layouts=outs, extra_attributes=extra
-        )
-        return _typed(lowered(ctx, *args))
+        return _typed(jax.ffi.ffi_lowering(name, extra_attributes=extra)(ctx, *args))
 
     return rule
 
