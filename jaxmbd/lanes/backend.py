@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.lanes.batch import jit
-from jaxmbd.lanes.context import collector_paused, inline, is_inline
+from jaxmbd.lanes.context import collector_paused, inline, is_inline, on_host
 
 BACKENDS = ("auto", "lanes", "xla")
 """``"lanes"`` compiles to one kernel, for one mechanism or, under `jax.vmap`, for a batch, and
@@ -101,7 +101,8 @@ def check_backend(backend: str) -> None:
 def host_jit(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.jit` for the call that a function of the host makes; leaves that are no arrays static.
 
-    Like `equinox.filter_jit`, whose own work takes longer than a kernel.
+    Like `equinox.filter_jit`, whose own work takes longer than a kernel. It runs on the host, even
+    if JAX's default device is a GPU, unless the caller has said where (`context.on_host`).
 
     Example:
         >>> import jax.numpy as jnp
@@ -129,7 +130,8 @@ def host_jit(fn: Callable[..., Any]) -> Callable[..., Any]:
         static = tuple((k, type(leaves[k]), leaves[k]) for k in others)  # 1 is not True
         for k in reversed(others):
             del leaves[k]
-        return jitted((tree, static), *leaves)
+        with on_host(leaves):
+            return jitted((tree, static), *leaves)
 
     return call
 

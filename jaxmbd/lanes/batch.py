@@ -15,7 +15,7 @@ from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmbd.lanes import primitive
-from jaxmbd.lanes.context import tracing
+from jaxmbd.lanes.context import on_host, tracing
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.keys import Words, has_keys, plain, with_keys
 from jaxmbd.lanes.trace.content import Key
@@ -125,7 +125,8 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
     """Compile a function of one sample, like `jax.jit`; `jax.vmap` of it is one kernel too.
 
     So a library function for one sample, wrapped by this, is compiled as by `lanes.vmap` wherever a
-    caller applies `jax.vmap` to it.
+    caller applies `jax.vmap` to it. A call of numbers that are not traced runs on the host, even if
+    JAX's default device is a GPU, unless the caller has said where (`context.on_host`).
 
     Args:
         fn: a function of pytrees of arrays, on one sample.
@@ -145,7 +146,10 @@ def jit(fn: Callable[..., Any], *, strict: bool = False, threads: int | None = N
     @wraps(fn)
     def compiled(*args: Any) -> Any:
         _, leaves, tree = _flat(args)
-        leaves = _arrays(leaves)
+        with on_host(leaves):
+            return called(_arrays(leaves), tree)
+
+    def called(leaves: list[Any], tree: Any) -> Any:
         avals = _sample_types(leaves, [False] * len(leaves))
         varies = primitive.varying_axes(leaves)
         place = (tree, avals, varies)

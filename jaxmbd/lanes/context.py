@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 _LOCK = threading.Lock()
 _thread = threading.local()
@@ -46,6 +47,31 @@ def jit_enabled() -> AbstractContextManager[Any]:
     """A context in which `jax.jit` compiles."""
     disabled: bool = jax.config.jax_disable_jit  # pyright: ignore[reportAttributeAccessIssue]
     return jax.disable_jit(False) if disabled else nullcontext()
+
+
+def on_host(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
+    """The context of a call for one sample, which would be a single thread of a GPU: the host.
+
+    Where the caller has said where to run, it stays there: JAX's default device is the host, or has
+    been chosen (`jax.default_device`), as has a mesh of devices; one of the arrays has been put on
+    a device, or is traced.
+
+    Args:
+        arrays: the call's arguments.
+    """
+    chosen = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if jax.default_backend() == "cpu" or chosen is not None:
+        return nullcontext()
+    if not jax.sharding.get_abstract_mesh().empty or any(map(_is_placed, arrays)):
+        return nullcontext()
+    try:
+        return jax.default_device(jax.local_devices(backend="cpu")[0])
+    except RuntimeError:  # JAX has been told to do without (JAX_PLATFORMS)
+        return nullcontext()
+
+
+def _is_placed(x: Any) -> bool:
+    return isinstance(x, Tracer) or bool(getattr(x, "committed", False))
 
 
 def is_inline() -> bool:

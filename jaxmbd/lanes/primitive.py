@@ -185,6 +185,17 @@ def _cuda_rule(_: Any, k: Kernel, __: Any) -> Any:
     return lowering.call(k.compile_cuda().name, k.in_batched)
 
 
+def _other_rule(ctx: Any, *_: Any) -> Any:
+    asked = [p for p in ctx.platforms or ctx.module_context.platforms if p not in TARGETS]
+    raise Unsupported(
+        f"lanes has kernels for {' and '.join(TARGETS)} only, and none for {', '.join(asked)}"
+    )
+
+
+TARGETS = {"cpu": _cpu_rule, "cuda": _cuda_rule}
+"""The rules of the platforms, by JAX's names, that there are kernels for."""
+
+
 def _lower(compiled: Callable[[Any, Kernel, Any], Any], ctx: Any, *args: Any, **params: Any) -> Any:
     """Lower to a compiled kernel, or to `jax.vmap` if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
@@ -256,9 +267,11 @@ def _lower_plain(ctx: Any, *args: Any, **params: Any) -> Any:
     return mlir.lower_fun(spread, multiple_results=True)(ctx, *args)
 
 
-mlir.register_lowering(call_p, _lower_plain, cacheable=False)
-for _platform, _rule in (("cpu", _cpu_rule), ("cuda", _cuda_rule)):
-    mlir.register_lowering(call_p, partial(_lower, _rule), platform=_platform, cacheable=False)
+# JAX keeps what a rule made for further equal calls of a program. A rule that it may not keep
+# (`cacheable=False`) fails where a program is lowered for several platforms at once.
+mlir.register_lowering(call_p, partial(_lower, _other_rule))
+for _platform, _rule in TARGETS.items():
+    mlir.register_lowering(call_p, partial(_lower, _rule), platform=_platform)
 
 
 def _batch(args: Any, dims: Any, **params: Any) -> Any:

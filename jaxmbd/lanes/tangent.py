@@ -117,7 +117,7 @@ def _tangent_abstract(*avals: Any, key: Key, size: int, pullback: Any, **params:
     return result_types([a for a in outs if _floating(a)], size, avals, flags)
 
 
-mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True), cacheable=False)
+mlir.register_lowering(tangent_p, mlir.lower_fun(_tangent, multiple_results=True))
 
 
 def _tangent_transpose(cotangents: Any, *args: Any, moving: Any, **params: Any) -> Any:

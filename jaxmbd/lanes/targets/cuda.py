@@ -1,6 +1,6 @@
 """Kernels on NVIDIA GPUs: loading code into the driver, and FFI targets that launch it.
 
-Only the driver is required (libcuda, version 12 or newer). ptxas assembles the code if available,
+Only the driver is required (libcuda of CUDA 12.1 or newer). ptxas assembles the code if available,
 else the driver does. One kernel handle serves all GPUs of the process.
 """
 
@@ -93,7 +93,7 @@ def library() -> Any:
     missing = [name for name in _FUNCTIONS if not hasattr(lib, name)]
     if missing:
         raise Unavailable(
-            "NVIDIA's driver is too old: lanes needs one for CUDA 12 or newer, with "
+            "NVIDIA's driver is too old: lanes needs one for CUDA 12.1 or newer, with "
             + ", ".join(missing)
         )
     code = lib.cuInit(0)

@@ -1,10 +1,13 @@
 """FFI calls in XLA's programs: over several devices, and long ones that return at once.
 
 **Several devices.** XLA splits a kernel's batch without gathering it. The call carries a sharding
-rule for Shardy, XLA's sharding propagation: the batch is one factor, common to arguments and
-results; every other axis must be replicated. XLA then splits the leading axis of all buffers of a
-"batch partitionable" call, so an argument without a batch axis gets one with a copy for each
-device, of which the kernel reads the first in its part.
+rule for Shardy, XLA's sharding propagation: the batch is common to arguments and results; every
+other axis must be replicated. XLA then splits the leading axis of all buffers of a "batch
+partitionable" call, so an argument without a batch axis gets one with a copy for each device, of
+which the kernel reads the first in its part. XLA takes over the split that the operands have in
+common, of those with two axes or more, and gathers if it finds none. Therefore the copies are split
+as the batch is: in the rule its axis is two factors, of which the major one is that of the axis of
+copies as well; and an operand with one axis gets another of length 1.
 
 **Long calls** on the host return before they have run, as calls of JAX's operations do; only so
 does Ctrl-C reach Python while a kernel runs (`stopping`). XLA's CPU client runs a program in the
@@ -15,7 +18,8 @@ not read, the product of two small matrices, whose flops XLA counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -28,45 +32,31 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-Layout = Callable[[Any, bool], tuple[int, ...]]
-"""(aval, whether it has a batch axis) → its axes from minor to major."""
 _TYPED_FFI = 4
 """StableHLO's version of calling conventions in which a call has attributes by name."""
 
 
-def row_major(aval: Any, batched: bool) -> tuple[int, ...]:
-    """The row-major layout."""
-    return tuple(range(len(aval.shape)))[::-1]
-
-
-def call(name: str, batched: Sequence[bool], layout: Layout = row_major) -> Any:
-    """A lowering rule that calls an FFI target.
+def call(name: str, batched: Sequence[bool]) -> Any:
+    """A lowering rule that calls an FFI target, whose arrays are row-major.
 
     Args:
         name: name of the target.
         batched: which arguments have a (leading) batch axis; all results have one.
-        layout: layout of arguments and results.
     """
 
     def rule(ctx: Any, *args: Any) -> Any:
         extra, count = None, devices(ctx.module_context.axis_context)
         if count > 1 and any(batched):
             _partitionable(name)
-            shared = [not b for b in batched]
-            pairs = zip(args, shared, strict=True)
-            args = tuple(_copies(x, count) if s else x for x, s in pairs)
             avals = [
-                ShapedArray((count, *a.shape), a.dtype) if s else a
-                for a, s in zip(ctx.avals_in, shared, strict=True)
+                ShapedArray(_splittable(a.shape, b, count), a.dtype)
+                for a, b in zip(ctx.avals_in, batched, strict=True)
             ]
+            views = zip(args, avals, batched, strict=True)
+            args = tuple(_view(x, a.shape, b) for x, a, b in views)
             ctx = ctx.replace(avals_in=avals)
-            extra = _attributes(avals, ctx.avals_out, batched)
-        ins = [layout(a, b) for a, b in zip(ctx.avals_in, batched, strict=True)]
-        outs = [layout(a, True) for a in ctx.avals_out]
-        lowered = jax.ffi.ffi_lowering(
-            name, operand_layouts=ins, result_layouts=outs, extra_attributes=extra
-        )
-        return _typed(lowered(ctx, *args))
+            extra = _attributes(avals, ctx.avals_out, batched, count)
+        return _typed(jax.ffi.ffi_lowering(name, extra_attributes=extra)(ctx, *args))
 
     return rule
 
@@ -90,7 +80,7 @@ def devices(axes: Any) -> int:
     mesh = getattr(axes, "mesh", None)
     if mesh is None:
         return getattr(axes, "num_devices", 1)
-    return 1 if set(axes.manual_axes) == set(mesh.axis_names) else mesh.size
+    return math.prod(n for name, n in mesh.shape.items() if name not in axes.manual_axes)
 
 
 @cache
@@ -98,33 +88,50 @@ def _partitionable(name: str) -> None:
     jax.ffi.register_ffi_target_as_batch_partitionable(name)
 
 
-def _copies(x: Any, count: int) -> Any:
-    """`count` copies of an array along a new leading axis."""
+def _splittable(shape: tuple[int, ...], batched: bool, count: int) -> tuple[int, ...]:
+    """The shape of an operand that XLA can split: a leading axis for it, and another."""
+    whole = shape if batched else (count, *shape)
+    return whole if len(whole) > 1 else (*whole, 1)
+
+
+def _view(x: Any, shape: tuple[int, ...], batched: bool) -> Any:
+    """An operand in another shape; one without a batch axis is copied along a new leading axis."""
     old = ir.RankedTensorType(x.type)
-    new = ir.RankedTensorType.get((count, *old.shape), old.element_type)
-    axes = ir.DenseI64ArrayAttr.get(range(1, len(old.shape) + 1))
+    new = ir.RankedTensorType.get(shape, old.element_type)
+    if batched:
+        return x if new == old else hlo.reshape(new, x)
+    axes = ir.DenseI64ArrayAttr.get(range(1, 1 + len(old.shape)))
     return hlo.broadcast_in_dim(new, x, axes)
 
 
-def _attributes(ins: Sequence[Any], outs: Sequence[Any], batched: Sequence[bool]) -> dict[str, Any]:
+def _attributes(
+    ins: Sequence[Any], outs: Sequence[Any], batched: Sequence[bool], count: int
+) -> dict[str, Any]:
     """Attributes that tell Shardy and XLA's partitioner that a call is batched."""
     extra = {"mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": "1"})}
     if not jax.config.jax_use_shardy_partitioner:  # pyright: ignore[reportAttributeAccessIssue]
         return extra
-    sizes = [outs[0].shape[0]]  # factor sizes: the batch, then every other axis
+    size = outs[0].shape[0]
+    common = math.gcd(size, count)  # parts that a batch and the copies can have in common
+    lengths = [n for n in (common, size // common) if n > 1] or [1]  # of factors
+    batch, copies = list(range(len(lengths))), [0] if common > 1 else []
+
+    def factors(*more: int) -> list[int]:
+        lengths.extend(more)
+        return list(range(len(lengths) - len(more), len(lengths)))
 
     def mapping(aval: Any, has_batch: bool) -> Any:
-        others = aval.shape[1:] if has_batch else aval.shape
-        factors = [*([0] if has_batch else []), *range(len(sizes), len(sizes) + len(others))]
-        sizes.extend(others)
-        dims = [sdy.DimMappingAttr.get(factor_indices=[k]) for k in factors]
-        return sdy.TensorMappingAttr.get(dim_mappings=dims)
+        spare = [] if has_batch or common == count else [count // common]
+        leading = batch if has_batch else [*copies, *factors(*spare)]
+        dims = [leading, *([k] for k in factors(*aval.shape[1:]))]
+        found = [sdy.DimMappingAttr.get(factor_indices=d) for d in dims]
+        return sdy.TensorMappingAttr.get(dim_mappings=found)
 
     operands = [mapping(a, b) for a, b in zip(ins, batched, strict=True)]
     results = [mapping(a, True) for a in outs]
     extra["sdy.sharding_rule"] = sdy.OpShardingRuleAttr.get(
-        factor_sizes=sizes, operand_mappings=operands, result_mappings=results, is_custom=True,
-        reduction_factors=[], need_replication_factors=list(range(1, len(sizes))),
+        factor_sizes=lengths, operand_mappings=operands, result_mappings=results, is_custom=True,
+        reduction_factors=[], need_replication_factors=list(range(len(batch), len(lengths))),
         permutation_factors=[],
     )  # fmt: skip
     return extra

@@ -20,6 +20,10 @@ TRIPLE = "nvptx64-nvidia-cuda"
 KNOWN = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120)
 """Compute capabilities, times ten; a GPU runs the code of the highest one up to its own."""
 DEFAULT = "sm_90"
+WIDE = "+ptx81"
+"""LLVM's name of PTX 8.1 (CUDA 12.1). From it on a kernel has 32764 bytes for its arguments and
+results, 8 each; before it 4352. LLVM takes the oldest version that knows the target, which is newer
+than 8.1 from sm_100 on."""
 _WHEELS = ("cu13/bin", "cuda_nvcc/bin", "cu12/bin")
 _ROOTS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
@@ -49,7 +53,13 @@ def architecture(capability: tuple[int, int]) -> str:
 def _machine(arch: str) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, opt=2)
+    target = llvm.Target.from_triple(TRIPLE)
+    return target.create_target_machine(cpu=arch, features=_features(arch), opt=2)
+
+
+def _features(arch: str) -> str:
+    """The PTX version, where LLVM's choice for the target has too little room for arguments."""
+    return WIDE if int(arch.removeprefix("sm_")) < 100 else ""
 
 
 def generate(ir: str, arch: str = DEFAULT, registers: int = 0) -> str:
@@ -61,7 +71,7 @@ def generate(ir: str, arch: str = DEFAULT, registers: int = 0) -> str:
         registers: most registers per thread; 0 leaves it to the assembler.
     """
     ir = "\n".join((_head(arch), ir, _bounds(registers)))
-    key = _key(ir, arch, str(llvm.llvm_version_info), "ptx")
+    key = _key(ir, arch, _features(arch), str(llvm.llvm_version_info), "ptx")
     kept = disk.read(key)
     if kept is not None:
         return kept.decode()
