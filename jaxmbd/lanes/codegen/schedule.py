@@ -25,7 +25,7 @@ from jaxmbd.lanes.ir.table import OPERATIONS, root
 
 REACH = 40
 """Most nodes computed in one step, unless no step scores well enough."""
-AT_HAND, AT_HAND_ON_GPU = 24, 80
+AT_HAND, AT_HAND_ON_GPU = 24, 48
 """Number of most recently used values that are assumed to be in registers ("at hand"). A thread of
 a GPU has registers for 127 doubles."""
 CHOICES = 4
