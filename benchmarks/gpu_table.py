@@ -26,10 +26,20 @@ def fastest(rows: list[Row], key: str = "per_second") -> Row | None:
 
 
 def number(row: Row | None, key: str, scale: float = 1.0) -> str:
-    return f"{row[key] * scale:.3g}" if row and row.get(key) is not None else ""
+    if row is None or row.get(key) is None:
+        return ""
+    x = row[key] * scale
+    return f"{x:.0f}" if x >= 1000.0 else f"{x:.3g}"
 
 
-def line(rows: list[Row], case: str, work: str, dtype: str) -> str | None:
+HEAD = (
+    "mechanism", "work", "batch", "on the device [10⁶/s]", "by the wall [10⁶/s]",
+    "share of peak [%]", "GB/s", "registers / stack [B]", "clock [MHz]", "power [W]",
+    "× `jax.vmap`", "difference ‖ scatter",
+)  # fmt: skip
+
+
+def cells_of(rows: list[Row], case: str, work: str, dtype: str) -> list[str] | None:
     """A line of the table; None if it was not measured."""
     here = [r for r in rows if (r["case"], r["work"], r["dtype"]) == (case, work, dtype)]
     steps = max((r["steps"] for r in here), default=1)
@@ -40,6 +50,7 @@ def line(rows: list[Row], case: str, work: str, dtype: str) -> str | None:
     vmap = fastest([r for r in here if r["column"] == VMAP])
     beside = [r for r in here if vmap and r["column"] == LANES and r["steps"] == vmap["steps"]]
     gaps = [r["difference"] for r in ours if r.get("difference") is not None]
+    scatters = [r["scatter"] for r in ours if r.get("scatter") is not None]
     cells = [
         TITLES[case],
         f"{work}, {dtype}",
@@ -52,20 +63,22 @@ def line(rows: list[Row], case: str, work: str, dtype: str) -> str | None:
         number(best, "clock_mhz"),
         number(best, "power_w"),
         ratio(next((r for r in beside if vmap and r["batch"] == vmap["batch"]), None), vmap),
-        f"{max(gaps):.0e}" if gaps else "",
+        " ‖ ".join(f"{max(x):.0e}" if max(x) else "0" for x in (gaps, scatters) if x),
     ]
-    return "| " + " | ".join(cells) + " |"
+    return cells
 
 
 def lines(results: dict[str, Any]) -> list[str]:
     device, versions, rows = results["device"], results["versions"], results["rows"]
     driver = next((r["driver"] for r in rows if r.get("driver")), None)
     made = [
-        line(rows, case, work, dtype)
+        cells_of(rows, case, work, dtype)
         for dtype in ("float64", "float32")
         for work in (FORWARD, ROLLOUT, GRADIENT)
         for case in TITLES
     ]
+    table = [HEAD, ["---"] * len(HEAD), *filter(None, made)]
+    kept = [k for k in range(len(HEAD)) if any(cells[k] for cells in table[2:])]
     steps = max((r["steps"] for r in rows), default=1)
     return [
         f"{device['name']}{f', driver {driver}' if driver else ''}, JAX {versions['jax']}, commit "
@@ -74,13 +87,10 @@ def lines(results: dict[str, Any]) -> list[str]:
         "that of the kernels alone, at the batch that is named; the share is that of the peak of "
         f"the vector units ({results['peak_flops']['float64'] / 1e12:.1f} TFLOP/s in float64); "
         "GB/s are of arguments and results. The difference is the largest relative one from the "
-        "host's results.",
+        "host's results (0: equal bits), and beside it stands the scatter, the largest that "
+        "neighbouring floats make on the host.",
         "",
-        "| mechanism | work | batch | on the device [10⁶/s] | by the wall [10⁶/s] | share of peak "
-        "[%] | GB/s | registers / stack [B] | clock [MHz] | power [W] | × `jax.vmap` "
-        "| difference |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-        *(text for text in made if text),
+        *("| " + " | ".join(cells[k] for k in kept) + " |" for cells in table),
     ]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 from throughput_cases.case import Case, Design
 from throughput_cases.catalogue import CASES
-from throughput_cases.work import function
+from throughput_cases.work import difference, function
 
 import jaxmbd as mbd
 from gpu_cases.device import Device
@@ -104,10 +104,35 @@ def reference(task: Task, column: str) -> Any:
         task: what is computed.
         column: LANES or ONE by lanes; VMAP by XLA, which shares no code with it.
     """
+    return _by_host(task, column, task.sample)
+
+
+def _by_host(task: Task, column: str, sample: Sample) -> Any:
     with on_host():
-        host = jax.device_put(task.sample, jax.devices("cpu")[0])
+        host = jax.device_put(sample, jax.devices("cpu")[0])
         out = jax.jit(task.batched(column))(*host)
         return jax.tree_util.tree_map(np.asarray, out)
+
+
+@cache
+def scatter(task: Task, draws: int = 2) -> float:
+    """The largest relative difference of the host's results for neighbouring floats.
+
+    Each number of the designs is replaced by the next float above or below, at random: no other
+    way of rounding can be held to less.
+    """
+    rng = np.random.default_rng(2)
+    design, q, v = task.sample
+
+    def beside(x: Any) -> Any:
+        side = np.where(rng.random(np.shape(x)) < 0.5, -np.inf, np.inf)
+        return np.nextafter(x, side.astype(x.dtype))
+
+    truth, worst = reference(task, LANES), np.finfo(task.dtype).eps
+    for _ in range(draws):
+        found = _by_host(task, LANES, (jax.tree_util.tree_map(beside, design), q, v))
+        worst = max(worst, difference(found, truth)[0])
+    return float(worst)
 
 
 def repeated(sample: Sample, batch: int, place: Any, last: bool = False) -> Sample:
