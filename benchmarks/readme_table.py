@@ -14,7 +14,7 @@ from throughput_table import BATCH, FORWARD, LANES, ONE_CORE, find
 
 PAGE = README
 BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
-NAMES = ("throughput", "accuracy", "fails_safely", "imports", "studies", "survive", "design")
+NAMES = ("throughput", "gpu", "accuracy", "fails_safely", "imports", "studies", "survive", "design")
 
 
 def results() -> dict[str, Any]:
@@ -36,6 +36,23 @@ def speed(found: dict[str, Any]) -> str:
         "revolutes "
         f"{ours['per_second'] / theirs['per_second']:.0f} times as fast, per core, as Pinocchio "
         f"{found['versions']['pin']} in a batch of {BATCH} designs"
+    )
+
+
+def gpu(found: dict[str, Any]) -> str:
+    """The same of the corner and of the RSSR by a GPU."""
+    rows = [r for r in found["rows"] if (r["work"], r["dtype"]) == (FORWARD, "float64")]
+    rates = {
+        case: max(r["per_second"] for r in rows if r["case"] == case and r["column"] == LANES)
+        for case in ("multi_link", "rssr")
+    }
+    worst = max(r["difference"] / r["scatter"] for r in found["rows"])
+    kernels = {(r["case"], r["work"], r["dtype"]) for r in found["rows"]}
+    return (
+        f"{rates['multi_link'] / 1e6:.0f} million a second of that corner on one "
+        f"{found['device']['name']}, {rates['rssr'] / 1e6:.0f} million of the RSSR; "
+        f"{len(found['rows'])} batches of {len(kernels)} kernels, every sample compared with the host: differences at most {worst:.1f} times those "
+        "of neighbouring floats"
     )
 
 
@@ -100,6 +117,7 @@ def design(found: dict[str, Any]) -> str:
 def lines(found: dict[str, Any]) -> list[str]:
     said = [
         ("Speed", speed(found["throughput"])),
+        ("GPU", gpu(found["gpu"])),
         ("Accuracy", accuracy(found["accuracy"])),
         ("Failure", judged(found["fails_safely"])),
         ("Models of others", imports(found["imports"])),
