@@ -51,8 +51,8 @@ def gpu(found: dict[str, Any]) -> str:
     return (
         f"{rates['multi_link'] / 1e6:.0f} million a second of that corner on one "
         f"{found['device']['name']}, {rates['rssr'] / 1e6:.0f} million of the RSSR; "
-        f"{len(found['rows'])} batches of {len(kernels)} kernels, every sample compared with the host: differences at most "
-        f"{worst:.1f} times those of neighbouring floats"
+        f"{len(found['rows'])} batches of {len(kernels)} kernels, every sample compared with the "
+        f"host: differences at most {worst:.1f} times those of neighbouring floats"
     )
 
 
