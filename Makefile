@@ -43,7 +43,7 @@ lint: $(VENV)/.installed-dev ## check style, formatting and types
 docs: $(VENV)/.installed-docs ## build the documentation into build/docs; every warning is an error
 	$(BIN)/python -m sphinx -b html -W -n --keep-going $(ARGS) docs build/docs
 
-release-check: ## build wheel and sdist, install them into clean environments; ten minutes
+release-check: ## build wheel and sdist, install them into clean environments; a quarter of an hour
 	$(PYTHON) .ci/release $(ARGS)
 
 accuracy: $(VENV)/.installed-test ## compare with the reference results in tests/data

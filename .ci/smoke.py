@@ -37,6 +37,7 @@ def bare() -> None:
         found = doctest.testmod(importlib.import_module(name))
         assert found.attempted and not found.failed, name
     kernels(mbd)
+    runs(mbd)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rssr.json"
         mbd.save(mbd.zoo.rssr(), path)
@@ -70,6 +71,41 @@ def kernels(mbd) -> None:
     by_xla = jax.jit(jax.vmap(both))(q, v)
     for a, b in zip(by_kernel, by_xla, strict=True):
         assert jnp.allclose(a, b, rtol=1e-8, atol=1e-8 * float(jnp.max(jnp.abs(b)))), abs(a - b)
+
+
+def runs(mbd) -> None:
+    """Runs of a closed loop, of equal and of adaptive steps, and their derivatives, as kernels.
+
+    JAX writes loops and derivatives in other equations from release to release. Values must be
+    those of XLA, and derivatives agree with each other and with differences.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    mech = mbd.zoo.rssr()
+    q, mass = mbd.assemble(mech).q, mech.bodies["rocker"].mass
+    v = mbd.assemble_velocity(mech, q, {"crank": 1.0}) * jnp.linspace(1.0, 5.0, 5)[:, None]
+    axes, h = (None, 0), 1e-4 * mass
+
+    def close(found, expected, rtol):
+        most = rtol * jnp.max(jnp.abs(expected))
+        assert most > 0 and jnp.all(jnp.abs(found - expected) <= most), (found, expected)
+
+    for how in ({"method": "rk4", "dt": 1e-3}, {"method": "dormand_prince", "rtol": 1e-6}):
+
+        def speed(mass, v, how=how):
+            changed = mbd.set_variables(mech, {"bodies/rocker/mass": mass})
+            run = mbd.simulate(changed, q, v, t1=0.02, throw=False, backend="xla", **how)
+            return run.v[-1, 0]
+
+        speeds = jax.jit(mbd.lanes.vmap(speed, axes, strict=True))
+        close(speeds(mass, v), jax.jit(jax.vmap(speed, axes))(mass, v), 1e-10)
+        rates = jax.jit(jax.jacfwd(speeds))(mass, v)
+        close(rates, (speeds(mass + h, v) - speeds(mass - h, v)) / (2 * h), 1e-5)
+        close(jax.jit(jax.jacrev(speeds))(mass, v), rates, 1e-8)
+        if how["method"] == "rk4":  # by JAX's own reverse mode; of adaptive steps it takes long
+            inside = mbd.lanes.vmap(jax.grad(speed), axes, strict=True)
+            close(jax.jit(inside)(mass, v), rates, 1e-8)
 
 
 def demo() -> None:

@@ -1,9 +1,11 @@
 """What a release says of itself in several places is the same everywhere."""
 
 import re
+import runpy
 import tomllib
 
 import pytest
+from packaging.specifiers import SpecifierSet
 from repository import ROOT
 
 import jaxmbd as mbd
@@ -31,6 +33,16 @@ def test_jax_and_jaxlib_have_the_same_bounds():
     bounds = {re.match(r"jax(lib)?(?=[<>!=])", x): x for x in PROJECT["dependencies"]}
     texts = [x[m.end() :] for m, x in bounds.items() if m]
     assert len(texts) == 2 and texts[0] == texts[1]
+
+
+def test_the_release_check_tries_each_minor_release_of_jax():
+    script = runpy.run_path(str(ROOT / ".ci" / "release"))
+    (bounds,) = (re.sub(r"^jax\b", "", x) for x in PROJECT["dependencies"] if re.match(r"jax\b", x))
+    allowed = SpecifierSet(bounds)
+    minors = [n for n in range(100) if any(f"0.{n}.{k}" in allowed for k in range(100))]
+    oldest, *between, _ = (f"0.{n}" for n in minors)
+    assert script["jax_between"]() == between
+    assert script["oldest_jax"]()[0].startswith(f"jax=={oldest}.")
 
 
 def test_templates_for_issues_are_valid_forms():

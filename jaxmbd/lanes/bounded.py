@@ -148,7 +148,7 @@ mlir.register_lowering(some_p, mlir.lower_fun(lambda x: x, multiple_results=Fals
 
 
 def _batch(args: Any, dims: Any) -> Any:
-    return some_p.bind(jax.lax.reduce_or(args[0], (dims[0],))), batching.not_mapped
+    return some_p.bind(jax.lax.reduce_or(args[0], (dims[0],))), None
 
 
 batching.primitive_batchers[some_p] = _batch

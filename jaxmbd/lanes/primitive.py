@@ -145,7 +145,7 @@ def _by_parts(key: Key) -> Callable[..., Any]:
     parts = parted(key.closed)
     if parts is None:
         return key
-    first, rest = Key(parts[0]), core.jaxpr_as_fun(parts[1])
+    first, rest = Key(parts[0]), Key(parts[1])
 
     def function(*args: Any) -> list[Any]:
         found = call(first, args, [False] * len(args), 1, Options())

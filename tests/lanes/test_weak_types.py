@@ -76,3 +76,19 @@ def test_a_number_that_becomes_an_array_is_traced_anew():
     assert fn(x, 2.0).dtype == np.float32
     assert fn(x, jnp.float64(2.0)).dtype == np.float64
     assert fn(x, 3.0).dtype == np.float32 and len(seen) == 2
+
+
+@pytest.mark.parametrize("first", [jnp.sum, lambda x: jnp.sort(x)[0]], ids=["kernel", "jax"])
+@pytest.mark.filterwarnings("ignore:lanes cannot compile:UserWarning")
+def test_constant_results_and_their_derivatives(first):
+    def fn(x):
+        return first(x**3), {"flag": True, "number": 2.0, "count": 3, "none": jnp.zeros(2) > 1.0}
+
+    one = lanes.jit(fn)
+    same(one(X[0]), jax.jit(fn)(X[0]))
+    same(lanes.vmap(fn)(X), jax.vmap(fn)(X))
+    for derivative in (jax.jacfwd, jax.jacrev):
+        expected = jax.vmap(derivative(fn, has_aux=True))(X)
+        same(jax.vmap(derivative(one, has_aux=True))(X), expected)
+        alone = [jax.jit(derivative(f, has_aux=True))(X[0]) for f in (one, fn)]
+        same(*alone)

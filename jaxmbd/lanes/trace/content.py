@@ -20,6 +20,7 @@ from jax.sharding import AbstractMesh, NamedSharding
 
 from jaxmbd.lanes.trace.jaxprs import (
     as_numbers,
+    evaluated,
     expanded,
     is_generator,
     is_guarded,
@@ -130,7 +131,7 @@ class Key:
 
     def __call__(self, *args: Any) -> list[Any]:
         """The function itself."""
-        return core.jaxpr_as_fun(self.closed)(*args)
+        return evaluated(self.closed, *args)
 
     def made(self, name: Any, make: Callable[[], Any]) -> Any:
         """An object made from it, made once per name."""

@@ -55,6 +55,12 @@ def _expanded(prim: Any, *avals: Any) -> Any:
     return jax.make_jaxpr(flat)(*avals)
 
 
+def evaluated(closed: Any, *args: Any) -> list[Any]:
+    """The results of a closed jaxpr, as arrays; JAX gives constant ones as plain numbers."""
+    found = core.jaxpr_as_fun(closed)(*args)
+    return [x if hasattr(x, "shape") else jnp.asarray(x) for x in found]
+
+
 def trace_state() -> Any:
     """The function that JAX traces now, if any; equal as long as it is the same."""
     found = getattr(jax.extend.core, "get_opaque_trace_state", None)
