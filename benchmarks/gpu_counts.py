@@ -31,14 +31,17 @@ from jaxmbd.lanes.targets import ptx  # noqa: E402
 Row = dict[str, Any]
 
 
-def started(pool: ThreadPoolExecutor, name: str, work: str, dtype: str, archs: list[str]) -> Row:
+def started(
+    pool: ThreadPoolExecutor, name: str, work: str, dtype: str, wanted: list[str] | None
+) -> Row:
     """One kernel's row; the assembler's part is still to come, as `Future`s."""
     case = CASES[name]
     k, args = counts.kernel(case, work, dtype)
     ir, facts = counts.facts(k)
     row: Row = dict(case=name, work=work, dtype=dtype, steps=counts.STEPS[work]) | facts
     row["assembled"] = {
-        arch: pool.submit(counts.assembled, ptx.generate(ir, arch), arch) for arch in archs
+        arch: pool.submit(counts.assembled, ptx.generate(ir, arch), arch)
+        for arch in wanted or counts.architectures(work, dtype)
     }
     row["executed"] = counts.executed(k, args)
     return row
@@ -75,9 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cases", nargs="+", choices=counts.CASES, default=counts.CASES)
     parser.add_argument("--works", nargs="+", choices=WORKS, default=WORKS)
     parser.add_argument("--dtypes", nargs="+", choices=counts.DTYPES, default=counts.DTYPES)
-    parser.add_argument(
-        "--archs", nargs="+", choices=counts.ARCHITECTURES, default=counts.ARCHITECTURES
-    )
+    parser.add_argument("--archs", nargs="+", choices=counts.ARCHITECTURES)
     options = parser.parse_args(arguments)
     begin = time.monotonic()
     kinds = [(c, w, d) for w in options.works for c in options.cases for d in options.dtypes]

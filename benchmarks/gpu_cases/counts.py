@@ -18,6 +18,7 @@ from gpu_emulation import Machine, run
 from throughput_cases.case import Case
 from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT, function
 
+from jaxmbd.lanes.ir.nodes import SLOT
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import ptx
 
@@ -25,9 +26,16 @@ CASES = ("rssr", "chain8", "multi_link", "macpherson", "double_wishbone")
 STEPS = {FORWARD: 1, ROLLOUT: 20, GRADIENT: 20}
 DTYPES = ("float64", "float32")
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
+GRADIENT_ARCHITECTURES = ("sm_90",)  # in single precision; each takes the assembler up to a minute
 SAMPLES = 4  # whose executed instructions are counted
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
+
+
+def architectures(work: str, dtype: str) -> tuple[str, ...]:
+    """Those that a kind of kernel is assembled for."""
+    few = work == GRADIENT and dtype == "float32"
+    return GRADIENT_ARCHITECTURES if few else ARCHITECTURES
 
 
 def kernel(case: Case, work: str, dtype: str) -> tuple[Kernel, list[np.ndarray]]:
@@ -51,7 +59,7 @@ def facts(k: Kernel) -> tuple[str, dict[str, Any]]:
         flops=emitter.flops,
         argument_bytes=_bytes(k.in_avals),
         result_bytes=_bytes(k.out_avals),
-        scratch_bytes=8 * emitter.scratch_slots,
+        scratch_bytes=SLOT * emitter.scratch_slots,
     )
 
 
@@ -113,10 +121,16 @@ def _tool() -> str:
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Of what makes the code: JAX traces, LLVM writes PTX, ptxas assembles it."""
+def versions() -> dict[str, str | None]:
+    """Of what makes the code: JAX traces, LLVM writes PTX, ptxas (None without it) assembles."""
+    llvm_version = ".".join(map(str, llvm.llvm_version_info))
+    return dict(jax=jax.__version__, llvm=llvm_version, ptxas=_assembler_version())
+
+
+def _assembler_version() -> str | None:
+    if ptx.assembler() is None:
+        return None
     done = subprocess.run([_tool(), "--version"], capture_output=True, text=True, check=True)
     release = re.search(r"V(\d+\.\d+\.\d+)", done.stdout)
     assert release is not None, done.stdout
-    llvm_version = ".".join(map(str, llvm.llvm_version_info))
-    return dict(jax=jax.__version__, llvm=llvm_version, ptxas=release[1])
+    return release[1]

@@ -208,9 +208,9 @@ def test_gradients_to_the_bit(name, work, dtype, exact_division):
     ],
 )  # fmt: skip
 def test_mechanisms_with_quotients_of_their_own(name, work, pullback):
-    """Within 500 roundings of the largest number of each result."""
+    """They are correctly rounded, but for one in a thousand."""
     k, args = mechanism(name, work, pullback=pullback)
-    assert_close(run(k, args, Machine()), on_host(k, args))
+    assert_close(run(k, args, Machine()), on_host(k, args), ulps=20)
 
 
 def test_results_do_not_depend_on_their_neighbours():
