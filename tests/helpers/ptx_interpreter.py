@@ -161,6 +161,10 @@ class Code:
     runs: int = 0
 
 
+_Waiting = tuple[int, int, Group]
+"""A block, the one before which to stop, and the threads."""
+
+
 class Launch:
     """One launch: the threads, the functions with registers for them, and the memories.
 
@@ -217,7 +221,7 @@ class Launch:
 
     def run(self, frame: Frame, everyone: Group) -> None:
         """Run a function for some threads until all of them have returned from it."""
-        waiting = [(0, EXIT, everyone)]
+        waiting: list[_Waiting] = [(0, EXIT, everyone)]
         while waiting:
             k, stop, group = waiting.pop()
             while k not in (stop, EXIT):
@@ -226,22 +230,35 @@ class Launch:
                 first, *other = code.block.following
                 taken = group.mask if code.branch is None else code.branch() & group.mask
                 n = np.count_nonzero(taken)
-                if n in (0, len(group.ids)):
-                    k = first if n else other[0]
-                    continue
-                meeting = code.block.meeting
-                if meeting not in (stop, EXIT):
-                    waiting.append((meeting, stop, group))
-                parts = [(first, taken), (other[0], group.mask & ~taken)]
-                for target, mask in parts:
-                    if target == EXIT and frame.is_kernel:
-                        self.live -= int(np.count_nonzero(mask))
-                    elif target not in (meeting, EXIT):
-                        waiting.append((target, meeting, Group(mask)))
-                break
+                if 0 < n < len(group.ids):
+                    parts = (first, taken), (other[0], group.mask & ~taken)
+                    waiting += self._parted(frame, code.block.meeting, stop, group, parts)
+                    break
+                k = first if n else other[0]
             else:
-                if k == EXIT and frame.is_kernel:
-                    self.live -= len(group.ids)
+                if k == EXIT:
+                    self._end(frame, group.mask)
+
+    def _parted(
+        self,
+        frame: Frame,
+        meeting: int,
+        stop: int,
+        group: Group,
+        parts: Sequence[tuple[int, Array]],
+    ) -> list[_Waiting]:
+        """What is to run for threads that go to different blocks: the last one first."""
+        found = [] if meeting in (stop, EXIT) else [(meeting, stop, group)]
+        for target, mask in parts:
+            if target == EXIT:
+                self._end(frame, mask)
+            elif target != meeting:
+                found.append((target, meeting, Group(mask)))
+        return found
+
+    def _end(self, frame: Frame, mask: Array) -> None:
+        if frame.is_kernel:
+            self.live -= int(np.count_nonzero(mask))
 
     def _run_block(self, frame: Frame, code: Code, group: Group) -> None:
         group.some = len(group.ids) < self.live
