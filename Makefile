@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow lint accuracy papers fails-safely programs bench scale latency studies \
-	workers integration survive design derivatives gradients synthesis identification imports bench-gpu docs release-check clean
+	workers integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -119,6 +119,9 @@ bench-gpu: $(if $(filter command,$(origin BIN)),,$(CREATED)) ## measure speed on
 	fi
 	$(BIN)/python benchmarks/gpu.py $(ARGS)
 	$(BIN)/python benchmarks/gpu_table.py
+
+gpu-counts: $(VENV)/.installed-test ## count what GPU kernels consist of and execute; needs no GPU; five minutes
+	$(BIN)/python benchmarks/gpu_counts.py --json benchmarks/results/gpu_counts.json $(ARGS)
 
 clean: ## remove the virtual environment, caches and build outputs
 	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info

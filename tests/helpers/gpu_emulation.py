@@ -1,86 +1,28 @@
-"""Emulation of a GPU driver and XLA's FFI: a kernel's threads run on the host, one after another.
+"""Emulation of a GPU, its driver and XLA's FFI: the launcher is the real one, PTX is interpreted.
 
-The kernel is the LLVM IR that becomes PTX, compiled for the host; its handler is the real one.
+Addresses of arrays and scratch are those of the interpreter's memory: the launcher only passes them
+on.
 """
 
 from __future__ import annotations
 
 import ctypes
-import re
 from ctypes import CFUNCTYPE, POINTER, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass, field
 
 import numpy as np
+import ptx_interpreter
+import ptx_text
+from ptx_memory import Memory, Region
 
 from jaxmbd.lanes.ir.nodes import SLOT, WARP
 from jaxmbd.lanes.kernel import Kernel
-from jaxmbd.lanes.targets import cpu, cuda
+from jaxmbd.lanes.targets import cuda, ptx
 from jaxmbd.lanes.targets.cuda_launcher import EXTRA
 
 ERROR, STREAM, CONTEXT = 0xE0, 0x51, 0xC0
+LAUNCH_FAILED = 719  # CUDA_ERROR_LAUNCH_FAILED
 API_WORDS, FRAME_WORDS = 24, 20
-REGISTERS = ("tid", "ctaid", "ntid", "nctaid")
-
-
-APPROXIMATE = """
-define double @approx.{name}.d(double %x) {{
-  %root = call double @llvm.sqrt.f64(double %x)
-  %y = fdiv double 1.0, {d}
-  %bits = bitcast double %y to i64
-  %high = and i64 %bits, -4294967296
-  %z = bitcast i64 %high to double
-  ret double %z
-}}
-define float @approx.{name}.f(float %x) {{
-  %root = call float @llvm.sqrt.f32(float %x)
-  %y = fdiv float 1.0, {d}
-  ret float %y
-}}
-"""
-"""The reciprocal of x or of its root, with 20 bits after the point in double precision."""
-
-
-def host_ir(ir: str, buffers: int) -> str:
-    """A GPU kernel's IR for the host, and ``grid(params, blocks, threads)`` to run it."""
-    ir = re.sub(r"declare \w+ @llvm.nvvm.r(cp|sqrt).approx.*\n", "", ir)
-    ir = re.sub(r"@llvm.nvvm.(rcp|rsqrt).approx.ftz.([df])", r"@approx.\1.\2", ir)
-    for ty in ("double @llvm.sqrt.f64(double)", "float @llvm.sqrt.f32(float)"):
-        ir = f"declare {ty}\n" + ir.replace(f"declare {ty}\n", "")
-    ir += APPROXIMATE.format(name="rcp", d="%x") + APPROXIMATE.format(name="rsqrt", d="%root")
-    for name in REGISTERS:
-        ir = re.sub(rf"declare i32 @llvm.nvvm.read.ptx.sreg.{name}.x\(\)\n", "", ir)
-        ir = ir.replace(f"call i32 @llvm.nvvm.read.ptx.sreg.{name}.x()", f"load i32, ptr @{name}")
-    ir = ir.replace("ptx_kernel ", "").replace(") #0 {", ") {")
-    names = "\n".join(f"@{name} = internal global i32 0" for name in REGISTERS)
-    kinds = ["ptr addrspace(1)"] * (buffers + 1) + ["i64"] * (EXTRA - 1)
-    loads, given = [], []
-    for k, kind in enumerate(kinds):
-        loads.append(f"  %p{k} = getelementptr ptr, ptr %params, i64 {k}")
-        loads.append(f"  %q{k} = load ptr, ptr %p{k}")
-        loads.append(f"  %x{k} = load {kind}, ptr %q{k}")
-        given.append(f"{kind} %x{k}")
-    return f"""{names}
-{ir}
-define void @grid(ptr %params, i32 %blocks, i32 %threads) {{
-entry:
-  store i32 %threads, ptr @ntid
-  store i32 %blocks, ptr @nctaid
-{chr(10).join(loads)}
-  %all = mul i32 %blocks, %threads
-  br label %thread
-thread:
-  %i = phi i32 [0, %entry], [%next, %thread]
-  %block = udiv i32 %i, %threads
-  %place = urem i32 %i, %threads
-  store i32 %block, ptr @ctaid
-  store i32 %place, ptr @tid
-  call void @kernel({", ".join(given)})
-  %next = add i32 %i, 1
-  %more = icmp ult i32 %next, %all
-  br i1 %more, label %thread, label %done
-done:
-  ret void
-}}"""
 
 
 @dataclass
@@ -100,29 +42,36 @@ class Machine:
     """A driver and an XLA that record the calls made to them.
 
     Attributes:
-        launches: launches so far.
-        requests: sizes of the requested scratch [bytes].
-        memory: scratch allocated and not yet freed, by address.
         limit: largest scratch that is granted [bytes].
         launch_code: return code of cuLaunchKernel.
         stream_error: error that XLA returns when asked for the stream; 0 is no error.
+        program: the kernel; without one, launches run nothing.
+        device: the GPU's memory.
+        launches: launches so far.
+        requests: sizes of the requested scratch [bytes].
+        memory: scratch allocated and not yet freed, by address.
         message: message of the error that the handler created.
         contexts: contexts pushed and not yet popped.
+        counts: what kernels have executed.
+        fault: why a kernel stopped, if one did.
     """
 
     limit: int = 1 << 62
     launch_code: int = 0
     stream_error: int = 0
+    program: ptx_text.Program | None = None
+    device: Memory = field(default_factory=Memory)
     launches: list[Launch] = field(default_factory=list)
     requests: list[int] = field(default_factory=list)
-    memory: dict[int, np.ndarray] = field(default_factory=dict)
+    memory: dict[int, Region] = field(default_factory=dict)
     forgotten: int = 0
     message: bytes = b""
     contexts: list[int] = field(default_factory=list)
+    counts: ptx_interpreter.Counts = field(default_factory=ptx_interpreter.Counts)
+    fault: Exception | None = None
 
-    def library(self, grid: int | None, buffers: int) -> type:
-        """The driver's functions; `grid` is the address of the kernel's `grid`."""
-        run = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32)(grid) if grid else None
+    def library(self, buffers: int) -> type:
+        """The driver's functions, for a kernel with a number of arguments and results."""
 
         def launch(kernel, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
             assert not extra
@@ -132,9 +81,7 @@ class Machine:
             self.launches.append(
                 Launch(kernel, (gx, gy, gz), (bx, by, bz), shared, stream, numbers)
             )
-            if run is not None and not self.launch_code:
-                run(ctypes.cast(params, c_void_p), gx, bx)
-            return self.launch_code
+            return self.launch_code or self._run(gx, bx, params)
 
         def context(stream, out):
             assert stream == STREAM
@@ -162,6 +109,22 @@ class Machine:
         self._kept = pointers
         return type("Library", (), {k: staticmethod(f) for k, f in pointers.items()})
 
+    def _run(self, grid: int, threads: int, params: ctypes.Array) -> int:
+        """Run the kernel; the code of a failed launch if it does what no kernel may do."""
+        if self.program is None:
+            return 0
+        for scratch in self.memory.values():
+            scratch.forget()  # no launch may use what another one left
+        sizes = [x.size for x in self.program.kernel.parameters]
+        values = [ctypes.string_at(params[k], size) for k, size in enumerate(sizes)]
+        try:
+            done = ptx_interpreter.launch(self.program, grid, threads, values, self.device)
+        except Exception as fault:  # a callback cannot raise
+            self.fault = fault
+            return LAUNCH_FAILED
+        self.counts.add(done)
+        return 0
+
     def api(self) -> ctypes.Array:
         """XLA's table of functions, those at the offsets that c_api.h gives."""
 
@@ -185,17 +148,16 @@ class Machine:
             self.requests.append(size)
             if size > self.limit:
                 return ERROR
-            block = np.full(size + 64, 0xA5, np.uint8)
-            address = block.ctypes.data
-            self.memory[address] = block
-            c_void_p.from_address(args + 40).value = address
+            region = self.device.place("scratch", np.empty(size, np.uint8))
+            self.memory[region.address] = region
+            c_void_p.from_address(args + 40).value = region.address
             return 0
 
         def free(args):
             assert _word(args, 0, c_size_t) == 40
-            block = self.memory.pop(_word(args, 32, c_void_p))
-            assert block.size == _word(args, 24, c_size_t) + 64
-            assert (block[-64:] == 0xA5).all(), "written beyond the scratch"
+            region = self.memory.pop(_word(args, 32, c_void_p))
+            assert region.size == _word(args, 24, c_size_t)
+            self.device.remove(region.address)
             return 0
 
         one = CFUNCTYPE(c_void_p, c_void_p)
@@ -212,16 +174,20 @@ def _word(address: int, offset: int, kind: type):
     return kind.from_address(address + offset).value
 
 
-def _buffer(array: np.ndarray, dims: tuple[int, ...], keep: list) -> int:
+def _buffer(memory: np.ndarray | Region, dims: tuple[int, ...], keep: list) -> int:
     """An XLA_FFI_Buffer; `dims` are the logical ones."""
+    address = memory.address if isinstance(memory, Region) else memory.ctypes.data
     shape = (c_int64 * max(1, len(dims)))(*dims)
-    words = (c_int64 * 6)(48, 0, 0, array.ctypes.data, len(dims), ctypes.addressof(shape))
-    keep += [array, shape, words]
+    words = (c_int64 * 6)(48, 0, 0, address, len(dims), ctypes.addressof(shape))
+    keep += [memory, shape, words]
     return ctypes.addressof(words)
 
 
 def frame(machine: Machine, ins: list, outs: list, keep: list) -> int:
-    """The address of an XLA_FFI_CallFrame; arrays as (memory, logical shape)."""
+    """The address of an XLA_FFI_CallFrame; arrays as (memory, logical shape).
+
+    The memory is an array of the host, or a region of an emulated GPU.
+    """
     api = machine.api()
     lists = [(c_int64 * max(1, len(x)))(*[_buffer(*b, keep) for b in x]) for x in (ins, outs)]
     words = (c_int64 * FRAME_WORDS)()
@@ -243,23 +209,53 @@ def call(address: int, frame: int) -> int | None:
     return CFUNCTYPE(c_void_p, c_void_p)(address)(frame)
 
 
+def program(k: Kernel) -> tuple[ptx_text.Program, int]:
+    """The PTX of a kernel, and the scratch that a warp of it needs [bytes]."""
+    e = k.emitter(1, gpu=True)
+    return ptx_text.parse(ptx.generate(e.module())), e.scratch_slots * SLOT * WARP
+
+
 def run(
     k: Kernel, args: list[np.ndarray], machine: Machine, warps: int = 100, memory: int = 1 << 40
 ) -> list:
-    """A kernel's results for a batch, by its handler and emulated threads, in up to `warps`."""
-    e = k.emitter(1, gpu=True)
-    ir = e.module()
-    buffers = len(k.in_avals) + len(k.out_avals)
-    grid = cpu.function(host_ir(ir, buffers), "grid")
-    lib = machine.library(grid, buffers)
-    room = e.scratch_slots * SLOT * WARP
+    """A kernel's results for a batch: its PTX, interpreted, launched by its handler.
+
+    Args:
+        k: the kernel.
+        args: its arguments.
+        machine: launches it.
+        warps: how many run at a time.
+        memory: of the GPU [bytes].
+
+    Raises:
+        PtxError: the kernel does what no kernel may do, or does not write all of its results.
+    """
+    machine.program, room = program(k)
     counts = len(k.in_avals), len(k.out_avals)
+    lib = machine.library(sum(counts))
     address = cuda.handler(0xF00, room, warps, *counts, facts(memory), lib)
     size = next(len(x) for x, b in zip(args, k.in_batched, strict=True) if b)
+    args = [np.ascontiguousarray(x) for x in args]
     outs = [np.zeros((size, *a.shape), a.dtype) for a in k.out_avals]
+    given, taken = placed(machine, "argument", args, fixed=True), placed(machine, "result", outs)
+    ins, results = (
+        [(r, x.shape) for r, x in zip(*both, strict=True)]
+        for both in ((given, args), (taken, outs))
+    )
     keep: list = []
-    ins, outputs = ([(x, x.shape) for x in map(np.ascontiguousarray, xs)] for xs in (args, outs))
-    error = call(address, frame(machine, ins, outputs, keep))
+    error = call(address, frame(machine, ins, results, keep))
+    if machine.fault is not None:
+        raise machine.fault
     assert error is None, machine.message
     assert not machine.memory and not machine.contexts
-    return [x for x, _ in outputs]
+    for region in (*given, *taken):
+        machine.device.remove(region.address)
+        if not region.written.all():
+            raise ptx_text.PtxError(f"{region.name} is not written as a whole")
+    return outs
+
+
+def placed(machine: Machine, name: str, arrays: list, *, fixed: bool = False) -> list[Region]:
+    """Regions of the GPU's memory that share their bytes with arrays."""
+    contents = [x.reshape(-1).view(np.uint8) for x in arrays]
+    return [machine.device.place(f"{name} {k}", x, fixed=fixed) for k, x in enumerate(contents)]
