@@ -122,6 +122,7 @@ bench-gpu: $(if $(filter command,$(origin BIN)),,$(CREATED)) ## measure speed on
 
 gpu-counts: $(VENV)/.installed-test ## count what GPU kernels consist of and execute; needs no GPU; five minutes
 	$(BIN)/python benchmarks/gpu_counts.py --json benchmarks/results/gpu_counts.json $(ARGS)
+	$(BIN)/python benchmarks/gpu_bounds.py
 
 clean: ## remove the virtual environment, caches and build outputs
 	rm -rf .venv .cache .pytest_cache .ruff_cache build dist *.egg-info

@@ -5,6 +5,7 @@ import json
 import accuracy_table
 import design_table
 import equal_errors_table
+import gpu_bounds
 import gpu_table
 import integration_table
 import pytest
@@ -18,6 +19,7 @@ SCRIPTS = (
     accuracy_table,
     design_table,
     equal_errors_table,
+    gpu_bounds,
     gpu_table,
     integration_table,
     readme_table,

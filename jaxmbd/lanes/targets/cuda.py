@@ -217,7 +217,8 @@ def resident(registers: int, local: int, facts: Devices) -> int:
 
     No more than have their stacks in the first-level cache, or if hardly any has, as many as there
     are registers for. On an H100 two warps of a rollout with 3.4 kB of stack a thread, whose stacks
-    fit, are 1.4 times as fast as eight; of a gradient with 13 kB, eight are as much faster than two.
+    fit, are 1.4 times as fast as eight; eight of a gradient, with 13 kB, are 1.4 times as fast as
+    two.
 
     Args:
         registers: of a thread.
