@@ -8,8 +8,8 @@ Small programs are checked first. Of each batch the different samples are compar
 results, and all others must have the bits of the sample that they repeat. Results are printed and
 written after each row. Exit code 2: there is no GPU; 1: a result differs.
 
-Registers are left to the assembler: with at most 128 or 96 per thread every kernel was two to six
-times slower on an H100.
+Registers are left to the assembler: with at most 128 or 96 per thread kernels were 1.5 to six times
+slower on an H100.
 """
 
 from __future__ import annotations
