@@ -12,10 +12,7 @@ correctly rounded ``q + r (a - b q)`` (Markstein 1990), and likewise of a root's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from jaxmbd.lanes.codegen.writer import Text
+from jaxmbd.lanes.codegen.text import Text
 
 _APPROXIMATE = {
     "double": ("rcp.approx.ftz.d", "rsqrt.approx.ftz.d"),
