@@ -119,6 +119,7 @@ bench-gpu: $(if $(filter command,$(origin BIN)),,$(CREATED)) ## measure speed on
 	fi
 	$(BIN)/python benchmarks/gpu.py $(ARGS)
 	$(BIN)/python benchmarks/gpu_table.py
+	$(BIN)/python benchmarks/gpu_bounds.py
 
 gpu-counts: $(VENV)/.installed-test ## count what GPU kernels consist of and execute; needs no GPU; five minutes
 	$(BIN)/python benchmarks/gpu_counts.py --json benchmarks/results/gpu_counts.json $(ARGS)

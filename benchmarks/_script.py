@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ def with_table(page: str, begin: str, end: str, table: list[str]) -> str:
     before, rest = page.split(begin)
     after = rest.split(end)[1] if end in rest else rest
     return before + begin + "\n" + "\n".join(table) + "\n" + end + after
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def as_json(found: Any) -> str:

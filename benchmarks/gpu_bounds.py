@@ -12,8 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from _script import HERE, MEASURED, with_table
-from gpu_cases.device import DOUBLE, SINGLE, SLOW_DOUBLE, USUAL_SINGLE
+from _script import HERE, MEASURED, markdown, with_table
+from gpu_cases.device import per_cycle
 from gpu_cases.record import FORWARD, LANES, ROLLOUT
 from throughput_table import TITLES
 
@@ -43,14 +43,13 @@ class GPU:
 
     def bound(self, row: Row) -> tuple[float, str]:
         """Samples (of a rollout steps) per second at most, and what limits them."""
-        double = row["dtype"] == "float64"
-        table, usual = (DOUBLE, SLOW_DOUBLE) if double else (SINGLE, USUAL_SINGLE)
-        per_cycle = table.get(self.capability, usual) / 2  # a fused multiply-add counts two
+        floats = "f64" if row["dtype"] == "float64" else "f32"
+        each = per_cycle(self.capability, row["dtype"]) / 2  # a fused multiply-add counts two
         done, code = row["executed"], row["assembled"][self.arch]
         cycles = self.processors * self.clock
         spilled = code["spill_stores"] + code["spill_loads"] if row["steps"] == 1 else 0
         found = [
-            (cycles * per_cycle / done["f64" if double else "f32"], "arithmetic"),
+            (cycles * each / done[floats], "arithmetic"),
             (self.memory / (row["argument_bytes"] + row["result_bytes"]), "memory"),
         ]
         if spilled:
@@ -107,14 +106,13 @@ def lines(counts: Row, before: Row, results: Row) -> list[str]:
     old = {key(row): row for row in before["rows"]}
     kept = [r for r in counts["rows"] if r["work"] in (FORWARD, ROLLOUT)]
     order = sorted(kept, key=lambda r: (r["dtype"] == "float32", r["work"] == ROLLOUT))
-    table = [head, ["---"] * len(head), *(line(r, old.get(key(r)), results["rows"]) for r in order)]
     return [
         f"Counts of commit {counts['commit'][:10]}, ptxas {counts['versions']['ptxas']}; stack and "
         "spills are those of an H100's code, an arrow from those before the kernels were arranged "
         "for GPUs. Bounds are computed from data sheets, not measured; rollouts are per step, and "
         "their spills are not counted.",
         "",
-        *("| " + " | ".join(cells) + " |" for cells in table),
+        *markdown(head, (line(r, old.get(key(r)), results["rows"]) for r in order)),
     ]
 
 

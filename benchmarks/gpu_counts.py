@@ -22,7 +22,6 @@ sys.path.append(str(_script.HERE.parent / "tests" / "helpers"))
 _script.start()
 
 from gpu_cases import counts  # noqa: E402
-from throughput_cases.catalogue import CASES  # noqa: E402
 from throughput_cases.machine import commit  # noqa: E402
 from throughput_cases.work import WORKS  # noqa: E402
 
@@ -35,8 +34,7 @@ def started(
     pool: ThreadPoolExecutor, name: str, work: str, dtype: str, wanted: list[str] | None
 ) -> Row:
     """One kernel's row; the assembler's part is still to come, as `Future`s."""
-    case = CASES[name]
-    k, args = counts.kernel(case, work, dtype)
+    k, args = counts.kernel(name, work, dtype)
     ir, facts = counts.facts(k)
     row: Row = dict(case=name, work=work, dtype=dtype, steps=counts.STEPS[work]) | facts
     row["assembled"] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from _script import HERE, MEASURED, with_table
+from _script import HERE, MEASURED, markdown, with_table
 from gpu_cases.record import FORWARD, GRADIENT, LANES, LAST, ROLLOUT, VMAP
 from throughput_table import TITLES, ratio
 
@@ -77,8 +77,8 @@ def lines(results: dict[str, Any]) -> list[str]:
         for work in (FORWARD, ROLLOUT, GRADIENT)
         for case in TITLES
     ]
-    table = [HEAD, ["---"] * len(HEAD), *filter(None, made)]
-    kept = [k for k in range(len(HEAD)) if any(cells[k] for cells in table[2:])]
+    found = [cells for cells in made if cells]
+    kept = [k for k in range(len(HEAD)) if any(cells[k] for cells in found)]
     steps = max((r["steps"] for r in rows), default=1)
     return [
         f"{device['name']}{f', driver {driver}' if driver else ''}, JAX {versions['jax']}, commit "
@@ -90,7 +90,7 @@ def lines(results: dict[str, Any]) -> list[str]:
         "host's results (0: equal bits), and beside it stands the scatter, the largest that "
         "neighbouring floats make on the host.",
         "",
-        *("| " + " | ".join(cells[k] for k in kept) + " |" for cells in table),
+        *markdown([HEAD[k] for k in kept], ([cells[k] for k in kept] for cells in found)),
     ]
 
 

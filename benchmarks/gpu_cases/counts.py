@@ -15,8 +15,8 @@ import jax
 import llvmlite.binding as llvm
 import numpy as np
 from gpu_emulation import Machine, run
-from throughput_cases.case import Case
-from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT, function
+from gpu_programs import mechanism
+from throughput_cases.work import FORWARD, GRADIENT, ROLLOUT
 
 from jaxmbd.lanes.ir.nodes import SLOT
 from jaxmbd.lanes.kernel import Kernel
@@ -38,17 +38,9 @@ def architectures(work: str, dtype: str) -> tuple[str, ...]:
     return GRADIENT_ARCHITECTURES if few else ARCHITECTURES
 
 
-def kernel(case: Case, work: str, dtype: str) -> tuple[Kernel, list[np.ndarray]]:
+def kernel(name: str, work: str, dtype: str) -> tuple[Kernel, list[np.ndarray]]:
     """The kernel of a kind of work, and its arguments for a few samples."""
-    sample = case.draw(SAMPLES, dtype, rest=work != FORWARD)
-    args, tree = jax.tree_util.tree_flatten(sample)
-    fn = function(case, work, STEPS[work])
-
-    def flat(*leaves: Any) -> list[Any]:
-        return jax.tree_util.tree_leaves(fn(*jax.tree_util.tree_unflatten(tree, leaves)))
-
-    closed = jax.make_jaxpr(flat)(*[x[0] for x in args])
-    return Kernel(closed, (True,) * len(args)), args
+    return mechanism(name, work, dtype, SAMPLES, steps=STEPS[work])
 
 
 def facts(k: Kernel) -> tuple[str, dict[str, Any]]:

@@ -20,6 +20,13 @@ class NoGPU(RuntimeError):
     """There is no NVIDIA GPU; the message says what is missing."""
 
 
+def per_cycle(capability: tuple[int, int], dtype: str) -> int:
+    """Operations per cycle and multiprocessor of the vector units."""
+    if dtype == "float64":
+        return DOUBLE.get(capability, SLOW_DOUBLE)
+    return SINGLE.get(capability, USUAL_SINGLE)
+
+
 @dataclass(frozen=True)
 class Device:
     """The first GPU.
@@ -41,11 +48,7 @@ class Device:
 
     def peak(self, dtype: str) -> float:
         """Operations per second of its vector units; a fused multiply-add is two."""
-        if dtype == "float64":
-            each = DOUBLE.get(self.capability, SLOW_DOUBLE)
-        else:
-            each = SINGLE.get(self.capability, USUAL_SINGLE)
-        return each * self.processors * self.clock
+        return per_cycle(self.capability, dtype) * self.processors * self.clock
 
     @property
     def wheel(self) -> str:

@@ -23,7 +23,7 @@ CODES = Recent(4096)
 Evicting one does not free its machine code (see `cpu`)."""
 VECTORS = 64
 """Vectors in a chunk of work; fewer if each is expensive."""
-ENDLESS = 1 << 30
+UNLIMITED = 1 << 30
 """Registers that no plan of spills runs out of."""
 MANY = 1 << 62
 """A batch that fills any vector."""
@@ -125,7 +125,7 @@ class Kernel:
         # A GPU's threads have too little fast memory to pass operands in it. What does not fit its
         # registers is spilled by its assembler, as code is arranged anew there.
         graph = self._graph(routines=False) if gpu else self.graph
-        registers = ENDLESS if gpu else cpu.vector_registers()
+        registers = UNLIMITED if gpu else cpu.vector_registers()
         return Emitter(
             graph,
             width,

@@ -6,7 +6,6 @@ import gpu_counts
 import pytest
 from gpu_cases import counts
 from repository import ROOT
-from throughput_cases.catalogue import CASES
 from throughput_cases.work import FORWARD, ROLLOUT
 
 from jaxmbd.lanes.targets import ptx
@@ -47,7 +46,7 @@ def close(number):
 def test_the_assembler_finds_what_is_committed(name, work, dtype):
     skip_others("jax", "llvm", "ptxas")
     row = row_of(name, work, dtype)
-    ir, facts = counts.facts(counts.kernel(CASES[name], work, dtype)[0])
+    ir, facts = counts.facts(counts.kernel(name, work, dtype)[0])
     assert facts == {key: close(row[key]) for key in facts}
     for arch in ARCHITECTURES:
         numbers = counts.assembled(ptx.generate(ir, arch), arch)
@@ -57,7 +56,7 @@ def test_the_assembler_finds_what_is_committed(name, work, dtype):
 @pytest.mark.parametrize(("name", "work", "dtype"), KERNELS)
 def test_samples_execute_what_is_committed(name, work, dtype):
     skip_others("jax", "llvm")
-    done = counts.executed(*counts.kernel(CASES[name], work, dtype))
+    done = counts.executed(*counts.kernel(name, work, dtype))
     assert done == {key: close(x) for key, x in row_of(name, work, dtype)["executed"].items()}
     assert done["f32" if dtype == "float64" else "f64"] == 0
 

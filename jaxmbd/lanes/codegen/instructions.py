@@ -67,9 +67,7 @@ def _div(w: Writer, n: Node, args: list[str]) -> str:
         inverse = w.inverse(n.args[1], not n.uniform) if free else None
         if inverse is not None:
             return w.text.let(f"fmul {ty} {args[0]}, {inverse}")
-        if w.gpu:
-            return division.quotient(w.text, ty, *args)
-        return w.text.let(f"fdiv {ty} {args[0]}, {args[1]}")
+        return w.quotient(ty, *args)
     return _guarded_division(w, n, args, "div", "-1")
 
 

@@ -439,16 +439,8 @@ class Piece:
         args = [[a for a in needs if not free[a]] for needs in self.args]
         kept = [k and not f for k, f in zip(self.kept, free, strict=False)]
         extra = [OPERATIONS[n.op].registers for n in self.values]
-        region = self.nodes[0].region
-        inner = region is not None and region.depth > 1 and not w.gpu
-        least, at_hand = LOOP if inner else STRAIGHT, AT_HAND_ON_GPU if w.gpu else AT_HAND
         count = len(self.values)
-        inside = [[a for a in needs if a < count] for needs in self.args]
-        # A few cheap spills are not worth the time to arrange a single sample.
-        if (w.width == 1 and not w.gpu) or not arranged:
-            order = range(count)
-        else:
-            order = self._gathered(arrange(inside, kept, free[:count], least, at_hand))
+        order = self._arranged(kept, free[:count]) if arranged else range(count)
         slots = {count + k: w.slot_of(n) for k, n in enumerate(self.given)}
         kept += [True] * len(self.given)
         plan = Plan(order, args, kept, extra, self.room, slots)
@@ -471,6 +463,18 @@ class Piece:
             w.forget(n)
         for slot in set(range(plan.slots)) - set(own):
             w.vacate(slot)
+
+    def _arranged(self, kept: Sequence[bool], free: Sequence[bool]) -> Sequence[int]:
+        """The order in which the values are computed."""
+        w, count = self.w, len(self.values)
+        # A few cheap spills are not worth the time to arrange a single sample.
+        if w.width == 1 and not w.gpu:
+            return range(count)
+        region = self.nodes[0].region
+        inner = region is not None and region.depth > 1 and not w.gpu
+        least, at_hand = LOOP if inner else STRAIGHT, AT_HAND_ON_GPU if w.gpu else AT_HAND
+        inside = [[a for a in needs if a < count] for needs in self.args]
+        return self._gathered(arrange(inside, kept, free, least, at_hand))
 
     def _free(self, n: Node) -> bool:
         """Whether a value is not counted here: its register is left to LLVM."""

@@ -196,10 +196,13 @@ class Writer:
     def _inverse(self, n: Node, name: str) -> str:
         if (Reciprocal(n), SLOT) in self._places:
             return self._loaded(Reciprocal(n))
-        one = self.constant(1.0, n.dtype, not n.uniform)
+        return self.quotient(self.type_of(n), self.constant(1.0, n.dtype, not n.uniform), name)
+
+    def quotient(self, ty: str, a: str, b: str) -> str:
+        """Write a / b of floating-point operands."""
         if self.gpu:
-            return division.quotient(self.text, LLVM[n.dtype], one, name)
-        return self.text.let(f"fdiv {self.type_of(n)} {one}, {name}")
+            return division.quotient(self.text, ty, a, b)
+        return self.text.let(f"fdiv {ty} {a}, {b}")
 
     # Stack slots
 

@@ -153,7 +153,7 @@ def attribute(which: int, device: int = 0) -> int:
     return value.value
 
 
-def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -> Compiled:
+def target(ir: str, slots: int, inputs: int, outputs: int) -> Compiled:
     """The FFI target of a kernel, compiled and loaded if it is new.
 
     Args:
@@ -161,13 +161,12 @@ def target(ir: str, slots: int, inputs: int, outputs: int, registers: int = 0) -
         slots: elements of scratch per sample.
         inputs: number of arguments.
         outputs: number of results.
-        registers: most registers per thread; 0 leaves it to the assembler.
 
     Raises:
         Unavailable: there is no usable GPU, or its driver rejects the code.
     """
     facts = devices()
-    text = ptx.generate(ir, facts.arch, registers)
+    text = ptx.generate(ir, facts.arch)
     name = f"lanes_cuda_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
     with _LOCK:
         known = _TARGETS.get(name)

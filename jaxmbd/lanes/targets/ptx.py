@@ -24,6 +24,8 @@ WIDE = "+ptx81"
 """LLVM's name of PTX 8.1 (CUDA 12.1). From it on a kernel has 32764 bytes for its arguments and
 results, 8 each; before it 4352. LLVM takes the oldest version that knows the target, which is newer
 than 8.1 from sm_100 on."""
+BOUNDS = f'attributes #0 = {{ "nvvm.maxntid"="{WARP}" "nvvm.minctasm"="1" }}'
+"""A kernel's launch bounds; with one block per multiprocessor ptxas may use all registers."""
 _WHEELS = ("cu13/bin", "cuda_nvcc/bin", "cu12/bin")
 _ROOTS = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 
@@ -62,15 +64,14 @@ def _features(arch: str) -> str:
     return WIDE if int(arch.removeprefix("sm_")) < 100 else ""
 
 
-def generate(ir: str, arch: str = DEFAULT, registers: int = 0) -> str:
+def generate(ir: str, arch: str = DEFAULT) -> str:
     """The PTX of a module with a GPU kernel (`Emitter` with ``gpu=True``).
 
     Args:
         ir: the module.
         arch: its target, like "sm_90".
-        registers: most registers per thread; 0 leaves it to the assembler.
     """
-    ir = "\n".join((_head(arch), ir, _bounds(registers)))
+    ir = "\n".join((_head(arch), ir, BOUNDS))
     key = _key(ir, arch, _features(arch), str(llvm.llvm_version_info), "ptx")
     kept = disk.read(key)
     if kept is not None:
@@ -86,14 +87,6 @@ def generate(ir: str, arch: str = DEFAULT, registers: int = 0) -> str:
 def _head(arch: str) -> str:
     layout = _machine(arch).target_data
     return f'target datalayout = "{layout}"\ntarget triple = "{TRIPLE}"'
-
-
-def _bounds(registers: int) -> str:
-    """The kernel's launch bounds; with one block per multiprocessor ptxas may use all registers."""
-    words = [f'"nvvm.maxntid"="{WARP}"', '"nvvm.minctasm"="1"']
-    if registers:
-        words[1] = f'"nvvm.maxnreg"="{registers}"'
-    return f"attributes #0 = {{ {' '.join(words)} }}"
 
 
 def _key(*parts: str) -> str:
