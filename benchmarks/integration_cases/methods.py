@@ -72,7 +72,7 @@ def batched(case: Case, method: Any, options: dict[str, Any]) -> Callable[[Any],
 
 def gravities(case: Case, samples: int) -> Any:
     """Those of a batch [m/s²]."""
-    return jnp.asarray(float(case.mech.gravity[2]) + 0.002 * np.arange(samples))
+    return jnp.asarray(float(case.mech.gravity[2]) + 2e-4 * np.arange(samples))
 
 
 def row_of(case: Case, name: str, method: Any, options: dict[str, float]) -> tuple[dict, Any]:
