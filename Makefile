@@ -94,7 +94,7 @@ gradients: $(VENV)/.installed-test ## gradients at dead centres, contacts, sprin
 derivatives: $(VENV)/.installed-test ## measure the compiling of derivatives of statics and modes; five minutes
 	$(BIN)/python benchmarks/derivatives_compile.py --json benchmarks/results/derivatives_compile.json $(ARGS)
 
-integration: $(VENV)/.installed-bench ## errors and costs of runs, published motions, Exudyn; ten minutes
+integration: $(VENV)/.installed-bench ## errors and costs of runs, published motions, Exudyn; twenty minutes
 	$(BIN)/python -W ignore benchmarks/integration.py --json benchmarks/results/integration.json $(ARGS)
 	$(BIN)/python benchmarks/integration_table.py
 	$(BIN)/python benchmarks/equal_errors.py --json benchmarks/results/equal_errors.json

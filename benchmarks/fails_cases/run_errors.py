@@ -109,12 +109,17 @@ def fastest(p: Numbers) -> np.ndarray:
     return np.max([*rates, p["rate"] * (p["force"] > 0.0)], axis=0)
 
 
-def one(kind: Any, p: Numbers, q: Any, v: Any, dt: Any, rtol: Any) -> tuple[Any, Any]:
-    """The whole run, and the second half of it from the end of the first."""
+def push(force: Any, rate: Any, t: Any) -> dict[str, Any]:
+    """What the first mass is pushed by [N]."""
+    return {"a": force * jnp.sin(rate * t)}
+
+
+def masses(p: Numbers) -> mbd.Mechanism:
+    """Two masses in a row on a guide."""
     along, inertia = (1.0, 0.0, 0.0), np.eye(3)
     gap, rubbing = p["gap"], mbd.JointFriction("a", p["mu"], velocity_scale=p["creep"])
     stop = mbd.JointLimit("a", -gap, gap, stiffness=p["stop"], dissipation=p["loss"])
-    mech = mbd.Mechanism(
+    return mbd.Mechanism(
         {
             "first": mbd.Body(p["m1"], (0.0, 0.0, 0.0), inertia),
             "second": mbd.Body(p["m2"], (0.2, 0.0, 0.0), inertia),
@@ -131,18 +136,29 @@ def one(kind: Any, p: Numbers, q: Any, v: Any, dt: Any, rtol: Any) -> tuple[Any,
         },
         gravity=(0.0, 0.0, -GRAVITY),
     )
-    options: dict[str, Any] = {"throw": False, "accuracy": ACCURACY}
-    options["inputs"] = lambda t: {"a": p["force"] * jnp.sin(p["rate"] * t)}
-    if kind in ADAPTIVE:  # whose steps depend on the last bit of the times
-        options["method"] = kind(rtol=rtol, atol=1e-3 * rtol)
+
+
+def options(kind: Any, p: Numbers, dt: Any, rtol: Any) -> tuple[Numbers, list[Numbers]]:
+    """Arguments of `simulate` for a run, and the times of its halves.
+
+    Adaptive methods are given times, as their steps depend on the last bit of these.
+    """
+    given: Numbers = {"throw": False, "accuracy": ACCURACY}
+    given["inputs"] = jax.tree_util.Partial(push, p["force"], p["rate"])
+    if kind in ADAPTIVE:
+        given["method"] = kind(rtol=rtol, atol=1e-3 * rtol)
         times = dt * jnp.arange(0.0, STEPS + 1, STEPS // SAVES)
-        whole = mbd.simulate(mech, q, v, t=times, **options)
-        first = mbd.simulate(mech, q, v, t=times[: SAVES // 2 + 1], **options)
-        return whole, mbd.simulate(mech, first.end, t=times[SAVES // 2 :], **options)
-    options |= {"dt": dt, "save_every": STEPS // SAVES, "method": kind()}
-    whole = mbd.simulate(mech, q, v, steps=STEPS, **options)
-    first = mbd.simulate(mech, q, v, steps=STEPS // 2, **options)
-    return whole, mbd.simulate(mech, first.end, steps=STEPS // 2, **options)
+        halves = [{"t": times[: SAVES // 2 + 1]}, {"t": times[SAVES // 2 :]}]
+        return given | {"t": times}, [given | x for x in halves]
+    given |= {"dt": dt, "save_every": STEPS // SAVES, "method": kind()}
+    return given | {"steps": STEPS}, 2 * [given | {"steps": STEPS // 2}]
+
+
+def one(kind: Any, p: Numbers, q: Any, v: Any, dt: Any, rtol: Any) -> tuple[Any, Any]:
+    """The whole run, and the second half of it from the end of the first."""
+    mech, (all_of_it, (first, second)) = masses(p), options(kind, p, dt, rtol)
+    whole = mbd.simulate(mech, q, v, **all_of_it)
+    return whole, mbd.simulate(mech, mbd.simulate(mech, q, v, **first).end, **second)
 
 
 def share_of_error(p: Numbers, state: np.ndarray, t: np.ndarray, v: np.ndarray) -> float:

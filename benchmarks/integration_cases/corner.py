@@ -1,14 +1,12 @@
 """A corner with stiff bushings: error, cost beside diffrax's Kvaerno5 in batches, gradients.
 
-    PYTHONPATH=benchmarks python -m integration_cases.corner --json FILE [--no-peers]
+The multi-link corner with soft joints of 1e7 or 1e8 N/m, dropped from equilibrium for 0.2 s and
+saved every millisecond:
 
-The multi-link corner of `integration.py` with soft joints of 1e7 or 1e8 N/m, dropped from
-equilibrium for 0.2 s and saved every millisecond:
-
-- the largest error of a coordinate [rad, m] and of the wheel centre [m] by `Rodas`, against the
-  same motion at tolerances of 1e-11;
-- CPU seconds a sample in a batch in which each has a gravity of its own, by `lanes.vmap` and, at
-  the same tolerances, by diffrax's Kvaerno5 under `jax.vmap`, and the errors of both at the end;
+- the largest error of a coordinate [rad, m] and of the wheel centre [m] by each method, against the
+  same motion by `Rodas` at tolerances of 1e-11;
+- CPU seconds a sample in a batch in which each has a gravity of its own, by `Rodas` and, at equal
+  tolerances, by diffrax's Kvaerno5 under `jax.vmap`, and the errors of both at the end;
 - the derivative of the wheel centre's height after 20 ms by a hardpoint and by a bushing's rate,
   forward and in reverse, against central differences extrapolated from two steps (Richardson).
 """
@@ -18,71 +16,95 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import _script
 import jax
 import jax.numpy as jnp
 import numpy as np
-from integration import Case, batched, gravities, run, soft_corner
+from derivatives_compile import corner
 
 import jaxmbd as mbd
+from integration_cases.methods import Case, batched, gravities, run
 from integration_cases.timing import by_turns, once
 from jaxmbd import lanes
 
-STIFFNESSES = (1e7, 1e8)
+STEPS = {1e7: (5e-5, 2e-5), 1e8: (1e-5,)}
+"""Steps of RK4 [s] by the stiffness [N/m]."""
 TOLERANCES = (1e-4, 1e-6, 1e-8)
 SAVED = 1e-3
-BATCH, PEERS = 1000, 16
+BATCH, PEERS = 10_000, 16
 BEST: Any = {"rtol": 1e-11, "atol": 1e-13}
 VARIABLES = {"points/lateral_ball/z": 1e-6, "forces/rev_ua/stiffness/1": 1e-4}
 """Path of a number, and the step of differences: in metres of a hardpoint, a share of a rate."""
+
+
+def soft_corner(stiffness: float) -> Case:
+    """The corner with all three soft joints as stiff along their rows."""
+    mech, _ = corner()
+    soft = [n for n, x in mech.forces.items() if isinstance(x, mbd.SoftJoint)]
+    numbers = {f"forces/{n}/stiffness/1": stiffness for n in soft}
+    mech = mbd.set_variables(mech, numbers)
+    q = mbd.equilibrium(mech).q
+    mech = mech.replace(gravity=(0.0, 0.0, -15.0))
+    return Case(mech, q, 0.2, 0.01, STEPS[stiffness], mbd.Rodas(**BEST))
 
 
 def rodas(rtol: float) -> mbd.Rodas:
     return mbd.Rodas(rtol=rtol, atol=1e-2 * rtol)
 
 
-def least(function: Callable[[], Any]) -> float:
-    """CPU seconds of the cheaper of two calls, after one that compiled it."""
-    return by_turns({"it": function}, rounds=2)["it"].cpu
+def least(function: Callable[[], Any], calls: int = 2) -> float:
+    """CPU seconds of the cheapest of some calls, after one that compiled it."""
+    return by_turns({"it": function}, rounds=calls)["it"].cpu
 
 
 def centre(mech: Any, q: Any) -> Any:
     return mbd.point_position(mech, q, "upright", "wheel_centre")
 
 
-def errors(case: Case) -> list[dict[str, Any]]:
+def methods(case: Case) -> list[tuple[str, Any, float]]:
+    """Name, method, and its step or the interval of saved times [s]."""
+    found: list[tuple[str, Any, float]] = [
+        (f"Rodas, {rtol:g}", rodas(rtol), SAVED) for rtol in TOLERANCES
+    ]
+    found.append(("DormandPrince, 1e-06", mbd.DormandPrince(rtol=1e-6, atol=1e-8), SAVED))
+    found += [(f"GeneralizedAlpha, {h:g} s", mbd.GeneralizedAlpha(), h) for h in (1e-3, 1e-4)]
+    return found + [(f"RK4, {h:g} s", mbd.RK4(), h) for h in case.steps]
+
+
+def errors(case: Case, quick: bool) -> list[dict[str, Any]]:
     """Of single runs, at all saved times."""
-    saved = {"dt": SAVED}
-    best = run(case, mbd.Rodas(**BEST), saved)
+    runs = []
+    for name, method, h in methods(case)[: 1 if quick else None]:
+        options = {"dt": h, "save_every": round(SAVED / h)}
+        runs.append((name, method, options, *once(lambda m=method, o=options: run(case, m, o))))
+    best = run(case, case.reference, {"dt": SAVED})
     assert int(best.status) == mbd.Status.OK
     place = jax.jit(jax.vmap(lambda q: centre(case.mech, q)))
-    rows = []
-    for rtol in TOLERANCES:
-        method = rodas(rtol)
-        found = run(case, method, saved)
-        rows.append(
-            {
-                "rtol": rtol,
-                "status": mbd.Status(int(found.status)).name,
-                "error": float(jnp.abs(found.q - best.q).max()),
-                "wheel_centre_error_m": float(jnp.abs(place(found.q) - place(best.q)).max()),
-                "estimate": float(found.error),
-                "steps": int(found.steps),
-                "rejected": int(found.rejected),
-                "run_cpu_ms": round(1e3 * least(lambda m=method: run(case, m, saved)), 2),
-            }
-        )
-    return rows
+    return [
+        {
+            "method": name,
+            "status": mbd.Status(int(found.status)).name,
+            "error": float(jnp.abs(found.q - best.q).max()),
+            "wheel_centre_error_m": float(jnp.abs(place(found.q) - place(best.q)).max()),
+            "estimate": float(found.error),
+            "steps": int(found.steps),
+            "rejected": int(found.rejected),
+            "first_call_cpu_s": round(first.cpu, 2),
+            "run_cpu_ms": round(1e3 * least(lambda m=method, o=options: run(case, m, o)), 2),
+        }
+        for name, method, options, first, found in runs
+    ]
 
 
-def batches(case: Case, rtol: float, *, peers: bool) -> dict[str, Any]:
+def batches(case: Case, rtol: float) -> dict[str, Any]:
     """Cost of a sample, and the largest error at the end of the samples that both have."""
+
+    import diffrax
 
     def measured(method: Any, size: int, **options: Any) -> tuple[Any, float, float]:
         function = batched(case, method, {"dt": 0.01, **options})
         given = gravities(case, size)
         first, found = once(lambda: function(given))
-        return np.asarray(found), first.cpu, least(lambda: function(given)) / size
+        return np.asarray(found), first.cpu, least(lambda: function(given), 1) / size
 
     best = np.asarray(batched(case, mbd.Rodas(**BEST), {"dt": 0.01})(gravities(case, PEERS)))
     ends, first, each = measured(rodas(rtol), BATCH)
@@ -93,18 +115,15 @@ def batches(case: Case, rtol: float, *, peers: bool) -> dict[str, Any]:
         "first_cpu_s": round(first, 2),
         "error": float(np.abs(ends[:PEERS] - best).max()),
     }
-    if peers:
-        import diffrax
-
-        within = {"rtol": rtol, "atol": 1e-2 * rtol}
-        ends, first, theirs = measured(diffrax.Kvaerno5(), PEERS, **within)
-        row["kvaerno5"] = {
-            "samples": PEERS,
-            "cpu_us_a_sample": round(1e6 * theirs, 1),
-            "first_cpu_s": round(first, 2),
-            "error": float(np.abs(ends - best).max()),
-            "ratio": round(theirs / each, 1),
-        }
+    within = {"rtol": rtol, "atol": 1e-2 * rtol}
+    ends, first, theirs = measured(diffrax.Kvaerno5(), PEERS, **within)
+    row["kvaerno5"] = {
+        "samples": PEERS,
+        "cpu_us_a_sample": round(1e6 * theirs, 1),
+        "first_cpu_s": round(first, 2),
+        "error": float(np.abs(ends - best).max()),
+        "ratio": round(theirs / each, 1),
+    }
     return row
 
 
@@ -135,24 +154,12 @@ def gradients(case: Case) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    parser = _script.parser(__doc__)
-    parser.add_argument("--no-peers", action="store_true", help="leave diffrax out")
-    arguments = parser.parse_args()
-    _script.start(cache=False)
-    results: dict[str, Any] = {}
-    for stiffness in STIFFNESSES:
-        case, name = soft_corner(stiffness), f"{stiffness:.0e} N/m"
-        results[name] = row = {}
-        for part, make in {
-            "errors": lambda case=case: errors(case),
-            "batch": lambda case=case: batches(case, 1e-6, peers=not arguments.no_peers),
-            "gradients": lambda case=case: gradients(case),
-        }.items():
-            row[part] = make()
-            print(name, part, _script.as_json(row[part]), flush=True)
-            _script.write(arguments.json, results)
-
-
-if __name__ == "__main__":
-    main()
+def measured(quick: bool = False) -> dict[str, Any]:
+    """All of it, by stiffness."""
+    found: dict[str, Any] = {}
+    for stiffness in list(STEPS)[: 1 if quick else None]:
+        case = soft_corner(stiffness)
+        row = found[f"{stiffness:.0e} N/m"] = {"errors": errors(case, quick)}
+        if not quick:
+            row |= {"batch": batches(case, 1e-6), "gradients": gradients(case)}
+    return found

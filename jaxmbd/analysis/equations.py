@@ -22,6 +22,9 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.model import Mechanism
 
+PROJECTED = ("project", "stages")
+"""Values of `constraints=` by which states after a step are projected."""
+
 
 def equations_of(
     mech: Mechanism,
@@ -36,7 +39,7 @@ def equations_of(
     Args:
         mech: the mechanism.
         inputs: efforts on joints, as of `parse_inputs`.
-        constraints: "project", "baumgarte" or "none", as of `simulate`.
+        constraints: "project", "stages", "baumgarte" or "none", as of `simulate`.
         rate: α of Baumgarte's method [1/s].
         held: switches, where no event changes them.
         **watched: events and corners of `Equations`.
@@ -58,7 +61,8 @@ def equations_of(
         return forward_slopes(mech, q, v, t, by, pull)
 
     def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:
-        held = constraints == "project" and topology(mech).nc
+        held = constraints in PROJECTED and topology(mech).nc
         return project(mech, q, v, t) if held else (q, v)
 
-    return Equations(mech, acceleration, projected, slopes=slopes, **watched)
+    stages = constraints == "stages"
+    return Equations(mech, acceleration, projected, slopes=slopes, on_constraints=stages, **watched)

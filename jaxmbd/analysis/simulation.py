@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd import lanes
-from jaxmbd.analysis.equations import equations_of
+from jaxmbd.analysis.equations import PROJECTED, equations_of
 from jaxmbd.analysis.known import parse_inputs
 from jaxmbd.analysis.method_choice import choose_method
 from jaxmbd.analysis.methods import (
@@ -144,7 +144,7 @@ def rollout(
         # At a corner of a drive what comes after it counts, whichever side t is on by rounding.
         beside = 32.0 * jnp.finfo(t.dtype).eps * jnp.abs(t) if corners else 0.0
         m = motion_state(mech, q, v, t + beside)
-        if o.constraints == "project" and m.top.nc:
+        if o.constraints in PROJECTED and m.top.nc:
             # A state that an event left behind is not that of the time t.
             account, drift = watch.unless_over(memory, at_saved_time(account, m, t), (account, 0.0))
             q, v = (jnp.asarray(jnp.where(jnp.isinf(account.diverged), x, jnp.nan)) for x in (q, v))
@@ -345,7 +345,7 @@ def simulate(
         outputs: a function of (t, q, v) that is evaluated and saved at each saved time.
         outputs_only: save only the first and last state: q and v are then (2, …).
         constraints: "project" each step onto position and velocity constraints (in the metric of
-            the mass matrix), "baumgarte", or "none".
+            the mass matrix), the "stages" of each step as well, "baumgarte", or "none".
         baumgarte_rate: α [1/s] in ``J v̇ = γ − 2α (J v − b) − α² φ``; by default 0.1/dt.
         accuracy: largest allowed `Solution.error`, a share of the motion; above it the run is
             INACCURATE (`jaxmbd.analysis.run_account`). By the default "rk4" needs 15 steps in a
@@ -388,9 +388,14 @@ def simulate(
     method = chosen(method, mech.dtype, rtol, atol)
     watch = checked_events(events, known if events else switches or {}, mech.dtype)
     grid = time_grid(*times, adaptive=isinstance(method, Adaptive))
+    if constraints not in (*PROJECTED, "baumgarte", "none"):
+        raise ValueError(f"{constraints=}; give 'project', 'stages', 'baumgarte' or 'none'")
+    if constraints == "stages" and not method.explicit:
+        raise ValueError(
+            f"constraints='stages' with method={method!r}: only RK4 and explicit adaptive methods "
+            "have stages to project; give constraints='project'"
+        )
     method = cut_at_events(method) if watch.events else method
-    if constraints not in ("project", "baumgarte", "none"):
-        raise ValueError(f"{constraints=}; give 'project', 'baumgarte' or 'none'")
     options = Options(constraints, outputs_only, keep_inaccurate)
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
     numbers = Numbers(grid, rate, accuracy, method, None, dict(switches or {}))

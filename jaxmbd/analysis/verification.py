@@ -172,6 +172,8 @@ def verify(mech: Mechanism, q0: Any, v0: Any = None, **options: Any) -> Verifica
     by, finer, every = _finer(method, grid)
     finely = simulate(mech, q0, v0, **same, method=finer, save_every=every, throw=False)
     kind = _other(method, mech, grid)
+    if same.get("constraints") == "stages" and not kind.explicit:
+        same["constraints"] = "project"
     differently = simulate(mech, q0, v0, **same, method=kind, throw=False)
     agree = _agreement(mech, run, finely, by), _agreement(mech, run, differently, _named(kind))
     digits_q, digits_v = (min(_known(getattr(a, x).digits for a in agree)) for x in "qv")

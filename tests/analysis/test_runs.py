@@ -250,3 +250,48 @@ def test_a_start_off_the_constraints_is_told_at_every_size(size):
     start = [mbd.simulate(mech, q, v, dt=1e-3, steps=1, throw=False).status
              for v in (turning, turning + 0.2 * np.eye(4)[0])]  # fmt: skip
     assert start == [mbd.Status.OK, mbd.Status.NOT_ASSEMBLED]
+
+
+@pytest.fixture(scope="module")
+def crank_turned():
+    """Runs of an RSSR linkage whose crank starts at 10 rad/s, by a way to keep it closed."""
+    mech = mbd.zoo.rssr()
+    q = mbd.assemble(mech).q
+    v = mbd.assemble_velocity(mech, q, {"crank": 10.0})
+
+    def run(constraints, method):
+        return mbd.simulate(mech, q, v, t1=1.0, dt=0.5, constraints=constraints, method=method)
+
+    return run
+
+
+def test_stages_on_the_constraints_allow_longer_steps(crank_turned):
+    exact = crank_turned("project", mbd.DormandPrince8(rtol=1e-11, atol=1e-13)).v
+    pair = mbd.DormandPrince(rtol=1e-6, atol=1e-8)
+    after, within = (crank_turned(way, pair) for way in ("project", "stages"))
+    assert within.drift < 1e-14
+    assert within.steps < 0.6 * after.steps
+    assert abs(within.v - exact).max() < 0.2 * abs(after.v - exact).max()
+
+
+def test_stages_on_the_constraints_have_derivatives():
+    """Forward and reverse, along a direction on the constraints, against differences."""
+    mech = mbd.zoo.rssr()
+    start = mbd.assemble(mech).q
+
+    @jax.jit
+    def end(turn):
+        q = mbd.assemble(mech, {"crank": start[0] + turn}).q
+        run = mbd.simulate(mech, q, t1=0.2, dt=0.01, constraints="stages", throw=False)
+        return run.v[-1, 0]
+
+    exact = jax.jvp(end, (0.1,), (1.0,))[1]
+    assert float(jax.grad(end)(0.1)) == pytest.approx(float(exact), rel=1e-10)
+    differences = float(end(0.1 + 1e-5) - end(0.1 - 1e-5)) / 2e-5
+    assert differences == pytest.approx(float(exact), rel=1e-7)
+
+
+@pytest.mark.parametrize("method", ["rodas", "generalized_alpha", "semi_implicit_euler"])
+def test_methods_without_explicit_stages_project_none(crank_turned, method):
+    with pytest.raises(ValueError, match="only RK4 and explicit"):
+        crank_turned("stages", method)

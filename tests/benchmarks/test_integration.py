@@ -101,12 +101,14 @@ def test_shares_of_runs():
         "estimate": np.array([1e-3, 1e-6, 0.1, 1e-3]),
         "true": np.array([2e-3, 1e-3, 0.2, 0.05]),
         "growth": np.array([1.0, 1.0, 1.0, 1e2]),
+        "told": np.array([1e-3, 1e-5, np.nan, np.nan]),
     }
     x["status"][2] = mbd.Status.INACCURATE
     found = run_estimates.shares(x)
     assert (found["ok"], found["inaccurate"], found["ok and beyond accuracy"]) == (3, 1, 1)
     assert found["of them by errors that grow"] == 1
     assert found["estimate within factor"] == 0.5 and found["estimate too small"] == 0.5
+    assert (found["verified"], found["verify within factor"]) == (2, 0.5)
 
 
 @pytest.mark.slow

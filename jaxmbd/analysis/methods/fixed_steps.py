@@ -94,6 +94,8 @@ class RK4(FixedSteps):
         0
     """
 
+    explicit: ClassVar[bool] = True
+
     def step(
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
     ) -> Step:

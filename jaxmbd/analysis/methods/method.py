@@ -29,6 +29,7 @@ class Equations(NamedTuple):
         slopes: (t, q, v) → ∂v̇/∂q along the speeds (nv, nv), ∂v̇/∂v (nv, nv) and ∂v̇/∂t (nv,);
             with switches as `acceleration`. Only methods with a Jacobian need it.
         corners: times at which steps must end (`jaxmbd.analysis.methods.corners`), each (n,) [s].
+        on_constraints: whether `rates` are those at the nearest state on the constraints.
     """
 
     mech: Mechanism
@@ -37,9 +38,12 @@ class Equations(NamedTuple):
     events: tuple[Any, ...] = ()
     slopes: Callable[..., tuple[Array, Array, Array]] | None = None
     corners: tuple[Array, ...] = ()
+    on_constraints: bool = False
 
     def rates(self, t: Any, q: Array, v: Array) -> tuple[Array, Array]:
-        """(q̇, v̇)."""
+        """(q̇, v̇), as explicit methods ask for at each stage."""
+        if self.on_constraints:
+            q, v = self.projected(q, v, t)
         return coordinate_rates(self.mech, q, v), self.acceleration(t, q, v)
 
     def normalised(self, q: Array, v: Array) -> Array:
@@ -74,11 +78,13 @@ class Method(eqx.Module):
         lag: share of a step by which speeds are those of an earlier time.
         estimates: whether the errors of its steps are known (`Solution.error`).
         compiled: whether lanes can compile it.
+        explicit: whether its stages are by `Equations.rates` alone.
     """
 
     lag: ClassVar[float] = 0.0
     estimates: ClassVar[bool] = True
     compiled: ClassVar[bool] = True
+    explicit: ClassVar[bool] = False
 
     def first_memory(self, v: Array) -> Array:
         """What it passes on to the first step."""

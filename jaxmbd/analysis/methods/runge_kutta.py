@@ -96,6 +96,7 @@ class ExplicitPair(Adaptive):
     """An explicit Runge-Kutta method with one or two embedded ones."""
 
     tableau: ClassVar[Tableau]
+    explicit: ClassVar[bool] = True
 
     def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
         """All stages are one loop, so that the dynamics is compiled once."""
