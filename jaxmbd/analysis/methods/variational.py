@@ -138,7 +138,9 @@ class Variational(FixedSteps):
 
     def smooth_error(self, e: Array, d: Array, change: Array, scale: Array) -> Array:
         """The leading error of vibrations."""
-        return d
+        if self.order == 2:
+            return 1.25 * d
+        return 0.29 * (e / change) ** (self.order // 2 - 1) * e
 
 
 def midpoint_step(
