@@ -178,7 +178,12 @@ def midpoint_step(
     middle = at_midpoint(equations, t + 0.5 * h, step_coordinates(mech, q, 0.5 * h * u), u, h)
     q_new = step_coordinates(mech, middle.q, 0.5 * h * u)
     m = motion_state(mech, q_new, u, end)
-    push = middle.mean + 0.5 * middle.change
+    # What u misses by rounding is not lost from the momenta.
+    force = lax.stop_gradient(begin.momenta - (middle.mean - 0.5 * middle.change))
+    left, _ = solve_kkt(
+        begin.system, force[:, None], jnp.zeros((m.top.nc, 1), u.dtype), factors=begin.factors
+    )
+    push = middle.mean + 0.5 * middle.change + lax.stop_gradient(begin.system.mass @ left[:, 0])
     miss = row_scale(m) * closure_residual(m)
     q_new = solution(q_new, miss, [q, v, u], placed_numbers(mech))
     v_new, _ = solve_kkt(kkt_system(m), push[:, None], closure_velocity(m)[:, None])
@@ -251,18 +256,20 @@ def correction(
 
 
 class Found(NamedTuple):
-    """Where the corrections are: u, their last one, and whether the next is likely to be less."""
+    """Where the corrections are: u, the correction there, and whether more of them are of use."""
 
     u: Array
-    last: Array
+    change: Array
+    size: Array
     going: Array
 
 
 def root(excess: Any, expected: Array, units: Array, h: Array) -> Array:
     """The u (nv,) of ``excess(u) = 0`` to rounding; NaN if none is found.
 
-    Corrections by the excess itself, which is one with the factors at the begin of the step; then,
-    where these do not halve each other, with the Jacobian at the best u.
+    Corrections are the excess itself, that with the factors at the begin of the step, as long as
+    each is at most half of the one before. Where they do not get there, Newton's method goes on
+    from the best u, each Jacobian serving as many corrections as it is good for.
     """
     dtype = expected.dtype
     tight, loose = tolerances.rounding(dtype, 4), tolerances.integration(dtype).rtol
@@ -272,21 +279,29 @@ def root(excess: Any, expected: Array, units: Array, h: Array) -> Array:
 
     def corrected(solve: Any, u: Array) -> Found:
         def more(found: Found) -> Found:
-            change = solve(excess(found.u))
-            before, now = size(found.last), size(change)
+            u = found.u - found.change
+            change = solve(excess(u))
+            now, before = size(change), found.size
             closer = now < 0.5 * before
-            u = jnp.where(closer, found.u - change, found.u)
             left = now * jnp.where(before < jnp.inf, now / before, 1.0)
-            return Found(u, change, closer & (left > tight * size(u)))
+            u, change, now = (
+                jnp.asarray(jnp.where(closer, x, y))
+                for x, y in zip((u, change, now), found, strict=False)
+            )
+            return Found(u, change, now, closer & (left > tight * size(u)))
 
-        start = Found(u, jnp.full_like(u, jnp.inf), jnp.asarray(True))
+        start = Found(u, jnp.zeros_like(u), jnp.full((), jnp.inf, dtype), jnp.asarray(True))
         return bounded_while(lambda found: found.going, more, start, MOST)
 
-    def open_(found: Found) -> Array:
-        return size(found.last) > loose * (size(found.u) + 1.0 / jnp.abs(h))
+    def is_open(found: Found) -> Array:
+        return ~(found.size <= loose * (size(found.u) + 1.0 / jnp.abs(h)))
 
     def newton(found: Found) -> Found:
-        return corrected(pivoted_lu(jacobian(excess, found.u)).solve, found.u)
+        found = corrected(pivoted_lu(jacobian(excess, found.u)).solve, found.u)
+        return found._replace(u=found.u - found.change)
 
-    found = bounded_while(open_, newton, corrected(lambda x: x, jnp.asarray(expected)), MOST)
-    return jnp.where(open_(found), jnp.nan, found.u)
+    found = corrected(lambda x: x, jnp.asarray(expected))
+    # Corrections that do not get nearer may be far too long, where something is stiff.
+    found = found._replace(u=jnp.where(is_open(found), found.u, found.u - found.change))
+    found = bounded_while(is_open, newton, found, MOST)
+    return jnp.where(is_open(found), jnp.nan, found.u)
