@@ -28,7 +28,6 @@ METHODS = {
     "generalized_alpha": (mbd.GeneralizedAlpha(), 2, 512),
     "variational": (mbd.Variational(), 2, 512),
     "variational_4": (mbd.Variational(4), 4, 256),
-    "variational_6": (mbd.Variational(6), 6, 64),
     "dormand_prince": (mbd.DormandPrince(**LOOSE), 5, 256),
     "dormand_prince_8": (mbd.DormandPrince8(**LOOSE), 8, 32),
     "rodas": (mbd.Rodas(**LOOSE), 5, 128),

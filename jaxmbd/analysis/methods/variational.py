@@ -121,7 +121,8 @@ class Variational(FixedSteps):
         def part(state: tuple[Array, Array], place: tuple[Array, Array]) -> Any:
             begin, end = place
             w = equations.acceleration(t + h * begin, *state)
-            return midpoint_step(equations, t + h * begin, t + h * end, *state, w), w
+            over = Interval(t + h * begin, t + h * end, h * (end - begin))
+            return midpoint_step(equations, over, *state, w), w
 
         places = tuple(jnp.asarray(x, v.dtype) for x in (ends[:-1], ends[1:]))
         (q_new, v_new), w = lax.scan(jax.checkpoint(part, prevent_cse=False), (q, v), places)
@@ -143,21 +144,34 @@ class Variational(FixedSteps):
         return 0.29 * (e / change) ** (self.order // 2 - 1) * e
 
 
+class Interval(NamedTuple):
+    """Begin and end of a step of the midpoint Lagrangian [s], and its length h, free of theirs."""
+
+    begin: Array
+    end: Array
+    h: Array
+
+    @property
+    def middle(self) -> Array:
+        """Its midpoint [s]."""
+        return self.begin + 0.5 * self.h
+
+
 def midpoint_step(
-    equations: Equations, t: Array, end: Array, q: Array, v: Array, w: Array
+    equations: Equations, over: Interval, q: Array, v: Array, w: Array
 ) -> tuple[Array, Array]:
-    """(q', v') after a step of the midpoint Lagrangian from t to `end`.
+    """(q', v') after a step of the midpoint Lagrangian.
 
     `w` is the acceleration at its begin, from which the mean speeds are expected.
     """
-    mech, h = equations.mech, end - t
+    mech, h = equations.mech, over.h
 
     def begun_at(v: Array) -> Begin:
-        system = kkt_system(motion_state(mech, q, v, t))
+        system = kkt_system(motion_state(mech, q, v, over.begin))
         return Begin(system, kkt_factors(system), system.mass @ v)
 
     def excess_at(u: Array, begin: Begin) -> Array:
-        return -correction(equations, begin, (t, end), q, v, u)
+        return -correction(equations, begin, over, q, u)
 
     def excess_of(u: Array) -> Array:
         return excess_at(u, begun_at(v))
@@ -175,9 +189,8 @@ def midpoint_step(
     expected, units, length = lax.stop_gradient((v + 0.5 * h * w, speed_units(mech), h))
     u = root(lambda u: from_begin(u, begin, *others), expected, units, length)
     u = solved(excess, slope, u, given, fixed)
-    middle = at_midpoint(equations, t + 0.5 * h, step_coordinates(mech, q, 0.5 * h * u), u, h)
-    q_new = step_coordinates(mech, middle.q, 0.5 * h * u)
-    m = motion_state(mech, q_new, u, end)
+    middle, q_new = at_midpoint(equations, over, q, u)
+    m = motion_state(mech, q_new, u, over.end)
     # What u misses by rounding is not lost from the momenta.
     force = lax.stop_gradient(begin.momenta - (middle.mean - 0.5 * middle.change))
     left, _ = solve_kkt(
@@ -199,24 +212,25 @@ class Begin(NamedTuple):
 
 
 class Midpoint(NamedTuple):
-    """The midpoint q_m of a step, and p̄ and Δ (nv,) there."""
+    """P̄ and Δ (nv,) of a step."""
 
-    q: Array
     mean: Array
     change: Array
 
 
-def at_midpoint(equations: Equations, t: Array, q: Array, u: Array, h: Array) -> Midpoint:
-    """The midpoint q of a step of length h with mean speeds u."""
-    mech = equations.mech
+def at_midpoint(equations: Equations, over: Interval, q: Array, u: Array) -> tuple[Midpoint, Array]:
+    """What is taken at the midpoint of a step from q with mean speeds u, and q'."""
+    mech, half = equations.mech, 0.5 * over.h * u
     assert equations.efforts is not None
+    q = step_coordinates(mech, q, half)
 
     def momenta(q: Array) -> Array:
         return mass_operator(motion_state(mech, q, u)) @ u
 
     mu, rate = jax.jvp(momenta, (q,), (coordinate_rates(mech, q, u),))
-    change = h * (rate + equations.efforts(t, q, u))
-    return Midpoint(q, mu + _turned(mech, 0.5 * h * u, mu, change), change)
+    change = over.h * (rate + equations.efforts(over.middle, q, u))
+    mean = mu + _turned(mech, half, mu, change)
+    return Midpoint(mean, change), step_coordinates(mech, q, half)
 
 
 def _turned(mech: Mechanism, x: Array, mu: Array, change: Array) -> Array:
@@ -234,18 +248,14 @@ def _turned(mech: Mechanism, x: Array, mu: Array, change: Array) -> Array:
     return jnp.concatenate(parts)
 
 
-def correction(
-    equations: Equations, begin: Begin, times: tuple[Array, Array], q: Array, v: Array, u: Array
-) -> Array:
+def correction(equations: Equations, begin: Begin, over: Interval, q: Array, u: Array) -> Array:
     """δu (nv,) of ``M(q) δu − J(q)ᵀ λ = p − p̄ + ½ Δ, J(q) δu = −φ(q')/h``; zero at the solution.
 
     Errors of φ of the size of rounding are not corrected, as by `project`.
     """
-    mech, (t, end) = equations.mech, times
-    h = end - t
-    middle = at_midpoint(equations, t + 0.5 * h, step_coordinates(mech, q, 0.5 * h * u), u, h)
-    q_new = step_coordinates(mech, middle.q, 0.5 * h * u)
-    m = motion_state(mech, q_new, u, end)
+    mech, h = equations.mech, over.h
+    middle, q_new = at_midpoint(equations, over, q, u)
+    m = motion_state(mech, q_new, u, over.end)
     force = begin.momenta - (middle.mean - 0.5 * middle.change)
     noise = tolerances.rounding(u.dtype, 8) * mechanism_length(mech)
     rows = but_rounding(-closure_residual(m), noise) / h
@@ -304,4 +314,4 @@ def root(excess: Any, expected: Array, units: Array, h: Array) -> Array:
     # Corrections that do not get nearer may be far too long, where something is stiff.
     found = found._replace(u=jnp.where(is_open(found), found.u, found.u - found.change))
     found = bounded_while(is_open, newton, found, MOST)
-    return jnp.where(is_open(found), jnp.nan, found.u)
+    return jnp.asarray(jnp.where(is_open(found), jnp.nan, found.u))
