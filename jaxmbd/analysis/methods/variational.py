@@ -93,10 +93,10 @@ class Variational(FixedSteps):
         ValueError: there is no such order.
 
     Example:
-        >>> import jaxmbd as mbd
+        >>> import numpy as np, jaxmbd as mbd
         >>> m = mbd.zoo.simple_pendulum()
         >>> run = mbd.simulate(m, [1.0], t1=100.0, dt=0.02, method=mbd.Variational(order=4))
-        >>> energy = 0.5 * run.v[:, 0] ** 2 - 9.81 * jax.numpy.sin(run.q[:, 0])
+        >>> energy = 0.5 * run.v[:, 0] ** 2 - 9.81 * np.sin(run.q[:, 0])
         >>> run.status.item(), bool(abs(energy - energy[0]).max() < 1e-4)
         (0, True)
     """
