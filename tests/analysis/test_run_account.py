@@ -121,7 +121,9 @@ def test_friction_is_accurate_below_a_step_and_not_above():
     assert np.all(np.abs(found.end.v[~told, 0]) < 1e-2)
 
 
-@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "generalized_alpha", "variational"])
+@pytest.mark.parametrize(
+    "method", ["rk4", "semi_implicit_euler", "generalized_alpha", "variational"]
+)
 def test_how_a_motion_is_cut_changes_nothing(method):
     """100 steps at once, and in calls of 5: states to the bit, and the same verdicts."""
     dt = np.array([1e-3, 0.01, 0.05, 0.2, 0.3])
