@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Solution,
         StateCheck,
         Status,
+        Variational,
         Verification,
         assemble,
         assemble_acceleration,
@@ -291,6 +292,7 @@ __all__ = [
     "RK4",
     "SemiImplicitEuler",
     "GeneralizedAlpha",
+    "Variational",
     "DormandPrince",
     "DormandPrince8",
     "Rodas",
@@ -341,10 +343,10 @@ __getattr__, __dir__ = on_use(
             "Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion EnergyBalance "
             "Equilibrium Event GeneralizedAlpha Linearization MethodChoice Mobility Modes "
             "PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
-            "StateCheck Status Verification assemble assemble_acceleration assemble_velocity "
-            "check_state choose_method closure_margin dead_centre energy_balance equilibrium "
-            "flexibility linearize mobility project redundancy simulate simulate_driven states_at "
-            "verify"
+            "StateCheck Status Variational Verification assemble assemble_acceleration "
+            "assemble_velocity check_state choose_method closure_margin dead_centre energy_balance "
+            "equilibrium flexibility linearize mobility project redundancy simulate "
+            "simulate_driven states_at verify"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

@@ -35,7 +35,9 @@ NUMBERS = {
 STEPS, SAVES, ACCURACY = 200, 10, 1e-2
 GRAVITY = 9.81
 ADAPTIVE = (mbd.DormandPrince, mbd.Rodas, mbd.DormandPrince8)
-METHODS = {kind.__name__: kind for kind in (mbd.RK4, mbd.GeneralizedAlpha, *ADAPTIVE)}
+FIXED = (mbd.RK4, mbd.GeneralizedAlpha, mbd.Variational)
+METHODS: dict[str, Any] = {kind.__name__: kind for kind in (*FIXED, *ADAPTIVE)}
+METHODS["Variational of order 4"] = partial(mbd.Variational, 4)
 
 Numbers = dict[str, Any]
 

@@ -16,6 +16,8 @@ SPEEDS = {"turning round": 6.0, "swinging from rest": 0.0}  # of the crank at th
 METHODS: dict[str, tuple[Any, float]] = {  # and the step or the interval of saved times [s]
     "RK4, 0.0005 s": (mbd.RK4(), 5e-4),
     "RK4, 0.00025 s": (mbd.RK4(), 2.5e-4),
+    "Variational, 0.002 s": (mbd.Variational(), 2e-3),
+    "Variational of order 4, 0.005 s": (mbd.Variational(order=4), 5e-3),
     "DormandPrince, 1e-08": (mbd.DormandPrince(rtol=1e-8, atol=1e-10), SAVED),
     "DormandPrince, 1e-10": (mbd.DormandPrince(rtol=1e-10, atol=1e-12), SAVED),
     "Rodas, 1e-10": (mbd.Rodas(rtol=1e-10, atol=1e-12), SAVED),

@@ -41,6 +41,7 @@ from jaxmbd.analysis.methods import (
     Record,
     Rodas,
     SemiImplicitEuler,
+    Variational,
 )
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.run_account import Account
@@ -80,6 +81,7 @@ __all__ = [
     "Solution",
     "StateCheck",
     "Status",
+    "Variational",
     "Verification",
     "assemble",
     "assemble_acceleration",

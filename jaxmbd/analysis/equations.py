@@ -11,7 +11,7 @@ from jax import Array
 from jaxmbd.analysis.known import AnyInputs, efforts_at
 from jaxmbd.analysis.methods import Equations
 from jaxmbd.analysis.projection import project
-from jaxmbd.dynamics import applied_efforts, forward_slopes, solve_motion
+from jaxmbd.dynamics import applied_efforts, forward_slopes, rubbing_joints, solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     MotionState,
@@ -56,6 +56,14 @@ def equations_of(
         force, rhs = applied_efforts(m, efforts)
         return solve_motion(m, force, rhs + pull(m), efforts)[0]
 
+    def applied(t: Array, q: Array, v: Array, switches: Any = held) -> Array:
+        m, inputs_now = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v, switches)
+        force, rhs = applied_efforts(m, inputs_now)
+        if not rubbing_joints(mech):
+            return force
+        vdot, lam, system = solve_motion(m, force, rhs, inputs_now)
+        return system.mass @ vdot - closure_jacobian(m).T @ lam
+
     def slopes(t: Array, q: Array, v: Array, switches: Any = held) -> tuple[Array, Array, Array]:
         by = partial(efforts_at, inputs, switches=switches)
         return forward_slopes(mech, q, v, t, by, pull)
@@ -64,5 +72,5 @@ def equations_of(
         held = constraints in PROJECTED and topology(mech).nc
         return project(mech, q, v, t) if held else (q, v)
 
-    stages = constraints == "stages"
-    return Equations(mech, acceleration, projected, slopes=slopes, on_constraints=stages, **watched)
+    hooks = {"slopes": slopes, "efforts": applied, "on_constraints": constraints == "stages"}
+    return Equations(mech, acceleration, projected, **hooks, **watched)

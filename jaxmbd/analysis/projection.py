@@ -50,8 +50,8 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
         largest = jnp.max(jnp.abs(jacobian), initial=0.0)
         errors = jnp.stack(
             [
-                _but_rounding(-phi, noise * mechanism_length(mech)),
-                _but_rounding(slip, noise * largest * jnp.sum(jnp.abs(v))),
+                but_rounding(-phi, noise * mechanism_length(mech)),
+                but_rounding(slip, noise * largest * jnp.sum(jnp.abs(v))),
             ],
             axis=1,
         )
@@ -66,6 +66,6 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     return lax.fori_loop(0, 2, correct, (jnp.asarray(q), jnp.asarray(v)))
 
 
-def _but_rounding(errors: Array, noise: Array) -> Array:
+def but_rounding(errors: Array, noise: Array) -> Array:
     """Errors with those below `noise` set to zero; their derivatives are kept."""
     return errors - lax.stop_gradient(jnp.where(jnp.abs(errors) <= noise, errors, 0.0))

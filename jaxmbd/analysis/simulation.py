@@ -326,8 +326,9 @@ def simulate(
         t0: start time [s]; by default 0, or when the run before ended.
         steps: number of steps in place of t1, a multiple of `save_every`; t0 and dt may then be
             traced.
-        method: "rk4" (`RK4`), "semi_implicit_euler" (`SemiImplicitEuler`) or, for stiff systems,
-            "generalized_alpha" (`GeneralizedAlpha`) of fixed steps; "dormand_prince"
+        method: "rk4" (`RK4`), "semi_implicit_euler" (`SemiImplicitEuler`), for long conservative
+            runs "variational" (`Variational`) or, for stiff systems, "generalized_alpha"
+            (`GeneralizedAlpha`) of fixed steps; "dormand_prince"
             (`DormandPrince`), for high precision "dormand_prince_8" (`DormandPrince8`) or, for
             stiff systems, "rodas" (`Rodas`) of adaptive ones; "auto" for `DormandPrince` or
             `Rodas`, chosen by numbers (`choose_method` says why); such an object with its numbers;

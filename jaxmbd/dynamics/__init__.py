@@ -27,9 +27,11 @@ from jaxmbd.dynamics.inverse import (
     share_efforts,
 )
 from jaxmbd.dynamics.kkt import (
+    Factors,
     System,
     conditioning,
     determinate,
+    kkt_factors,
     kkt_system,
     least_norm,
     mass_operator,

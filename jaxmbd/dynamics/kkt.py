@@ -300,6 +300,11 @@ def _factors(system: System) -> Factors:
     return factor_kkt(system.mass, system.jacobian, size, system.doubt, system.units)
 
 
+def kkt_factors(system: System) -> Factors:
+    """Factors for `solve_kkt`, without derivatives."""
+    return _factors(lax.stop_gradient(system))
+
+
 def conditioning(system: System) -> Array:
     """The least ratio of pivot to diagonal element of M times that of A, from 0 (singular) to 1.
 
@@ -343,6 +348,7 @@ def solve_kkt(
     test: bool = True,
     metric: bool = False,
     idle: bool = False,
+    factors: Factors | None = None,
 ) -> tuple[Array, Array]:
     """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
@@ -359,12 +365,15 @@ def solve_kkt(
             (`jaxmbd.numerics.redundant_equations`); False if the caller tests them.
         metric: whether M is only a metric, in which motions without inertia may have any.
         idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
+        factors: those of the system (`kkt_factors`), where several calls share them.
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
     constant = lax.stop_gradient((mass, jacobian))
-    size = None if metric else constant[0].scale()
-    k = factor_kkt(*constant, size, system.doubt, lax.stop_gradient(system.units))
+    if factors is None:
+        size = None if metric else constant[0].scale()
+        factors = factor_kkt(*constant, size, system.doubt, lax.stop_gradient(system.units))
+    k = factors
     rhs = system.own.of(rhs)
 
     def product(z: Array) -> Array:

@@ -26,6 +26,8 @@ METHODS = {
     "rk4": (mbd.RK4(), 4, 256),
     "semi_implicit_euler": (mbd.SemiImplicitEuler(), 1, 512),
     "generalized_alpha": (mbd.GeneralizedAlpha(), 2, 512),
+    "variational": (mbd.Variational(), 2, 512),
+    "variational_4": (mbd.Variational(4), 4, 256),
     "dormand_prince": (mbd.DormandPrince(**LOOSE), 5, 256),
     "dormand_prince_8": (mbd.DormandPrince8(**LOOSE), 8, 32),
     "rodas": (mbd.Rodas(**LOOSE), 5, 128),

@@ -105,6 +105,7 @@ def everything():
     v, found = at_state(mech, a.q)
     run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
     implicit = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.005, method="generalized_alpha")
+    midpoint = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.01, method=mbd.Variational(4))
     precise = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02, method="dormand_prince_8")
     rest = mbd.equilibrium(mech, guess=4.0 * a.q)
     linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
@@ -146,6 +147,7 @@ def everything():
             switched.status,
         ),
         "topology": np.array([top.nq, top.nv, top.nc], np.int32),
+        "Variational": (midpoint.q[-1], midpoint.v[-1], midpoint.status, midpoint.error),
         "verify": np.array([verified.digits_q, verified.digits_v], np.float32),
     }
 
@@ -246,10 +248,11 @@ def test_runs(found):
     close(others[0], q, factor=2.0)
     close(others[1], v, factor=2.0)
     assert others[2] == 0 and others[3] < 1e-3
-    implicit = found["GeneralizedAlpha"]
-    close(implicit[0], q[-1], factor=2.0)
-    close(implicit[1], v[-1], factor=10.0)
-    assert implicit[2] == 0 and implicit[3] < 1e-3
+    for name in ("GeneralizedAlpha", "Variational"):
+        implicit = found[name]
+        close(implicit[0], q[-1], factor=2.0)
+        close(implicit[1], v[-1], factor=10.0)
+        assert implicit[2] == 0 and implicit[3] < 1e-3
     between = found["states_at"]
     close(between[0], q[5])
     close(between[1], v[5])

@@ -14,12 +14,14 @@ from jaxmbd.analysis.methods.generalized_alpha import GeneralizedAlpha
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
 from jaxmbd.analysis.methods.runge_kutta import DormandPrince, DormandPrince8
+from jaxmbd.analysis.methods.variational import Variational
 from jaxmbd.numerics import tolerances
 
 METHODS: dict[str, type[Method]] = {
     "rk4": RK4,
     "semi_implicit_euler": SemiImplicitEuler,
     "generalized_alpha": GeneralizedAlpha,
+    "variational": Variational,
     "dormand_prince": DormandPrince,
     "dormand_prince_8": DormandPrince8,
     "rodas": Rodas,
@@ -95,6 +97,7 @@ __all__ = [
     "Rodas",
     "SemiImplicitEuler",
     "Step",
+    "Variational",
     "Watch",
     "checked_events",
     "chosen",

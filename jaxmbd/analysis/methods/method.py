@@ -28,6 +28,8 @@ class Equations(NamedTuple):
         events: what is looked for on the way (`jaxmbd.analysis.methods.events`).
         slopes: (t, q, v) → ∂v̇/∂q along the speeds (nv, nv), ∂v̇/∂v (nv, nv) and ∂v̇/∂t (nv,);
             with switches as `acceleration`. Only methods with a Jacobian need it.
+        efforts: (t, q, v) → ``τ − h`` with friction (nv,) [N·m, N], in ``M v̇ = τ − h + Jᵀ λ``. Only
+            methods that step momenta need it.
         corners: times at which steps must end (`jaxmbd.analysis.methods.corners`), each (n,) [s].
         on_constraints: whether `rates` are those at the nearest state on the constraints.
     """
@@ -37,6 +39,7 @@ class Equations(NamedTuple):
     projected: Callable[[Array, Array, Any], tuple[Array, Array]]
     events: tuple[Any, ...] = ()
     slopes: Callable[..., tuple[Array, Array, Array]] | None = None
+    efforts: Callable[..., Array] | None = None
     corners: tuple[Array, ...] = ()
     on_constraints: bool = False
 
