@@ -274,8 +274,7 @@ def _step(
         corners=corners,
     )
     step = numbers.method.step(equations, t, q, v, h, memory)
-    found = sizes(weights, v, step.v, step.estimates)
-    return (step.q, step.v, step.memory), found
+    return (step.q, step.v, step.memory), sizes(weights, v, step)
 
 
 def simulate(
