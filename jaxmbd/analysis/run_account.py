@@ -124,8 +124,8 @@ def sizes(weights: Array, before: Array, step: Step) -> StepSizes:
     change = step.v - before
     smooth = change if step.jumped is None else change - step.jumped
     each = lax.stop_gradient(jnp.stack([step.v, change, smooth, *step.estimates]))
-    *found, e, d = jnp.sqrt((each * each) @ weights.T)
-    return StepSizes(*found, (e, d))
+    speed, moved, flowed, e, d = jnp.sqrt((each * each) @ weights.T)
+    return StepSizes(speed, moved, flowed, (e, d))
 
 
 def after_step(

@@ -237,14 +237,16 @@ class Adaptive(Method):
             following = jnp.where(fine | ~usable, following, wish)
             following = jnp.where(usable, following, LEAST * whole)
             held = lax.stop_gradient(found.delay)
+            assert jumped is not None
             jumped = jumped + lax.stop_gradient(found.v - v)
             anew = found.acted | (whole < SHORT * wish)
             new = memory if tried.memory is None else tried.memory
             memory = jnp.where(anew, self.first_memory(v)[0, 5:], new)
             q, v, gone, late = found.q, found.v, gone + held, found.delay - held
-            late, jumped, memory = (
-                jnp.asarray(jnp.where(fine, x, old))
-                for x, old in ((late, p.late), (jumped, p.jumped), (memory, p.memory))
+            late, jumped, memory = jax.tree_util.tree_map(
+                lambda new, old: jnp.where(fine, new, old),
+                (late, jumped, memory),
+                (p.late, p.jumped, p.memory),
             )
             seen, search = jax.tree_util.tree_map(
                 lambda new, old: jnp.where(usable, new, old),

@@ -98,7 +98,7 @@ class Cut(Adaptive):
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any
     ) -> Step:
         own = self.method.first_memory(v)
-        before = jnp.where(memory < jnp.finfo(v.dtype).max, memory, jnp.nan)
+        before = jnp.asarray(jnp.where(memory < jnp.finfo(v.dtype).max, memory, jnp.nan))
         return self.method.step(equations, t, q, v, h, before.reshape(own.shape))
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:

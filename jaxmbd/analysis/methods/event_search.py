@@ -346,14 +346,17 @@ def _at_event(
 
     `value` are the functions at the end (n,), with derivatives.
     """
-    (t, q, v, a), happens, rates, u = tried.end, choice.happens, found.rate, tried.end[2]
+    (t, q, v, a), happens, u = tried.end, choice.happens, tried.end[2]
+    rates, delays = found.rate, found.delay
     if tried.moved is not None:
         u, a = tried.moved(happens)
         rates = lax.stop_gradient(with_rates(equations, t, q, v, a, u)[1])
+        newton = -lax.stop_gradient(value) / where(rates == 0.0, 1.0, rates)
+        delays = where((delays == 0.0) | (rates == 0.0), 0.0, newton)
     steep = choice.event & (jnp.abs(rates) > GRAZING * found.pace)  # not if NaN
     grazing = happens & ~jnp.any(steep)
     rate = where(happens & ~grazing, jnp.sum(where(steep, rates, 0.0)), 1.0)
-    delay, zero = (jnp.sum(where(choice.event, x, 0.0)) for x in (found.delay, value))
+    delay, zero = (jnp.sum(where(choice.event, x, 0.0)) for x in (delays, value))
     shift = where(happens, delayed(zero, delay, rate, grazing), 0.0)
     t = t + shift
     q = where(happens, step_coordinates(equations.mech, q, shift * u), q)

@@ -119,7 +119,8 @@ class SemiImplicitEuler(FixedSteps):
 
     The error is estimated as ``h/2 (v̇ − v̇ before)``, from the change of the acceleration since
     the previous step (the memory); for the first step there is no estimate. Summed up it is h/2 v̇:
-    the speeds are those half a step before. As such they are of second order (a leapfrog).
+    the speeds are those half a step before. As such they are of second order (a leapfrog). Times
+    of events are of first order, and flights between impacts shorter than a step are lost.
 
     Example:
         >>> import jaxmbd as mbd

@@ -114,7 +114,7 @@ class GeneralizedAlpha(FixedSteps):
         def means(x: Array) -> tuple[Array, Array]:
             """A and a' where w' is x; the first a is ``w + (α_m − α_f) (w' − w)``."""
             first = jnp.isnan(ahead)
-            later = h * jnp.where(first, 0.0, ahead)  # NaN would spoil derivatives by h
+            later = h * jnp.asarray(jnp.where(first, 0.0, ahead))  # NaN has derivatives by h
             old = w + jnp.where(first, (c.m - c.f) * (x - w), later)
             return old, ((1.0 - c.f) * x + c.f * w - c.m * old) / (1.0 - c.m)
 
