@@ -25,6 +25,7 @@ FALL = "a mass that falls and bounces, in closed form"
 LAW = "Newton's law of impact, by the mass matrix and rows of rigid bodies in NumPy"
 NUMBERS = {"Solution.events": FALL, "states_at": FALL, "Solution.end, after an impact": LAW}
 BOUNCES = 4
+ADAPTIVE = (mbd.DormandPrince, mbd.Rodas, mbd.DormandPrince8)
 SHORT = 1e-8
 """Time until an impact, in which forces change no speeds, as a share of that of the motion."""
 BLOCKED = 1e-8
@@ -45,11 +46,13 @@ def judge_falls(seed: int, size: int) -> Iterator[Judged]:
     rng, n = np.random.default_rng(seed), max(4, size // 40)
     height, gravity = 10.0 ** rng.uniform(-3.0, 2.0, n), 10.0 ** rng.uniform(-1.0, 2.0, n)
     restitution = rng.uniform(0.2, 1.0, n)
-    for kind in (mbd.DormandPrince, mbd.Rodas, mbd.DormandPrince8):
-        found = _numpy(jax.jit(mbd.lanes.vmap(_fall(kind)))(height, gravity, restitution))
+    adaptive = [kind(rtol=1e-9, atol=1e-11) for kind in ADAPTIVE]
+    for method in [*adaptive, mbd.RK4(), mbd.GeneralizedAlpha()]:
+        found = _numpy(jax.jit(mbd.lanes.vmap(_fall(method)))(height, gravity, restitution))
         for i in range(n):
-            text = f"h={height[i]:.6g}, g={gravity[i]:.6g}, e={restitution[i]:.6g}, {kind.__name__}"
-            text, ok = f"{text}, seed {seed}", bool(found["status"][i] == 0)
+            text = f"h={height[i]:.6g}, g={gravity[i]:.6g}, e={restitution[i]:.6g}"
+            text = f"{text}, {type(method).__name__}, seed {seed}"
+            ok = bool(found["status"][i] == 0)
             first = np.sqrt(2.0 * height[i] / gravity[i])
             flights = 2.0 * first * restitution[i] ** np.arange(1, BOUNCES + 1)
             times = first + np.concatenate([[0.0], np.cumsum(flights)])
@@ -66,7 +69,7 @@ def judge_falls(seed: int, size: int) -> Iterator[Judged]:
             yield compare("states_at", found["v"][i], v, limit=1e-9, detail=text, ok=ok)
 
 
-def _fall(kind: Any) -> Any:
+def _fall(method: Any) -> Any:
     """The function of height, gravity and restitution; it runs until between two bounces."""
 
     def fall(height: Any, gravity: Any, restitution: Any) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def _fall(kind: Any) -> Any:
         floor = mbd.Event(lambda t, q, v: q[0], direction=-1, restitution=restitution)
         run = mbd.simulate(
             mech, height[None], t=jnp.stack([0.0 * end, 0.4 * first, 0.8 * first, end]),
-            method=kind(rtol=1e-9, atol=1e-11), events={"floor": floor}, throw=False,
+            method=method, save_every=8, events={"floor": floor}, throw=False,
         )  # fmt: skip
         times = first * jnp.array([0.1, 0.5, 0.7])
         q, v = mbd.states_at(mech, run, times)

@@ -13,7 +13,8 @@ that of an undamped motion: an error neither dies out with the motion nor grows,
 chaotic one.
 
 The speeds of semi-implicit Euler are moreover those of half a step before (`Method.lag`):
-``|Δv|/2S`` is added, which does not add up.
+``|Δv|/2S`` is added, which does not add up, unless an event changes such speeds: it takes them for
+those of its time. What events change is no part of Δv but for the neighbourhood.
 
 All this is done in two norms, and the larger counts: the energy norm ``√(Σ Mᵢᵢ vᵢ²)`` with the
 inertias at the start, in which heavy bodies count more than light ones, and the kinematic norm
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.analysis.methods import Method
+from jaxmbd.analysis.methods import Method, Step
 from jaxmbd.analysis.status import DRIFT, Status, closing_tolerance, closure_error, closure_slip
 from jaxmbd.dynamics import mass_operator
 from jaxmbd.kinematics import MotionState, mechanism_length, speed_units
@@ -77,10 +78,18 @@ class Account(NamedTuple):
 
 
 class StepSizes(NamedTuple):
-    """Sizes of a step (2,), in the two norms: speeds after it, their change, `Step.estimates`."""
+    """Sizes of a step (2,), in the two norms.
+
+    Attributes:
+        speed: of the speeds after it.
+        change: of their change.
+        smooth: of that without `Step.jumped`.
+        estimates: of `Step.estimates`.
+    """
 
     speed: Array
     change: Array
+    smooth: Array
     estimates: tuple[Array, Array]
 
 
@@ -110,26 +119,31 @@ def first_account(
     )
 
 
-def sizes(weights: Array, before: Array, after: Array, estimates: Array) -> StepSizes:
-    """Sizes of a step from the speeds before and after it, and its `Step.estimates`."""
-    each = lax.stop_gradient(jnp.concatenate([after[None], (after - before)[None], estimates]))
-    speed, change, *found = jnp.sqrt((each * each) @ weights.T)
-    return StepSizes(speed, change, (found[0], found[1]))
+def sizes(weights: Array, before: Array, step: Step) -> StepSizes:
+    """Sizes of a step from the speeds before it."""
+    change = step.v - before
+    smooth = change if step.jumped is None else change - step.jumped
+    each = lax.stop_gradient(jnp.stack([step.v, change, smooth, *step.estimates]))
+    speed, moved, flowed, e, d = jnp.sqrt((each * each) @ weights.T)
+    return StepSizes(speed, moved, flowed, (e, d))
 
 
 def after_step(
     account: Account, method: Method, step: StepSizes, accuracy: Array, t: Array
 ) -> Account:
     """Take in a step that ended at t."""
-    speed, change, estimates = lax.stop_gradient(step)
-    change = jnp.maximum(change, jnp.finfo(change.dtype).tiny)
+    speed, change, smooth, estimates = lax.stop_gradient(step)
+    struck = change != smooth
+    change, smooth = (jnp.maximum(x, jnp.finfo(x.dtype).tiny) for x in (change, smooth))
     scale = account.scale
     scale = jnp.maximum(speed, scale * scale / (scale + FORGETTING * change))
     before = jnp.max(account.recent, axis=0)
     fastest = jnp.maximum(account.fastest, speed)
-    own = method.own_error(estimates, before, change, scale, fastest) / scale
+    late = method.lag * smooth / scale
+    own = method.own_error(estimates, before, smooth, scale, fastest) / scale
+    own = own + jnp.where(struck, late, 0.0)
     slower = account.fastest / fastest
-    lag = jnp.maximum(account.lag * slower, method.lag * change / scale)
+    lag = jnp.maximum(account.lag * slower, late)
     worst = account.worst * slower
     worse = jnp.max(own) > jnp.max(worst)
     found = account._replace(

@@ -20,6 +20,7 @@ from jaxmbd.analysis.known import parse_inputs
 from jaxmbd.analysis.method_choice import choose_method
 from jaxmbd.analysis.methods import (
     Adaptive,
+    Cut,
     Event,
     Method,
     Watch,
@@ -274,8 +275,7 @@ def _step(
         corners=corners,
     )
     step = numbers.method.step(equations, t, q, v, h, memory)
-    found = sizes(weights, v, step.v, step.estimates)
-    return (step.q, step.v, step.memory), found
+    return (step.q, step.v, step.memory), sizes(weights, v, step)
 
 
 def simulate(
@@ -339,7 +339,8 @@ def simulate(
             `Sampled` gets them as data, ``jax.tree_util.Partial(function, samples)``: adaptive
             steps end at their corners then, which they cannot see in what it closes over.
         events: ``{name: Event}``: times at which functions of the motion pass zero, with what
-            happens then; by methods of adaptive steps and "rk4" (`Solution.events`).
+            happens then (`Solution.events`). A step of fixed length is made again with a
+            shorter one, to end at the event with the method's own error; not by a diffrax solver.
         switches: ``{name: number}``: numbers at the start of the run that events change
             (``Event(…, sets=…)``) and `inputs` may depend on, as the state of a controller with
             hysteresis or of a latch; that of the run before stays if none is given.
@@ -478,7 +479,7 @@ def _raise(method: Method, mech: Mechanism, start: Any, solution: Solution) -> N
             "throw=False to see the run"
         )
     cure = "try a smaller dt,"
-    if isinstance(method, Adaptive):
+    if isinstance(method, Adaptive) and not isinstance(method, Cut):
         cure = (
             f"a method of adaptive steps gives up after {method.most} between two saved times: "
             "save more often, give more (most=), looser tolerances, or in t= the times at which "

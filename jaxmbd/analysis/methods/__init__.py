@@ -7,9 +7,9 @@ from typing import Any
 from jaxmbd.analysis.methods.adaptive import Adaptive
 from jaxmbd.analysis.methods.corners import corners_of
 from jaxmbd.analysis.methods.diffrax_solver import DiffraxSolver
-from jaxmbd.analysis.methods.equal_steps import CutRK4
+from jaxmbd.analysis.methods.equal_steps import Cut
 from jaxmbd.analysis.methods.events import Event, Occurrences, Record, Watch, checked_events
-from jaxmbd.analysis.methods.fixed_steps import RK4, SemiImplicitEuler
+from jaxmbd.analysis.methods.fixed_steps import RK4, FixedSteps, SemiImplicitEuler
 from jaxmbd.analysis.methods.generalized_alpha import GeneralizedAlpha
 from jaxmbd.analysis.methods.method import Equations, Method, Step, normalise
 from jaxmbd.analysis.methods.rosenbrock import Rodas
@@ -70,13 +70,14 @@ def cut_at_events(method: Method) -> Adaptive:
     Raises:
         ValueError: it cannot look for events.
     """
-    if isinstance(method, RK4):
-        return CutRK4()
     if isinstance(method, Adaptive):
         return method
+    if isinstance(method, FixedSteps):
+        return Cut(method=method)
+    given = getattr(method, "solver", method)
     raise ValueError(
-        f"events= with method={method!r}, which cannot look for them: give "
-        "'dormand_prince', 'rk4', or 'rodas' for stiff systems"
+        f"events= with method={given!r}, which cannot look for them: give 'dormand_prince', "
+        "'rodas' for stiff systems, or a method of fixed steps, as 'rk4'"
     )
 
 
@@ -84,7 +85,7 @@ __all__ = [
     "METHODS",
     "RK4",
     "Adaptive",
-    "CutRK4",
+    "Cut",
     "DiffraxSolver",
     "DormandPrince",
     "DormandPrince8",

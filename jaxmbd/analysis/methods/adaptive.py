@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -21,6 +22,9 @@ from jaxmbd.lanes import bounded_while
 
 SAFETY, LEAST, MOST = 0.9, 0.1, 5.0
 """Aim for this share of the tolerance; limits of the ratio of a step to the one before."""
+
+SHORT = 1e-3
+"""Share of a fixed step below which what a cut one would pass on to the next is rounding."""
 
 KINK = 10.0
 """What the estimate of a step in which a force has a kink or a jump may be short of."""
@@ -44,6 +48,7 @@ class Attempt(NamedTuple):
         q, v: the state after it.
         error_q, error_v: estimates of their errors, by embedded methods of lower order.
         slopes: v̇ at its begin and its end; the latter counts where events are looked for.
+        memory: what is passed on to the next step (k,); all numbers are finite.
     """
 
     q: Array
@@ -51,6 +56,7 @@ class Attempt(NamedTuple):
     error_q: Array
     error_v: Array
     slopes: tuple[Array, Array]
+    memory: Any = None
 
 
 class Progress(NamedTuple):
@@ -66,6 +72,8 @@ class Progress(NamedTuple):
         accepted, rejected: steps so far in the run.
         seen, search: of events, if there are any.
         late: zero, with the derivative of `gone`, which has none.
+        jumped: by how much events have changed the speeds since the first time (nv,).
+        memory: of the step before, of methods that have one (k,).
     """
 
     gone: Array
@@ -79,6 +87,8 @@ class Progress(NamedTuple):
     seen: Seen | None = None
     search: Search | None = None
     late: Array | None = None
+    jumped: Array | None = None
+    memory: Array | None = None
 
 
 class Adaptive(Method):
@@ -105,10 +115,25 @@ class Adaptive(Method):
 
     order: ClassVar[int]
     """Order k of the error of a step in its length."""
+    whole: ClassVar[bool] = False
+    """Whether nothing but an event that happens may end a step early, so that the search for it
+    changes no step."""
 
     @abc.abstractmethod
-    def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
+    def attempt(
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any = None
+    ) -> Attempt:
         """A step of length h [s], with the estimated error."""
+
+    def placed(self, equations: Equations, tried: Attempt, t: Array) -> tuple[Array, Array]:
+        """The state on the constraints after an attempt that ends at t."""
+        return equations.projected(equations.normalised(tried.q, tried.v), tried.v, t)
+
+    def moved(
+        self, equations: Equations, t: Array, h: Array, p: Progress
+    ) -> Callable[[Array], tuple[Array, Array]] | None:
+        """`Tried.moved` of a step of length h [s] from t on."""
+        return None
 
     def first_memory(self, v: Array) -> Array:
         """Length of the next step, ε₋, accepted and rejected steps, when it gave up (1, 5)."""
@@ -139,7 +164,7 @@ class Adaptive(Method):
         watched: Any = ()
         if equations.events:
             memory, seen = memory
-            watched = seen, Search(never, never, zero), zero
+            watched = seen, Search(never, never, zero, zero), zero, 0.0 * v, memory[0, 5:]
 
         def short(p: Progress) -> Array:
             before = p.gone < h
@@ -148,7 +173,7 @@ class Adaptive(Method):
         def going(p: Progress) -> Array:
             return short(p) & (p.h > tiny)
 
-        length, before, accepted, rejected, _ = memory[0]
+        length, before, accepted, rejected, _ = memory[0, :5]
         none = self._first_estimates(v)
         start = Progress(zero, q, v, length, before, none, accepted, rejected, *watched)
         most = max(self.most, 4 * sum(x.shape[0] for x in equations.corners))
@@ -159,8 +184,9 @@ class Adaptive(Method):
         reached = jnp.asarray(jnp.where(lost, t + end.gone, jnp.finfo(q.dtype).max))
         memory = jnp.stack([end.h, end.before, end.accepted, end.rejected, reached])[None]
         memory = lax.stop_gradient(memory)
-        memory = (memory, end.seen) if equations.events else memory
-        return Step(q, v, lax.stop_gradient(end.estimates), memory)
+        if end.memory is not None:
+            memory = jnp.concatenate([memory, end.memory[None]], axis=1), end.seen
+        return Step(q, v, lax.stop_gradient(end.estimates), memory, end.jumped)
 
     def _next(
         self, equations: Equations, t: Array, until: Array, tiny: Array, p: Progress
@@ -172,7 +198,7 @@ class Adaptive(Method):
             until = jnp.where(corner < until - tiny, corner, until)
         rest = until - p.gone
         h = jnp.where(wish >= rest, rest, jnp.where(2.0 * wish > rest, 0.5 * rest, wish))
-        begin, late = t + p.gone, p.late
+        begin, late, uncut = t + p.gone, p.late, h
         if p.search is not None and late is not None:
             h = jnp.minimum(h, p.search.aim - p.gone)
             begin = begin + late
@@ -180,11 +206,10 @@ class Adaptive(Method):
         if late is not None:  # the step ends at a time without derivatives
             h = h - late
         end = begin + h
-        after = end + tiny if equations.corners else end
         equations = self._within(equations, p, begin, end, tiny)
-        tried = self.attempt(equations, begin, p.q, p.v, h)
+        tried = self.attempt(equations, begin, p.q, p.v, h, p.memory)
         size = lax.stop_gradient(self._size(equations.mech, p, tried))
-        q, v = equations.projected(equations.normalised(tried.q, tried.v), tried.v, after)
+        q, v = self.placed(equations, tried, end)
         fine = size <= 1.0  # not if NaN
         size = jnp.where(size < jnp.inf, jnp.maximum(size, 1e-4), jnp.inf)
         grown = SAFETY * size ** (-0.7 / self.order) * p.before ** (0.4 / self.order)
@@ -194,7 +219,7 @@ class Adaptive(Method):
         # A step that was cut short by a saved time says little of how long the next may be.
         following = jnp.where(fine & (whole < wish), jnp.maximum(following, wish), following)
         gone = jnp.where(whole >= rest, until, p.gone + whole)
-        seen, search = p.seen, p.search
+        seen, search, jumped, memory = p.seen, p.search, p.jumped, p.memory
         if seen is not None and search is not None:
             own = Tried(
                 p.gone,
@@ -204,14 +229,25 @@ class Adaptive(Method):
                 until=until,
                 wish=wish,
                 tiny=tiny,
+                cut=self.whole & (whole < uncut),
+                moved=self.moved(equations, begin, h, p),
             )
             found = outcome(equations, own, seen, search)
             usable, fine = fine & found.finite, fine & found.taken
             following = jnp.where(fine | ~usable, following, wish)
             following = jnp.where(usable, following, LEAST * whole)
             held = lax.stop_gradient(found.delay)
+            assert jumped is not None
+            jumped = jumped + lax.stop_gradient(found.v - v)
+            anew = found.acted | (whole < SHORT * wish)
+            new = memory if tried.memory is None else tried.memory
+            memory = jnp.where(anew, self.first_memory(v)[0, 5:], new)
             q, v, gone, late = found.q, found.v, gone + held, found.delay - held
-            late = jnp.asarray(jnp.where(fine, late, p.late))
+            late, jumped, memory = jax.tree_util.tree_map(
+                lambda new, old: jnp.where(fine, new, old),
+                (late, jumped, memory),
+                (p.late, p.jumped, p.memory),
+            )
             seen, search = jax.tree_util.tree_map(
                 lambda new, old: jnp.where(usable, new, old),
                 (found.seen, found.search),
@@ -231,12 +267,17 @@ class Adaptive(Method):
             seen=seen,
             search=search,
             late=late,
+            jumped=jumped,
+            memory=memory,
         )
 
     def _within(
         self, equations: Equations, p: Progress, begin: Array, end: Array, tiny: Array
     ) -> Equations:
-        """Those of a step, with its switches, and at whose ends there may be corners."""
+        """Those of a step, with its switches, and at whose ends there may be corners.
+
+        At a corner of a drive the state after the step is that on the constraints behind it.
+        """
         switches = p.seen.switches if p.seen else {}
         moved = inside(begin, end, tiny) if equations.corners else lambda t: t
         more = (switches,) if switches else ()
@@ -244,8 +285,13 @@ class Adaptive(Method):
         def within(function: Any) -> Any:
             return function and (lambda t, q, v: function(moved(t), q, v, *more))
 
+        def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:
+            return equations.projected(q, v, t + tiny if equations.corners else t)
+
         return equations._replace(
-            acceleration=within(equations.acceleration), slopes=within(equations.slopes)
+            acceleration=within(equations.acceleration),
+            slopes=within(equations.slopes),
+            projected=projected,
         )
 
     def _size(self, mech: Any, p: Progress, tried: Attempt) -> Array:

@@ -49,11 +49,13 @@ class Search(NamedTuple):
         aim: end of the next step to try, infinite if none is wanted.
         end: the first time behind which a function is known to have passed zero; likewise.
         tries: steps tried since then.
+        low: the last time before `end` at which a step ended that was given up (`Tried.cut`).
     """
 
     aim: Array
     end: Array
     tries: Array
+    low: Array
 
 
 class Outcome(NamedTuple):
@@ -63,6 +65,7 @@ class Outcome(NamedTuple):
         finite: whether all functions are finite at its end.
         taken: whether it is accepted, since no zero lies within it.
         delay: time from its end to the event (derivatives: of the event), or zero [s].
+        acted: whether the motion changes there.
         q, v: the state then.
         seen, search: for the next step.
     """
@@ -70,6 +73,7 @@ class Outcome(NamedTuple):
     finite: Array
     taken: Array
     delay: Array
+    acted: Array
     q: Array
     v: Array
     seen: Seen
@@ -86,6 +90,9 @@ class Tried(NamedTuple):
         until: the next saved time, counted as `gone` [s].
         wish: the length that errors allow [s].
         tiny: a time that is only rounding [s].
+        cut: whether it is shorter than the method's own, and is given up unless an event happens.
+        moved: of whether an event happens, which else it need not know: the rates of q, along the
+            speeds, and of v (nv,) at the end by the length of the step; v and v̇ if it is None.
     """
 
     gone: Array
@@ -95,6 +102,12 @@ class Tried(NamedTuple):
     until: Array
     wish: Array
     tiny: Array
+    cut: Any = False
+    moved: Callable[[Array], tuple[Array, Array]] | None = None
+
+    def below(self, search: Search) -> Array:
+        """Time from the begin of the step up to which no function passes zero [s]."""
+        return jnp.maximum(search.low - self.gone, 0.0)
 
 
 def functions(events: tuple[Event, ...], t: Array, q: Array, v: Array) -> Array:
@@ -114,9 +127,11 @@ def functions(events: tuple[Event, ...], t: Array, q: Array, v: Array) -> Array:
     return jnp.stack(values)
 
 
-def with_rates(equations: Equations, t: Array, q: Array, v: Array, a: Array) -> Any:
-    """The values of all functions, and their rates."""
-    along = jnp.ones_like(t), coordinate_rates(equations.mech, q, v), a
+def with_rates(
+    equations: Equations, t: Array, q: Array, v: Array, a: Array, u: Array | None = None
+) -> Any:
+    """The values of all functions, and their rates, if q moves with u, by default v."""
+    along = jnp.ones_like(t), coordinate_rates(equations.mech, q, v if u is None else u), a
     return jax.jvp(lambda *at: functions(equations.events, *at), (t, q, v), along)
 
 
@@ -162,7 +177,7 @@ def passes(direction: Array, before: Array, after: Array) -> Array:
 
 
 def first_zero(cubic: Cubic, direction: Array, g0: Array, g1: Array) -> tuple[Array, Array, Array]:
-    """Where (n,) the first zero is that is asked for; whether one is, and where a turn betrays it.
+    """Where (n,) the first zero is that is asked for; how many are; where a turn betrays it.
 
     Between its turns a cubic is monotonic, so each piece has one zero at most.
     """
@@ -172,11 +187,13 @@ def first_zero(cubic: Cubic, direction: Array, g0: Array, g1: Array) -> tuple[Ar
     found = passes(direction, values[:-1], values[1:])
     zero, one = jnp.zeros_like(a), jnp.ones_like(a)
     low, high = zero, one
-    rising = g1 > g0
+    rising, share = g1 > g0, 0.5 * one
     for i in (2, 1, 0):
         low, high = (where(found[i], places[j], x) for j, x in ((i, low), (i + 1, high)))
         rising = where(found[i], values[i + 1] > values[i], rising)
-    s = 0.5 * (low + high)
+        ratio = values[i] / (values[i] - values[i + 1])
+        share = where(found[i], jnp.sqrt(ratio) if i else ratio, share)
+    s = low + share * (high - low)  # of a line, or of a parabola from its turn on
     for _ in range(6):
         value, slope = cubic(s), cubic.slope(s)
         above = (value > 0.0) == rising
@@ -184,8 +201,8 @@ def first_zero(cubic: Cubic, direction: Array, g0: Array, g1: Array) -> tuple[Ar
         newton = s - value / where(slope == 0.0, 1.0, slope)
         inside = (newton > low) & (newton < high) & (slope != 0.0)
         s = where(inside, newton, 0.5 * (low + high))
-    turn = where(values[1] * g0 <= 0.0, a, b)
-    return s, jnp.any(found, axis=0), turn
+    turn = where(values[1] * jnp.sign(g0) <= 0.0, a, b)
+    return s, jnp.sum(found.astype(jnp.int32), axis=0), turn
 
 
 class Found(NamedTuple):
@@ -225,12 +242,14 @@ class Choice(NamedTuple):
         happens: whether there is one.
         probing: whether a hidden pair of zeros is looked for first.
         taken: whether the step is accepted.
+        early: whether it is not since it ends before any event.
     """
 
     event: Array
     happens: Array
     probing: Array
     taken: Array
+    early: Array
 
 
 def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> Outcome:
@@ -243,7 +262,8 @@ def outcome(equations: Equations, tried: Tried, seen: Seen, search: Search) -> O
     t, q, v, shift = _at_event(equations, tried, found, choice, value)
     seen = _remembered(equations.events, tried, found, choice, seen, (t, q, v))
     search = _next_search(tried, found, choice, search, shift)
-    return Outcome(jnp.all(found.finite), choice.taken, shift, q, v, seen, search)
+    acted = jnp.any(choice.event & jnp.array([e.acts for e in equations.events]))
+    return Outcome(jnp.all(found.finite), choice.taken, shift, acted, q, v, seen, search)
 
 
 def _fine_time(tried: Tried) -> Array:
@@ -265,27 +285,34 @@ def _found(
     direction = jnp.array([e.direction for e in events])
     active = jnp.array([e.active(seen.switches) for e in events])
     g0 = _with_sides(g0, rate0, seen.side, direction, fine_time, AT_ONCE * tried.wish)
+    sign = jnp.sign(g0)  # a product with a tiny number may be zero
     m0, m1 = (h * where(jnp.isfinite(x), x, 0.0) for x in (rate0, rate1))
-    place, pair, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
+    place, passed, turn = first_zero(hermite(g0, m0, g1, m1), direction, g0, g1)
     pace = jnp.maximum(seen.pace, jnp.maximum(jnp.abs(rate0), jnp.abs(rate1)))
     pace = where(jnp.isfinite(pace), pace, seen.pace)
 
     crossed = passes(direction, g0, g1) & active
     to_zero = -g1 / where(rate1 == 0.0, 1.0, rate1)
-    heading = (g0 * rate1 < 0.0) & passes(direction, g0, rate1) & active
+    heading = (sign * rate1 < 0.0) & passes(direction, g0, rate1) & active
     noise = jnp.finfo(g1.dtype).eps * pace * tried.wish
     near = heading & ((jnp.abs(to_zero) <= fine_time) | (jnp.abs(g1) <= noise))
-    same = g0 * g1 > 0.0
+    same = sign * g1 > 0.0
     early = same & (to_zero > 0.0) & (tried.gone + h + to_zero < tried.until)
     # Rounding of g may be more than that of t: what is left between the ends is the zero.
     collapsed = search.end - tried.gone - h <= tiny
-    forced = ((crossed & (h <= tiny)) | (heading & same & collapsed)) & ~near
+    below = tried.below(search)
+    forced = ((crossed & (h - below <= tiny)) | (heading & same & collapsed)) & ~near
     here = (near & (crossed | early)) | forced
 
+    # Of a step that is tried again and again the end knows better than a cubic over the whole.
+    inside = (passed == 1) & (h + to_zero > below) & (to_zero < 0.0) & tried.cut
+    first = where(inside, h + to_zero, place * h)
+
     delay = where(forced, 0.0, to_zero)
-    hidden = pair & active & ~crossed & ~here & (h > NARROW * tried.wish)
+    hidden = (passed > 0) & active & ~crossed & ~here & (h > NARROW * tried.wish)
+    hidden = hidden & (turn * h > below + tiny)
     return Found(
-        sign=jnp.sign(g0),
+        sign=sign,
         rate=rate1,
         pace=pace,
         finite=jnp.isfinite(g1),
@@ -293,7 +320,7 @@ def _found(
         ahead=where(heading & same, to_zero, jnp.inf),
         here=here,
         delay=delay,
-        when=where(here, h + delay, where(crossed, place * h, jnp.inf)),
+        when=where(here, h + delay, where(crossed, first, jnp.inf)),
         turn=jnp.min(where(hidden, turn * h, jnp.inf)),
     )
 
@@ -301,13 +328,15 @@ def _found(
 def _choice(found: Found, tried: Tried) -> Choice:
     """The first event; of several at once that declared first."""
     first = jnp.min(found.when)
-    probing = (found.turn < jnp.minimum(first, tried.h)) & (found.turn > 0.0)
+    probing = found.turn < jnp.minimum(first, tried.h)
     event = found.here & (found.when <= first + tried.tiny) & ~probing
     event = event & (jnp.cumsum(event.astype(jnp.int32)) == 1)
     happens = jnp.any(event)
     passed = jnp.any(found.crossed) | probing
-    taken = jnp.all(found.finite) & (happens | ~passed)
-    return Choice(event, happens, probing, taken)
+    finite = jnp.all(found.finite)
+    early = finite & ~happens & ~passed & tried.cut
+    taken = finite & (happens | ~passed) & ~early
+    return Choice(event, happens, probing, taken, early)
 
 
 def _at_event(
@@ -317,14 +346,20 @@ def _at_event(
 
     `value` are the functions at the end (n,), with derivatives.
     """
-    (t, q, v, a), happens = tried.end, choice.happens
-    steep = choice.event & (jnp.abs(found.rate) > GRAZING * found.pace)  # not if NaN
+    (t, q, v, a), happens, u = tried.end, choice.happens, tried.end[2]
+    rates, delays = found.rate, found.delay
+    if tried.moved is not None:
+        u, a = tried.moved(happens)
+        rates = lax.stop_gradient(with_rates(equations, t, q, v, a, u)[1])
+        newton = -lax.stop_gradient(value) / where(rates == 0.0, 1.0, rates)
+        delays = where((delays == 0.0) | (rates == 0.0), 0.0, newton)
+    steep = choice.event & (jnp.abs(rates) > GRAZING * found.pace)  # not if NaN
     grazing = happens & ~jnp.any(steep)
-    rate = where(happens & ~grazing, jnp.sum(where(steep, found.rate, 0.0)), 1.0)
-    delay, zero = (jnp.sum(where(choice.event, x, 0.0)) for x in (found.delay, value))
+    rate = where(happens & ~grazing, jnp.sum(where(steep, rates, 0.0)), 1.0)
+    delay, zero = (jnp.sum(where(choice.event, x, 0.0)) for x in (delays, value))
     shift = where(happens, delayed(zero, delay, rate, grazing), 0.0)
     t = t + shift
-    q = where(happens, step_coordinates(equations.mech, q, shift * v), q)
+    q = where(happens, step_coordinates(equations.mech, q, shift * u), q)
     v = v + shift * a
     mask = where(choice.event, 1.0, 0.0).astype(q.dtype)
     return t, *_acted(equations, mask, jnp.sum(mask * found.sign), t, q, v), shift
@@ -377,28 +412,32 @@ def _remembered(
 def _next_search(
     tried: Tried, found: Found, choice: Choice, search: Search, shift: Array
 ) -> Search:
-    """Where to look next: between the begin of the next step and the time that is known to be late.
+    """Where to look next: between the times that are known to be too early and too late.
 
-    By Newton's method from a step that was taken, by the first zero of the cubic from one that was
-    not, by halves where rates mislead; at the end of an event for others at the same time.
+    By Newton's method from a step that ended too early, by the first zero of the cubic from one
+    that ended too late, by halves where rates mislead; at the end of an event for others at the
+    same time.
     """
     taken, happens, probing, h = choice.taken, choice.happens, choice.probing, tried.h
     fine_time, inf, reached = _fine_time(tried), jnp.inf, tried.gone + h
-    refused = where(probing, search.end, jnp.minimum(search.end, reached))
+    onward = taken | choice.early
+    refused = where(probing | choice.early, search.end, jnp.minimum(search.end, reached))
     end = where(taken, where(happens | (reached >= search.end), inf, search.end), refused)
     tries = where(end < inf, search.tries + 1.0, 0.0)
-    base = tried.gone + where(taken, h, 0.0)
-    width = where(taken, end - base, h)
+    low = where(taken, 0.0, where(choice.early, reached, search.low))
+    base = tried.gone + where(onward, h, 0.0)
+    least, most = where(onward, 0.0, tried.below(search)), where(onward, end - base, h)
     first = where(probing, found.turn, jnp.min(found.when))
-    wanted = where(taken, jnp.min(found.ahead), first)
+    wanted = where(onward, jnp.min(found.ahead), first)
     halve = (tries > 0.0) & (jnp.mod(tries, 4.0) == 0.0)
-    least = 0.5 * jnp.minimum(fine_time, width)
-    wanted = where(halve, 0.5 * width, jnp.clip(wanted, least, width - least))
-    looking = where(taken, end < inf, jnp.all(found.finite))
+    apart = 0.5 * jnp.minimum(fine_time, most - least)
+    within = jnp.clip(wanted, least + apart, most - apart)
+    wanted = where(halve, least + 0.5 * (most - least), within)
+    looking = where(onward, end < inf, jnp.all(found.finite))
     aim = where(looking, base + wanted, inf)
     others = taken & happens & jnp.any(found.here & ~choice.event)
     aim = where(others, base + lax.stop_gradient(shift) + 0.5 * fine_time, aim)
-    return Search(aim, end, tries)
+    return Search(aim, end, tries, low)
 
 
 def _with_sides(

@@ -38,8 +38,10 @@ class Event(eqx.Module):
     With `sets` switches change, numbers that the efforts on joints may depend on: see `simulate`.
     With none of these the time is only recorded. A gap that is zero at the start
     of a run and closing is an impact at once; one that is negative is none before it was positive.
-    With e = 0 the next impact follows at once: such a run ends as ZENO there. A gap that the
-    constraints close, as a drive does, or that depends on v, cannot bounce: that sample fails.
+    With e = 0 the next impact follows at once: such a run ends as ZENO there. Speeds by
+    `SemiImplicitEuler` are those of half a step before, which impacts take for those of their time.
+    A gap that the constraints close, as a drive does, or that depends on v, cannot bounce: that
+    sample fails.
     Second derivatives through an event are not those of the motion.
 
     Attributes:

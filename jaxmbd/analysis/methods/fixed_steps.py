@@ -40,38 +40,32 @@ class FixedSteps(Method):
 
 
 def kutta(
-    equations: Equations, t: Array, q: Array, v: Array, h: Array, *, fifth: bool = False
-) -> tuple[Array, Array, Array, Any]:
+    equations: Equations, t: Array, q: Array, v: Array, h: Array
+) -> tuple[Array, Array, Array]:
     """Kutta's step before its end is normalised and projected.
 
     Returns:
-        q and v after it, the estimates e and d (2, nv) of `RK4`, and, if a `fifth` stage at the new
-        state is asked for, the accelerations of the first stage and of that.
+        q and v after it, and the estimates e and d (2, nv) of `RK4`.
     """
-    nodes, weights = [0.0, 0.5, 0.5, 1.0, 1.0], [1.0, 2.0, 2.0, 1.0, 0.0]
-    signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    nodes, weights = [0.0, 0.5, 0.5, 1.0], [1.0, 2.0, 2.0, 1.0]
+    signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]]
 
-    def stage(carry: Any, row: tuple[Array, ...]) -> tuple[Any, Any]:
+    def stage(carry: Any, row: tuple[Array, ...]) -> tuple[Any, None]:
         (kq, kv), (sum_q, sum_v), estimates = carry
-        node, weight, sign, *last = row
+        node, weight, sign = row
         dq, dv = h * node * kq, h * node * kv
-        if fifth:
-            dq, dv = (jnp.where(last[0], h * s, d) for s, d in ((sum_q, dq), (sum_v, dv)))
         kq, kv = equations.rates(t + h * node, q + dq, v + dv)
         estimates = estimates + sign[:, None] * lax.stop_gradient(kv)
-        carry = (kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates
-        return carry, kv if fifth else None
+        return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates), None
 
-    zero, count = (jnp.zeros_like(q), jnp.zeros_like(v)), 5 if fifth else 4
+    zero = (jnp.zeros_like(q), jnp.zeros_like(v))
     rows = (nodes, [w / 6.0 for w in weights], np.array(signs) / 6.0)
-    rows = tuple(jnp.asarray(x[:count], q.dtype) for x in rows)
-    last = (jnp.arange(count) == 4,) if fifth else ()
-    (_, (sum_q, sum_v), estimates), k = lax.scan(
-        stage if fifth else jax.checkpoint(stage, prevent_cse=False),
+    (_, (sum_q, sum_v), estimates), _ = lax.scan(
+        jax.checkpoint(stage, prevent_cse=False),
         (zero, zero, no_estimates(v)),
-        rows + last,
+        tuple(jnp.asarray(x, q.dtype) for x in rows),
     )
-    return q + h * sum_q, v + h * sum_v, h * estimates, (k[0], k[4]) if fifth else None
+    return q + h * sum_q, v + h * sum_v, h * estimates
 
 
 class RK4(FixedSteps):
@@ -100,7 +94,7 @@ class RK4(FixedSteps):
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
     ) -> Step:
         """One step, with its estimates."""
-        q, v, estimates, _ = kutta(equations, t, q, v, h)
+        q, v, estimates = kutta(equations, t, q, v, h)
         after = equations.normalised(q, v), v
         return Step(*equations.projected(*after, t + h), estimates, memory)
 
@@ -119,7 +113,8 @@ class SemiImplicitEuler(FixedSteps):
 
     The error is estimated as ``h/2 (v̇ − v̇ before)``, from the change of the acceleration since
     the previous step (the memory); for the first step there is no estimate. Summed up it is h/2 v̇:
-    the speeds are those half a step before. As such they are of second order (a leapfrog).
+    the speeds are those half a step before. As such they are of second order (a leapfrog). Times
+    of events are of first order, and flights between impacts shorter than a step are lost.
 
     Example:
         >>> import jaxmbd as mbd

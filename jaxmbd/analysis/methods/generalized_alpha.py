@@ -113,7 +113,9 @@ class GeneralizedAlpha(FixedSteps):
 
         def means(x: Array) -> tuple[Array, Array]:
             """A and a' where w' is x; the first a is ``w + (α_m − α_f) (w' − w)``."""
-            old = w + jnp.where(jnp.isnan(ahead), (c.m - c.f) * (x - w), h * ahead)
+            first = jnp.isnan(ahead)
+            later = h * jnp.asarray(jnp.where(first, 0.0, ahead))  # NaN has derivatives by h
+            old = w + jnp.where(first, (c.m - c.f) * (x - w), later)
             return old, ((1.0 - c.f) * x + c.f * w - c.m * old) / (1.0 - c.m)
 
         def state(x: Array) -> tuple[Array, Array]:

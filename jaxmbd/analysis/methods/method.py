@@ -66,12 +66,14 @@ class Step(NamedTuple):
         q, v: the state after it, on the constraints.
         estimates: (2, nv), never differentiated: what the method estimates its error in v from.
         memory: what the method passes on to its next step; with events also `events.Seen`.
+        jumped: by how much events have changed the speeds (nv,), never differentiated, or None.
     """
 
     q: Array
     v: Array
     estimates: Array
     memory: Any
+    jumped: Array | None = None
 
 
 class Method(eqx.Module):

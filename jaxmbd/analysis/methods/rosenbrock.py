@@ -137,7 +137,9 @@ class Rodas(Adaptive):
 
     order: ClassVar[int] = 5
 
-    def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
+    def attempt(
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any = None
+    ) -> Attempt:
         """All stages are one loop; the Jacobian is another, over directions."""
         at = linear(equations, t, q, v, 1.0 / (GAMMA * h))
         a, c, times, rates = (table(x, q.dtype) for x in _coefficients())

@@ -98,7 +98,9 @@ class ExplicitPair(Adaptive):
     tableau: ClassVar[Tableau]
     explicit: ClassVar[bool] = True
 
-    def attempt(self, equations: Equations, t: Array, q: Array, v: Array, h: Array) -> Attempt:
+    def attempt(
+        self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Any = None
+    ) -> Attempt:
         """All stages are one loop, so that the dynamics is compiled once."""
         tableau = self.tableau if equations.events else self.tableau.of_a_step()
         a, b, e, c = (table(x, q.dtype) for x in tableau)

@@ -327,9 +327,7 @@ def test_what_a_drive_closes_cannot_bounce():
 
 
 def test_bad_input_is_told():
-    m, hit = masses(), mbd.Event(lambda t, q, v: q[0])
-    with pytest.raises(ValueError, match="cannot look for them: give 'dormand_prince'"):
-        mbd.simulate(m, [1.0], t1=0.1, dt=0.01, method="semi_implicit_euler", events={"hit": hit})
+    m = masses()
     with pytest.raises(ValueError, match="'hit' is no event"):
         mbd.simulate(m, [1.0], t1=0.1, method="rodas", events={"hit": lambda t, q, v: q[0]})
     for wrong, match in [

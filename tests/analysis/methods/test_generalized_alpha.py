@@ -219,3 +219,14 @@ def test_loops_that_close_by_their_numbers_alone():
 
     value, slope = jax.jit(jax.value_and_grad(turned))(1.0)
     np.testing.assert_allclose([value, slope], [0.6, 0.5], rtol=1e-12)
+
+
+def test_reverse_derivatives_by_the_step():
+    """The first step has no memory, which is NaN."""
+
+    def last(dt):
+        mech, given = mbd.zoo.simple_pendulum(), {"steps": 4, "dt": dt, "t0": 0.0}
+        return mbd.simulate(mech, [0.1], method="generalized_alpha", **given).q[-1, 0]
+
+    forward, reverse = jax.jit(lambda dt: (jax.jacfwd(last)(dt), jax.grad(last)(dt)))(0.01)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-12)
