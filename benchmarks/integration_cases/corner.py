@@ -30,7 +30,7 @@ STEPS = {1e7: (5e-5, 2e-5), 1e8: (1e-5,)}
 """Steps of RK4 [s] by the stiffness [N/m]."""
 TOLERANCES = (1e-4, 1e-6, 1e-8)
 SAVED = 1e-3
-BATCH, PEERS = 10_000, 16
+BATCH, PEERS = 10_000, 4
 BEST: Any = {"rtol": 1e-11, "atol": 1e-13}
 VARIABLES = {"points/lateral_ball/z": 1e-6, "forces/rev_ua/stiffness/1": 1e-4}
 """Path of a number, and the step of differences: in metres of a hardpoint, a share of a rate."""

@@ -15,7 +15,7 @@ ROWS = np.array([30, 65, 80])
 FIRST = np.array([0.8, 1.0])
 EXACT = [mbd.RK4, mbd.GeneralizedAlpha]
 KINDS = [*EXACT, mbd.SemiImplicitEuler]
-ORDERS = dict(zip(KINDS, (4.0, 2.0, 1.0), strict=True))
+ORDERS = dict(zip([*KINDS, mbd.Variational], (4.0, 2.0, 1.0, 2.0), strict=True))
 
 
 def masses(n=1):
@@ -48,7 +48,7 @@ def exact(p):
     return jnp.concatenate([times, q, jnp.where(falls, -G * DT * ROWS, v - G * s)])
 
 
-@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize("kind", [*EXACT, mbd.Variational])
 def test_bounces(kind):
     found, run = bounced(FIRST, kind)
     np.testing.assert_allclose(found, exact(FIRST), rtol=0, atol=1e-12)
@@ -110,7 +110,7 @@ def test_a_batch_equals_single_runs(kind):
     np.testing.assert_allclose(batch, single, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, pytest.param(mbd.Variational, marks=pytest.mark.slow)])
 def test_times_have_the_order_of_the_method_and_errors_are_those_of_the_run(kind):
     """Of a function of speeds, of an impact, and of the motion after it.
 
