@@ -1,6 +1,7 @@
 """`jaxmbd.torch.wrap`: values and derivatives are JAX's, memory is shared only where it is safe."""
 
 import gc
+import time
 from functools import cache
 from typing import NamedTuple
 
@@ -133,7 +134,9 @@ def test_transforms_of_transforms():
 def test_arrays_of_every_layout_and_type(dtype):
     double = mbd.torch.wrap(lambda x: x + x)
     base = torch.arange(24).reshape(2, 3, 4).to(dtype)
-    odd = torch.as_strided(base, (1, 4, 1), (999, 1, 77))  # contiguous, as sizes of one do not count
+    odd = torch.as_strided(
+        base, (1, 4, 1), (999, 1, 77)
+    )  # contiguous, as sizes of one do not count
     cases = [base, base.mT, base.permute(2, 0, 1), base[..., 1::2], base[:, :1], base[1, 2, 3]]
     cases += [odd, base[:0], base[:, :, :0], base[0, 0].expand(3, 4), base.reshape(-1)[1:]]
     for x in cases:
@@ -171,6 +174,24 @@ def test_memory_is_shared_one_way():
         assert array_of(view).__array_interface__["data"][0] == view.data_ptr()
     y = jax.jit(lambda x: 2 * x)(np.arange(8.0))
     assert tensor_of(y).data_ptr() == y.unsafe_buffer_pointer()
+
+
+def test_only_what_is_not_contiguous_or_not_aligned_is_copied():
+    """Copies of 40 MB take milliseconds; a call that copies nothing does not."""
+    f = mbd.torch.wrap(lambda x: x[1, 1])
+    base = torch.ones(2, 2_500_001, dtype=torch.float64)
+
+    def seconds(x):
+        times = []
+        for _ in range(4):
+            begin = time.perf_counter()
+            f(x)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    whole = seconds(base)
+    for copied in (base.T.contiguous().T, base.view(-1)[1:-1].view(2, -1), base[:, ::2]):
+        assert seconds(copied) > 3 * whole
 
 
 def test_changes_in_place_corrupt_nobody():
@@ -251,6 +272,19 @@ def test_gradients_only_where_they_are_asked_for():
         f(x, y.requires_grad_(), 1)[0].backward()
 
 
+def test_a_failed_sample_spoils_nobody():
+    x, alone = numbers(), numbers()
+    speeds = SPEEDS.clone()
+    speeds[1, 0] = 1e3  # rad/s
+    out = wrapped(x, speeds)
+    good = out.status == 0
+    assert good.tolist() == [True, False] and out.q[1].isnan().all()
+    torch.where(good[:, None], out.q - 1.0, 0.0).square().sum().backward()
+    (wrapped(alone, SPEEDS).q[0] - 1.0).square().sum().backward()
+    assert x.grad.abs().max() > 1e-3
+    torch.testing.assert_close(x.grad, alone.grad, rtol=TIGHT, atol=TIGHT)
+
+
 def test_results_that_are_not_used_get_no_cotangents():
     f = mbd.torch.wrap(lambda x: {"a": x**2, "b": jnp.sqrt(x - 1), "c": jnp.ones(2)})
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
@@ -288,7 +322,10 @@ def test_a_training_loop_compiles_once():
 @pytest.mark.parametrize(
     ("give", "text"),
     [
-        (lambda x: x.to("meta"), r"argument \[0\]\['x'\] is a tensor on the device 'meta'.*x.cpu\("),
+        (
+            lambda x: x.to("meta"),
+            r"argument \[0\]\['x'\] is a tensor on the device 'meta'.*x.cpu\(",
+        ),
         (lambda x: x.to_sparse(), r"layout torch.sparse_coo: give x.to_dense\(\)"),
         (lambda x: x + 0j, "is torch.complex128"),
         (lambda x: x.to(torch.bfloat16), "is torch.bfloat16"),

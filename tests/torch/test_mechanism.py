@@ -66,9 +66,7 @@ def test_designs_side_by_side(four_bar):
     """Copies of the parameters, one for each design, by `torch.func`."""
     mech, q = four_bar
     module = mbd.torch.MechanismModule(mech, PATHS[:2], energy)
-    stacked = {
-        n: torch.stack([x.detach(), 1.1 * x.detach()]) for n, x in module.named_parameters()
-    }
+    stacked = {n: torch.stack([x.detach(), 1.1 * x.detach()]) for n, x in module.named_parameters()}
     call = torch.func.vmap(lambda x: torch.func.functional_call(module, x, (q,)))
     each = [
         float(energy(mbd.set_variables(mech, {n: x[k].item() for n, x in stacked.items()}), q))
