@@ -18,20 +18,18 @@ import numpy as np
 from jax import tree_util
 
 from jaxmbd.lanes import finished
-from jaxmbd.torch.tensors import array_of, problem_of, tensor_of, torch
+from jaxmbd.torch.tensors import array_of, is_recorded, problem_of, tensor_of, torch
 
 Index = tuple[int, ...]
 
 
 class Program:
-    """A compiled function, and those derived from it.
+    """A function, to be compiled as `run`, and those derived from it.
 
-    Attributes:
-        fn: of the arrays of tensors and of other JAX values, to a pytree.
-        run: the compiled function.
+    All but the first, which is the user's, are of the arrays of tensors and of other JAX values.
     """
 
-    def __init__(self, fn: Callable[[Sequence[Any], Sequence[Any]], Any]):
+    def __init__(self, fn: Callable[..., Any]):
         self.fn = fn
         self.run = jax.jit(fn)
         self._derived: dict[Any, Program] = {}
@@ -43,18 +41,25 @@ class Program:
         return self._derived[rule, static]
 
 
+def of_leaves(fn: Any, tree: Any, flags: tuple[bool, ...], tensors: Any, others: Any) -> Any:
+    """A function of arguments of some tree, by its leaves; flags say which of them are tensors."""
+    kinds = iter(others), iter(tensors)
+    args, keywords = tree_util.tree_unflatten(tree, [next(kinds[k]) for k in flags])
+    return fn(*args, **keywords)
+
+
 def linear(fn: Any, forward: bool, asked: Index, given: Index, tensors: Any, others: Any) -> Any:
     """Tangents of the results `given` if `forward`, else cotangents of the inputs `asked`.
 
-    The tensors are all inputs, then tangents of those `asked` or cotangents of results `given`.
+    The tensors are all inputs, then tangents of those `asked` or cotangents of those `given`.
     """
     count = len(asked if forward else given)
     inputs, directions = tensors[:-count], list(tensors[-count:])
 
     def part(*chosen: Any) -> list[Any]:
         new = dict(zip(asked, chosen, strict=True))
-        out = fn([new.get(k, x) for k, x in enumerate(inputs)], others)
-        leaves = tree_util.tree_leaves(out)
+        full = [new.get(k, x) for k, x in enumerate(inputs)]
+        leaves = tree_util.tree_leaves(fn(full, others))
         return [leaves[k] for k in given]
 
     chosen = [inputs[k] for k in asked]
@@ -69,19 +74,11 @@ def mapped(fn: Any, axes: tuple[int | None, ...], tensors: Any, others: Any) -> 
 
 
 class Call:
-    """A program with its arguments that are no tensors; once called, the tree of its results."""
+    """A program with its arguments that are no tensors; afterwards the tree of results."""
 
     def __init__(self, program: Program, others: tuple[Any, ...]):
         self.program, self.others = program, others
         self.tree: Any = None
-
-    def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The results for concrete tensors; they are there when it returns."""
-        host = jax.default_backend() == "cpu"
-        with nullcontext() if host else jax.default_device(jax.local_devices(backend="cpu")[0]):
-            out = self.program.run(tuple(map(array_of, tensors)), self.others)
-        leaves, self.tree = tree_util.tree_flatten(finished(out))
-        return tuple(map(tensor_of, leaves))
 
 
 class Applied(torch.autograd.Function):
@@ -89,8 +86,17 @@ class Applied(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *tensors: torch.Tensor) -> Any:
-        """The results of a call, as flat tensors."""
-        return call(*tensors)
+        """The results for concrete tensors; they are there when it returns."""
+        if is_recorded():
+            raise RuntimeError(
+                "PyTorch records operations here (torch.func.linearize, make_fx, torch.jit.trace), "
+                "and results of JAX would become constants; torch.func.jvp and vmap work"
+            )
+        host = jax.default_backend() == "cpu"
+        with nullcontext() if host else jax.default_device(jax.local_devices(backend="cpu")[0]):
+            out = call.program.run(tuple(map(array_of, tensors)), call.others)
+        leaves, call.tree = tree_util.tree_flatten(finished(out))
+        return tuple(map(tensor_of, leaves))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -172,17 +178,7 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not callable(fn):
         raise TypeError(f"jaxmbd.torch.wrap takes a function, not {type(fn).__name__}")
-    programs: dict[Any, Program] = {}
-
-    def program(tree: Any, flags: tuple[bool, ...]) -> Program:
-        """For arguments of a structure, with flags of the leaves that are tensors."""
-
-        def flat(tensors: Any, others: Any) -> Any:
-            kinds = iter(others), iter(tensors)
-            args, keywords = tree_util.tree_unflatten(tree, [next(kinds[k]) for k in flags])
-            return fn(*args, **keywords)
-
-        return programs.setdefault((tree, flags), Program(flat))
+    root = Program(fn)
 
     def called(arguments: Any) -> Any:
         leaves, tree = tree_util.tree_flatten(arguments)
@@ -194,7 +190,7 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
                 path = tree_util.tree_flatten_with_path(arguments)[0][k][0]
                 raise TypeError(f"argument {tree_util.keystr(path[1:])} is {problem}")
             parts[flag].append(x)
-        call = Call(programs.get((tree, flags)) or program(tree, flags), tuple(parts[0]))
+        call = Call(root.derived(of_leaves, tree, flags), tuple(parts[0]))
         out = Applied.apply(call, *parts[1])
         return tree_util.tree_unflatten(call.tree, out)
 

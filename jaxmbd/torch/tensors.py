@@ -1,17 +1,16 @@
 """Tensors to arrays and back, in shared memory where that is sound.
 
-*In*: JAX reads a tensor's memory through a NumPy view. XLA copies only what it cannot use where it
-is: memory that is not contiguous in row-major order or does not begin at a multiple of 64 bytes.
-Whoever calls a function waits for its results, so that nobody reads a tensor after the call, when
-PyTorch may change it.
+*In*: JAX reads a tensor through a NumPy view. XLA copies only what it cannot use where it is: memory
+that is not contiguous in row-major order or does not begin at a multiple of 64 bytes. Callers wait
+for results, so that nobody reads a tensor after the call, when PyTorch may change it.
 
-*Out*: a tensor takes over the memory of a result of `jax.jit` by DLPack. XLA gives every result of
-a program memory of its own, also if it equals an argument, a constant or another result; so nobody
-else sees what PyTorch writes there.
+*Out*: a tensor takes over the memory of a result of `jax.jit` by DLPack. XLA gives every result
+memory of its own, also if it equals an argument, a constant or another result.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import jax
@@ -47,6 +46,13 @@ def problem_of(x: torch.Tensor, wide: bool) -> str:
             f"x.to({_CUT[x.dtype]})"
         )
     return ""
+
+
+def is_recorded() -> bool:
+    """Whether PyTorch records operations into a graph, which would not have those of JAX."""
+    proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")  # slow to import
+    tracing = torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    return tracing or bool(proxies and proxies.get_proxy_mode())
 
 
 def array_of(x: torch.Tensor) -> np.ndarray:

@@ -195,23 +195,24 @@ def test_only_what_is_not_contiguous_or_not_aligned_is_copied():
 
 
 def test_changes_in_place_corrupt_nobody():
-    constant = jnp.arange(6.0)
+    constant, given = jnp.arange(6.0), jnp.ones(3)
 
-    def forwarded(x):
+    def forwarded(x, other):
         y = 2 * x
-        return x, x.T, x.reshape(-1), y, y, constant, np.arange(6.0)
+        return x, x.T, x.reshape(-1), y, y, constant, np.arange(6.0), other
 
-    f = mbd.torch.wrap(forwarded)
+    f, same = mbd.torch.wrap(forwarded), mbd.torch.wrap(lambda x: x)
     x = torch.arange(6, dtype=torch.float64).reshape(2, 3)
-    expected = [np.array(y) for y in forwarded(x.numpy().copy())]
+    expected = [np.array(y) for y in forwarded(x.numpy().copy(), given)]
     for _ in range(2):
-        out = f(x)
+        out = f(x, given)
         for k, y in enumerate(out):
             y.fill_(-1.0)
             for other, value in zip(out[k + 1 :], expected[k + 1 :], strict=True):
                 np.testing.assert_array_equal(other, value)
+        same(x).fill_(-1.0)
         assert torch.equal(x, torch.arange(6, dtype=torch.float64).reshape(2, 3))
-    out = f(x)
+    out = f(x, given)
     x.zero_()
     for y, value in zip(out, expected, strict=True):
         np.testing.assert_array_equal(y, value)
@@ -350,6 +351,18 @@ def test_what_else_is_refused():
         with pytest.raises(TypeError, match=r"argument \['k'\].*x.to\(torch.int32\)"):
             f(x.float(), k=torch.arange(2))
         assert f(x.float(), k=torch.arange(2, dtype=torch.int32)).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_recording_is_refused():
+    """Otherwise what was computed while recording would be returned ever after."""
+    f = mbd.torch.wrap(lambda x: jnp.sum(x**3))
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="records operations"):
+        torch.func.linearize(f, x)
+    with pytest.raises(RuntimeError, match="records operations"):
+        torch.jit.trace(f, x)
+    assert f(x) == 3
 
 
 def test_the_host_computes_where_jax_prefers_a_gpu(monkeypatch):
