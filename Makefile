@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
-INSTALLED := $(addprefix $(VENV)/.installed-,demo test dev bench docs)
+INSTALLED := $(addprefix $(VENV)/.installed-,demo test test-torch dev bench docs)
 
 # Compiled programs are kept between runs.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
@@ -15,7 +15,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow lint accuracy papers fails-safely programs bench scale latency studies \
+.PHONY: help demo test test-slow test-torch lint accuracy papers fails-safely programs bench scale latency studies \
 	workers integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
@@ -27,7 +27,7 @@ demo: $(VENV)/.installed-demo ## run the demonstration
 	$(BIN)/jaxmbd demo $(ARGS)
 
 # Small programs recur in all tests, and loading one takes less than half of what compiling it does.
-test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
+test test-slow test-torch: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
 
 test: $(VENV)/.installed-test ## run the tests, except the slow ones
 	$(BIN)/python -m pytest $(ARGS)
@@ -35,12 +35,15 @@ test: $(VENV)/.installed-test ## run the tests, except the slow ones
 test-slow: $(VENV)/.installed-test ## run the slow tests
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
+test-torch: $(VENV)/.installed-test $(VENV)/.installed-test-torch ## install PyTorch, run the tests that need it
+	$(BIN)/python -m pytest tests/torch tests/test_doctests.py tests/test_public_names.py -k "torch or public_names" $(ARGS)
+
 lint: $(VENV)/.installed-dev ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-docs: $(VENV)/.installed-docs ## build the documentation into build/docs; every warning is an error
+docs: $(VENV)/.installed-docs $(VENV)/.installed-test-torch ## build the documentation into build/docs; every warning is an error
 	$(BIN)/python -m sphinx -b html -W -n --keep-going $(ARGS) docs build/docs
 
 release-check: ## build wheel and sdist, install them into clean environments; a quarter of an hour

@@ -29,7 +29,9 @@ def test_the_readme_is_short():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not find_spec("myst_nb"), reason="needs the extra docs")
+@pytest.mark.skipif(
+    not (find_spec("myst_nb") and find_spec("torch")), reason="needs the extras docs and torch"
+)
 def test_the_documentation_builds_without_warnings(tmp_path):
     """As `make docs` builds it: every page runs, every public name has its entry."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]

@@ -21,8 +21,14 @@ MODULES = [
 ]
 
 
+def needs_pytorch(name):
+    if name.startswith("jaxmbd.torch"):
+        pytest.importorskip("torch")
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
+    needs_pytorch(name)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*triangle inequality.*")
         result = doctest.testmod(importlib.import_module(name))
@@ -32,6 +38,7 @@ def test_examples_run(name):
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_public_name_has_an_example(name):
     """A function or class in `__all__`; data have a text after their assignment instead."""
+    needs_pytorch(name)
     package = importlib.import_module(name)
     public = {n: getattr(package, n) for n in package.__all__}
     callables = {n: x for n, x in public.items() if callable(x) and not inspect.ismodule(x)}

@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from importlib import import_module
+from importlib.util import find_spec
 
 from repository import ROOT
 
@@ -26,19 +27,16 @@ def test_types_are_for_users_too():
 def test_extras_are_those_that_the_code_asks_for():
     sources = [path.read_text("utf-8") for path in (ROOT / "jaxmbd").rglob("*.py")]
     asked = {x for s in sources for x in re.findall(r'optional\("\w+", "(\w+)"', s)}
-    tools = {
-        "cuda",
-        "test",
-        "bench",
-        "dev",
-        "docs",
-    }  # of the machine, and of those who work on jaxmbd
+    # of the machine, and of those who work on jaxmbd
+    tools = {"cuda", "test", "test-torch", "bench", "dev", "docs"}
     assert asked == PROJECT["optional-dependencies"].keys() - tools
 
 
 def packages():
-    """jaxmbd and all packages in it."""
+    """jaxmbd and all packages in it whose extras are installed."""
     inner = [m.name for m in pkgutil.walk_packages(mbd.__path__, "jaxmbd.") if m.ispkg]
+    if not find_spec("torch"):
+        inner.remove("jaxmbd.torch")
     return [mbd, *(sys.modules.get(name) or import_module(name) for name in inner)]
 
 

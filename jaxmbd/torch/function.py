@@ -1,0 +1,204 @@
+"""JAX functions as functions of PyTorch, with derivatives of every order and `torch.func`.
+
+`wrap` makes a `torch.autograd.Function` of a `Program`. Its rules apply the same Function to
+programs derived from it by `jax.vjp`, `jax.jvp` and `jax.vmap`, which have these rules in turn.
+Every program is compiled once for each set of shapes, and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial, wraps
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import tree_util
+
+from jaxmbd.lanes import finished
+from jaxmbd.torch.tensors import array_of, is_recorded, problem_of, tensor_of, torch
+
+Index = tuple[int, ...]
+
+
+class Program:
+    """A function, to be compiled as `run`, and those derived from it.
+
+    All but the first, which is the user's, are of the arrays of tensors and of other JAX values.
+    """
+
+    def __init__(self, fn: Callable[..., Any]):
+        self.fn = fn
+        self.run = jax.jit(fn)
+        self._derived: dict[Any, Program] = {}
+
+    def derived(self, rule: Callable[..., Any], *static: Any) -> Program:
+        """The program by a rule below, made once."""
+        if (rule, static) not in self._derived:
+            self._derived[rule, static] = Program(partial(rule, self.fn, *static))
+        return self._derived[rule, static]
+
+
+def of_leaves(fn: Any, tree: Any, flags: tuple[bool, ...], tensors: Any, others: Any) -> Any:
+    """A function of arguments of some tree, by its leaves; flags say which of them are tensors."""
+    kinds = iter(others), iter(tensors)
+    args, keywords = tree_util.tree_unflatten(tree, [next(kinds[k]) for k in flags])
+    return fn(*args, **keywords)
+
+
+def linear(fn: Any, forward: bool, asked: Index, given: Index, tensors: Any, others: Any) -> Any:
+    """Tangents of the results `given` if `forward`, else cotangents of the inputs `asked`.
+
+    The tensors are all inputs, then tangents of those `asked` or cotangents of those `given`.
+    """
+    count = len(asked if forward else given)
+    inputs, directions = tensors[:-count], list(tensors[-count:])
+
+    def part(*chosen: Any) -> list[Any]:
+        new = dict(zip(asked, chosen, strict=True))
+        full = [new.get(k, x) for k, x in enumerate(inputs)]
+        leaves = tree_util.tree_leaves(fn(full, others))
+        return [leaves[k] for k in given]
+
+    chosen = [inputs[k] for k in asked]
+    if forward:
+        return jax.jvp(part, chosen, directions)[1]
+    return jax.vjp(part, *chosen)[1](directions)
+
+
+def mapped(fn: Any, axes: tuple[int | None, ...], tensors: Any, others: Any) -> Any:
+    """The function over a batch, at one axis of each tensor or none; of results the first."""
+    return jax.vmap(lambda x: fn(x, others), in_axes=(list(axes),))(list(tensors))
+
+
+class Call:
+    """A program with its arguments that are no tensors; afterwards the tree of results."""
+
+    def __init__(self, program: Program, others: tuple[Any, ...]):
+        self.program, self.others = program, others
+        self.tree: Any = None
+
+
+class Applied(torch.autograd.Function):
+    """A call as a node of PyTorch's graph."""
+
+    @staticmethod
+    def forward(call: Call, *tensors: torch.Tensor) -> Any:
+        """The results for concrete tensors; they are there when it returns."""
+        if is_recorded():
+            raise RuntimeError(
+                "PyTorch records operations here (torch.func.linearize, make_fx, torch.jit.trace), "
+                "and results of JAX would become constants; torch.func.jvp and vmap work"
+            )
+        host = jax.default_backend() == "cpu"
+        with nullcontext() if host else jax.default_device(jax.local_devices(backend="cpu")[0]):
+            out = call.program.run(tuple(map(array_of, tensors)), call.others)
+        leaves, call.tree = tree_util.tree_flatten(finished(out))
+        return tuple(map(tensor_of, leaves))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep the inputs, since derivatives compute values anew."""
+        call, *tensors = inputs
+        ctx.call, ctx.count = call, len(output)
+        ctx.floats = tuple(k for k, y in enumerate(output) if y.is_floating_point())
+        ctx.mark_non_differentiable(*(y for y in output if not y.is_floating_point()))
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        """Cotangents of those inputs that need them."""
+        asked = tuple(k for k, need in enumerate(ctx.needs_input_grad[1:]) if need)
+        given = tuple(k for k in ctx.floats if cotangents[k] is not None)
+        found = _linear(ctx, False, asked, given, [cotangents[k] for k in given])
+        return None, *_spread(found, asked, len(ctx.needs_input_grad) - 1)
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+        """Tangents of the results."""
+        asked = tuple(k for k, x in enumerate(tangents) if x is not None)
+        found = _linear(ctx, True, asked, ctx.floats, [tangents[k] for k in asked])
+        return _spread(found, ctx.floats, ctx.count)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, call: Call, *tensors: torch.Tensor) -> Any:
+        """The results over a batch, and their axes."""
+        inner = Call(call.program.derived(mapped, tuple(in_dims[1:])), call.others)
+        out = Applied.apply(inner, *tensors)
+        call.tree = inner.tree
+        return out, (0,) * len(out)
+
+
+def _linear(ctx: Any, forward: bool, asked: Index, given: Index, directions: list[Any]) -> Any:
+    """The derivative of a call along directions; nothing if there is nothing to differentiate."""
+    if not (asked and given):
+        return [None] * len(given if forward else asked)
+    program = ctx.call.program.derived(linear, forward, asked, given)
+    return Applied.apply(Call(program, ctx.call.others), *ctx.saved_tensors, *directions)
+
+
+def _spread(found: Sequence[Any], places: Index, count: int) -> tuple[Any, ...]:
+    """So many values: those that were found at their places, else None."""
+    at = dict(zip(places, found, strict=True))
+    return tuple(at.get(k) for k in range(count))
+
+
+def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A JAX function as a function of PyTorch tensors.
+
+    Tensors of the CPU among the arguments become arrays, arrays among the results tensors; both in
+    any pytrees. Derivatives of any order are JAX's, by ``backward``, `torch.autograd.grad` and
+    `torch.func`; nothing is computed for tensors that need none. Arguments that are no tensors
+    (numbers, arrays, mechanisms) are handed on, without gradients. ``torch.compile`` breaks its
+    graph at a call. Results have memory of their own, and tensors may be changed after a call.
+
+    Args:
+        fn: a pure function of pytrees of arrays, to a pytree of arrays. It is compiled by `jax.jit`
+            for each set of shapes. For a batch let it call `lanes.vmap`, or apply
+            `torch.func.vmap` to the wrapped function.
+
+    Raises:
+        ImportError: PyTorch is not installed.
+        TypeError: `fn` is not callable. Calls raise it for tensors that are complex, sparse, on a
+            GPU, or of 64 bits while JAX runs in 32.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, torch
+        >>> import jaxmbd as mbd
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> f = mbd.torch.wrap(lambda x: {"squares": jnp.sum(x**2)})
+        >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+        >>> f(x)["squares"].backward()
+        >>> x.grad
+        tensor([2., 4.], dtype=torch.float64)
+    """
+    if not callable(fn):
+        raise TypeError(f"jaxmbd.torch.wrap takes a function, not {type(fn).__name__}")
+    root = Program(fn)
+
+    def called(arguments: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten(arguments)
+        flags = tuple(isinstance(x, torch.Tensor) for x in leaves)
+        wide = jnp.result_type(float) == np.float64
+        parts: tuple[list[Any], list[Any]] = [], []
+        for k, (x, flag) in enumerate(zip(leaves, flags, strict=True)):
+            if flag and (problem := problem_of(x, wide)):
+                path = tree_util.tree_flatten_with_path(arguments)[0][k][0]
+                raise TypeError(f"argument {tree_util.keystr(path[1:])} is {problem}")
+            parts[flag].append(x)
+        call = Call(root.derived(of_leaves, tree, flags), tuple(parts[0]))
+        out = Applied.apply(call, *parts[1])
+        return tree_util.tree_unflatten(call.tree, out)
+
+    @wraps(fn)
+    def wrapped(*args: Any, **keywords: Any) -> Any:
+        if torch.compiler.is_compiling():  # PyTorch cannot trace JAX
+            untraced: Any = torch.compiler.disable
+            return untraced(called)((args, keywords))
+        return called((args, keywords))
+
+    return wrapped
