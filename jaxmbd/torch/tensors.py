@@ -1,8 +1,8 @@
 """Tensors to arrays and back, in shared memory where that is sound.
 
-*In*: JAX reads a tensor through a NumPy view. XLA copies only what it cannot use where it is: memory
-that is not contiguous in row-major order or does not begin at a multiple of 64 bytes. Callers wait
-for results, so that nobody reads a tensor after the call, when PyTorch may change it.
+*In*: JAX reads a tensor through a NumPy view. XLA copies only what it cannot use where it is: what
+is not contiguous in row-major order or does not begin at a multiple of 64 bytes. Callers wait for
+results, so that nobody reads a tensor after the call, when PyTorch may change it.
 
 *Out*: a tensor takes over the memory of a result of `jax.jit` by DLPack. XLA gives every result
 memory of its own, also if it equals an argument, a constant or another result.
