@@ -104,9 +104,14 @@ def dot(a: Any, b: Any) -> Any:
 
 
 def cayley(w: Any) -> Any:
-    """A rotation whose vector is w to second order; also of complex vectors."""
-    half, eye = 0.5 * skew(w), np.eye(3)
-    return np.linalg.solve(eye - half, eye + half)
+    """A rotation whose vector is w to second order; also of complex vectors.
+
+    ``(1 − X)⁻¹ (1 + X) = 1 + 2 (X + X²)/(1 + x·x)`` with ``X = skew(x)`` and ``x = w/2``; infinite
+    or NaN where there is none.
+    """
+    half = 0.5 * skew(w)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.eye(3) + 2.0 * (half + half @ half) / (1.0 + dot(w, w) / 4.0)[..., None, None]
 
 
 def place(d: Drawn, pose: Pose, x: Any) -> Any:
