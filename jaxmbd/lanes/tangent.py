@@ -21,6 +21,7 @@ from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.kernel import kernel
 from jaxmbd.lanes.primitive import call_p, joined, result_types, single, varying
 from jaxmbd.lanes.trace.content import Key
+from jaxmbd.lanes.trace.jaxprs import evaluated, named
 
 tangent_p = core.Primitive("lanes_tangent")
 tangent_p.multiple_results = True
@@ -79,12 +80,14 @@ def tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
 
 @collector_paused()
 def _tangent_key(key: Key, moving: tuple[bool, ...]) -> Key:
-    avals = key.closed.in_avals
+    closed = named(key.closed)
+    avals = closed.in_avals
 
     def push(primals: Any, dots: Any) -> Any:
         def of_moving(*chosen: Any) -> Any:
             it = iter(chosen)
-            out = key(*[next(it) if m else x for x, m in zip(primals, moving, strict=True)])
+            given = [next(it) if m else x for x, m in zip(primals, moving, strict=True)]
+            out = evaluated(closed, *given)
             return [y for y in out if _floating(y)]
 
         chosen = [x for x, m in zip(primals, moving, strict=True) if m]

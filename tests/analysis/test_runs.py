@@ -295,3 +295,17 @@ def test_stages_on_the_constraints_have_derivatives():
 def test_methods_without_explicit_stages_project_none(crank_turned, method):
     with pytest.raises(ValueError, match="only RK4 and explicit"):
         crank_turned("stages", method)
+
+
+def test_second_derivatives_of_a_closed_loop():
+    """Forward over reverse mode, against differences of the gradient."""
+    mech = mbd.zoo.n_four_bar(1, planar=True)
+    q = mbd.assemble(mech, known={"ground_0": 2.4}).q
+
+    def end(w):
+        v = mbd.assemble_velocity(mech, q, {"ground_0": w})
+        return mbd.simulate(mech, q, v, steps=2, dt=0.05, throw=False).q[-1, 0] ** 2
+
+    slope = jax.jit(jax.grad(end))
+    second = float(jax.jit(jax.jacfwd(jax.grad(end)))(1.0))
+    assert second == pytest.approx(float(slope(1.0 + 1e-5) - slope(1.0 - 1e-5)) / 2e-5, rel=1e-7)

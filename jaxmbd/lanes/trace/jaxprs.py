@@ -61,6 +61,44 @@ def evaluated(closed: Any, *args: Any) -> list[Any]:
     return [x if hasattr(x, "shape") else jnp.asarray(x) for x in found]
 
 
+def named(closed: Any) -> Any:
+    """The closed jaxpr, in which the arguments of conditions of while loops have names.
+
+    Partial evaluation takes them away, and without them JAX before 0.11 fails to push tangents
+    through such a loop.
+    """
+    new: dict[int, Any] = {}
+
+    def of(x: Any) -> Any:
+        if isinstance(x, core.ClosedJaxpr):
+            return x.replace(jaxpr=of(x.jaxpr)) if of(x.jaxpr) is not x.jaxpr else x
+        if isinstance(x, core.Jaxpr):
+            if id(x) not in new:
+                eqns = list(map(equation, x.eqns))
+                same = all(a is b for a, b in zip(eqns, x.eqns, strict=True))
+                new[id(x)] = x if same else x.replace(eqns=eqns)
+            return new[id(x)]
+        if isinstance(x, tuple):
+            parts = tuple(map(of, x))
+            if all(a is b for a, b in zip(parts, x, strict=True)):
+                return x
+            return type(x)(*parts) if hasattr(x, "_fields") else parts
+        return x
+
+    def equation(eqn: Any) -> Any:
+        changed = {k: y for k, x in eqn.params.items() if (y := of(x)) is not x}
+        if eqn.primitive.name == "while":
+            condition = changed.get("cond_jaxpr", eqn.params["cond_jaxpr"])
+            info = condition.jaxpr.debug_info
+            if info.arg_names is None:
+                info = info._replace(arg_names=("",) * len(condition.jaxpr.invars))
+                jaxpr = condition.jaxpr.replace(debug_info=info)
+                changed["cond_jaxpr"] = condition.replace(jaxpr=jaxpr)
+        return eqn.replace(params={**eqn.params, **changed}) if changed else eqn
+
+    return of(closed)
+
+
 def trace_state() -> Any:
     """The function that JAX traces now, if any; equal as long as it is the same."""
     found = getattr(jax.extend.core, "get_opaque_trace_state", None)
