@@ -31,12 +31,14 @@ from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
 from jaxmbd.analysis.program import program
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.solution import Solution
-from jaxmbd.analysis.status import visible
+from jaxmbd.analysis.status import closing_tolerance, closure_error, visible
 from jaxmbd.dynamics import forward_dynamics
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     coordinate_change,
     coordinate_rates,
+    mechanism_length,
+    motion_state,
     speeds_of_rates,
     step_coordinates,
 )
@@ -77,7 +79,8 @@ def states_at(
 
     Returns:
         q (…, nq) and v (…, nv); NaN where one of the two saved states is, between which an event
-        changed the motion, and outside of the run.
+        changed the motion, where no state on the constraints is found, as may be beside a singular
+        position, and outside of the run.
 
     Raises:
         ValueError: the run has saved no states on the way; outside `jit`, a time is not within it,
@@ -184,6 +187,7 @@ class Interval(NamedTuple):
         first: ``h ċ`` at both ends (2, nv).
         second: ``h² c̈`` at both ends (2, nv).
         missed: e (nv,).
+        opened: the larger closure error of both ends [m].
     """
 
     t: Array
@@ -192,6 +196,7 @@ class Interval(NamedTuple):
     first: Array
     second: Array
     missed: Array
+    opened: Array
 
     @classmethod
     def between(cls, mech: Mechanism, inputs: AnyInputs, ends: Rows) -> Interval:
@@ -213,12 +218,14 @@ class Interval(NamedTuple):
             first, second = jax.jvp(rate, (now, v), (coordinate_rates(mech, now, v), vdot))
             return coordinate_change(mech, q[0], now), h * first, h * h * second
 
-        c, first, second = lax.map(change, ends[:3])  # a loop, so the dynamics is compiled once
+        # Loops, so that the dynamics is compiled once.
+        c, first, second = lax.map(change, ends[:3])
+        opened = lax.map(lambda end: _opened(mech, *end), ends[:3])
         missed = c[1] - 0.5 * (first[0] + first[1]) - (second[0] - second[1]) / 12.0
-        return cls(t[0], h, q, first, second, missed)
+        return cls(t[0], h, q, first, second, missed, jnp.max(opened))
 
     def state(self, mech: Mechanism, time: Array) -> tuple[Array, Array]:
-        """Coordinates and speeds at a time, on the constraints."""
+        """Coordinates and speeds at a time, on the constraints; NaN where none are found."""
         s, h, first, second = (time - self.t) / self.h, self.h, self.first, self.second
         cubic = s**3 - 0.5 * s**4
         c = (
@@ -238,7 +245,13 @@ class Interval(NamedTuple):
         ) / h
         here, along = jax.jvp(partial(step_coordinates, mech, self.q[0]), (c,), (rate,))
         v = speeds_of_rates(mech, here, along)
-        return project(mech, here, v, time) if topology(mech).nc else (here, v)
+        if not topology(mech).nc:
+            return here, v
+        # Between saved states far apart one projection is not exact.
+        q, v = lax.fori_loop(0, 2, lambda _, x: project(mech, *x, time), (here, v))
+        limit = closing_tolerance(q.dtype, mechanism_length(mech)) + 10.0 * self.opened
+        closed = _opened(mech, time, q, v) <= limit
+        return jnp.where(closed, q, jnp.nan), jnp.where(closed, v, jnp.nan)
 
 
 Sudden = tuple[Array, Array, Array]
@@ -265,6 +278,11 @@ def _between(
 ) -> tuple[Array, Array]:
     """The state at a time from those at both ends."""
     return Interval.between(mech, inputs, ends).state(mech, time)
+
+
+def _opened(mech: Mechanism, t: Array, q: Array, v: Array) -> Array:
+    """The closure error of a state [m], without derivatives."""
+    return lax.stop_gradient(closure_error(motion_state(mech, q, v, t)))
 
 
 def _but_noise(missed: Array, q: Array) -> Array:

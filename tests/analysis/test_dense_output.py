@@ -35,6 +35,19 @@ def test_order_on_a_closed_loop_with_balls():
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-7 * abs(exact).max())
 
 
+def test_no_state_is_off_the_constraints():
+    """Between rows half a turn apart some states are not found: they are NaN."""
+    mech = mbd.zoo.rssr()
+    q = mbd.assemble(mech).q
+    v = mbd.assemble_velocity(mech, q, {"crank": 10.0})
+    run = mbd.simulate(mech, q, v, t1=1.2, dt=1e-3, save_every=300)
+    q, v = mbd.states_at(mech, run, np.linspace(0.0, 1.2, 101))
+    opened = abs(jax.vmap(lambda x: mbd.constraint_residual(mech, x))(q)).max(axis=1)
+    found = np.isfinite(opened)
+    assert 20 < found.sum() < 80 and opened[found].max() < 1e-11
+    np.testing.assert_array_equal(found, np.isfinite(v).all(axis=1))
+
+
 def test_a_body_that_tumbles_freely():
     """A symmetric top spins about its axis and precesses about its angular momentum."""
     a, c = 2.0, 1.0  # moments of inertia across and along the axis z
