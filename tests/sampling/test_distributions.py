@@ -61,7 +61,7 @@ def test_kernels_draw_the_same():
     ours += [DISCRETE[0], DISCRETE[1], Empirical([1.0, 4.0, 2.0], offsets=True, interpolate=True)]
     ours += [Choice([[1.0, 2.0], [3.0, 4.0]], [0.3, 0.7]), Uniform((0.5, 0.1))]
     u = np.concatenate([[1e-12, 0.2, 1.0], np.linspace(0.01, 0.999, 34)])
-    nominal = np.broadcast_to(np.array([2.0, 2.5]), (len(u), 2))
+    nominal = np.tile([2.0, 2.5], (len(u), 1))
 
     def drawn(u, nominal):
         shapes = [d.unit_shape((2,)) for d in ours]
@@ -72,10 +72,8 @@ def test_kernels_draw_the_same():
     u = np.clip(u, 1e-12, 1.0 - 1e-6)
     found = lanes.vmap(drawn, strict=True)(jnp.asarray(u), jnp.asarray(nominal))
     for d, x in zip(ours, found, strict=True):
-        shape = d.unit_shape((2,))
-        expected = d.quantile(np.broadcast_to(u[:, None], (len(u), *shape)), nominal)
-        if shape == ():
-            expected = d.quantile(u, nominal[0])
+        each = np.stack([u, u], 1) if d.unit_shape((2,)) else u
+        expected = d.quantile(each, nominal[0])
         np.testing.assert_allclose(x, expected, rtol=1e-10, err_msg=str(d))
     with pytest.raises(TypeError, match="SciPy's, which JAX cannot trace; take one of"):
         lanes.vmap(lambda u: REFERENCES[-1][0].quantile(u, 0.0))(jnp.ones(2))
