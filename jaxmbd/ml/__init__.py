@@ -8,7 +8,7 @@ numbers are those of a seed, a lane and an episode, whatever the batch is.
 from typing import TYPE_CHECKING
 
 from jaxmbd.ml.draws import lane_keys
-from jaxmbd.ml.environment import Environment, State
+from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.ml.ready import cart_pole, five_bar_reach
 from jaxmbd.ml.rollouts import Rollout, rollout
 from jaxmbd.plumbing import on_use
@@ -21,7 +21,7 @@ __all__ = [
     "GymnasiumEnv",
     "GymnasiumVectorEnv",
     "Rollout",
-    "State",
+    "EnvState",
     "cart_pole",
     "five_bar_reach",
     "lane_keys",

@@ -1,6 +1,6 @@
 """An environment for learning: a mechanism, actions on it, what is observed of it, and rewards.
 
-It is functional: `State` is a pytree, and `Environment.reset` and `Environment.step` are pure
+It is functional: `EnvState` is a pytree, and `Environment.reset` and `Environment.step` are pure
 functions of one lane, each one kernel under `jax.jit`, `jax.vmap` and `lanes.vmap`. A control step
 is a run of `simulate` that goes on, to the bit, where the one before ended.
 """
@@ -40,7 +40,7 @@ from jaxmbd.variables import get_variables, set_variables
 program = host_jit(compiled)
 
 
-class State(NamedTuple):
+class EnvState(NamedTuple):
     """A lane of an environment after a step: all that the next step depends on, and what it gave.
 
     Attributes:
@@ -123,8 +123,9 @@ class Environment:
         size: of the observation.
 
     A run that fails, and a start that cannot be assembled or has no solution, ends the episode at
-    the next step: truncated, without reward, with its `Status`, which `State.failures` counts. The
-    final observation is then that before the failure, or of the drawing, so that no number is NaN.
+    the next step: truncated, without reward, with its `Status`, which `EnvState.failures` counts.
+    The final observation is then that before the failure, or of the drawing, so that no number is
+    NaN; of a start that failed `EnvState.variables` are the nominal ones.
 
     Raises:
         ValueError: names that the mechanism does not have, missing limits, distributions that do
@@ -187,7 +188,7 @@ class Environment:
         refuse("the environment cannot be made", problems)
         self.sensors, self.size = self._places()
 
-    def reset(self, key: Array) -> State:
+    def reset(self, key: Array) -> EnvState:
         """The first state of a lane.
 
         Args:
@@ -195,11 +196,11 @@ class Environment:
         """
         return self.compiled(self._reset, key)
 
-    def step(self, state: State, action: Any) -> State:
+    def step(self, state: EnvState, action: Any) -> EnvState:
         """The state a control step later; where that ended the episode, the next one has begun.
 
-        Then `State.observation` is the first of the new episode, and `State.final_observation` the
-        last of the old one, which a value function that is bootstrapped must take.
+        Then `EnvState.observation` is the first of the new episode, and the last of the old one,
+        which bootstrapping needs, is `EnvState.final_observation`.
 
         Args:
             state: of one lane.
@@ -207,15 +208,15 @@ class Environment:
         """
         return self.compiled(self._step, state, self._action(action))
 
-    def advance(self, state: State, action: Any) -> State:
+    def advance(self, state: EnvState, action: Any) -> EnvState:
         """`step` without a reset: the episode's end stays where it is, for `restart`."""
         return self.compiled(self._advance, state, self._action(action))
 
-    def restart(self, state: State) -> State:
+    def restart(self, state: EnvState) -> EnvState:
         """The first state of the lane's next episode."""
         return self.compiled(self._restart, state)
 
-    def step_or_begin(self, state: State, action: Any) -> State:
+    def step_or_begin(self, state: EnvState, action: Any) -> EnvState:
         """`advance`, or, where the last step ended an episode, `restart`; the action is unused."""
         return self.compiled(self._step_or_begin, state, self._action(action))
 
@@ -236,18 +237,18 @@ class Environment:
             )
         return action
 
-    def _reset(self, key: Array) -> State:
+    def _reset(self, key: Array) -> EnvState:
         return self._first(key, jnp.zeros((), jnp.int32), jnp.zeros(len(Status), jnp.int32))
 
-    def _restart(self, state: State) -> State:
+    def _restart(self, state: EnvState) -> EnvState:
         return self._first(state.key, state.episode + 1, state.failures)
 
-    def _first(self, key: Array, episode: Array, failures: Array) -> State:
+    def _first(self, key: Array, episode: Array, failures: Array) -> EnvState:
         """The first state of an episode."""
         variables, end, actions, observation = self._begin(key, episode)
         false, zero = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
         none = jnp.zeros((), self.mechanism.dtype)
-        return State(
+        return EnvState(
             key, episode, zero, variables, end, actions, observation, none, false, false,
             observation, end.status, failures,
         )  # fmt: skip
@@ -282,10 +283,10 @@ class Environment:
         at = self._snapshot(self.with_variables(variables), end, actions[0])
         return variables, end, actions, self._observed(at, key, jnp.zeros((), jnp.int32))
 
-    def _step(self, state: State, action: Array) -> State:
+    def _step(self, state: EnvState, action: Array) -> EnvState:
         return self._renewed(self._advance(state, action))
 
-    def _renewed(self, state: State) -> State:
+    def _renewed(self, state: EnvState) -> EnvState:
         """Where an episode has ended the next one, with what the last step gave."""
 
         def fresh(value: Any) -> Any:
@@ -307,7 +308,7 @@ class Environment:
             observation=observation,
         )
 
-    def _step_or_begin(self, state: State, action: Array) -> State:
+    def _step_or_begin(self, state: EnvState, action: Array) -> EnvState:
         """A step, or where the last one ended an episode the first state of the next instead."""
         moved, fresh, done = self._advance(state, action), self._renewed(state), state.done
         none, false = jnp.zeros_like(state.reward), jnp.zeros((), bool)
@@ -317,7 +318,7 @@ class Environment:
         )  # fmt: skip
         return jax.tree_util.tree_map(lambda x, y: jnp.where(done, x, y), fresh, moved)
 
-    def _advance(self, state: State, action: Array) -> State:
+    def _advance(self, state: EnvState, action: Array) -> EnvState:
         mech = self.with_variables(state.variables)
         action = jnp.clip(action, self.low, self.high)
         queue = jnp.concatenate([state.actions, action[None]])
@@ -390,7 +391,7 @@ class Environment:
         return jnp.concatenate(parts)
 
     def with_variables(self, variables: Mapping[str, Any]) -> Mechanism:
-        """The mechanism with an episode's own numbers (`State.variables`)."""
+        """The mechanism with an episode's own numbers (`EnvState.variables`)."""
         if not variables:
             return self.mechanism
         return self._build(**variables) if self._build else set_variables(self.mechanism, variables)

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxmbd.ml import ready
 from jaxmbd.ml.draws import lane_keys
-from jaxmbd.ml.environment import Environment, State
+from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.plumbing import optional
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _keys(seeds: Sequence[int]) -> jax.Array:
     return jnp.concatenate([lane_keys(int(seed), 1) for seed in seeds])
 
 
-def _image(env: Environment, state: State) -> np.ndarray:
+def _image(env: Environment, state: EnvState) -> np.ndarray:
     """A picture of the mechanism (h, w, 3)."""
     from jaxmbd.viz import picture
 
@@ -91,7 +91,7 @@ class GymnasiumEnv(gymnasium.Env):
         self.env, self.render_mode = _made(env, options), render_mode
         self.metadata = _metadata(self.env)
         self.observation_space, self.action_space = _spaces(self.env)
-        self.state: State | None = None
+        self.state: EnvState | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -173,7 +173,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         self._reset, self._restart = (
             jax.jit(jax.vmap(f)) for f in (self.env.reset, self.env.restart)
         )
-        self.state: State | None = None
+        self.state: EnvState | None = None
 
     def reset(
         self,
@@ -266,13 +266,13 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         return chosen, np.array([s is not None for s in seed])
 
 
-def _begun(state: State | None) -> State:
+def _begun(state: EnvState | None) -> EnvState:
     if state is None:
         raise ValueError("there is no episode yet: call reset() first")
     return state
 
 
-def _chosen(where: np.ndarray, new: State, old: State) -> State:
+def _chosen(where: np.ndarray, new: EnvState, old: EnvState) -> EnvState:
     """The lanes of one batch where the mask says so, else those of another."""
 
     def pick(x: Any, y: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.ml.draws import named
-from jaxmbd.ml.environment import Environment, State
+from jaxmbd.ml.environment import Environment, EnvState
 
 Policy = Callable[[Any, Array, Array], Any]
 
@@ -46,7 +46,7 @@ class Rollout(NamedTuple):
     truncated: Array
     next_observation: Array
     status: Array
-    end: State
+    end: EnvState
 
 
 def rollout(env: Environment, policy: Policy, params: Any, start: Any, steps: int) -> Rollout:
@@ -60,7 +60,7 @@ def rollout(env: Environment, policy: Policy, params: Any, start: Any, steps: in
         env: the environment.
         policy: of the parameters, an observation (no,) and a random key to an action (na,).
         params: a pytree.
-        start: the lane's random key, or a `State` to go on from, as `Rollout.end`.
+        start: the lane's random key, or a `EnvState` to go on from, as `Rollout.end`.
         steps: number of control steps.
 
     Example:
@@ -79,9 +79,9 @@ def rollout(env: Environment, policy: Policy, params: Any, start: Any, steps: in
 
 
 def _rollout(env: Environment, policy: Policy, params: Any, start: Any, steps: int) -> Rollout:
-    first = start if isinstance(start, State) else env.reset(start)
+    first = start if isinstance(start, EnvState) else env.reset(start)
 
-    def one(state: State, _: None) -> tuple[State, Any]:
+    def one(state: EnvState, _: None) -> tuple[EnvState, Any]:
         key = named(jax.random.fold_in(state.key, state.episode), "policy")
         key = jax.random.fold_in(key, state.steps)
         action = jnp.asarray(policy(params, state.observation, key))
