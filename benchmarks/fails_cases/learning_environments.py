@@ -46,7 +46,7 @@ NUMBERS = {
     "ml.Rollout.status": _ENDS,
     "ml.Rollout.end": _STEPS,
 }
-STIFFNESS, DRAG, FAR = 30.0, 0.8, 0.9
+STIFFNESS, DRAG, FAR = 30.0, 0.8, 0.55
 LANES, STEPS, DT = 6, 25, 0.05
 
 
@@ -70,7 +70,7 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
             int(rng.integers(0, 3)),
             str(rng.choice(["hold", "linear"])),
             int(rng.integers(4, 12)),
-            float(rng.uniform(0.3, 0.8)),
+            float(rng.uniform(0.3, 0.5)),
             np.append(rng.normal(size=2) * [20.0, 3.0], rng.normal() * 8.0),
         )
         yield from or_crash("ml.EnvState.end", _lanes(case, seed + k, f"{case}, {text}"), text)
