@@ -90,6 +90,7 @@ def test_actions_are_cut_to_their_limits():
 def test_a_run_goes_on_to_the_bit_from_its_state():
     whole, half = runs(6), runs(6, 0, 10)
     rest = jax.vmap(partial(ml.rollout, swinging(), policy, WEIGHTS, steps=10))(half.end)
+    assert isinstance(whole, ml.Rollout) and isinstance(whole.end, ml.EnvState)
     assert same(whole.end, rest.end)
     assert same(whole.reward[:, 10:], rest.reward)
     assert int(whole.end.episode[0]) == 2 and int(whole.end.steps[0]) == 4
