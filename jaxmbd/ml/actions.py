@@ -43,11 +43,12 @@ def action_limits(
                 cure = f"actions={{{name!r}: (low, high)}}"
                 own = "" if joint else "control_range= of the actuator, or "
                 found.append(f"{name!r} has no limits; give {own}{cure}")
-        if limits is not None and not (np.shape(limits) == (2,) and limits[0] < limits[1]):
+        ends = (0.0, 0.0) if limits is None else limits
+        if limits is not None and not (np.shape(ends) == (2,) and ends[0] < ends[1]):
             found.append(f"the limits of {name!r} are {limits}; give (low, high), low below high")
         problems += [f"actions: {text}" for text in found]
         if not found:
-            low, high = [*low, limits[0]], [*high, limits[1]]
+            low, high = [*low, ends[0]], [*high, ends[1]]
     return tuple(given), low, high, problems
 
 

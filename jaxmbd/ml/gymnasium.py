@@ -6,28 +6,19 @@ Importing this module registers the ready ones, ``jaxmbd/CartPole-v0`` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmbd.ml import ready
-from jaxmbd.ml.draws import lane_keys
 from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.plumbing import optional
 
-if TYPE_CHECKING:
-    import gymnasium
-else:
-    gymnasium = optional("gymnasium", "gym", "jaxmbd.ml.gymnasium")
-
+gymnasium: Any = optional("gymnasium", "gym", "jaxmbd.ml.gymnasium")
 AutoresetMode = gymnasium.vector.AutoresetMode
-
 _RENDERED = {"render_modes": ["rgb_array"]}
-
-READY = {"CartPole": "cart_pole", "FiveBarReach": "five_bar_reach"}
 
 
 def _made(env: Environment | str, options: dict[str, Any]) -> Environment:
@@ -39,20 +30,18 @@ def _made(env: Environment | str, options: dict[str, Any]) -> Environment:
     return env
 
 
-def _spaces(env: Environment) -> tuple[Any, Any]:
-    """Of observations, which are unbounded, and of actions, within their limits."""
+def _facts(env: Environment) -> tuple[Any, Any, dict[str, Any]]:
+    """Spaces of observations (unbounded) and of actions (within their limits), and metadata."""
     dtype = env.low.dtype.type
     seen = gymnasium.spaces.Box(-np.inf, np.inf, (env.size,), dtype)
-    return seen, gymnasium.spaces.Box(env.low, env.high, dtype=dtype)
+    rate = round(1.0 / env.control_dt)
+    actions = gymnasium.spaces.Box(env.low, env.high, dtype=dtype)
+    return seen, actions, {**_RENDERED, "render_fps": rate}
 
 
-def _metadata(env: Environment) -> dict[str, Any]:
-    return {**_RENDERED, "render_fps": round(1.0 / env.control_dt)}
-
-
-def _keys(seeds: Sequence[int]) -> jax.Array:
-    """The key of each seed, that of its first lane."""
-    return jnp.concatenate([lane_keys(int(seed), 1) for seed in seeds])
+def _keys(seeds: Any) -> jax.Array:
+    """The key of each seed, that of its first lane (`lane_keys`)."""
+    return jax.vmap(lambda s: jax.random.fold_in(jax.random.key(s), 0))(np.asarray(seeds))
 
 
 def _image(env: Environment, state: EnvState) -> np.ndarray:
@@ -89,8 +78,7 @@ class GymnasiumEnv(gymnasium.Env):
         self, env: Environment | str, *, render_mode: str | None = None, **options: Any
     ) -> None:
         self.env, self.render_mode = _made(env, options), render_mode
-        self.metadata = _metadata(self.env)
-        self.observation_space, self.action_space = _spaces(self.env)
+        self.observation_space, self.action_space, self.metadata = _facts(self.env)
         self.state: EnvState | None = None
 
     def reset(
@@ -134,7 +122,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         autoreset_mode: "NextStep" (the step after an episode's end begins the next one, and its
             action is ignored), "SameStep", or "Disabled" (``reset(options={"reset_mask": …})``
             begins it).
-        render_mode: None, or "rgb_array" for pictures by matplotlib, of the first few lanes.
+        render_mode: None, or "rgb_array" for a picture of each lane by matplotlib.
         **options: of that function.
 
     Example:
@@ -158,9 +146,9 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
     ) -> None:
         self.env, self.num_envs = _made(env, options), num_envs
         self.render_mode, self.mode = render_mode, AutoresetMode(autoreset_mode)
-        self.metadata = {**_metadata(self.env), "autoreset_mode": self.mode}
-        self.single_observation_space, self.single_action_space = _spaces(self.env)
-        spaces = self.single_observation_space, self.single_action_space
+        *spaces, facts = _facts(self.env)
+        self.metadata = {**facts, "autoreset_mode": self.mode}
+        self.single_observation_space, self.single_action_space = spaces
         self.observation_space, self.action_space = (
             gymnasium.vector.utils.batch_space(x, num_envs) for x in spaces
         )
@@ -176,71 +164,56 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         self.state: EnvState | None = None
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """First observations, and infos.
 
         Args:
             seed: of lane 0, of each lane, or None: the next episode of each lane.
             options: ``{"reset_mask": array of bool (n,)}`` to reset these lanes only.
-
-        Raises:
-            ValueError: the mask or the seeds are not of the number of lanes.
         """
         super().reset(seed=seed if isinstance(seed, int) else None)
-        mask = self._mask((options or {}).get("reset_mask"))
-        begun = self.state is not None
-        new = self._restart(self.state) if begun else None
-        if seed is not None or new is None:
-            seeds, given = self._seeds(seed)
-            fresh = self._reset(_keys(seeds))
-            new = fresh if new is None else _chosen(given, fresh, new)
-        self.state = new if self.state is None else _chosen(mask, new, self.state)
-        return np.array(self.state.observation), self._infos(mask, self.state.status)
+        mask, old = self._mask((options or {}).get("reset_mask")), self.state
+        seeds, given = self._seeds(seed)
+        if old is None or given.all():
+            new = self._reset(_keys(seeds))
+        else:
+            new = self._restart(old)
+            new = _chosen(given, self._reset(_keys(seeds)), new) if given.any() else new
+        self.state = state = new if old is None else _chosen(mask, new, old)
+        return np.array(state.observation), _infos(mask, state.status)
 
-    def step(
-        self, actions: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Any, ...]:
         """Observations, rewards, which lanes terminated and were truncated, and infos.
 
         Raises:
             ValueError: there was no `reset` before, or in the mode "Disabled" a lane has ended.
         """
         before = _begun(self.state)
-        if self.mode == AutoresetMode.DISABLED and bool(jnp.any(before.done)):
-            lanes = np.flatnonzero(np.asarray(before.done)).tolist()
-            raise ValueError(
-                f"the episodes of lanes {lanes} have ended: reset(options={{'reset_mask': …}})"
-            )
+        over = np.flatnonzero(np.asarray(before.done)).tolist()
+        if over and self.mode == AutoresetMode.DISABLED:
+            cure = "reset(options={'reset_mask': …})"
+            raise ValueError(f"the episodes of lanes {over} have ended: {cure}")
         self.state = state = self._step(before, jnp.asarray(actions))
-        observation, reward, terminated, truncated = (
-            np.array(x)
-            for x in (state.observation, state.reward, state.terminated, state.truncated)
-        )
-        infos = self._infos(np.ones(self.num_envs, bool), state.status)
+        told = state.observation, state.reward, state.terminated, state.truncated
+        observation, reward, terminated, truncated = map(np.array, told)
+        infos = _infos(np.ones(self.num_envs, bool), state.status)
         if self.mode == AutoresetMode.SAME_STEP and np.any(done := terminated | truncated):
             final, seen = np.array(state.final_observation), np.full(self.num_envs, None, object)
             for k in np.flatnonzero(done):
                 seen[k] = final[k]
+            infos["status"] = np.where(done, state.end.status, state.status)
             infos |= {"final_obs": seen, "_final_obs": done, "_final_info": done.copy()}
-            infos["final_info"] = self._infos(done, state.status)
-            began = np.where(done, 0, np.asarray(state.status))
-            infos["status"] = began
+            infos["final_info"] = _infos(done, state.status)
         return observation, reward.astype(np.float64), terminated, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """A picture (h, w, 3) of each lane."""
         if self.render_mode is None:
             return None
-        state = _begun(self.state)
-        lanes = [jax.tree_util.tree_map(lambda x, k=k: x[k], state) for k in range(self.num_envs)]
-        return tuple(_image(self.env, lane) for lane in lanes)
-
-    def _infos(self, where: np.ndarray, status: Any) -> dict[str, Any]:
-        return {"status": np.where(where, np.asarray(status), 0), "_status": where.copy()}
+        state, lanes = _begun(self.state), range(self.num_envs)
+        each = (jax.tree_util.tree_map(lambda x, k=k: x[k], state) for k in lanes)
+        return tuple(_image(self.env, lane) for lane in each)
 
     def _mask(self, mask: Any) -> np.ndarray:
         """Which lanes are reset."""
@@ -272,6 +245,10 @@ def _begun(state: EnvState | None) -> EnvState:
     return state
 
 
+def _infos(where: np.ndarray, status: Any) -> dict[str, Any]:
+    return {"status": np.where(where, np.asarray(status), 0), "_status": where.copy()}
+
+
 def _chosen(where: np.ndarray, new: EnvState, old: EnvState) -> EnvState:
     """The lanes of one batch where the mask says so, else those of another."""
 
@@ -281,7 +258,7 @@ def _chosen(where: np.ndarray, new: EnvState, old: EnvState) -> EnvState:
     return jax.tree_util.tree_map(pick, new, old)
 
 
-for _id, _function in READY.items():
+for _id, _function in {"CartPole": "cart_pole", "FiveBarReach": "five_bar_reach"}.items():
     gymnasium.register(
         f"jaxmbd/{_id}-v0",
         entry_point=f"{__name__}:GymnasiumEnv",
