@@ -159,8 +159,8 @@ def _lane(case: Case, lane: list[ml.EnvState], key: Any, text: str) -> Iterator[
         begun = over or cut
         if begun:
             queue, count, episode = [0.0] * (case.delay + 1), 0, episode + 1
-        counts = np.zeros(7)
-        counts[3] = failed
+        counts = np.zeros(len(mbd.Status))
+        counts[mbd.Status.DIVERGED] = failed
         start = np.asarray(after.observation)
         row = {
             "key": jax.random.key_data(key),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
+from jax.core import Tracer
 
-from jaxmbd.model import Controlled, Mechanism
+from jaxmbd.model import Controlled, Mechanism, is_concrete
 from jaxmbd.plumbing import unknown
 
 
@@ -44,7 +46,11 @@ def action_limits(
                 own = "" if joint else "control_range= of the actuator, or "
                 found.append(f"{name!r} has no limits; give {own}{cure}")
         ends = (0.0, 0.0) if limits is None else limits
-        if limits is not None and not (np.shape(ends) == (2,) and ends[0] < ends[1]):
+        if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(ends)):
+            found.append(
+                f"the limits of {name!r} are traced; give numbers: actions={{{name!r}: …}}"
+            )
+        elif limits is not None and not (np.shape(ends) == (2,) and ends[0] < ends[1]):
             found.append(f"the limits of {name!r} are {limits}; give (low, high), low below high")
         problems += [f"actions: {text}" for text in found]
         if not found:
@@ -56,6 +62,9 @@ def own_limits(motor: Any) -> Any:
     """Limits of a control: its range, or of a motor without bias that of its force."""
     if motor.control_range is not None:
         return motor.control_range
-    if motor.force_range is None or np.any(np.asarray(motor.bias)) or not motor.gain > 0.0:
+    numbers = motor.bias, motor.gain
+    if motor.force_range is None or not all(map(is_concrete, numbers)):
+        return None
+    if np.any(np.asarray(motor.bias)) or not motor.gain > 0.0:
         return None
     return motor.force_range / motor.gain

@@ -122,10 +122,10 @@ class Environment:
         sensors: name to its slice of the observation.
         size: of the observation.
 
-    A run that fails, and a start that cannot be assembled or has no solution, ends the episode at
-    the next step: truncated, without reward, with its `Status`, which `EnvState.failures` counts.
-    The final observation is then that before the failure, or of the drawing, so that no number is
-    NaN; of a start that failed `EnvState.variables` are the nominal ones.
+    A run that fails, a start that cannot be assembled, a reading or a reward that is not finite
+    ends the episode: truncated, without reward, with its `Status`, which `EnvState.failures`
+    counts. The final observation is then that before the failure, or of the drawing, so that no
+    number is NaN; of a start that failed `EnvState.variables` are the nominal ones.
 
     Raises:
         ValueError: names that the mechanism does not have, missing limits, distributions that do
@@ -183,6 +183,7 @@ class Environment:
         problems = [
             f"randomize: {path!r}: {text}"
             for path, x in self.randomize.items()
+            if not isinstance(self.nominal[path], Tracer)
             for text in x.problems(np.asarray(self.nominal[path]))
         ]
         refuse("the environment cannot be made", problems)
@@ -277,11 +278,13 @@ class Environment:
         variables = {path: jnp.where(fine, x, nominal[path]) for path, x in variables.items()}
         q, v = jnp.where(fine, end.q, drawing), jnp.where(fine, end.v, 0.0)
         end = end._replace(q=q, v=v, status=status)
-        actions = jnp.tile(
-            jnp.clip(jnp.zeros_like(self.low), self.low, self.high), (self.delay + 1, 1)
-        )
-        at = self._snapshot(self.with_variables(variables), end, actions[0])
-        return variables, end, actions, self._observed(at, key, jnp.zeros((), jnp.int32))
+        idle = jnp.clip(jnp.zeros_like(self.low), self.low, self.high)
+        at = self._snapshot(self.with_variables(variables), end, idle)
+        seen = self._observed(at, key, jnp.zeros((), jnp.int32))
+        known = jnp.all(jnp.isfinite(seen))
+        end = end._replace(status=jnp.where(fine & ~known, Status.NON_FINITE, status))
+        actions = jnp.tile(idle, (self.delay + 1, 1))
+        return variables, end, actions, jnp.where(known, seen, 0.0)
 
     def _step(self, state: EnvState, action: Array) -> EnvState:
         return self._renewed(self._advance(state, action))
@@ -334,10 +337,10 @@ class Environment:
             throw=False,
             backend=self.backend,
         )
-        fine = run.status == Status.OK
+        moved = run.status == Status.OK
         # What follows sees finite numbers only: a failed sample has no NaN, in gradients either.
         q, v = (
-            jnp.where(fine, new, old)
+            jnp.where(moved, new, old)
             for new, old in ((run.end.q, state.end.q), (run.end.v, state.end.v))
         )
         end = run.end._replace(q=q, v=v)
@@ -345,8 +348,12 @@ class Environment:
         after = self._snapshot(mech, end, queue[1])
         steps = state.steps + 1
         key = jax.random.fold_in(state.key, state.episode)
-        seen = jnp.where(fine, self._observed(after, key, steps), state.observation)
+        seen = self._observed(after, key, steps)
         reward = jnp.asarray(self.reward(before, action, after), seen.dtype)
+        known = jnp.all(jnp.isfinite(seen)) & jnp.isfinite(reward)
+        status = jnp.where(moved & ~known, Status.NON_FINITE, run.status).astype(jnp.int32)
+        fine = status == Status.OK
+        seen = jnp.where(fine, seen, state.observation)
         over = False if self.terminate is None else self.terminate(after)
         terminated = fine & jnp.asarray(over, bool)
         late = False if self.horizon is None else steps >= self.horizon
@@ -360,8 +367,8 @@ class Environment:
             terminated=terminated,
             truncated=~terminated & (~fine | late),
             final_observation=seen,
-            status=run.status.astype(jnp.int32),
-            failures=state.failures + (~fine & (kinds == run.status)),
+            status=status,
+            failures=state.failures + (~fine & (kinds == status)),
         )
 
     def _inputs(self, queue: Array, begin: Array) -> Any:

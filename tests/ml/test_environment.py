@@ -232,6 +232,25 @@ def test_a_design_that_does_not_assemble_is_truncated_and_counted():
     assert np.array_equal(after.episode, bad)
 
 
+def test_numbers_that_are_none_are_a_failure():
+    """Of a sensor (a square root of what is below zero), and of a reward."""
+    for options in (
+        {"observe": {"root": lambda t, q, v: jnp.sqrt(q[0] - 0.5)}},
+        {"reward": lambda before, action, after: jnp.log(after.q[0] - 0.5)},
+    ):
+        env = rotor(start={"hinge": 0.6}, speeds={"hinge": -0.45}, **options)
+        run = ml.rollout(env, lambda p, o, key: jnp.zeros(1), None, jax.random.key(0), 4)
+        bad = [0, 0, mbd.Status.NON_FINITE, 0]  # 0.555, 0.51, 0.465, and anew
+        assert run.status.tolist() == bad and run.truncated.tolist() == [x > 0 for x in bad]
+        assert run.end.failures[mbd.Status.NON_FINITE] == 1 and run.reward[2] == 0.0
+        assert np.all(np.isfinite(run.next_observation)) and np.all(np.isfinite(run.reward))
+    never = rotor(observe={"none": lambda t, q, v: jnp.sqrt(q[0] - 1.0)})
+    first = never.reset(jax.random.key(0))
+    assert first.status == mbd.Status.NON_FINITE and first.observation == 0.0
+    after = never.step(first, [0.0])
+    assert after.truncated and after.status == mbd.Status.NON_FINITE and after.observation == 0.0
+
+
 def test_gradients_are_those_of_xla_and_of_differences():
     """Over the end of an episode, too."""
     env, keys = pendulum(substeps=1), ml.lane_keys(5, 3)
@@ -443,6 +462,15 @@ def test_more_errors():
             ball, 0.1, observe={"z": lambda t, q, v: q[6]}, reward=lambda *_: 0.0,
             actions={"free": (-1.0, 1.0)},
         )  # fmt: skip
+    motor = mbd.zoo.simple_pendulum().replace(
+        forces={"motor": mbd.Actuator("hinge", control_range=(-1.0, 1.0))}
+    )
+
+    def inside(mech):
+        return ml.Environment(mech, 0.1, observe=ANGLE, reward=lambda *_: 0.0).low
+
+    with pytest.raises(ValueError, match="limits of 'motor' are traced; give numbers: actions="):
+        jax.jit(inside)(motor)
     env = swinging()
     with pytest.raises(ValueError, match=r"shape \(2,\); give one number for each of \['hinge'\]"):
         env.step(env.reset(jax.random.key(0)), [1.0, 2.0])

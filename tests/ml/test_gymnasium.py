@@ -1,5 +1,7 @@
 """Gymnasium's environments: its checker, and its own vectors as the oracle of all modes."""
 
+import importlib
+import sys
 import warnings
 from functools import cache
 
@@ -185,3 +187,10 @@ def test_the_vector_is_the_functional_environment():
             np.array_equal(x, y)
             for x, y in zip((seen, reward, terminated, truncated), told, strict=True)
         )
+
+
+def test_where_gymnasium_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "jaxmbd.ml.gymnasium")
+    with pytest.raises(ImportError, match=r"pip install 'jaxmbd\[gym\]'"):
+        importlib.import_module("jaxmbd.ml.gymnasium")
