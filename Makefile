@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow test-torch lint accuracy papers fails-safely programs bench scale latency studies \
-	workers integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
+	workers environments integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -108,6 +108,9 @@ survive: $(VENV)/.installed-test ## kill studies at random moments, damage their
 
 workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
 	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
+
+environments: $(VENV)/.installed-test ## steps per second of environments for learning; eight minutes
+	$(BIN)/python benchmarks/environments.py --json benchmarks/results/environments.json $(ARGS)
 
 identification: $(VENV)/.installed-test ## identify from noisy data, four hundred times in each case; five minutes
 	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         campaign,
         design,
         identification,
+        ml,
         observe,
         sampling,
         suspension,
@@ -326,6 +327,8 @@ __all__ = [
     "suspension",
     "synthesis",
     "identification",
+    # learn: environments
+    "ml",
     # pictures
     "show",
     "viz",

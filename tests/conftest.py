@@ -52,7 +52,8 @@ COSTS = pytest.StashKey[dict[str, str]]()
 BUDGETS = {
     "dynamics": 120, "(whole package)": 110, "lanes": 90, "analysis": 65, "model": 50,
     "suspension": 35, "zoo": 30, "formulations": 30, "io": 28, "observe": 28, "viz": 25,
-    "benchmarks": 20, "torch": 15, "synthesis": 15, "identification": 15, "campaign": 12,
+    "benchmarks": 20, "torch": 15, "ml": 25, "synthesis": 15, "identification": 15,
+    "campaign": 12,
 }  # fmt: skip
 """CPU seconds that the tests of a directory may take, slow ones apart, on a quiet machine; of any
 other 10. Together they are six minutes of two cores. What grows beyond makes room first."""

@@ -16,7 +16,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     "plumbing lanes numerics spatial model graph kinematics dynamics formulations analysis observe "
     "zoo io variables tolerances sampling statistics design suspension synthesis identification "
-    "campaign ml torch report viz cli"
+    "campaign torch report viz ml cli"
 ).split()
 LAST = ("", "__main__")
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, len(LAYERS) - 1)

@@ -20,7 +20,7 @@ import jaxmbd as mbd
 
 PACKAGES = (
     "suspension", "synthesis", "identification", "statistics", "sampling", "tolerances", "design",
-    "campaign",
+    "campaign", "ml",
 )  # fmt: skip
 NO_NUMBER = frozenset(
     {
@@ -35,6 +35,7 @@ NO_NUMBER = frozenset(
         "statistics.output_values", "statistics.varying", "sampling.as_distribution",
         "sampling.components", "sampling.design_of", "sampling.distribution_of",
         "campaign.corner_study", "campaign.shown", "campaign.status_line",
+        "ml.lane_keys", "ml.cart_pole", "ml.five_bar_reach",
         # of an earlier run, a rule, or a type
         "campaign.Interrupted", "campaign.Rerun", "campaign.StoreDiffers", "campaign.StoreError",
     }
@@ -50,6 +51,7 @@ NO_RESULT = frozenset(
         "sampling.TableDesign", "design.Between", "design.Bounded", "design.Closing",
         "design.Evaluation", "design.Scatter", "design.MovedTogether", "design.Unknowns",
         "design.Within", "identification.Measured", "campaign.Study",
+        "ml.Environment", "ml.GymnasiumEnv", "ml.GymnasiumVectorEnv",
     }
 )  # fmt: skip
 """Public classes that describe what is asked, not what is found."""

@@ -45,7 +45,7 @@ from jaxmbd.analysis.methods import (
 )
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.run_account import Account
-from jaxmbd.analysis.simulation import simulate
+from jaxmbd.analysis.simulation import run_start, simulate
 from jaxmbd.analysis.solution import RunEnd, Solution
 from jaxmbd.analysis.statics import Equilibrium, equilibrium
 from jaxmbd.analysis.status import StateCheck, Status, check_state, closure_error

@@ -247,6 +247,19 @@ def _beginning(
     return RunEnd(t, q0, v0, method.first_memory(v0), weights, account, bad.astype(jnp.int32))
 
 
+def run_start(
+    mech: Mechanism, q0: Array, v0: Array, *, dt: Any, method: Any = "rk4", t0: Any = 0.0
+) -> RunEnd:
+    """Where a run of steps dt [s] begins, as if another had ended there; its status says if it can.
+
+    For callers that go on from there by `simulate` in many short runs, while tracing.
+    """
+    grid = TimeGrid(1, 1, *(jnp.asarray(x, mech.dtype) for x in (t0, dt)))
+    numbers = Numbers(grid, 0.0, 0.0, chosen(method, mech.dtype, None, None), True, {})
+    mech = jax.tree_util.tree_map(jnp.asarray, prepared(mech))
+    return _beginning(mech, numbers.method, q0, v0, numbers)
+
+
 def _step(
     mech: Mechanism,
     inputs: Any,

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from jaxmbd.sampling.scatter import (
     Distribution,
@@ -21,6 +21,7 @@ from jaxmbd.sampling.scatter import (
     check_order,
     check_scale,
     digest_of,
+    functions_for,
 )
 
 
@@ -49,7 +50,8 @@ class Normal(Distribution):
     scales = ("sigma",)
 
     def quantile(self, u, nominal):
-        return self.from_normal(ndtri(u), nominal)
+        _, special = functions_for(u)
+        return self.from_normal(special.ndtri(u), nominal)
 
     def from_normal(self, z, nominal):
         return _or(self.mean, nominal) + self._scale(self.sigma, nominal) * z
@@ -104,12 +106,13 @@ class TruncatedNormal(Distribution):
     scales = ("sigma", "half_width")
 
     def quantile(self, u, nominal):
+        xp, special = functions_for(u)
         centre, sigma, a, b = self._standard(nominal)
-        flip, a, b = _mirrored(a, b)
-        below, above = ndtr(a), ndtr(b)
-        u = np.where(flip, 1.0 - u, u)
-        z = np.clip(ndtri(below + u * (above - below)), a, b)
-        return centre + sigma * np.where(flip, -z, z)
+        flip, a, b = _mirrored(a, b, xp)
+        below, above = special.ndtr(a), special.ndtr(b)
+        u = xp.where(flip, 1.0 - u, u)
+        z = xp.clip(special.ndtri(below + u * (above - below)), a, b)
+        return centre + sigma * xp.where(flip, -z, z)
 
     def std(self, nominal):
         """``σ √(1 + (a φ(a) − b φ(b))/Z − ((φ(a) − φ(b))/Z)²)``, limits a, b in sigmas, mass Z.
@@ -157,7 +160,7 @@ class TruncatedNormal(Distribution):
 
     def _standard(self, nominal):
         """Centre, sigma, and the limits in sigmas from the centre."""
-        centre, sigma = np.asarray(_or(self.mean, nominal)), self._scale(self.sigma, nominal)
+        centre, sigma = _or(self.mean, nominal), self._scale(self.sigma, nominal)
         if self.half_width is not None:
             b = self._scale(self.half_width, nominal) / sigma
             return centre, sigma, -b, b
@@ -166,10 +169,10 @@ class TruncatedNormal(Distribution):
         return centre, sigma, (low - centre) / sigma, (high - centre) / sigma
 
 
-def _mirrored(a: Any, b: Any) -> tuple[Any, Any, Any]:
+def _mirrored(a: Any, b: Any, xp: Any = np) -> tuple[Any, Any, Any]:
     """Limits in the upper tail, where Φ loses digits, as their mirror image; and where that is."""
     flip = a > 0.0
-    return flip, np.where(flip, -b, a), np.where(flip, -a, b)
+    return flip, xp.where(flip, -b, a), xp.where(flip, -a, b)
 
 
 @dataclass(frozen=True)
@@ -235,12 +238,14 @@ class LogNormal(Distribution):
     dimensional = ("median",)
 
     def quantile(self, u, nominal):
-        return self.from_normal(ndtri(u), nominal)
+        _, special = functions_for(u)
+        return self.from_normal(special.ndtri(u), nominal)
 
     def from_normal(self, z, nominal):
+        xp, _ = functions_for(z)
         median = _or(self.median, nominal)
         # Of a negative median the mirror image, so that values rise with z, as correlations expect.
-        return median * np.exp(np.copysign(np.asarray(self.sigma), median) * z)
+        return median * xp.exp(xp.copysign(np.asarray(self.sigma), median) * z)
 
     def std(self, nominal):
         s = np.square(self.sigma)
@@ -288,11 +293,12 @@ class Triangular(Distribution):
     scales = ("half_width",)
 
     def quantile(self, u, nominal):
+        xp, _ = functions_for(u)
         low, mode, high = self._corners(nominal)
-        width = np.maximum(high - low, np.finfo(np.float64).tiny)
-        rising = low + np.sqrt(u * (width * (mode - low)))
-        falling = high - np.sqrt((1.0 - u) * (width * (high - mode)))
-        return np.where(u * width < mode - low, rising, falling)
+        width = xp.maximum(high - low, np.finfo(u.dtype).tiny)
+        rising = low + xp.sqrt(u * (width * (mode - low)))
+        falling = high - xp.sqrt((1.0 - u) * (width * (high - mode)))
+        return xp.where(u * width < mode - low, rising, falling)
 
     def std(self, nominal):
         a, c, b = self._corners(nominal)
@@ -320,7 +326,7 @@ class Triangular(Distribution):
         if self.half_width is not None:
             half = self._scale(self.half_width, nominal)
             return nominal - half, nominal, nominal + half
-        return np.asarray(self.low), np.asarray(_or(self.mode, nominal)), np.asarray(self.high)
+        return np.asarray(self.low), _or(self.mode, nominal), np.asarray(self.high)
 
 
 def _width_or_limits(d: Uniform | Triangular) -> list[str]:
@@ -366,8 +372,9 @@ class Choice(Distribution):
     dimensional = ("values",)
 
     def quantile(self, u, nominal):
+        xp, _ = functions_for(u)
         values, cumulative = self._sorted()
-        return values[np.minimum(np.searchsorted(cumulative, u), len(values) - 1)]
+        return xp.asarray(values)[xp.minimum(xp.searchsorted(cumulative, u), len(values) - 1)]
 
     def std(self, nominal):
         values, cumulative = self._sorted()
@@ -452,14 +459,15 @@ class Empirical(Distribution):
             raise ValueError(f"Empirical: {'; '.join(faults)}")
 
     def quantile(self, u, nominal):
-        count = len(self.values)
+        xp, _ = functions_for(u)
+        values, count = xp.asarray(self.values), len(self.values)
         if self.interpolate:
-            at = np.clip(u * count - 0.5, 0.0, count - 1.0)
-            below = np.minimum(at.astype(np.int64), count - 2)
+            at = xp.clip(u * count - 0.5, 0.0, count - 1.0)
+            below = xp.minimum(at.astype(int), count - 2)
             part = at - below
-            drawn = self.values[below] * (1.0 - part) + self.values[below + 1] * part
+            drawn = values[below] * (1.0 - part) + values[below + 1] * part
         else:
-            drawn = self.values[np.minimum((u * count).astype(np.int64), count - 1)]
+            drawn = values[xp.minimum((u * count).astype(int), count - 1)]
         return nominal + drawn if self.offsets else drawn
 
     def std(self, nominal):

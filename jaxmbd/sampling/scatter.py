@@ -11,7 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy.special
+from jax.core import Tracer
 from scipy.special import ndtr
 
 #: Names under which descriptions have the distributions.
@@ -24,6 +28,18 @@ _LEAST, _MOST = 2.0**-54, 1.0 - 2.0**-53
 def inside_unit(u: np.ndarray) -> np.ndarray:
     """`u` with the ends 0 and 1 moved to the nearest number inside."""
     return np.clip(u, _LEAST, _MOST)
+
+
+def functions_for(u: Any) -> tuple[Any, Any]:
+    """NumPy and `scipy.special`, or for JAX's arrays, traced or not, its functions of these names.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxmbd.sampling.scatter import functions_for
+        >>> functions_for(np.zeros(2))[0].__name__
+        'numpy'
+    """
+    return (jnp, jax.scipy.special) if isinstance(u, jax.Array) else (np, scipy.special)
 
 
 class Distribution(ABC):
@@ -65,6 +81,8 @@ class Distribution(ABC):
     @abstractmethod
     def quantile(self, u: np.ndarray, nominal: np.ndarray) -> np.ndarray:
         """Values ``(n, *shape)`` of an input whose nominal value has that shape.
+
+        Of JAX's arrays, traced or not, too, except for those of `scipy.stats`.
 
         Args:
             u: probabilities in (0, 1), shape ``(n, *unit_shape(shape))``.
@@ -140,7 +158,7 @@ class Distribution(ABC):
 
     def _scale(self, value: Any, nominal: np.ndarray) -> np.ndarray:
         """A parameter as a width in the unit of the input."""
-        return np.abs(nominal) * value if self.relative else np.asarray(value)
+        return abs(nominal) * np.asarray(value) if self.relative else np.asarray(value)
 
 
 def digest_of(x: np.ndarray) -> dict[str, Any]:
@@ -285,6 +303,11 @@ class FromSciPy(Distribution):
         return f"FromSciPy({', '.join(f'{k}={about[k]!r}' for k in about if k != 'distribution')})"
 
     def quantile(self, u, nominal):
+        if isinstance(u, Tracer):
+            raise TypeError(
+                f"{self} is SciPy's, which JAX cannot trace; take one of jaxmbd.sampling, such as "
+                "Empirical(values, interpolate=True) of many of its values"
+            )
         inverse = getattr(self.base, "ppf", None) or self.base.icdf
         return np.asarray(inverse(u), np.float64)
 

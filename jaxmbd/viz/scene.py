@@ -187,7 +187,7 @@ class Scene:
             solids += wheel_solids("wheel", wheel)
         every = np.concatenate([*(x.mesh.vertices for x in solids), *points.values()])
         low, high = every.min(axis=0), every.max(axis=0)
-        up = _upwards(drawn)
+        up = _upwards(drawn, mech.structure.planar)
         floor = floor_height(shapes.values(), up)
         below = 0.0 if wheels else 0.05 * float(np.linalg.norm(high - low))
         lowest = float(np.min(every @ up)) - below
@@ -251,10 +251,12 @@ def _dressed(mech: Mechanism, shapes: Mapping[str, Any]) -> set[str]:
     return found | {b for b in mech.structure.bodies if found and not mech.bodies[b].mass > 0.0}
 
 
-def _upwards(mech: Mechanism) -> np.ndarray:
-    """Unit vector against gravity."""
+def _upwards(mech: Mechanism, planar: bool) -> np.ndarray:
+    """Unit vector against gravity; without any along z, or along y of one that lies in a plane."""
     gravity = np.asarray(mech.field())
-    return -gravity / np.linalg.norm(gravity) if np.any(gravity) else np.eye(3)[2]
+    if np.any(gravity):
+        return -gravity / np.linalg.norm(gravity)
+    return np.eye(3)[1 if planar else 2]
 
 
 def _glyph_size(mech: Mechanism, points: Mapping[str, np.ndarray]) -> float:

@@ -3,10 +3,12 @@
 import json
 import pickle
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from jaxmbd import lanes
 from jaxmbd.sampling import (
     Choice,
     Covariance,
@@ -51,6 +53,30 @@ DISCRETE = [
 
 def ids(pair):
     return repr(pair[0] if isinstance(pair, tuple) else pair)
+
+
+def test_kernels_draw_the_same():
+    """Whatever is not SciPy's, of numbers and of whole rows, about a nominal value per sample."""
+    ours = [d for d, _ in REFERENCES if not isinstance(d, FromSciPy)]
+    ours += [DISCRETE[0], DISCRETE[1], Empirical([1.0, 4.0, 2.0], offsets=True, interpolate=True)]
+    ours += [Choice([[1.0, 2.0], [3.0, 4.0]], [0.3, 0.7]), Uniform((0.5, 0.1))]
+    u = np.concatenate([[1e-12, 0.2, 1.0], np.linspace(0.01, 0.999, 34)])
+    nominal = np.tile([2.0, 2.5], (len(u), 1))
+
+    def drawn(u, nominal):
+        shapes = [d.unit_shape((2,)) for d in ours]
+        return [
+            d.quantile(jnp.broadcast_to(u, s), nominal) for d, s in zip(ours, shapes, strict=True)
+        ]
+
+    u = np.clip(u, 1e-12, 1.0 - 1e-6)
+    found = lanes.vmap(drawn, strict=True)(jnp.asarray(u), jnp.asarray(nominal))
+    for d, x in zip(ours, found, strict=True):
+        each = np.stack([u, u], 1) if d.unit_shape((2,)) else u
+        expected = d.quantile(each, nominal[0])
+        np.testing.assert_allclose(x, expected, rtol=1e-10, err_msg=str(d))
+    with pytest.raises(TypeError, match="SciPy's, which JAX cannot trace; take one of"):
+        lanes.vmap(lambda u: REFERENCES[-1][0].quantile(u, 0.0))(jnp.ones(2))
 
 
 @pytest.mark.parametrize(("ours", "reference"), REFERENCES, ids=[ids(p) for p in REFERENCES])

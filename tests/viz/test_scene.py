@@ -8,6 +8,7 @@ from jaxmbd.model.numbers import GROUND
 from jaxmbd.suspension import zoo_corner
 from jaxmbd.viz import Scene, Wheel, corner_wheel
 from jaxmbd.viz.glyphs import attachments, bars, inertia_box
+from jaxmbd.viz.scene import camera
 from jaxmbd.viz.solids import frame_along
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")
@@ -208,3 +209,13 @@ def test_the_shapes_of_an_import_are_drawn():
     np.testing.assert_allclose(drawn.max(axis=0), [0.42, 0.1, 1.03], rtol=0, atol=1e-9)
     assert scene.grounded and scene.floor == pytest.approx(-0.3)
     assert scene.solids[0].colour == (1.0, 0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("gravity, up", [(0.0, (0, 1, 0)), ((2.0, 0.0), (-1, 0, 0))])
+def test_up_in_a_plane(gravity, up):
+    """Without gravity along y, and the view is along the normal."""
+    scene = Scene.of(mbd.zoo.five_bar(gravity=gravity))
+    np.testing.assert_allclose(scene.up, up)
+    axes = camera(scene).axes
+    np.testing.assert_allclose(axes[1:], [up, (0, 0, 1)], atol=1e-15)
+    assert Scene.of(mbd.zoo.four_bar(gravity=0.0)).up.tolist() == [0, 0, 1]
