@@ -248,10 +248,11 @@ class Interval(NamedTuple):
         if not topology(mech).nc:
             return here, v
         # Between saved states far apart one projection is not exact.
-        q, v = lax.fori_loop(0, 2, lambda _, x: project(mech, *x, time), (here, v))
+        q, v = lax.fori_loop(0, 2, lambda _, x: project(mech, x[0], x[1], time), (here, v))
         limit = closing_tolerance(q.dtype, mechanism_length(mech)) + 10.0 * self.opened
         closed = _opened(mech, time, q, v) <= limit
-        return jnp.where(closed, q, jnp.nan), jnp.where(closed, v, jnp.nan)
+        q, v = (jnp.asarray(jnp.where(closed, x, jnp.nan)) for x in (q, v))
+        return q, v
 
 
 Sudden = tuple[Array, Array, Array]
