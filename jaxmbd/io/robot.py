@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -60,10 +61,10 @@ def _is_usd(source: Source) -> bool:
 def _reader_of_xml(source: Source) -> Any:
     text = text_of(source)
     name = "this text" if text is not None else os.fspath(source)
-    parser = ElementTree.XMLPullParser(["start"])
+    content = Path(source).read_bytes() if text is None else text.strip().encode()
     try:
-        parser.feed(Path(source).read_bytes() if text is None else text)
-        first = next((str(element.tag) for _, element in parser.read_events()), None)
+        events: Any = ElementTree.iterparse(BytesIO(content), ["start"])
+        first = next(element.tag for _, element in events)
     except ElementTree.ParseError as error:
         raise ValueError(
             f"{name} is neither XML ({error}) nor USD; give a robot in MJCF (<mujoco>), URDF "
@@ -72,7 +73,7 @@ def _reader_of_xml(source: Source) -> Any:
     if first not in READERS:
         cure = "; convert it to URDF or MJCF" if first == "sdf" else ""
         raise ValueError(
-            f"{name} begins with {first and f'<{first}>'}, but a robot in MJCF begins with "
-            f"<mujoco>, and one in URDF with <robot>{cure}"
+            f"{name} begins with <{first}>, but a robot in MJCF begins with <mujoco>, and one in "
+            f"URDF with <robot>{cure}"
         )
     return READERS[first]
