@@ -530,6 +530,6 @@ def test_files_that_are_not_there_and_names_that_are_twice(tmp_path):
 
 
 def test_without_usd_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pxr.Usd", None)
+    monkeypatch.setitem(sys.modules, "pxr", None)
     with pytest.raises(ImportError, match=r"pip install 'jaxmbd\[usd\]'"):
         load_usd(LEG)

@@ -165,10 +165,13 @@ class Joints:
         if slides:
             place = ("linear", f"trans{along}"), self.drawn.metre, travel
             self.coordinates.append(Coordinate(name, prim, len(turns), *place))
-        kind = Cylindrical if turns and slides else Revolute if turns else Prismatic
         at, at_b = self._points(name, a.at, gap - axis * travel)
         axis_b = self._straight(name, b.axes[:, k]) if apart else None
-        return kind(*ends, at, axis, at_b=at_b, axis_b=axis_b)
+        if turns and slides:
+            return Cylindrical(*ends, at, axis, at_b=at_b, axis_b=axis_b)
+        if turns:
+            return Revolute(*ends, at, axis, at_b=at_b, axis_b=axis_b)
+        return Prismatic(*ends, at, axis, at_b=at_b, axis_b=axis_b)
 
     def _rod(self, prim: Any, a: Half, b: Half) -> Joint:
         least, most = (numbers(prim, f"physics:{x}Distance", -1.0) for x in ("min", "max"))

@@ -44,9 +44,10 @@ from jaxmbd.model import (
     JointDrag,
     JointLimit,
     Mechanism,
-    Spherical,
 )
 
+KINDS: dict[int, Any] = {4: "ball", 7: "free"}
+"""Joints that the stage has by a quaternion, by the number of their coordinates."""
 EFFECTS = ("PhysxTendon", "PhysxForce", "PhysxDeformable", "PhysxVehicle", "PhysxParticle")
 """Beginnings of the names of schemas by which more acts on bodies."""
 
@@ -331,7 +332,7 @@ def _unsupported_of_joint(drawn: Drawn, name: str, prim: Any, joint: Joint | Non
     ends = (numbers(prim, f"physics:break{x}", np.inf) for x in ("Force", "Torque"))
     if np.isfinite(list(ends)).any():
         note("loads at which joints break", "they never do", name)
-    if isinstance(joint, Spherical):
+    if joint is not None and joint.ball and joint.nq:
         ranges = (numbers(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1))
         if any(x >= 0.0 for x in ranges):
             note("ranges of balls", "absent", name)
@@ -351,24 +352,14 @@ def _coordinates(drawn: Drawn, made: Joints, mech: Mechanism) -> FileCoordinates
         place = top.layout[name]
         if place.q is None or place.v is None:
             continue
-        if isinstance(joint, (Free, Spherical)):
+        kind = KINDS.get(joint.nq)
+        if kind:
             on = joint.b if joint.b != GROUND else joint.a
             frame = frames[on]
-            x, y, z, w = Rotation.from_matrix(frame.axes).as_quat()
+            quaternion = np.roll(Rotation.from_matrix(frame.axes).as_quat(), 1)
             arm = frame.axes.T @ (np.asarray(mech.com(on)) - frame.origin)
-            kind = "free" if isinstance(joint, Free) else "ball"
-            found.append(
-                FileJoint(
-                    kind,
-                    qpos,
-                    dof,
-                    place.q.start,
-                    place.v.start,
-                    start=frame.origin,
-                    drawn=np.array([w, x, y, z]),
-                    arm=arm,
-                )
-            )
+            first = qpos, dof, place.q.start, place.v.start
+            found.append(FileJoint(kind, *first, frame.origin, drawn=quaternion, arm=arm))
             qpos, dof = qpos + joint.nq, dof + joint.nv
         for c in by_joint.get(name, []):
             q, v = place.q.start + c.index, place.v.start + c.index

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,8 @@ MOST_SHEARED = 1e-4
 
 def usd(module: str) -> Any:
     """One of the modules of USD, "Usd", "UsdGeom", "UsdPhysics" or "UsdShade"."""
-    return optional(f"pxr.{module}", "usd", "reading USD")
+    optional("pxr", "usd", "reading USD")
+    return import_module(f"pxr.{module}")
 
 
 def open_stage(source: Any) -> Any:
