@@ -295,6 +295,32 @@ def read(text):
     return load_usd(text.replace("{ ", "{\n").replace(" }", "\n}"))
 
 
+def test_coordinates_are_those_of_the_frames_in_the_stage():
+    """Of the floating hip its frame's place, and all back again; a ball's as MuJoCo's."""
+    found, rng = leg(), np.random.default_rng(4)
+    turn = rng.normal(size=4)
+    qpos = np.concatenate([rng.normal(size=3), turn / np.linalg.norm(turn), rng.normal(size=5)])
+    q, qvel = found.coordinates.q(qpos), rng.normal(size=11)
+    np.testing.assert_allclose(found.coordinates.qpos(q), qpos, rtol=0, atol=1e-12)
+    v = found.coordinates.v(qpos, qvel)
+    np.testing.assert_allclose(found.coordinates.qvel(q, v), qvel, rtol=0, atol=1e-12)
+    at = mbd.point_position(found.mechanism, q, "hip", (0, 0, 1))
+    np.testing.assert_allclose(at, qpos[:3], rtol=0, atol=1e-12)
+    rate = mbd.point_velocity(found.mechanism, q, v, "hip", (0, 0, 1))
+    np.testing.assert_allclose(rate, qvel[:3], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(q[mbd.topology(found.mechanism).layout["hip_crank"].q], qpos[7])
+
+
+@pytest.mark.parametrize("ends", [("", "/arm"), ("/arm", "")])
+def test_a_ball_to_the_world_either_way_round(ends):
+    """Its qpos is the orientation of the arm's frame."""
+    found = read(HEAD + body("arm") + joint("SphericalJoint", ends=ends))
+    qpos = np.array([0.5, -0.5, 0.5, 0.5])
+    tip = mbd.point_position(found.mechanism, found.coordinates.q(qpos), "arm", (1, 2, 3))
+    turn = Rotation.from_quat(np.roll(qpos, -1))
+    np.testing.assert_allclose(tip, turn.apply([1, 2, 3]), rtol=0, atol=1e-12)
+
+
 HEAD = """#usda 1.0
 (metersPerUnit = 1
  upAxis = "Z")

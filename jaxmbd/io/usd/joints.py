@@ -52,6 +52,7 @@ class Coordinate(NamedTuple):
         index: which of the joint's coordinates it is.
         names: how drives and limits name it, for example ("angular", "rotX").
         unit: of the file's values, pi/180 for degrees, or the stage's metre.
+        effort: N·m or N of the stage's unit of its effort.
         start: the stage's coordinate as drawn [rad or m].
     """
 
@@ -60,12 +61,13 @@ class Coordinate(NamedTuple):
     index: int
     names: tuple[str, ...]
     unit: float
+    effort: float
     start: float
 
     @property
-    def turns(self) -> bool:
-        """Whether it is an angle."""
-        return self.names[-1].startswith("rot")
+    def slides(self) -> bool:
+        """Whether it is a travel."""
+        return self.names[0] == "linear"
 
     def number(self, pattern: str, default: float) -> float:
         """A number of the coordinate, by the name of its attribute with a star for its own."""
@@ -102,6 +104,11 @@ class Joints:
                 drawn.left.add("joints within one rigid body", "absent", name)
             else:
                 self.joints[name] = self._joint(name, prim, *halves[name])
+
+    @property
+    def screws(self) -> set[str]:
+        """Joints with several coordinates."""
+        return {c.joint for c in self.coordinates if c.index}
 
     def changes(self) -> list[tuple[str, tuple[str, ...], str]]:
         """What was changed within the file's digits: what, of which joints, and by how much."""
@@ -146,7 +153,8 @@ class Joints:
         if counts not in ((1, 0), (0, 1)) and not (counts == (1, 1) and turns == slides):
             raise ValueError(
                 f"{prim.GetPath()}: a joint that leaves {', '.join(free)} free is none of "
-                "jaxmbd's; lock axes of it by LimitAPI (low over high), or join bodies between"
+                "jaxmbd's (of two angles, simulators differ in their order); lock axes of it by "
+                "LimitAPI (low over high), or join bodies between"
             )
         i, j, k = ("XYZ".index(along) + n for n in (-2, -1, 0))
         if a.axes[:, k] @ b.axes[:, k] < 0.0:
@@ -155,15 +163,17 @@ class Joints:
         apart = np.linalg.norm(a.axes[:, k] - b.axes[:, k]) > DIGITS
         raised, gap = _between(b.axes[:, k], a.axes[:, k]) @ b.axes, b.at - a.at
         travel = float(axis @ gap) if slides else 0.0
+        metre = self.drawn.metre
         if turns:
             twist = float(np.arctan2(a.axes[:, j] @ raised[:, i], a.axes[:, i] @ raised[:, i]))
             twist = 0.0 if abs(twist) <= DIGITS else twist
-            place = ("angular", f"rot{along}"), np.radians(1.0), twist
+            effort = self.drawn.kilogram * metre**2
+            place = ("angular", f"rot{along}"), np.radians(1.0), effort, twist
             self.coordinates.append(Coordinate(name, prim, 0, *place))
         else:
             self._held(name, prim, a.axes @ raised.T)
         if slides:
-            place = ("linear", f"trans{along}"), self.drawn.metre, travel
+            place = ("linear", f"trans{along}"), metre, self.drawn.kilogram * metre, travel
             self.coordinates.append(Coordinate(name, prim, len(turns), *place))
         at, at_b = self._points(name, a.at, gap - axis * travel)
         axis_b = self._straight(name, b.axes[:, k]) if apart else None

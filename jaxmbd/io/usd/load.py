@@ -48,7 +48,10 @@ from jaxmbd.model import (
 
 KINDS: dict[int, Any] = {4: "ball", 7: "free"}
 """Joints that the stage has by a quaternion, by the number of their coordinates."""
-EFFECTS = ("PhysxTendon", "PhysxForce", "PhysxDeformable", "PhysxVehicle", "PhysxParticle")
+EFFECTS = (
+    *("PhysxTendon", "PhysxMimic", "PhysxForce", "PhysxDeformable", "PhysxVehicle"),
+    *("PhysxParticle", "NewtonMimic"),
+)
 """Beginnings of the names of schemas by which more acts on bodies."""
 
 
@@ -66,8 +69,8 @@ def load_usd(
     Joints may close loops: those that are excluded from articulations are cut. Generic joints (D6)
     become the type that leaves the same axes free. Bodies that no joint holds float. Drives become
     `Actuator`s, whose control is their target in SI units (a position, a velocity where there is no
-    stiffness, an effort where there is no damping either); PhysX's armatures, friction efforts,
-    mimic joints and bodies without gravity are read too.
+    stiffness, an effort where there is no damping either); PhysX's armatures and friction efforts
+    are read too.
 
     Units become SI, and a stage with y up is turned so that z is: (x, y, z) is then (x, −z, y).
     Joint frames that agree to the digits of single precision become one point and parallel axes;
@@ -120,13 +123,7 @@ def load_usd(
     else:
         for name in limits:
             drawn.left.add("joint limits", "listed in .limits, without stops", name)
-    mech = Mechanism(
-        bodies,
-        joints,
-        forces,
-        gravity=gravity(drawn),
-        cut=cut or None,
-    )
+    mech = Mechanism(bodies, joints, forces, gravity=gravity(drawn), cut=cut or None)
     _unsupported(drawn, made)
     table = LeftOutTable(drawn.left.rows())
     table.refuse(strict, "a mechanism has no equal for all of this stage")
@@ -200,63 +197,40 @@ def _forces(
     """Actuators, friction and rotors of the joints' coordinates, and the drives by name."""
     out: dict[str, ForceElement] = {}
     actuators = {}
-    several = [c.joint for c in made.coordinates if c.index]
     for c in made.coordinates:
-        name = f"{c.joint}.{c.names[-1]}" if c.joint in several else c.joint
+        name = f"{c.joint}.{c.names[-1]}" if c.joint in made.screws else c.joint
         motor = _motor(drawn, c)
         if motor is not None:
             actuators[name] = f"{name}.drive"
             out[f"{name}.drive"] = motor
-        unit = _effort(drawn, c)
-        dry, still, viscous = (
-            c.number(f"physxJointAxis:*:{kind}", 0.0) * unit
-            for kind in (
-                "dynamicFrictionEffort",
-                "staticFrictionEffort",
-                "viscousFrictionCoefficient",
-            )
-        )
-        viscous, rotor = viscous / c.unit, _armature(drawn, c)
+        efforts = ("dynamicFrictionEffort", "staticFrictionEffort", "viscousFrictionCoefficient")
+        dry, still, viscous = (c.number(f"physxJointAxis:*:{n}", 0.0) * c.effort for n in efforts)
+        rotor = c.number("physxJointAxis:*:armature", numbers(c.prim, "physxJoint:armature", 0.0))
         if still > dry:
             drawn.left.add("static friction efforts", "the dynamic ones alone", name)
-        for what, kind, present in (
-            ("drag", JointDrag, dry or viscous),
-            ("rotor", Armature, rotor),
-        ):
-            if present and (c.joint in several or c.joint in cut):
-                drawn.left.add("friction or armature of loop joints or screws", "absent", name)
-            elif present:
-                numbers = (dry, viscous, velocity_scale) if kind is JointDrag else (rotor,)
-                out[f"{name}.{what}"] = kind(c.joint, *numbers)
+        if (rotor or dry or viscous) and (c.joint in made.screws or c.joint in cut):
+            drawn.left.add("friction and armature of loop joints and screws", "absent", name)
+            continue
+        if dry or viscous:
+            out[f"{name}.drag"] = JointDrag(c.joint, dry, viscous / c.unit, velocity_scale)
+        if rotor:
+            out[f"{name}.rotor"] = Armature(c.joint, rotor * c.effort / (c.unit**c.slides))
     return out, actuators
-
-
-def _effort(drawn: Drawn, c: Coordinate) -> float:
-    """N·m or N of the stage's unit of a coordinate's effort."""
-    return drawn.kilogram * drawn.metre ** (2 if c.turns else 1)
-
-
-def _armature(drawn: Drawn, c: Coordinate) -> float:
-    found = c.number(
-        "physxJointAxis:*:armature", float(numbers(c.prim, "physxJoint:armature", 0.0))
-    )
-    return found * drawn.kilogram * (drawn.metre**2 if c.turns else 1.0)
 
 
 def _motor(drawn: Drawn, c: Coordinate) -> Actuator | None:
     """A drive: ``effort = k (u − (q + start)) + c (rate − v)``, u its target."""
-    api = usd("UsdPhysics").DriveAPI
-    kind = next((n for n in c.names if c.prim.HasAPI(api, n)), None)
+    kind = next((n for n in c.names if c.prim.HasAPI(usd("UsdPhysics").DriveAPI, n)), None)
     if kind is None:
         return None
-    drive, unit = f"drive:{kind}:physics", _effort(drawn, c)
+    drive = f"drive:{kind}:physics"
     if choice(c.prim, f"{drive}:type", "force") != "force":
         drawn.left.add("drives of accelerations", "absent", c.joint)
         return None
     gains, targets = ("stiffness", "damping"), ("targetPosition", "targetVelocity")
-    k, damping = (float(numbers(c.prim, f"{drive}:{n}", 0.0)) * unit / c.unit for n in gains)
+    k, damping = (float(numbers(c.prim, f"{drive}:{n}", 0.0)) * c.effort / c.unit for n in gains)
     target, rate = (float(numbers(c.prim, f"{drive}:{n}", 0.0)) * c.unit for n in targets)
-    most = float(numbers(c.prim, f"{drive}:maxForce", np.inf)) * unit
+    most = float(numbers(c.prim, f"{drive}:maxForce", np.inf)) * c.effort
     return Actuator(
         c.joint,
         gain=k or damping or 1.0,
@@ -270,7 +244,6 @@ def _motor(drawn: Drawn, c: Coordinate) -> Actuator | None:
 def _limits(drawn: Drawn, made: Joints) -> dict[str, tuple[float, float]]:
     """Ranges of joints with one coordinate, from the drawn one."""
     out = {}
-    several = {c.joint for c in made.coordinates if c.index}
     for c in made.coordinates:
         lower, upper = (
             c.number(f"limit:*:physics:{low}", float(numbers(c.prim, f"physics:{end}Limit", none)))
@@ -283,7 +256,7 @@ def _limits(drawn: Drawn, made: Joints) -> dict[str, tuple[float, float]]:
             )
         if np.isinf(lower) and np.isinf(upper):
             continue
-        if c.joint in several:
+        if c.joint in made.screws:
             drawn.left.add("ranges of joints with several coordinates", "absent", c.joint)
         else:
             out[c.joint] = (lower * c.unit - c.start, upper * c.unit - c.start)
@@ -297,47 +270,45 @@ def _stop(joint: str, ends: tuple[float, float], stiffness: float) -> JointLimit
 
 def _unsupported(drawn: Drawn, made: Joints) -> None:
     """Note contacts and all else that acts in the stage."""
-    api, note = usd("UsdPhysics"), drawn.left.add
+    api, names = usd("UsdPhysics"), names_of(drawn.prims)
     for error in drawn.stage.GetCompositionErrors():
-        note("references that USD cannot follow", "absent", str(error).strip() or "a reference")
-    names = names_of(drawn.prims)
+        asset = str(error).split("@")[1:2] or [str(error)]
+        drawn.left.add("references that USD cannot follow", "absent", asset[0])
     for prim in drawn.prims:
-        name = names[str(prim.GetPath())]
-        schemas = [*prim.GetAppliedSchemas(), prim.GetTypeName()]
-        if prim.HasAPI(api.CollisionAPI) and choice(prim, "physics:collisionEnabled", True):
-            note("contact shapes", "bodies pass through each other and the ground", name)
-        if any(s.startswith(EFFECTS) for s in schemas):
-            note("tendons, forces and flexible bodies of PhysX", "absent", name)
-        if prim.GetTypeName().startswith("Physx") and prim.GetTypeName().endswith("Joint"):
-            note("joints of PhysX alone", "absent", name)
-        if any(p.startswith(("mjc:", "newton:")) for p in prim.GetAuthoredPropertyNames()):
-            note("attributes of MuJoCo or Newton", "not read", name)
-        if any(numbers(prim, f"physxRigidBody:{x}Damping", 0.0) for x in ("linear", "angular")):
-            note("media", "no forces of air or water", name)
-        speeds = (
-            numbers(prim, f"physics:{x}", np.zeros(3)) for x in ("velocity", "angularVelocity")
-        )
-        if prim.HasAPI(api.RigidBodyAPI) and any(x.any() for x in speeds):
-            note("initial velocities", "at rest", name)
-        if undrawn(prim):
-            note("shapes of other kinds", "not drawn", name)
-    for name, prim in made.prims.items():
-        _unsupported_of_joint(drawn, name, prim, made.joints.get(name))
-
-
-def _unsupported_of_joint(drawn: Drawn, name: str, prim: Any, joint: Joint | None) -> None:
-    note = drawn.left.add
-    if numbers(prim, "physxJoint:jointFriction", 0.0):
-        note("friction coefficients of joints", "absent: give a JointFriction", name)
-    ends = (numbers(prim, f"physics:break{x}", np.inf) for x in ("Force", "Torque"))
-    if np.isfinite(list(ends)).any():
-        note("loads at which joints break", "they never do", name)
-    if joint is not None and joint.ball and joint.nq:
-        ranges = (numbers(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1))
-        if any(x >= 0.0 for x in ranges):
-            note("ranges of balls", "absent", name)
-        if any(s.startswith("PhysicsDriveAPI") for s in prim.GetAppliedSchemas()):
-            note("drives of balls", "absent", name)
+        kind, schemas = prim.GetTypeName(), [*prim.GetAppliedSchemas(), prim.GetTypeName()]
+        own = prim.GetAuthoredPropertyNames()
+        speeds = [numbers(prim, f"physics:{n}", 0.0) for n in ("velocity", "angularVelocity")]
+        damped = [numbers(prim, f"physxRigidBody:{n}Damping", 0.0) for n in ("linear", "angular")]
+        breaks = [numbers(prim, f"physics:break{n}", np.inf) for n in ("Force", "Torque")]
+        touches = prim.HasAPI(api.CollisionAPI) and choice(prim, "physics:collisionEnabled", True)
+        for (what, consequence), applies in {
+            ("contact shapes", "bodies pass through each other and the ground"): touches,
+            ("shapes of other kinds", "not drawn"): undrawn(prim),
+            ("tendons, mimic joints and other effects", "absent"): any(
+                s.startswith(EFFECTS) for s in schemas
+            ),
+            ("joints of PhysX alone", "absent"): kind.startswith("Physx") and "Joint" in kind,
+            ("attributes of MuJoCo or Newton", "not read"): any(
+                n.startswith(("mjc:", "newton:")) for n in own
+            ),
+            ("media", "no forces of air or water"): any(damped),
+            ("initial velocities", "at rest"): any(np.any(x) for x in speeds),
+            ("bodies without gravity", "it acts on them"): choice(
+                prim, "physxRigidBody:disableGravity", False
+            ),
+            ("loads at which joints break", "they never do"): min(breaks) < np.inf,
+            ("friction coefficients of joints", "absent: give a JointFriction"): numbers(
+                prim, "physxJoint:jointFriction", 0.0
+            ),
+        }.items():
+            if applies:
+                drawn.left.add(what, consequence, names[str(prim.GetPath())])
+    for name, joint in made.joints.items():
+        prim = made.prims[name]
+        cone = [numbers(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1)]
+        driven = any(s.startswith("PhysicsDriveAPI") for s in prim.GetAppliedSchemas())
+        if joint.ball and joint.nq and (max(cone) >= 0.0 or driven):
+            drawn.left.add("ranges and drives of balls", "absent", name)
 
 
 def _coordinates(drawn: Drawn, made: Joints, mech: Mechanism) -> FileCoordinates:
@@ -359,7 +330,8 @@ def _coordinates(drawn: Drawn, made: Joints, mech: Mechanism) -> FileCoordinates
             quaternion = np.roll(Rotation.from_matrix(frame.axes).as_quat(), 1)
             arm = frame.axes.T @ (np.asarray(mech.com(on)) - frame.origin)
             first = qpos, dof, place.q.start, place.v.start
-            found.append(FileJoint(kind, *first, frame.origin, drawn=quaternion, arm=arm))
+            back = joint.b == GROUND
+            found.append(FileJoint(kind, *first, frame.origin, 1.0, back, quaternion, arm))
             qpos, dof = qpos + joint.nq, dof + joint.nv
         for c in by_joint.get(name, []):
             q, v = place.q.start + c.index, place.v.start + c.index
