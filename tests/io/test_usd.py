@@ -462,6 +462,43 @@ def test_a_distance_is_a_rod_and_only_excluded_joints_of_loops_are_cut():
     assert mbd.topology(hinged).tree == ("hinge",)
 
 
+@pytest.mark.parametrize(
+    ("excluded", "cut"),
+    [
+        (("hip_rocker", "shank_foot"), {"hip_rocker", "shank_foot"}),
+        ((), set(LOOPS)),  # as topology chooses
+    ],
+)
+def test_the_file_says_what_is_cut(excluded, cut):
+    def change(stage):
+        for prim in stage.Traverse():
+            if prim.IsA(UsdPhysics.Joint):
+                flag = UsdPhysics.Joint(prim).GetExcludeFromArticulationAttr()
+                flag.Set(prim.GetName() in excluded)
+
+    assert set(mbd.topology(load_usd(changed_leg(change)).mechanism).cut) == cut
+
+
+def test_a_slide_in_centimetres():
+    text = """
+        point3f physics:localPos1 = (50, 0, 0)
+        float physics:lowerLimit = -20
+        float physics:upperLimit = 80
+        float physxJoint:armature = 0.25
+        float physxJointAxis:linear:dynamicFrictionEffort = 100
+        float drive:linear:physics:stiffness = 3
+        float drive:linear:physics:maxForce = 200
+    """
+    stage = "#usda 1.0\n" + body("arm") + joint("PrismaticJoint", text, '"PhysicsDriveAPI:linear"')
+    found = read(stage)
+    forces = found.mechanism.forces
+    np.testing.assert_allclose(found.limits["hinge"], (-0.7, 0.3), rtol=1e-12)
+    assert float(forces["hinge.rotor"].inertia) == 0.25
+    assert float(forces["hinge.drag"].dry) == pytest.approx(1.0, rel=1e-15)
+    np.testing.assert_allclose(forces["hinge.drive"].force_range, (-2, 2), rtol=1e-15)
+    np.testing.assert_allclose(forces["hinge.drive"].bias, (-1.5, -3, 0), rtol=1e-12)
+
+
 def test_shapes():
     text = """
         float physics:mass = 2
