@@ -571,6 +571,10 @@ SHEARED = """float physics:mass = 1
             "physics:gravityMagnitude = 1 }",
             "the scenes /a, /b differ in gravity",
         ),
+        (
+            body("arm", "float physics:mass = 1\nquatf physics:principalAxes = (nan, 0, 0, 0)"),
+            "/arm: its physics:principalAxes is .*nan",
+        ),
         ("def", "USD cannot read this text"),
     ],
 )

@@ -8,6 +8,7 @@ their authors wrote.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,7 +60,11 @@ def open_stage(source: Any) -> Any:
 
 
 def numbers(prim: Any, name: str, default: Any) -> Any:
-    """A number or vector of a prim; a quaternion's real part comes first."""
+    """A number or vector of a prim; a quaternion's real part comes first.
+
+    Raises:
+        ValueError: it is not a number.
+    """
     attribute = prim.GetAttribute(name)
     value = attribute.Get(usd("Usd").TimeCode.EarliestTime()) if attribute else None
     if value is None:
@@ -70,7 +75,10 @@ def numbers(prim: Any, name: str, default: Any) -> Any:
     if kind.startswith("float") or kind.endswith(("3f", "quatf")):
         value = [float(str(x)) for x in np.atleast_1d(np.asarray(value, np.float32))]
         value = value if kind != "float" else value[0]
-    return np.asarray(value, float)[()]
+    value = np.asarray(value, float)[()]
+    if np.isnan(value).any():
+        raise ValueError(f"{prim.GetPath()}: its {name} is {value}; give numbers")
+    return value
 
 
 def choice(prim: Any, name: str, default: Any) -> Any:
@@ -178,14 +186,12 @@ class Drawn:
 
 def names_of(prims: Iterable[Any], taken: tuple[str, ...] = ()) -> dict[str, str]:
     """A name of each prim by its path: its own, or its path with points where that is another's."""
-    own = [prim.GetName() for prim in prims]
-    names = UniqueNames(taken)
-    out = {}
-    for prim, name in zip(prims, own, strict=True):
-        path = str(prim.GetPath())
-        alone = own.count(name) == 1
-        out[path] = names.unique(name if alone else path[1:].replace("/", "."), "prim")
-    return out
+    own = {str(prim.GetPath()): prim.GetName() for prim in prims}
+    count, names = Counter(own.values()), UniqueNames(taken)
+    return {
+        path: names.unique(name if count[name] == 1 else path[1:].replace("/", "."), "prim")
+        for path, name in own.items()
+    }
 
 
 def gravity(drawn: Drawn) -> np.ndarray:
@@ -201,7 +207,7 @@ def gravity(drawn: Drawn) -> np.ndarray:
         size = numbers(scene, "physics:gravityMagnitude", -np.inf)
         found[str(scene.GetPath())] = along * (size * drawn.metre if size >= 0.0 else EARTH)
     values = list(found.values()) or [np.array([0.0, 0.0, -EARTH])]
-    if any(not np.array_equal(x, values[0]) for x in values):
+    if any(not np.array_equal(x, values[0]) for x in values[1:]):
         raise ValueError(f"the scenes {', '.join(found)} differ in gravity; keep one of them")
     return values[0]
 
