@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     )
     from jaxmbd.graph import Topology, neutral, topology
     from jaxmbd.identification import identify
-    from jaxmbd.io import load, load_mjcf, load_urdf, save
+    from jaxmbd.io import load, load_mjcf, load_robot, load_urdf, load_usd, save
     from jaxmbd.kinematics import (
         Pose,
         body_accelerations,
@@ -228,6 +228,8 @@ __all__ = [
     "load",
     "load_mjcf",
     "load_urdf",
+    "load_usd",
+    "load_robot",
     # describe: all numbers by path
     "variables",
     "get_variables",
@@ -357,7 +359,7 @@ __getattr__, __dir__ = on_use(
             "mass_matrix momentum potential_energy"
         ),
         "graph": "Topology neutral topology",
-        "io": "load load_mjcf load_urdf save",
+        "io": "load load_mjcf load_robot load_urdf load_usd save",
         "kinematics": (
             "Pose body_accelerations body_jacobian body_velocities constraint_jacobian "
             "constraint_residual coordinate_rates gamma joint_coordinates point_position "

@@ -26,7 +26,7 @@ NO_NUMBER = frozenset(
     {
         # of a mechanism, a file or a name
         "in_space", "mirror", "soften", "register_law", "register_type", "save", "load",
-        "load_mjcf", "load_urdf", "show",
+        "load_mjcf", "load_robot", "load_urdf", "load_usd", "show",
         "variables", "get_variables", "set_variables", "mirrored", "topology",
         "suspension.available", "suspension.axle", "suspension.axle_corners",
         "suspension.characteristic", "suspension.characteristics", "suspension.find_corner",

@@ -93,7 +93,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-NAMES = "a file (.json of jaxmbd.io.save, .xml of MuJoCo, .urdf), or zoo:NAME"
+NAMES = "a file (.json of jaxmbd.io.save, .xml of MuJoCo, .urdf, .usd), or zoo:NAME"
 
 
 def load_model(name: str) -> tuple[Any, list[str]]:
@@ -127,11 +127,11 @@ def open_model(name: str) -> tuple[Any, list[str]]:
 
 
 def _read(name: str) -> Any:
-    from jaxmbd.io import load, load_mjcf, load_urdf
+    from jaxmbd.io import load, load_mjcf, load_robot
 
     suffix = Path(name).suffix.lower()
-    if suffix == ".urdf":
-        return load_urdf(name)
+    if suffix in (".urdf", ".usd", ".usda", ".usdc", ".usdz"):
+        return load_robot(name)
     return load_mjcf(name) if suffix in (".xml", ".mjcf") else load(name)
 
 

@@ -84,3 +84,58 @@ def test_links_that_mujoco_refuses():
     with pytest.warns(UserWarning, match="triangle inequality"):
         left = load_urdf(worse).left_out
     assert ("negative inertias", ("arm",)) in {(x.what, x.names) for x in left}
+
+
+FIVE_BAR = """
+<robot name="five-bar">
+  <link name="base"/>
+  <link name="left">{0}</link><link name="right">{0}</link>
+  <link name="left_end">{0}</link><link name="right_end">{0}</link>
+  <link name="left_tip"/><link name="right_tip"/>
+  <joint name="q1" type="continuous"><parent link="base"/><child link="left"/>
+    <axis xyz="0 1 0"/></joint>
+  <joint name="q2" type="continuous"><parent link="base"/><child link="right"/>
+    <origin xyz="0.2 0 0"/><axis xyz="0 1 0"/></joint>
+  <joint name="p1" type="continuous"><parent link="left"/><child link="left_end"/>
+    <origin xyz="-0.1 0 0.3"/><axis xyz="0 1 0"/></joint>
+  <joint name="p2" type="continuous"><parent link="right"/><child link="right_end"/>
+    <origin xyz="0.1 0 0.3"/><axis xyz="0 1 0"/></joint>
+  <joint name="t1" type="fixed"><parent link="left_end"/><child link="left_tip"/>
+    <origin xyz="0.2 0 0.25"/></joint>
+  <joint name="t2" type="fixed"><parent link="right_end"/><child link="right_tip"/>
+    <origin xyz="-0.19 0 0.25"/></joint>
+</robot>
+""".format(
+    '<inertial><origin xyz="0 0 0.1"/><mass value="0.5"/>'
+    '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+
+
+def test_loops_close_pairs_of_frames_or_are_joints():
+    """Two frames that are drawn a centimetre apart, and the same by a joint of one's own."""
+    pair = load_urdf(FIVE_BAR, loops={"tip": ("left_tip", "right_tip")}).mechanism
+    ball = mbd.Spherical("left_tip", "right_end", (0.1, 0, 0.55), at_b=(0.11, 0, 0.55))
+    own = load_urdf(FIVE_BAR, loops={"tip": ball}).mechanism
+    assert mbd.topology(pair).cut == mbd.topology(own).cut == ("tip",)
+    assert (pair.joints["tip"].a, pair.joints["tip"].b) == ("left_end", "right_end")
+    solved = mbd.assemble(pair, {"q1": 0.1, "q2": -0.2})
+    np.testing.assert_allclose(mbd.constraint_residual(own, solved.q), 0, atol=1e-12)
+    tips = [
+        mbd.point_position(pair, solved.q, body, at)
+        for body, at in (("left_end", (0.1, 0, 0.55)), ("right_end", (0.11, 0, 0.55)))
+    ]
+    np.testing.assert_allclose(tips[0], tips[1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (("left_tip", "rigth_tip"), "there is no link 'rigth_tip'.*right_tip"),
+        (("left_tip", "left_end"), "parts of one rigid body, left_end"),
+        (("left_tip",), "give two links, or a joint"),
+        (mbd.Spherical("left_tip", "nobody", (0, 0, 0)), "there is no link 'nobody'"),
+    ],
+)
+def test_loops_that_are_none(ends, message):
+    with pytest.raises(ValueError, match=message):
+        load_urdf(FIVE_BAR, loops={"tip": ends})

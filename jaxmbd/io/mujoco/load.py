@@ -6,6 +6,8 @@ What a mechanism cannot have of a model is listed in `Imported.left_out`.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -44,7 +46,8 @@ from jaxmbd.io.mujoco.forces import (
     stops,
     tendons_left_out,
 )
-from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.model import GROUND, Joint, Mechanism, Spherical, changed
+from jaxmbd.plumbing import unknown
 
 
 def _unsupported(drawn: Drawn) -> list[LeftOut]:
@@ -160,6 +163,7 @@ def load_mjcf(
 def load_urdf(
     source: Source,
     *,
+    loops: Mapping[str, tuple[str, str] | Joint] | None = None,
     floating: bool = False,
     strict: bool = False,
     limit_stiffness: float | None = None,
@@ -171,8 +175,13 @@ def load_urdf(
     As `load_mjcf`, by MuJoCo's reader. A link's inertia is the one that is given, and zero without;
     meshes are for pictures alone, and need not be there.
 
+    URDF has no loops; `loops` closes them, by joints that are cut.
+
     Args:
         source: path of the file, or its text.
+        loops: joints by name that close loops. A pair of links becomes a ball that brings their
+            frames' origins together, as of descriptions that mark closures by pairs of frames;
+            a joint between two links stands as it is, drawn where the robot is.
         floating: whether the root link floats; else it is fixed to the ground.
         strict: whether to refuse a model of which something is left out.
         limit_stiffness: as of `load_mjcf`.
@@ -182,7 +191,7 @@ def load_urdf(
 
     Raises:
         ValueError: MuJoCo refuses the model, or no file can have a name that it gives; with
-            `strict`, something is left out.
+            `strict`, something is left out; `loops` name a link that is not there, or one body.
         FileNotFoundError: there is no such file.
         ImportError: MuJoCo is not installed.
 
@@ -206,15 +215,39 @@ def load_urdf(
         root.add_freejoint(name="root")
     found = compiled(spec, within, inertias_from_shapes=False, known=files)
     found = found._replace(inertias=inertias, left_out=[*left, *unseen, *found.left_out])
-    return _imported(found, strict, limit_stiffness, velocity_scale)
+    return _imported(found, strict, limit_stiffness, velocity_scale, loops or {})
+
+
+def _loop(drawn: Drawn, name: str, ends: tuple[str, str] | Joint) -> Joint:
+    """A joint between the bodies that two links are parts of."""
+    links = names_of(drawn.model, "body", drawn.model.nbody, (GROUND,))
+    pair = (ends.a, ends.b) if isinstance(ends, Joint) else tuple(ends)
+    if len(pair) != 2:
+        raise ValueError(f"loops[{name!r}] is {ends!r}; give two links, or a joint between two")
+    if problems := [text for n in pair if n != GROUND for text in unknown("link", n, links)]:
+        raise ValueError(f"loops[{name!r}]: {'; '.join(problems)}")
+    numbers = [0 if n == GROUND else links.index(n) for n in pair]
+    a, b = (drawn.bodies[i] for i in numbers)
+    if a == b:
+        raise ValueError(f"loops[{name!r}]: {' and '.join(pair)} are parts of one rigid body, {a}")
+    if isinstance(ends, Joint):
+        return changed(ends, a=a, b=b)
+    at, at_b = (drawn.data.xpos[i].copy() for i in numbers)
+    near = np.abs(at - at_b).max() <= 1e-12 * (1.0 + np.abs(at).max())
+    return Spherical(a, b, at, at_b=None if near else at_b)
 
 
 def _imported(
-    found: Compiled, strict: bool, stiffness: float | None, velocity_scale: float
+    found: Compiled,
+    strict: bool,
+    stiffness: float | None,
+    velocity_scale: float,
+    loops: Mapping[str, Any] = MappingProxyType({}),
 ) -> Imported:
     model, left = found.model, list(found.left_out)
     drawn = drawn_model(model, found.inertias)
     closing, limits = equalities(drawn), limits_of(drawn)
+    closing.joints.update(joined(closing.joints, {n: _loop(drawn, n, x) for n, x in loops.items()}))
     passive, more = passive_forces(drawn, velocity_scale)
     actuators, own_names, unmoved = motors(drawn)
     # MuJoCo's names differ within one kind of part only; actuators, which have inputs, keep theirs.

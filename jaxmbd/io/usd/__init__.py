@@ -1,0 +1,1 @@
+"""Stages of USD (UsdPhysics) as mechanisms, with nothing dropped in silence."""
