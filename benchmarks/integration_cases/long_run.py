@@ -20,6 +20,7 @@ METHODS: dict[str, tuple[Any, float]] = {  # and the step or the interval of sav
     "Variational of order 4, 0.005 s": (mbd.Variational(order=4), 5e-3),
     "DormandPrince, 1e-08": (mbd.DormandPrince(rtol=1e-8, atol=1e-10), SAVED),
     "DormandPrince, 1e-10": (mbd.DormandPrince(rtol=1e-10, atol=1e-12), SAVED),
+    "DormandPrince8, 1e-10": (mbd.DormandPrince8(rtol=1e-10, atol=1e-12), SAVED),
     "Rodas, 1e-10": (mbd.Rodas(rtol=1e-10, atol=1e-12), SAVED),
 }
 
