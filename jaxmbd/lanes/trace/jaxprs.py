@@ -67,6 +67,8 @@ def named(closed: Any) -> Any:
     Partial evaluation takes them away, and without them JAX before 0.11 fails to push tangents
     through such a loop.
     """
+    if jax.__version_info__ >= (0, 11):
+        return closed
     new: dict[int, Any] = {}
 
     def of(x: Any) -> Any:
