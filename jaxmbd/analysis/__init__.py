@@ -43,6 +43,7 @@ from jaxmbd.analysis.methods import (
     SemiImplicitEuler,
     Variational,
 )
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.run_account import Account
 from jaxmbd.analysis.simulation import run_start, simulate

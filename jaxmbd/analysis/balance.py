@@ -43,7 +43,7 @@ from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
 from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, problem
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.velocity import is_met
 from jaxmbd.dynamics import (
     Inputs,

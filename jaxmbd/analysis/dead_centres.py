@@ -41,7 +41,7 @@ from jaxmbd.analysis.known import (
     known_values,
     problem,
 )
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.status import Status
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import (

@@ -28,7 +28,7 @@ from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.projection import project
 from jaxmbd.analysis.solution import Solution
 from jaxmbd.analysis.status import closing_tolerance, closure_error, visible
@@ -205,8 +205,8 @@ class Interval(NamedTuple):
         switches = {name: x[0] for name, x in switches.items()}
         h = t[1] - t[0]
 
-        def change(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            """``c, h ċ, h² c̈`` (nv,) at an end."""
+        def change(end: tuple[Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+            """``c, h ċ, h² c̈`` (nv,) at an end, and its closure error."""
             t, now, v = end
             efforts = efforts_at(inputs, t, now, v, switches)
             vdot, _ = forward_dynamics(mech, now, v, t, efforts, backend="xla")
@@ -216,11 +216,11 @@ class Interval(NamedTuple):
                 return jax.jvp(partial(coordinate_change, mech, q[0]), (now,), (along,))[1]
 
             first, second = jax.jvp(rate, (now, v), (coordinate_rates(mech, now, v), vdot))
-            return coordinate_change(mech, q[0], now), h * first, h * h * second
+            opened = _opened(mech, t, now, v)
+            return coordinate_change(mech, q[0], now), h * first, h * h * second, opened
 
-        # Loops, so that the dynamics is compiled once.
-        c, first, second = lax.map(change, ends[:3])
-        opened = lax.map(lambda end: _opened(mech, *end), ends[:3])
+        # A loop, so that the dynamics is compiled once.
+        c, first, second, opened = lax.map(change, ends[:3])
         missed = c[1] - 0.5 * (first[0] + first[1]) - (second[0] - second[1]) / 12.0
         return cls(t[0], h, q, first, second, missed, jnp.max(opened))
 

@@ -37,7 +37,7 @@ from jaxmbd.analysis.known import (
     parse_inputs,
     parse_known,
 )
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.status import Status, visible
 from jaxmbd.analysis.velocity import asked_rows, held_products, is_met
 from jaxmbd.dynamics import (

@@ -24,7 +24,7 @@ from jax.flatten_util import ravel_pytree
 
 from jaxmbd.analysis.freedoms import mobility
 from jaxmbd.analysis.known import efforts_at, parse_inputs
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import applied_efforts, check_determinate, solve_motion
 from jaxmbd.graph import topology

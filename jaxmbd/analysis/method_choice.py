@@ -26,7 +26,7 @@ from jax.core import Tracer
 from jaxmbd.analysis.equations import equations_of
 from jaxmbd.analysis.known import AnyInputs, parse_inputs
 from jaxmbd.analysis.methods import Adaptive, DormandPrince, Rodas, chosen, normalise
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.velocity import assemble_velocity
 from jaxmbd.dynamics import check_determinate
 from jaxmbd.graph import topology

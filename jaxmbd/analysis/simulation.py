@@ -30,7 +30,7 @@ from jaxmbd.analysis.methods import (
     cut_at_events,
     normalise,
 )
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.run_account import (
     Account,
     StepSizes,

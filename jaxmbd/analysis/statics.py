@@ -29,7 +29,7 @@ from jaxmbd.analysis.balance import (
     stiffness,
 )
 from jaxmbd.analysis.known import Known, Problem, held_name, held_scale, problem
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.status import Status, closing_tolerance, visible
 from jaxmbd.analysis.velocity import implied_change
 from jaxmbd.graph import neutral, topology

@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.dynamics import (
     System,
     applied_efforts,

@@ -24,7 +24,7 @@ from jaxmbd.analysis.known import (
     parse_known,
     point_of,
 )
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     Accelerations,

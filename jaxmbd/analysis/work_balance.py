@@ -39,7 +39,7 @@ from jaxmbd.analysis.dense_output import (
     sudden_changes,
 )
 from jaxmbd.analysis.known import AnyInputs, efforts_at, parse_inputs
-from jaxmbd.analysis.program import program
+from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.solution import Solution
 from jaxmbd.dynamics import (
     forward_dynamics,

@@ -16,7 +16,7 @@ import numpy as np
 from jaxmbd.analysis import mobility
 from jaxmbd.graph import topology
 from jaxmbd.io.coordinates import FileCoordinates
-from jaxmbd.model import Mechanism
+from jaxmbd.model import ForceElement, JointLimit, Mechanism
 from jaxmbd.plumbing import listed, text_table
 
 T = TypeVar("T")
@@ -108,6 +108,16 @@ def joined(first: Mapping[str, T], second: Mapping[str, T]) -> dict[str, T]:
     if both := first.keys() & second.keys():
         raise ValueError(f"two parts have the same name: {', '.join(sorted(both))}")
     return {**first, **second}
+
+
+def stops(limits: Mapping[str, tuple[float, float]], stiffness: float) -> dict[str, ForceElement]:
+    """A stop at each end of each joint's range that is finite [rad or m; N·m/rad or N/m]."""
+    return {
+        f"{name}.stop": JointLimit(
+            name, *(x if np.isfinite(x) else None for x in ends), stiffness=stiffness
+        )
+        for name, ends in limits.items()
+    }
 
 
 ShapeKind = Literal["box", "sphere", "capsule", "cylinder", "ellipsoid", "plane", "mesh"]

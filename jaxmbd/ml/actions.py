@@ -27,7 +27,9 @@ def action_limits(
     motors = {n: x for n, x in motors.items() if isinstance(x, Controlled)}
     if isinstance(actions, str):
         actions = (actions,)
-    given = actions if isinstance(actions, Mapping) else dict.fromkeys(actions or motors)
+    given: Mapping[str, Any] = (
+        actions if isinstance(actions, Mapping) else dict.fromkeys(actions or motors)
+    )
     low, high, problems = [], [], []
     if not given:
         problems.append(
@@ -35,27 +37,35 @@ def action_limits(
             " actions={'a joint': (low, high)}"
         )
     for name, limits in given.items():
-        joint = name in mech.joints
-        found = unknown("actuator or joint", name, [*motors, *mech.joints])
-        if joint and not found and mech.joint(name).nv != 1:
-            found.append(f"joint {name!r} has {mech.joint(name).nv} speeds: act by an Actuator")
-        if limits is None and not found:
-            limits = None if joint else own_limits(motors[name])
-            if limits is None:
-                cure = f"actions={{{name!r}: (low, high)}}"
-                own = "" if joint else "control_range= of the actuator, or "
-                found.append(f"{name!r} has no limits; give {own}{cure}")
-        ends = (0.0, 0.0) if limits is None else limits
-        if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(ends)):
-            found.append(
-                f"the limits of {name!r} are traced; give numbers: actions={{{name!r}: …}}"
-            )
-        elif limits is not None and not (np.shape(ends) == (2,) and ends[0] < ends[1]):
-            found.append(f"the limits of {name!r} are {limits}; give (low, high), low below high")
+        joint, found = name in mech.joints, _target_problems(mech, name, motors)
+        own = limits is None and not joint and not found
+        ends: Any = own_limits(motors[name]) if own else limits
+        if limits is not None or not found:
+            found += _limit_problems(name, ends, joint)
         problems += [f"actions: {text}" for text in found]
         if not found:
             low, high = [*low, ends[0]], [*high, ends[1]]
     return tuple(given), low, high, problems
+
+
+def _target_problems(mech: Mechanism, name: str, motors: Mapping[str, Any]) -> list[str]:
+    """Why a name is nothing that one action acts on."""
+    found = unknown("actuator or joint", name, [*motors, *mech.joints])
+    if not found and name in mech.joints and mech.joint(name).nv != 1:
+        found.append(f"joint {name!r} has {mech.joint(name).nv} speeds: act by an Actuator")
+    return found
+
+
+def _limit_problems(name: str, limits: Any, joint: bool) -> list[str]:
+    """What is wrong with an action's limits."""
+    if limits is None:
+        own = "" if joint else "control_range= of the actuator, or "
+        return [f"{name!r} has no limits; give {own}actions={{{name!r}: (low, high)}}"]
+    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(limits)):
+        return [f"the limits of {name!r} are traced; give numbers: actions={{{name!r}: …}}"]
+    if not (np.shape(limits) == (2,) and limits[0] < limits[1]):
+        return [f"the limits of {name!r} are {limits}; give (low, high), low below high"]
+    return []
 
 
 def own_limits(motor: Any) -> Any:

@@ -24,11 +24,12 @@ from jaxmbd.analysis import (
     assemble,
     assemble_velocity,
     parse_known,
+    program,
     run_start,
     simulate,
 )
 from jaxmbd.graph import neutral
-from jaxmbd.lanes import check_backend, compiled, host_jit, is_inline
+from jaxmbd.lanes import check_backend, is_inline
 from jaxmbd.ml.actions import action_limits
 from jaxmbd.ml.draws import draw, drawn, named
 from jaxmbd.model import Mechanism
@@ -36,8 +37,6 @@ from jaxmbd.observe import Observable, Snapshot
 from jaxmbd.plumbing import refuse, unknown
 from jaxmbd.sampling import Distribution, FromSciPy, as_distribution
 from jaxmbd.variables import get_variables, set_variables
-
-program = host_jit(compiled)
 
 
 class EnvState(NamedTuple):

@@ -39,35 +39,6 @@ class FixedSteps(Method):
         return jnp.minimum(size, self.smooth_error(*sizes, change, scale) + sudden)
 
 
-def kutta(
-    equations: Equations, t: Array, q: Array, v: Array, h: Array
-) -> tuple[Array, Array, Array]:
-    """Kutta's step before its end is normalised and projected.
-
-    Returns:
-        q and v after it, and the estimates e and d (2, nv) of `RK4`.
-    """
-    nodes, weights = [0.0, 0.5, 0.5, 1.0], [1.0, 2.0, 2.0, 1.0]
-    signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]]
-
-    def stage(carry: Any, row: tuple[Array, ...]) -> tuple[Any, None]:
-        (kq, kv), (sum_q, sum_v), estimates = carry
-        node, weight, sign = row
-        dq, dv = h * node * kq, h * node * kv
-        kq, kv = equations.rates(t + h * node, q + dq, v + dv)
-        estimates = estimates + sign[:, None] * lax.stop_gradient(kv)
-        return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates), None
-
-    zero = (jnp.zeros_like(q), jnp.zeros_like(v))
-    rows = (nodes, [w / 6.0 for w in weights], np.array(signs) / 6.0)
-    (_, (sum_q, sum_v), estimates), _ = lax.scan(
-        jax.checkpoint(stage, prevent_cse=False),
-        (zero, zero, no_estimates(v)),
-        tuple(jnp.asarray(x, q.dtype) for x in rows),
-    )
-    return q + h * sum_q, v + h * sum_v, h * estimates
-
-
 class RK4(FixedSteps):
     """Kutta's fourth-order step ``y + h/6 (k1 + 2 k2 + 2 k3 + k4)``.
 
@@ -94,9 +65,27 @@ class RK4(FixedSteps):
         self, equations: Equations, t: Array, q: Array, v: Array, h: Array, memory: Array
     ) -> Step:
         """One step, with its estimates."""
-        q, v, estimates = kutta(equations, t, q, v, h)
+        nodes, weights = [0.0, 0.5, 0.5, 1.0], [1.0, 2.0, 2.0, 1.0]
+        signs = [[1.0, 0.0], [-1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]]
+
+        def stage(carry: Any, row: tuple[Array, ...]) -> tuple[Any, None]:
+            (kq, kv), (sum_q, sum_v), estimates = carry
+            node, weight, sign = row
+            dq, dv = h * node * kq, h * node * kv
+            kq, kv = equations.rates(t + h * node, q + dq, v + dv)
+            estimates = estimates + sign[:, None] * lax.stop_gradient(kv)
+            return ((kq, kv), (sum_q + weight * kq, sum_v + weight * kv), estimates), None
+
+        zero = (jnp.zeros_like(q), jnp.zeros_like(v))
+        rows = (nodes, [w / 6.0 for w in weights], np.array(signs) / 6.0)
+        (_, (sum_q, sum_v), estimates), _ = lax.scan(
+            jax.checkpoint(stage, prevent_cse=False),
+            (zero, zero, no_estimates(v)),
+            tuple(jnp.asarray(x, q.dtype) for x in rows),
+        )
+        q, v = q + h * sum_q, v + h * sum_v
         after = equations.normalised(q, v), v
-        return Step(*equations.projected(*after, t + h), estimates, memory)
+        return Step(*equations.projected(*after, t + h), h * estimates, memory)
 
     def smooth_error(self, e: Array, d: Array, change: Array, scale: Array) -> Array:
         """``(5.2 d² + 0.2 e²)/Δv``.

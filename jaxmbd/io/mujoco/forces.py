@@ -28,7 +28,6 @@ from jaxmbd.model import (
     Coupling,
     ForceElement,
     JointDrag,
-    JointLimit,
     PointForce,
     Rod,
     SpringDamper,
@@ -133,14 +132,6 @@ def limits_of(drawn: Drawn) -> dict[str, tuple[float, float]]:
             if upper - lower < ENDLESS:
                 out[name] = (float(lower), float(upper))
     return out
-
-
-def stops(limits: dict[str, tuple[float, float]], stiffness: float) -> Forces:
-    """A stop at each end of each range."""
-    return {
-        f"{name}.stop": JointLimit(name, *ends, stiffness=stiffness)
-        for name, ends in limits.items()
-    }
 
 
 def floats(drawn: Drawn) -> Forces:

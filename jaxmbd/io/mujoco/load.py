@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxmbd.graph import Topology, neutral, topology
-from jaxmbd.io.conversion import Imported, LeftOut, LeftOutTable, State, UniqueNames, joined
+from jaxmbd.io.conversion import (
+    Imported,
+    LeftOut,
+    LeftOutTable,
+    State,
+    UniqueNames,
+    joined,
+    stops,
+)
 from jaxmbd.io.coordinates import FileCoordinates, FileJoint
 from jaxmbd.io.mujoco.bodies import (
     Drawn,
@@ -43,7 +50,6 @@ from jaxmbd.io.mujoco.forces import (
     motors,
     passive_forces,
     springs,
-    stops,
     tendons_left_out,
 )
 from jaxmbd.model import GROUND, Joint, Mechanism, Spherical, changed
@@ -157,7 +163,7 @@ def load_mjcf(
         >>> vdot, _ = mbd.forward_dynamics(model.mechanism, q, 0 * q, inputs={"motor": 0.1})
     """
     found = compiled(read_spec(source), within)
-    return _imported(found, strict, limit_stiffness, velocity_scale)
+    return _imported(found, strict, limit_stiffness, velocity_scale, {})
 
 
 def load_urdf(
@@ -242,7 +248,7 @@ def _imported(
     strict: bool,
     stiffness: float | None,
     velocity_scale: float,
-    loops: Mapping[str, Any] = MappingProxyType({}),
+    loops: Mapping[str, Any],
 ) -> Imported:
     model, left = found.model, list(found.left_out)
     drawn = drawn_model(model, found.inertias)

@@ -20,6 +20,7 @@ from jaxmbd.io.conversion import (
     State,
     UniqueNames,
     joined,
+    stops,
 )
 from jaxmbd.io.coordinates import FileCoordinates, FileJoint
 from jaxmbd.io.usd.joints import Coordinate, Joints
@@ -42,7 +43,6 @@ from jaxmbd.model import (
     Free,
     Joint,
     JointDrag,
-    JointLimit,
     Mechanism,
 )
 
@@ -119,7 +119,7 @@ def load_usd(
     forces, actuators = _forces(drawn, made, cut, velocity_scale)
     limits = _limits(drawn, made)
     if limit_stiffness is not None:
-        forces |= {f"{n}.stop": _stop(n, ends, limit_stiffness) for n, ends in limits.items()}
+        forces |= stops(limits, limit_stiffness)
     else:
         for name in limits:
             drawn.left.add("joint limits", "listed in .limits, without stops", name)
@@ -261,11 +261,6 @@ def _limits(drawn: Drawn, made: Joints) -> dict[str, tuple[float, float]]:
         else:
             out[c.joint] = (lower * c.unit - c.start, upper * c.unit - c.start)
     return out
-
-
-def _stop(joint: str, ends: tuple[float, float], stiffness: float) -> JointLimit:
-    lower, upper = (x if np.isfinite(x) else None for x in ends)
-    return JointLimit(joint, lower, upper, stiffness=stiffness)
 
 
 def _unsupported(drawn: Drawn, made: Joints) -> None:
