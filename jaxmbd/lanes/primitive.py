@@ -168,11 +168,13 @@ def _in_parts(
         shared = not any(flags)
         if part.kernel:
             out = call(part.key, given, flags, 1 if shared else size, options)
-            out = [jnp.squeeze(x, 0) for x in out] if shared else out
+            each = part.each(flags)
+            out = [x if b else x[0] for x, b in zip(out, each, strict=True)]
         else:
             axes = [0 if b else None for b in flags]
             out = (part.key if shared else jax.vmap(part.key, axes))(*given)
-        values |= {v: (x, not shared) for v, x in zip(part.outputs, out, strict=True)}
+            each = [not shared] * len(out)
+        values |= zip(part.outputs, zip(out, each, strict=True), strict=True)
 
     def result(v: Any) -> Any:
         aval: Any = v.aval

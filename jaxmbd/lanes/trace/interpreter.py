@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -74,6 +75,7 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
     return [read(v) for v in jaxpr.outvars]
 
 
+_OWN = os.path.dirname(os.path.dirname(__file__))
 CALLBACKS = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback"})
 """Primitives that call Python. At the top of a function they are made between kernels (`parts`)."""
 
@@ -148,8 +150,13 @@ def _note(error: Exception, eqn: Any) -> None:
 
 def _place(eqn: Any) -> str:
     """The user's line of an equation, if it tells one."""
-    frame = source_info_util.user_frame(eqn.source_info.traceback)
-    return "" if frame is None else f", at {frame.file_name}:{frame.start_line}"
+    for frame in source_info_util.user_frames(eqn.source_info.traceback):
+        if not frame.file_name.startswith(_OWN):
+            return f", at {frame.file_name}:{frame.start_line}"
+    return ""
+
+
+START = "lanes cannot compile "
 
 
 def placed(error: Unsupported, eqn: Any) -> Unsupported:
@@ -158,13 +165,20 @@ def placed(error: Unsupported, eqn: Any) -> Unsupported:
     Those inside JAX's own functions tell none, but the calls of these do.
     """
     name, text = eqn.primitive.name, str(error)
-    if not text.startswith("lanes cannot compile "):
-        about = text if f"'{name}'" in text else f"the primitive '{name}': {text}"
-        text = f"lanes cannot compile {about}"
+    if not text.startswith(START):
+        text = START + (text if f"'{name}'" in text else f"the primitive '{name}': {text}")
     place = _place(eqn)
     found = Unsupported(text + place)
     found.placed = place != ""  # pyright: ignore[reportAttributeAccessIssue]
     return found
+
+
+def placed_in(error: Unsupported, closed: Any) -> Unsupported:
+    """The error with the name and the first line of the function, if no equation tells a line."""
+    text = str(error) if str(error).startswith(START) else START + str(error)
+    function = closed.jaxpr.debug_info.func_src_info
+    told = getattr(error, "placed", False) or not function or _OWN in function
+    return Unsupported(text if told else f"{text}, in {function}")
 
 
 def input_values(

@@ -33,6 +33,14 @@ class Part(NamedTuple):
     outputs: list[Any]
     kernel: bool
 
+    def each(self, flags: Sequence[bool]) -> list[bool]:
+        """Which outputs differ between samples, if those inputs do."""
+        found = dict(zip(self.inputs, flags, strict=True))
+        for eqn in self.key.closed.eqns:
+            differs = any(found.get(v, False) for v in _variables(eqn.invars))
+            found.update(dict.fromkeys(eqn.outvars, differs))
+        return [found[v] for v in self.outputs]
+
 
 class Parts(NamedTuple):
     """A function in parts, in the order in which they run.

@@ -65,8 +65,8 @@ def _along(g: Graph, arrays: Sequence[Value], axis: int, first: int, before: Bef
     for place in np.ndindex(*rows):
         items = list(zip(*(x[place] for x in moved), strict=True))
         found = sorted_items(g, items, before, first)[:first]
-        for x, column in zip(out, zip(*found, strict=True), strict=True):
-            x[place] = column
+        for k, x in enumerate(out):
+            x[place] = [item[k] for item in found]
     return [np.moveaxis(x, -1, axis) for x in out]
 
 
