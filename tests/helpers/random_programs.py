@@ -239,6 +239,8 @@ def linear(d, pool):
         lambda: 0.1 * jnp.linalg.det(strong) + jnp.linalg.slogdet(strong)[1],
         lambda: w,
         lambda: v * v * b,
+        lambda: jnp.linalg.qr(strong)[1] @ b,
+        lambda: 0.3 * jnp.linalg.svd(strong * (1.0 + places), compute_uv=False),
     )
     return tame(uses[d.below(len(uses))]())
 

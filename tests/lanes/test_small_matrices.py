@@ -1,4 +1,4 @@
-"""LU, linear systems, determinants and symmetric eigenvalues in kernels, against LAPACK's."""
+"""Factorisations of small matrices in kernels, and what follows from them, against LAPACK's."""
 
 import jax
 import jax.numpy as jnp
@@ -85,6 +85,55 @@ def test_backward_errors(n, dtype):
     assert within(20 * eps, w - np.linalg.eigvalsh(s), sizes(s))
 
 
+def orthogonal(a):
+    (q, r), (u, s, vt) = jnp.linalg.qr(a, mode="complete"), jnp.linalg.svd(a)
+    return {"q": q, "r": r, "u": u, "s": s, "vt": vt}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (5, 2), (2, 4)])
+def test_backward_errors_of_orthogonal_factors(shape, dtype):
+    """With all columns of the factors, which are orthogonal even where the matrix has no rank."""
+    (m, n), k = shape, min(shape)
+    a = matrices(max(shape))[:, :m, :n].astype(dtype)
+    found = jax.jit(lanes.vmap(orthogonal, strict=True))(a)
+    assert {x.dtype for x in found.values()} == {np.dtype(dtype)}
+    eps, a = np.finfo(dtype).eps, a.astype(float)
+    f = {name: np.asarray(x, float) for name, x in found.items()}
+    for q in (f["q"], f["u"], f["vt"]):
+        assert np.abs(q.swapaxes(1, 2) @ q - np.eye(q.shape[-1])).max() <= 8 * eps
+    assert within(8 * eps, a - f["q"] @ f["r"], sizes(a))
+    assert (np.tril(f["r"], -1) == 0.0).all()
+    assert within(16 * eps, a - (f["u"][:, :, :k] * f["s"][:, None]) @ f["vt"][:, :k], sizes(a))
+    assert (f["s"] >= 0.0).all() and (np.diff(f["s"], axis=1) <= 0.0).all()
+    assert within(16 * eps, f["s"] - np.linalg.svd(a, compute_uv=False), sizes(a))
+    expected = np.linalg.qr(a[:COUNT], mode="complete")  # of full rank: unique but for signs
+    np.testing.assert_allclose(f["r"][:COUNT], expected[1], rtol=1e3 * eps, atol=1e3 * eps)
+
+
+def test_what_singular_values_are_for():
+    a, b = RNG.normal(size=(7, 5, 3)), RNG.normal(size=(7, 5))
+    a[3, :, 2] = a[3, :, 0]  # of rank two: the shortest solution
+
+    def fn(a, b):
+        solved = jnp.linalg.lstsq(a, b)
+        return solved, jnp.linalg.pinv(a), jnp.linalg.norm(a, 2), jnp.linalg.matrix_rank(a)
+
+    found, expected = (jax.jit(m(fn))(a, b) for m in (lanes.vmap, jax.vmap))
+    lanes.vmap(fn, strict=True)(a, b)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+    assert found[-1].tolist() == [3, 3, 3, 2, 3, 3, 3]
+
+
+def test_singular_values_of_matrices_without_numbers():
+    a = np.stack([np.eye(3), np.full((3, 3), np.nan), np.diag([1e200, 1.0, 1e-200])])
+    u, s, vt = lanes.vmap(jnp.linalg.svd, strict=True)(a)
+    assert all(np.isnan(x[1]).all() for x in (u, s, vt)), "and the neighbours are not"
+    np.testing.assert_array_equal(s[0], 1.0)
+    np.testing.assert_allclose(s[2], [1e200, 1.0, 0.0], rtol=1e-15, atol=1e184)
+
+
 @pytest.mark.parametrize("n", [2, 4])
 def test_agreement_where_it_is_to_be_expected(n):
     """Pivots are LAPACK's at ties too, and infinities and NaN are where JAX has them."""
@@ -154,12 +203,19 @@ def eigen(a):
     return w, v**2
 
 
+def singular(a):
+    u, s, vt = jnp.linalg.svd(a, full_matrices=False)
+    return u**2, s, vt**2
+
+
 FUNCTIONS = {
     "solve": lambda a: jnp.linalg.solve(a, a[0]),
     "inverse": lambda a: jnp.linalg.inv(a),
     "determinant": lambda a: (jnp.linalg.det(a), jnp.linalg.slogdet(a)[1]),
     "factors": lambda a: jax.lax.linalg.lu(a)[0],
     "eigenvectors": eigen,
+    "reflections": lambda a: jnp.linalg.qr(a[:, :2]),
+    "singular vectors": singular,
 }
 
 
@@ -226,7 +282,8 @@ def test_a_sample_does_not_depend_on_its_neighbours():
     ("fn", "rows", "message"),
     [
         (lambda a: jax.lax.linalg.lu(a)[0], 25, "'lu'.* 25 × 25"),
-        (jnp.linalg.eigvalsh, 11, "'eigh'.* 11 rows"),
+        (jnp.linalg.eigvalsh, 9, "'eigh'.* 9 × 9"),
+        (jnp.linalg.qr, 9, "'qr'.* 9 × 9"),
     ],
 )
 def test_larger_ones_fall_back_and_say_so(fn, rows, message):

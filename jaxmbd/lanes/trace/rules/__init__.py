@@ -8,6 +8,7 @@ from jaxmbd.lanes.trace.rules import (
     factorisations,
     indexing,
     linear_algebra,
+    orthogonal,
     random,
     scan,
     shapes,
@@ -16,5 +17,5 @@ from jaxmbd.lanes.trace.rules import (
 
 __all__ = [
     "RULES", "arithmetic", "control", "derivatives", "factorisations", "indexing",
-    "linear_algebra", "random", "scan", "shapes", "sorting",
+    "linear_algebra", "orthogonal", "random", "scan", "shapes", "sorting",
 ]  # fmt: skip

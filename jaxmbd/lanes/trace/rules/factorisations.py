@@ -1,6 +1,6 @@
-"""Factorisations of small matrices: Cholesky's, LU with triangular solves, eigenvalues.
+"""Triangular factorisations of small matrices, Cholesky's and LU, and triangular solves.
 
-Samples differ in the pivots and rotations that they need, so these are selected, not branched to.
+Samples differ in the pivots that they need, so rows are selected, not branched to.
 """
 
 from __future__ import annotations
@@ -10,20 +10,13 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.ir.nodes import NUMPY, Node, Unsupported
-from jaxmbd.lanes.trace.arrays import Value, empty, scalars, shaped
+from jaxmbd.lanes.ir.nodes import Node, Unsupported
+from jaxmbd.lanes.trace.arrays import Value, empty, scalars
 from jaxmbd.lanes.trace.interpreter import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
-from jaxmbd.lanes.trace.rules.control import any_of
-from jaxmbd.lanes.trace.rules.derivatives import by_its_rule
-from jaxmbd.lanes.trace.rules.sorting import less, sorted_items
 
 LARGEST_LU = 24
 """Most rows and columns of an LU factorisation."""
-LARGEST_EIGH = 10
-"""Most rows of a matrix whose eigenvalues are found."""
-SWEEPS = 30
-"""Most sweeps of Jacobi's method, which needs about six for eight rows."""
 
 
 @rule("cholesky", "cholesky_p")
@@ -150,115 +143,3 @@ def _permutation(g: Graph, eqn: Any, pivots: Value) -> Value:
             _exchange(g, table, j, chosen)
         out[place] = table[:, 0]
     return out
-
-
-@rule("eigh")
-def _eigh(g: Graph, eqn: Any, a: Value) -> list[Value]:
-    """``A V = V diag(w)`` with ascending w; NaN if A is not finite."""
-    p, n = eqn.params, a.shape[-1]
-    if n > LARGEST_EIGH:
-        raise Unsupported(f"of {n} rows (at most {LARGEST_EIGH})")
-    if not p["sort_eigenvalues"] or p["subset_by_index"] not in (None, (0, n)):
-        raise Unsupported("of some eigenvalues, or unsorted ones")
-    given = scalars(g, a)
-    vectors, values = empty(given.shape), empty(given.shape[:-1])
-    for place in np.ndindex(*given.shape[:-2]):
-        one = given[place] if p["lower"] else given[place].T
-        values[place], vectors[place] = _eigenpairs(g, np.array(one, object))
-    return by_its_rule(g, eqn, [given], [vectors, values])
-
-
-def _eigenpairs(g: Graph, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvalues and vectors of a matrix given by its lower triangle; found once in a region.
-
-    JAX's derivative asks for those of ``(A + Aᵀ)/2`` again.
-    """
-    n = len(a)
-    places = [(i, j) for i in range(n) for j in range(i + 1)]
-    given = [a[place] for place in places]
-    known = g.calls.get((_eigenpairs, g.region, *given))
-    if known is None:
-        known = g.calls[(_eigenpairs, g.region, *given)] = _by_rotations(g, places, given)
-        half = g.const(0.5, given[0].dtype)
-        again = [g.op("mul", g.op("add", x, x), half) for x in given]
-        g.calls[(_eigenpairs, g.region, *again)] = known
-    return known
-
-
-def _by_rotations(g: Graph, places: list[Any], given: list[Node]) -> Any:
-    """Jacobi's cyclic method: sweeps over all elements off the diagonal, each rotated to zero.
-
-    Rotations as by Rutishauser (Numerische Mathematik 9, 1966). A sample is done when each element
-    is below the rounding of both diagonal elements beside it.
-    """
-    n, dtype = places[-1][0] + 1, given[0].dtype
-    zero, one = g.const(0.0, dtype), g.const(1.0, dtype)
-    finite = g.const(True, "i1")
-    for x in given:
-        small = g.op("lt", g.op("abs", x), g.const(float("inf"), dtype))
-        finite = g.op("and", finite, small)
-    start = [g.op("stop", x) for x in given]  # the loop is not differentiated, but JAX's rule is
-    start += [one if i == j else zero for i in range(n) for j in range(n)]
-
-    def unfinished(a: dict[Any, Node]) -> Node:
-        eps = g.const(np.finfo(NUMPY[dtype]).eps, dtype)
-        flags = []
-        for (i, j), x in a.items():
-            if i != j:
-                least = g.op("min", *(g.op("abs", a[k, k]) for k in (i, j)))
-                flags.append(g.op("gt", g.op("abs", x), g.op("mul", eps, least)))
-        return any_of(g, flags)
-
-    def sweep(index: Node, carries: list[Node]) -> tuple[list[Node], list[Any]]:
-        a = dict(zip(places, carries, strict=False))
-        (v,) = shaped(carries[len(places) : -1], [(n, n)])
-        for i, j in places:
-            if i != j:
-                _rotate(g, a, v, j, i)
-        new = [*a.values(), *v.reshape(-1)]
-        going = carries[-1]
-        kept = [g.op("select", going, x, old) for x, old in zip(new, carries[:-1], strict=True)]
-        again = g.op("lt", index, g.const(SWEEPS - 1, index.dtype))
-        return [*kept, g.op("and", g.op("and", going, again), unfinished(a))], []
-
-    going = g.op("and", finite, unfinished(dict(zip(places, start, strict=False))))
-    out = g.loop(None, [*start, going], sweep, until=True)
-    a = dict(zip(places, out, strict=False))
-    (v,) = shaped(out[len(places) : -1], [(n, n)])
-    items = [[a[i, i], *v[:, i]] for i in range(n)]
-    nan = g.const(float("nan"), dtype)
-    found = np.array(sorted_items(g, items, lambda x, y: less(g, y[0], x[0]), n), object)
-    found = np.asarray(np.frompyfunc(lambda x: g.op("select", finite, x, nan), 1, 1)(found))
-    return found[:, 0], found[:, 1:].T
-
-
-def _rotate(g: Graph, a: dict[Any, Node], v: np.ndarray, p: int, q: int) -> None:
-    """Rotate the columns p < q of V, and of A its rows as well, such that ``A[q, p] = 0``."""
-    x = a[q, p]
-    zero, one = g.const(0.0, x.dtype), g.const(1.0, x.dtype)
-    slope = g.op("div", g.op("sub", a[q, q], a[p, p]), g.op("add", x, x))
-    size = g.op("add", g.op("abs", slope), _length(g, slope))
-    t = g.op("select", g.op("eq", x, zero), zero, g.op("copysign", g.op("div", one, size), slope))
-    cosine = g.op("div", one, _length(g, t))
-    sine = g.op("mul", t, cosine)
-    tau = g.op("div", sine, g.op("add", one, cosine))
-    a[p, p] = g.op("sub", a[p, p], g.op("mul", t, x))
-    a[q, q] = g.op("add", a[q, q], g.op("mul", t, x))
-    a[q, p] = zero
-    for r in range(len(v)):
-        v[r, p], v[r, q] = _turned(g, v[r, p], v[r, q], sine, tau)
-        if r not in (p, q):
-            first, second = (max(r, p), min(r, p)), (max(r, q), min(r, q))
-            a[first], a[second] = _turned(g, a[first], a[second], sine, tau)
-
-
-def _length(g: Graph, x: Node) -> Node:
-    """``√(1 + x²)``."""
-    return g.op("sqrt", g.op("add", g.const(1.0, x.dtype), g.op("mul", x, x)))
-
-
-def _turned(g: Graph, x: Node, y: Node, sine: Node, tau: Node) -> tuple[Node, Node]:
-    """``x cos − y sin`` and ``x sin + y cos``, with ``tau = sin/(1 + cos)``."""
-    first = g.op("add", y, g.op("mul", tau, x))
-    second = g.op("sub", x, g.op("mul", tau, y))
-    return g.op("sub", x, g.op("mul", sine, first)), g.op("add", y, g.op("mul", sine, second))
