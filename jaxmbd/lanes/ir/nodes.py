@@ -30,7 +30,7 @@ class Unsupported(NotImplementedError):
         >>> try:
         ...     lanes.vmap(jnp.fft.fft, strict=True)(jnp.ones((2, 3)))
         ... except lanes.Unsupported as error:
-        ...     "complex" in str(error)
+        ...     "fft" in str(error)
         True
     """
 
