@@ -42,7 +42,7 @@ def warn_once(text: str, instead: str) -> None:
     """Warn, once per text, that something cannot be compiled and what is used instead."""
     if text not in _WARNED:
         _WARNED.add(text)
-        cost = "XLA compiles the function, and rollouts take several times longer, first and always"
+        cost = "XLA compiles the function, and each call of a rollout takes several times longer"
         warnings.warn(f"{text}; {instead} is used instead: {cost}", stacklevel=4)
 
 
