@@ -146,6 +146,17 @@ def test_the_same_function_called_twice():
     np.testing.assert_allclose(calls, np.sort(np.r_[X, np.sin(X) + X])[:, None], rtol=1e-15)
 
 
+def test_a_program_with_callbacks_has_no_digest():
+    """What it computes depends on Python functions, which say nothing of their content."""
+
+    def fn(x):
+        return jax.pure_callback(np.sin, NUMBER, 2.0 * x, vmap_method="sequential") + 1.0
+
+    assert lanes.digest(jax.make_jaxpr(lanes.vmap(fn))(X)) is None
+    assert lanes.digest(jax.make_jaxpr(jax.jit(lanes.vmap(fn)))(X)) is None
+    assert lanes.digest(jax.make_jaxpr(lanes.vmap(jnp.sin))(X)) is not None
+
+
 def test_inside_a_loop_the_warning_names_line_and_cost():
     def fn(x):
         def step(c, _):

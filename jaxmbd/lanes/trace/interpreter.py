@@ -14,6 +14,7 @@ from jax.extend import core
 from jaxmbd.lanes.ir.graph import Graph, built
 from jaxmbd.lanes.ir.nodes import Buffer, Node, Unsupported
 from jaxmbd.lanes.trace.arrays import Stacked, Value, constants, from_buffer, short_dtype
+from jaxmbd.lanes.trace.jaxprs import CALLBACKS
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -76,8 +77,7 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
 
 
 _OWN = os.path.dirname(os.path.dirname(__file__))
-CALLBACKS = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback"})
-"""Primitives that call Python. At the top of a function they are made between kernels (`parts`)."""
+"""The directory of lanes, whose lines are not the user's."""
 
 
 def _rule(eqn: Any) -> Rule:

@@ -174,6 +174,9 @@ def _alone(eqn: Any) -> Any:
     return lambda *args: whole(*[args[k] for k in places.values()])
 
 
+CALLBACKS = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback"})
+"""Primitives that call Python. At the top of a function they are made between kernels (`parts`)."""
+
 THREEFRY = jax.extend.random.threefry_prng_impl
 """The functions of JAX's default generator of random numbers."""
 

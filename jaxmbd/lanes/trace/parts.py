@@ -16,7 +16,8 @@ from jax.extend import core
 
 from jaxmbd.lanes.ir.nodes import DTYPES, Unsupported
 from jaxmbd.lanes.trace.content import Key, calls
-from jaxmbd.lanes.trace.interpreter import CALLBACKS, check
+from jaxmbd.lanes.trace.interpreter import check
+from jaxmbd.lanes.trace.jaxprs import CALLBACKS
 
 
 class Part(NamedTuple):
