@@ -227,6 +227,8 @@ def _trace(fn: Any, tree: Any, avals: Any, baked: dict[int, Any], axes: frozense
         shapes.append((out_tree, keyed))
         return [jnp.asarray(x) for x in out_leaves]
 
+    flat.__wrapped__ = fn  # whose name and line its jaxpr then tells
+
     def jaxpr(types: Sequence[Any]) -> Any:
         with tracing():
             return jax.make_jaxpr(flat)(*types)

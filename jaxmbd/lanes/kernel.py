@@ -69,11 +69,7 @@ class Kernel:
             else:
                 g = pullback_graph(self.function, self.batched, *self.pullback)
         except Unsupported as error:
-            text = str(error)
-            start_of_text = "lanes cannot compile "
-            raise Unsupported(
-                text if text.startswith(start_of_text) else start_of_text + text
-            ) from None
+            raise interpreter.placed_in(error, self.function) from None
         return g
 
     @cached_property

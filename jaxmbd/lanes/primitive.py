@@ -25,7 +25,7 @@ from jaxmbd.lanes.kernel import Kernel, kernel
 from jaxmbd.lanes.targets import lowering
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
-from jaxmbd.lanes.trace.parts import parted
+from jaxmbd.lanes.trace.parts import Parts, parted, told
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
@@ -53,6 +53,9 @@ def call(
     key: Key, args: Sequence[Any], batched: Sequence[bool], size: int, options: Options
 ) -> list[Array]:
     """Run a single-sample function over a batch."""
+    found = key.made("told", lambda: told(key.closed))
+    if found is not None:
+        return _in_parts(found, args, batched, size, options)
     return call_p.bind(
         *varying(args), key=key, batched=tuple(batched), size=size, options=options, pullback=None
     )
@@ -139,19 +142,47 @@ def single(key: Key, pullback: Any) -> Any:
 def _by_parts(key: Key) -> Callable[..., Any]:
     """A function that lanes cannot compile: one kernel of what it can, and the rest by JAX.
 
-    Only what follows, as the eigenvalues of a matrix, is left to JAX; else the lanes calls in the
-    function would be kernels of their own, and their derivatives further ones with the same values.
+    Only what follows, as the singular values of a matrix, is left to JAX; else the lanes calls in
+    the function would be kernels of their own, and their derivatives further ones with the same
+    values.
     """
-    parts = parted(key.closed)
-    if parts is None:
+    found = parted(key.closed)
+    if found is None:
         return key
-    first, rest = Key(parts[0]), Key(parts[1])
 
     def function(*args: Any) -> list[Any]:
-        found = call(first, args, [False] * len(args), 1, Options())
-        return rest(*args, *(jnp.squeeze(x, 0) for x in found))
+        out = _in_parts(found, args, [False] * len(args), 1, Options())
+        return [jnp.squeeze(x, 0) for x in out]
 
     return function
+
+
+def _in_parts(
+    found: Parts, args: Sequence[Any], batched: Sequence[bool], size: int, options: Options
+) -> list[Array]:
+    """What a call computes, part by part; what is the same in all samples is computed once."""
+    values = {v: (x, False) for v, x in found.constants.items()}
+    values |= zip(found.arguments, zip(args, batched, strict=True), strict=True)
+    for part in found.parts:
+        given, flags = [values[v][0] for v in part.inputs], [values[v][1] for v in part.inputs]
+        shared = not any(flags)
+        if part.kernel:
+            out = call(part.key, given, flags, 1 if shared else size, options)
+            each = part.each(flags)
+            out = [x if b else x[0] for x, b in zip(out, each, strict=True)]
+        else:
+            axes = [0 if b else None for b in flags]
+            out = (part.key if shared else jax.vmap(part.key, axes))(*given)
+            each = [not shared] * len(out)
+        values |= zip(part.outputs, zip(out, each, strict=True), strict=True)
+
+    def result(v: Any) -> Any:
+        aval: Any = v.aval
+        x, each = (v.val, False) if isinstance(v, core.Literal) else values[v]
+        x = jnp.asarray(x, aval.dtype)
+        return x if each else jnp.broadcast_to(x, (size, *x.shape))
+
+    return [result(v) for v in found.results]
 
 
 # Values
@@ -226,12 +257,13 @@ def _defect(error: Exception) -> Unsupported:
     """The report of an internal error of lanes."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(last.filename)}:{last.lineno}"
-    told = Unsupported(
-        f"lanes failed inside ({type(error).__name__}: {error}, at {place}). This is a bug in "
-        "lanes; please report it together with the function"
+    where = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    found = Unsupported(
+        f"lanes failed inside ({type(error).__name__}: {error}, at {place}){where}. This is a bug "
+        "in lanes; please report it together with the function"
     )
-    told.__cause__ = error
-    return told
+    found.__cause__ = error
+    return found
 
 
 class NotPortable:

@@ -17,6 +17,7 @@ from jaxmbd.lanes.context import collector_paused
 from jaxmbd.lanes.ir.nodes import SLOT, Unsupported
 from jaxmbd.lanes.kernel import Kernel
 from jaxmbd.lanes.targets import cpu
+from jaxmbd.lanes.trace.parts import told
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ class Explanation:
 def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
     """Report how lanes compiles a function of one sample.
 
+    Of a function that calls Python at its top, by `jax.debug.print` for example, it is the first
+    kernel that is reported on.
+
     Args:
         fn: the function, as it would be passed to `lanes.vmap`.
         *args: arguments of one sample, arrays or ``jax.ShapeDtypeStruct``.
@@ -104,7 +108,12 @@ def explain(fn: Callable[..., Any], *args: Any) -> Explanation:
         out = fn(*jax.tree_util.tree_unflatten(tree, leaves))
         return [jnp.asarray(x) for x in jax.tree_util.tree_leaves(out)]
 
+    flat.__wrapped__ = fn  # whose name and line its jaxpr then tells
     closed = jax.make_jaxpr(flat)(*leaves)
+    parts = told(closed)
+    if parts is not None:
+        closed = next((part.key.closed for part in parts.parts if part.kernel), closed)
+        leaves = closed.in_avals
     kernel = Kernel(closed, (True,) * len(leaves))
     try:
         graph = kernel.graph

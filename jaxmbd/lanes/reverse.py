@@ -25,7 +25,7 @@ from jaxmbd.lanes.trace.arrays import (
     scalars,
     short_dtype,
 )
-from jaxmbd.lanes.trace.interpreter import evaluate_closed, input_values, output
+from jaxmbd.lanes.trace.interpreter import evaluate_closed, input_values, output, placed
 from jaxmbd.lanes.trace.rules.derivatives import Custom, derivative_jaxpr, solve_arguments
 
 
@@ -199,10 +199,11 @@ class Sweep:
         if not seeds and not any(buffer in self.buffers for buffer in _written(loop)):
             return
         if loop.count is None:
-            raise Unsupported(
+            error = Unsupported(
                 "reverse mode through a while_loop, whose iterations are not counted "
                 "(lanes.bounded_while has it)"
             )
+            raise placed(error, loop.equation)
         g, before = self.g, (self.g.replay, self.g.recall, self.g.active)
         back = g.open_loop(loop.count, [], _no_trace, times=loop.reached)
         count = g.const(loop.count, "i64") if loop.reached is None else loop.reached

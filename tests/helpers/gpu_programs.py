@@ -42,6 +42,12 @@ def indexed(x, y):
     return row[:3] * y[k], lax.dynamic_update_index_in_dim(x, y[0], k, 0), x[::-1] * row[k]
 
 
+def factored(x, y):
+    a = 0.3 * jnp.outer(jnp.sin(x), jnp.sin(y)) + jnp.diag(jnp.arange(3, 0, -1).astype(x.dtype))
+    solved, w = jnp.linalg.solve(a[::-1], y), jnp.linalg.eigvalsh(a + a.T)
+    return solved, w, jnp.argsort(x), lax.top_k(y, 2)
+
+
 def shared(x, y):
     """`x` is the same in all samples."""
     return jnp.outer(jnp.sin(x), y), jnp.linalg.cholesky(jnp.outer(x, x) + jnp.eye(3)) @ y
@@ -62,7 +68,9 @@ def total(x, y):
     return jnp.sum(path**2) + elementary(x, y)[0] + x[jnp.argmax(y)]
 
 
-PROGRAMS = {f.__name__: f for f in (elementary, scanned, looping, indexed, shared, stacked, total)}
+PROGRAMS = {
+    f.__name__: f for f in (elementary, scanned, looping, indexed, factored, shared, stacked, total)
+}
 
 
 def small(name, dtype=np.float64, size=SIZE):

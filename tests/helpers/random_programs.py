@@ -226,6 +226,39 @@ def cholesky(d, pool):
     return tame(solve_triangular(factor.T, solved, trans=d.below(2), unit_diagonal=d.below(2) > 0))
 
 
+def linear(d, pool):
+    """LU, with rows that must be exchanged, and eigenvalues that are apart."""
+    n = 2 + d.below(3)
+    a, b = jnp.tanh(d.pick(pool, (n, n))), d.pick(pool, (n,))
+    rows, places = jnp.array(d.rng.permutation(n)), jnp.arange(n, dtype=a.dtype)
+    strong = (0.4 * a + 2.5 * jnp.eye(n, dtype=a.dtype))[rows]
+    w, v = jnp.linalg.eigh(0.2 * (a + a.T) + jnp.diag(3.0 * places)[rows][:, rows])
+    uses = (
+        lambda: jnp.linalg.solve(strong, b),
+        lambda: jnp.linalg.inv(strong),
+        lambda: 0.1 * jnp.linalg.det(strong) + jnp.linalg.slogdet(strong)[1],
+        lambda: w,
+        lambda: v * v * b,
+        lambda: jnp.linalg.qr(strong)[1] @ b,
+        lambda: 0.3 * jnp.linalg.svd(strong * (1.0 + places), compute_uv=False),
+    )
+    return tame(uses[d.below(len(uses))]())
+
+
+def ordered(d, pool):
+    """Numbers that are apart, and what goes with them."""
+    x = fit(d.pick(d.arguments), (5,)) + jnp.arange(5, dtype=d.arguments[0].dtype) / 1024
+    y = d.pick(pool, (5,))
+    uses = (
+        lambda: jnp.sort(x) * y,
+        lambda: y[jnp.argsort(-x)],
+        lambda: lax.sort((x, y), num_keys=1)[1],
+        lambda: lax.top_k(x, 2)[0] * y[lax.top_k(x, 3)[1][1:]],
+        lambda: jnp.median(x) * y,
+    )
+    return uses[d.below(len(uses))]()
+
+
 def compare(d, pool):
     x = d.pick(pool)
     y, key = d.pick(pool, x.shape), d.decider(pool, x.shape)
@@ -426,7 +459,12 @@ def inner_jvp(d, pool):
 
 
 # fmt: off
-DATA = {f.__name__: f for f in (dot, cholesky, compare, rounded, integers, extreme, index, interp)}
+DATA = {
+    f.__name__: f
+    for f in (
+        dot, cholesky, linear, ordered, compare, rounded, integers, extreme, index, interp,
+    )
+}
 CONTROL = {
     f.__name__: f
     for f in (

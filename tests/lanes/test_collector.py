@@ -37,7 +37,7 @@ def test_restored_after_an_exception(setting):
         raise RuntimeError("no")
 
     def unsupported(x):
-        return jnp.linalg.svd(x)[1]
+        return jnp.fft.fft(x).real
 
     with pytest.raises(RuntimeError):
         lanes.vmap(fails)(jnp.ones(3))

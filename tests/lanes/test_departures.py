@@ -97,3 +97,11 @@ def test_a_literal_zero_annihilates():
     found, expected = values(lambda x: 0.0 * x, jnp.array([np.nan, np.inf, 1.0]))
     np.testing.assert_array_equal(found, 0.0)
     np.testing.assert_array_equal(expected, [np.nan, np.nan, 0.0])
+
+
+def test_eigenvectors_agree_but_for_their_signs():
+    a = np.random.default_rng(2).normal(size=(20, 3, 3))
+    found, expected = values(lambda a: jnp.linalg.eigh(a + a.T)[1], a)
+    cosines = np.einsum("bij,bij->bj", found, expected)
+    assert set(np.sign(cosines).reshape(-1)) == {-1.0, 1.0}
+    np.testing.assert_allclose(np.abs(cosines), 1.0, rtol=1e-14)

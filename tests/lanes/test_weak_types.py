@@ -78,7 +78,9 @@ def test_a_number_that_becomes_an_array_is_traced_anew():
     assert fn(x, 3.0).dtype == np.float32 and len(seen) == 2
 
 
-@pytest.mark.parametrize("first", [jnp.sum, lambda x: jnp.sort(x)[0]], ids=["kernel", "jax"])
+@pytest.mark.parametrize(
+    "first", [jnp.sum, lambda x: jnp.fft.rfft(x)[0].real], ids=["kernel", "jax"]
+)
 @pytest.mark.filterwarnings("ignore:lanes cannot compile:UserWarning")
 def test_constant_results_and_their_derivatives(first):
     def fn(x):

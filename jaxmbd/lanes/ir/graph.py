@@ -69,6 +69,7 @@ class Graph:
         repeated: ids of the jaxprs that may become routines; routines: those made from them, by
             jaxpr and what is known of the operands, inner ones first, each with what the tracer
             needs to call it; None for a short one.
+        equation: the equation that is being traced, of which a reverse sweep may have to tell.
         traced: what was derived from an equation or a jaxpr, by its id (stored alongside to keep it
             alive).
     """
@@ -90,6 +91,7 @@ class Graph:
         self.built = 0
         self.calls: dict[Any, Any] = {}
         self.traced: dict[int, tuple[Any, Any]] = {}
+        self.equation: Any = None
         self.bits = 0
         self.rare: Region | None = None
         self.quotients: set[Node] = set()
@@ -413,7 +415,7 @@ class Graph:
         """Begin a loop; its body is the current region until `close_loop`."""
         self.region = Region(self.region)
         counter = Node("param", (), "i64", self.region, True, 0)
-        loop = Loop(self.region, counter, [], [], count, trace, times=times)
+        loop = Loop(self.region, counter, [], [], count, trace, times=times, equation=self.equation)
         for k, x in enumerate(inits):
             self.carry(loop, x, deps[k] if deps else 0)
         self.open.append(loop)

@@ -28,9 +28,9 @@ class Unsupported(NotImplementedError):
         >>> import jax.numpy as jnp
         >>> from jaxmbd import lanes
         >>> try:
-        ...     lanes.vmap(jnp.sort, strict=True)(jnp.ones((2, 3)))
+        ...     lanes.vmap(jnp.fft.fft, strict=True)(jnp.ones((2, 3)))
         ... except lanes.Unsupported as error:
-        ...     "sort" in str(error)
+        ...     "fft" in str(error)
         True
     """
 
@@ -42,7 +42,8 @@ def warn_once(text: str, instead: str) -> None:
     """Warn, once per text, that something cannot be compiled and what is used instead."""
     if text not in _WARNED:
         _WARNED.add(text)
-        warnings.warn(f"{text}; {instead} is used instead", stacklevel=4)
+        cost = "XLA compiles the function, and each call of a rollout takes several times longer"
+        warnings.warn(f"{text}; {instead} is used instead: {cost}", stacklevel=4)
 
 
 class Region:
@@ -145,6 +146,7 @@ class Loop:
         inner: the loops directly inside, in order.
         recallable: whether the adjoint of the enclosing loop may load saved values instead of
             running this loop again.
+        equation: what it was made for.
         written: the buffers that an iteration writes to besides; traced again inside an adjoint,
             a loop has no stores for those of outside, whose cotangents its adjoint reads all the
             same.
@@ -165,6 +167,7 @@ class Loop:
     results: list[Buffer] = field(default_factory=list)
     inner: list[Loop] = field(default_factory=list)
     recallable: bool = False
+    equation: Any = None
     written: tuple[Buffer, ...] = ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from jax.extend import core
 from jaxmbd.lanes.ir.graph import Graph, built
 from jaxmbd.lanes.ir.nodes import Buffer, Node, Unsupported
 from jaxmbd.lanes.trace.arrays import Stacked, Value, constants, from_buffer, short_dtype
+from jaxmbd.lanes.trace.jaxprs import CALLBACKS
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -51,24 +53,49 @@ def evaluate(g: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value
 
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
+    around = g.equation
     for eqn in jaxpr.eqns:
         if eqn.outvars and all(v.aval.dtype == dtypes.float0 for v in eqn.outvars):
             continue  # the tangent of a boolean or integer: never used
+        g.equation = eqn
         try:
-            fn = RULES.get(eqn.primitive.name)
-            if fn is None:
-                raise Unsupported(f"the primitive '{eqn.primitive.name}'")
-            out = fn(g, eqn, *[read(v) for v in eqn.invars])
+            out = _rule(eqn)(g, eqn, *[read(v) for v in eqn.invars])
+            out = [out] if isinstance(out, np.ndarray) or not isinstance(out, list | tuple) else out
+            for v, x in zip(eqn.outvars, out, strict=True):
+                if tuple(x.shape) != v.aval.shape:
+                    raise AssertionError(f"shape {x.shape} instead of {v.aval.shape}")
         except Unsupported as error:
             if getattr(error, "placed", False):
                 raise
-            raise _placed(error, eqn) from None
-        out = [out] if isinstance(out, np.ndarray) or not isinstance(out, list | tuple) else out
-        for v, x in zip(eqn.outvars, out, strict=True):
-            if tuple(x.shape) != v.aval.shape:
-                raise AssertionError(f"{eqn.primitive.name}: {x.shape} instead of {v.aval.shape}")
-            env[v] = x
+            raise placed(error, eqn) from None
+        except Exception as error:
+            _note(error, eqn)
+            raise
+        env.update(zip(eqn.outvars, out, strict=True))
+    g.equation = around
     return [read(v) for v in jaxpr.outvars]
+
+
+_OWN = os.path.dirname(os.path.dirname(__file__))
+"""The directory of lanes, whose lines are not the user's."""
+
+
+def _rule(eqn: Any) -> Rule:
+    """The rule of an equation.
+
+    Raises:
+        Unsupported: there is none.
+    """
+    name = eqn.primitive.name
+    if name in CALLBACKS:
+        raise Unsupported(
+            f"the primitive '{name}' (jax.debug.print and other callbacks) inside a loop, a branch "
+            "or a function with derivatives of its own, where a kernel cannot call Python; make it "
+            "outside of these, of values that they return"
+        )
+    if name not in RULES:
+        raise Unsupported(f"the primitive '{name}'")
+    return RULES[name]
 
 
 INSIDE = {
@@ -97,8 +124,7 @@ def check(jaxpr: Any, seen: set[int] | None = None) -> None:
             continue
         name = eqn.primitive.name
         try:
-            if name not in RULES:
-                raise Unsupported(f"the primitive '{name}'")
+            _rule(eqn)
             body = eqn.params.get(INSIDE.get(name, ""))
             body = getattr(body, "closed", body)
             if body is not None:
@@ -106,7 +132,7 @@ def check(jaxpr: Any, seen: set[int] | None = None) -> None:
         except Unsupported as error:
             if getattr(error, "placed", False):
                 raise
-            raise _placed(error, eqn) from None
+            raise placed(error, eqn) from None
 
 
 def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
@@ -115,20 +141,44 @@ def evaluate_closed(g: Graph, closed: Any, args: Sequence[Value]) -> list[Value]
     return evaluate(g, closed.jaxpr, [constants(g, c, v.aval.dtype) for c, v in pairs], args)
 
 
-def _placed(error: Unsupported, eqn: Any) -> Unsupported:
+def _note(error: Exception, eqn: Any) -> None:
+    """Add to an internal error the primitive and the user's line; the innermost that tells it."""
+    place = _place(eqn)
+    if place and not hasattr(error, "__notes__"):
+        error.add_note(f"at the primitive '{eqn.primitive.name}'{place}")
+
+
+def _place(eqn: Any) -> str:
+    """The user's line of an equation, if it tells one."""
+    for frame in source_info_util.user_frames(eqn.source_info.traceback):
+        if not frame.file_name.startswith(_OWN):
+            return f", at {frame.file_name}:{frame.start_line}"
+    return ""
+
+
+START = "lanes cannot compile "
+
+
+def placed(error: Unsupported, eqn: Any) -> Unsupported:
     """The error with the primitive's name, and the user's line as soon as an equation tells it.
 
     Those inside JAX's own functions tell none, but the calls of these do.
     """
     name, text = eqn.primitive.name, str(error)
-    if not text.startswith("lanes cannot compile "):
-        about = text if f"'{name}'" in text else f"the primitive '{name}': {text}"
-        text = f"lanes cannot compile {about}"
-    frame = source_info_util.user_frame(eqn.source_info.traceback)
-    place = "" if frame is None else f", at {frame.file_name}:{frame.start_line}"
-    placed = Unsupported(text + place)
-    placed.placed = frame is not None  # pyright: ignore[reportAttributeAccessIssue]
-    return placed
+    if not text.startswith(START):
+        text = START + (text if f"'{name}'" in text else f"the primitive '{name}': {text}")
+    place = _place(eqn)
+    found = Unsupported(text + place)
+    found.placed = place != ""  # pyright: ignore[reportAttributeAccessIssue]
+    return found
+
+
+def placed_in(error: Unsupported, closed: Any) -> Unsupported:
+    """The error with the name and the first line of the function, if no equation tells a line."""
+    text = str(error) if str(error).startswith(START) else START + str(error)
+    function = closed.jaxpr.debug_info.func_src_info
+    told = getattr(error, "placed", False) or not function or _OWN in function
+    return Unsupported(text if told else f"{text}, in {function}")
 
 
 def input_values(

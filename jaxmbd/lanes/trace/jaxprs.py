@@ -166,13 +166,16 @@ def _alone(eqn: Any) -> Any:
     p = eqn.params
     body = p.get("call_jaxpr", p.get("fun_jaxpr"))
     if body is None:
-        return lambda *args: [eqn.primitive.bind(*args, **p)]
+        return lambda *args: jax.tree_util.tree_leaves(eqn.primitive.bind(*args, **p))
     places = {v: k for k, v in enumerate(eqn.invars) if not isinstance(v, core.Literal)}
     info = body.jaxpr.debug_info._replace(arg_names=None, result_paths=None)
     jaxpr = core.Jaxpr([], list(places), eqn.outvars, [eqn], eqn.effects, info)
     whole = core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, []))
     return lambda *args: whole(*[args[k] for k in places.values()])
 
+
+CALLBACKS = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback"})
+"""Primitives that call Python. At the top of a function they are made between kernels (`parts`)."""
 
 THREEFRY = jax.extend.random.threefry_prng_impl
 """The functions of JAX's default generator of random numbers."""

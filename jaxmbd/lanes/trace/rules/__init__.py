@@ -5,14 +5,17 @@ from jaxmbd.lanes.trace.rules import (
     arithmetic,
     control,
     derivatives,
+    factorisations,
     indexing,
     linear_algebra,
+    orthogonal,
     random,
     scan,
     shapes,
+    sorting,
 )
 
 __all__ = [
-    "RULES", "arithmetic", "control", "derivatives", "indexing",
-    "linear_algebra", "random", "scan", "shapes",
+    "RULES", "arithmetic", "control", "derivatives", "factorisations", "indexing",
+    "linear_algebra", "orthogonal", "random", "scan", "shapes", "sorting",
 ]  # fmt: skip

@@ -1,7 +1,4 @@
-"""Calls, branches and while loops.
-
-Of callbacks into Python, which no kernel can contain, the error says so and what to do.
-"""
+"""Calls, branches and while loops."""
 
 from __future__ import annotations
 
@@ -185,12 +182,3 @@ def any_of(g: Graph, flags: Sequence[Node]) -> Node:
     for flag in flags:
         result = g.op("or", result, flag)
     return result
-
-
-@rule("debug_callback", "debug_print", "io_callback", "pure_callback")
-def _callback(g: Graph, eqn: Any, *args: Value) -> Value:
-    raise Unsupported(
-        f"the primitive '{eqn.primitive.name}' (jax.debug.print and other callbacks): a kernel "
-        "cannot call Python, so XLA compiles the whole function, which can take far longer; take "
-        "it out to get a kernel again"
-    )
