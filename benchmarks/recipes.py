@@ -68,6 +68,7 @@ def arm(seed: int) -> dict[str, Any]:
     for name, together in {"network alone": False, "arm and network": True}.items():
         (both, curve), seconds = timed(lambda t=together: own["trained"](seed, 300, together=t))
         unseen, status = own["measured"](both, ml.lane_keys(10_000 + seed, 512))
+        lengths = np.asarray(own["lengths_of"](both[0]))
         assert not int(status)
         found[name] = {
             "curve": thinned(curve),
