@@ -74,9 +74,7 @@ def arm(seed: int) -> dict[str, Any]:
             "curve": thinned(curve),
             "seconds": seconds,
             "cost for unseen targets": float(unseen),
-            "proximal, distal, pivots [m]": np.asarray(own["lengths_of"](both[0]))
-            .round(4)
-            .tolist(),
+            "proximal, distal, pivots [m]": lengths.round(4).tolist(),
         }
     return found
 

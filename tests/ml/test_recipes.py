@@ -29,6 +29,7 @@ def differences(fn, x, h):
     return jnp.stack([(fn(x + h * e) - fn(x - h * e)) / (2 * h) for e in jnp.eye(len(x))], axis=-1)
 
 
+@pytest.mark.slow
 def test_a_network_law_takes_energy_at_any_weights_and_has_their_gradient():
     own = recipe(15)
     net = eqx.nn.MLP("scalar", "scalar", 12, 2, jnp.tanh, key=jax.random.key(3))
@@ -55,6 +56,7 @@ def test_what_is_measured_is_the_true_motion_with_noise():
     np.testing.assert_allclose(np.std(found), np.sqrt(2.0) * own["NOISE"], rtol=0.1)
 
 
+@pytest.mark.slow
 def test_a_plan_is_the_optimum_and_its_derivatives_are_those_of_differences():
     own = recipe(17)
     state, weights = jnp.array([0.3, 0.1, 0.0, -0.3]), own["TRUE"]
@@ -90,7 +92,7 @@ def test_the_committed_curves_say_what_the_examples_do(seed):
     damper, arm, mpc = (committed()[name][seed] for name in ("damper", "arm", "mpc"))
     assert damper["curve"]["value"][-1] < 1.2 < damper["curve"]["value"][0]
     inside, beyond = damper["error of the network [N]"]
-    assert inside < 30.0 < beyond  # of forces to 900 N
+    assert inside < 12.0 and inside < beyond  # of forces to 900 N
     alone, both = (
         arm[name]["cost for unseen targets"] for name in ("network alone", "arm and network")
     )
