@@ -1,4 +1,4 @@
-"""Learning: environments of mechanisms, functional ones and for Gymnasium.
+"""Learning: environments of mechanisms, functional ones, for Gymnasium and for Brax.
 
 An `Environment` has pure functions `reset` and `step` of one lane, which `jax.vmap` and
 `lanes.vmap` make a kernel of many; `rollout` is many steps with a policy as one kernel. Random
@@ -7,6 +7,7 @@ numbers are those of a seed, a lane and an episode, whatever the batch is.
 
 from typing import TYPE_CHECKING
 
+from jaxmbd.ml.brax import BraxEnv, BraxState
 from jaxmbd.ml.draws import lane_keys
 from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.ml.ready import cart_pole, five_bar_reach
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from jaxmbd.ml.gymnasium import GymnasiumEnv, GymnasiumVectorEnv
 
 __all__ = [
+    "BraxEnv",
+    "BraxState",
     "Environment",
     "GymnasiumEnv",
     "GymnasiumVectorEnv",

@@ -290,10 +290,15 @@ class Environment:
 
     def _renewed(self, state: EnvState) -> EnvState:
         """Where an episode has ended the next one, with what the last step gave."""
+        key = state.key
+        typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        # Branches that keep typed keys for reverse mode fail in JAX 0.9.2 without a message.
+        raw = jax.random.key_data(key) if typed else key
 
         def fresh(value: Any) -> Any:
             _, episode, _ = value
-            return jnp.zeros((), bool), episode + 1, self._begin(state.key, episode + 1)
+            own = jax.random.wrap_key_data(raw, impl=jax.random.key_impl(key)) if typed else raw
+            return jnp.zeros((), bool), episode + 1, self._begin(own, episode + 1)
 
         old = state.variables, state.end, state.actions, state.observation
         # A loop of at most two iterations rather than a branch: kernels skip it where no sample of

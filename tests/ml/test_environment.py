@@ -282,6 +282,21 @@ def test_a_failed_lane_spoils_no_gradient():
     assert failed.any() and np.all(np.isfinite(slope)) and np.all(slope != 0.0)
 
 
+@pytest.mark.slow
+def test_such_gradients_are_the_same_without_a_kernel():
+    """Of a sum over lanes by `jax.vmap`, with draws in every episode."""
+
+    def total(length, key):
+        env = pendulum(mechanism=mbd.zoo.simple_pendulum(length), horizon=2)
+        return jnp.sum(ml.rollout(env, policy, WEIGHTS, key, 3).reward)
+
+    def slope(vmap):
+        keys = ml.lane_keys(0, 2)
+        return jax.jit(jax.grad(lambda x: jnp.sum(vmap(total, (None, 0))(x, keys))))(1.0)
+
+    np.testing.assert_allclose(slope(jax.vmap), slope(lanes.vmap), rtol=1e-10)
+
+
 def test_gradients_with_respect_to_a_number_of_the_mechanism():
     """That a whole environment is made of, inside of what is differentiated."""
 
