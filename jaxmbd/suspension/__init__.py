@@ -7,7 +7,7 @@ from jaxmbd.suspension.axle_characteristics import (
     AxleCharacteristic,
     axle_available,
 )
-from jaxmbd.suspension.axle_kinematics import AxleSweep, axle_kinematics, axle_sweep
+from jaxmbd.suspension.axle_table import AxleSweep, axle_kinematics, axle_sweep
 from jaxmbd.suspension.both_sides import axle, axle_corners
 from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner, find_corner, zoo_corner

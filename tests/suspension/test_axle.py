@@ -280,3 +280,16 @@ def test_errors_name_the_cure():
         axle_sweep(ROLES, heave=[0.0, 0.1, 0.2], steer=[0.0, 0.0, 0.1], gradients="track")
     with pytest.raises(ValueError, match="settle"):
         axle_sweep(ROLES, roll=[0.1], heave=None, settle=False)
+
+
+def test_columns_are_those_that_the_roles_allow():
+    bare = [
+        suspension.Corner(f"{side}_upright", f"{side}_axle_outboard", 0.3136, side=side)
+        for side in ("left", "right")
+    ]
+    missing = set(suspension.AXLE_CHARACTERISTICS) - set(suspension.axle_available(tuple(bare)))
+    assert "left_caster" in missing
+    assert "left_camber" not in missing
+    sweep = axle_sweep(bare, heave=[0.0], observe="track")
+    assert isinstance(sweep, suspension.AxleSweep)
+    assert suspension.AxleCharacteristic(ROLES, "trak").problems(CAR)
