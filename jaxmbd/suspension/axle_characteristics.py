@@ -34,13 +34,13 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.analysis import Key, parse_known
-from jaxmbd.kinematics import coordinate_rates
+from jaxmbd.kinematics import MotionState, coordinate_rates
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Observable, Output, Snapshot
 from jaxmbd.plumbing import unknown
 from jaxmbd.spatial import cross
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.motions import CornerState, placed_state, speeds_at_rates, twist
+from jaxmbd.suspension.motions import CornerState, Held, placed_state, speeds_at_rates, twist
 from jaxmbd.suspension.rig import RIG, ROAD
 from jaxmbd.suspension.wheel_characteristics import CHARACTERISTICS, Instant
 
@@ -248,19 +248,13 @@ def roll_moment(at: AxleInstant) -> Array:
     return at.state.moment
 
 
-def axle_state(
-    mech: Mechanism,
-    corners: tuple[Corner, Corner],
-    q: Array,
-    at: Snapshot,
-    settled: bool,
-) -> AxleState:
-    """The axle on its rig at assembled coordinates q (nq,), held as the snapshot is."""
-    now = Snapshot(mech, q, keys=at.keys, values=at.values, moving=False)
+def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleState:
+    """The axle on its rig at assembled coordinates q (nq,), held and loaded as the snapshot is."""
+    given: Any = dict(keys=at.keys, values=at.values, inputs=at.inputs, moving=False)
+    now = Snapshot(at.mech, q, **given)
     m = now.motion
-    held = {name: parse_known(mech, {joint: 0.0})[0][0] for name, joint in RIG.items()}
-    rates = _rates(m, at.keys, {held["roll"]: 1.0})
-    [speeds] = speeds_at_rates(m, at.keys, at.keys, rates[None], settled)
+    held = {name: parse_known(at.mech, {joint: 0.0})[0][0] for name, joint in RIG.items()}
+    speeds = _speeds(m, at, {held["roll"]: 1.0})
 
     def effort(name: str) -> Array:
         return now.holding(held[name]) if held[name] in at.keys else jnp.zeros((), q.dtype)
@@ -280,12 +274,13 @@ def axle_state(
     )
 
 
-def _rates(m: Any, keys: tuple[Key, ...], moving: dict[Key, float]) -> Array:
-    """Rates (n,) of the rows of loops and of held coordinates."""
-    rows = np.zeros(m.top.nc + len(keys))
+def _speeds(m: MotionState, at: Snapshot, moving: dict[Key, float]) -> Array:
+    """Speeds (nv,) at which held coordinates move at these rates, the rest of them held."""
+    rates = np.zeros((1, m.top.nc + len(at.keys)))
     for key, rate in moving.items():
-        rows[m.top.nc + keys.index(key)] = rate
-    return jnp.asarray(rows, m.q.dtype)
+        rates[0, m.top.nc + at.keys.index(key)] = rate
+    held = Held(at.keys, at.settled, at.inputs)
+    return speeds_at_rates(m, at.keys, held, jnp.asarray(rates, m.q.dtype))[0]
 
 
 @dataclass(frozen=True)
@@ -321,7 +316,7 @@ class AxleCharacteristic(Observable):
         """Its value at an instant, or its derivative."""
 
         def state(q: Array) -> AxleState:
-            return axle_state(at.mech, self.corners, q, at, at.settled)
+            return axle_state(self.corners, q, at)
 
         if self.corners not in at.shared:
             at.shared[self.corners] = state(at.q)
@@ -331,9 +326,8 @@ class AxleCharacteristic(Observable):
         found = self.corners, self.along
         if found not in at.shared:
             moving = {parse_known(at.mech, {n: 0.0})[0][0]: rate for n, rate in self.along}
-            rates = _rates(at.motion, at.keys, moving)[None]
-            [v] = speeds_at_rates(at.motion, at.keys, at.keys, rates, at.settled)
-            at.shared[found] = jax.jvp(state, (at.q,), (coordinate_rates(at.mech, at.q, v),))[1]
+            rates = coordinate_rates(at.mech, at.q, _speeds(at.motion, at, moving))
+            at.shared[found] = jax.jvp(state, (at.q,), (rates,))[1]
         tangents = (at.shared[found],)
         return jax.jvp(lambda s: fn(AxleInstant(self.corners, s)), (now,), tangents)[1]
 

@@ -33,6 +33,16 @@ from jaxmbd.suspension.rig import RIG, corner_pair, on_rig
 from jaxmbd.variables import shown
 
 Values = float | Sequence[float]
+Load = Sequence[float] | Mapping[str, Sequence[float]] | None
+LOADS = {
+    "lateral": Axis((), "N", "side force on a contact, positive: to the left"),
+    "braking": Axis((), "N", "braking force on a contact, positive: rearwards"),
+    "driving": Axis((), "N", "driving force on a contact, positive: forwards"),
+    "aligning": Axis(
+        (), "N m", "moment on a contact about the road's normal, positive: to the left"
+    ),
+}
+"""Loads of an event, with unit and sign."""
 _STRAIGHT = 1e-12
 """How far moved coordinates may be off a straight line, as a share of their largest value."""
 
@@ -42,7 +52,7 @@ class AxleSweep(Sweep):
     """A sweep of an axle on its rig, as a function of the axle itself.
 
     Attributes:
-        over, observe, dim, known, settle: those of `Sweep`, on `on_rig`'s mechanism.
+        over, observe, dim, known, settle, inputs: those of `Sweep`, on `on_rig`'s mechanism.
         corners: roles of the left and the right wheel.
         steer: travel at which the rack is held, where there is one [m].
         tyre_rate: vertical stiffness of a tyre [N/m], or None for rigid wheels.
@@ -73,7 +83,7 @@ class AxleSweep(Sweep):
                 known[corner.steering] = self.steer
         known |= dict(self.known)
         rig = on_rig(car, self.corners, tyre_rate=self.tyre_rate)
-        return Sweep(self.over, self.observe, self.dim, known, self.settle), rig
+        return Sweep(self.over, self.observe, self.dim, known, self.settle, self.inputs), rig
 
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         """The held coordinates."""
@@ -81,9 +91,10 @@ class AxleSweep(Sweep):
         return sweep.keys(rig)
 
     def axis_values(self, mech: Mechanism) -> Axis:
-        """The first coordinate that moves."""
+        """The first coordinate that moves, or the load."""
         sweep, rig = self.on(mech)
-        return sweep.axis_values(rig)
+        found = sweep.axis_values(rig)
+        return found if self.over else LOADS[str(self.dim)]._replace(values=found.values)
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         """The whole course, with states of the axle on its rig."""
@@ -105,7 +116,8 @@ class AxleSweep(Sweep):
     def declare(self, mech: Mechanism) -> Declaration:
         """Outputs and coordinates."""
         sweep, rig = self.on(mech)
-        return sweep.declare(rig)
+        found, axis = sweep.declare(rig), self.axis_values(mech)
+        return found._replace(coords=found.coords | {self.axis: axis})
 
     def warn(self, mech: Mechanism) -> None:
         """Warn of degrees of freedom that nothing holds."""
@@ -121,6 +133,10 @@ def axle_sweep(
     left: Values = 0.0,
     right: Values = 0.0,
     steer: Values = 0.0,
+    lateral: Load = None,
+    braking: Load = None,
+    driving: Load = None,
+    aligning: Load = None,
     observe: str | Iterable[str] | None = None,
     gradients: str | Iterable[str] = (),
     tyre_rate: float | tuple[float, float] | None = None,
@@ -153,13 +169,17 @@ def axle_sweep(
     if np.ndim(steer):
         moved["steer"] = tuple(np.ravel(steer))
         over |= dict.fromkeys(racks, moved["steer"])
-    if not moved or len({len(x) for x in moved.values()}) > 1:
-        sizes = {n: len(x) for n, x in moved.items()}
+    loads = dict(lateral=lateral, braking=braking, driving=driving, aligning=aligning)
+    inputs = _inputs(pair, loads)
+    moved |= {n: x for n, x in loads.items() if x is not None}
+    sizes = {len(x) for x in (*over.values(), *inputs.values())}
+    if len(sizes) != 1:
         raise ValueError(
-            "give lists of values, all of one length, of what moves: heave=, roll=, left=, "
-            f"right= or steer=; found {sizes or 'none'}"
+            "give lists of values, all of one length, of what moves: heave=, roll=, left=, right=, "
+            f"steer=, or of a load; found {sorted(sizes) or 'none'} values"
         )
-    settle = heave is None or tyre_rate is not None if settle is None else settle
+    loaded = heave is None or tyre_rate is not None or bool(inputs)
+    settle = loaded if settle is None else settle
     if heave is None and not settle:
         raise ValueError("heave=None lets the axle rise until its load is that drawn: settle=True")
     names, slopes = axle_names(observe, pair), axle_names(gradients, pair)
@@ -168,11 +188,44 @@ def axle_sweep(
     ]:
         raise ValueError("; ".join(dict.fromkeys(problems)))
     wanted = {n: AxleCharacteristic(pair, n) for n in names}
+    if slopes and inputs:
+        raise ValueError("gradients= are along motions; those along loads are `compliance`'s")
     if slopes:
         along = _rates(over)
         wanted |= {f"{n}_gradient": AxleCharacteristic(pair, n, along) for n in slopes}
     still = 0.0 if np.ndim(steer) else float(np.asarray(steer))
-    return AxleSweep(over, wanted, next(iter(moved)), held, settle, pair, still, tyre_rate)
+    options: dict[str, Any] = dict(corners=pair, steer=still, tyre_rate=tyre_rate)
+    return AxleSweep(over, wanted, next(iter(moved)), held, settle, inputs, **options)
+
+
+def _inputs(pair: tuple[Corner, Corner], loads: Mapping[str, Load]) -> dict[str, np.ndarray]:
+    """Efforts of the rig's actuators: forces on the contacts, and torques that are on uprights."""
+    found: dict[str, Any] = {}
+
+    def add(name: str, values: Any) -> None:
+        found[name] = found.get(name, 0.0) + values
+
+    for load, given in loads.items():
+        if given is None:
+            continue
+        both = dict.fromkeys(("left", "right"), given)
+        sides: Any = given if isinstance(given, Mapping) else both
+        if problems := [text for n in sides for text in unknown("side", n, both)]:
+            raise ValueError(f"{load}: {problems[0]}")
+        for corner in pair:
+            if corner.side not in sides:
+                continue
+            force, rig = np.ravel(np.asarray(sides[corner.side], float)), RIG[corner.side]
+            if load in ("braking", "driving"):
+                force = -force if load == "braking" else force
+                torque = -corner.sign * corner.tyre_radius * force
+                add(f"{rig}_longitudinal", force)
+                add(f"{rig}_torque", torque)
+                if getattr(corner, "brakes" if load == "braking" else "drive") == "inboard":
+                    add(f"{rig}_shaft", -torque)
+            else:
+                add(f"{rig}_{load}", force)
+    return found
 
 
 def _rates(over: Mapping[str, tuple[float, ...]]) -> tuple[tuple[str, float], ...]:
@@ -199,6 +252,10 @@ def axle_kinematics(
     left: Values = 0.0,
     right: Values = 0.0,
     steer: Values = 0.0,
+    lateral: Load = None,
+    braking: Load = None,
+    driving: Load = None,
+    aligning: Load = None,
     observe: str | Iterable[str] | None = None,
     gradients: str | Iterable[str] = (),
     tyre_rate: float | tuple[float, float] | None = None,
@@ -212,7 +269,9 @@ def axle_kinematics(
     - opposite travel: ``left=[…], right=[…]`` of opposite signs; of a single wheel ``left=[…]``;
     - roll: ``roll=[…]``, about the middle of the road at a constant height of it, or with
       ``heave=None`` at a constant load, as a body that rolls freely has it;
-    - steering at any height: ``steer=[…], heave=0.02``; sequences: lists of several.
+    - steering at any height: ``steer=[…], heave=0.02``; sequences: lists of several;
+    - loads on the contacts: ``lateral=[…]`` on both alike, ``lateral={"left": […]}`` on one,
+      ``{"left": f, "right": -f}`` opposed; the pads hold the contacts' heights.
 
     Columns are those of `AXLE_CHARACTERISTICS`. A derivative along the event has the suffix
     ``_gradient``: roll stiffness is ``gradients=["roll_moment"]`` in roll, roll steer that of
@@ -227,12 +286,17 @@ def axle_kinematics(
         left: rise of the left pad along the road's normal [m].
         right: that of the right one [m].
         steer: travel of the rack along its axis, from where it is drawn [m].
+        lateral: side force on the contacts [N], across the wheels, positive: to the left.
+        braking: braking force on them [N], along the wheels; its torque is on the upright or, with
+            inboard brakes, on the body (`Corner.brakes`).
+        driving: driving force on them [N], likewise (`Corner.drive`).
+        aligning: moment on them about the road's normal [N·m], positive: to the left.
         observe: name or names of columns; by default all that the axle has.
         gradients: names of those whose derivatives along the event are wanted.
         tyre_rate: vertical stiffness of a tyre [N/m], of both or of each (2,), counted from the
             drawing; by default wheels are rigid.
         settle: whether what is not held, as bushings are not, comes to rest; by default with
-            tyres or ``heave=None``.
+            loads, tyres or ``heave=None``.
 
     Raises:
         ValueError: roles or names do not fit, nothing moves, or a place cannot be reached.
@@ -249,6 +313,7 @@ def axle_kinematics(
         ('roll', 'rad', True)
     """
     options: dict[str, Any] = dict(heave=heave, roll=roll, left=left, right=right, steer=steer)
+    options |= dict(lateral=lateral, braking=braking, driving=driving, aligning=aligning)
     options |= dict(observe=observe, gradients=gradients, tyre_rate=tyre_rate, settle=settle)
     sweep = axle_sweep(corners, **options)
     sweep.check(car)

@@ -151,10 +151,12 @@ class Held(NamedTuple):
     Attributes:
         keys: coordinates that the experiment holds.
         settled: whether it is in equilibrium, so that what is not held gives way elastically.
+        inputs: efforts on joints by name.
     """
 
     keys: tuple[Key, ...] = ()
     settled: bool = False
+    inputs: Any = None
 
 
 FREE = Held()
@@ -264,26 +266,24 @@ def _motions(m: MotionState, corner: Corner, held: Held) -> tuple[Array, Array |
         rack = JointCoordinate(corner.steering, 0)
         moved.append(m.top.nc + own.index(rack) if rod is None else rod.start)
     targets = jnp.asarray(np.eye(m.top.nc + len(own))[moved], m.q.dtype)
-    speeds = speeds_at_rates(m, own, every, targets, held.settled)
+    speeds = speeds_at_rates(m, own, held._replace(keys=every), targets)
     return speeds[0], None if corner.steering is None else speeds[1]
 
 
-def speeds_at_rates(
-    m: MotionState, keys: tuple[Key, ...], loaded: tuple[Key, ...], rates: Array, settled: bool
-) -> Array:
+def speeds_at_rates(m: MotionState, keys: tuple[Key, ...], held: Held, rates: Array) -> Array:
     """Speeds (k, nv) at which the rows of loops and of held coordinates move at rates (k, n).
 
     Args:
         m: the state at rest.
         keys: coordinates that are held or moved.
-        loaded: in equilibrium, the coordinates whose efforts balance the loads.
+        held: how it is held; in equilibrium the efforts of its keys balance the loads, otherwise
+            speeds are of least norm where some are idle.
         rates: of the rows of the loops (nc) and of the keys, in metres or radians per unit.
-        settled: whether it is in equilibrium; else speeds are of least norm where some are idle.
     """
     asked = asked_rows(m, keys)
     targets = asked.of(rates.T).T
-    if settled:
-        return settled_speeds(keys, loaded, m.mech, m.q, targets)
+    if held.settled:
+        return settled_speeds(keys, held.keys, m.mech, m.q, targets, inputs=held.inputs)
     return _least_speeds(m, asked.matrix, targets)
 
 

@@ -11,6 +11,13 @@ No constraint of a new kind is needed. A massless *patch* lies flat on the pad (
 *rim* leans on it about the wheel's heading through the contact (`Revolute`), and turns about the
 wheel's axis relative to the upright (`Revolute`): six freedoms less one are those of a disc that
 touches a plane.
+
+Loads on a contact act on the patch, along the wheel's heading and across it in the road's plane:
+they go with the contact. Of a longitudinal force F the upright gets all of its moment about the
+wheel centre, as from a wheel that is locked to it, by a torque ``−σ R F`` about the wheel's axis
+from rim to upright (σ = 1 on the left, −1 on the right). A shaft from the body gives that back
+where a brake or a motor sits on the body. A moment about the road's normal acts on the upright as a
+whole. Each load is an actuator, without a load by default.
 """
 
 from __future__ import annotations
@@ -21,7 +28,18 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.model import GROUND, Body, Mechanism, Planar, Prismatic, Revolute, TorsionSpring
+from jaxmbd.graph import topology
+from jaxmbd.model import (
+    GROUND,
+    Actuator,
+    Body,
+    BodyActuator,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    TorsionSpring,
+)
 from jaxmbd.plumbing import refuse
 from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
@@ -45,6 +63,10 @@ def on_rig(car: Mechanism, corners: Sequence[Corner], *, tyre_rate: Any = None) 
     [m]), ``rig_roll`` (of the body relative to the road, about x as ISO 8855 has it: positive where
     its right side goes down [rad]), ``rig_left`` and ``rig_right`` (of the pads, along the road's
     normal [m]); with `tyre_rate` also ``rig_left_tyre`` and ``rig_right_tyre``, their compressions.
+    Actuators take loads as `inputs`: ``rig_left_longitudinal`` [N] forwards, ``rig_left_lateral``
+    [N] to the left, ``rig_left_aligning`` [N·m] about the road's normal, and on the upright about
+    the wheel's axis, outwards, ``rig_left_torque`` [N·m] from the rim and ``rig_left_shaft`` from
+    the body; those of the right likewise.
 
     Args:
         car: the axle; its wheels are on the ground as drawn, at heights of their own.
@@ -76,7 +98,7 @@ def on_rig(car: Mechanism, corners: Sequence[Corner], *, tyre_rate: Any = None) 
         RIG["heave"]: Prismatic(GROUND, "rig_lift", at=middle, axis=z),
         RIG["roll"]: Revolute("rig_lift", ROAD, at=middle, axis=-x),
     }
-    forces = {}
+    forces: dict[str, Any] = {}
     rates = jnp.broadcast_to(jnp.asarray(0.0 if tyre_rate is None else tyre_rate, car.dtype), (2,))
     for corner, (centre, spin), at, rate in zip(pair, wheels, contacts, rates, strict=True):
         name = RIG[corner.side]
@@ -90,9 +112,19 @@ def on_rig(car: Mechanism, corners: Sequence[Corner], *, tyre_rate: Any = None) 
             joints[f"{name}_tyre"] = Prismatic(pad, under, at=at, axis=-z)
             forces[f"{name}_tyre"] = TorsionSpring(f"{name}_tyre", rate)
         joints[f"{name}_contact"] = Planar(under, patch, at=at, normal=z, x_axis=x)
-        joints[f"{name}_lean"] = Revolute(patch, rim, at=at, axis=unit(cross(spin, jnp.asarray(z))))
+        heading = corner.sign * unit(cross(spin, jnp.asarray(z)))
+        joints[f"{name}_lean"] = Revolute(patch, rim, at=at, axis=heading)
         joints[f"{name}_turn"] = Revolute(rim, corner.upright, at=centre, axis=spin)
-    return car.replace(bodies=bodies, joints=joints, forces=forces)
+        across = cross(jnp.asarray(z), heading)
+        forces |= {
+            f"{name}_longitudinal": BodyActuator(patch, at, force=heading, a=under),
+            f"{name}_lateral": BodyActuator(patch, at, force=across, a=under),
+            f"{name}_aligning": BodyActuator(under, at, moment=-z, a=corner.upright),
+            f"{name}_torque": Actuator(f"{name}_turn"),
+            f"{name}_shaft": BodyActuator(corner.upright, centre, moment=spin, a=corner.chassis),
+        }
+    cut = (*topology(car).cut, *(f"{RIG[c.side]}_lean" for c in pair))
+    return car.replace(bodies=bodies, joints=joints, forces=forces, cut=cut)
 
 
 def corner_pair(corners: Sequence[Corner]) -> tuple[Corner, Corner]:

@@ -172,7 +172,7 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
         >>> abs(float(CHARACTERISTICS["half_track_change"].fn(at))) < 1e-12
         True
     """
-    found, held = at.shared, Held(at.keys, at.settled)
+    found, held = at.shared, Held(at.keys, at.settled, at.inputs)
 
     def rates(along: str) -> CornerState:
         key = corner, along

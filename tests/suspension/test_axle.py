@@ -221,6 +221,10 @@ def test_forces_about_the_roll_centre_have_no_moment():
         for side in ("left", "right")
     )
     assert abs(moment - 2 * push * a["roll_centre_height_forces"][0]) < 1e-9 * push
+    event = axle_kinematics(CAR, ROLES, lateral=[0.0, push], observe=names, settle=False)
+    assert (event.axis, event.unit) == ("lateral", "N")
+    for name in names:
+        np.testing.assert_allclose(event[name], [a[name][0], b[name][0]], rtol=1e-9)
 
 
 def test_a_rigid_axle_rolls_about_its_pin():
@@ -253,6 +257,55 @@ def test_a_rigid_axle_rolls_about_its_pin():
     np.testing.assert_allclose(slopes, np.tan(0.05) / np.cos(0.05), rtol=1e-9)
 
 
+SOFT = mbd.soften(STRUT, "rev_lca", (1e4, 5e6))
+STEPS = 20.0 * np.arange(-2, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("load", "values"),
+    [
+        ("lateral", STEPS),
+        ("braking", {"left": STEPS, "right": -STEPS}),
+        ("driving", {"left": STEPS, "right": 0.0 * STEPS}),
+        ("aligning", 0.1 * STEPS),
+    ],
+)
+def test_small_loads_move_wheels_as_the_compliance_matrix_says(load, values):
+    """Slopes of the events, against wrenches on the upright times the matrix of both wheels."""
+    car = suspension.axle(SOFT)
+    roles = suspension.axle_corners(car, suspension.zoo_corner("macpherson"))
+    table = axle_kinematics(
+        car, roles, observe=["left_steer_angle", "left_recession"], **{load: values}
+    )
+    held = dict.fromkeys(("rig_heave", "rig_roll", "rig_left", "rig_right"), 0.0)
+    soft = suspension.compliance(on_rig(car, roles), roles, known=held)
+    z, wrenches = np.array([0.0, 0.0, 1.0]), []
+    for sign, spin, centre, patch in zip(
+        (1, -1), *map(np.asarray, (soft.spin, soft.centre, soft.patch)), strict=True
+    ):
+        heading = sign * np.cross(spin, z) / np.linalg.norm(np.cross(spin, z))
+        forces = {"lateral": np.cross(z, heading), "braking": -heading, "driving": heading}
+        force, moment = forces.get(load, 0.0 * z), z if load == "aligning" else 0.0 * z
+        if load != "driving":  # by a shaft from the body
+            moment = moment + np.cross(patch - centre, force)
+        wrenches.append(np.concatenate([moment, force]))
+    sides = values if isinstance(values, dict) else {"left": values, "right": values}
+    signs = [sides[side][-1] / sides["left"][-1] for side in ("left", "right")]
+    twist = np.asarray(soft.matrix) @ np.concatenate(
+        [s * w for s, w in zip(signs, wrenches, strict=True)]
+    )
+    s, ds = np.asarray(soft.spin)[0], np.cross(twist[:3], np.asarray(soft.spin)[0])
+    expected = {
+        "left_steer_angle": (s[0] * ds[1] - s[1] * ds[0]) / (s[0] ** 2 + s[1] ** 2),
+        "left_recession": -twist[3],
+    }
+    step = sides["left"][-1] / 2
+    for name, want in expected.items():
+        slope = np.array([1, -8, 0, 8, -1]) / 12 @ table[name] / step
+        assert abs(slope - want) < 1e-7 * abs(want), name
+
+
 @pytest.mark.slow
 def test_batches_and_derivatives_by_hardpoints():
     sweep = axle_sweep(ROLES, roll=[0.02], observe=["roll_centre_height"])
@@ -280,6 +333,10 @@ def test_errors_name_the_cure():
         axle_sweep(ROLES, heave=[0.0, 0.1, 0.2], steer=[0.0, 0.0, 0.1], gradients="track")
     with pytest.raises(ValueError, match="settle"):
         axle_sweep(ROLES, roll=[0.1], heave=None, settle=False)
+    with pytest.raises(ValueError, match="did you mean 'left'"):
+        axle_sweep(ROLES, lateral={"lift": [1.0]})
+    with pytest.raises(ValueError, match="compliance"):
+        axle_sweep(ROLES, lateral=[0.0, 1.0], gradients="track")
 
 
 def test_columns_are_those_that_the_roles_allow():
