@@ -6,7 +6,7 @@ from jaxmbd.io.export.urdf import save_urdf
 from jaxmbd.io.files import check_depth, read_toml
 from jaxmbd.io.gt_mech import UnsupportedConstraint, gt_velocities, read_gt_mech
 from jaxmbd.io.hardpoints import read_hardpoints, write_hardpoints
-from jaxmbd.io.mechanism_file import FORMAT, from_dict, load, save, to_dict
+from jaxmbd.io.mechanism_file import FORMAT, from_dict, load, load_notes, save, to_dict
 from jaxmbd.io.mujoco.load import load_mjcf, load_urdf
 from jaxmbd.io.robot import load_robot
 from jaxmbd.io.run_end import load_run_end, save_run_end
@@ -25,6 +25,7 @@ __all__ = [
     "gt_velocities",
     "load",
     "load_mjcf",
+    "load_notes",
     "load_robot",
     "load_run_end",
     "load_urdf",

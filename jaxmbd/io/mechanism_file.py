@@ -64,7 +64,9 @@ def attempt(what: str, convert: Callable[[], Any], problems: list[str]) -> Any:
         return None
 
 
-def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
+def save(
+    mech: Mechanism, path: str | os.PathLike[str], *, notes: dict[str, Any] | None = None
+) -> None:
     """Write a mechanism to a JSON file, from which `load` restores the same numbers bit by bit.
 
     Laws are written as their `register_law` names with their parameters, never pickled.
@@ -72,6 +74,8 @@ def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
     Args:
         mech: one mechanism with known numbers (not traced, not a batch).
         path: the file; it is replaced only once the new text is complete.
+        notes: what else the file is to hold, as JSON values by name, for `load_notes`: roles of
+            its parts, where its numbers are from.
 
     Raises:
         ValueError: lists what cannot be saved, each part with the remedy.
@@ -89,7 +93,7 @@ def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
         >>> again.structure == mech.structure
         True
     """
-    replace_file(path, _text(to_dict(mech)))
+    replace_file(path, _text(to_dict(mech) | ({"notes": notes} if notes else {})))
 
 
 def _text(data: dict[str, Any]) -> str:
@@ -439,7 +443,7 @@ PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "couplings": ("coupling", _read_typed(COUPLING_TYPES, "coupling")),
 }
 """Each list's kind of part, and what reads one of them."""
-KEYS = ("format", "dtype", "gravity", "cut", *PARTS)
+KEYS = ("format", "dtype", "gravity", "cut", "notes", *PARTS)
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
@@ -458,6 +462,30 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         True
     """
     path = Path(path)
+    data, repeated = _read(path)
+    return from_dict(data, source=str(path), found=repeated)
+
+
+def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The notes that `save` wrote beside a mechanism; empty if there are none.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.io import load_notes
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.save(mbd.zoo.rssr(), f"{folder}/rssr.json", notes={"source": "a drawing"})
+        ...     load_notes(f"{folder}/rssr.json")
+        {'source': 'a drawing'}
+    """
+    data, _ = _read(Path(path))
+    notes = data.get("notes", {}) if isinstance(data, dict) else {}
+    if not isinstance(notes, dict):
+        raise ValueError(f"{path}: 'notes' is a {type(notes).__name__}; give an object")
+    return notes
+
+
+def _read(path: Path) -> tuple[Any, list[str]]:
+    """The JSON values of a file, and what names are given twice in one object."""
     repeated: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -470,8 +498,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         )
         return dict(pairs)
 
-    data = read_json(path, unique)
-    return from_dict(data, source=str(path), found=repeated)
+    return read_json(path, unique), repeated
 
 
 def from_dict(

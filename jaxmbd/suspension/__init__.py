@@ -15,6 +15,7 @@ from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinem
 from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
 from jaxmbd.suspension.rig import on_rig
+from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
 from jaxmbd.suspension.steering_geometry import Steering, steering, steering_curves
 from jaxmbd.suspension.wheel_characteristics import (
@@ -62,7 +63,9 @@ __all__ = [
     "kinematics",
     "kinematics_sweep",
     "hardpoint_sensitivities",
+    "load_with_roles",
     "on_rig",
+    "save_with_roles",
     "steering",
     "steering_curves",
     "texts",
