@@ -74,8 +74,7 @@ def save(
     Args:
         mech: one mechanism with known numbers (not traced, not a batch).
         path: the file; it is replaced only once the new text is complete.
-        notes: what else the file is to hold, as JSON values by name, for `load_notes`: roles of
-            its parts, where its numbers are from.
+        notes: what else the file is to hold, as JSON values by name, for `load_notes`.
 
     Raises:
         ValueError: lists what cannot be saved, each part with the remedy.
@@ -462,30 +461,6 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         True
     """
     path = Path(path)
-    data, repeated = _read(path)
-    return from_dict(data, source=str(path), found=repeated)
-
-
-def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The notes that `save` wrote beside a mechanism; empty if there are none.
-
-    Example:
-        >>> import tempfile, jaxmbd as mbd
-        >>> from jaxmbd.io import load_notes
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     mbd.save(mbd.zoo.rssr(), f"{folder}/rssr.json", notes={"source": "a drawing"})
-        ...     load_notes(f"{folder}/rssr.json")
-        {'source': 'a drawing'}
-    """
-    data, _ = _read(Path(path))
-    notes = data.get("notes", {}) if isinstance(data, dict) else {}
-    if not isinstance(notes, dict):
-        raise ValueError(f"{path}: 'notes' is a {type(notes).__name__}; give an object")
-    return notes
-
-
-def _read(path: Path) -> tuple[Any, list[str]]:
-    """The JSON values of a file, and what names are given twice in one object."""
     repeated: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -498,7 +473,8 @@ def _read(path: Path) -> tuple[Any, list[str]]:
         )
         return dict(pairs)
 
-    return read_json(path, unique), repeated
+    data = read_json(path, unique)
+    return from_dict(data, source=str(path), found=repeated)
 
 
 def from_dict(

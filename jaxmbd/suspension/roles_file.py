@@ -48,6 +48,14 @@ def load_with_roles(path: str | os.PathLike[str]) -> tuple[Mechanism, tuple[Corn
 
     Raises:
         ValueError: roles that do not exist, or that do not fit the mechanism.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd import suspension
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.save(mbd.zoo.multi_link(), f"{folder}/rear.json")
+        ...     suspension.load_with_roles(f"{folder}/rear.json")[1]
+        ()
     """
     mech, notes = load(path), load_notes(path).get(_NOTE, [])
     corners = tuple(_read(path, i, note) for i, note in enumerate(notes))
