@@ -322,7 +322,7 @@ def _axles(b: corner_kinds.Batch, name: str, rng: Any) -> Iterator[Judged]:
         if rates:
             slopes = axle.slopes(rates, tiled(sides.weight))
             values |= {f"{m}_gradient": x for m, x in slopes.items()}
-    there = axle.there.reshape(shape).all(axis=(0, 1))
+    there: Any = axle.there.reshape(shape).all(axis=(0, 1))
     still = {m: float(x[0]) for m, x in event.at.items() if m not in rates}
     options: dict[str, Any] = still | {m: event.at[m] for m in rates} | event.loads
     for i in range(n):
