@@ -28,7 +28,8 @@ NO_NUMBER = frozenset(
         "in_space", "mirror", "soften", "register_law", "register_type", "save", "load",
         "load_mjcf", "load_robot", "load_urdf", "load_usd", "show",
         "variables", "get_variables", "set_variables", "mirrored", "topology",
-        "suspension.available", "suspension.axle", "suspension.axle_corners",
+        "suspension.available", "suspension.axle", "suspension.axle_available",
+        "suspension.axle_corners", "suspension.on_rig", "suspension.save_with_roles",
         "suspension.characteristic", "suspension.characteristics", "suspension.find_corner",
         "suspension.texts", "suspension.zoo_corner", "synthesis.massless_four_bar",
         "synthesis.massless_rssr", "statistics.input_values", "statistics.output_names",
@@ -45,7 +46,8 @@ NO_NUMBER = frozenset(
 NO_RESULT = frozenset(
     {
         "Drive", "PointDrive", "Parametrization", "Topology",
-        "suspension.Characteristic", "suspension.Corner", "suspension.CornerSweep",
+        "suspension.AxleCharacteristic", "suspension.AxleSweep", "suspension.Characteristic",
+        "suspension.Corner", "suspension.CornerSweep",
         "synthesis.FunctionGeneration", "synthesis.MotionGeneration", "synthesis.PathGeneration",
         "synthesis.Problem", "synthesis.Task", "synthesis.Transmission", "sampling.UnitDesign",
         "sampling.TableDesign", "design.Between", "design.Bounded", "design.Closing",
@@ -77,6 +79,7 @@ def public_numbers() -> list[str]:
     found += ["synthesis.Transmission", "campaign.Study"]
     found += [f"suspension.Characteristic: {n}" for n in mbd.suspension.CHARACTERISTICS]
     found += [f"suspension.gradient: {n}" for n in mbd.suspension.GRADIENTS]
+    found += [f"suspension.AxleCharacteristic: {n}" for n in mbd.suspension.AXLE_CHARACTERISTICS]
     return [n for n in dict.fromkeys(found) if n.rpartition(".")[2] not in NOT_ASKED]
 
 

@@ -126,6 +126,17 @@ def open_model(name: str) -> tuple[Any, list[str]]:
     ]
 
 
+def corners_of(name: str, mech: Any) -> tuple[Any, ...]:
+    """Roles of the corner or the axle in a model: those in its file, or of a corner of the zoo."""
+    from jaxmbd.suspension import find_corner, load_with_roles
+
+    if Path(name).suffix.lower() == ".json" and (found := load_with_roles(name)[1]):
+        return found
+    with suppress(ValueError):
+        return (find_corner(mech),)
+    return ()
+
+
 def _read(name: str) -> Any:
     from jaxmbd.io import load, load_mjcf, load_robot
 

@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 import jaxmbd
-from jaxmbd.cli import model_commands, study_commands, view_commands
+from jaxmbd.cli import model_commands, study_commands, suspension_commands, view_commands
 from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Printer
 
 
@@ -87,6 +87,6 @@ def _parser() -> argparse.ArgumentParser:
     version = f"jaxmbd {jaxmbd.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (study_commands, model_commands, view_commands):
+    for module in (study_commands, model_commands, view_commands, suspension_commands):
         module.add(commands)
     return parser

@@ -7,7 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.common import FINE, NAMES, Printer, add_command, limits_of, open_model, set_up_jax
+from jaxmbd.cli.common import (
+    FINE,
+    NAMES,
+    Printer,
+    add_command,
+    corners_of,
+    limits_of,
+    open_model,
+    set_up_jax,
+)
 from jaxmbd.plumbing import unknown
 
 
@@ -101,7 +110,7 @@ def _view(options: argparse.Namespace, printer: Printer) -> int:
         "traces": options.trace,
         "arrows": options.arrows,
         "speed": options.speed,
-        "wheels": _wheels(model),
+        "wheels": _wheels(options.model, model),
     }
     path = _written(model, solution, out, shown, frame=0 if options.time is None else -1)
     printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
@@ -125,7 +134,9 @@ def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[
     model = undriven(model) if own else model
     mech = model if own else model.mechanism
     try:
-        experiment = usual_experiment(mech, options.over, limits_of(options.range))
+        corner = _corner(options.model, mech)
+        limits = limits_of(options.range)
+        experiment = usual_experiment(mech, options.over, limits, corner=corner)
     except ValueError as error:
         if asked:
             raise
@@ -166,16 +177,18 @@ def _free_motion(model: Any, start: Any, options: argparse.Namespace, printer: P
     return motion
 
 
-def _wheels(model: Any) -> list[Any]:
-    """The wheel of a corner with names of the zoo."""
-    from jaxmbd.suspension import find_corner
+def _wheels(name: str, model: Any) -> list[Any]:
+    """The wheels of a corner or an axle."""
     from jaxmbd.viz import corner_wheel
 
     mech = getattr(model, "mechanism", model)
-    try:
-        return [corner_wheel(mech, find_corner(mech))]
-    except ValueError:
-        return []
+    return [corner_wheel(mech, corner) for corner in corners_of(name, mech)]
+
+
+def _corner(name: str, mech: Any) -> Any:
+    """The roles of the one corner in a model, or None."""
+    found = corners_of(name, mech)
+    return found[0] if len(found) == 1 else None
 
 
 def _written(
@@ -291,6 +304,8 @@ def _experiment(model: Any, options: argparse.Namespace) -> Any:
         if options.over or options.range:
             raise ValueError("--time is of a simulation: leave --over and --range out")
         return usual_motion(mech, options.time, options.observe)
-    if not (options.over or options.range or options.observe):
+    corner = _corner(options.model, free)
+    if not (options.over or options.range or options.observe or corner):
         return None
-    return usual_experiment(free, options.over, limits_of(options.range), options.observe)
+    limits = limits_of(options.range)
+    return usual_experiment(free, options.over, limits, options.observe, corner=corner)

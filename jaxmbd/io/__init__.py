@@ -8,6 +8,7 @@ from jaxmbd.io.gt_mech import UnsupportedConstraint, gt_velocities, read_gt_mech
 from jaxmbd.io.hardpoints import read_hardpoints, write_hardpoints
 from jaxmbd.io.mechanism_file import FORMAT, from_dict, load, save, to_dict
 from jaxmbd.io.mujoco.load import load_mjcf, load_urdf
+from jaxmbd.io.notes import load_notes
 from jaxmbd.io.robot import load_robot
 from jaxmbd.io.run_end import load_run_end, save_run_end
 from jaxmbd.io.usd.load import load_usd
@@ -25,6 +26,7 @@ __all__ = [
     "gt_velocities",
     "load",
     "load_mjcf",
+    "load_notes",
     "load_robot",
     "load_run_end",
     "load_urdf",

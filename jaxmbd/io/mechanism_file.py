@@ -64,7 +64,9 @@ def attempt(what: str, convert: Callable[[], Any], problems: list[str]) -> Any:
         return None
 
 
-def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
+def save(
+    mech: Mechanism, path: str | os.PathLike[str], *, notes: dict[str, Any] | None = None
+) -> None:
     """Write a mechanism to a JSON file, from which `load` restores the same numbers bit by bit.
 
     Laws are written as their `register_law` names with their parameters, never pickled.
@@ -72,6 +74,7 @@ def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
     Args:
         mech: one mechanism with known numbers (not traced, not a batch).
         path: the file; it is replaced only once the new text is complete.
+        notes: what else the file is to hold, as JSON values by name, for `load_notes`.
 
     Raises:
         ValueError: lists what cannot be saved, each part with the remedy.
@@ -89,7 +92,7 @@ def save(mech: Mechanism, path: str | os.PathLike[str]) -> None:
         >>> again.structure == mech.structure
         True
     """
-    replace_file(path, _text(to_dict(mech)))
+    replace_file(path, _text(to_dict(mech) | ({"notes": notes} if notes else {})))
 
 
 def _text(data: dict[str, Any]) -> str:
@@ -439,7 +442,7 @@ PARTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "couplings": ("coupling", _read_typed(COUPLING_TYPES, "coupling")),
 }
 """Each list's kind of part, and what reads one of them."""
-KEYS = ("format", "dtype", "gravity", "cut", *PARTS)
+KEYS = ("format", "dtype", "gravity", "cut", "notes", *PARTS)
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:

@@ -36,6 +36,7 @@ from jaxmbd.observe.experiment import (
 )
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.observe.unheld import warn_of_unheld
+from jaxmbd.plumbing import unknown
 
 
 class Placed(NamedTuple):
@@ -55,25 +56,36 @@ class Placed(NamedTuple):
 
 
 def place(
-    mech: Mechanism, keys: tuple[Key, ...], values: list[Array], guess: Array, settle: bool
+    mech: Mechanism,
+    keys: tuple[Key, ...],
+    values: list[Array],
+    guess: Array,
+    settle: bool,
+    inputs: Any = None,
 ) -> Placed:
     """Assemble with held coordinates, or find the equilibrium with them held."""
     if not settle:
         found = attempt(keys, mech, values, jnp.zeros((), mech.dtype), guess)
         return Placed(found.q, found.status, found.closest, None)
     known = {_asked(key): value for key, value in zip(keys, values, strict=True)}
-    rest = equilibrium(mech, known=known, guess=guess, throw=False, backend="xla")
+    options: Any = dict(guess=guess, inputs=inputs, throw=False, backend="xla")
+    rest = equilibrium(mech, known=known, **options)
     nowhere = jnp.full_like(rest.q, jnp.nan)
     return Placed(rest.q, rest.status, nowhere, jnp.concatenate([rest.lam, rest.held]))
 
 
 def _resting(
-    mech: Mechanism, placed: Placed, keys: tuple[Key, ...], values: list[Array]
+    mech: Mechanism,
+    placed: Placed,
+    keys: tuple[Key, ...],
+    values: list[Array],
+    inputs: Any = None,
 ) -> Snapshot:
     """What observables see of a configuration."""
     return Snapshot(
         mech,
         placed.q,
+        inputs=inputs,
         keys=keys,
         values=values,
         moving=False,
@@ -177,13 +189,16 @@ class Sweep(Experiment):
     Attributes:
         over: moved coordinate to its values (n,): a joint or ``(joint, i)`` [rad, m], a
             `PointTravel`, whose values are displacements from where the point is drawn [m], or a
-            `PointCoordinate`, whose values are absolute [m]. Several move together.
+            `PointCoordinate`, whose values are absolute [m]. Several move together; none where
+            only `inputs` change.
         observe: name to observable or reduced observable.
         dim: name of the axis; by default that of the first coordinate: the joint's name, "travel",
             or the letter of a `PointCoordinate`.
         known: further coordinates, held at one value.
         settle: whether degrees of freedom that are not held come to rest at each step
             (`equilibrium`).
+        inputs: efforts on joints, or controls of actuators, with a value for each step, (n,) or of
+            a joint with nv speeds (n, nv) [N, N·m].
 
     Example:
         >>> import numpy as np, jaxmbd as mbd
@@ -200,24 +215,32 @@ class Sweep(Experiment):
     dim: str | None = None
     known: Mapping[Any, Any] = field(default_factory=dict)
     settle: bool = False
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     __hash__ = Experiment.__hash__
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "over", frozen_values(self.over))
         object.__setattr__(self, "known", frozen_values(self.known))
+        object.__setattr__(self, "inputs", frozen_values(self.inputs))
         object.__setattr__(self, "observe", named_observables(self.observe))
-        sizes = {np.size(x) for x in self.over.values()}
-        if len(sizes) != 1 or any(np.ndim(x) != 1 or not np.size(x) for x in self.over.values()):
+        lists = [*self.over.values(), *self.inputs.values()]
+        sizes = {np.shape(x)[:1] for x in lists}
+        if (
+            len(sizes) != 1
+            or not sizes.isdisjoint({(), (0,)})
+            or any(np.ndim(x) != 1 for x in self.over.values())
+        ):
             raise ValueError(
-                "Sweep: over needs one or more coordinates with lists of values, all of one length"
+                "Sweep: over needs one or more coordinates with lists of values, all of one length "
+                "(and of the length of those of inputs)"
             )
 
     @property
     def axis(self) -> str:
         if self.dim is not None:
             return self.dim
-        first = next(iter(self.over))
+        first = next(iter(self.over or self.inputs))
         if isinstance(first, PointTravel):
             return "travel"
         if isinstance(first, PointCoordinate):
@@ -225,6 +248,9 @@ class Sweep(Experiment):
         return first if isinstance(first, str) else first[0]
 
     def axis_values(self, mech: Mechanism) -> Axis:
+        if not self.over:
+            name, efforts = next(iter(self.inputs.items()))
+            return Axis(tuple(np.reshape(efforts, (len(efforts), -1))[:, 0]), "", f"input {name}")
         first, values = next(iter(self.over.items()))
         [key] = parse_known(mech, {first: 0.0})[0]
         if isinstance(key, PointCoordinate):
@@ -233,7 +259,7 @@ class Sweep(Experiment):
         return Axis(values, "rad" if is_angle(topology(mech), key) else "m", str(key.joint))
 
     def kept(self) -> np.ndarray:
-        return np.arange(len(next(iter(self.over.values()))))
+        return np.arange(len(next(iter((self.over or self.inputs).values()))))
 
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         return parse_known(mech, self._held())[0]
@@ -242,8 +268,14 @@ class Sweep(Experiment):
         """The held coordinates, those that move first and at zero."""
         return dict.fromkeys(self.over, 0.0) | dict(self.known)
 
+    def describe(self) -> dict[str, Any]:
+        found = super().describe()
+        return found if self.inputs else {n: x for n, x in found.items() if n != "inputs"}
+
     def own_problems(self, mech: Mechanism) -> list[str]:
         found = known_problems(mech, self._held())
+        names = [e.name for e in mech.structure.joints] + list(mech.structure.forces)
+        found += [f"inputs: {t}" for n in self.inputs for t in unknown("joint", n, names)]
         if both := [str(key) for key in self.over if key in self.known]:
             found.append(f"{both} are moved and held at once; leave them out of known")
         return found
@@ -256,7 +288,8 @@ class Sweep(Experiment):
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         keys, zero = parse_known(mech, self._held())
         every, dtype, count = self.observed(), mech.dtype, len(self.over)
-        moves = jnp.asarray([list(x) for x in self.over.values()], dtype).T
+        axis = jnp.asarray(self.axis_values(mech).values, dtype)
+        moves = jnp.asarray([*self.over.values()], dtype).reshape(count, len(axis)).T
         # Drawn are zero, or the coordinate of a point where values are absolute.
         absolute = [isinstance(key, PointCoordinate) for key in self.over]
         places = [
@@ -267,15 +300,15 @@ class Sweep(Experiment):
         def held(step: Array) -> list[Array]:
             return [x + step[i] if i < count else x for i, x in enumerate(zero)]
 
-        def at(carry: Any, step: Array) -> Any:
-            guess, failed = carry
+        def at(carry: Any, row: Any) -> Any:
+            (guess, failed), (x, step, inputs) = carry, row
             values = held(step)
-            placed = place(mech, keys, values, guess, self.settle)
-            snap = _resting(mech, placed, keys, values)
+            placed = place(mech, keys, values, guess, self.settle, inputs)
+            snap = _resting(mech, placed, keys, values, inputs)
             ok = placed.status == Status.OK
-            now = (placed.status, placed.closest, step)
+            now = (placed.status, placed.closest, step, x)
             failed = tuple(
-                jnp.where(failed[0] == Status.OK, x, y) for x, y in zip(now, failed, strict=True)
+                jnp.where(failed[0] == Status.OK, a, b) for a, b in zip(now, failed, strict=True)
             )
             found = placed.q, [what.value(snap) for what in every], snap.undetermined
             return (jnp.where(ok, placed.q, guess), failed), found
@@ -283,12 +316,15 @@ class Sweep(Experiment):
         start = jnp.asarray(neutral(mech), dtype)
         # The drawn configuration comes first, so that the search for it is compiled only once.
         steps = jnp.concatenate([drawn[None], moves])
-        first = (jnp.zeros((), jnp.int32), start, steps[0])
-        (_, failed), found = lax.scan(at, (start, first), steps)
-        status, closest, step = failed
-        failure = settled_failure(mech, keys, held(step), status, closest, step[0])
+        inputs = {n: jnp.asarray(x, dtype) for n, x in self.inputs.items()}
+        inputs = {n: jnp.concatenate([0.0 * x[:1], x]) for n, x in inputs.items()}
+        x = jnp.concatenate([drawn[:1] if count else 0.0 * axis[:1], axis])
+        first = (jnp.zeros((), jnp.int32), start, steps[0], x[0])
+        (_, failed), found = lax.scan(at, (start, first), (x, steps, inputs))
+        status, closest, step, place_of = failed
+        failure = settled_failure(mech, keys, held(step), status, closest, place_of)
         q, rows, undetermined = jax.tree_util.tree_map(lambda y: y[1:], found)
         v = jnp.zeros((q.shape[0], topology(mech).nv), dtype)
         observed = dict(zip(every, rows, strict=True))
-        failure = self.judged(failure, moves[:, 0], observed, undetermined)
-        return Curves(moves[:, 0], q, v, observed, failure)
+        failure = self.judged(failure, axis, observed, undetermined)
+        return Curves(axis, q, v, observed, failure)

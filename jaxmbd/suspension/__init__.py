@@ -2,12 +2,20 @@
 
 # These register their characteristics, in the order of the tables' columns.
 from jaxmbd.suspension import steering_axis, travel_motion  # noqa: F401
+from jaxmbd.suspension.axle_characteristics import (
+    AXLE_CHARACTERISTICS,
+    AxleCharacteristic,
+    axle_available,
+)
+from jaxmbd.suspension.axle_table import AxleSweep, axle_kinematics, axle_sweep
 from jaxmbd.suspension.both_sides import axle, axle_corners
 from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner, find_corner, zoo_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
 from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
+from jaxmbd.suspension.rig import on_rig
+from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
 from jaxmbd.suspension.steering_geometry import Steering, steering, steering_curves
 from jaxmbd.suspension.wheel_characteristics import (
@@ -23,6 +31,9 @@ from jaxmbd.suspension.wheel_characteristics import (
 )
 
 __all__ = [
+    "AXLE_CHARACTERISTICS",
+    "AxleCharacteristic",
+    "AxleSweep",
     "CHARACTERISTICS",
     "Characteristic",
     "Compliance",
@@ -38,7 +49,10 @@ __all__ = [
     "TRAVEL",
     "available",
     "axle",
+    "axle_available",
     "axle_corners",
+    "axle_kinematics",
+    "axle_sweep",
     "characteristic",
     "characteristics",
     "compliance",
@@ -49,6 +63,9 @@ __all__ = [
     "kinematics",
     "kinematics_sweep",
     "hardpoint_sensitivities",
+    "load_with_roles",
+    "on_rig",
+    "save_with_roles",
     "steering",
     "steering_curves",
     "texts",

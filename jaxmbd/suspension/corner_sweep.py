@@ -40,7 +40,8 @@ class CornerSweep(Sweep):
     held elsewhere, a track rod holds itself, and `Corner.hold` names joints of several coordinates.
 
     Attributes:
-        over, observe, dim, known, settle: those of `Sweep`; `known` is what is held beyond that.
+        over, observe, dim, known, settle, inputs: those of `Sweep`; `known` is what is held
+            beyond that.
         corner: the roles.
 
     Example:
@@ -94,7 +95,7 @@ class CornerSweep(Sweep):
         known = held_joints(mech, self.corner) | dict(self.known)
         if self.corner.slides(mech) and not self._moved:
             known[self.corner.steering] = 0.0
-        return Sweep(self.over, self.observe, self.dim, known, self.settle)
+        return Sweep(self.over, self.observe, self.dim, known, self.settle, self.inputs)
 
 
 def kinematics_sweep(

@@ -49,14 +49,15 @@ def meaning(name: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class Kinematics:
-    """Characteristics over wheel travel or steering; printed as a table, written as CSV.
+    """Characteristics over wheel travel, steering or roll; printed as a table, written as CSV.
 
     Attributes:
-        axis: "travel" or "steer".
-        x: wheel travels, or travels of the rack (n,) [m].
+        axis: "travel" or "steer"; of an axle what `axle_kinematics` moves.
+        x: wheel travels, or travels of the rack (n,) [m]; angles [rad] in roll.
         columns: characteristic to values (n,) in SI units; derivatives are ``<name>_gradient``.
         about: characteristic to its `Output`: unit and text with sign.
         title: what it is of.
+        unit: SI unit of x.
 
     Example:
         >>> import jaxmbd as mbd
@@ -71,6 +72,7 @@ class Kinematics:
     columns: dict[str, np.ndarray]
     about: dict[str, Output] = field(repr=False)
     title: str = ""
+    unit: str = "m"
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name]
@@ -84,9 +86,10 @@ class Kinematics:
         low, high = float(np.min(self.x)), float(np.max(self.x))
         slack = 1e-9 * max(abs(low), abs(high))
         if not low - slack <= x <= high + slack:
+            unit, factor = shown(self.unit)
             raise ValueError(
-                f"{self.axis} {1e3 * x:+g} mm is outside the table, which goes from "
-                f"{1e3 * low:+g} to {1e3 * high:+g} mm (x is in metres)"
+                f"{self.axis} {factor * x:+g} {unit} is outside the table, which goes from "
+                f"{factor * low:+g} to {factor * high:+g} {unit} (x is in {self.unit})"
             )
         order = np.argsort(self.x)
         scalars = {n: y for n, y in self.columns.items() if y.ndim == 1}
@@ -106,7 +109,8 @@ class Kinematics:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all columns with their printed units as heading, one row for each place."""
-        head, series = [f"{self.axis} [mm]"], [1e3 * self.x]
+        unit, factor = shown(self.unit)
+        head, series = [f"{self.axis} [{unit}]"], [factor * self.x]
         for name in self.columns:
             for label, values in self._parts(name).items():
                 head.append(f"{label} [{self.shown(name)[1]}]")
@@ -133,7 +137,8 @@ class Kinematics:
         n = len(self.x)
         count = n if places is None else min(max(places, 2), n)
         chosen = sorted({round(k * (n - 1) / max(count - 1, 1)) for k in range(count)})
-        head = [self.axis, *(f"{1e3 * self.x[k]:+g}" for k in chosen), "mm", ""]
+        unit, factor = shown(self.unit)
+        head = [self.axis, *(f"{factor * self.x[k]:+.5g}" for k in chosen), unit, ""]
         rows = []
         for name in names:
             unit, text = self.shown(name)[1], meaning(name, self.about[name].text)

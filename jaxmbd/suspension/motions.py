@@ -110,12 +110,18 @@ class CornerState(NamedTuple):
     steering: Array | None
 
 
-def contact_point(centre: Array, spin: Array, radius: Any) -> Array:
+def contact_point(centre: Array, spin: Array, radius: Any, up: Any = (0.0, 0.0, 1.0)) -> Array:
     """The wheel's ground contact (3,) [m]: the lowest point of its middle plane's circle.
 
-    With s the wheel's axis and z the vertical, it is ``centre + radius · e`` with e the direction
-    of steepest descent in the wheel's plane, ``e = ((z·s) s − z) / |…|``. It is a point of space,
-    not of the wheel; it is smooth unless the wheel lies flat.
+    With s the wheel's axis and z the ground's normal, it is ``centre + radius · e`` with e the
+    direction of steepest descent in the wheel's plane, ``e = ((z·s) s − z) / |…|``. It is a point
+    of space, not of the wheel; it is smooth unless the wheel lies flat.
+
+    Args:
+        centre: wheel centre (3,) [m].
+        spin: unit vector (3,) along the wheel's axis.
+        radius: of the tyre [m].
+        up: unit vector (3,) normal to the ground.
 
     Example:
         >>> import jax.numpy as jnp
@@ -124,7 +130,8 @@ def contact_point(centre: Array, spin: Array, radius: Any) -> Array:
         [0.0, 0.0, -0.3]
     """
     spin = jnp.asarray(spin)
-    down = spin[2] * spin - jnp.asarray([0.0, 0.0, 1.0], spin.dtype)
+    z = jnp.asarray(up, spin.dtype)
+    down = (z @ spin) * spin - z
     return centre + radius * down / jnp.sqrt(down @ down)
 
 
@@ -144,10 +151,12 @@ class Held(NamedTuple):
     Attributes:
         keys: coordinates that the experiment holds.
         settled: whether it is in equilibrium, so that what is not held gives way elastically.
+        inputs: efforts on joints by name.
     """
 
     keys: tuple[Key, ...] = ()
     settled: bool = False
+    inputs: Any = None
 
 
 FREE = Held()
@@ -178,29 +187,41 @@ def _compiled(corner: Corner, held: Held, mech: Mechanism, q: Array) -> CornerSt
 def _state(mech: Mechanism, corner: Corner, q: Array, held: Held) -> CornerState:
     m = motion_state(mech, q)
     speeds, steering = _motions(m, corner, held)
+    twists = twist(m, corner, speeds), None if steering is None else twist(m, corner, steering)
+    spring = _spring(mech, corner, m.q, speeds, steering)
+    return placed_state(m, corner)._replace(
+        travel=twists[0],
+        steer=twists[1],
+        held=_held_rates(m, corner, twists, spring),
+        spring=spring,
+        speeds=speeds,
+        steering=steering,
+    )
+
+
+def placed_state(m: MotionState, corner: Corner) -> CornerState:
+    """Where a corner's points and axes are; all that is of its motions is NaN or missing."""
 
     def points(role: str) -> Array | None:
         found = [_position(m, (body, x)) for name, body, x in corner.points() if name == role]
         return jnp.stack(found) if found else None
 
-    drawn_centre, drawn_spin = drawn_wheel(mech, corner)
-    twists = _twist(m, corner, speeds), None if steering is None else _twist(m, corner, steering)
-    spring = _spring(mech, corner, m.q, speeds, steering)
+    drawn_centre, drawn_spin = drawn_wheel(m.mech, corner)
     return CornerState(
         centre=_position(m, corner.placed("upright", corner.wheel_centre)),
         spin=m.rotation(corner.upright) @ drawn_spin,
         drawn_centre=drawn_centre,
         drawn_spin=drawn_spin,
-        travel=twists[0],
-        steer=twists[1],
-        held=_held_rates(m, corner, twists, spring),
+        travel=jnp.full(6, jnp.nan, m.q.dtype),
+        steer=None,
+        held=None,
         kingpin=points("kingpin"),
         upper_arm=points("upper_arm"),
         lower_arm=points("lower_arm"),
         strut=points("strut"),
-        spring=spring,
-        speeds=speeds,
-        steering=steering,
+        spring=None,
+        speeds=jnp.full(m.top.nv, jnp.nan, m.q.dtype),
+        steering=None,
     )
 
 
@@ -239,19 +260,31 @@ def _motions(m: MotionState, corner: Corner, held: Held) -> tuple[Array, Array |
     are of least norm where some are idle.
     """
     own, every = _keys(m.mech, corner, held.keys)
-    asked = asked_rows(m, own)
-    rows = asked.matrix
     moved = [m.top.nc]
     if corner.steering is not None:
         rod = m.top.layout[corner.steering].rows if corner.is_rod(m.mech) else None
         rack = JointCoordinate(corner.steering, 0)
         moved.append(m.top.nc + own.index(rack) if rod is None else rod.start)
-    targets = asked.of(jnp.asarray(np.eye(rows.shape[0])[:, moved], m.q.dtype)).T
-    if held.settled:
-        speeds = settled_speeds(own, every, m.mech, m.q, targets)
-    else:
-        speeds = _least_speeds(m, rows, targets)
+    targets = jnp.asarray(np.eye(m.top.nc + len(own))[moved], m.q.dtype)
+    speeds = speeds_at_rates(m, own, held._replace(keys=every), targets)
     return speeds[0], None if corner.steering is None else speeds[1]
+
+
+def speeds_at_rates(m: MotionState, keys: tuple[Key, ...], held: Held, rates: Array) -> Array:
+    """Speeds (k, nv) at which the rows of loops and of held coordinates move at rates (k, n).
+
+    Args:
+        m: the state at rest.
+        keys: coordinates that are held or moved.
+        held: how it is held; in equilibrium the efforts of its keys balance the loads, otherwise
+            speeds are of least norm where some are idle.
+        rates: of the rows of the loops (nc) and of the keys, in metres or radians per unit.
+    """
+    asked = asked_rows(m, keys)
+    targets = asked.of(rates.T).T
+    if held.settled:
+        return settled_speeds(keys, held.keys, m.mech, m.q, targets, inputs=held.inputs)
+    return _least_speeds(m, asked.matrix, targets)
 
 
 def _keys(
@@ -290,7 +323,7 @@ def _least_speeds(m: MotionState, rows: Array, targets: Array) -> Array:
     return jnp.stack(found)
 
 
-def _twist(m: MotionState, corner: Corner, speeds: Array) -> Array:
+def twist(m: MotionState, corner: Corner, speeds: Array) -> Array:
     """Twist (6,) ``[ω; v]`` of the upright at the wheel centre."""
     body, _ = wheel = corner.placed("upright", corner.wheel_centre)
     rates = m.moves(GROUND, body) * speeds

@@ -33,6 +33,7 @@ class Instant:
         corner: the roles.
         state: points, directions and twists.
         rates: function of "travel" or "steer" that gives the state's derivatives along that motion.
+        up: normal of the ground (3,), a unit vector.
 
     Example:
         >>> import jaxmbd as mbd
@@ -45,14 +46,18 @@ class Instant:
     """
 
     def __init__(
-        self, corner: Corner, state: CornerState, rates: Callable[[str], CornerState] | None = None
+        self,
+        corner: Corner,
+        state: CornerState,
+        rates: Callable[[str], CornerState] | None = None,
+        up: Any = (0.0, 0.0, 1.0),
     ):
-        self.corner, self.state, self.rates = corner, state, rates
+        self.corner, self.state, self.rates, self.up = corner, state, rates, up
 
     @property
     def contact(self) -> Array:
         """The wheel's ground contact (3,) [m], `contact_point`."""
-        return contact_point(self.state.centre, self.state.spin, self.corner.tyre_radius)
+        return contact_point(self.state.centre, self.state.spin, self.corner.tyre_radius, self.up)
 
     @property
     def drawn_contact(self) -> Array:
@@ -167,7 +172,7 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
         >>> abs(float(CHARACTERISTICS["half_track_change"].fn(at))) < 1e-12
         True
     """
-    found, held = at.shared, Held(at.keys, at.settled)
+    found, held = at.shared, Held(at.keys, at.settled, at.inputs)
 
     def rates(along: str) -> CornerState:
         key = corner, along

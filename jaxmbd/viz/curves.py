@@ -203,7 +203,7 @@ def _panel(ax: Any, named: Mapping[str, Kinematics], name: str) -> None:
     unit = ""
     for k, (label, table) in enumerate(named.items()):
         values, unit = table.shown(name)
-        place = 1e3 * table.x
+        place = shown(table.unit)[1] * table.x
         style = dict(color=_COLOURS[k % len(_COLOURS)], linewidth=1.8, label=label or None)
         ax.plot(*((values, place) if travel else (place, values)), **style)
     what = f"{name.replace('_', ' ')} [{unit or '–'}]"
@@ -212,7 +212,9 @@ def _panel(ax: Any, named: Mapping[str, Kinematics], name: str) -> None:
         ax.set_ylabel("wheel travel [mm]", fontsize=9)
         ax.axhline(0.0, color="#c3c9cf", linewidth=0.8, zorder=0)
     else:
-        ax.set_xlabel("rack travel [mm]", fontsize=9)
+        first = next(iter(named.values()))
+        along = "rack travel" if first.axis == "steer" else first.axis
+        ax.set_xlabel(f"{along} [{shown(first.unit)[0]}]", fontsize=9)
         ax.set_ylabel(what, fontsize=9)
         _bounded(ax, named, name)
     tidy(ax)

@@ -62,10 +62,11 @@ def usual_experiment(
     limits: tuple[float, float] | None = None,
     observe: Sequence[str] | None = None,
     stops: Mapping[str, tuple[float, float]] | None = None,
+    corner: Corner | None = None,
 ) -> Sweep:
     """The sweep that is shown unless another is asked for.
 
-    Of a corner with names of the zoo the wheel travel; of any other mechanism its first joint that
+    Of a corner the wheel travel; of any other mechanism its first joint that
     can be moved, a full turn or its own length, with the coordinates of the other joints.
 
     Args:
@@ -76,11 +77,13 @@ def usual_experiment(
             ``body:point``.
         stops: joint to the range that its own stops leave it [rad or m], beyond which it is not
             moved unless `limits` says so.
+        corner: the roles of a corner's parts; by default those of a corner of the zoo with its
+            names.
 
     Raises:
         ValueError: a name is unknown, or no joint can be moved.
     """
-    corner = _corner(mech) if over in (None, "travel") else None
+    corner = (corner or _corner(mech)) if over in (None, "travel") else None
     if corner is None:
         return _joint_sweep(mech, over, limits, observe, stops or {})
     names = observe or [n for n in CURVES if n in available(corner)][:_MOST]

@@ -1,0 +1,352 @@
+"""An axle on a rig, against a solver of lengths, energies, statics and closed forms."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import jaxmbd as mbd
+from jaxmbd import suspension
+from jaxmbd.suspension import axle_kinematics, axle_sweep, on_rig
+
+WISHBONES = mbd.zoo.double_wishbone_kinematic()
+CAR = suspension.axle(WISHBONES, shared=["rack"])
+ROLES = suspension.axle_corners(CAR, suspension.zoo_corner("double_wishbone_kinematic"))
+ROLLS = np.deg2rad([-3.0, -1.5, 0.0, 1.5, 3.0])
+SLOPES = ("axle_steer", "left_camber_to_road", "track", "roll_moment")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return axle_kinematics(CAR, ROLES, roll=ROLLS, gradients=SLOPES)
+
+
+class Lengths:
+    """One wheel by the lengths of its links: ball joints keep their distances, nothing else."""
+
+    LINKS = (
+        *(("lower_wishbone_inboard_front", "lower_wishbone_outboard"),),
+        *(("lower_wishbone_inboard_rear", "lower_wishbone_outboard"),),
+        *(("upper_wishbone_inboard_front", "upper_wishbone_outboard"),),
+        *(("upper_wishbone_inboard_rear", "upper_wishbone_outboard"),),
+        *(("trackrod_inboard", "trackrod_outboard"),),
+    )
+
+    def __init__(self, side):
+        self.p = {n: np.array(CAR.points[n]) for n in CAR.structure.points if n.startswith(side)}
+        self.side, self.sign = side, 1.0 if side == "left" else -1.0
+        self.centre = self.p[f"{side}_axle_outboard"]
+        spin = self.centre - self.p[f"{side}_axle_inboard"]
+        self.spin = spin / np.linalg.norm(spin)
+        self.guess = np.zeros(6)
+
+    def moved(self, x):
+        turn = Rotation.from_rotvec(x[3:]).as_matrix()
+        return turn, lambda point: self.centre + x[:3] + turn @ (point - self.centre)
+
+    def contact(self, x, up):
+        turn, at = self.moved(x)
+        s = turn @ self.spin
+        down = (up @ s) * s - up
+        return at(self.centre) + 0.3136 * down / np.linalg.norm(down), s
+
+    def solve(self, up, origin):
+        """Wheel axis, contact and wheel centre with the contact on the plane through origin."""
+
+        def residual(x):
+            _, at = self.moved(x)
+            found = []
+            for a, b in self.LINKS:
+                a, b = self.p[f"{self.side}_{a}"], self.p[f"{self.side}_{b}"]
+                found.append(np.linalg.norm(at(b) - a) - np.linalg.norm(b - a))
+            return np.array([*found, up @ (self.contact(x, up)[0] - origin)])
+
+        h, x = 1e-6, self.guess
+        for _ in range(8):
+            slopes = [(residual(x + h * e) - residual(x - h * e)) / (2 * h) for e in np.eye(6)]
+            x = x - np.linalg.solve(np.transpose(slopes), residual(x))
+        assert np.max(np.abs(residual(x))) < 1e-14
+        self.guess = x
+        c, s = self.contact(self.guess, up)
+        return s, c, self.moved(self.guess)[1](self.centre)
+
+
+def rolled(angle):
+    """(up, both wheels) of a road that rolls about the middle of the axle as drawn."""
+    wheels = [Lengths(side) for side in ("left", "right")]
+    z = np.array([0.0, 0.0, 1.0])
+    drawn = [w.contact(np.zeros(6), z)[0] for w in wheels]
+    origin = 0.5 * (drawn[0] + drawn[1])
+    up = Rotation.from_rotvec([-angle, 0.0, 0.0]).apply(z)
+    return up, [w.solve(up, origin) for w in wheels]
+
+
+def test_roll_is_that_of_a_solver_of_lengths(table):
+    for k, angle in enumerate(ROLLS):
+        up, wheels = rolled(angle)
+        for sign, side, (s, contact, centre) in zip(
+            (1, -1), ("left", "right"), wheels, strict=True
+        ):
+            expected = {
+                "camber": np.arctan2(-s[2], sign * s[1]),
+                "camber_to_road": -np.arcsin(s @ up),
+                "steer_angle": np.arctan2(-sign * s[0], sign * s[1]),
+                "half_track": sign * contact[1],
+                "wheel_travel": centre[2] - np.array(CAR.points[f"{side}_axle_outboard"])[2],
+            }
+            for name, y in expected.items():
+                assert abs(table[f"{side}_{name}"][k] - y) < 1e-9, (name, side, angle)
+        across = (wheels[0][1] - wheels[1][1])[1:]
+        assert abs(table["track"][k] - np.linalg.norm(across)) < 1e-9
+
+
+def test_the_roll_centre_is_that_of_paths_of_the_contacts(table):
+    """Normals to the paths of the uprights' points at the contacts, by differences."""
+    h = 1e-4
+    for k in (2, 3):
+        up, _ = rolled(ROLLS[k])
+        lines = []
+        for side in ("left", "right"):
+            wheel = Lengths(side)
+            z = np.array([0.0, 0.0, 1.0])
+            origin = wheel.contact(np.zeros(6), z)[0] * [1, 0, 1]
+            places = []
+            for step in (-2, -1, 0, 1, 2):
+                wheel.solve(
+                    Rotation.from_rotvec([-(ROLLS[k] + step * h), 0.0, 0.0]).apply(z), origin
+                )
+                places.append(wheel.guess)
+            middle = wheel.contact(places[2], up)[0]
+            turn, at = wheel.moved(places[2])
+            body = turn.T @ (middle - at(wheel.centre)) + wheel.centre
+            path = np.array([wheel.moved(x)[1](body) for x in places])
+            u = (np.array([1, -8, 0, 8, -1]) / 12 @ path)[1:]
+            lines.append((middle[1:], u))
+        (a, u), (b, w) = lines
+        centre = np.linalg.solve([u, w], [u @ a, w @ b])
+        normal = np.array([-(a - b)[1], (a - b)[0]]) / np.linalg.norm(a - b)
+        assert abs(table["roll_centre_height"][k] - normal @ (centre - a)) < 1e-6
+        assert abs(table["roll_centre_lateral"][k] - centre[0]) < 1e-5
+
+
+def test_sides_are_mirror_images_and_slopes_those_of_neighbours(table):
+    for name in ("camber", "toe", "half_track", "caster_trail", "load", "camber_to_road"):
+        left, right = table[f"left_{name}"], table[f"right_{name}"]
+        np.testing.assert_allclose(left, right[::-1], rtol=0, atol=1e-11 * max(1, np.max(left)))
+    h = 1e-4
+    near = axle_kinematics(CAR, ROLES, roll=ROLLS[3] + h * np.arange(-2, 3), observe=SLOPES)
+    for name in SLOPES:
+        slope = np.array([1, -8, 0, 8, -1]) / 12 @ near[name] / h
+        assert abs(table[f"{name}_gradient"][3] - slope) < 1e-6 * max(1.0, abs(slope)), name
+
+
+def test_parallel_travel_is_that_of_one_corner():
+    rise = [-0.03, 0.0, 0.03]
+    both = axle_kinematics(CAR, ROLES, heave=rise, observe=["left_wheel_travel", "left_toe",
+        "right_toe", "roll_centre_height", "roll_centre_height_forces"])  # fmt: skip
+    one = suspension.kinematics(
+        WISHBONES, travel=both["left_wheel_travel"], observe=["toe", "roll_centre_height"]
+    )
+    np.testing.assert_allclose(both["left_toe"], one["toe"], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(both["right_toe"], one["toe"], rtol=0, atol=1e-11)
+    for name in ("roll_centre_height", "roll_centre_height_forces"):
+        np.testing.assert_allclose(both[name], one["roll_centre_height"], rtol=0, atol=1e-10)
+
+
+STRUT = mbd.zoo.macpherson(wheel_load=4000.0)
+BAR = mbd.AntiRollBar("lca", "lca", "lower_arm_ball", "lower_arm_ball", stiffness=2e4)
+SPRUNG = suspension.axle(STRUT, anti_roll_bar=BAR)
+STRUTS = suspension.axle_corners(SPRUNG, suspension.zoo_corner("macpherson"))
+
+
+def test_loads_are_the_slopes_of_the_energy():
+    """Of the sprung axle with its bar at the places of the sweep, by differences."""
+    h, names = 1e-3, ["roll_moment", "left_load", "right_load"]
+    angles = 0.02 + h * np.arange(-2, 3)
+    sweep = axle_sweep(STRUTS, roll=angles, observe=names)
+    rig, course = on_rig(SPRUNG, STRUTS), sweep.trajectory(SPRUNG)
+    energy = jax.vmap(lambda q: mbd.potential_energy(rig, q))(course.q)
+    slope = float(np.array([1, -8, 0, 8, -1]) / 12 @ np.asarray(energy)) / h
+    assert abs(course.curves["roll_moment"][2] - slope) < 1e-6 * abs(slope)
+
+
+def test_a_bar_adds_the_square_of_its_twist():
+    """Its roll stiffness is ``k (dx/dφ)²`` where it has no load, x by differences of the balls."""
+    h = 1e-4
+    angles, slope = h * np.arange(-2, 3), dict(observe=["track"], gradients=["roll_moment"])
+    found = [
+        axle_kinematics(car, STRUTS, roll=angles, **slope)["roll_moment_gradient"][2]
+        for car in (SPRUNG, suspension.axle(STRUT))
+    ]
+    q = axle_sweep(STRUTS, roll=angles, observe=["track"]).trajectory(SPRUNG).q
+    rig = on_rig(SPRUNG, STRUTS)
+    left, right = (
+        np.array([mbd.point_position(rig, x, f"{side}_lca", f"{side}_lower_arm_ball") for x in q])
+        for side in ("left", "right")
+    )
+    twist = np.array([1, -8, 0, 8, -1]) / 12 @ (left - right)[:, 2] / h
+    assert abs(found[0] - found[1] - 2e4 * twist**2) < 1e-7 * found[0]
+
+
+@pytest.mark.slow
+def test_tyres_are_in_series():
+    """Unloaded ones, so that their deflection does not move the wheels."""
+
+    def stiffness(**options):
+        names = dict(observe=["track", "axle_load"], gradients=["roll_moment"], heave=None)
+        found = axle_kinematics(SPRUNG, STRUTS, roll=[0.0, 1e-3], **names, **options)
+        assert np.max(np.abs(found["axle_load"])) < 1e-6
+        return found["roll_moment_gradient"][0], found["track"][0]
+
+    (rigid, track), (soft, _) = stiffness(), stiffness(tyre_rate=2e5)
+    tyres = 0.5 * 2e5 * track**2
+    assert abs(1.0 / soft - 1.0 / rigid - 1.0 / tyres) < 1e-7 / soft
+
+
+def test_forces_about_the_roll_centre_have_no_moment():
+    """Equal side forces at the contacts change the pads' loads as the height by forces says."""
+    push = 100.0
+    drawn = {c.side: suspension.contact_point(*suspension.drawn_wheel(CAR, c), c.tyre_radius)
+             for c in ROLES}  # fmt: skip
+    loaded = CAR.replace(
+        forces={
+            f"push_{c.side}": mbd.PointForce(c.upright, drawn[c.side], force=(0.0, push, 0.0))
+            for c in ROLES
+        }
+    )
+    names = ["left_load", "right_load", "roll_centre_height_forces"]
+    a, b = (axle_kinematics(x, ROLES, heave=[0.0], observe=names) for x in (CAR, loaded))
+    moment = -sum(
+        float(drawn[side][1]) * (b[f"{side}_load"][0] - a[f"{side}_load"][0])
+        for side in ("left", "right")
+    )
+    assert abs(moment - 2 * push * a["roll_centre_height_forces"][0]) < 1e-9 * push
+    event = axle_kinematics(CAR, ROLES, lateral=[0.0, push], observe=names, settle=False)
+    assert (event.axis, event.unit) == ("lateral", "N")
+    for name in names:
+        np.testing.assert_allclose(event[name], [a[name][0], b[name][0]], rtol=1e-9)
+
+
+def test_a_rigid_axle_rolls_about_its_pin():
+    """Both wheels on one body, which turns about a pin of known height on a slider."""
+    height, wheels = 0.21, {"left": (0.0, 0.7, 0.3), "right": (0.0, -0.7, 0.3)}
+    rigid = mbd.Mechanism(
+        bodies={"slider": mbd.Body(0.0, com=(0, 0, 0.3)), "axle": mbd.Body(80.0, com=(0, 0, 0.3),
+                inertia=np.diag([12.0, 1.0, 12.0]))},
+        joints={"slide": mbd.Prismatic("ground", "slider", at="pin", axis=(0, 0, 1)),
+                "pin": mbd.Revolute("slider", "axle", at="pin", axis=(1, 0, 0))},
+        points=wheels | {"pin": (0.0, 0.0, height)},
+    )  # fmt: skip
+    roles = [
+        suspension.Corner("axle", side, 0.3, side=side, spindle=(0.0, sign, 0.0))
+        for side, sign in (("left", 1.0), ("right", -1.0))
+    ]
+    names = ["roll_centre_height", "roll_centre_lateral", "left_camber_to_road"]
+    found = axle_kinematics(rigid, roles, roll=[0.0, 0.05], observe=names)
+    np.testing.assert_allclose(found["left_camber_to_road"], 0.0, atol=1e-12)
+    assert abs(found["roll_centre_height"][0] - height) < 1e-12
+    # The road turns about its middle: the pin, on the axle's middle line, is at height h / cos φ.
+    moved = height * np.tan(0.05) / np.cos(0.05)
+    np.testing.assert_allclose(found["roll_centre_lateral"], [0.0, moved], rtol=0, atol=1e-12)
+
+    def centre(z):
+        sweep = axle_sweep(roles, roll=[0.05], observe=["roll_centre_lateral"])
+        return sweep(mbd.set_variables(rigid, {"points/pin/z": z}))["roll_centre_lateral"][0]
+
+    slopes = mbd.lanes.vmap(jax.grad(centre))(np.array([height, height + 0.1]))
+    np.testing.assert_allclose(slopes, np.tan(0.05) / np.cos(0.05), rtol=1e-9)
+
+
+SOFT = mbd.soften(STRUT, "rev_lca", (1e4, 5e6))
+STEPS = 20.0 * np.arange(-2, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("load", "values"),
+    [
+        ("lateral", STEPS),
+        ("braking", {"left": STEPS, "right": -STEPS}),
+        ("driving", {"left": STEPS, "right": 0.0 * STEPS}),
+        ("aligning", 0.1 * STEPS),
+    ],
+)
+def test_small_loads_move_wheels_as_the_compliance_matrix_says(load, values):
+    """Slopes of the events, against wrenches on the upright times the matrix of both wheels."""
+    car = suspension.axle(SOFT)
+    roles = suspension.axle_corners(car, suspension.zoo_corner("macpherson"))
+    table = axle_kinematics(
+        car, roles, observe=["left_steer_angle", "left_recession"], **{load: values}
+    )
+    held = dict.fromkeys(("rig_heave", "rig_roll", "rig_left", "rig_right"), 0.0)
+    soft = suspension.compliance(on_rig(car, roles), roles, known=held)
+    z, wrenches = np.array([0.0, 0.0, 1.0]), []
+    for sign, spin, centre, patch in zip(
+        (1, -1), *map(np.asarray, (soft.spin, soft.centre, soft.patch)), strict=True
+    ):
+        heading = sign * np.cross(spin, z) / np.linalg.norm(np.cross(spin, z))
+        forces = {"lateral": np.cross(z, heading), "braking": -heading, "driving": heading}
+        force, moment = forces.get(load, 0.0 * z), z if load == "aligning" else 0.0 * z
+        if load != "driving":  # by a shaft from the body
+            moment = moment + np.cross(patch - centre, force)
+        wrenches.append(np.concatenate([moment, force]))
+    sides = values if isinstance(values, dict) else {"left": values, "right": values}
+    signs = [sides[side][-1] / sides["left"][-1] for side in ("left", "right")]
+    twist = np.asarray(soft.matrix) @ np.concatenate(
+        [s * w for s, w in zip(signs, wrenches, strict=True)]
+    )
+    s, ds = np.asarray(soft.spin)[0], np.cross(twist[:3], np.asarray(soft.spin)[0])
+    expected = {
+        "left_steer_angle": (s[0] * ds[1] - s[1] * ds[0]) / (s[0] ** 2 + s[1] ** 2),
+        "left_recession": -twist[3],
+    }
+    step = sides["left"][-1] / 2
+    for name, want in expected.items():
+        slope = np.array([1, -8, 0, 8, -1]) / 12 @ table[name] / step
+        assert abs(slope - want) < 1e-7 * abs(want), name
+
+
+@pytest.mark.slow
+def test_batches_and_derivatives_by_hardpoints():
+    sweep = axle_sweep(ROLES, roll=[0.02], observe=["roll_centre_height"])
+
+    def height(y):
+        return sweep(mbd.set_variables(CAR, {"points/left_upper_wishbone_outboard/z": y}))[
+            "roll_centre_height"
+        ][0]
+
+    y, h = float(CAR.points["left_upper_wishbone_outboard"][2]), 1e-5
+    slope = (height(y + h) - height(y - h)) / (2 * h)
+    assert abs(mbd.lanes.vmap(jax.grad(height))(np.array([y]))[0] - slope) < 1e-6 * abs(slope)
+
+
+def test_errors_name_the_cure():
+    with pytest.raises(ValueError, match="lists of values"):
+        axle_sweep(ROLES)
+    with pytest.raises(ValueError, match="a left and a right corner"):
+        axle_kinematics(CAR, ROLES[::-1], heave=[0.0])
+    with pytest.raises(ValueError, match="did you mean 'track'"):
+        axle_sweep(ROLES, heave=[0.0], observe="trak")
+    with pytest.raises(ValueError, match="smaller range of heave"):
+        axle_kinematics(CAR, ROLES, heave=[0.0, 0.9], observe=["track"])
+    with pytest.raises(ValueError, match="turn on the way"):
+        axle_sweep(ROLES, heave=[0.0, 0.1, 0.2], steer=[0.0, 0.0, 0.1], gradients="track")
+    with pytest.raises(ValueError, match="settle"):
+        axle_sweep(ROLES, roll=[0.1], heave=None, settle=False)
+    with pytest.raises(ValueError, match="did you mean 'left'"):
+        axle_sweep(ROLES, lateral={"lift": [1.0]})
+    with pytest.raises(ValueError, match="compliance"):
+        axle_sweep(ROLES, lateral=[0.0, 1.0], gradients="track")
+
+
+def test_columns_are_those_that_the_roles_allow():
+    bare = [
+        suspension.Corner(f"{side}_upright", f"{side}_axle_outboard", 0.3136, side=side)
+        for side in ("left", "right")
+    ]
+    missing = set(suspension.AXLE_CHARACTERISTICS) - set(suspension.axle_available(tuple(bare)))
+    assert "left_caster" in missing
+    assert "left_camber" not in missing
+    sweep = axle_sweep(bare, heave=[0.0], observe="track")
+    assert isinstance(sweep, suspension.AxleSweep)
+    assert suspension.AxleCharacteristic(ROLES, "trak").problems(CAR)
