@@ -109,8 +109,9 @@ survive: $(VENV)/.installed-test ## kill studies at random moments, damage their
 workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
 	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
 
-environments: $(VENV)/.installed-test ## steps per second of environments for learning; eight minutes
+environments: $(VENV)/.installed-bench ## the card of environments for learning: speed, exactness, gradients; twelve minutes
 	$(BIN)/python benchmarks/environments.py --json benchmarks/results/environments.json $(ARGS)
+	$(BIN)/python benchmarks/environments_table.py
 
 identification: $(VENV)/.installed-test ## identify from noisy data, four hundred times in each case; five minutes
 	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)

@@ -7,13 +7,17 @@ from typing import Any
 
 import gymnasium
 import jax
-import mujoco
-import mujoco.rollout
 import numpy as np
 from throughput_cases.machine import cores
 
 from environment_cases.speeds import ENVIRONMENTS
 from jaxmbd import ml
+
+try:
+    import mujoco
+    import mujoco.rollout
+except ImportError:
+    mujoco: Any = None
 
 CART_POLE = """<mujoco><option timestep="0.02" integrator="RK4" gravity="0 0 -9.81">
 <flag contact="disable"/></option><worldbody>
@@ -36,7 +40,7 @@ GYMNASIUM = {"cart-pole": ("CartPole-v1", "vector_entry_point"), "acrobot": ("Ac
 def by_gymnasium(name: str, lanes: int, steps: int) -> dict[str, Any]:
     """Steps per second of Gymnasium's environment of that name, resets among them."""
     known, mode = GYMNASIUM[name]
-    envs = gymnasium.make_vec(known, num_envs=lanes, vectorization_mode=mode)
+    envs: Any = gymnasium.make_vec(known, num_envs=lanes, vectorization_mode=mode)
     envs.reset(seed=0)
     count = int(envs.single_action_space.n)
     actions = np.random.default_rng(1).integers(0, count, (steps, lanes))
@@ -63,11 +67,11 @@ def by_mujoco(name: str, lanes: int, steps: int) -> dict[str, Any]:
     control = rng.uniform(env.low, env.high, (lanes, steps, len(env.names)))
     held = np.repeat(control, substeps, axis=1)
     data = [mujoco.MjData(model) for _ in range(cores())]
-    least = np.inf
+    least, states = np.inf, np.empty(0)
     with mujoco.rollout.Rollout(nthread=cores()) as pool:
         for _ in range(3):
             before = time.perf_counter()
-            states, _ = pool.rollout(model, data, begin, held)
+            states = np.asarray(pool.rollout(model, data, begin, held)[0])
             least = min(least, time.perf_counter() - before)
     state, step = jax.vmap(env.reset)(ml.lane_keys(0, lanes)), jax.jit(jax.vmap(env.advance))
     for k in range(10):
