@@ -4,8 +4,8 @@
 
 Each part runs in a process of its own, which is ended after 240 s, so that its memory is known; all
 keep their kernels in one folder, empty at first, so that the first part of an environment compiles
-most of them. Parts: each environment at each number of lanes (control steps a second, closure, failures), by `jax.vmap`
-on the backend "xla", its gradient, gradients of long rollouts, and peers.
+most of them. Parts: each environment at each number of lanes (control steps a second, closure,
+failures), by `jax.vmap` on the backend "xla", its gradient, gradients of long rollouts, and peers.
 """
 
 from __future__ import annotations
