@@ -5,8 +5,9 @@
 
 A value that is finite and reported as good must have a finite gradient, by reverse mode, that
 agrees with forward mode along a random direction, unless that is flagged by NaN; where differences
-of two steps agree with each other, it is compared with them too. Designs are as drawn, scattered, with massless bodies or with
-points that coincide; states as drawn, near it, anywhere, at rest, fast. Exits with 1 if any is bad.
+of two steps agree with each other, it is compared with them too. Designs are as drawn, scattered,
+with massless bodies or with points that coincide; states as drawn, near it, anywhere, at rest,
+fast. Exits with 1 if any is bad.
 
 Where rows are redundant states are assembled, and only the numbers of bodies and forces vary;
 derivatives are by them: off its constraints, or with points out of its plane, such a loop does not
