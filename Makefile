@@ -109,7 +109,7 @@ survive: $(VENV)/.installed-test ## kill studies at random moments, damage their
 workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
 	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
 
-environments: $(VENV)/.installed-bench ## the card of environments for learning: speed, exactness, gradients; twelve minutes
+environments: $(VENV)/.installed-bench ## the card of environments for learning: speed, exactness, gradients; a quarter of an hour
 	$(BIN)/python benchmarks/environments.py --json benchmarks/results/environments.json $(ARGS)
 	$(BIN)/python benchmarks/environments_table.py
 

@@ -1,6 +1,6 @@
 """A card of environments for learning: speed, exactness, gradients, beside others.
 
-    python benchmarks/environments.py [--only PARTS] [--lanes 1,16,256,4096] [--json FILE]
+    python benchmarks/environments.py [--only PARTS] [--lanes 1,64,4096] [--json FILE]
 
 Each part runs in a process of its own, which is ended after 240 s, so that its memory is known; all
 keep their kernels in one folder, empty at first, so that the first part of an environment compiles
@@ -115,7 +115,7 @@ def in_process(part: tuple[Any, ...], kernels: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = _script.parser(__doc__)
-    parser.add_argument("--lanes", default="1,16,256,4096")
+    parser.add_argument("--lanes", default="1,64,4096")
     parser.add_argument("--only", help="of the parts those whose label has this text")
     parser.add_argument("--part", help="run this part here, and print its results")
     options = parser.parse_args()
