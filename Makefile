@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow test-torch lint accuracy papers fails-safely programs bench scale latency studies \
-	workers environments integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
+	workers environments nan-hunt integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -109,8 +109,12 @@ survive: $(VENV)/.installed-test ## kill studies at random moments, damage their
 workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask workers
 	$(BIN)/python benchmarks/workers.py --json benchmarks/results/workers.json $(ARGS)
 
-environments: $(VENV)/.installed-test ## steps per second of environments for learning; eight minutes
+environments: $(VENV)/.installed-bench ## the card of environments for learning: speed, exactness, gradients; a quarter of an hour
 	$(BIN)/python benchmarks/environments.py --json benchmarks/results/environments.json $(ARGS)
+	$(BIN)/python benchmarks/environments_table.py
+
+nan-hunt: $(VENV)/.installed-test ## a million random states and designs: a finite value has a right gradient; an hour
+	$(BIN)/python -W ignore benchmarks/nan_hunt.py --json benchmarks/results/nan_hunt.json $(ARGS)
 
 identification: $(VENV)/.installed-test ## identify from noisy data, four hundred times in each case; five minutes
 	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)

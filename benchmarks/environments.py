@@ -1,100 +1,148 @@
-"""Steps per second of environments for learning, of 1 to 4096 lanes, by kernels and by `jax.vmap`.
+"""A card of environments for learning: speed, exactness, gradients, beside others.
 
-    python benchmarks/environments.py [--lanes 1,64,4096] [--steps 100] [--json FILE]
+    python benchmarks/environments.py [--only PARTS] [--lanes 1,64,4096] [--json FILE]
 
-A step is a control step: one Runge-Kutta step of the cart-pole, four of the five-bar. "steps":
-calls of a step of all lanes, with random actions made outside the timer. "rollout": all steps in
-one call, with a network of 2 × 32 tanh units inside. "gradient": of the squared observations by its
-weights. "xla": the steps of a rollout by `jax.vmap` alone. Each is the best of three; episodes end
-and begin on the way. The difference is the largest between what a rollout by both observes.
+Each part runs in a process of its own, which is ended after 240 s, so that its memory is known; all
+keep their kernels in one folder, empty at first, so that the first part of an environment compiles
+most of them. Parts: each environment at each number of lanes (control steps a second, closure,
+failures), by `jax.vmap` on the backend "xla", its gradient, gradients of long rollouts, and peers.
 """
 
 from __future__ import annotations
 
+import json
+import resource
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import _script
 
-_script.start()
+_script.start(cache=False)
 
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-from throughput_cases.machine import commit  # noqa: E402
+import os  # noqa: E402
 
-from jaxmbd import ml  # noqa: E402
+from throughput_cases.machine import commit, machine, versions  # noqa: E402
 
-READY = {"cart-pole": ml.cart_pole, "five-bar": ml.five_bar_reach}
-WIDTH = 32
-
-
-def weights(env: ml.Environment) -> list[Any]:
-    """Of two hidden layers."""
-    sizes, rng = (env.size, WIDTH, WIDTH, len(env.names)), np.random.default_rng(0)
-    pairs = zip(sizes[1:], sizes[:-1], strict=True)
-    return [jnp.asarray(rng.normal(size=s) / np.sqrt(s[1])) for s in pairs]
+MOST = 240.0  # seconds of a part
+PLAIN = 256  # lanes of "xla" and of gradients
+NAMES = ("cart-pole", "acrobot", "five-bar", "six-loop biped")
+HORIZONS = (32, 200, 1000)
+COUNTS = {"steps": 100, "biped": 50, "plain": 20, "gradient lanes": 64}
 
 
-def policy(layers: list[Any], seen: Any, key: Any) -> Any:
-    for layer in layers[:-1]:
-        seen = jnp.tanh(layer @ seen)
-    return layers[-1] @ seen
+def speed(name: str, lanes: int) -> dict[str, Any]:
+    from environment_cases import speeds
+
+    return speeds.card(name, lanes, COUNTS["biped" if "biped" in name else "steps"])
 
 
-def seconds(call: Callable[[], Any]) -> tuple[float, float]:
-    """Of the best of three calls, and of the first, which compiles."""
-    times = []
-    for _ in range(4):
-        start = time.perf_counter()
-        jax.block_until_ready(call())
-        times.append(time.perf_counter() - start)
-    return min(times[1:]), times[0]
+def plain(name: str) -> dict[str, Any]:
+    """A few steps by both backends, the policy inside."""
+    from environment_cases import speeds
+
+    make, steps = speeds.ENVIRONMENTS[name], COUNTS["plain"]
+    return {
+        backend: speeds.rolled(make(backend=backend), PLAIN, steps) for backend in ("lanes", "xla")
+    }
 
 
-def measured(make: Callable[..., ml.Environment], lanes: int, steps: int) -> dict[str, float]:
-    """Steps per second, and seconds of first calls."""
-    env, keys = make(), ml.lane_keys(0, lanes)
-    layers, rng = weights(env), np.random.default_rng(1)
-    first, step = jax.jit(jax.vmap(env.reset))(keys), jax.jit(jax.vmap(env.step))
-    actions = jnp.asarray(rng.uniform(env.low, env.high, (steps, lanes, len(env.names))))
+def gradient(name: str) -> dict[str, Any]:
+    from environment_cases import speeds
 
-    def walk() -> Any:
-        state = first
-        for action in actions:
-            state = step(state, action)
-        return state
+    return speeds.sloped(speeds.ENVIRONMENTS[name](), PLAIN, COUNTS["plain"])
 
-    def seen(env: ml.Environment, layers: Any) -> Any:
-        return jax.vmap(partial(ml.rollout, env, policy, layers, steps=steps))(keys).observation
 
-    run, plain = (jax.jit(partial(seen, e)) for e in (env, make(backend="xla")))
-    slope = jax.jit(jax.grad(lambda layers: jnp.sum(seen(env, layers) ** 2)))
-    calls = {"steps": walk, "rollout": partial(run, layers), "gradient": partial(slope, layers)}
-    found = {}
-    for name, call in (calls | {"xla": partial(plain, layers)}).items():
-        taken, compiled = seconds(call)
-        found |= {name: lanes * steps / taken, f"first call of {name} [s]": compiled}
-    found["difference"] = float(jnp.max(jnp.abs(run(layers) - plain(layers))))
+def energy(name: str) -> dict[str, Any]:
+    from environment_cases import speeds
+
+    return {"energy": speeds.energy(speeds.ENVIRONMENTS[name]())}
+
+
+def long(name: str, steps: int, what: str) -> dict[str, Any]:
+    from environment_cases import gradients
+
+    if what == "cost":
+        return gradients.cost(name, steps, COUNTS["gradient lanes"])
+    return gradients.against(name, steps, 4)
+
+
+def peer(name: str, lanes: int) -> dict[str, Any]:
+    from environment_cases import peers
+
+    steps = max(10, min(100, 20000 // lanes))
+    found = {"MuJoCo": peers.by_mujoco(name, lanes, steps)}
+    return found | {"Gymnasium": peers.by_gymnasium(name, lanes, steps)}
+
+
+KINDS = {
+    "speed": speed, "xla": plain, "gradient": gradient, "energy": energy, "long": long, "peer": peer
+}  # fmt: skip
+
+
+def parts(lanes: list[int]) -> list[tuple[Any, ...]]:
+    """The parts: a kind and the arguments of its function."""
+    found: list[tuple[Any, ...]] = [("speed", name, n) for name in NAMES for n in lanes]
+    found += [("peer", name, n) for name in NAMES[:2] for n in lanes]
+    for kind in ("energy", "gradient", "xla"):
+        found += [(kind, name) for name in NAMES]
+    for name in ("cart-pole", "five-bar"):
+        found += [("long", name, n, what) for n in HORIZONS for what in ("cost", "errors")]
     return found
+
+
+def label(part: tuple[Any, ...]) -> str:
+    return ", ".join(map(str, part))
+
+
+def in_process(part: tuple[Any, ...], kernels: str) -> dict[str, Any]:
+    """A part's results, or why there are none; `kernels` is the folder of compiled ones."""
+    command = [sys.executable, "-W", "ignore", __file__, "--part", json.dumps(part)]
+    start = time.perf_counter()
+    fresh = os.environ | {"JAXMBD_LANES_CACHE": kernels, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=MOST, env=fresh)
+    except subprocess.TimeoutExpired:
+        return {"none": f"no result within {MOST:.0f} s"}
+    if ended.returncode:
+        raise SystemExit(f"{label(part)}: {ended.stderr[-2000:]}")
+    found = json.loads(ended.stdout.splitlines()[-1])
+    return found | {"seconds": round(time.perf_counter() - start, 1)}
 
 
 def main() -> None:
     parser = _script.parser(__doc__)
-    parser.add_argument("--lanes", default="1,16,256,4096")
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--lanes", default="1,64,4096")
+    parser.add_argument("--only", help="of the parts those whose label has this text")
+    parser.add_argument("--part", help="run this part here, and print its results")
     options = parser.parse_args()
-    found: dict[str, Any] = {"commit": commit(), "steps": options.steps}
-    columns = ("steps", "rollout", "gradient", "xla")
-    print(f"{'':20}" + "".join(f"{name + ' [1/s]':>18}" for name in columns) + "  difference")
-    for name, make in READY.items():
-        for lanes in map(int, options.lanes.split(",")):
-            row = found[f"{name}, {lanes}"] = measured(make, lanes, options.steps)
-            cells = "".join(f"{row[column]:18.3g}" for column in columns)
-            print(f"{name + ', ' + str(lanes):20}{cells}  {row['difference']:.1e}", flush=True)
-    _script.write(options.json, found)
+    if options.part:
+        kind, *given = json.loads(options.part)
+        found = KINDS[kind](*given)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0**2
+        print(json.dumps(found | {"memory [GiB]": peak}))
+        return
+    facts = {"machine": machine(), "versions": versions(), "commit": commit()}
+    facts["versions"]["gymnasium"] = version("gymnasium")
+    results: dict[str, Any] = facts | {"counts": COUNTS | {"xla lanes": PLAIN}, "parts": {}}
+    with tempfile.TemporaryDirectory() as kernels:
+        for part in parts([int(n) for n in options.lanes.split(",")]):
+            if options.only and options.only not in label(part):
+                continue
+            found = results["parts"][label(part)] = in_process(part, kernels)
+            print(f"{label(part)}: {told(found)}", flush=True)
+            _script.write(options.json, results)
+
+
+def told(found: dict[str, Any]) -> str:
+    """A part's results in a line."""
+    fast = {k: v for k, v in found.items() if isinstance(v, dict) and v.get("steps/s")}
+    words = [f"{k} {v['steps/s']:.3g}/s" for k, v in fast.items()]
+    words += [f"{k} {v:.3g}" for k, v in found.items() if isinstance(v, float)]
+    return ", ".join([*words, *filter(None, [found.get("none")])])
 
 
 if __name__ == "__main__":

@@ -146,17 +146,25 @@ class Sweep:
 
     def _run(self, region: Region, first: int, last: int | None) -> None:
         for n in reversed(region.nodes[first:last]):
+            known = len(region.nodes)
             self._visit(n)
-        while True:  # nodes that tracing loop bodies again has added to this region
-            late = [
-                n for n in self.cotangents
-                if n.region is region and n not in self.leaves and n.op not in ("element", "param")
-            ]  # fmt: skip
-            if last is not None or not late:
-                return
-            places = {n: k for k, n in enumerate(region.nodes)}
-            for n in sorted(late, key=places.__getitem__, reverse=True):
-                self._visit(n)
+            if last is None and n.op in ("loop", "recall", "custom"):
+                # Before what they depend on, which would be swept twice otherwise.
+                self._late(region, known)
+        if last is None:
+            self._late(region, first)
+
+    def _late(self, region: Region, first: int) -> None:
+        """Sweep nodes that tracing loop bodies again has added to a region, from `first` on."""
+
+        def waiting(n: Node) -> bool:
+            here = n in self.cotangents and n not in self.leaves
+            return here and n.op not in ("element", "param")
+
+        while any(map(waiting, region.nodes[first:])):
+            for n in reversed(region.nodes[first:]):
+                if waiting(n):
+                    self._visit(n)
 
     def _visit(self, n: Node) -> None:
         if n in self.leaves or n.op in ("element", "param"):

@@ -4,6 +4,7 @@ import json
 
 import accuracy_table
 import design_table
+import environments_table
 import equal_errors_table
 import gpu_bounds
 import gpu_table
@@ -18,6 +19,7 @@ import throughput_table
 SCRIPTS = (
     accuracy_table,
     design_table,
+    environments_table,
     equal_errors_table,
     gpu_bounds,
     gpu_table,

@@ -119,6 +119,36 @@ def test_memory_grows_like_the_root_of_the_length():
     assert many < 15 * few
 
 
+def test_what_a_short_loop_depends_on_is_swept_once():
+    """A network in each iteration of a long loop, whose result a short loop inside it needs.
+
+    A gradient takes one evaluation for the value, two in the kernel that is swept (with the second
+    the carries of all iterations need no room), and two products of each matrix.
+    """
+    rng, sizes = np.random.default_rng(0), (4, 16, 16, 1)
+    weights = [jnp.asarray(rng.normal(size=s)) for s in zip(sizes[1:], sizes, strict=False)]
+    x = jnp.linspace(0.0, 1.0, 4)
+
+    def total(weights):
+        def step(x, _):
+            a = x
+            for w in weights:
+                a = jnp.tanh(w @ a)
+            y, _ = jax.lax.scan(lambda y, _: (jnp.sin(y + 0.1 * a), None), x, None, 4)
+            return y, y
+
+        return jnp.sum(jax.lax.scan(step, x, None, 8)[1] ** 2)
+
+    kernel = lambda w: lanes.compiled("lanes", total, w)  # noqa: E731
+    value = lanes.explain(kernel, weights)
+    slope = lanes.explain(jax.value_and_grad(kernel), weights)
+    assert value.unsupported is None and slope.unsupported is None
+    assert slope.flops < 4.5 * value.flops
+    plain = jax.jit(jax.grad(total))(weights)
+    for found, wanted in zip(jax.jit(jax.grad(kernel))(weights), plain, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
+
+
 def test_a_derivative_inside_a_function_is_the_graphs_own():
     inner = lanes.jit(single(100), strict=True)
 

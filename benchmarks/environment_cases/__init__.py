@@ -1,0 +1,1 @@
+"""Environments that `environments.py` measures, their gradients and their peers."""
