@@ -1,4 +1,4 @@
-"""An active suspension learned by gradients (SHAC) and from rewards (PPO), against a skyhook.
+"""An active suspension and a five-bar learned by gradients (SHAC) and from rewards (PPO).
 
     python benchmarks/learning.py [--seeds 0,1,2] [--json FILE]
 
@@ -10,12 +10,13 @@ roads of class C, from rest, for 3 s.
 
 Measures: root mean squares of the body's vertical acceleration (means of 10 ms, not weighted), of
 the dynamic part of the tyre's load, of the wheel's travel, and of the motor's moment.
+
+The same learners reach for points with the five-bar, and are judged on 256 other points.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -95,11 +96,21 @@ def plain(found: dict[str, Any]) -> dict[str, float]:
     return {name: float(x) for name, x in found.items()}
 
 
-def learned(case: str, name: str, seed: int, judge: Callable[[Any], Any]) -> dict[str, Any]:
-    """Measures of a learner, and its curve of rewards on the unseen roads."""
+def at_target(env: ml.Environment, agent: Any) -> dict[str, Any]:
+    """The mean reward, and how far the five-bar's tip is from its target after 2 s."""
+    run = jax.vmap(partial(ml.rollout, env, ml.best_action, agent, steps=100))(UNSEEN)
+    tip, target = run.next_observation[:, -1, 4:6], run.next_observation[:, -1, 6:8]
+    apart = 1e3 * jnp.linalg.norm(tip - target, axis=1)
+    values = jnp.mean(run.reward), jnp.median(apart), jnp.max(apart)
+    found = dict(zip(("reward", "median [mm]", "largest [mm]"), values, strict=True))
+    return found | {"failed": jnp.sum(run.status != 0)}
+
+
+def learned(env: ml.Environment, name: str, seed: int, judge: Any) -> dict[str, Any]:
+    """Measures of a learner, and its curve of rewards in episodes it never saw."""
     learn, every = LEARNERS[name]
     curve: list[list[float]] = []
-    env, start, judging = ml.active_corner(preview=CASES[case][0]), time.perf_counter(), 0.0
+    start, judging = time.perf_counter(), 0.0
 
     def told(n: int, agent: ml.Agent, row: Any) -> None:
         nonlocal judging
@@ -112,47 +123,56 @@ def learned(case: str, name: str, seed: int, judge: Callable[[Any], Any]) -> dic
     found = learn(env, seed=seed, progress=told)
     taken = time.perf_counter() - start - judging
     failed = int(found.history["failed"].sum())
-    return plain(judge(found.agent)) | {
-        "seconds": taken, "failed in training": failed, "curve": curve
-    }  # fmt: skip
+    more = {"seconds": taken, "failed in training": failed, "curve": curve}
+    return plain(judge(found.agent)) | more
 
 
-def reached(curve: list[list[float]], level: float) -> float | None:
-    """Samples after which a curve is first above a level."""
-    return next((samples for samples, reward in curve if reward >= level), None)
+def trained(env: ml.Environment, judge: Any, names: Any, seeds: list[int]) -> dict[str, Any]:
+    """The rows of learners by name."""
+    found: dict[str, Any] = {}
+    for name in names:
+        for seed in seeds:
+            row = learned(env, name, seed, judge)
+            found.setdefault(name, []).append(row)
+            cells = ", ".join(f"{k} {x:.4g}" for k, x in row.items() if isinstance(x, float))
+            print(f"  {name} {seed}: {cells}", flush=True)
+    return found
 
 
-def told(case: str, name: str, row: dict[str, Any]) -> None:
-    cells = "".join(f"{row[x]:10.4g}" for x in MEASURES)
-    print(f"{case:15}{name:9}{cells}{row.get('seconds', 0.0):8.0f} s", flush=True)
+def suspension(preview: Any, names: Any, seeds: list[int]) -> dict[str, Any]:
+    """The corner: its rivals and its learners."""
+    env = ml.active_corner(preview=preview)
+    loaded = {**env.observe, "load": Element("tyre", "normal")}
+    judged = ml.active_corner(preview=preview, observe=loaded)
+    gains = tuned(judged)
+    judge = jax.jit(partial(measured, judged, ml.best_action))
+    return {
+        "passive": plain(jax.jit(partial(measured, judged, still))(None)),
+        "skyhook": plain(jax.jit(partial(measured, judged, skyhook))(gains)),
+        "gains": gains.tolist(),
+        **trained(env, judge, names, seeds),
+    }
+
+
+def five_bar(seeds: list[int]) -> dict[str, Any]:
+    """The five-bar that reaches for points."""
+    env = ml.five_bar_reach()
+    return trained(env, jax.jit(partial(at_target, env)), LEARNERS, seeds)
 
 
 def main() -> None:
     parser = _script.parser(__doc__)
     parser.add_argument("--seeds", default="0,1,2")
-    seeds = [int(x) for x in parser.parse_args().seeds.split(",")]
+    options = parser.parse_args()
+    seeds = [int(x) for x in options.seeds.split(",")]
     found: dict[str, Any] = {"commit": commit(), "machine": machine(), "versions": versions()}
-    for case, (preview, learners) in CASES.items():
-        env = ml.active_corner(preview=preview)
-        env = ml.active_corner(
-            preview=preview, observe={**env.observe, "load": Element("tyre", "normal")}
-        )
-        gains = tuned(env)
-        row: dict[str, Any] = {
-            "passive": plain(jax.jit(partial(measured, env, still))(None)),
-            "skyhook": plain(jax.jit(partial(measured, env, skyhook))(gains)),
-            "gains": gains.tolist(),
-        }
-        judge = jax.jit(partial(measured, env, ml.best_action))
-        told(case, "passive", row["passive"])
-        told(case, "skyhook", row["skyhook"])
-        for name in learners:
-            row[name] = []
-            for seed in seeds:
-                row[name].append(learned(case, name, seed, judge))
-                told(case, f"{name} {seed}", row[name][-1])
-        found[case] = row
-        _script.write(parser.parse_args().json, found)
+    for case, (preview, names) in CASES.items():
+        print(case)
+        found[case] = suspension(preview, names, seeds)
+        _script.write(options.json, found)
+    print("five-bar")
+    found["five-bar"] = five_bar(seeds)
+    _script.write(options.json, found)
 
 
 if __name__ == "__main__":
