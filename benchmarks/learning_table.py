@@ -80,8 +80,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     failed = sum(x["failed in training"] for name in ("SHAC", "PPO") for x in camera[name])
     return [
         f"{machine['processor']}, {machine['cores']} cores, JAX {found['versions']['jax']}, load "
-        f"of the machine at the start {machine['load_at_start']}; three seeds, whose means are given "
-        "and the range of their rewards. Of all steps of the trainings with a camera "
+        f"of the machine at the start {machine['load_at_start']}; three seeds, whose means are "
+        "given and the range of their rewards. Of all steps of the trainings with a camera "
         f"{failed} failed.",
         "",
         *ride(found),
@@ -90,8 +90,8 @@ def lines(found: dict[str, Any]) -> list[str]:
         "",
         *samples(camera, [-1.1, -1.05, -1.0, -0.95]),
         "",
-        "The five-bar of `ml.five_bar_reach`, distance of its tip from 256 unseen points after 2 s, "
-        "range of three seeds:",
+        "The five-bar of `ml.five_bar_reach`, distance of its tip from 256 unseen points after "
+        "2 s, range of three seeds:",
         "",
         *reach(found["five-bar"]),
         "",

@@ -208,6 +208,7 @@ def test_learners_damp_an_oscillation(learn, options):
 
     free = reward(lambda p, seen, key: jnp.zeros(1), None)
     assert reward(ml.best_action, found.agent) > 0.5 * free  # which is negative
+    assert isinstance(found, ml.Learned) and isinstance(found.agent, ml.Agent)
     assert len(told) == options["updates"] and told[-1][1] is found.agent
     assert found.history["samples"].tolist() == [size * (n + 1) for n in range(len(told))]
     assert {x.shape for x in found.history.values()} == {(len(told),)}
