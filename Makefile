@@ -116,7 +116,7 @@ environments: $(VENV)/.installed-bench ## the card of environments for learning:
 nan-hunt: $(VENV)/.installed-test ## a million random states and designs: a finite value has a right gradient; an hour
 	$(BIN)/python -W ignore benchmarks/nan_hunt.py --json benchmarks/results/nan_hunt.json $(ARGS)
 
-learning: $(VENV)/.installed-test ## learn an active suspension by SHAC and PPO, three seeds each; ten minutes
+learning: $(VENV)/.installed-test ## learn an active suspension by SHAC and PPO, three seeds each; a quarter of an hour
 	$(BIN)/python benchmarks/learning.py --json benchmarks/results/learning.json $(ARGS)
 	$(BIN)/python benchmarks/learning_table.py
 
