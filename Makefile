@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow test-torch lint accuracy papers fails-safely programs bench scale latency studies \
-	workers environments nan-hunt integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
+	workers environments learning nan-hunt integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -115,6 +115,10 @@ environments: $(VENV)/.installed-bench ## the card of environments for learning:
 
 nan-hunt: $(VENV)/.installed-test ## a million random states and designs: a finite value has a right gradient; an hour
 	$(BIN)/python -W ignore benchmarks/nan_hunt.py --json benchmarks/results/nan_hunt.json $(ARGS)
+
+learning: $(VENV)/.installed-test ## learn an active suspension by SHAC and PPO, three seeds each; a quarter of an hour
+	$(BIN)/python benchmarks/learning.py --json benchmarks/results/learning.json $(ARGS)
+	$(BIN)/python benchmarks/learning_table.py
 
 identification: $(VENV)/.installed-test ## identify from noisy data, four hundred times in each case; five minutes
 	$(BIN)/python benchmarks/identification.py --json benchmarks/results/identification.json $(ARGS)

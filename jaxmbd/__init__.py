@@ -149,6 +149,7 @@ if TYPE_CHECKING:
         TorsionSpring,
         Tyre,
         Universal,
+        WavyRoad,
         in_space,
         mirror,
         register_law,
@@ -202,6 +203,7 @@ __all__ = [
     "JointTorque",
     "Tyre",
     "PacejkaTyre",
+    "WavyRoad",
     "Bushing",
     "SoftJoint",
     "BumpStop",
@@ -371,8 +373,8 @@ __getattr__, __dir__ = on_use(
             "JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes PerpendicularAxes Planar "
             "PointDrive PointForce PointOnCurve PointOnLine PointOnPlane Prismatic RackAndPinion "
             "Revolute Rod Sampled SignedSquare SoftJoint Spherical SpringDamper Table Torque "
-            "TorsionBar TorsionSpring Tyre Universal in_space mirror register_law register_type "
-            "soften"
+            "TorsionBar TorsionSpring Tyre Universal WavyRoad in_space mirror register_law "
+            "register_type soften"
         ),
         "variables": "Parametrization get_variables mirrored set_variables variables",
         "campaign": "Study",

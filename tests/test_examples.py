@@ -30,12 +30,13 @@ PRINTS = {
     "11_identify_from_measurements": r"only .* is determined; [^#]*at most [0-2]\.\d standard",
     "12_compliance_steer": r"7292\.\d N/mm in front, 7265\.\d N/mm behind; off by \de-1[4-9]",
     "13_show_a_motion": r"13 of 13 motions are ok[^#]*28\.5 mm as published[^#]*253\.549 mm long",
+    "14_learn_an_active_suspension": r"122880 steps[^#]*softer than both, and firmer .*: True",
     "15_learn_a_damper": r"before, [01]\.\d\d after[^#]*network  off by \d?\d\.\d N[^#]*curve +off",
     "16_arm_and_policy": r"cost [789]\.\d+ for unseen .*status 0[^#]*cost [56]\.\d+ .*, status 0",
     "17_differentiable_mpc": r"(\de-(0[89]|1\d) from diff[^#]*){2}before, 0\.0[23]\d N after",
 }
 
-# The first starts processes of its own, the last draws much; the others compile much.
+# The first starts processes of its own, the thirteenth draws much; the others compile much.
 SLOW = (
     "06_beyond_one_process",
     "08_suspension_kinematics",
@@ -44,6 +45,7 @@ SLOW = (
     "11_identify_from_measurements",
     "12_compliance_steer",
     "13_show_a_motion",
+    "14_learn_an_active_suspension",
     "15_learn_a_damper",
     "16_arm_and_policy",
     "17_differentiable_mpc",

@@ -1,7 +1,7 @@
 """Environments as Gymnasium's: a scalar one, and a vector of lanes in one kernel.
 
-Importing this module registers the ready ones, ``jaxmbd/CartPole-v0`` and
-``jaxmbd/FiveBarReach-v0``, for `gymnasium.make` and `gymnasium.make_vec`.
+Importing this module registers the ready ones, ``jaxmbd/ActiveCorner-v0``, ``jaxmbd/CartPole-v0``
+and ``jaxmbd/FiveBarReach-v0``, for `gymnasium.make` and `gymnasium.make_vec`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmbd.ml import ready
+from jaxmbd.ml.corner import active_corner
 from jaxmbd.ml.environment import Environment, EnvState
+from jaxmbd.ml.ready import cart_pole, five_bar_reach
 from jaxmbd.plumbing import optional
 
 gymnasium: Any = optional("gymnasium", "gym", "jaxmbd.ml.gymnasium")
 AutoresetMode = gymnasium.vector.AutoresetMode
 _RENDERED = {"render_modes": ["rgb_array"]}
+_READY = {f.__name__: f for f in (active_corner, cart_pole, five_bar_reach)}
 
 
 def _made(env: Environment | str, options: dict[str, Any]) -> Environment:
     """An environment, or a ready one by the name of its function."""
     if isinstance(env, str):
-        return getattr(ready, env)(**options)
+        return _READY[env](**options)
     if options:
         raise ValueError(f"{', '.join(options)}: give these where the environment is made")
     return env
@@ -258,9 +260,9 @@ def _chosen(where: np.ndarray, new: EnvState, old: EnvState) -> EnvState:
     return jax.tree_util.tree_map(pick, new, old)
 
 
-for _id, _function in {"CartPole": "cart_pole", "FiveBarReach": "five_bar_reach"}.items():
+for _function in _READY:
     gymnasium.register(
-        f"jaxmbd/{_id}-v0",
+        f"jaxmbd/{_function.title().replace('_', '')}-v0",
         entry_point=f"{__name__}:GymnasiumEnv",
         vector_entry_point=f"{__name__}:GymnasiumVectorEnv",
         kwargs={"env": _function},

@@ -35,6 +35,7 @@ from jaxmbd.model.forces import (
     TorsionBar,
     TorsionSpring,
     Tyre,
+    WavyRoad,
     law_name,
     register_law,
 )
@@ -140,6 +141,7 @@ __all__ = [
     "TorsionSpring",
     "Tyre",
     "Universal",
+    "WavyRoad",
     "in_space",
     "mirror",
     "register_law",

@@ -9,6 +9,7 @@ import equal_errors_table
 import gpu_bounds
 import gpu_table
 import integration_table
+import learning_table
 import pytest
 import readme_table
 import redundancy_table
@@ -24,6 +25,7 @@ SCRIPTS = (
     gpu_bounds,
     gpu_table,
     integration_table,
+    learning_table,
     readme_table,
     redundancy_table,
     scale_table,

@@ -8,6 +8,7 @@ from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, 
 from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.joint_friction import JointDrag, JointFriction
 from jaxmbd.model.forces.laws import LAWS, DamperCurve, SignedSquare, Table, law_name, register_law
+from jaxmbd.model.forces.roads import WavyRoad
 from jaxmbd.model.forces.soft_joint import SoftJoint
 from jaxmbd.model.forces.spring_damper import SpringDamper, TorsionSpring
 from jaxmbd.model.forces.stops import BumpStop, JointLimit
@@ -52,6 +53,7 @@ __all__ = [
     "ElementMotion",
     "SignedSquare",
     "Table",
+    "WavyRoad",
     "law_name",
     "register_law",
     *FORCE_TYPES,
