@@ -29,7 +29,7 @@ from throughput_cases.machine import commit, machine, versions  # noqa: E402
 
 MOST = 240.0  # seconds of a part
 PLAIN = 256  # lanes of "xla" and of gradients
-NAMES = ("cart-pole", "acrobot", "five-bar", "six-loop biped")
+NAMES = ("cart-pole", "acrobot", "active corner", "five-bar", "six-loop biped")
 HORIZONS = (32, 200, 1000)
 COUNTS = {"steps": 100, "biped": 50, "plain": 20, "gradient lanes": 64}
 
@@ -87,7 +87,8 @@ def parts(lanes: list[int]) -> list[tuple[Any, ...]]:
     """The parts: a kind and the arguments of its function."""
     found: list[tuple[Any, ...]] = [("speed", name, n) for name in NAMES for n in lanes]
     found += [("peer", name, n) for name in NAMES[:2] for n in lanes]
-    for kind in ("energy", "gradient", "xla"):
+    found += [("energy", name) for name in NAMES if name != "active corner"]  # which dissipates
+    for kind in ("gradient", "xla"):
         found += [(kind, name) for name in NAMES]
     for name in ("cart-pole", "five-bar"):
         found += [("long", name, n, what) for n in HORIZONS for what in ("cost", "errors")]

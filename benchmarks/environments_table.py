@@ -16,6 +16,7 @@ PAGE = MEASURED / "environments.md"
 CONDITIONS = {
     "cart-pole": "RK4, one step of 20 ms",
     "acrobot": "RK4, four steps of 50 ms",
+    "active corner": "RK4, three projected steps of 3.3 ms, the road's own for each lane",
     "five-bar": "RK4, four projected steps of 5 ms",
     "six-loop biped": "RK4, five projected steps of 4 ms",
 }

@@ -25,6 +25,7 @@ from jaxmbd.model import Controlled
 ENVIRONMENTS: dict[str, Callable[..., ml.Environment]] = {
     "cart-pole": ml.cart_pole,
     "acrobot": acrobot,
+    "active corner": ml.active_corner,
     "five-bar": ml.five_bar_reach,
     "six-loop biped": biped,
 }
