@@ -165,9 +165,10 @@ def test_what_another_process_cannot_find():
     class Local(dict):
         pass
 
-    jax.tree_util.register_pytree_node(
-        Local, lambda x: ([x["a"]], None), lambda _, x: Local(a=x[0])
-    )
+    def parts(x):
+        return [x["a"]], None
+
+    jax.tree_util.register_pytree_node(Local, parts, lambda _, x: Local(a=x[0]))
     with pytest.raises(TypeError, match="Local.*top of a module"):
         lanes.export(lanes.vmap(lambda x: x["a"] + 1), (Local(a=X),))
     moved = pickle.dumps([mbd.zoo.four_bar]).replace(b"jaxmbd", b"jaxmbx")

@@ -47,7 +47,8 @@ def test_an_exported_program_has_no_kernels():
         return lanes.vmap(lambda x: jnp.sin(x) * x)(x)
 
     assert "lanes_" in jax.jit(fn).lower(X).as_text()
-    with pytest.warns(UserWarning, match=r"cannot export kernels.*; lanes\.export can.*jax\.vmap is used"):
+    says = r"cannot export kernels.*; lanes\.export can.*jax\.vmap is used"
+    with pytest.warns(UserWarning, match=says):
         made = export.export(jax.jit(fn))(X)
     assert "lanes_" not in made.mlir_module()
     assert "custom_call" not in made.mlir_module()
