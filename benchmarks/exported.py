@@ -105,7 +105,7 @@ def child(name: str, how: str, folder: str) -> dict[str, Any]:
     seconds = {"import": time.perf_counter() - start}
     file, numbers = Path(folder) / f"{name}.lanes", Path(folder) / f"{name}.pickle"
     if how == "file":
-        return seconds | _from_file(lanes.load, file, numbers)
+        return seconds | _from_file(lanes.load_exported, file, numbers)
     start = time.perf_counter()
     fn, args = CASES[name]()
     if how == "export":

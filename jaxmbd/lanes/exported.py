@@ -1,4 +1,4 @@
-"""`export`: a compiled function with its kernels, in a file that other processes `load` and call.
+"""`export`: a compiled function with its kernels, in a file for other processes.
 
 The file is a zip archive after a line with the format's number and a digest of the rest:
 
@@ -38,7 +38,7 @@ _WIDE = ("float64", "int64", "uint64")
 
 
 class Executable:
-    """A compiled function that `export` makes and `load` reads: call it like the function.
+    """A compiled function that `export` makes and `load_exported` reads: call it like the function.
 
     It may be called inside `jax.jit`, and pickled. It has no derivatives and no `jax.vmap`: export
     these in place of the function.
@@ -52,7 +52,7 @@ class Executable:
         archive = zipfile.ZipFile(io.BytesIO(data))
         facts = json.loads(archive.read("facts.json"))
         if facts["protocol"] != cpu.protocol():
-            raise _unfit(facts, "kernels are called in another way in this version")
+            raise _unfit(facts, "by a version of jaxmbd that calls kernels in another way")
         exported = _program(facts, archive.read("program"))
         self._trees = _trees(archive.read("trees"))
         _register(facts, archive.read)
@@ -171,7 +171,7 @@ def export(
         >>> f = lanes.vmap(lambda x: jnp.sin(x) @ x)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     lanes.export(f, (jnp.ones((5, 3)),)).save(f"{folder}/f.lanes")
-        ...     g = lanes.load(f"{folder}/f.lanes")
+        ...     g = lanes.load_exported(f"{folder}/f.lanes")
         >>> bool((g(jnp.ones((5, 3))) == f(jnp.ones((5, 3)))).all())
         True
     """
@@ -182,7 +182,7 @@ def export(
     return Executable(_archive(kernels, made, trees))
 
 
-def load(path: str | os.PathLike[str]) -> Executable:
+def load_exported(path: str | os.PathLike[str]) -> Executable:
     """Read what `Executable.save` wrote.
 
     What is in such a file is run, as a pickle is: load only what you trust.
@@ -197,7 +197,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
         >>> from jaxmbd import lanes
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     lanes.export(jnp.sin, jnp.float32(0)).save(f"{folder}/sine.lanes")
-        ...     lanes.load(f"{folder}/sine.lanes")(0.0).item()
+        ...     lanes.load_exported(f"{folder}/sine.lanes")(0.0).item()
         0.0
     """
     data = Path(path).read_bytes()
@@ -236,10 +236,7 @@ def _exported(fn: Any, args: Any, platforms: Sequence[str]) -> tuple[Kernels, An
 
 
 def _archive(kernels: Kernels, made: Any, trees: Any) -> bytes:
-    from jaxmbd import __version__
-
     facts = {
-        "jaxmbd": __version__,
         "jax": jax.__version__,
         "protocol": cpu.protocol(),
         "processor": cpu.processor(),
@@ -275,8 +272,8 @@ def _pickled(trees: Any) -> bytes:
 
 def _unfit(facts: Any, why: str) -> ValueError:
     return ValueError(
-        f"the file was made by jaxmbd {facts['jaxmbd']} with JAX {facts['jax']}, and {why} "
-        f"(jaxmbd with JAX {jax.__version__}): export it anew here, or use those versions"
+        f"the file was made with JAX {facts['jax']} (here {jax.__version__}), {why}: export it "
+        "anew with the versions that are here, or load it with those that it was made with"
     )
 
 
@@ -285,7 +282,7 @@ def _program(facts: Any, data: bytes) -> Any:
     try:
         made = jax_export.deserialize(bytearray(data))
     except ValueError as error:
-        raise _unfit(facts, f"JAX cannot read its program: {error}") from None
+        raise _unfit(facts, f"and JAX cannot read its program ({error})") from None
     wide = jax.numpy.result_type(float) == np.float64
     if not wide and any(str(a.dtype) in _WIDE for a in (*made.in_avals, *made.out_avals)):
         raise ValueError(
