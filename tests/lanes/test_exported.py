@@ -1,4 +1,4 @@
-"""`lanes.export` and `lanes.load_exported`: the same bits in another process, and what is refused."""
+"""`lanes.export`, `lanes.load_exported`: the same bits in another process; what is refused."""
 
 import hashlib
 import os
