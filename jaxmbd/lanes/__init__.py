@@ -23,6 +23,7 @@ from jaxmbd.lanes.batch import jit, vmap
 from jaxmbd.lanes.bounded import bounded_while
 from jaxmbd.lanes.caching import KeptValues, Recent, is_foreign, nothing, traced_once
 from jaxmbd.lanes.context import is_inline, tracing
+from jaxmbd.lanes.exported import Executable, export, load_exported
 from jaxmbd.lanes.guard import flagged, guarded, rarely
 from jaxmbd.lanes.ir.nodes import Unsupported
 from jaxmbd.lanes.report import Explanation, explain
@@ -32,15 +33,18 @@ from jaxmbd.lanes.targets.stopping import finished
 from jaxmbd.lanes.trace.content import digest
 
 __all__ = [
+    "Executable",
     "Explanation",
     "Unsupported",
     "bounded_while",
     "digest",
     "explain",
+    "export",
     "finished",
     "flagged",
     "guarded",
     "jit",
+    "load_exported",
     "nested",
     "rarely",
     "vmap",

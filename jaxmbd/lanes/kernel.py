@@ -170,7 +170,11 @@ class Kernel:
         name = (self.content.hex(), self.batched, self.pullback, *how)
         return cpu.recalled(name, lambda: self._written(*how))
 
-    def _written(self, threads: int, batch: int, width: int) -> cpu.Compiled:
+    def _written(self, *how: int) -> cpu.Compiled:
+        return cpu.target(*self.host_code(*how))
+
+    def host_code(self, threads: int = 0, batch: int = MANY, width: int = 0) -> Any:
+        """LLVM IR of the kernel and of its handler for the host, and flops; see `compile_cpu`."""
         width = width or self.lanes()
         width = width if width <= batch else 1
         e = self.emitter(width)
@@ -180,13 +184,17 @@ class Kernel:
         grain = int(max(1, min(VECTORS, 1e5 // work)))
         counts = len(self.in_avals), len(self.out_avals)
         table = cpu_driver.table(width, *counts, scratch, grain, threads)
-        return cpu.target(ir, cpu_driver.handler(table), e.flops)
+        return ir, cpu_driver.handler(table), e.flops
 
     def _compile_cuda(self) -> cuda.Compiled:
+        return cuda.target(*self.gpu_code())
+
+    def gpu_code(self) -> tuple[str, int, int, int]:
+        """LLVM IR of the kernel for GPUs, slots of scratch, numbers of arguments and results."""
         e = self.emitter(1, gpu=True)
         ir = e.module()
         e.graph.clear()
-        return cuda.target(ir, e.scratch_slots, len(self.in_avals), len(self.out_avals))
+        return ir, e.scratch_slots, len(self.in_avals), len(self.out_avals)
 
 
 def kernel(key: Key, batched: Sequence[bool], pullback: Any = None) -> Kernel:

@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import ShapedArray
+from jax.core import InconclusiveDimensionOperation, ShapedArray
 from jax.extend import core
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
+from jaxmbd.lanes.collecting import collected
 from jaxmbd.lanes.context import jit_enabled
 from jaxmbd.lanes.ir.nodes import Unsupported, warn_once
-from jaxmbd.lanes.kernel import Kernel, kernel
-from jaxmbd.lanes.targets import lowering
+from jaxmbd.lanes.kernel import MANY, Kernel, kernel
+from jaxmbd.lanes.targets import cpu, lowering
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
 from jaxmbd.lanes.trace.parts import Parts, parted, told
@@ -207,13 +208,39 @@ def _abstract(*avals: Any, key: Key, batched: Any, size: int, pullback: Any, **_
 
 
 def _cpu_rule(ctx: Any, k: Kernel, params: Any) -> Any:
-    parts = lowering.devices(ctx.module_context.axis_context)
-    code = k.compile_cpu(params["options"].threads, params["size"] // parts)
-    return lowering.host_call(code.name, k.in_batched, code.flops * params["size"])
+    threads, size, kernels = params["options"].threads, params["size"], collected()
+    if kernels is None:
+        parts = lowering.devices(ctx.module_context.axis_context)
+        code = k.compile_cpu(threads, size // parts)
+        return lowering.host_call(code.name, k.in_batched, code.flops * size)
+    if isinstance(size, int):
+        name, flops = kernels.of_host(k, threads, size)
+        return lowering.host_call(name, k.in_batched, flops * size)
+    name, _ = kernels.of_host(k, threads, MANY)
+    return lowering.host_call(name, k.in_batched, lowering.LONG)
+
+
+def _check_fills(size: Any) -> None:
+    """Raise an error if a batch is symbolic, and not known to fill any vector."""
+    if isinstance(size, int):
+        return
+    fewest = cpu.vector_bits() // 32
+    try:
+        if size >= fewest:
+            return
+    except InconclusiveDimensionOperation:  # it may or may not be
+        pass
+    raise ValueError(
+        f"the batch size {size} may be too small for vectors of the processor: say that it has "
+        f"{fewest} samples or more, jax.export.symbolic_shape(..., constraints=['{size} >= "
+        f"{fewest}'])"
+    )
 
 
 def _cuda_rule(_: Any, k: Kernel, __: Any) -> Any:
-    return lowering.call(k.compile_cuda().name, k.in_batched)
+    kernels = collected()
+    name = k.compile_cuda().name if kernels is None else kernels.of_gpu(k)
+    return lowering.call(name, k.in_batched)
 
 
 def _other_rule(ctx: Any, *_: Any) -> Any:
@@ -230,12 +257,17 @@ TARGETS = {"cpu": _cpu_rule, "cuda": _cuda_rule}
 def _lower(compiled: Callable[[Any, Kernel, Any], Any], ctx: Any, *args: Any, **params: Any) -> Any:
     """Lower to a compiled kernel, or to `jax.vmap` if there is none."""
     k = kernel(params["key"], params["batched"], params["pullback"])
+    kernels = collected()
+    if kernels is not None:
+        kernels.calls += 1
+        _check_fills(params["size"])
     if params["size"] == 0 or not k.out_avals:
         return _lower_plain(ctx, *args, **params)
     try:
-        if ctx.module_context.lowering_parameters.for_export:
+        if kernels is None and ctx.module_context.lowering_parameters.for_export:
             raise Unsupported(
-                "lanes cannot export kernels, which are machine code of this process (jax.export)"
+                "jax.export cannot export kernels of lanes, which are machine code of this "
+                "process; lanes.export can, to a file that has them"
             )
         rule = compiled(ctx, k, params)
     except Unsupported as error:
@@ -245,7 +277,8 @@ def _lower(compiled: Callable[[Any, Kernel, Any], Any], ctx: Any, *args: Any, **
     except Exception as error:
         reason = _defect(error)
     else:
-        ctx.module_context.add_keepalive(NOT_PORTABLE)
+        if kernels is None:
+            ctx.module_context.add_keepalive(NOT_PORTABLE)
         return rule(ctx, *args)
     if params["options"].strict:
         raise reason
@@ -272,9 +305,9 @@ class NotPortable:
     def __reduce__(self) -> Any:
         raise TypeError(
             "this program calls kernels of lanes, which are machine code of this process, and so "
-            "cannot be serialized. Compile it by XLA alone (backend='xla', or jax.vmap instead of "
-            "lanes.vmap), or use jax.export, which does so. Compiling again in another process is "
-            "fast, as kernels are cached on disk"
+            "cannot be serialized. Use lanes.export, whose file has the kernels, or jax.export, "
+            "which compiles by XLA alone, as do backend='xla' and jax.vmap instead of lanes.vmap. "
+            "Compiling again in another process is fast, as kernels are cached on disk"
         )
 
 

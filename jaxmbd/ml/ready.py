@@ -46,10 +46,6 @@ def cart_pole(**options: Any) -> Environment:
         gravity=(0.0, -9.81),
     )
     near = {"rail": Uniform(0.05), "hinge": Uniform(0.05)}
-
-    def fallen(at: Any) -> Any:
-        return (jnp.abs(at.q[0]) > 2.4) | (jnp.abs(at.q[1]) > jnp.deg2rad(12.0))
-
     given = {
         "observe": {
             "position": Coordinate("rail"),
@@ -57,13 +53,31 @@ def cart_pole(**options: Any) -> Environment:
             "angle": Coordinate("hinge"),
             "angular_speed": CoordinateRate("hinge"),
         },
-        "reward": lambda before, action, after: 1.0,
-        "terminate": fallen,
+        "reward": _one,
+        "terminate": _fallen,
         "start": near,
         "speeds": near,
         "horizon": 500,
     }
     return Environment(mech, 0.02, **{**given, **options})
+
+
+# Functions of the module, so that environments can be pickled.
+
+
+def _one(before: Any, action: Any, after: Any) -> Any:
+    return 1.0
+
+
+def _fallen(at: Any) -> Any:
+    return (jnp.abs(at.q[0]) > 2.4) | (jnp.abs(at.q[1]) > jnp.deg2rad(12.0))
+
+
+def _closeness(before: Any, action: Any, after: Any) -> Any:
+    return -10.0 * _APART.value(after) - 1e-3 * action @ action
+
+
+_APART = Distance("left_distal", "C", "target", "target")
 
 
 def five_bar_reach(**options: Any) -> Environment:
@@ -96,11 +110,6 @@ def five_bar_reach(**options: Any) -> Environment:
         forces=motors,
         points={"target": (0.1, 0.42)},
     )
-    apart = Distance("left_distal", "C", "target", "target")
-
-    def reward(before: Any, action: Any, after: Any) -> Any:
-        return -10.0 * apart.value(after) - 1e-3 * action @ action
-
     given = {
         "observe": {
             **{f"angle_{joint}": Coordinate(joint) for joint in "AE"},
@@ -108,7 +117,7 @@ def five_bar_reach(**options: Any) -> Environment:
             **{f"tip_{x}": Position("left_distal", "C", x) for x in "xy"},
             **{f"target_{x}": Position("target", "target", x) for x in "xy"},
         },
-        "reward": reward,
+        "reward": _closeness,
         "randomize": {f"points/target/{x}": Uniform(0.05) for x in "xy"},
         "horizon": 100,
         "substeps": 4,

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -63,6 +63,7 @@ def layouts():
         "transposed": lambda b: b[:4].reshape(2, 2).T,
         "strided": lambda b: b[:8].reshape(2, 4)[:, ::2],
         "expanded": lambda b: b[:2].expand(2, 2),
+        "flipped": lambda b: b[:4].reshape(2, 2).flip(0),
         "overlapping": lambda b: b.as_strided((2, 2), (1, 1)),
         "negated": lambda b: torch.complex(b[:4], b[4:8]).conj().imag.reshape(2, 2),
     }
@@ -96,6 +97,23 @@ def test_first_and_second_derivatives_by_differences(layout):
     given = numbers(), numbers_of_layouts().requires_grad_()
     assert torch.autograd.gradcheck(q, given)
     assert torch.autograd.gradgradcheck(q, given)
+
+
+def test_derivatives_by_axes_of_length_one():
+    f = mbd.torch.wrap(lambda x: jnp.sin(x) * jnp.sum(x**3))
+
+    def one(shape, strides, b):
+        return f(b.as_strided(shape, strides, 1))
+
+    for shape, strides in (
+        ((1, 2), (7, 2)),
+        ((2, 1), (3, 5)),
+        ((1,), (0,)),
+        ((1, 1, 1), (4, 0, 9)),
+    ):
+        made = partial(one, shape, strides)
+        assert torch.autograd.gradcheck(made, numbers_of_layouts().requires_grad_())
+        assert torch.autograd.gradgradcheck(made, numbers_of_layouts().requires_grad_())
 
 
 def test_functional_transforms():

@@ -104,9 +104,37 @@ def target(ir: str, handler: str, flops: int) -> Compiled:
         flops: of one sample.
     """
     text = ir + handler
-    found = _target(f"lanes_{_key(text)}", text, flops)
+    found = _target(name_of(text), text, flops)
     assert found
     return found
+
+
+def name_of(text: str) -> str:
+    """The name of the FFI target of a module with a handler."""
+    return f"lanes_{_key(text)}"
+
+
+def adopt(name: str, code: bytes, ir: str, flops: int) -> None:
+    """Make the kernel of another process an FFI target here, under the name that it has there.
+
+    Args:
+        name: of the target.
+        code: the object file; if empty, the module is compiled for this processor.
+        ir: the module.
+        flops: of one sample.
+
+    Raises:
+        Unsupported: the code cannot be linked in this process.
+    """
+    with _LOCK:
+        if name not in _TARGETS:
+            _drive()
+            if code:
+                _register(name, link(code, ["handler"])[0], True, flops)
+            else:
+                found = _built(_key(ir), ir, ["handler"])
+                assert found
+                _register(name, found[0][0], found[1], flops)
 
 
 def recalled(name: Any, make: Callable[[], Compiled]) -> Compiled:
@@ -154,14 +182,40 @@ def _target(name: str, ir: str | None, flops: int) -> Compiled | None:
             if found is None:
                 return None
             (address,), cached = found
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
-            _TARGETS[name] = Compiled(name, cached, flops)
+            _register(name, address, cached, flops)
         return _TARGETS[name]
+
+
+def _register(name: str, address: int, cached: bool, flops: int) -> None:
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
+    _TARGETS[name] = Compiled(name, cached, flops)
 
 
 def host() -> str:
     """The processor, the versions of the compiler and its effort, as text."""
     return f"{_processor()} {effort}"
+
+
+def processor() -> dict[str, str]:
+    """What determines where machine code of this host runs, for `runs`."""
+    return {"triple": llvm.get_default_triple(), "features": _features()}
+
+
+def runs(made_for: dict[str, str]) -> bool:
+    """Whether this host runs the machine code of another, which has its `processor`."""
+
+    def has(features: str) -> set[str]:
+        return {x for x in features.split(",") if x.startswith("+")}
+
+    here = processor()
+    same = here["triple"] == made_for["triple"]
+    return same and has(made_for["features"]) <= has(here["features"])
+
+
+def protocol() -> str:
+    """A digest of how the driver calls kernels: processes may share them if it is the same."""
+    text = cpu_driver.module(0) + cpu_driver.handler(cpu_driver.table(0, 0, 0, 0, 0, 0))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
@@ -202,6 +256,15 @@ def _built(
     found = link(code, names, symbols)
     disk.write(key, code)
     return found, False
+
+
+def object_file(ir: str) -> bytes:
+    """The object file of a module, from disk or newly compiled."""
+    code = disk.read(_key(ir))
+    if code is None:
+        code = compile_object(ir)
+        disk.write(_key(ir), code)
+    return code
 
 
 def compile_object(ir: str) -> bytes:

@@ -165,9 +165,21 @@ def target(ir: str, slots: int, inputs: int, outputs: int) -> Compiled:
     Raises:
         Unavailable: there is no usable GPU, or its driver rejects the code.
     """
-    facts = devices()
-    text = ptx.generate(ir, facts.arch)
-    name = f"lanes_cuda_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return loaded(ptx.generate(ir, devices().arch), slots, inputs, outputs)
+
+
+def name_of(text: str) -> str:
+    """The name of the FFI target of a kernel in PTX."""
+    return f"lanes_cuda_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def loaded(text: str, slots: int, inputs: int, outputs: int) -> Compiled:
+    """The FFI target of a kernel in PTX, loaded if it is new; arguments as of `target`.
+
+    Raises:
+        Unavailable: there is no usable GPU, or its driver rejects the code.
+    """
+    facts, name = devices(), name_of(text)
     with _LOCK:
         known = _TARGETS.get(name)
         if known is None:

@@ -20,6 +20,8 @@ TRIPLE = "nvptx64-nvidia-cuda"
 KNOWN = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120)
 """Compute capabilities, times ten; a GPU runs the code of the highest one up to its own."""
 DEFAULT = "sm_90"
+OLDEST = "sm_75"
+"""The target of PTX for GPUs that are not known: CUDA 13 supports none that is older."""
 WIDE = "+ptx81"
 """LLVM's name of PTX 8.1 (CUDA 12.1). From it on a kernel has 32764 bytes for its arguments and
 results, 8 each; before it 4352. LLVM takes the oldest version that knows the target, which is newer
