@@ -54,6 +54,7 @@ NO_RESULT = frozenset(
         "design.Evaluation", "design.Scatter", "design.MovedTogether", "design.Unknowns",
         "design.Within", "identification.Measured", "campaign.Study",
         "ml.Environment", "ml.GymnasiumEnv", "ml.GymnasiumVectorEnv",
+        "ml.BraxEnv", "ml.BraxState", "ml.Agent", "ml.Learned",
     }
 )  # fmt: skip
 """Public classes that describe what is asked, not what is found."""
