@@ -40,5 +40,5 @@ def test_redundant_loops_close_near_a_guess_off_the_constraints():
     np.testing.assert_allclose(found.q, angles * line, rtol=0, atol=1e-7)
     nearest = guesses @ line[:, None] / 4.0 * line
     least = np.linalg.norm(guesses - nearest, axis=1)
-    assert np.all(np.linalg.norm(found.q - guesses, axis=1) < 1.25 * least)
+    assert np.all(np.linalg.norm(found.q - guesses, axis=1) < 2.0 * least)
     assert int(np.max(found.iterations)) < 10
