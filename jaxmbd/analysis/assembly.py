@@ -9,7 +9,8 @@ error: a step that trusts them leads far away, to a dead centre where they can a
 at least the square of the error, in lengths of the mechanism, up to a hundredth, with which the
 steps converge quadratically also where J loses rank (Yamashita & Fukushima, "On the rate of
 convergence of the Levenberg-Marquardt method", Computing Suppl. 15, 2001). Errors that redundant
-rows may keep are not damped: there the rank decides.
+rows may keep are not damped: there the rank decides. Nor are the steps of a walk with coordinates
+held, which has to pass dead centres on its branch.
 
 The closest configuration of a failed sample is kept. Inside `jit` a failure is a status; numbers
 say in addition which joint is open and how far, or which held coordinate was out of reach.
@@ -235,7 +236,8 @@ def walk(
         residual, rows = closing_rows(p.state(w.q), keys, goal)
         before = jnp.max(jnp.abs(residual), initial=0.0)
         far = jnp.minimum((before / length) ** 2, _DAMPING)
-        damping = jnp.maximum(w.damping, jnp.where(before > bound, far, 0.0))
+        closes = (w.stage == 0) & (before > bound)
+        damping = jnp.maximum(w.damping, jnp.where(closes, far, 0.0))
         factors = factor_rows(rows, speed_units(mech) ** 2, damping)
         removable = factors.consistent(residual)
         change = -factors.solve(removable)
