@@ -4,6 +4,14 @@ Levenberg-Marquardt steps of least norm in the directions of the speeds: with r 
 closure and held coordinates, and J their Jacobian, ``δ = −W Jᵀ (J W Jᵀ + μ 1)⁻¹ r``, so that idle
 freedoms (the spin of a link between two balls) keep the values of the guess.
 
+Off the constraints redundant rows seem independent, with singular values of the size of the closure
+error: a step that trusts them leads far away, to a dead centre where they can all be met. So μ is
+at least the square of the error, in lengths of the mechanism, up to a hundredth, with which the
+steps converge quadratically also where J loses rank (Yamashita & Fukushima, "On the rate of
+convergence of the Levenberg-Marquardt method", Computing Suppl. 15, 2001). Errors that redundant
+rows may keep are not damped: there the rank decides. Nor are the steps of a walk with coordinates
+held, which has to pass dead centres on its branch.
+
 The closest configuration of a failed sample is kept. Inside `jit` a failure is a status; numbers
 say in addition which joint is open and how far, or which held coordinate was out of reach.
 """
@@ -51,6 +59,7 @@ from jaxmbd.plumbing import outline
 
 _STEP_ANGLE = np.deg2rad(5.0)
 _STEP_TRAVEL = 0.05
+_DAMPING = 1e-2
 _MAX_STAGES = 100_000
 _INNER = 30
 
@@ -225,12 +234,15 @@ def walk(
     def step(w: Walk) -> Walk:
         goal = targets(w.stage)
         residual, rows = closing_rows(p.state(w.q), keys, goal)
-        factors = factor_rows(rows, speed_units(mech) ** 2, w.damping)
+        before = jnp.max(jnp.abs(residual), initial=0.0)
+        far = jnp.minimum((before / length) ** 2, _DAMPING)
+        closes = (w.stage == 0) & (before > bound)
+        damping = jnp.maximum(w.damping, jnp.where(closes, far, 0.0))
+        factors = factor_rows(rows, speed_units(mech) ** 2, damping)
         removable = factors.consistent(residual)
         change = -factors.solve(removable)
         turn = jnp.max(jnp.abs(change) / speed_units(mech), initial=0.0)
         trial = step_coordinates(mech, w.q, change * jnp.minimum(1.0, 0.5 / jnp.maximum(turn, 0.5)))
-        before = jnp.max(jnp.abs(residual), initial=0.0)
         opened = closing_residual(p.state(trial), keys, goal)
         after = jnp.max(jnp.abs(opened), initial=0.0)
         left = jnp.max(jnp.abs(residual - removable), initial=0.0)

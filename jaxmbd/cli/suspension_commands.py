@@ -6,8 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxmbd.cli.common import (
     FINE,
     NAMES,
@@ -91,6 +89,8 @@ def _kinematics(options: argparse.Namespace, printer: Printer) -> int:
 
 def _table(mech: Any, corners: tuple[Any, ...], options: argparse.Namespace) -> Any:
     """The table that was asked for."""
+    import numpy as np
+
     from jaxmbd.suspension import axle_kinematics, kinematics
 
     asked = [n for n in EVENTS if getattr(options, n) is not None]
@@ -98,7 +98,7 @@ def _table(mech: Any, corners: tuple[Any, ...], options: argparse.Namespace) -> 
     low, high = limits_of(getattr(options, event)) or _TRAVEL
     if options.places < 2:
         raise ValueError(f"--places {options.places}: give at least 2")
-    values = np.linspace(low, high, options.places).round(12)
+    values = np.linspace(low, high, options.places).round(15)
     wanted: dict[str, Any] = {"observe": options.observe}
     if len(corners) == 2:
         if event == "travel":

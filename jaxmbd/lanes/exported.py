@@ -45,6 +45,12 @@ class Executable:
 
     Attributes:
         platforms: where it runs, by JAX's names.
+
+    Example:
+        >>> import jax.numpy as jnp, jaxmbd as mbd
+        >>> square = mbd.lanes.export(lambda x: x * x, (jnp.ones(3),))
+        >>> square(jnp.arange(3.0)).tolist(), square.platforms
+        ([0.0, 1.0, 4.0], ('cpu',))
     """
 
     def __init__(self, data: bytes):

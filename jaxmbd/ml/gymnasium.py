@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmbd.analysis import Status
 from jaxmbd.ml.corner import active_corner
 from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.ml.ready import cart_pole, five_bar_reach
-from jaxmbd.plumbing import optional
+from jaxmbd.plumbing import optional, warn_user
 
 gymnasium: Any = optional("gymnasium", "gym", "jaxmbd.ml.gymnasium")
 AutoresetMode = gymnasium.vector.AutoresetMode
@@ -93,6 +94,7 @@ class GymnasiumEnv(gymnasium.Env):
         else:
             drawn = int(self.np_random.integers(2**31)) if seed is None else seed
             self.state = self.env.reset(_keys([drawn])[0])
+        _warn(np.array([self.state.status]))
         return np.array(self.state.observation), {"status": int(self.state.status)}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -109,6 +111,16 @@ class GymnasiumEnv(gymnasium.Env):
     def render(self) -> np.ndarray | None:
         """A picture (h, w, 3)."""
         return None if self.render_mode is None else _image(self.env, _begun(self.state))
+
+
+def _warn(statuses: np.ndarray) -> None:
+    """Warn of lanes whose first state could not be found; their first step truncates them."""
+    if (failed := np.flatnonzero(statuses)).size:
+        kinds = sorted({Status(int(s)).name for s in statuses[failed]})
+        warn_user(
+            f"{failed.size} of {statuses.size} lanes failed to start ({', '.join(kinds)}): check "
+            "start= and randomize= of the environment; a step truncates these episodes"
+        )
 
 
 class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
@@ -183,15 +195,22 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
             new = self._restart(old)
             new = _chosen(given, self._reset(_keys(seeds)), new) if given.any() else new
         self.state = state = new if old is None else _chosen(mask, new, old)
+        _warn(np.where(mask, state.status, Status.OK))
         return np.array(state.observation), _infos(mask, state.status)
 
     def step(self, actions: Any) -> tuple[Any, ...]:
         """Observations, rewards, which lanes terminated and were truncated, and infos.
 
         Raises:
-            ValueError: there was no `reset` before, or in the mode "Disabled" a lane has ended.
+            ValueError: there was no `reset` before, actions have another shape, or in the mode
+                "Disabled" a lane has ended.
         """
-        before = _begun(self.state)
+        before, actions = _begun(self.state), np.asarray(actions)
+        if actions.shape != self.action_space.shape:
+            raise ValueError(
+                f"actions have shape {actions.shape}; give {self.action_space.shape}, for each of "
+                f"{self.num_envs} lanes one number for each of {list(self.env.names)}"
+            )
         over = np.flatnonzero(np.asarray(before.done)).tolist()
         if over and self.mode == AutoresetMode.DISABLED:
             cure = "reset(options={'reset_mask': …})"

@@ -18,6 +18,15 @@ from jaxmbd.ml.networks import Agent
 from jaxmbd.ml.rollouts import Rollout
 from jaxmbd.plumbing import optional, refuse
 
+_CAUSES = {s: f"most of them with {s.name}" for s in Status} | {
+    Status.NOT_ASSEMBLED: "since the start or the design does not assemble: check start= and "
+    "randomize=",
+    Status.NON_FINITE: "since a reward, an observation or the motion is not finite: check reward= "
+    "and observe=",
+    Status.INACCURATE: "since the steps are too long for the motion: give more substeps=",
+}
+"""Why all steps may have failed, and the cure."""
+
 Told = Callable[[int, Agent, Mapping[str, Any]], Any]
 
 
@@ -29,7 +38,8 @@ class Learned(NamedTuple):
         history: a number for each update, by name: "samples" (control steps so far), "reward"
             (mean of a step, with drawn actions), "value_error" (root mean square, as a discounted
             mean), "slope" (norm of the policy's gradient), "spread" (mean, in half ranges),
-            "failed" (steps of the update that failed).
+            "failed" (steps of the update that failed), "why" (number of the most frequent `Status`
+            of these, 0 without).
 
     Example:
         >>> from jaxmbd import ml
@@ -87,12 +97,14 @@ def seen(agent: Agent, run: Rollout, learning: Array) -> Agent:
 
 def row(agent: Agent, run: Rollout, value_error: Array, slope: Array) -> dict[str, Array]:
     """The numbers of an update for the history."""
+    failed = jnp.array([jnp.sum(run.status == s) for s in Status]).at[Status.OK].set(0)
     return {
         "reward": jnp.mean(run.reward),
         "value_error": value_error,
         "slope": slope,
         "spread": jnp.mean(jnp.exp(agent.log_spread)),
-        "failed": jnp.sum(run.status != Status.OK),
+        "failed": jnp.sum(failed),
+        "why": jnp.where(jnp.any(failed > 0), jnp.argmax(failed), 0),
     }
 
 
@@ -133,19 +145,28 @@ def train(
         progress: a bar, or what is called after each.
 
     Raises:
+        ValueError: all steps of an update failed.
         FloatingPointError: the agent is not finite any more.
     """
-    rows = []
+    rows, hopeless = [], False
     with _shown(progress, updates) as told:
         for n in range(updates):
             state, found = update(state)
             rows.append({"samples": (n + 1) * samples, **found})
             told(n, state.agent, rows[-1])
+            if hopeless := int(found["failed"]) == samples:
+                break
     leaves = jax.tree_util.tree_leaves(state.agent)
     if not all(bool(jnp.all(jnp.isfinite(x))) for x in leaves):
         raise FloatingPointError(
             "the gradient was not finite in five updates in a row: shorten window=, lower the "
             "rate, or see whether reward and observations stay small"
+        )
+    if hopeless:
+        raise ValueError(
+            f"all {samples} steps of update {len(rows)} failed, "
+            f"{_CAUSES[Status(int(rows[-1]['why']))]}. A failed step has no reward, so there is "
+            "nothing to learn from"
         )
     history = {name: np.asarray([r[name] for r in rows]) for name in rows[0]}
     return Learned(state.agent, history)

@@ -103,8 +103,10 @@ class Applied(torch.autograd.Function):
         """Keep the inputs, since derivatives compute values anew."""
         call, *tensors = inputs
         ctx.call, ctx.count = call, len(output)
-        ctx.floats = tuple(k for k, y in enumerate(output) if y.is_floating_point())
-        ctx.mark_non_differentiable(*(y for y in output if not y.is_floating_point()))
+        given = {k: y for k, y in enumerate(output) if isinstance(y, torch.Tensor)}
+        ctx.floats = tuple(k for k, y in given.items() if y.is_floating_point())
+        others = (y for k, y in given.items() if k not in ctx.floats)
+        ctx.mark_non_differentiable(*others)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
         ctx.save_for_forward(*tensors)
@@ -130,6 +132,11 @@ class Applied(torch.autograd.Function):
         inner = Call(call.program.derived(mapped, tuple(in_dims[1:])), call.others)
         out = Applied.apply(inner, *tensors)
         call.tree = inner.tree
+        if not all(isinstance(y, torch.Tensor) for y in out):
+            raise TypeError(
+                "a result is a random key of JAX, which torch.func.vmap cannot map; wrap a "
+                "function of the whole batch, wrap(jax.vmap(fn)), or return no key"
+            )
         return out, (0,) * len(out)
 
 
@@ -153,7 +160,8 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     Tensors of the CPU among the arguments become arrays, arrays among the results tensors; both in
     any pytrees. Derivatives of any order are JAX's, by ``backward``, `torch.autograd.grad` and
     `torch.func`; nothing is computed for tensors that need none. Arguments that are no tensors
-    (numbers, arrays, mechanisms) are handed on, without gradients. ``torch.compile`` breaks its
+    (numbers, arrays, mechanisms, random keys) are handed on, without gradients, and random keys
+    among the results stay JAX's, so that an `EnvState` goes through. ``torch.compile`` breaks its
     graph at a call. Results have memory of their own, and tensors may be changed after a call.
 
     Args:

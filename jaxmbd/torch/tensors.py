@@ -25,7 +25,8 @@ else:
     torch = optional("torch", "torch", "jaxmbd.torch")
 
 _CUT = {torch.int64: torch.int32, torch.float64: torch.float32}  # by JAX in 32 bits
-_TYPES = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.float16, *_CUT, *_CUT.values()}
+_SHORT = {torch.bool, torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32}
+_TYPES = {*_SHORT, torch.float16, *_CUT, *_CUT.values()}
 
 
 def problem_of(x: torch.Tensor, wide: bool) -> str:
@@ -60,12 +61,14 @@ def array_of(x: torch.Tensor) -> np.ndarray:
     return x.numpy(force=True)
 
 
-def tensor_of(x: jax.Array) -> torch.Tensor:
-    """The tensor that takes over a result of a compiled function.
+def tensor_of(x: jax.Array) -> torch.Tensor | jax.Array:
+    """The tensor that takes over a result of a compiled function; random keys stay as they are.
 
     Raises:
         TypeError: it is complex: gradients of PyTorch are the conjugates of JAX's there.
     """
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return x
     if jnp.iscomplexobj(x):
         raise TypeError(f"a result of shape {x.shape} is {x.dtype}; return real and imaginary part")
     return torch.from_dlpack(x)

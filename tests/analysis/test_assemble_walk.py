@@ -29,3 +29,16 @@ def test_a_target_too_far_to_walk_is_not_assembled():
     assert np.isnan(far.q).all() and int(far.iterations) == 0
     with pytest.raises(ValueError, match="too far to walk"):
         mbd.assemble(mech, {joint: 1e6})
+
+
+def test_redundant_loops_close_near_a_guess_off_the_constraints():
+    """Cranks in parallel are at one angle θ, the platform between them at −θ: a line in q."""
+    mech, line = mbd.zoo.double_parallel_crank(), np.array([1.0, -1.0, 1.0, 1.0])
+    guesses = 0.2 * np.random.default_rng(4).normal(size=(50, 4))
+    found = mbd.lanes.vmap(lambda g: mbd.assemble(mech, guess=g, throw=False))(guesses)
+    angles = np.asarray(found.q)[:, :1]
+    np.testing.assert_allclose(found.q, angles * line, rtol=0, atol=1e-7)
+    nearest = guesses @ line[:, None] / 4.0 * line
+    least = np.linalg.norm(guesses - nearest, axis=1)
+    assert np.all(np.linalg.norm(found.q - guesses, axis=1) < 2.0 * least)
+    assert int(np.max(found.iterations)) < 10

@@ -147,6 +147,12 @@ def test_a_failure_is_in_the_infos():
     assert infos["status"].tolist() == [5, 5], "INACCURATE"
 
 
+def test_a_start_that_fails_is_told():
+    env = ml.cart_pole(observe={"never": lambda t, q, v: q * jnp.nan})
+    with pytest.warns(UserWarning, match="2 of 2 lanes failed to start .NON_FINITE.: check start="):
+        ml.GymnasiumVectorEnv(env, 2).reset(seed=0)
+
+
 def test_pictures_of_lanes():
     envs = ml.GymnasiumVectorEnv("cart_pole", 2, render_mode="rgb_array")
     envs.reset(seed=0)
@@ -169,6 +175,9 @@ def test_errors_name_the_cure():
         ml.GymnasiumEnv(short(), horizon=3)
     with pytest.raises(ValueError, match="NextSte"):
         ml.GymnasiumVectorEnv(short(), 2, autoreset_mode="NextSte")
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match=r"have shape \(1, 1\); give \(2, 1\)"):
+        envs.step(np.zeros((1, 1)))
 
 
 def test_the_vector_is_the_functional_environment():

@@ -229,6 +229,12 @@ def test_a_seed_determines_a_training_and_failures_are_counted():
     assert first.history["failed"].sum() > 5 and np.all(np.isfinite(first.history["slope"]))
 
 
+def test_a_training_in_which_every_step_fails_is_stopped():
+    hopeless = oscillator(reward=lambda before, action, after: jnp.nan)
+    with pytest.raises(ValueError, match="all 64 steps of update 1 failed.*check reward="):
+        ml.shac(hopeless, lanes=8, window=8, updates=3, hidden=(4,), batches=2)
+
+
 def test_an_agent_that_is_lost_is_told():
     steep = damped()
     with pytest.raises(FloatingPointError, match="shorten window="):

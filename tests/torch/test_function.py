@@ -407,3 +407,28 @@ def test_compiled_code_breaks_at_a_call_and_is_right():
             torch.testing.assert_close(found, expected)
     with pytest.raises(Exception, match="disable"):
         torch.compile(lambda x: fs[0](x), backend="aot_eager", fullgraph=True)(x)
+
+
+def test_random_keys_go_through():
+    """An environment's state, whose key stays JAX's, with gradients by the actions."""
+    from jaxmbd import ml
+
+    env = ml.cart_pole(horizon=5)
+    step = mbd.torch.wrap(jax.vmap(env.step))
+    state = jax.vmap(env.reset)(ml.lane_keys(0, 3))
+    action = torch.full((3, 1), 0.5, dtype=torch.float64, requires_grad=True)
+    for _ in range(2):
+        state = step(state, action)
+    assert isinstance(state.key, jax.Array) and isinstance(state.observation, torch.Tensor)
+    state.observation.square().sum().backward()
+
+    def cost(action):
+        state = jax.vmap(env.reset)(ml.lane_keys(0, 3))
+        for _ in range(2):
+            state = jax.vmap(env.step)(state, action)
+        return jnp.sum(state.observation**2)
+
+    slope = jax.grad(cost)(jnp.full((3, 1), 0.5))
+    np.testing.assert_allclose(action.grad.numpy(), slope, rtol=1e-12)
+    with pytest.raises(TypeError, match="torch.func.vmap cannot map"):
+        torch.func.vmap(mbd.torch.wrap(lambda x: (x, jax.random.key(0))))(torch.ones(2))
