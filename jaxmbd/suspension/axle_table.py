@@ -216,15 +216,13 @@ def _inputs(pair: tuple[Corner, Corner], loads: Mapping[str, Load]) -> dict[str,
             if corner.side not in sides:
                 continue
             force, rig = np.ravel(np.asarray(sides[corner.side], float)), RIG[corner.side]
+            add(f"{rig}_{load}", force)
             if load in ("braking", "driving"):
-                force = -force if load == "braking" else force
-                torque = -corner.sign * corner.tyre_radius * force
-                add(f"{rig}_longitudinal", force)
+                sign = corner.sign if load == "braking" else -corner.sign
+                torque = sign * corner.tyre_radius * force
                 add(f"{rig}_torque", torque)
                 if getattr(corner, "brakes" if load == "braking" else "drive") == "inboard":
                     add(f"{rig}_shaft", -torque)
-            else:
-                add(f"{rig}_{load}", force)
     return found
 
 

@@ -63,10 +63,10 @@ def on_rig(car: Mechanism, corners: Sequence[Corner], *, tyre_rate: Any = None) 
     [m]), ``rig_roll`` (of the body relative to the road, about x as ISO 8855 has it: positive where
     its right side goes down [rad]), ``rig_left`` and ``rig_right`` (of the pads, along the road's
     normal [m]); with `tyre_rate` also ``rig_left_tyre`` and ``rig_right_tyre``, their compressions.
-    Actuators take loads as `inputs`: ``rig_left_longitudinal`` [N] forwards, ``rig_left_lateral``
-    [N] to the left, ``rig_left_aligning`` [N·m] about the road's normal, and on the upright about
-    the wheel's axis, outwards, ``rig_left_torque`` [N·m] from the rim and ``rig_left_shaft`` from
-    the body; those of the right likewise.
+    Actuators take loads as `inputs`: ``rig_left_driving`` [N] forwards, ``rig_left_braking`` [N]
+    rearwards, ``rig_left_lateral`` [N] to the left, ``rig_left_aligning`` [N·m] about the road's
+    normal, and on the upright about the wheel's axis, outwards, ``rig_left_torque`` [N·m] from the
+    rim and ``rig_left_shaft`` from the body; those of the right likewise.
 
     Args:
         car: the axle; its wheels are on the ground as drawn, at heights of their own.
@@ -117,7 +117,8 @@ def on_rig(car: Mechanism, corners: Sequence[Corner], *, tyre_rate: Any = None) 
         joints[f"{name}_turn"] = Revolute(rim, corner.upright, at=centre, axis=spin)
         across = cross(jnp.asarray(z), heading)
         forces |= {
-            f"{name}_longitudinal": BodyActuator(patch, at, force=heading, a=under),
+            f"{name}_driving": BodyActuator(patch, at, force=heading, a=under),
+            f"{name}_braking": BodyActuator(patch, at, force=-heading, a=under),
             f"{name}_lateral": BodyActuator(patch, at, force=across, a=under),
             f"{name}_aligning": BodyActuator(under, at, moment=-z, a=corner.upright),
             f"{name}_torque": Actuator(f"{name}_turn"),

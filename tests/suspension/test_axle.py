@@ -225,6 +225,9 @@ def test_forces_about_the_roll_centre_have_no_moment():
     assert (event.axis, event.unit) == ("lateral", "N")
     for name in names:
         np.testing.assert_allclose(event[name], [a[name][0], b[name][0]], rtol=1e-9)
+    for load in ("braking", "driving"):
+        sweep = axle_sweep(ROLES, **{load: {"right": [0.0, push]}})
+        assert sweep.axis_values(CAR).values == (0.0, push)
 
 
 def test_a_rigid_axle_rolls_about_its_pin():
