@@ -158,44 +158,67 @@ def axle_sweep(
         'left'
     """
     pair = corner_pair(corners)
-    given = {"heave": heave, "roll": roll, "left": left, "right": right}
-    moved: dict[str, Any] = {n: tuple(np.ravel(x)) for n, x in given.items() if np.ndim(x)}
-    held = {RIG[n]: float(x) for n, x in given.items() if x is not None and not np.ndim(x)}
-    over: dict[str, Any] = {RIG[n]: x for n, x in moved.items()}
-    racks = {c.steering for c in pair if c.steering is not None}
-    if np.any(np.asarray(steer)) and len(racks) != 1:
-        found = sorted(racks) or "none"
-        raise ValueError(f"steer= moves one rack of both corners, Corner(steering=); found {found}")
-    if np.ndim(steer):
-        moved["steer"] = tuple(np.ravel(steer))
-        over |= dict.fromkeys(racks, moved["steer"])
+    rig: dict[str, Any] = {"heave": heave, "roll": roll, "left": left, "right": right}
     loads = dict(lateral=lateral, braking=braking, driving=driving, aligning=aligning)
+    over, held = _motions(pair, rig, steer)
     inputs = _inputs(pair, loads)
-    moved |= {n: x for n, x in loads.items() if x is not None}
     sizes = {len(x) for x in (*over.values(), *inputs.values())}
     if len(sizes) != 1:
         raise ValueError(
             "give lists of values, all of one length, of what moves: heave=, roll=, left=, right=, "
             f"steer=, or of a load; found {sorted(sizes) or 'none'} values"
         )
-    loaded = heave is None or tyre_rate is not None or bool(inputs)
-    settle = loaded if settle is None else settle
+    if settle is None:
+        settle = heave is None or tyre_rate is not None or bool(inputs)
     if heave is None and not settle:
         raise ValueError("heave=None lets the axle rise until its load is that drawn: settle=True")
+    moved = [n for n, x in (rig | {"steer": steer}).items() if np.ndim(x)]
+    moved += [n for n, x in loads.items() if x is not None]
+    return AxleSweep(
+        over,
+        _observed(pair, observe, gradients, over, bool(inputs)),
+        moved[0],
+        held,
+        settle,
+        inputs,
+        corners=pair,
+        steer=0.0 if np.ndim(steer) else float(np.asarray(steer)),
+        tyre_rate=tyre_rate,
+    )
+
+
+def _motions(
+    pair: tuple[Corner, Corner], rig: Mapping[str, Any], steer: Values
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Joints that move with their values, and those of the rig that are held at a number."""
+    over: dict[str, Any] = {RIG[n]: tuple(np.ravel(x)) for n, x in rig.items() if np.ndim(x)}
+    held = {RIG[n]: float(x) for n, x in rig.items() if x is not None and not np.ndim(x)}
+    racks = {c.steering for c in pair if c.steering is not None}
+    if np.any(np.asarray(steer)) and len(racks) != 1:
+        found = sorted(racks) or "none"
+        raise ValueError(f"steer= moves one rack of both corners, Corner(steering=); found {found}")
+    if np.ndim(steer):
+        over |= dict.fromkeys(racks, tuple(np.ravel(steer)))
+    return over, held
+
+
+def _observed(
+    pair: tuple[Corner, Corner],
+    observe: str | Iterable[str] | None,
+    gradients: str | Iterable[str],
+    over: Mapping[str, Any],
+    loaded: bool,
+) -> dict[str, AxleCharacteristic]:
+    """Columns and their derivatives along what moves."""
     names, slopes = axle_names(observe, pair), axle_names(gradients, pair)
-    if problems := [
-        text for n in (*names, *slopes) for text in unknown("column", n, AXLE_CHARACTERISTICS)
-    ]:
+    problems = [t for n in (*names, *slopes) for t in unknown("column", n, AXLE_CHARACTERISTICS)]
+    if problems:
         raise ValueError("; ".join(dict.fromkeys(problems)))
-    wanted = {n: AxleCharacteristic(pair, n) for n in names}
-    if slopes and inputs:
+    if slopes and loaded:
         raise ValueError("gradients= are along motions; those along loads are `compliance`'s")
-    if slopes:
-        along = _rates(over)
-        wanted |= {f"{n}_gradient": AxleCharacteristic(pair, n, along) for n in slopes}
-    still = 0.0 if np.ndim(steer) else float(np.asarray(steer))
-    options: dict[str, Any] = dict(corners=pair, steer=still, tyre_rate=tyre_rate)
-    return AxleSweep(over, wanted, next(iter(moved)), held, settle, inputs, **options)
+    along = _rates(over) if slopes else None
+    values = {n: AxleCharacteristic(pair, n) for n in names}
+    return values | {f"{n}_gradient": AxleCharacteristic(pair, n, along) for n in slopes}
 
 
 def _inputs(pair: tuple[Corner, Corner], loads: Mapping[str, Load]) -> dict[str, np.ndarray]:
