@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,13 @@ def with_table(page: str, begin: str, end: str, table: list[str]) -> str:
     before, rest = page.split(begin)
     after = rest.split(end)[1] if end in rest else rest
     return before + begin + "\n" + "\n".join(table) + "\n" + end + after
+
+
+def with_tables(page: str, tables: Mapping[str, list[str]]) -> str:
+    """A page's text with its tables, which comments around them name, replaced."""
+    for name, lines in tables.items():
+        page = with_table(page, f"<!-- {name} table -->", f"<!-- end of {name} table -->", lines)
+    return page
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from _script import HERE, MEASURED, markdown, with_table
+from _script import HERE, MEASURED, markdown, with_tables
 
 RESULTS = HERE / "results" / "environments.json"
 PAGE = MEASURED / "environments.md"
@@ -211,10 +211,7 @@ TABLES: dict[str, Callable[[Results], Lines]] = {
 
 def filled(page: str, results: Results) -> str:
     """The page's text with its tables replaced."""
-    for name, lines in TABLES.items():
-        begin, end = f"<!-- {name} table -->", f"<!-- end of {name} table -->"
-        page = with_table(page, begin, end, lines(results))
-    return page
+    return with_tables(page, {name: lines(results) for name, lines in TABLES.items()})
 
 
 if __name__ == "__main__":

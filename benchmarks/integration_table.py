@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from _script import HERE, MEASURED, with_table
+from _script import HERE, MEASURED, with_tables
 
 RESULTS = HERE / "results" / "integration.json"
 PAGE = MEASURED / "integration.md"
@@ -398,10 +398,7 @@ TABLES: dict[str, Callable[[Results], Lines]] = {
 
 def filled(page: str, results: Results) -> str:
     """The page's text with its tables replaced."""
-    for name, lines in TABLES.items():
-        begin, end = f"<!-- {name} table -->", f"<!-- end of {name} table -->"
-        page = with_table(page, begin, end, lines(results))
-    return page
+    return with_tables(page, {name: lines(results) for name, lines in TABLES.items()})
 
 
 if __name__ == "__main__":

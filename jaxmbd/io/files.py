@@ -51,6 +51,28 @@ def read_json(path: str | os.PathLike[str], pairs: Callable[[Any], Any] | None =
         raise ValueError(f"{name}, line {_deep_line(text)}: {_NESTED}") from None
 
 
+def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The notes that `save` wrote beside a mechanism; empty if there are none.
+
+    Raises:
+        ValueError: the file is no JSON, or its notes are no object.
+        FileNotFoundError: there is no such file.
+
+    Example:
+        >>> import tempfile, jaxmbd as mbd
+        >>> from jaxmbd.io import load_notes
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mbd.save(mbd.zoo.rssr(), f"{folder}/rssr.json", notes={"source": "a drawing"})
+        ...     load_notes(f"{folder}/rssr.json")
+        {'source': 'a drawing'}
+    """
+    data = read_json(path)
+    notes = data.get("notes", {}) if isinstance(data, dict) else {}
+    if not isinstance(notes, dict):
+        raise ValueError(f"{path}: 'notes' is a {type(notes).__name__}; give an object")
+    return notes
+
+
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a TOML file in UTF-8.
 

@@ -18,9 +18,19 @@ from jax import Array
 from jaxmbd.ml.draws import lane_keys
 from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.ml.networks import Agent, drawn_action, log_density, new_agent, value
-from jaxmbd.ml.returns import lambda_returns
 from jaxmbd.ml.rollouts import Rollout, rollout
-from jaxmbd.ml.training import Learned, Told, check, flat, optimizer, over_batches, row, seen, train
+from jaxmbd.ml.training import (
+    Learned,
+    Told,
+    check,
+    flat,
+    optimizer,
+    over_batches,
+    row,
+    seen,
+    targets,
+    train,
+)
 
 
 class _State(NamedTuple):
@@ -78,7 +88,7 @@ def ppo(
             number, the `Agent` and the row of the history.
 
     Raises:
-        ValueError: counts or shares that are none.
+        ValueError: counts or shares that are none, or all steps of an update failed.
         FloatingPointError: the gradient stays not finite.
 
     Example:
@@ -88,7 +98,7 @@ def ppo(
     """
     counts = {"lanes": lanes, "window": window, "updates": updates}
     counts |= {"passes": passes, "batches": batches}
-    check(env, counts, {"discount": discount, "trace": trace, "clip": clip})
+    check(counts, {"discount": discount, "trace": trace, "clip": clip})
     adam = optimizer(rate, updates * passes * batches, largest_slope, 0.9, 0.999)
 
     def loss(parts: Any, agent: Agent, batch: Any) -> tuple[Array, Array]:
@@ -101,9 +111,8 @@ def ppo(
 
     def improved(agent: Agent, run: Rollout, memory: Any, key: Array) -> Any:
         """The agent after passes over the steps, the memory, error and slope."""
-        returns = partial(lambda_returns, discount=discount, trace=trace)
         ahead = value(agent, run.next_observation)
-        goal = jax.vmap(returns)(run.reward, run.terminated, run.truncated, ahead)
+        goal = targets(run, ahead, discount, trace)
         gain = goal - value(agent, run.observation)
         gain = (gain - jnp.mean(gain)) / (jnp.std(gain) + 1e-12)
         before = log_density(agent, run.observation, run.action)

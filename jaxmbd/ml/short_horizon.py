@@ -18,9 +18,19 @@ from jax import Array, lax
 from jaxmbd.ml.draws import lane_keys
 from jaxmbd.ml.environment import Environment, EnvState
 from jaxmbd.ml.networks import Agent, drawn_action, new_agent, value
-from jaxmbd.ml.returns import lambda_returns
 from jaxmbd.ml.rollouts import Rollout, rollout
-from jaxmbd.ml.training import Learned, Told, check, flat, optimizer, over_batches, row, seen, train
+from jaxmbd.ml.training import (
+    Learned,
+    Told,
+    check,
+    flat,
+    optimizer,
+    over_batches,
+    row,
+    seen,
+    targets,
+    train,
+)
 
 
 class _State(NamedTuple):
@@ -123,7 +133,7 @@ def shac(
             number, the `Agent` and the row of the history.
 
     Raises:
-        ValueError: counts or shares that are none.
+        ValueError: counts or shares that are none, or all steps of an update failed.
         FloatingPointError: the gradient stays not finite.
 
     Example:
@@ -133,15 +143,14 @@ def shac(
     """
     counts = {"lanes": lanes, "window": window, "updates": updates}
     counts |= {"passes": passes, "batches": batches}
-    check(env, counts, {"discount": discount, "trace": trace, "target_share": target_share})
+    check(counts, {"discount": discount, "trace": trace, "target_share": target_share})
     ours = optimizer(rate, updates, largest_slope, 0.7, 0.95)
     critic = optimizer(value_rate, updates * passes * batches, 1e9, 0.9, 0.999)
 
     def fitted(agent: Agent, target: Any, run: Rollout, memory: Any, key: Array) -> Any:
         """The critic's layers after passes over the targets, its memory, and the error."""
         ahead = value(agent._replace(value=target), run.next_observation)
-        returns = partial(lambda_returns, discount=discount, trace=trace)
-        goal = jax.vmap(returns)(run.reward, run.terminated, run.truncated, ahead)
+        goal = targets(run, ahead, discount, trace)
 
         def step(carry: Any, batch: Any) -> tuple[Any, Array]:
             layers, memory = carry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +14,8 @@ import optax
 from jax import Array, lax
 
 from jaxmbd.analysis import Status
-from jaxmbd.ml.environment import Environment
 from jaxmbd.ml.networks import Agent
+from jaxmbd.ml.returns import lambda_returns
 from jaxmbd.ml.rollouts import Rollout
 from jaxmbd.plumbing import optional, refuse
 
@@ -88,6 +89,12 @@ def flat(x: Array) -> Array:
     return x.reshape(-1, *x.shape[2:])
 
 
+def targets(run: Rollout, ahead: Array, discount: float, trace: float) -> Array:
+    """`lambda_returns` (lanes, n) of runs, with values of what their steps led to."""
+    returns = partial(lambda_returns, discount=discount, trace=trace)
+    return jax.vmap(returns)(run.reward, run.terminated, run.truncated, ahead)
+
+
 def seen(agent: Agent, run: Rollout, learning: Array) -> Agent:
     """With the scale of what was observed, unless that is settled."""
     new = agent.scale.updated(flat(run.observation))
@@ -108,7 +115,7 @@ def row(agent: Agent, run: Rollout, value_error: Array, slope: Array) -> dict[st
     }
 
 
-def check(env: Environment, numbers: Mapping[str, Any], shares: Mapping[str, Any]) -> None:
+def check(numbers: Mapping[str, Any], shares: Mapping[str, Any]) -> None:
     """Refuse counts below one and shares outside of [0, 1]."""
     found = [
         f"{name}={x!r}: give a whole number, at least 1"

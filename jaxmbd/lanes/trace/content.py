@@ -313,15 +313,23 @@ def digest(closed: Any) -> str | None:
 
 def _calls_python(jaxpr: Any) -> bool:
     """Whether there are callbacks, which are known by identity, beside lanes calls."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name in CALLBACKS:
-            return True
-        for x in eqn.params.values():
-            for y in x if isinstance(x, tuple | list) else (x,):
-                inner = y.jaxpr if isinstance(y, core.ClosedJaxpr) else y
-                if isinstance(inner, core.Jaxpr) and _calls_python(inner):
-                    return True
-    return False
+    return any(
+        eqn.primitive.name in CALLBACKS
+        or (eqn.primitive.name != "lanes" and any(map(_calls_python, inner_jaxprs(eqn))))
+        for eqn in jaxpr.eqns
+    )
+
+
+def inner_jaxprs(eqn: Any) -> Iterator[Any]:
+    """The jaxprs among an equation's parameters."""
+    for x in eqn.params.values():
+        for y in x if isinstance(x, tuple | list) else (x,):
+            if isinstance(y, Key):
+                yield y.closed.jaxpr
+            elif isinstance(y, core.ClosedJaxpr):
+                yield y.jaxpr
+            elif isinstance(y, core.Jaxpr):
+                yield y
 
 
 def calls(jaxpr: Any) -> Iterator[Key]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from jax.extend import core
 from jaxmbd.lanes.ir.graph import Graph, live_nodes
 from jaxmbd.lanes.ir.nodes import Buffer, Node, Routine
 from jaxmbd.lanes.trace.arrays import Value, empty, scalars, short_dtype
-from jaxmbd.lanes.trace.content import Key
+from jaxmbd.lanes.trace.content import inner_jaxprs
 from jaxmbd.lanes.trace.interpreter import evaluate_closed
 
 LARGE = 1_000_000
@@ -49,7 +49,7 @@ def repeated(closed: Any, *, inside: bool = False) -> list[int]:
         return sizes[id(jaxpr)]
 
     def work(eqn: Any) -> int:
-        inner = list(_inner(eqn))
+        inner = list(inner_jaxprs(eqn))
         if eqn.primitive.name in ("jit", "pjit"):
             counts.update(map(id, inner))
         results = sum(math.prod(v.aval.shape) for v in eqn.outvars)
@@ -64,18 +64,6 @@ def repeated(closed: Any, *, inside: bool = False) -> list[int]:
     return [k for k, n in counts.items() if n > 1 and sizes[k] >= PROMISING]
 
 
-def _inner(eqn: Any) -> Iterator[Any]:
-    """The jaxprs among an equation's parameters."""
-    for x in eqn.params.values():
-        for y in x if isinstance(x, tuple | list) else (x,):
-            if isinstance(y, Key):
-                yield y.closed.jaxpr
-            elif isinstance(y, core.ClosedJaxpr):
-                yield y.jaxpr
-            elif isinstance(y, core.Jaxpr):
-                yield y
-
-
 def needed(jaxpr: Any, results: Sequence[bool] | None = None) -> set[Any]:
     """The variables that results depend on, all of them by default; calls are looked into."""
     found = {
@@ -87,7 +75,7 @@ def needed(jaxpr: Any, results: Sequence[bool] | None = None) -> set[Any]:
         if eqn.effects or any(wanted):
             read = eqn.invars
             if eqn.primitive.name in ("jit", "pjit"):
-                (inner,) = _inner(eqn)
+                (inner,) = inner_jaxprs(eqn)
                 used = needed(inner, wanted)
                 read = [v for v, x in zip(read, inner.invars, strict=True) if x in used]
             found.update(v for v in read if not isinstance(v, core.Literal))
