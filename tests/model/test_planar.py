@@ -123,10 +123,10 @@ def test_planar_equals_spatial(build):
         full, errors = everything(space, q, v)
         assert all(abs(x).max() < 1e-12 for x in errors)
         for key in flat:
-            for one, other in zip(
-                jax.tree.leaves(flat[key]), jax.tree.leaves(full[key]), strict=True
-            ):
-                size = max(float(abs(other).max()), 1.0)
+            ones, others = jax.tree.leaves(flat[key]), jax.tree.leaves(full[key])
+            # A joint that carries nothing carries the rounding of those that carry 400 N.
+            size = max(1.0, *(float(abs(x).max()) for x in others))
+            for one, other in zip(ones, others, strict=True):
                 np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * size, err_msg=key)
         for wrench in flat["reactions"].values():
             assert np.all(np.asarray(wrench)[[0, 1, 5]] == 0.0)
