@@ -9,6 +9,7 @@ solution of the oracle's equations for small wrenches.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -36,6 +37,7 @@ NUMBERS |= {
     "suspension.Compliance.centre": _REST,
     "suspension.Compliance.spin": _REST,
     "suspension.Compliance.patch": _REST,
+    "suspension.Compliance.rise": _REST,
     "suspension.Compliance.q": f"{_REST}: the wheel centre at these coordinates",
     "suspension.Compliance.status": f"{_REST}: whether Newton's method finds one",
     "suspension.Characteristic: wheel_rate": f"{_NEAR}, of the wheel's force",
@@ -145,7 +147,8 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
         b = batch(name, samples, seed)
         for number, judge in (
             ("Characteristic: camber", _characteristics),
-            ("Compliance.matrix", _compliance),
+            ("Compliance.matrix", partial(_compliance, None)),
+            ("Compliance.matrix", partial(_compliance, 0.0)),
         ):
             try:
                 yield from judge(b)
@@ -207,21 +210,22 @@ def _characteristics(b: Batch) -> Iterator[Judged]:
                 )  # fmt: skip
 
 
-def _compliance(b: Batch) -> Iterator[Judged]:
-    """The matrix at the rest of the free wheel, the rack held."""
-    corner, known = b.corner, {"rack": 0.0} if b.corner.steering == "rack" else None
+def _compliance(height: float | None, b: Batch) -> Iterator[Judged]:
+    """The matrix at the rest of the free wheel, or of one at a height; the rack held."""
+    corner = b.corner
 
     def one(mech: Any) -> Any:
-        c = suspension.compliance(mech, corner, known=known, throw=False)
+        c = suspension.compliance(mech, corner, travel=height, throw=False)
         at = mbd.point_position(mech, c.q, "upright", "wheel")
-        return c.matrix, c.centre, c.spin, c.patch, at, c.status
+        return c.matrix, c.centre, c.spin, c.patch, at, c.rise, c.status
 
-    matrix, centre, spin, patch, at, status = (
+    matrix, centre, spin, patch, at, rise, status = (
         np.asarray(x) for x in mbd.lanes.vmap(one)(b.stacked)
     )
     s, n = b.kind.oracle(b.points, b.numbers), len(b.sizes)
-    held = soft.Held(None, np.zeros(n), np.zeros((n, 6)))
-    x, there = soft.solved(s, soft.drawn(s, False), held, 80)
+    z = None if height is None else np.full(n, height)
+    held = soft.Held(z, np.zeros(n), np.zeros((n, 6)))
+    x, there = soft.solved(s, soft.drawn(s, z is not None), held, 80)
     wanted = soft.compliance(s, x, held)
     k = list(s.bodies).index("upright")
     m, turn = x.place[:, k], x.turn[:, k]
@@ -230,7 +234,7 @@ def _compliance(b: Batch) -> Iterator[Judged]:
     near = []
     for p in _moved(b):
         other = b.kind.oracle(p, b.numbers)
-        y, _ = soft.solved(other, soft.drawn(other, False), held, 80)
+        y, _ = soft.solved(other, soft.drawn(other, z is not None), held, 80)
         near.append(soft.compliance(other, y, held))
     for i in range(n):
         text, ok = b.text(i), bool(status[i] == 0)
@@ -249,6 +253,7 @@ def _compliance(b: Batch) -> Iterator[Judged]:
             "spin": (spin[i, 0], axis[i], 1.0, LIMIT),
             "patch": (patch[i, 0], low[i], b.sizes[i], LIMIT),
             "q": (at[i], m[i], b.sizes[i], LIMIT),
+            "rise": (rise[i], m[i, 2:] - b.points["wheel"][i, 2:], b.sizes[i], LIMIT),
         }
         for name, (got, want, unit_, most) in cases.items():
             if not ok or there[i]:

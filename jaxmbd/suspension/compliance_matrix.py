@@ -6,10 +6,14 @@ What is held, and what is not:
 
 * Loads act on the upright: the wheel is locked to it, so the wheel's free spin plays no part. A
   brake torque is carried by the upright ("outboard") or the chassis ("inboard").
-* Ride height is not held: springs carry a change of load, and vertical compliance is that of the
-  springs too. Hold it by ``known={PointTravel(upright, wheel_centre, "z"): rise}``.
-* The rack is not held unless by `known`: with a spring on it, or held.
+* Ride height: by default it is not held, springs carry a change of load, and vertical compliance is
+  that of the springs too; what carries no load sags to where it hangs. ``travel=0.0`` holds the
+  wheel centres at the height at which they are drawn, as a rig does that drives heights.
+* A rack is held; ``steer=None`` lets it go, against the springs that are on it.
 * Tyres deform only if the model has them.
+
+The heading of a printed table tells which of these it is, and how far the wheels are from where
+they are drawn.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from jaxmbd.model import Mechanism
 from jaxmbd.plumbing import text_table
 from jaxmbd.spatial import cross, skew
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints
+from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints, wheel_key
 from jaxmbd.variables import shown
 
 LOADS = ("lateral", "braking", "traction", "vertical", "aligning")
@@ -51,6 +55,8 @@ class Compliance(eqx.Module):
         status: a `Status` number; all is NaN unless it is OK.
         sides: "left" or "right" of each wheel.
         brakes, drive: "outboard" or "inboard", of each wheel.
+        rise: heights (n,) of the wheel centres over where they are drawn [m].
+        held: what is held, in words.
 
     Example:
         >>> import jaxmbd as mbd
@@ -69,6 +75,8 @@ class Compliance(eqx.Module):
     sides: tuple[str, ...] = eqx.field(static=True)
     brakes: tuple[str, ...] = eqx.field(static=True)
     drive: tuple[str, ...] = eqx.field(static=True)
+    rise: Array
+    held: tuple[str, ...] = eqx.field(static=True)
 
     def coefficients(self) -> dict[str, Array]:
         """Responses (n,) of the wheels per unit load by ``"load/pattern/response"``, in SI units.
@@ -146,6 +154,8 @@ def compliance(
     mech: Mechanism,
     corners: Corner | Sequence[Corner],
     *,
+    travel: Any = None,
+    steer: Any = 0.0,
     known: Known | None = None,
     guess: Any = None,
     t: Any = 0.0,
@@ -164,8 +174,11 @@ def compliance(
         mech: the mechanism, with the loads that it carries at rest.
         corners: the roles of one wheel's parts, or of the left and the right wheel's
             (`axle_corners`).
-        known: coordinates that are held, with the keys of `jaxmbd.equilibrium`: the rack of a
-            steered axle, the height of a wheel.
+        travel: height at which the wheel centres are held, over where they are drawn [m], one
+            number or one for each wheel; None lets them go, so that springs carry the loads.
+        steer: travel at which the rack is held (`Corner.steering`, where it is one) [m]; None lets
+            it go.
+        known: coordinates that are held besides, with the keys of `jaxmbd.equilibrium`.
         guess: coordinates (nq,) to start from; by default as drawn.
         t: time [s] at which drives and laws are evaluated.
         inputs: efforts on joints, ``{joint: value}``.
@@ -182,12 +195,15 @@ def compliance(
         >>> soft = suspension.compliance(strut, suspension.zoo_corner("macpherson"))
         >>> bool(soft.coefficients()["lateral/single/y"][0] > 1e-7)
         True
+        >>> held = suspension.compliance(
+        ...     strut, suspension.zoo_corner("macpherson"), travel=0.0)
+        >>> bool(abs(held.coefficients()["vertical/single/z"][0]) < 1e-15)
+        True
     """
     wheels = (corners,) if isinstance(corners, Corner) else tuple(corners)
     for corner in wheels:
         corner.check(mech)
-    held = [held_joints(mech, corner) for corner in wheels]
-    known = {key: x for some in (*held, known or {}) for key, x in some.items()}
+    known, held = _held(mech, wheels, travel, steer, known or {})
     options: dict[str, Any] = dict(known=known, t=t, inputs=inputs, backend=backend)
     rest = equilibrium(mech, guess=guess, throw=throw, **options)
     places = [corner.placed("upright", corner.wheel_centre) for corner in wheels]
@@ -197,7 +213,29 @@ def compliance(
     found = [_wheel(mech, q, corner) for corner in wheels]
     centre, spin, patch = (jnp.stack(x) for x in zip(*found, strict=True))
     words = [tuple(getattr(c, n) for c in wheels) for n in ("side", "brakes", "drive")]
-    return Compliance(matrix, centre, spin, patch, rest.q, rest.status, *words)
+    drawn = jnp.stack([drawn_wheel(mech, corner)[0] for corner in wheels])
+    rise = centre[:, 2] - drawn[:, 2]
+    return Compliance(matrix, centre, spin, patch, rest.q, rest.status, *words, rise, held)
+
+
+def _held(
+    mech: Mechanism, wheels: tuple[Corner, ...], travel: Any, steer: Any, known: Known
+) -> tuple[dict[Any, Any], tuple[str, ...]]:
+    """All that is held, and in words."""
+    found: dict[Any, Any] = {}
+    for corner in wheels:
+        found |= held_joints(mech, corner)
+    words = [f"{name} as drawn" for name in dict.fromkeys(n for c in wheels for n in c.hold)]
+    if steer is not None:
+        racks = dict.fromkeys(str(c.steering) for c in wheels if c.slides(mech))
+        found |= dict.fromkeys(racks, steer)
+        words += racks
+    if travel is not None:
+        heights = jnp.broadcast_to(jnp.asarray(travel), (len(wheels),))
+        found |= {wheel_key(c): x for c, x in zip(wheels, heights, strict=True)}
+        words.append("wheel centres")
+    words += [f"{key}" for key in known if key not in found]
+    return found | dict(known), tuple(words)
 
 
 def _wheel(mech: Mechanism, q: Array, corner: Corner) -> tuple[Array, Array, Array]:
@@ -224,4 +262,12 @@ def _table(c: Compliance) -> str:
                 for case, load in zip(cases, loads, strict=True)
             ]
             rows.append([f"{side} {response} [{unit}]", *values])
-    return text_table(["per kN (aligning: per 100 N·m)", *head], rows, left=(0,))
+    unit, factor = shown("m")
+    heights = ", ".join(
+        f"{side} {factor * float(x):+.1f} {unit}" for side, x in zip(c.sides, c.rise, strict=True)
+    )
+    free = "" if "wheel centres" in c.held else "; wheel centres go against the springs"
+    title = f"held: {', '.join(c.held) or 'nothing'}{free}; from where they are drawn: {heights}"
+    return "\n".join(
+        [title, text_table(["per kN (aligning: per 100 N·m)", *head], rows, left=(0,))]
+    )

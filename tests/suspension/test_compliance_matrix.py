@@ -183,12 +183,31 @@ def test_angles_are_those_of_the_turned_wheel(found):
             (WHEELS[k].side,),
             ("outboard",),
             ("inboard",),
+            found.rise[k : k + 1],
+            (),
         ).coefficients()
         assert float(single["aligning/single/toe"][0]) == pytest.approx(float(toe), rel=1e-12)
         assert float(single["aligning/single/camber"][0]) == pytest.approx(float(camber), rel=1e-12)
         assert float(single["aligning/single/steer"][0]) == pytest.approx(
             -sign * float(toe), rel=1e-12
         )
+
+
+def test_what_is_held_is_told_and_held(found):
+    """Heights at a number are those of `known`, which the other tests hold against differences."""
+    keys = [mbd.PointTravel(f"{s}_upright", f"{s}_centre", "z") for s in ("left", "right")]
+    high = suspension.compliance(AXLE, WHEELS, travel=(0.01, 0.0))
+    same = suspension.compliance(AXLE, WHEELS, known=dict(zip(keys, (0.01, 0.0), strict=True)))
+    np.testing.assert_allclose(high.matrix, same.matrix, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(high.rise, (0.01, 0.0), rtol=0, atol=1e-12)
+    assert np.abs(high.matrix[5::6]).max() < 1e-15 < np.abs(found.matrix[5::6]).max()
+    assert "held: wheel centres; from where they are drawn: left +10.0 mm, right" in str(high)
+    assert str(found).startswith("held: nothing; wheel centres go against the springs; from")
+    steered = mbd.soften(mbd.zoo.double_wishbone_kinematic(), "lower_ball", 1e6)
+    roles = suspension.zoo_corner("double_wishbone_kinematic")
+    told = suspension.compliance(steered, roles, travel=0.0)
+    assert told.held == ("rack", "wheel centres")
+    assert float(told.coefficients()["lateral/single/y"][0]) > 1e-7
 
 
 @pytest.mark.slow
