@@ -212,10 +212,14 @@ def compliance(
     matrix = flexibility(mech, q, places, **options)
     found = [_wheel(mech, q, corner) for corner in wheels]
     centre, spin, patch = (jnp.stack(x) for x in zip(*found, strict=True))
-    words = [tuple(getattr(c, n) for c in wheels) for n in ("side", "brakes", "drive")]
+    sides, brakes, drive = (
+        tuple(getattr(c, n) for c in wheels) for n in ("side", "brakes", "drive")
+    )
     drawn = jnp.stack([drawn_wheel(mech, corner)[0] for corner in wheels])
     rise = centre[:, 2] - drawn[:, 2]
-    return Compliance(matrix, centre, spin, patch, rest.q, rest.status, *words, rise, held)
+    return Compliance(
+        matrix, centre, spin, patch, rest.q, rest.status, sides, brakes, drive, rise, held
+    )
 
 
 def _held(

@@ -169,7 +169,9 @@ def _number(
     else:
         element = getattr(mech, kind)[rest[0]]
         part, own = _holder(element, rest[1:])
-        units = field_units(part, own, shape, joints, None if part is element else element)
+        owner = None if part is element else element
+        turns = field == "laws" and keys[3] in _TWIST[:3]
+        units = field_units(part, own, shape, joints, owner, turns)
         vector = shape == (6,) or is_vector(element, field)
     symmetric = field in ("inertia", "stiffness", "damping")
     components = component_names(shape, vector=vector, symmetric=symmetric)

@@ -127,7 +127,12 @@ _EFFORT = {"angle": "N m", "travel": "N"}
 
 
 def field_units(
-    part: Any, field: str, shape: tuple[int, ...], joints: Mapping[str, Any], owner: Any = None
+    part: Any,
+    field: str,
+    shape: tuple[int, ...],
+    joints: Mapping[str, Any],
+    owner: Any = None,
+    turns: bool = False,
 ) -> tuple[str, ...]:
     """Units of the components of a field: one for all of them, or one for each in row-major order.
 
@@ -137,6 +142,7 @@ def field_units(
         shape: of the field's numbers.
         joints: name to joint type, for parts that act on coordinates.
         owner: the element that a law belongs to.
+        turns: whether the law is along a rotation of a bushing.
     """
     size = 1
     for n in shape:
@@ -150,6 +156,7 @@ def field_units(
         return _along(tuple(spec), size)
     acting = part if owner is None else owner
     kinds = acting.kinds(joints) if hasattr(acting, "kinds") else ()
+    kinds = ("angle",) if turns else kinds
     single = getattr(acting, "joint", None)
     speeds = joints[single].speeds if isinstance(single, str) else ()
     if size > 1 and len(speeds) == size:

@@ -116,7 +116,15 @@ def everything():
         "motor": mbd.JointTorque("Universal", numbers(2)),
         "tyre": mbd.Tyre(first, "hub", 2e5, 100, 0.31, law=drag),
         "bush": mbd.Bushing(
-            first, second, "hub", numbers(6), np.eye(6) / 3, numbers(2, 3), "small", at_b=numbers(3)
+            first,
+            second,
+            "hub",
+            numbers(6),
+            np.eye(6) / 3,
+            numbers(2, 3),
+            "small",
+            at_b=numbers(3),
+            laws={"rx": mbd.Table([0, 1], [2, 3]), "z": mbd.SignedSquare(1 / 3)},
         ),
         "softened": mbd.SoftJoint(
             mbd.Prismatic(first, second, "hub", ("hub", "rim"), at_b=numbers(3)), numbers(2), 1 / 7

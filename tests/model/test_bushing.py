@@ -45,6 +45,15 @@ def _elements(rng):
         "small matrix": mbd.Bushing(
             "q", "p", "corner", _matrix(rng, 4.0), _matrix(rng, 0.3), turned[:2], "small"
         ),
+        "laws": mbd.Bushing(
+            "p",
+            "q",
+            "corner",
+            six,
+            damping,
+            turned,
+            laws={"x": mbd.SignedSquare(40.0), "ry": lambda x, rate: 9.0 * x**3 + 2.0 * rate},
+        ),
     }
     for kind in JOINTS:
         joint = random_joint(rng, kind, "p", "q", POINTS[1])
@@ -205,6 +214,10 @@ def test_rotation_vector():
         ({"frame": 2.0 * np.eye(3)}, "frame is no rotation"),
         ({"frame": np.diag([1.0, 1.0, -1.0])}, "frame is no rotation"),
         ({"frame": [[1, 0, 0], [2, 0, 0]]}, "span no plane"),
+        (
+            {"laws": {"r_x": mbd.SignedSquare(1.0)}},
+            "laws: there is no direction 'r_x'; did you mean 'rx'",
+        ),
     ],
 )
 def test_bad_numbers(options, text):

@@ -10,6 +10,11 @@ import jaxmbd as mbd
 S = np.array([1.0, -1.0, 1.0])
 
 
+def _rubber(x, rate):
+    """Stiffer in one direction than in the other."""
+    return 5.0 * x + 9.0 * x * x + rate
+
+
 def _arm() -> mbd.Mechanism:
     """A chain of every joint with an axis, with elements that have vectors or frames."""
     rng = np.random.default_rng(3)
@@ -37,7 +42,9 @@ def _arm() -> mbd.Mechanism:
             "spring": mbd.SpringDamper("ground", "f", "s", "p", stiffness=30.0, damping=2.0),
             "bushing": mbd.Bushing("a", "d", "p", bump, 0.1 * bump, frame=frame),
             "other": mbd.Bushing("b", "d", "s", bump, 0.1 * bump, frame=turned, measure="small"),
-            "third": mbd.Bushing("b", "c", "s", [1, 2, 3, 4, 5, 6.0]),
+            "third": mbd.Bushing(
+                "b", "c", "s", [1, 2, 3, 4, 5, 6.0], laws=dict.fromkeys(("x", "y", "rx"), _rubber)
+            ),
             "soft": mbd.SoftJoint(
                 mbd.Revolute("ground", "f", at="p", axis=("s", "p")), stiffness=(3.0, 40.0)
             ),

@@ -32,7 +32,14 @@ def everything():
             "table": mbd.TorsionSpring("elbow", law=mbd.Table([0, 1], [0, 2], of_rate=True)),
             "square": mbd.TorsionSpring("rail", 5.0, law=mbd.SignedSquare(3.0)),
             "pull": mbd.JointTorque("elbow", 0.5),
-            "rubber": mbd.Bushing("arm", "rider", (0, 1, 0), np.eye(6), frame=np.eye(3)[:2]),
+            "rubber": mbd.Bushing(
+                "arm",
+                "rider",
+                (0, 1, 0),
+                np.eye(6),
+                frame=np.eye(3)[:2],
+                laws={"rz": mbd.Table([0, 1], [0, 2]), "z": mbd.SignedSquare(3.0)},
+            ),
         },
         joints={"link": mbd.Rod("arm", "rider", (0, 0, 0.5), (1, 0, 0.5))},
     )
@@ -80,6 +87,9 @@ def test_units_follow_the_coordinate_acted_on(everything):
     assert units["forces/square/stiffness"] == "N/m"
     assert units["forces/square/law/coefficient"] == "N/m²"
     assert units["forces/table/law/x"] == "rad/s"
+    assert units["forces/rubber/laws/rz/x"] == "rad"
+    assert units["forces/rubber/laws/rz/y"] == "N m"
+    assert units["forces/rubber/laws/z/coefficient"] == "N/m²"
     assert units["forces/curve/law/bump_forces"] == "N"
     assert units["forces/bushing/stiffness"] == "N m/rad; N/m"
     assert units["forces/rub/velocity_scale"] == "rad/s"
@@ -92,7 +102,7 @@ def test_units_follow_the_coordinate_acted_on(everything):
 
 
 LAWS = (mbd.SignedSquare, mbd.DamperCurve, mbd.Body)
-FREE = {"params", "law", "replaced"}  # pytrees of the user's
+FREE = {"params", "law", "laws", "replaced"}  # pytrees of the user's
 
 
 TYPES = [*JOINT_TYPES.values(), *FORCE_TYPES.values(), *COUPLING_TYPES.values(), *LAWS]

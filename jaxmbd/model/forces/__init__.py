@@ -7,7 +7,15 @@ from jaxmbd.model.forces.armature import Armature
 from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
 from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.joint_friction import JointDrag, JointFriction
-from jaxmbd.model.forces.laws import LAWS, DamperCurve, SignedSquare, Table, law_name, register_law
+from jaxmbd.model.forces.laws import (
+    LAWS,
+    DamperCurve,
+    Reflected,
+    SignedSquare,
+    Table,
+    law_name,
+    register_law,
+)
 from jaxmbd.model.forces.roads import WavyRoad
 from jaxmbd.model.forces.soft_joint import SoftJoint
 from jaxmbd.model.forces.spring_damper import SpringDamper, TorsionSpring
@@ -51,6 +59,7 @@ __all__ = [
     "Load",
     "Measure",
     "ElementMotion",
+    "Reflected",
     "SignedSquare",
     "Table",
     "WavyRoad",

@@ -11,18 +11,27 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.model.forces.base import ElasticConnection, ElementMotion, Measure
+from jaxmbd.model.forces.laws import Reflected, law_energy
 from jaxmbd.model.numbers import (
     Reflection,
     Units,
     changed,
+    functions_static,
     is_concrete,
     number,
     optional_number,
     point,
 )
+from jaxmbd.plumbing import unknown
 from jaxmbd.spatial import cross, rotation_vector, unit
 
 MEASURES = ("finite", "small")
+DIRECTIONS = ("rx", "ry", "rz", "x", "y", "z")
+"""Names of the components of a deformation: rotations about, and shifts along, three axes."""
+
+
+def _laws(laws: Any) -> Any:
+    return functions_static(dict(laws)) if laws else None
 
 
 class Bushing(ElasticConnection):
@@ -38,6 +47,9 @@ class Bushing(ElasticConnection):
       first order. A direction without stiffness may then turn by small angles only (use `soften`
       for joints that turn freely).
 
+    A component δᵢ may have a law besides: ``−lawᵢ(δᵢ, δ̇ᵢ)`` is added to its effort, as measured
+    curves of rubber bushings are, which stiffen.
+
     Attributes:
         a, b: names of the bodies.
         at: its point, (3,) [m] as drawn or the name of a point; `at_b` where b's half is drawn
@@ -47,9 +59,18 @@ class Bushing(ElasticConnection):
         frame: its axes as drawn, global components: a rotation (3, 3) whose columns they are, or
             two directions (2, 3), x and another in the plane xy; by default the global axes.
         measure: of the rotation, "finite" or "small".
+        laws: functions of (deformation, rate) along some of "rx", "ry", "rz", "x", "y", "z", by
+            these names, giving further resistance [N·m; N], positive with the deformation: a
+            `Table`, a `Sampled`, a law of one's own. A `Table` is constant beyond its ends: let it
+            reach as far as the bushing goes.
 
     Example:
         >>> import jaxmbd as mbd
+        >>> curve = mbd.Table([-3e-3, -1e-3, 0.0, 1e-3, 3e-3], [-9e3, -1e3, 0.0, 1e3, 9e3])
+        >>> rubber = mbd.Bushing("frame", "arm", (0, 0, 0), [50, 50, 5, 0, 4e5, 4e5],
+        ...                      laws={"x": curve})
+        >>> float(rubber.elastic([0.0, 0.0, 0.0, 2e-3, 0.0, 0.0])[3])
+        5000.0
         >>> soft = mbd.Bushing("frame", "arm", (0, 0.3, 0), [50, 50, 5, 4e5, 4e5, 8e5])
         >>> soft.measure
         'finite'
@@ -63,6 +84,7 @@ class Bushing(ElasticConnection):
     frame: Any = eqx.field(converter=optional_number, default=None)
     measure: str = eqx.field(static=True, default="finite")
     at_b: Any = eqx.field(converter=point, default=None, kw_only=True)
+    laws: Any = eqx.field(converter=_laws, default=None, kw_only=True)
 
     joins: ClassVar[bool] = True
     units: ClassVar[Units] = {
@@ -94,6 +116,8 @@ class Bushing(ElasticConnection):
             if is_concrete(x) and np.ndim(x) == 2:
                 if np.abs(x - np.transpose(x)).max() > 1e-6 * np.abs(x).max():
                     found.append(f"{name} is not symmetric; give a symmetric (6, 6), angular first")
+        for name in self.laws or {}:
+            found += [f"laws: {text}" for text in unknown("direction", name, DIRECTIONS)]
         return found + _frame_problems(self.frame)
 
     def axes(self, dtype: Any = None) -> Array:
@@ -123,7 +147,11 @@ class Bushing(ElasticConnection):
             return x if x.ndim == 1 else x * (both[:, None] * both).astype(x.dtype)
 
         rates = {"stiffness": image(self.stiffness), "damping": image(self.damping)}
-        return changed(self, frame=frame, **rates)
+        laws = self.laws and {
+            n: Reflected(law) if both[DIRECTIONS.index(n)] < 0.0 else law
+            for n, law in self.laws.items()
+        }
+        return changed(self, frame=frame, laws=laws, **rates)
 
     def measure_pose(self, motion: ElementMotion, r_a: Array, r_b: Array, d: Array) -> Array:
         axes = self.axes(d.dtype)
@@ -145,10 +173,37 @@ class Bushing(ElasticConnection):
         }
 
     def elastic(self, deformation: Array) -> Array:
-        return _along(self.stiffness, deformation)
+        deformation = jnp.asarray(deformation)
+        linear = _along(self.stiffness, deformation)
+        return linear + self._by_laws(deformation, jnp.zeros_like(deformation))
 
     def viscous(self, rate: Array) -> Array:
         return _along(self.damping, rate)
+
+    def resistance(self, deformation: Array, rate: Array) -> Array:
+        linear = _along(self.stiffness, deformation) + self.viscous(rate)
+        return -(linear + self._by_laws(deformation, rate))
+
+    def energy(self, motion: ElementMotion) -> Array | float:
+        """``½ δᵀ K δ + Σ ∫ lawᵢ dδᵢ`` [J]."""
+        delta, _ = self.deformation(motion)
+        stored = 0.5 * delta @ _along(self.stiffness, delta)
+        for name, law in (self.laws or {}).items():
+            stored = stored + law_energy(law, delta[DIRECTIONS.index(name)])
+        return stored
+
+    def dissipation(self, motion: ElementMotion) -> Array:
+        delta, rate = self.deformation(motion)
+        return -0.5 * rate @ (self.resistance(delta, rate) + self.elastic(delta))
+
+    def _by_laws(self, deformation: Array, rate: Array) -> Array:
+        """What the laws add (6,)."""
+        laws = self.laws or {}
+        if not laws:
+            return jnp.zeros_like(deformation)
+        none = jnp.zeros((), deformation.dtype)
+        pairs = zip(DIRECTIONS, deformation, rate, strict=True)
+        return jnp.stack([laws[n](x, v) if n in laws else none for n, x, v in pairs])
 
 
 def _along(coefficients: Any, x: Array) -> Array:

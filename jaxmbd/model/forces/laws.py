@@ -92,6 +92,23 @@ class SignedSquare(Part):
         return self.coefficient * jnp.abs(extension) * extension
 
 
+@register_law("reflected")
+class Reflected(Part):
+    """``−law(−x, −ẋ)``: a law along a direction that a mirror reverses.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.model.forces import Reflected
+        >>> float(Reflected(mbd.Table([0.0, 1.0], [0.0, 50.0]))(-0.5, 0.0))
+        -25.0
+    """
+
+    law: Any
+
+    def __call__(self, extension: Array, rate: Array) -> Array:
+        return -self.law(-jnp.asarray(extension), -jnp.asarray(rate))
+
+
 @register_law("table")
 class Table(Part):
     """Piecewise-linear force over extension, or over its rate, held constant beyond the ends.
