@@ -137,6 +137,16 @@ def corners_of(name: str, mech: Any) -> tuple[Any, ...]:
     return ()
 
 
+def roles_of(name: str, mech: Any) -> tuple[Any, ...]:
+    """`corners_of`, where there must be some."""
+    if found := corners_of(name, mech):
+        return found
+    raise ValueError(
+        f"{name} does not say what its parts are; write it with "
+        "jaxmbd.suspension.save_with_roles(mech, path, Corner(…))"
+    )
+
+
 def _read(name: str) -> Any:
     from jaxmbd.io import load, load_mjcf, load_robot
 

@@ -11,7 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
+from jaxmbd.cli.common import (
+    FINDINGS,
+    FINE,
+    Printer,
+    add_command,
+    limits_of,
+    load_model,
+    roles_of,
+    set_up_jax,
+)
 from jaxmbd.plumbing import optional
 
 
@@ -259,16 +268,24 @@ def _add_report(commands: Any) -> None:
         commands,
         "report",
         _report,
-        "a report on a store, as one HTML file that needs no network",
+        "a report on a store, or on a suspension, as one HTML file that needs no network",
         "Write a report on a study's store: distributions, curves with the worst samples, what\n"
-        "drives what, failures with their reasons, provenance. One file, which opens in a browser\n"
-        f"without a network. {ATTENTION}",
+        "drives what, failures with their reasons, provenance. Of a corner or an axle (a model's\n"
+        "file with roles, a name of the zoo): characteristics, hardpoints, curves, what each\n"
+        "hardpoint changes, an animation. One file, which opens in a browser without a network.\n"
+        f"{ATTENTION}",
         "jaxmbd report study.zarr\n"
+        "jaxmbd report corner.json --before corner_old.json\n"
         "jaxmbd report study.zarr --out bump_steer.html\n"
         "jaxmbd report study.zarr --limit bump/toe_range=:0.005 --limit drop/travel_end=0.01:0.03",
     )
-    parser.add_argument("store", type=Path, help="a study's store")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="default: STORE.html, beside it")
+    parser.add_argument("store", metavar="store|model", help="a study's store, or a suspension")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: NAME.html, beside it")
+    parser.add_argument("--before", metavar="MODEL", help="of a suspension: an earlier design")
+    parser.add_argument(
+        "--travel", nargs=2, metavar=("FROM", "TO"), help="of its wheel, with units (±60 mm)"
+    )
+    parser.add_argument("--settle", action="store_true", help="its bushings come to rest")
     parser.add_argument(
         "--limit",
         action="append",
@@ -295,22 +312,53 @@ def limit(text: str) -> tuple[str, tuple[float | None, float | None]]:
 
 
 def _report(options: argparse.Namespace, printer: Printer) -> int:
-    path = options.out or options.store.with_suffix(".html")
+    store = Path(options.store)
+    path = options.out or Path(options.store.removeprefix("zoo:")).with_suffix(".html")
     if path.exists() and not options.overwrite:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
-    if not options.store.is_dir():
-        what = "is no store" if options.store.exists() else "is not there"
+    if options.store.startswith("zoo:") or store.suffix == ".json":
+        return _suspension(options, path, printer)
+    if not store.is_dir():
+        what = "is no store" if store.exists() else "is not there"
         raise ValueError(
-            f"{options.store} {what}; give the folder of a store, which jaxmbd run STUDY.toml makes"
+            f"{store} {what}; give the folder of a store, which jaxmbd run STUDY.toml makes, or "
+            "the file of a suspension, which jaxmbd.suspension.save_with_roles writes"
         )
     from jaxmbd.campaign import StudyStore
     from jaxmbd.report import write_report
 
-    write_report(options.store, path, limits=dict(options.limit), overwrite=options.overwrite)
+    write_report(store, path, limits=dict(options.limit), overwrite=options.overwrite)
     printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    status, about = outcome(StudyStore.open(options.store).dataset(), printer)
+    status, about = outcome(StudyStore.open(store).dataset(), printer)
     printer.result({"report": path, "bytes": path.stat().st_size, **about})
     return status
+
+
+def _suspension(options: argparse.Namespace, path: Path, printer: Printer) -> int:
+    """A report on a corner or an axle."""
+    set_up_jax()
+    from jaxmbd.viz import suspension_report
+
+    mech, warned = load_model(options.store)
+    for text in warned:
+        printer.text(f"warning: {text}")
+    more: dict[str, Any] = {}
+    if options.before is not None:
+        more["before"] = load_model(options.before)[0]
+    if (travel := limits_of(options.travel)) is not None:
+        more["travel"] = travel
+    suspension_report(
+        path,
+        mech,
+        roles_of(options.store, mech),
+        settle=options.settle,
+        title=options.store.removeprefix("zoo:"),
+        overwrite=options.overwrite,
+        **more,
+    )
+    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    printer.result({"report": path, "bytes": path.stat().st_size})
+    return FINE
 
 
 def _add_demo(commands: Any) -> None:

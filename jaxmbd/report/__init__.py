@@ -1,5 +1,5 @@
-"""Reports of studies: one HTML file with figures, tables and linked plots."""
+"""Reports: one HTML file with figures, tables and linked plots."""
 
-from jaxmbd.report.write import write_report
+from jaxmbd.report.write import ReportPage, write_report
 
-__all__ = ["write_report"]
+__all__ = ["ReportPage", "write_report"]

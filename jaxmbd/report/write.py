@@ -45,8 +45,16 @@ pre { background: #f6f6f6; padding: 1em; overflow-x: auto; font-size: .85em; }
 """
 
 
-class Page:
-    """A page that grows from the top."""
+class ReportPage:
+    """A page that grows from the top; `html` is the whole file.
+
+    Example:
+        >>> from jaxmbd.report import ReportPage
+        >>> page = ReportPage("Corner")
+        >>> page.table(["point", "x"], [["wheel", 0.1]])
+        >>> page.html().startswith("<!DOCTYPE html>")
+        True
+    """
 
     def __init__(self, title: str):
         self.title = title
@@ -75,6 +83,10 @@ class Page:
         self._specs.append(chart.to_dict())
         self._body.append(f'<figure id="{name}"></figure>')
 
+    def raw(self, text: str) -> None:
+        """HTML or SVG as it is."""
+        self._body.append(text)
+
     def details(self, summary: str, data: Any) -> None:
         """Data that is shown when it is asked for."""
         text = html.escape(json.dumps(data, indent=1, ensure_ascii=False, default=str))
@@ -83,7 +95,9 @@ class Page:
 
     def html(self) -> str:
         """The file: the plotting library, the tables, and the figures' descriptions."""
-        library = optional("vl_convert", "report", "a report").javascript_bundle()
+        library = ""
+        if self._specs:
+            library = optional("vl_convert", "report", "a report").javascript_bundle()
         options = json.dumps({"mode": "vega-lite", "renderer": "svg", "actions": False})
         calls = "\n".join(
             f'vegaEmbed("#figure{i}", {_in_script(spec)}, {options}).catch(console.error);'
@@ -173,7 +187,7 @@ def write_report(
     charts.altair()
     found = digest(dataset, limits)
     ranked = rank_correlations(found._replace(quantities=found.quantities[:_FIGURES]))
-    page = Page(title or dataset.attrs.get("title") or "Study")
+    page = ReportPage(title or dataset.attrs.get("title") or "Study")
     _overview(page, dataset, found)
     _distributions(page, found)
     _fans(page, found)
@@ -186,7 +200,7 @@ def write_report(
     return target
 
 
-def _overview(page: Page, dataset: Any, found: Digest) -> None:
+def _overview(page: ReportPage, dataset: Any, found: Digest) -> None:
     count, built, ok = len(found.ok), int(found.built.sum()), int(found.ok.sum())
     study = dataset.attrs.get("study", {})
     kind = study.get("design", {}).get("design", "")
@@ -249,7 +263,7 @@ def _everywhere(fan: Fan) -> list[Any]:
     return [f"{fan.title}, everywhere", fan.low, fan.high, *about]
 
 
-def _distributions(page: Page, found: Digest) -> None:
+def _distributions(page: ReportPage, found: Digest) -> None:
     page.heading("Distributions")
     page.note(
         "Of the samples that have a value. Dashed: nominal value (black) and limits (orange). Of a "
@@ -260,7 +274,7 @@ def _distributions(page: Page, found: Digest) -> None:
     _left_out(page, found.quantities)
 
 
-def _fans(page: Page, found: Digest) -> None:
+def _fans(page: ReportPage, found: Digest) -> None:
     if not found.fans:
         return
     page.heading("Curves")
@@ -273,13 +287,13 @@ def _fans(page: Page, found: Digest) -> None:
     _left_out(page, found.fans)
 
 
-def _left_out(page: Page, shown: Any) -> None:
+def _left_out(page: ReportPage, shown: Any) -> None:
     if len(shown) > _FIGURES:
         page.note(f"{len(shown) - _FIGURES} more are not drawn.")
 
 
 def _drivers(
-    page: Page,
+    page: ReportPage,
     dataset: Any,
     found: Digest,
     ranked: Mapping[str, Association],
@@ -305,7 +319,7 @@ def _drivers(
     page.figure(charts.drivers(bars, list(dict.fromkeys(bar["output"] for bar in bars))))
 
 
-def _linked(page: Page, found: Digest, names: Sequence[str]) -> None:
+def _linked(page: ReportPage, found: Digest, names: Sequence[str]) -> None:
     at = np.searchsorted(found.rows, found.linked)
     columns = {q.title: q.values[found.linked] for q in found.quantities[:_FIGURES]}
     columns |= {name: found.inputs[name][at] for name in names}
@@ -321,7 +335,7 @@ def _linked(page: Page, found: Digest, names: Sequence[str]) -> None:
     page.figure(charts.linked(found.linked.tolist(), columns, found.fans[:6], across))
 
 
-def _convergence(page: Page, found: Digest) -> None:
+def _convergence(page: ReportPage, found: Digest) -> None:
     page.heading("Convergence")
     page.note(
         "Estimates from the first n samples that have a value, with 95 % confidence intervals (of "
@@ -332,7 +346,7 @@ def _convergence(page: Page, found: Digest) -> None:
         page.figure(charts.convergence(quantity._replace(values=values)))
 
 
-def _failed(page: Page, dataset: Any, found: Digest) -> None:
+def _failed(page: ReportPage, dataset: Any, found: Digest) -> None:
     page.heading("Failures")
     lost, missing = failures(dataset, found.ok | ~found.built), _missing(found)
     if not len(lost.samples):
@@ -355,7 +369,7 @@ def _failed(page: Page, dataset: Any, found: Digest) -> None:
     page.figure(charts.separated(failed, passed))
 
 
-def _reasons(page: Page, lost: Failures) -> None:
+def _reasons(page: ReportPage, lost: Failures) -> None:
     """How many samples failed, and the first of them."""
     counts = Counter(lost.reasons).most_common()
     page.table(["reason", "samples"], [(reason or "failed", n) for reason, n in counts])
@@ -368,7 +382,7 @@ def _reasons(page: Page, lost: Failures) -> None:
         page.note(f"{len(lost.samples) - _FAILED} more failed samples are in the store.")
 
 
-def _provenance(page: Page, dataset: Any) -> None:
+def _provenance(page: ReportPage, dataset: Any) -> None:
     page.heading("Where this comes from")
     study, origin = dataset.attrs.get("study", {}), dataset.attrs.get("provenance", {})
     rows = []

@@ -6,6 +6,7 @@ from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
     from jaxmbd.viz.curves import corner_figure, curve_fan, histogram, kinematics_figure
+    from jaxmbd.viz.design_report import suspension_report
     from jaxmbd.viz.explorer.experiments import (
         held_text,
         undriven,
@@ -47,6 +48,7 @@ __all__ = [
     "redundancy_figure",
     "set_stage",
     "show",
+    "suspension_report",
     "topology_figure",
     "viser_server",
 ]
@@ -61,6 +63,7 @@ __getattr__, __dir__ = on_use(
         "glyphs": "Wheel corner_wheel",
         "moving_picture": "movie picture",
         "scene": "Scene",
+        "design_report": "suspension_report",
         "topology_diagram": "redundancy_figure topology_figure",
         "viser_scene": "Page ViserScene animation page set_stage show viser_server",
     },

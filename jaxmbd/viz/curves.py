@@ -111,6 +111,7 @@ def tidy(ax: Any) -> None:
 
 # Suspension kinematics
 
+_DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))  # where curves coincide
 _COLOURS = (LINE, WORST, "#4c9f70", "#e0a030", "#7a5195", "#5f6b76")
 _TRAVEL = (
     "toe",
@@ -204,7 +205,8 @@ def _panel(ax: Any, named: Mapping[str, Kinematics], name: str) -> None:
     for k, (label, table) in enumerate(named.items()):
         values, unit = table.shown(name)
         place = shown(table.unit)[1] * table.x
-        style = dict(color=_COLOURS[k % len(_COLOURS)], linewidth=1.8, label=label or None)
+        look = dict(color=_COLOURS[k % len(_COLOURS)], linestyle=_DASHES[k % len(_DASHES)])
+        style = look | dict(linewidth=1.8, label=label or None)
         ax.plot(*((values, place) if travel else (place, values)), **style)
     what = f"{name.replace('_', ' ')} [{unit or '–'}]"
     if travel:

@@ -70,3 +70,14 @@ def test_errors_name_the_cure(renamed, tmp_path, capsys):
     renamed.write_text(wrong, "utf-8")
     assert main(["kinematics", str(renamed)]) == 1
     assert "did you mean 'tyre_radius'" in capsys.readouterr().err
+
+
+def test_a_report_on_a_corner(tmp_path, capsys):
+    file, out = tmp_path / "corner.json", tmp_path / "out.html"
+    suspension.save_with_roles(mbd.zoo.multi_link(), file, suspension.zoo_corner("multi_link"))
+    assert main(["report", str(file), "--out", str(out), "--travel", "-10 mm", "10 mm"]) == 0
+    assert "What the hardpoints change" in out.read_text()
+    assert f"wrote {out}" in capsys.readouterr().out
+    mbd.save(mbd.zoo.rssr(), tmp_path / "rssr.json")
+    assert main(["report", str(tmp_path / "rssr.json")]) != 0
+    assert "does not say what its parts are" in capsys.readouterr().err

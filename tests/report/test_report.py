@@ -9,7 +9,7 @@ import pytest
 from browser import chromium, page
 from study_dataset import TRAVEL, study_dataset
 
-from jaxmbd.report import write_report
+from jaxmbd.report import ReportPage, write_report
 from jaxmbd.report.digest import digest
 from jaxmbd.statistics import sensitivities
 
@@ -228,3 +228,12 @@ def test_a_selection_in_a_browser_shows_its_curves(report):
     (none, some, more, again), console = asyncio.run(browse(report))
     assert console == []
     assert none == again == 0 < some < more
+
+
+def test_a_page_without_charts_is_small_and_escapes():
+    sheet = ReportPage("a < b")
+    sheet.table(["x & y"], [[1.23456789], ["<i>"]])
+    sheet.raw("<svg></svg>")
+    text = sheet.html()
+    assert len(text) < 5000 and "a &lt; b" in text and "x &amp; y" in text and "&lt;i&gt;" in text
+    assert "1.2346" in text and "<svg></svg>" in text
