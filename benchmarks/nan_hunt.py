@@ -14,6 +14,12 @@ derivatives are by them: off its constraints, or with points out of its plane, s
 close, and there is no derivative. Nor is there by a mass that is zero, by the points of a design
 of which two coincide, and of an idle spin without inertia, which is left out. An assembly is near
 its guess by a path of Newton's steps, so that differences of what it is free in are others.
+
+A sample that would be bad counts as one without a derivative where an independent look says so:
+differences to both sides, of three steps, do not agree with each other, as at the kink of a damper
+at rest, where a spring has lost its length and its force its direction, or where rounding hides
+all; or an assembly has ended where the rows have lost rank, by singular values in NumPy, as at a
+dead centre.
 """
 
 from __future__ import annotations
@@ -50,10 +56,13 @@ MODES_AGREE = 1e-6  # of the sum of the sizes of all products
 DIFFERENCES_AGREE = 1e-3
 STEPS_AGREE = 1e-5  # of two differences, so that they count
 ROUNDING = 1e-9  # of derivatives, along a direction
+SIDES_AGREE = 1e-2  # of differences to both sides, so that there is a derivative
+RANK = 1e-5  # of the largest singular value
 OUTCOMES = (
-    "good", "flagged", "forward flagged", "not finite", "modes differ", "not differences"
+    "good", "flagged", "forward flagged", "no derivative", "not finite", "modes differ",
+    "not differences",
 )  # fmt: skip
-BAD = OUTCOMES[3:]
+NONE, BAD = 3, OUTCOMES[4:]
 
 
 def mechanisms() -> dict[str, Callable[[], mbd.Mechanism]]:
@@ -103,6 +112,8 @@ class Subject:
         self.points = [_indices(p) for p in places.points.values()] if rigid else []
         self.points = [p for p in self.points if len(p) == 3]
         self.place = jax.jit(lanes.vmap(self._placed))
+        self.rows = jax.jit(lanes.vmap(self._rows))
+        self.rank = int(_ranks(mbd.constraint_jacobian(mech, self.q))) if self.closed else 0
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -117,6 +128,12 @@ class Subject:
         mech = self.mechanism(x)
         q = mbd.assemble(mech, guess=q, throw=False).q
         return jnp.concatenate([x, q, mbd.assemble_velocity(mech, q, guess=v)])
+
+    def _rows(self, z: Any) -> Any:
+        """The constraints' rows where they are assembled."""
+        x, q, _ = jnp.split(z, np.cumsum(self.size)[:2].tolist())
+        mech = self.mechanism(x)
+        return mbd.constraint_jacobian(mech, mbd.assemble(mech, guess=q, throw=False).q)
 
     def directions(
         self, rng: np.random.Generator, z: np.ndarray, kinds: np.ndarray, kind: str
@@ -151,6 +168,11 @@ class Subject:
         fast = np.where(np.isnan(fast), FASTEST ** rng.random((count, 1)), fast)
         v = fast * rng.normal(size=(count, self.nv))
         return np.concatenate([x, q, v], axis=1), kinds
+
+
+def _ranks(rows: Any) -> np.ndarray:
+    values = np.linalg.svd(np.nan_to_num(np.asarray(rows)), compute_uv=False)
+    return np.sum(values > RANK * values.max(axis=-1, keepdims=True), axis=-1)
 
 
 def _indices(tree: Any) -> np.ndarray:
@@ -207,18 +229,29 @@ class Hunt:
         with np.errstate(all="ignore"):
             products = np.where(along == 0.0, 0.0, slope * along)
             reverse, size = products.sum(axis=1), np.abs(products).sum(axis=1)
-            differ = np.abs(reverse - forward) > ROUNDING + MODES_AGREE * size
+            rounding = ROUNDING * np.maximum(1.0, np.abs(value))
+            differ = np.abs(reverse - forward) > rounding + MODES_AGREE * size
             near, far = (self.difference(z, h * along) / h for h in (1e-6, 4e-6))
             told = np.abs(near - far) <= STEPS_AGREE * np.abs(near)
             allowed = ROUNDING + DIFFERENCES_AGREE * np.maximum(size, np.abs(near))
             off = differences & told & (np.abs(reverse - near) > allowed)
         flagged, ended = ~(good & np.isfinite(value)), ~np.isfinite(products).all(axis=1)
         tests = [flagged, ended, differ, off, ~np.isfinite(forward)]
-        return np.select(tests, [1, 3, 4, 5, 2], 0)
+        return np.select(tests, [1, 4, 5, 6, 2], 0)
 
     def difference(self, z: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Half the difference of the values a step ahead and behind."""
         return 0.5 * (np.asarray(self.value(z + step)[0]) - np.asarray(self.value(z - step)[0]))
+
+    def rough(self, z: np.ndarray, along: np.ndarray) -> np.ndarray:
+        """Where differences to both sides, of three steps, do not agree; not where one is NaN."""
+        here = np.asarray(self.value(z)[0])
+        slopes = [
+            (np.asarray(self.value(z + h * along)[0]) - here) / h
+            for h in (1e-7, -1e-7, 1e-6, -1e-6, 4e-6, -4e-6)
+        ]
+        with np.errstate(all="ignore"):
+            return np.ptp(slopes, axis=0) > SIDES_AGREE * np.abs(slopes).max(axis=0)
 
 
 def hunted(name: str, subject: Subject, kind: str, samples: int, seed: int) -> dict[str, Any]:
@@ -231,8 +264,12 @@ def hunted(name: str, subject: Subject, kind: str, samples: int, seed: int) -> d
             z = np.asarray(subject.place(z))
         along = subject.directions(rng, z, kinds, kind)
         found = hunt.outcomes(z, along, kind != "assembly")
+        if np.any(found > NONE):
+            assembled = kind == "assembly"
+            none = _ranks(subject.rows(z)) < subject.rank if assembled else hunt.rough(z, along)
+            found = np.where((found > NONE) & none, NONE, found)
         counts += np.bincount(found, minlength=len(OUTCOMES))
-        for i in np.flatnonzero(found > 2)[:3]:
+        for i in np.flatnonzero(found > NONE)[:3]:
             design, state = DESIGNS[kinds[i, 0]], STATES[kinds[i, 1]]
             bad.append(f"{OUTCOMES[found[i]]}: batch {k}, sample {i}: {design}, {state}")
     return dict(zip(OUTCOMES, counts.tolist(), strict=True)) | {"bad": bad[:20]}

@@ -264,7 +264,8 @@ def _least_eigenvalue(k: Factors, z: Array) -> Array:
 
 
 def _indeterminate(dtype: Any) -> float:
-    return tolerances.rounding(dtype, 64)
+    """3e-13: the estimate of a least eigenvalue that is zero seldom exceeds a quarter of it."""
+    return max(tolerances.rounding(dtype, 64), tolerances.rounding(dtype) ** 0.8)
 
 
 class System(NamedTuple):
