@@ -44,6 +44,7 @@ from jaxmbd.observe.forces import (
     Function,
     HoldingEffort,
     Reaction,
+    is_rod,
 )
 from jaxmbd.observe.motion import Motion
 from jaxmbd.observe.observable import (

@@ -13,7 +13,7 @@ from jax import Array
 from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_angle, parse_known
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model import Measure, Mechanism, Rod
+from jaxmbd.model import Joint, Measure, Mechanism
 from jaxmbd.observe.experiment import known_problems
 from jaxmbd.observe.observable import Observable, Output
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
@@ -117,6 +117,11 @@ class Reaction(Observable):
         return found + axis_problems(self.axis)
 
 
+def is_rod(kind: type[Joint]) -> bool:
+    """Whether a type of joint holds one distance, by a force along it."""
+    return kind.closing == "distance"
+
+
 @dataclass(frozen=True)
 class AxialForce(Observable):
     """The force along a rod [N], positive in tension, as that of a `SpringDamper`.
@@ -140,8 +145,7 @@ class AxialForce(Observable):
         return Output("N", f"axial force of {self.rod}, positive in tension")
 
     def problems(self, mech: Mechanism) -> list[str]:
-        rods = [e.name for e in mech.structure.joints if issubclass(e.kind, Rod)]
-        return unknown("rod", self.rod, rods)
+        return unknown("rod", self.rod, [e.name for e in mech.structure.joints if is_rod(e.kind)])
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ from jaxmbd.observe import (
     Reduced,
     Snapshot,
     called,
+    is_rod,
     settled_failure,
     status_text,
 )
@@ -328,7 +329,7 @@ def member_loads(
 
 
 def _of_joint(name: str, kind: type[Joint]) -> dict[str, Observable]:
-    if issubclass(kind, Rod):
+    if is_rod(kind):
         return {name: AxialForce(name)}
     parts = [part for part in ("force", "moment") if part in kind.rows]
     return {n: Reaction(name, part, axis) for part in parts for n, axis in _components(name, part)}
