@@ -30,6 +30,7 @@ NO_NUMBER = frozenset(
         "variables", "get_variables", "set_variables", "mirrored", "topology",
         "suspension.available", "suspension.axle", "suspension.axle_available",
         "suspension.axle_corners", "suspension.on_rig", "suspension.save_with_roles",
+        "suspension.member_loads", "suspension.read_load_cases",
         "suspension.characteristic", "suspension.characteristics", "suspension.find_corner",
         "suspension.texts", "suspension.zoo_corner", "synthesis.massless_four_bar",
         "synthesis.massless_rssr", "statistics.input_values", "statistics.output_names",
@@ -47,7 +48,7 @@ NO_RESULT = frozenset(
     {
         "Drive", "PointDrive", "Parametrization", "Topology",
         "suspension.AxleCharacteristic", "suspension.AxleSweep", "suspension.Characteristic",
-        "suspension.Corner", "suspension.CornerSweep",
+        "suspension.Corner", "suspension.CornerSweep", "suspension.LoadSweep",
         "synthesis.FunctionGeneration", "synthesis.MotionGeneration", "synthesis.PathGeneration",
         "synthesis.Problem", "synthesis.Task", "synthesis.Transmission", "sampling.UnitDesign",
         "sampling.TableDesign", "design.Between", "design.Bounded", "design.Closing",

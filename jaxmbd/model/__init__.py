@@ -78,6 +78,7 @@ from jaxmbd.model.numbers import (
     changed,
     is_concrete,
     number,
+    point,
     vector_in_space,
 )
 from jaxmbd.model.part import Part

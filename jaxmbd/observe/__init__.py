@@ -27,13 +27,16 @@ from jaxmbd.observe.experiment import (
     Curves,
     Declaration,
     Experiment,
+    Failure,
     Together,
     Trajectory,
     called,
+    settled_failure,
     status_text,
     stays_open,
 )
 from jaxmbd.observe.forces import (
+    AxialForce,
     ClosureError,
     DriveEffort,
     Element,
@@ -41,6 +44,7 @@ from jaxmbd.observe.forces import (
     Function,
     HoldingEffort,
     Reaction,
+    is_rod,
 )
 from jaxmbd.observe.motion import Motion
 from jaxmbd.observe.observable import (
@@ -69,6 +73,7 @@ __all__ = [
     "REDUCTIONS",
     "Acceleration",
     "AngleBetween",
+    "AxialForce",
     "Axis",
     "Camber",
     "ClosureError",

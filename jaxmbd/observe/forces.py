@@ -13,7 +13,7 @@ from jax import Array
 from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_angle, parse_known
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model import Measure, Mechanism
+from jaxmbd.model import Joint, Measure, Mechanism
 from jaxmbd.observe.experiment import known_problems
 from jaxmbd.observe.observable import Observable, Output
 from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
@@ -115,6 +115,37 @@ class Reaction(Observable):
         if self.part not in ("force", "moment"):
             found.append(f"part={self.part!r}; give 'force' or 'moment'")
         return found + axis_problems(self.axis)
+
+
+def is_rod(kind: type[Joint]) -> bool:
+    """Whether a type of joint holds one distance, by a force along it."""
+    return kind.closing == "distance"
+
+
+@dataclass(frozen=True)
+class AxialForce(Observable):
+    """The force along a rod [N], positive in tension, as that of a `SpringDamper`.
+
+    In a sweep or at rest it is the static one; `Reaction` says when it is not determined.
+
+    Example:
+        >>> from jaxmbd.observe import AxialForce
+        >>> AxialForce("tierod").peak().how
+        'peak'
+    """
+
+    rod: str
+
+    def value(self, at: Snapshot) -> Array:
+        rows = at.motion.top.layout[self.rod].rows
+        assert rows is not None
+        return -at.lam[rows][0]
+
+    def about(self, mech: Mechanism) -> Output:
+        return Output("N", f"axial force of {self.rod}, positive in tension")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        return unknown("rod", self.rod, [e.name for e in mech.structure.joints if is_rod(e.kind)])
 
 
 @dataclass(frozen=True)

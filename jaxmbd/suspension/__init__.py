@@ -13,6 +13,14 @@ from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner, find_corner, zoo_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
 from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number
+from jaxmbd.suspension.load_table import (
+    LoadSweep,
+    LoadTable,
+    load_cases,
+    load_sensitivities,
+    load_sweep,
+    member_loads,
+)
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
 from jaxmbd.suspension.rig import on_rig
 from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
@@ -29,6 +37,7 @@ from jaxmbd.suspension.wheel_characteristics import (
     instant,
     texts,
 )
+from jaxmbd.suspension.wheel_loads import WHEEL_LOADS, read_load_cases
 
 __all__ = [
     "AXLE_CHARACTERISTICS",
@@ -44,9 +53,12 @@ __all__ = [
     "GRADIENTS",
     "Instant",
     "Kinematics",
+    "LoadSweep",
+    "LoadTable",
     "Sensitivities",
     "Steering",
     "TRAVEL",
+    "WHEEL_LOADS",
     "available",
     "axle",
     "axle_available",
@@ -63,8 +75,13 @@ __all__ = [
     "kinematics",
     "kinematics_sweep",
     "hardpoint_sensitivities",
+    "load_cases",
+    "load_sensitivities",
+    "load_sweep",
     "load_with_roles",
+    "member_loads",
     "on_rig",
+    "read_load_cases",
     "save_with_roles",
     "steering",
     "steering_curves",

@@ -15,7 +15,7 @@ from jaxmbd import lanes
 from jaxmbd.analysis import Status
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Output, Sweep, status_text
+from jaxmbd.observe import Experiment, Output, status_text
 from jaxmbd.plumbing import text_table, unknown
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, kinematics_sweep, name_list, of_mechanism
@@ -62,6 +62,7 @@ class Sensitivities:
         about: characteristic to its `Output`.
         units: SI units of the variables.
         nominal: values of the variables.
+        places: what they are at, where it is no travel: load cases, in the order of the first axis.
 
     Example:
         >>> import jaxmbd as mbd
@@ -80,6 +81,7 @@ class Sensitivities:
     about: dict[str, Output]
     units: tuple[str, ...]
     nominal: np.ndarray
+    places: tuple[str, ...] = ()
 
     def of(self, output: str, variable: str, travel: int = 0) -> float:
         """One derivative, in SI units, at a travel by its index."""
@@ -122,7 +124,7 @@ class Sensitivities:
             ]
             head = ["", *self.outputs, ""]
             units = ["", *(unit for unit, _ in scale), ""]
-            title = f"change at travel {1e3 * place:+g} mm"
+            title = f"change at {self.places[k] if self.places else f'travel {1e3 * place:+g} mm'}"
             none = [x for j, x in enumerate(self.variables) if not np.any(change[:, j])]
             rest = f"\nwithout effect: {', '.join(none)}" if none else ""
             blocks.append(f"{title}\n{text_table(head, [units, *rows], rule=False)}{rest}")
@@ -174,27 +176,42 @@ def hardpoint_sensitivities(
     places = [float(x) for x in np.ravel(travel)]
     sweep = kinematics_sweep(corner, travel=places, steer=steer, observe=names, gradients=slopes)
     sweep = of_mechanism(sweep, mech)
+    table, status = sensitivities_of(sweep, model, vary, np.asarray(places))
+    if status != Status.OK:
+        raise ValueError(
+            f"the corner does not reach one of the travels {places} m "
+            f"({status_text(status)}); see `kinematics` for where"
+        )
+    return table
+
+
+def sensitivities_of(
+    sweep: Experiment,
+    model: Mechanism | Parametrization,
+    vary: str | Iterable[str],
+    travel: np.ndarray,
+    places: tuple[str, ...] = (),
+) -> tuple[Sensitivities, int]:
+    """The derivatives of an experiment's curves, each of numbers, and its `Status`."""
+    mech = mechanism_of(model)
     paths, units, nominal = _unknowns(model, vary)
     x = jnp.asarray(nominal, mech.dtype)
     if isinstance(model, Parametrization):
         values, columns, status = _columns(sweep, model, paths, None, x)
     else:
         values, columns, status = _compiled(sweep, set_variables, paths, mech, x)
-    if int(status[0]) != Status.OK:
-        raise ValueError(
-            f"the corner does not reach one of the travels {places} m "
-            f"({status_text(status[0])}); see `kinematics` for where"
-        )
-    return Sensitivities(
+    table = Sensitivities(
         tuple(sweep.observe),
         paths,
-        np.asarray(places),
+        travel,
         np.asarray(values[0]),
         np.moveaxis(np.asarray(columns), 0, -1),
         sweep.declare(mech).outputs,
         units,
         nominal,
+        places,
     )
+    return table, int(status[0])
 
 
 def place_of(kind: str, name: str, names: Sequence[str]) -> int:
@@ -205,7 +222,7 @@ def place_of(kind: str, name: str, names: Sequence[str]) -> int:
 
 
 def _columns(
-    sweep: Sweep,
+    sweep: Experiment,
     build: Callable[..., Mechanism],
     paths: tuple[str, ...],
     mech: Mechanism | None,
