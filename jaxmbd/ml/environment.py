@@ -31,6 +31,7 @@ from jaxmbd.analysis import (
 from jaxmbd.graph import neutral
 from jaxmbd.lanes import check_backend, is_inline
 from jaxmbd.ml.actions import action_limits
+from jaxmbd.ml.checks import check_functions, reading
 from jaxmbd.ml.draws import draw, drawn, named
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Observable, Snapshot
@@ -128,7 +129,7 @@ class Environment:
 
     Raises:
         ValueError: names that the mechanism does not have, missing limits, distributions that do
-            not fit, all in one message.
+            not fit, functions that return no number, truth value or reading; in one message.
 
     Example:
         >>> import jax, jaxmbd as mbd
@@ -185,8 +186,11 @@ class Environment:
             if not isinstance(self.nominal[path], Tracer)
             for text in x.problems(np.asarray(self.nominal[path]))
         ]
-        refuse("the environment cannot be made", problems)
-        self.sensors, self.size = self._places()
+        sizes, wrong = check_functions(self)
+        refuse("the environment cannot be made", problems + wrong)
+        ends = np.cumsum(list(sizes.values())).tolist()
+        places = map(slice, [0, *ends[:-1]], ends)
+        self.sensors, self.size = dict(zip(sizes, places, strict=True)), ends[-1]
 
     def reset(self, key: Array) -> EnvState:
         """The first state of a lane.
@@ -395,7 +399,7 @@ class Environment:
         """What the sensors read (no,), with their noise at that step of an episode."""
         key, parts = jax.random.fold_in(key, step), []
         for name, what in self.observe.items():
-            x = jnp.asarray(_reading(what, at), self.mechanism.dtype)
+            x = jnp.asarray(reading(what, at), self.mechanism.dtype)
             if name in self.noise:
                 x = draw(self.noise[name], named(key, f"noise/{name}"), x)
             parts.append(jnp.ravel(x))
@@ -413,18 +417,6 @@ class Environment:
             return get_variables(self.mechanism, self.randomize)
         given = inspect.signature(self._build).parameters
         return {name: np.asarray(given[name].default, float) for name in self.randomize}
-
-    def _places(self) -> tuple[dict[str, slice], int]:
-        """Where each sensor's numbers are in an observation, and how many there are."""
-
-        def readings(q: Array) -> dict[str, Any]:
-            at = Snapshot(self.mechanism, q, inputs=dict(zip(self.names, self.low, strict=True)))
-            return {name: jnp.ravel(_reading(x, at)) for name, x in self.observe.items()}
-
-        sizes = jax.eval_shape(readings, jnp.asarray(neutral(self.mechanism)))
-        ends = np.cumsum([sizes[name].size for name in self.observe]).tolist()
-        starts = [0, *ends[:-1]]
-        return dict(zip(self.observe, map(slice, starts, ends), strict=True)), ends[-1]
 
     def _problems(self) -> list[str]:
         """What is wrong with the arguments."""
@@ -459,10 +451,6 @@ class Environment:
             if not callable(given):
                 parse_known(self.mechanism, {k: _held(x) for k, x in given.items()}, rates)
         return found
-
-
-def _reading(what: Any, at: Snapshot) -> Any:
-    return what.value(at) if isinstance(what, Observable) else what(at.t, at.q, at.v)
 
 
 def _held(given: Any) -> Any:

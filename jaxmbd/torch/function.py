@@ -2,15 +2,19 @@
 
 `wrap` makes a `torch.autograd.Function` of a `Program`. Its rules apply the same Function to
 programs derived from it by `jax.vjp`, `jax.jvp` and `jax.vmap`, which have these rules in turn.
-Every program is compiled once for each set of shapes, and kept.
+Every program is compiled once for each set of shapes, and kept. Within `torch.compile` the rules
+are the same, and a call is an operator (`jaxmbd.torch.compiled`).
 """
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial, wraps
 from typing import Any
+from weakref import WeakValueDictionary, proxy
 
 import jax
 import jax.numpy as jnp
@@ -21,23 +25,28 @@ from jaxmbd.lanes import finished
 from jaxmbd.torch.tensors import array_of, is_recorded, problem_of, tensor_of, torch
 
 Index = tuple[int, ...]
+ROOTS: WeakValueDictionary[str, Program] = WeakValueDictionary()  # of functions still wrapped
+_numbers = itertools.count(1)
 
 
 class Program:
     """A function, to be compiled as `run`, and those derived from it.
 
     All but the first, which is the user's, are of the arrays of tensors and of other JAX values.
+    `kernels` are those of it that stand in graphs of PyTorch, see `jaxmbd.torch.compiled`.
     """
 
-    def __init__(self, fn: Callable[..., Any]):
-        self.fn = fn
+    def __init__(self, fn: Callable[..., Any], label: str):
+        self.fn, self.label = fn, label
         self.run = jax.jit(fn)
+        self.kernels: dict[Any, Any] = {}
         self._derived: dict[Any, Program] = {}
 
     def derived(self, rule: Callable[..., Any], *static: Any) -> Program:
         """The program by a rule below, made once."""
         if (rule, static) not in self._derived:
-            self._derived[rule, static] = Program(partial(rule, self.fn, *static))
+            label = f"{rule.__name__}({self.label})"
+            self._derived[rule, static] = Program(partial(rule, self.fn, *static), label)
         return self._derived[rule, static]
 
 
@@ -74,11 +83,24 @@ def mapped(fn: Any, axes: tuple[int | None, ...], tensors: Any, others: Any) -> 
 
 
 class Call:
-    """A program with its arguments that are no tensors; afterwards the tree of results."""
+    """A program with its arguments that are no tensors; afterwards the tree of results.
+
+    One that is traced by PyTorch, whose graphs may outlive all else, does not keep the program.
+    """
 
     def __init__(self, program: Program, others: tuple[Any, ...]):
-        self.program, self.others = program, others
+        self.program = proxy(program) if torch.compiler.is_compiling() else program
+        self.others = others
         self.tree: Any = None
+
+
+def computed(program: Program, others: Any, tensors: Sequence[torch.Tensor]) -> tuple[Any, Any]:
+    """Results for concrete tensors, and their tree; they are there when it returns."""
+    host = jax.default_backend() == "cpu"
+    with nullcontext() if host else jax.default_device(jax.local_devices(backend="cpu")[0]):
+        out = program.run(tuple(map(array_of, tensors)), others)
+    leaves, tree = tree_util.tree_flatten(finished(out))
+    return tuple(map(tensor_of, leaves)), tree
 
 
 class Applied(torch.autograd.Function):
@@ -86,17 +108,19 @@ class Applied(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *tensors: torch.Tensor) -> Any:
-        """The results for concrete tensors; they are there when it returns."""
+        """The results; those of concrete tensors are there when it returns."""
+        if torch.compiler.is_compiling():
+            from jaxmbd.torch.compiled import placed
+
+            out, call.tree = placed(call.program, call.others, tensors)
+            return out
         if is_recorded():
             raise RuntimeError(
                 "PyTorch records operations here (torch.func.linearize, make_fx, torch.jit.trace), "
                 "and results of JAX would become constants; torch.func.jvp and vmap work"
             )
-        host = jax.default_backend() == "cpu"
-        with nullcontext() if host else jax.default_device(jax.local_devices(backend="cpu")[0]):
-            out = call.program.run(tuple(map(array_of, tensors)), call.others)
-        leaves, call.tree = tree_util.tree_flatten(finished(out))
-        return tuple(map(tensor_of, leaves))
+        out, call.tree = computed(call.program, call.others, tensors)
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -154,6 +178,26 @@ def _spread(found: Sequence[Any], places: Index, count: int) -> tuple[Any, ...]:
     return tuple(at.get(k) for k in range(count))
 
 
+def called(root: Program, arguments: Any) -> Any:
+    """The results of a wrapped function.
+
+    Raises:
+        TypeError: a tensor that JAX would not read, or would read another.
+    """
+    leaves, tree = tree_util.tree_flatten(arguments)
+    flags = tuple(isinstance(x, torch.Tensor) for x in leaves)
+    wide = jnp.result_type(float) == np.float64
+    parts: tuple[list[Any], list[Any]] = [], []
+    for k, (x, flag) in enumerate(zip(leaves, flags, strict=True)):
+        if flag and (problem := problem_of(x, wide)):
+            path = tree_util.tree_flatten_with_path(arguments)[0][k][0]
+            raise TypeError(f"argument {tree_util.keystr(path[1:])} is {problem}")
+        parts[flag].append(x)
+    call = Call(root.derived(of_leaves, tree, flags), tuple(parts[0]))
+    out = Applied.apply(call, *parts[1])
+    return tree_util.tree_unflatten(call.tree, out)
+
+
 def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A JAX function as a function of PyTorch tensors.
 
@@ -161,8 +205,10 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     any pytrees. Derivatives of any order are JAX's, by ``backward``, `torch.autograd.grad` and
     `torch.func`; nothing is computed for tensors that need none. Arguments that are no tensors
     (numbers, arrays, mechanisms, random keys) are handed on, without gradients, and random keys
-    among the results stay JAX's, so that an `EnvState` goes through. ``torch.compile`` breaks its
-    graph at a call. Results have memory of their own, and tensors may be changed after a call.
+    among the results stay JAX's, so that an `EnvState` goes through. ``torch.compile`` takes a call
+    into its graph where all is tensors in dictionaries, lists and (named) tuples, and constant
+    numbers; else it breaks its graph there. Results have memory of their own, and tensors may be
+    changed after a call.
 
     Args:
         fn: a pure function of pytrees of arrays, to a pytree of arrays. It is compiled by `jax.jit`
@@ -186,27 +232,16 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not callable(fn):
         raise TypeError(f"jaxmbd.torch.wrap takes a function, not {type(fn).__name__}")
-    root = Program(fn)
-
-    def called(arguments: Any) -> Any:
-        leaves, tree = tree_util.tree_flatten(arguments)
-        flags = tuple(isinstance(x, torch.Tensor) for x in leaves)
-        wide = jnp.result_type(float) == np.float64
-        parts: tuple[list[Any], list[Any]] = [], []
-        for k, (x, flag) in enumerate(zip(leaves, flags, strict=True)):
-            if flag and (problem := problem_of(x, wide)):
-                path = tree_util.tree_flatten_with_path(arguments)[0][k][0]
-                raise TypeError(f"argument {tree_util.keystr(path[1:])} is {problem}")
-            parts[flag].append(x)
-        call = Call(root.derived(of_leaves, tree, flags), tuple(parts[0]))
-        out = Applied.apply(call, *parts[1])
-        return tree_util.tree_unflatten(call.tree, out)
+    name = f"{getattr(fn, '__qualname__', type(fn).__name__)} {next(_numbers)}"
+    root = ROOTS[name] = Program(fn, name)
 
     @wraps(fn)
     def wrapped(*args: Any, **keywords: Any) -> Any:
-        if torch.compiler.is_compiling():  # PyTorch cannot trace JAX
-            untraced: Any = torch.compiler.disable
-            return untraced(called)((args, keywords))
-        return called((args, keywords))
+        if torch.compiler.is_compiling():
+            from jaxmbd.torch.compiled import in_graph
+
+            return in_graph(name, args, keywords)
+        compiled = sys.modules.get("jaxmbd.torch.compiled")  # a graph may have broken here
+        return (compiled.untraced if compiled else called)(root, (args, keywords))
 
     return wrapped

@@ -1,5 +1,6 @@
 """Environments: a hand-made loop is the oracle of their steps, a number for each promise."""
 
+import re
 from functools import cache, partial
 
 import jax
@@ -457,6 +458,72 @@ def test_the_names_of_what_is_observed():
 def test_errors_name_the_part_and_the_cure(options, told):
     with pytest.raises(ValueError, match=told):
         pendulum(**options)
+
+
+def after(fn):
+    return lambda before, action, after: fn(after)
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (
+            {"reward": after(lambda x: x.q)},
+            r"reward= returns float64 of shape \(1,\); give one",
+        ),
+        ({"reward": after(lambda x: (x.q[0], {}))}, "reward= returns a tuple; give one real"),
+        ({"reward": after(lambda x: None)}, "reward= returns nothing; give one real"),
+        ({"reward": after(lambda x: 1j * x.q[0])}, r"complex128 of shape \(\); give one real"),
+        ({"terminate": lambda x: x.q[0]}, r"float64 of shape \(\); give one truth value"),
+        ({"terminate": lambda x: x.q > 1.0}, r"bool of shape \(1,\); give one truth value"),
+        ({"terminate": lambda x: 1}, "terminate= returns int64 of"),
+        (
+            {"observe": {"a": lambda t, q, v: {"q": q}}},
+            "observe: 'a' returns a dict; give real",
+        ),
+        ({"observe": {"a": lambda t, q, v: None}}, "observe: 'a' returns nothing; give real num"),
+        (
+            {"start": lambda mech, key: [1.0]},
+            r"start= returns .*\[1.0\]; name what",
+        ),
+        (
+            {"start": lambda mech, key: {"hing": 0.0}},
+            "start= .* joint 'hing', which does not",
+        ),
+        (
+            {"speeds": lambda mech, key: {"hinge": np.ones(2)}},
+            r"speeds= .* shape \(2,\)",
+        ),
+    ],
+)
+def test_what_functions_return_is_checked_before_the_first_step(options, told):
+    with pytest.raises(ValueError, match=told):
+        pendulum(**options)
+
+
+@pytest.mark.parametrize(
+    "options, error, note",
+    [
+        ({"reward": lambda x: 0.0}, TypeError, r"reward=.* as reward\(before, action, after\)"),
+        ({"reward": after(lambda x: 1.0 if x.q[0] > 0 else 0.0)}, TypeError, "jnp.where for an if"),
+        ({"reward": after(Coordinate("hing").value)}, KeyError, "raised by reward= of"),
+        ({"terminate": lambda x: x.angle > 1}, AttributeError, r"terminate=.* as f\(after\)"),
+        ({"observe": {"a": lambda t, q: q}}, TypeError, r"observe: 'a' .* as f\(t, q, v\)"),
+        ({"start": lambda key: {}}, TypeError, r"start=.* as start\(mechanism, key\)"),
+    ],
+)
+def test_what_functions_raise_names_them(options, error, note):
+    with pytest.raises(error) as found:
+        pendulum(**options)
+    assert re.search(note, "\n".join(found.value.__notes__))
+
+
+def test_all_that_is_wrong_with_functions_is_told_at_once():
+    with pytest.raises(ValueError, match="reward= returns(.|\n)*terminate= returns"):
+        pendulum(reward=after(lambda x: x.q), terminate=lambda x: 0.0)
+    flags = {"observe": {"low": lambda t, q, v: q < 0}, "terminate": lambda x: np.False_}
+    env = pendulum(reward=after(lambda x: True), **flags)
+    assert env.step(env.reset(jax.random.key(0)), [0.0]).reward == 1.0
 
 
 def test_more_errors():

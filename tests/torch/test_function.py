@@ -388,27 +388,6 @@ def test_the_host_computes_where_jax_prefers_a_gpu(monkeypatch):
     assert mbd.torch.wrap(lambda x: x + 1)(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_compiled_code_breaks_at_a_call_and_is_right():
-    fs = [mbd.torch.wrap(lambda x, k=k: jnp.sin(k * x) * x) for k in range(1, 13)]
-
-    def model(x):
-        y = torch.cos(x) * 2
-        for f in fs:
-            y = f(y) + x
-        return y.sum()
-
-    compiled = torch.compile(model, backend="aot_eager")
-    for size in (3, 4):
-        x = torch.linspace(0, 1, size, dtype=torch.float64, requires_grad=True)
-        for _ in range(2):
-            found, expected = (torch.autograd.grad(f(x), x)[0] for f in (compiled, model))
-            torch.testing.assert_close(found, expected)
-    with pytest.raises(Exception, match="disable"):
-        torch.compile(lambda x: fs[0](x), backend="aot_eager", fullgraph=True)(x)
-
-
 def test_random_keys_go_through():
     """An environment's state, whose key stays JAX's, with gradients by the actions."""
     from jaxmbd import ml
