@@ -113,8 +113,8 @@ def rigid_axle(
     The axle has two degrees of freedom, heave and roll. Three links and a lateral one leave these,
     so do four links alone that are splayed (`lateral` None). Four links and a lateral one are one
     too many in roll: real ones give way in their bushings, and so do the upper links here, which
-    are springs of `link_rate`: such an axle is to settle (``settle=True``). Rolling and pitching
-    of the wheel about its axis, steering, and the driveshaft's torque are left out.
+    are springs of `link_rate`: such an axle is to settle (``settle=True``). Steering and the
+    driveshaft's torque are left out.
 
     Args:
         points: hardpoints (3,) [m] by name: x forward, y left, z up.

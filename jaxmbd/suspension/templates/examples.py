@@ -35,12 +35,6 @@ _WHEEL = {
     "strut_top": "spring_top",
     "strut_bottom": "spring_bottom",
 }
-_ROCKER = {
-    "rocker_pivot_front": (40.0, 400.0, 560.0),
-    "rocker_pivot_rear": (-40.0, 400.0, 560.0),
-    "spring_rocker": (0.0, 380.0, 640.0),
-    "spring_chassis": (0.0, 120.0, 640.0),
-}
 _SPRINGS: dict[Any, dict[str, tuple[float, float, float]]] = {
     None: {},
     "lower_arm": {"spring_top": (0.0, 500.0, 620.0), "spring_bottom": (0.0, 720.0, 215.0)},
@@ -48,16 +42,21 @@ _SPRINGS: dict[Any, dict[str, tuple[float, float, float]]] = {
     "upright": {"spring_top": (0.0, 560.0, 700.0), "spring_bottom": (0.0, 830.0, 300.0)},
     "pushrod": {
         "pushrod_outboard": (0.0, 840.0, 220.0),
-        "pushrod_inboard": (0.0, 480.0, 560.0),
-        **_ROCKER,
+        "pushrod_inboard": (0.0, 470.0, 600.0),
+        "rocker_pivot_front": (40.0, 390.0, 540.0),
+        "rocker_pivot_rear": (-40.0, 390.0, 540.0),
+        "spring_rocker": (0.0, 360.0, 630.0),
+        "spring_chassis": (0.0, 100.0, 640.0),
+        "heave_spring": (0.0, 350.0, 610.0),
     },
     "pullrod": {
         "pullrod_outboard": (-25.0, 720.0, 495.0),
         "pullrod_inboard": (-25.0, 400.0, 160.0),
-        "rocker_pivot_front": (40.0, 330.0, 190.0),
-        "rocker_pivot_rear": (-40.0, 330.0, 190.0),
-        "spring_rocker": (-25.0, 310.0, 260.0),
-        "spring_chassis": (-25.0, 60.0, 260.0),
+        "rocker_pivot_front": (15.0, 335.0, 222.0),
+        "rocker_pivot_rear": (-65.0, 335.0, 222.0),
+        "spring_rocker": (-25.0, 315.0, 307.0),
+        "spring_chassis": (-25.0, 60.0, 310.0),
+        "heave_spring": (-25.0, 310.0, 290.0),
     },
 }
 _BARS = {
@@ -83,7 +82,10 @@ _RIGID = {
     "spring_bottom": (-65.0, 575.0, -25.0),
 }
 _UPPER = {
-    "three": {"upper_link_inboard": (355.0, 0.0, 150.0), "upper_link_outboard": (-55.0, 0.0, 150.0)},
+    "three": {
+        "upper_link_inboard": (355.0, 0.0, 150.0),
+        "upper_link_outboard": (-55.0, 0.0, 150.0),
+    },
     "four": {
         "upper_link_inboard": (355.0, 500.0, 150.0),
         "upper_link_outboard": (-55.0, 475.0, 150.0),

@@ -38,9 +38,7 @@ def checked(
     wrong = [name for name, x in p.items() if not _is_point(x)]
     found += [f"{name!r} is {points[name]!r:.60}; give three finite numbers [m]" for name in wrong]
     drawn = {
-        name: np.asarray(x, float)
-        for name, x in p.items()
-        if name not in wrong and is_concrete(x)
+        name: np.asarray(x, float) for name, x in p.items() if name not in wrong and is_concrete(x)
     }
     scale = _scale_problems(points, drawn, float(radius)) if is_concrete(radius) else []
     if not scale and is_concrete(radius):
@@ -106,7 +104,7 @@ def _scale_problems(
 def _drawn_problems(
     parts: Sequence[Parts], drawn: Mapping[str, np.ndarray], near: float
 ) -> list[str]:
-    """The wheel on the other side, parts without length, arms without width, and what parts find."""
+    """The wheel on the other side, parts without length or lever, and what parts find."""
     found = []
     centre = drawn.get("wheel_centre")
     if centre is not None and not centre[1] > 0.0:

@@ -1,4 +1,4 @@
-"""What templates are made of: arms, links, steering, springs, rockers, bars, each by its hardpoints.
+"""What templates are made of: arms, links, steering, springs, rockers, bars, by their hardpoints.
 
 A part names its hardpoints; its joints and forces refer to them by name, so that a mechanism's
 hardpoints are leaves that may be moved. The end on the chassis, or towards it, is ``_inboard`` or
@@ -33,6 +33,7 @@ from jaxmbd.plumbing import meant, refuse
 Y = (0.0, 1.0, 0.0)
 GROUND = "ground"
 SPRING = ("spring_top", "spring_bottom")
+_MASSES = {"upright": 30.0, "arm": 30.0, "axle": 60.0, "rack": 3.0}
 _SPINDLE = 0.1
 """Distance of a derived `axle_inboard` from the wheel centre [m]; it does not matter."""
 
@@ -41,9 +42,10 @@ _SPINDLE = 0.1
 class TemplateNumbers:
     """Numbers that all templates take, as keyword arguments, with what stands for those not given.
 
-    Nothing has a mass unless `masses` gives it one: kinematics and statics need none, `simulate`
-    does. The mass of a body is in equal points at its hardpoints, that of a wheel carrier at the
-    wheel centre, that of a rigid axle at both.
+    Masses do not matter for kinematics. Those not given are our own: 30 kg for what carries a
+    wheel, with the wheel, 60 kg for a rigid axle, 3 kg for a rack, and none for all else. The mass
+    of a body is in equal points at its hardpoints, that of a wheel carrier at the wheel centre,
+    that of a rigid axle at both.
 
     Attributes:
         tyre_radius: from the wheel centre to the ground [m].
@@ -161,9 +163,7 @@ def spring_link(name: str) -> Parts:
         if xp is np and np.hypot(x, y) < 1e-3 * abs(z):
             raise ValueError(f"{name!r} is vertical; a link with a spring lies across or along")
         across = xp.stack([y, -x, 0.0 * x])
-        return Universal(
-            GROUND, name, ends[0], across, xp.stack([x * z, y * z, -(x * x + y * y)])
-        )
+        return Universal(GROUND, name, ends[0], across, xp.stack([x * z, y * z, -(x * x + y * y)]))
 
     joints = {name: hung, f"{name}_ball": Spherical(name, "upright", at=ends[1])}
     return Parts(ends, (ends,), {name: ends}, joints)
@@ -183,7 +183,7 @@ def steering(kind: str) -> Parts:
 def spring(
     body: str, n: TemplateNumbers, given: Iterable[str], ends: tuple[str, str] = SPRING
 ) -> list[Parts]:
-    """A spring and a damper from the chassis to a body: the damper at the spring's ends or its own."""
+    """A spring and a damper from the chassis to a body; the damper may have ends of its own."""
     shock = "shock_top", "shock_bottom"
     apart = bool(set(shock) & set(given))
     about: dict[str, Any] = dict(stiffness=n.spring_rate, preload=-number(n.spring_preload))
@@ -290,7 +290,9 @@ def mechanism(
     known = all_.bodies
     wrong = [f"masses: there is no body {b!r}{meant(b, known)}" for b in n.masses if b not in known]
     refuse(f"template {template!r}", wrong)
-    bodies = {b: _body(n.masses.get(b, 0.0), at, p) for b, at in known.items()}
+    usual = {b: _MASSES.get(b.removeprefix("left_").removeprefix("right_"), 0.0) for b in known}
+    masses = usual | dict(n.masses)
+    bodies = {b: _body(masses[b], at, p) for b, at in known.items()}
     gravity = n.gravity if np.ndim(n.gravity) else number(n.gravity) * np.array([0.0, 0.0, -1.0])
     return Mechanism(bodies, all_.joints, all_.forces, points=p, gravity=gravity)
 
