@@ -316,6 +316,15 @@ def test_numbers_reach_the_mechanism():
     assert int(mbd.mobility(car).dof) == 3
 
 
+def test_templates_have_names():
+    corners = [
+        *(suspension.double_wishbone_corner, suspension.macpherson_corner),
+        *(suspension.five_link_corner, suspension.trailing_arm_corner),
+        *(suspension.semi_trailing_arm_corner, suspension.rigid_axle, suspension.twist_beam),
+    ]
+    assert list(TEMPLATES.values()) == corners
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_every_template_runs_as_it_stands(template):
     mech, roles = TEMPLATES[template](example_hardpoints(template))

@@ -111,7 +111,7 @@ def double_wishbone_corner(
         >>> mech, roles = suspension.double_wishbone_corner(points, spring_by="pushrod")
         >>> table = suspension.kinematics(mech, roles, travel=[-0.03, 0.0, 0.03])
         >>> round(float(table["motion_ratio"][1]), 2)
-        0.62
+        0.6
     """
     template, n = "double_wishbone", TemplateNumbers.of("double_wishbone", numbers)
     bodies = ("lower_arm", "upper_arm", "upright")
@@ -236,7 +236,7 @@ def five_link_corner(
         >>> points = suspension.example_hardpoints("five_link")
         >>> mech, _ = suspension.five_link_corner(points, spring_by="lower_rear_link")
         >>> mech.structure.bodies
-        ('lower_rear_link', 'upright')
+        ('lower_rear_link', 'upright', 'bar_arm')
     """
     n = TemplateNumbers.of("five_link", numbers)
     _one_of("place spring_by=", spring_by, ("upright", *LINKS, None))  # type: ignore[arg-type]
@@ -276,8 +276,8 @@ def trailing_arm_corner(
         >>> points = suspension.example_hardpoints("trailing_arm")
         >>> mech, roles = suspension.trailing_arm_corner(points)
         >>> table = suspension.kinematics(mech, roles, travel=[0.0, 0.05], observe=["camber"])
-        >>> table["camber"].tolist()  # an axis along y
-        [0.0, 0.0]
+        >>> float(abs(table["camber"]).max())  # an axis along y
+        0.0
     """
 
     def problems(x: Mapping[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ import numpy as np
 from jaxmbd import zoo
 from jaxmbd.model import Mechanism
 from jaxmbd.plumbing import unknown
+from jaxmbd.suspension.templates.registry import TEMPLATES
 
 _WISHBONES = {
     "lower_wishbone_inboard_front": "lower_arm_front",
@@ -45,8 +46,8 @@ _SPRINGS: dict[Any, dict[str, tuple[float, float, float]]] = {
         "pushrod_inboard": (0.0, 470.0, 600.0),
         "rocker_pivot_front": (40.0, 390.0, 540.0),
         "rocker_pivot_rear": (-40.0, 390.0, 540.0),
-        "spring_rocker": (0.0, 360.0, 630.0),
-        "spring_chassis": (0.0, 100.0, 640.0),
+        "spring_rocker": (0.0, 420.0, 630.0),
+        "spring_chassis": (0.0, 130.0, 635.0),
         "heave_spring": (0.0, 350.0, 610.0),
     },
     "pullrod": {
@@ -54,7 +55,7 @@ _SPRINGS: dict[Any, dict[str, tuple[float, float, float]]] = {
         "pullrod_inboard": (-25.0, 400.0, 160.0),
         "rocker_pivot_front": (15.0, 335.0, 222.0),
         "rocker_pivot_rear": (-65.0, 335.0, 222.0),
-        "spring_rocker": (-25.0, 315.0, 307.0),
+        "spring_rocker": (-25.0, 370.0, 300.0),
         "spring_chassis": (-25.0, 60.0, 310.0),
         "heave_spring": (-25.0, 310.0, 290.0),
     },
@@ -138,8 +139,6 @@ def example_hardpoints(template: str, **options: Any) -> dict[str, np.ndarray]:
         >>> suspension.example_hardpoints("twist_beam")["beam_centre"].tolist()
         [0.22, 0.0, 0.33]
     """
-    from jaxmbd.suspension.templates import TEMPLATES
-
     if problems := unknown("template", template, TEMPLATES):
         raise ValueError(problems[0])
     parameters = inspect.signature(TEMPLATES[template]).parameters
