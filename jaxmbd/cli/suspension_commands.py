@@ -1,8 +1,10 @@
-"""``jaxmbd kinematics``: tables of a suspension corner or an axle."""
+"""``jaxmbd corner`` and ``kinematics``: a suspension from its hardpoints, and its tables."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from jaxmbd.cli.common import (
     load_model,
     set_up_jax,
 )
+from jaxmbd.plumbing import unknown
 
 _PLACES = 13
 _TRAVEL = (-0.06, 0.06)
@@ -27,10 +30,190 @@ EVENTS = {
     "lateral": "side force on both contacts of an axle",
     "braking": "braking force on both contacts of an axle",
 }
+UNITS = {
+    "tyre_radius": "m",
+    "camber": "rad",
+    "toe": "rad",
+    "spring_rate": "N/m",
+    "spring_preload": "N",
+    "damping": "N s/m",
+    "gravity": "m/s²",
+    "wheelbase": "m",
+    "cg_height": "m",
+    "brake_share": "",
+    "drive_share": "",
+    "link_rate": "N/m",
+    "torsion_rate": "N m/rad",
+    "bending_rate": "N m/rad",
+    "anti_roll_bar": "N m/rad",
+    "heave_spring": "N/m",
+    "heave_damping": "N s/m",
+}
+"""SI units of the templates' arguments that are numbers."""
 
 
 def add(commands: Any) -> None:
-    """The command's arguments."""
+    """The commands' arguments."""
+    _add_corner(commands)
+    _add_kinematics(commands)
+
+
+def _add_corner(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "corner",
+        _corner,
+        "a suspension corner or axle from a table of hardpoints",
+        "Build a corner or an axle by a template from a table of hardpoints (CSV, workbook), and\n"
+        "write its model with the roles of its parts: for jaxmbd kinematics, view, explore, …\n"
+        "Without a template the templates are listed, with one alone its hardpoints and numbers.\n"
+        "--example writes a table with which the template runs as it stands, to be filled in.",
+        "jaxmbd corner\n"
+        "jaxmbd corner double_wishbone\n"
+        "jaxmbd corner double_wishbone --set spring_by=pushrod --example points.csv\n"
+        "jaxmbd corner double_wishbone points.csv --set spring_by=pushrod tyre_radius='320 mm' \\\n"
+        "  spring_rate='40 N/mm' --out corner.json\n"
+        "jaxmbd corner macpherson points.csv --mapping mapping.toml --side left --axle \\\n"
+        "  --set anti_roll_bar='15 N m/deg' --out axle.json",
+    )
+    parser.add_argument("template", nargs="?", help="by its name")
+    parser.add_argument("points", nargs="?", metavar="TABLE", help="its hardpoints: .csv or .xlsx")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the model that is written, .json")
+    parser.add_argument("--example", metavar="FILE", help="write such a table: .csv or .xlsx")
+    parser.add_argument("--mapping", metavar="FILE", help="TOML: the table's names, units and axes")
+    parser.add_argument("--units", help="of the table: mm (default), cm, m or in")
+    parser.add_argument("--side", help="one of the mapping's sides")
+    parser.add_argument("--axle", action="store_true", help="both wheels, from a template of one")
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="arguments of the template, numbers with units; masses as masses/upright='30 kg'",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+
+
+def _corner(options: argparse.Namespace, printer: Printer) -> int:
+    if options.template is None:
+        return _listed(printer)
+    set_up_jax()
+    from jaxmbd.io import read_hardpoints, write_hardpoints
+    from jaxmbd.suspension import TEMPLATES, example_hardpoints, template_axle
+
+    name = options.template
+    if problems := unknown("template", name, TEMPLATES):
+        raise ValueError(problems[0])
+    make = TEMPLATES[name]
+    own, of_axle = _arguments(name, options)
+    mapping = {"units": options.units, "side": options.side}
+    if options.example is not None:
+        _free(options.example, options.overwrite)
+        write_hardpoints(
+            options.example, example_hardpoints(name, **own), options.mapping, **mapping
+        )
+        printer.text(f"wrote {options.example}: fill in your own, and leave out what you lack")
+        printer.result({"template": name, "example": options.example})
+        return FINE
+    if options.points is None:
+        printer.text(inspect.getdoc(make), "", _common_numbers())
+        printer.result({"template": name, "text": inspect.getdoc(make)})
+        return FINE
+    if options.out is None or options.out.suffix != ".json":
+        raise ValueError("name the model that is to be written: --out corner.json")
+    _free(options.out, options.overwrite)
+    mech, roles = make(read_hardpoints(options.points, options.mapping, **mapping), **own)
+    if options.axle and not isinstance(roles, tuple):
+        mech, roles = template_axle(mech, roles, **of_axle)
+    return _saved(name, mech, roles if isinstance(roles, tuple) else (roles,), options.out, printer)
+
+
+def _saved(name: str, mech: Any, roles: Any, out: Path, printer: Printer) -> int:
+    from jaxmbd.analysis import mobility
+    from jaxmbd.suspension import save_with_roles
+
+    save_with_roles(mech, out, *roles)
+    free = int(mobility(mech).dof)
+    bodies = ", ".join(mech.structure.bodies)
+    printer.text(
+        f"wrote {out}: {name}, {'an axle' if len(roles) == 2 else 'a corner'} with {free} degrees "
+        f"of freedom; bodies {bodies}",
+        f"go on with  jaxmbd kinematics {out}  or  jaxmbd view {out}  or  jaxmbd explore {out}",
+    )
+    printer.result(
+        {"template": name, "file": out, "wheels": len(roles), "dof": free, "bodies": bodies}
+    )
+    return FINE
+
+
+def _listed(printer: Printer) -> int:
+    """The templates by name."""
+    set_up_jax()
+    from jaxmbd.suspension import TEMPLATES
+
+    texts = {n: (inspect.getdoc(f) or "").partition("\n")[0] for n, f in TEMPLATES.items()}
+    width = max(map(len, texts))
+    printer.text(*(f"{n:{width}}  {text}" for n, text in texts.items()))
+    printer.text("", "jaxmbd corner TEMPLATE says which hardpoints and numbers one has")
+    printer.result({"templates": texts})
+    return FINE
+
+
+def _common_numbers() -> str:
+    from jaxmbd.suspension import TemplateNumbers
+
+    return f"TemplateNumbers: {inspect.getdoc(TemplateNumbers)}"
+
+
+def _free(path: str | Path, overwrite: bool) -> None:
+    if Path(path).exists() and not overwrite:
+        raise ValueError(f"{path} exists; choose another name, or replace it with --overwrite")
+
+
+def _arguments(template: str, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments of the template and of the axle that is made of it, from ``--set``."""
+    import dataclasses
+
+    from jaxmbd.suspension import TEMPLATES, TemplateNumbers, template_axle
+    from jaxmbd.variables import in_si
+
+    own = _keywords(TEMPLATES[template])
+    numbers = {f.name: f.default for f in dataclasses.fields(TemplateNumbers)}
+    for_axle = _keywords(template_axle) if options.axle else {}
+    known = {**for_axle, **numbers, **own}
+    found: dict[str, Any] = {}
+    for text in options.set:
+        name, equals, value = text.partition("=")
+        name, _, body = name.strip().partition("/")
+        if not equals or bool(body) != (name == "masses"):
+            raise ValueError(
+                f"--set {text!r}: write NAME=VALUE, as spring_rate='40 N/mm' or "
+                "masses/upright='30 kg'"
+            )
+        if name not in known and name in _keywords(template_axle):
+            raise ValueError(f"--set {text!r}: {name} is of an axle; add --axle")
+        if problems := unknown("argument", name, known):
+            raise ValueError(f"--set {text!r}: {problems[0]}")
+        if body:
+            found.setdefault(name, {})[body] = in_si(value, "kg", text)
+        elif value.strip().lower() == "none":
+            found[name] = None
+        else:
+            found[name] = in_si(value, UNITS[name], text) if name in UNITS else value.strip()
+    own_names = {*own, *numbers}
+    return (
+        {n: x for n, x in found.items() if n in own_names},
+        {n: x for n, x in found.items() if n not in own_names},
+    )
+
+
+def _keywords(function: Any) -> Mapping[str, Any]:
+    """Keyword arguments of a function with their defaults."""
+    parameters: Iterable[Any] = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY}
+
+
+def _add_kinematics(commands: Any) -> None:
     parser = add_command(
         commands,
         "kinematics",
