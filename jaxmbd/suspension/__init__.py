@@ -100,6 +100,7 @@ __all__ = [
     "member_loads",
     "read_load_cases",
     "macpherson_corner",
+    "on_rig",
     "rigid_axle",
     "save_with_roles",
     "semi_trailing_arm_corner",
