@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,6 @@ import numpy as np
 from jaxmbd.analysis import parse_known
 from jaxmbd.graph import neutral, topology
 from jaxmbd.observe import Observable, Snapshot
-
-if TYPE_CHECKING:
-    from jaxmbd.ml.environment import Environment
 
 _CURES = {
     "numbers": "give real numbers, in an array of any shape",
@@ -28,8 +25,8 @@ def reading(what: Any, at: Snapshot) -> Any:
     return what.value(at) if isinstance(what, Observable) else what(at.t, at.q, at.v)
 
 
-def check_functions(env: Environment) -> tuple[dict[str, int], list[str]]:
-    """How many numbers each sensor reads, and what is wrong with what functions return.
+def check_functions(env: Any) -> tuple[dict[str, int], list[str]]:
+    """How many numbers each sensor of an `Environment` reads, and what is wrong with what functions return.
 
     What a function raises goes on, with a note which function it was and how it is called.
     """
@@ -50,7 +47,7 @@ def check_functions(env: Environment) -> tuple[dict[str, int], list[str]]:
 
 
 def _looked_at(
-    env: Environment, name: str, call: str, kind: str, fn: Callable[[Snapshot, Any], Any]
+    env: Any, name: str, call: str, kind: str, fn: Callable[[Snapshot, Any], Any]
 ) -> tuple[int, list[str]]:
     """How many numbers a function returns, and what is wrong with them."""
 
@@ -91,7 +88,7 @@ def _form(kind: str, x: Any) -> tuple[int, list[str]]:
     return x.size, [] if fits and single else [f"{x.dtype} of shape {x.shape}"]
 
 
-def _begin_problems(env: Environment, name: str, given: Callable[..., Any]) -> list[str]:
+def _begin_problems(env: Any, name: str, given: Callable[..., Any]) -> list[str]:
     """What is wrong with coordinates or speeds that a function returns."""
 
     def look(key: Any) -> list[str]:
