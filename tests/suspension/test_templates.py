@@ -389,3 +389,19 @@ def test_metres_read_as_millimetres_are_named(tmp_path):
     path.write_text(path.read_text("utf-8").replace(" [m]", ""), "utf-8")
     with pytest.raises(ValueError, match="read as mm, and in m they would fit. Give units='m'"):
         suspension.double_wishbone_corner(mbd.io.read_hardpoints(path))
+
+
+@pytest.mark.slow
+def test_a_twist_beam_that_hardly_bends_is_hinged():
+    points, names = example_hardpoints("twist_beam"), ["left_camber", "left_toe", "left_half_track"]
+    hinged, bent = (
+        suspension.axle_kinematics(
+            *suspension.twist_beam(points, bending_rate=rate),
+            roll=[-0.03, 0.02, 0.04],
+            observe=names,
+            settle=rate is not None,
+        )
+        for rate in (None, 1e10)
+    )
+    for name in names:
+        np.testing.assert_allclose(bent[name], hinged[name], rtol=0, atol=1e-8)
