@@ -172,7 +172,7 @@ def test_what_a_graph_cannot_hold_breaks_it_and_is_right():
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("eager", marks=pytest.mark.slow)])
 def test_functions_that_are_dropped_leave_nothing(backend):
-    from jaxmbd.torch import compiled, function
+    from jaxmbd.torch import compiled, programs
 
     def dropped():
         def fn(x):
@@ -184,11 +184,11 @@ def test_functions_that_are_dropped_leave_nothing(backend):
         return weakref.ref(fn)
 
     gc.collect()
-    before = len(function.ROOTS), len(compiled._KERNELS)
+    before = len(programs.CALLS), len(compiled._KERNELS)
     fns = [dropped() for _ in range(2)]
     gc.collect()
     assert [fn() for fn in fns] == [None] * 2
-    assert (len(function.ROOTS), len(compiled._KERNELS)) == before
+    assert (len(programs.CALLS), len(compiled._KERNELS)) == before
 
 
 def test_an_exported_graph_needs_its_function():
