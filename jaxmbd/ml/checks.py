@@ -26,9 +26,12 @@ def reading(what: Any, at: Snapshot) -> Any:
 
 
 def check_functions(env: Any) -> tuple[dict[str, int], list[str]]:
-    """How many numbers each sensor of an `Environment` reads, and what is wrong with what functions return.
+    """How many numbers each sensor reads, and what is wrong with what functions return.
 
     What a function raises goes on, with a note which function it was and how it is called.
+
+    Args:
+        env: the `Environment` so far, with its mechanism, functions, names and limits of actions.
     """
     sizes, problems = {}, []
     for name, what in env.observe.items():

@@ -21,7 +21,7 @@ import torch._dynamo
 from jax import tree_util
 from torch.utils import _pytree as pytree
 
-from jaxmbd.torch.function import ROOTS, Program, called, computed
+from jaxmbd.torch.programs import CALLS, Calls, Program, computed
 from jaxmbd.torch.tensors import torch
 
 Types = tuple[tuple[tuple[int | str, ...], str], ...]
@@ -136,7 +136,11 @@ def _number(x: Any) -> Any:
     return kinds[type(x)](x) if type(x) in kinds else x
 
 
-untraced: Any = torch._dynamo.disable(called)
+def _run(call: Calls, arguments: Any) -> Any:
+    return call(arguments)
+
+
+untraced: Any = torch._dynamo.disable(_run)  # what a wrapped function returns, but not how
 
 
 @torch._dynamo.nonstrict_trace
@@ -146,9 +150,9 @@ def in_graph(name: str, args: Any, keywords: Any) -> Any:
     Where it breaks its graph it calls this once more, to compute. It hides errors: a warning tells.
     """
     if not torch.compiler.is_compiling():
-        return untraced(ROOTS[name], (args, keywords))
+        return untraced(CALLS[name], (args, keywords))
     try:
-        out = untraced(ROOTS[name], (args, keywords))
+        out = untraced(CALLS[name], (args, keywords))
         kinds = {type(x) for x in pytree.tree_leaves(out) if not isinstance(x, torch.Tensor)}
         if kinds:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))

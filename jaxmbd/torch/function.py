@@ -11,75 +11,18 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial, wraps
 from typing import Any
-from weakref import WeakValueDictionary, proxy
+from weakref import proxy
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import tree_util
 
-from jaxmbd.lanes import finished
-from jaxmbd.torch.tensors import array_of, is_recorded, problem_of, tensor_of, torch
+from jaxmbd.torch.programs import CALLS, Index, Program, computed, linear, mapped, of_leaves
+from jaxmbd.torch.tensors import is_recorded, problem_of, torch
 
-Index = tuple[int, ...]
-ROOTS: WeakValueDictionary[str, Program] = WeakValueDictionary()  # of functions still wrapped
 _numbers = itertools.count(1)
-
-
-class Program:
-    """A function, to be compiled as `run`, and those derived from it.
-
-    All but the first, which is the user's, are of the arrays of tensors and of other JAX values.
-    `kernels` are those of it that stand in graphs of PyTorch, see `jaxmbd.torch.compiled`.
-    """
-
-    def __init__(self, fn: Callable[..., Any], label: str):
-        self.fn, self.label = fn, label
-        self.run = jax.jit(fn)
-        self.kernels: dict[Any, Any] = {}
-        self._derived: dict[Any, Program] = {}
-
-    def derived(self, rule: Callable[..., Any], *static: Any) -> Program:
-        """The program by a rule below, made once."""
-        if (rule, static) not in self._derived:
-            label = f"{rule.__name__}({self.label})"
-            self._derived[rule, static] = Program(partial(rule, self.fn, *static), label)
-        return self._derived[rule, static]
-
-
-def of_leaves(fn: Any, tree: Any, flags: tuple[bool, ...], tensors: Any, others: Any) -> Any:
-    """A function of arguments of some tree, by its leaves; flags say which of them are tensors."""
-    kinds = iter(others), iter(tensors)
-    args, keywords = tree_util.tree_unflatten(tree, [next(kinds[k]) for k in flags])
-    return fn(*args, **keywords)
-
-
-def linear(fn: Any, forward: bool, asked: Index, given: Index, tensors: Any, others: Any) -> Any:
-    """Tangents of the results `given` if `forward`, else cotangents of the inputs `asked`.
-
-    The tensors are all inputs, then tangents of those `asked` or cotangents of those `given`.
-    """
-    count = len(asked if forward else given)
-    inputs, directions = tensors[:-count], list(tensors[-count:])
-
-    def part(*chosen: Any) -> list[Any]:
-        new = dict(zip(asked, chosen, strict=True))
-        full = [new.get(k, x) for k, x in enumerate(inputs)]
-        leaves = tree_util.tree_leaves(fn(full, others))
-        return [leaves[k] for k in given]
-
-    chosen = [inputs[k] for k in asked]
-    if forward:
-        return jax.jvp(part, chosen, directions)[1]
-    return jax.vjp(part, *chosen)[1](directions)
-
-
-def mapped(fn: Any, axes: tuple[int | None, ...], tensors: Any, others: Any) -> Any:
-    """The function over a batch, at one axis of each tensor or none; of results the first."""
-    return jax.vmap(lambda x: fn(x, others), in_axes=(list(axes),))(list(tensors))
 
 
 class Call:
@@ -92,15 +35,6 @@ class Call:
         self.program = proxy(program) if torch.compiler.is_compiling() else program
         self.others = others
         self.tree: Any = None
-
-
-def computed(program: Program, others: Any, tensors: Sequence[torch.Tensor]) -> tuple[Any, Any]:
-    """Results for concrete tensors, and their tree; they are there when it returns."""
-    host = jax.default_backend() == "cpu"
-    with nullcontext() if host else jax.default_device(jax.local_devices(backend="cpu")[0]):
-        out = program.run(tuple(map(array_of, tensors)), others)
-    leaves, tree = tree_util.tree_flatten(finished(out))
-    return tuple(map(tensor_of, leaves)), tree
 
 
 class Applied(torch.autograd.Function):
@@ -178,7 +112,7 @@ def _spread(found: Sequence[Any], places: Index, count: int) -> tuple[Any, ...]:
     return tuple(at.get(k) for k in range(count))
 
 
-def called(root: Program, arguments: Any) -> Any:
+def _called(root: Program, arguments: Any) -> Any:
     """The results of a wrapped function.
 
     Raises:
@@ -233,7 +167,7 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
     if not callable(fn):
         raise TypeError(f"jaxmbd.torch.wrap takes a function, not {type(fn).__name__}")
     name = f"{getattr(fn, '__qualname__', type(fn).__name__)} {next(_numbers)}"
-    root = ROOTS[name] = Program(fn, name)
+    run = CALLS[name] = partial(_called, Program(fn, name))
 
     @wraps(fn)
     def wrapped(*args: Any, **keywords: Any) -> Any:
@@ -242,6 +176,6 @@ def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
 
             return in_graph(name, args, keywords)
         compiled = sys.modules.get("jaxmbd.torch.compiled")  # a graph may have broken here
-        return (compiled.untraced if compiled else called)(root, (args, keywords))
+        return compiled.untraced(run, (args, keywords)) if compiled else run((args, keywords))
 
     return wrapped
