@@ -2,6 +2,7 @@
 
 # These register their characteristics, in the order of the tables' columns.
 from jaxmbd.suspension import steering_axis, travel_motion  # noqa: F401
+from jaxmbd.suspension.adjusters import AdjustableLength, Shim, adjusted, adjusted_roles
 from jaxmbd.suspension.axle_characteristics import (
     AXLE_CHARACTERISTICS,
     AxleCharacteristic,
@@ -25,6 +26,7 @@ from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, 
 from jaxmbd.suspension.rig import on_rig
 from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
+from jaxmbd.suspension.setup_solution import Setup, solve_setup
 from jaxmbd.suspension.steering_geometry import Steering, steering, steering_curves
 from jaxmbd.suspension.templates import (
     TEMPLATES,
@@ -54,6 +56,7 @@ from jaxmbd.suspension.wheel_loads import WHEEL_LOADS, read_load_cases
 
 __all__ = [
     "AXLE_CHARACTERISTICS",
+    "AdjustableLength",
     "AxleCharacteristic",
     "AxleSweep",
     "CHARACTERISTICS",
@@ -69,11 +72,15 @@ __all__ = [
     "LoadSweep",
     "LoadTable",
     "Sensitivities",
+    "Setup",
+    "Shim",
     "Steering",
     "TEMPLATES",
     "TRAVEL",
     "WHEEL_LOADS",
     "TemplateNumbers",
+    "adjusted",
+    "adjusted_roles",
     "available",
     "axle",
     "axle_available",
@@ -104,6 +111,7 @@ __all__ = [
     "rigid_axle",
     "save_with_roles",
     "semi_trailing_arm_corner",
+    "solve_setup",
     "steering",
     "steering_curves",
     "template_axle",
