@@ -22,7 +22,9 @@ from jaxmbd.suspension.load_table import (
     load_sweep,
     member_loads,
 )
+from jaxmbd.suspension.motion_map import KinematicsMap, kinematics_map
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
+from jaxmbd.suspension.reachable_travel import Reach
 from jaxmbd.suspension.rig import on_rig
 from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
@@ -53,6 +55,7 @@ from jaxmbd.suspension.wheel_characteristics import (
     texts,
 )
 from jaxmbd.suspension.wheel_loads import WHEEL_LOADS, read_load_cases
+from jaxmbd.suspension.wheel_reach import reach
 
 __all__ = [
     "AXLE_CHARACTERISTICS",
@@ -71,6 +74,8 @@ __all__ = [
     "Kinematics",
     "LoadSweep",
     "LoadTable",
+    "KinematicsMap",
+    "Reach",
     "Sensitivities",
     "Setup",
     "Shim",
@@ -98,6 +103,7 @@ __all__ = [
     "five_link_corner",
     "instant",
     "kinematics",
+    "kinematics_map",
     "kinematics_sweep",
     "hardpoint_sensitivities",
     "load_cases",
@@ -109,6 +115,8 @@ __all__ = [
     "macpherson_corner",
     "on_rig",
     "rigid_axle",
+    "on_rig",
+    "reach",
     "save_with_roles",
     "semi_trailing_arm_corner",
     "solve_setup",

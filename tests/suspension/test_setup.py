@@ -73,7 +73,7 @@ def columns(x):
 
 
 @pytest.fixture(scope="module")
-def found():
+def found() -> suspension.Setup:
     return solve_setup(
         CORNER, ROLES, targets=TARGETS, by=BY, observe=["scrub_radius"], travel=TRAVEL, steer=RACK
     )
@@ -209,3 +209,13 @@ def test_what_cannot_be_met_is_named():
         solve_setup(CORNER, ROLES, targets={"toe": 0.0, "steer_angle": 0.0}, by=both)
     with pytest.raises(ValueError, match=r"out of reach.*instead of 85.*does not assemble"):
         solve_setup(CORNER, ROLES, targets={"toe": np.deg2rad(85.0)}, by={"rod": "trackrod"})
+
+
+def test_the_roles_follow_and_the_drawing_stays():
+    shim = BY["plate"]
+    moved = suspension.adjusted(CORNER, {shim: 0.001})
+    name = "upper_wishbone_outboard on upright"
+    gap = np.asarray(moved.points[name]) - CORNER.points["upper_wishbone_outboard"]
+    np.testing.assert_allclose(gap, 0.001 * np.array([0, 1, 0.1]) / np.hypot(1, 0.1), atol=1e-18)
+    same = suspension.adjusted_roles(ROLES, [shim])
+    assert (same.kingpin[1], same.upper_arm[2], same.lower_arm) == (name, name, ROLES.lower_arm)
