@@ -113,7 +113,7 @@ def _setup(c: _Corner, rng: Any) -> Iterator[Judged]:
         (wanted, bad), (first, worse) = c.columns(x, z), c.columns(0.0 * x, z)
         slopes, _ = c.columns(x, z, slopes=True)
     regular = max(bad, worse) < BADLY and np.linalg.cond(slopes) < BADLY
-    targets = dict(zip(COLUMNS, wanted.tolist(), strict=True))
+    targets: dict[str, float] = dict(zip(COLUMNS, wanted.tolist(), strict=True))
     try:
         found = suspension.solve_setup(
             c.mech, c.roles, targets=targets, by=c.adjusters, travel=float(z)
@@ -221,7 +221,7 @@ def _map(c: _Corner, rng: Any) -> Iterator[Judged]:
     names = [*COLUMNS, "half_track", "contact"]
     try:
         found = suspension.kinematics_map(
-            c.mech, c.roles, travel=travel, steer=steer, observe=names
+            c.mech, c.roles, travel=travel.tolist(), steer=steer.tolist(), observe=names
         )
     except ValueError as error:
         outcome = CRASHED if regular else REFUSED
