@@ -28,6 +28,7 @@ NO_NUMBER = frozenset(
         "in_space", "mirror", "soften", "register_law", "register_type", "save", "load",
         "load_mjcf", "load_robot", "load_urdf", "load_usd", "show",
         "variables", "get_variables", "set_variables", "mirrored", "topology",
+        "suspension.adjusted", "suspension.adjusted_roles",
         "suspension.available", "suspension.axle", "suspension.axle_available",
         "suspension.axle_corners", "suspension.on_rig", "suspension.save_with_roles",
         "suspension.member_loads", "suspension.read_load_cases",
@@ -51,6 +52,7 @@ NO_NUMBER = frozenset(
 NO_RESULT = frozenset(
     {
         "Drive", "PointDrive", "Parametrization", "Topology",
+        "suspension.AdjustableLength", "suspension.Shim",
         "suspension.AxleCharacteristic", "suspension.AxleSweep", "suspension.Characteristic",
         "suspension.Corner", "suspension.CornerSweep", "suspension.LoadSweep",
         "suspension.TemplateNumbers",

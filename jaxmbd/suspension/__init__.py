@@ -2,6 +2,7 @@
 
 # These register their characteristics, in the order of the tables' columns.
 from jaxmbd.suspension import steering_axis, travel_motion  # noqa: F401
+from jaxmbd.suspension.adjusters import AdjustableLength, Shim, adjusted, adjusted_roles
 from jaxmbd.suspension.axle_characteristics import (
     AXLE_CHARACTERISTICS,
     AxleCharacteristic,
@@ -21,10 +22,13 @@ from jaxmbd.suspension.load_table import (
     load_sweep,
     member_loads,
 )
+from jaxmbd.suspension.motion_map import KinematicsMap, kinematics_map
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
+from jaxmbd.suspension.reachable_travel import Reach
 from jaxmbd.suspension.rig import on_rig
 from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
+from jaxmbd.suspension.setup_solution import Setup, solve_setup
 from jaxmbd.suspension.steering_geometry import Steering, steering, steering_curves
 from jaxmbd.suspension.templates import (
     TEMPLATES,
@@ -51,9 +55,11 @@ from jaxmbd.suspension.wheel_characteristics import (
     texts,
 )
 from jaxmbd.suspension.wheel_loads import WHEEL_LOADS, read_load_cases
+from jaxmbd.suspension.wheel_reach import reach
 
 __all__ = [
     "AXLE_CHARACTERISTICS",
+    "AdjustableLength",
     "AxleCharacteristic",
     "AxleSweep",
     "CHARACTERISTICS",
@@ -68,12 +74,18 @@ __all__ = [
     "Kinematics",
     "LoadSweep",
     "LoadTable",
+    "KinematicsMap",
+    "Reach",
     "Sensitivities",
+    "Setup",
+    "Shim",
     "Steering",
     "TEMPLATES",
     "TRAVEL",
     "WHEEL_LOADS",
     "TemplateNumbers",
+    "adjusted",
+    "adjusted_roles",
     "available",
     "axle",
     "axle_available",
@@ -91,6 +103,7 @@ __all__ = [
     "five_link_corner",
     "instant",
     "kinematics",
+    "kinematics_map",
     "kinematics_sweep",
     "hardpoint_sensitivities",
     "load_cases",
@@ -102,8 +115,11 @@ __all__ = [
     "macpherson_corner",
     "on_rig",
     "rigid_axle",
+    "on_rig",
+    "reach",
     "save_with_roles",
     "semi_trailing_arm_corner",
+    "solve_setup",
     "steering",
     "steering_curves",
     "template_axle",

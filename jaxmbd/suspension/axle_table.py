@@ -29,6 +29,7 @@ from jaxmbd.suspension.axle_characteristics import (
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.kinematics_table import Kinematics
 from jaxmbd.suspension.motions import held_joints
+from jaxmbd.suspension.reachable_travel import reach_text
 from jaxmbd.suspension.rig import RIG, corner_pair, on_rig
 from jaxmbd.variables import shown
 
@@ -348,7 +349,8 @@ def axle_kinematics(
             how += f", {open_}"
         raise ValueError(
             f"the axle does not reach {sweep.dim} {factor * float(found['failed_at']):+.1f} {unit} "
-            f"({how}). Give a smaller range of {sweep.dim}, or check the hardpoints"
+            f"({how}){reach_text(*sweep.on(car))}. Give a smaller range of {sweep.dim}, or check "
+            "the hardpoints"
         )
     columns = {n: found[n] for n in sweep.observe}
     return Kinematics(str(sweep.dim), np.asarray(axis.values), columns, about, unit=axis.unit)

@@ -6,16 +6,17 @@ import csv
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from jaxmbd.analysis import Status
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Output, Sweep, called, status_text, stays_open
-from jaxmbd.plumbing import text_table, unknown
+from jaxmbd.plumbing import text_table, unknown, warn_user
 from jaxmbd.suspension.corner import Corner, find_corner
-from jaxmbd.suspension.corner_sweep import kinematics_sweep, name_list, of_mechanism
+from jaxmbd.suspension.corner_sweep import TRAVEL, kinematics_sweep, name_list, of_mechanism
+from jaxmbd.suspension.reachable_travel import reach_text, sweep_reach
 from jaxmbd.variables import Parametrization, mechanism_of, shown
 
 _PRINTED = 5
@@ -172,8 +173,8 @@ def kinematics(
     Args:
         model: the mechanism, or a parametrisation (`mirrored`, one's own), whose nominal one is it.
         corner: the roles of its parts; by default those of a corner of the zoo with its names.
-        travel: of the wheel centre upwards, from where it is drawn [m]; by default `TRAVEL`, or 0
-            where `steer` has several values.
+        travel: of the wheel centre upwards, from where it is drawn [m]; by default `TRAVEL`, or as
+            much of it as is reached, of which a warning tells; 0 where `steer` has several values.
         steer: travel of the rack along its axis, from where it is drawn [m]; a list instead of that
             of `travel` for a steering sweep.
         observe: name or names of characteristics; by default all that the corner has.
@@ -201,11 +202,30 @@ def kinematics(
     )
     sweep = of_mechanism(sweep, mech)
     found = {n: np.asarray(x) for n, x in called(sweep, mech).items()}
+    if int(found["status"]) == Status.NOT_ASSEMBLED and travel is None and not np.ndim(steer):
+        sweep = _as_far_as_reached(mech, sweep)
+        found = {n: np.asarray(x) for n, x in called(sweep, mech).items()}
     if int(found["status"]) != Status.OK:
         _raise(mech, sweep, found)
     about = sweep.declare(mech).outputs
     columns = {n: found[n] for n in sweep.observe}
     return Kinematics(str(sweep.dim), np.asarray(sweep.axis_values(mech).values), columns, about)
+
+
+_REACHED = 0.98
+"""Share of the reachable travel that a table has by default: at its very end nothing is finite."""
+
+
+def _as_far_as_reached(mech: Mechanism, sweep: Sweep) -> Sweep:
+    """The sweep over as much of `TRAVEL` as is reached; itself where that cannot be told."""
+    try:
+        found = sweep_reach(replace(sweep, settle=False), mech, "travel")
+    except ValueError:
+        return sweep
+    low, high = max(TRAVEL[0], _REACHED * found.low), min(TRAVEL[-1], _REACHED * found.high)
+    warn_user(f"the table is over {1e3 * low:+.1f} to {1e3 * high:+.1f} mm: {found}")
+    [key] = sweep.over
+    return replace(sweep, over={key: np.linspace(low, high, len(TRAVEL))})
 
 
 def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
@@ -223,6 +243,6 @@ def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
             "rate; check the hardpoints of its ends, or leave its columns out of observe="
         )
     raise ValueError(
-        f"the corner does not reach {sweep.dim} {where:+.1f} mm ({how}). "
+        f"the corner does not reach {sweep.dim} {where:+.1f} mm ({how}){reach_text(sweep, mech)}. "
         f"Give a smaller range of {sweep.dim}, or check the hardpoints"
     )

@@ -37,6 +37,7 @@ from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, of_mechanism
 from jaxmbd.suspension.kinematics_table import Kinematics
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, wheel_key
+from jaxmbd.suspension.reachable_travel import reach_text
 from jaxmbd.suspension.wheel_characteristics import characteristics
 
 RACK = tuple(np.linspace(-0.05, 0.05, 11).round(6).tolist())
@@ -146,9 +147,14 @@ def steering(
         for n, x in steering_curves(mech, corner, other, steer=steer, travel=travel).items()
     }
     if (status := Status(int(found.pop("status")))) != Status.OK:
+        if other is None:
+            whole = _sweep(mech, corner, steer, travel)
+        else:
+            whole = _axle_sweep(mech, corner, other, steer, travel)
         raise ValueError(
             f"the axle does not reach every rack travel of {list(steer)} m "
-            f"({status_text(status)}); give a smaller range, `kinematics` says what stays open"
+            f"({status_text(status)}){reach_text(whole, mech)}; give a smaller range, "
+            "`kinematics` says what stays open"
         )
     return Steering("steer", np.asarray(steer, float), {n: found[n] for n in ABOUT}, ABOUT)
 
