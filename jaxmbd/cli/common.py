@@ -142,7 +142,7 @@ def roles_of(name: str, mech: Any) -> tuple[Any, ...]:
     if found := corners_of(name, mech):
         return found
     raise ValueError(
-        f"{name} does not say what its parts are; write it with "
+        f"{name} does not say what its parts are; make it with jaxmbd corner, or write it with "
         "jaxmbd.suspension.save_with_roles(mech, path, Corner(…))"
     )
 

@@ -13,9 +13,9 @@ from jaxmbd.cli.common import (
     NAMES,
     Printer,
     add_command,
-    corners_of,
     limits_of,
     load_model,
+    roles_of,
     set_up_jax,
 )
 from jaxmbd.plumbing import unknown
@@ -247,12 +247,7 @@ def _kinematics(options: argparse.Namespace, printer: Printer) -> int:
     mech, warned = load_model(options.model)
     for text in warned:
         printer.text(f"warning: {text}")
-    corners = corners_of(options.model, mech)
-    if not corners:
-        raise ValueError(
-            f"{options.model} does not say what its parts are; write it with "
-            "jaxmbd.suspension.save_with_roles(mech, path, Corner(…))"
-        )
+    corners = roles_of(options.model, mech)
     table = _table(mech, corners, options)
     printer.text(table)
     if options.out is not None:

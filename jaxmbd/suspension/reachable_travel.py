@@ -32,6 +32,8 @@ from jaxmbd.variables import shown
 _PLACES = 16
 _FARTHEST = 4.0
 """Where the search ends, in lengths of the mechanism, or whole turns."""
+_FAR = 20.0
+"""How many times farther a value is than what is reached, so that it is taken for another unit."""
 _SHARE = 0.05
 """Of the largest λ, above which a joint counts as one that limits the travel."""
 
@@ -111,9 +113,12 @@ def reach_text(sweep: Sweep, mech: Mechanism) -> str:
     if sweep.settle or not len(moves) or np.linalg.matrix_rank(moves) != 1:
         return ""
     try:
-        return f": {sweep_reach(sweep, mech, sweep.axis)}"
+        found = sweep_reach(sweep, mech, sweep.axis)
     except ValueError:
         return ""
+    far = np.abs(moves[0]).max() > _FAR * max(-found.low, found.high)
+    cure = "30 mm is 0.03" if found.unit == "m" else "2 deg is 0.035"
+    return f": {found}" + (f" (values are in {found.unit}: {cure})" if far else "")
 
 
 def _share(mech: Mechanism) -> float:

@@ -91,6 +91,8 @@ def test_beyond_its_reach_a_table_says_how_far_it_goes():
     text = r"reaches from -270\.4 mm \(.*trackrod.*\) to \+451\.1 mm"
     with pytest.raises(ValueError, match=text):
         suspension.kinematics(CORNER, ROLES, travel=[0.0, 0.5], observe=["toe"], gradients=())
+    with pytest.raises(ValueError, match=r"values are in m: 30 mm is 0\.03"):
+        suspension.kinematics(CORNER, ROLES, travel=[-60.0, 60.0])
     with pytest.raises(ValueError, match=r"steer reaches from -101\.6 mm"):
         suspension.steering(CORNER, ROLES, steer=[0.0, 0.5])
     with pytest.raises(ValueError, match="no motion 'bump'"):
