@@ -1,0 +1,134 @@
+"""Derivatives of an axle's columns by all its hardpoints, and designs of an elastic table.
+
+    python benchmarks/axles.py [--designs 100000] [--json FILE]
+
+A double-wishbone axle whose two sides vary apart, 60 coordinates, through 41 places of parallel
+travel, of roll and of steering: all columns and their whole Jacobian in one call. `first` is the
+first call with all its compiling, nothing cached, `again` the median of later ones with other
+numbers. The Jacobian is checked against differences of the values, of those columns that rounding
+leaves seven digits of a difference. Then the table of a MacPherson
+corner with a soft hinge, which settles at each place, for many designs at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import _script
+
+_script.start(cache=False)
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from throughput_cases.machine import commit  # noqa: E402
+
+import jaxmbd as mbd  # noqa: E402
+from jaxmbd import lanes, suspension  # noqa: E402
+
+PLACES, CALLS, STEP = 41, 15, 2e-5
+EVENTS = {
+    "parallel travel": {"heave": np.linspace(-0.06, 0.06, PLACES)},
+    "roll": {"roll": np.linspace(-0.05, 0.05, PLACES)},
+    "steering": {"steer": np.linspace(-0.03, 0.03, PLACES)},
+}
+
+
+def axle() -> tuple[mbd.Mechanism, Any, list[str]]:
+    """The axle, its roles, and the paths of its hardpoints."""
+    name = "double_wishbone_kinematic"
+    car = suspension.axle(getattr(mbd.zoo, name)(), shared=["rack"])
+    roles = suspension.axle_corners(car, suspension.zoo_corner(name))
+    return car, roles, [f"points/{point}" for point in car.structure.points]
+
+
+def derivatives(event: dict[str, Any]) -> dict[str, float]:
+    """Times [s] of all columns with their Jacobian by all coordinates, and its error."""
+    car, roles, paths = axle()
+    sweep = suspension.axle_sweep(roles, **event)
+    x0 = jnp.asarray(np.concatenate([car.points[p.removeprefix("points/")] for p in paths]))
+    count = len(x0)
+
+    def table(x: Any) -> Any:
+        points = x.reshape(-1, 3)
+        found = sweep(mbd.set_variables(car, {p: points[i] for i, p in enumerate(paths)}))
+        return jnp.stack([found[n] for n in sweep.observe])
+
+    def whole(x: Any) -> tuple[Any, Any]:
+        def along(d: Any) -> tuple[Any, Any]:
+            return jax.jvp(table, (x,), (d,))
+
+        values, columns = lanes.vmap(along)(jnp.eye(count))
+        return values[0], columns
+
+    run = jax.jit(whole)
+    start = time.perf_counter()
+    values, jacobian = map(np.asarray, jax.block_until_ready(run(x0)))
+    first = time.perf_counter() - start
+    rng, later = np.random.default_rng(0), []
+    for _ in range(CALLS):
+        x = x0 + 1e-3 * rng.normal(size=count)
+        start = time.perf_counter()
+        jax.block_until_ready(run(x))
+        later.append(time.perf_counter() - start)
+    along = rng.normal(size=count)
+    far = [np.asarray(run(x0 + k * STEP * along)[0]) for k in (1, -1, 2, -2)]
+    wanted = (8.0 * (far[0] - far[1]) - (far[2] - far[3])) / (12.0 * STEP)
+    found = np.tensordot(along, jacobian, 1)
+    size = np.abs(wanted).max(axis=1)
+    rounding = 1e-16 * np.maximum(np.abs(values).max(axis=1), 1.0) / STEP
+    told = size > 1e7 * rounding  # columns of which differences have seven digits
+    error = np.abs(found - wanted).max(axis=1)[told] / size[told]
+    return {
+        "coordinates": count,
+        "columns": len(values),
+        "first": first,
+        "again": float(np.median(later)),
+        "error": float(np.max(error)),
+        "compared": int(told.sum()),
+    }
+
+
+def elastic(designs: int) -> dict[str, float]:
+    """Designs per second of a corner's table of 13 places with a hinge that gives way."""
+    soft = mbd.soften(mbd.zoo.macpherson(wheel_load=4000.0), "rev_lca", (1e4, 5e6))
+    sweep = suspension.kinematics_sweep(
+        suspension.zoo_corner("macpherson"), observe=["toe", "camber"], gradients=(), settle=True
+    )
+    path = "points/tierod_inboard"
+    place = np.asarray(soft.points["tierod_inboard"])
+    many = place + 1e-3 * np.random.default_rng(1).normal(size=(designs, 3))
+    run = jax.jit(lanes.vmap(lambda x: sweep(mbd.set_variables(soft, {path: x}))))
+    start = time.perf_counter()
+    jax.block_until_ready(run(many))
+    first = time.perf_counter() - start
+    start = time.perf_counter()
+    found = jax.block_until_ready(run(many[::-1]))
+    again = time.perf_counter() - start
+    alone = sweep(mbd.set_variables(soft, {path: many[-1]}))
+    error = max(float(np.max(np.abs(found[n][0] - alone[n]))) for n in ("toe", "camber"))
+    reached = float(np.mean(np.asarray(found["status"]) == 0))
+    return {
+        "designs": designs, "first": first, "again": again, "designs per second": designs / again,
+        "error": error, "reached": reached,
+    }  # fmt: skip
+
+
+def main() -> int:
+    parser = _script.parser(__doc__)
+    parser.add_argument("--designs", type=int, default=100_000)
+    options = parser.parse_args()
+    found: dict[str, Any] = {"commit": commit(), "events": {}}
+    for name, event in EVENTS.items():
+        found["events"][name] = derivatives(event)
+        print(name, found["events"][name], flush=True)
+    found["elastic"] = elastic(options.designs)
+    print("elastic", found["elastic"], flush=True)
+    _script.write(options.json, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
