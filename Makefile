@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow test-torch lint accuracy papers fails-safely programs bench scale latency studies \
-	workers environments learning nan-hunt integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
+	workers environments axles learning nan-hunt integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -112,6 +112,9 @@ workers: $(VENV)/.installed-test ## measure a study by one, two and four Dask wo
 environments: $(VENV)/.installed-bench ## the card of environments for learning: speed, exactness, gradients; a quarter of an hour
 	$(BIN)/python benchmarks/environments.py --json benchmarks/results/environments.json $(ARGS)
 	$(BIN)/python benchmarks/environments_table.py
+
+axles: $(VENV)/.installed-test ## derivatives of an axle's columns by all hardpoints, elastic tables; a minute
+	$(BIN)/python -W ignore benchmarks/axles.py --json benchmarks/results/axles.json $(ARGS)
 
 nan-hunt: $(VENV)/.installed-test ## a million random states and designs: a finite value has a right gradient; an hour
 	$(BIN)/python -W ignore benchmarks/nan_hunt.py --json benchmarks/results/nan_hunt.json $(ARGS)
