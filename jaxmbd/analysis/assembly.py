@@ -410,7 +410,7 @@ def opening(
     m = motion_state(mech, closest, t=t)
     scaled = jnp.abs(row_scale(m) * closure_residual(m))
     names = (*top.cut, *top.couplings, *top.drives)
-    loops = [jnp.max(scaled[top.layout[name].rows]) for name in names]
+    loops = [jnp.max(scaled[top.layout[name].rows], initial=0.0) for name in names]
     pairs = zip(keys, values, strict=True)
     held = [jnp.max(jnp.abs(known_rows(m, (key,), [x], length)[0])) for key, x in pairs]
     sizes = jnp.stack([jnp.zeros((), closest.dtype), *loops, *held])[1:]
@@ -430,8 +430,8 @@ def _worst_is_angle(top: Any, name: str, scaled: Array) -> Array:
     """Whether the row of a joint that is open widest is an angle."""
     rows = top.layout[name].rows
     kinds = np.array([kind == "moment" for kind in top.row_kinds[rows]])
-    if np.all(kinds == kinds[0]):
-        return jnp.asarray(kinds[0])
+    if np.all(kinds == kinds[:1]):
+        return jnp.asarray(bool(kinds[:1].any()))
     return jnp.asarray(kinds)[jnp.argmax(scaled[rows])]
 
 

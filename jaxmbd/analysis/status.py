@@ -92,6 +92,8 @@ def open_joints(mech: Mechanism, q: Any, t: float = 0.0, least: float = -1.0) ->
     for name in (*top.cut, *top.couplings, *top.drives):
         rows = top.layout[name].rows
         size = np.abs(residual[rows])
+        if not size.size:
+            continue  # a Free joint beside others
         unit = ["m" if k == "force" else "rad" for k in kinds[rows]]
         worst = int(np.argmax(np.where(np.isnan(size), np.inf, size)))
         found.append((size[worst], f"joint '{name}' is open by {size[worst]:.3g} {unit[worst]}"))
