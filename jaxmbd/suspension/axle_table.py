@@ -17,7 +17,6 @@ from jaxmbd.observe import (
     Experiment,
     Sweep,
     called,
-    status_text,
     stays_open,
 )
 from jaxmbd.plumbing import unknown
@@ -27,7 +26,7 @@ from jaxmbd.suspension.axle_characteristics import (
     axle_names,
 )
 from jaxmbd.suspension.corner import Corner
-from jaxmbd.suspension.kinematics_table import Kinematics
+from jaxmbd.suspension.kinematics_table import Kinematics, failure_text
 from jaxmbd.suspension.motions import held_joints
 from jaxmbd.suspension.reachable_travel import reach_text
 from jaxmbd.suspension.rig import RIG, corner_pair, on_rig
@@ -344,7 +343,7 @@ def axle_kinematics(
     about, axis = sweep.declare(car).outputs, sweep.axis_values(car)
     if int(found["status"]) != Status.OK:
         unit, factor = shown(axis.unit)
-        how = status_text(Status(int(found["status"])))
+        how = failure_text(int(found["status"]))
         if open_ := stays_open(about, found):
             how += f", {open_}"
         raise ValueError(

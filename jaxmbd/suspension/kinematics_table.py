@@ -228,9 +228,15 @@ def _as_far_as_reached(mech: Mechanism, sweep: Sweep) -> Sweep:
     return replace(sweep, over={key: np.linspace(low, high, len(TRAVEL))})
 
 
+def failure_text(status: int) -> str:
+    """Why a table failed; of equilibria INACCURATE means that there is hardly a load."""
+    lost = ": its loads are lost in rounding; give a wheel load, gravity or a preload"
+    return status_text(status) + (lost if status == Status.INACCURATE else "")
+
+
 def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
     status, where = Status(int(found["status"])), 1e3 * float(found["failed_at"])
-    how = status_text(status)
+    how = failure_text(status)
     if open_ := stays_open(sweep.declare(mech).outputs, found):
         how += f", {open_}"
     if (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ def suspension_report(
     ranges = {"travel": travel, "roll": roll, "steer": steer}
     events = {
         what: {name: _table(one, roles, what, ranges, settle) for name, one in designs.items()}
-        for what in _events(mech, roles)
+        for what in _events(mech, roles, settle)
     }
     sheet = ReportPage(title)
     _as_drawn(sheet, next(iter(events.values())))
@@ -125,14 +126,14 @@ def suspension_report(
     return target
 
 
-def _events(mech: Mechanism, roles: Sequence[Corner]) -> Iterator[str]:
-    """What is moved, the first being the wheel travel."""
+def _events(mech: Mechanism, roles: Sequence[Corner], settle: bool) -> Iterator[str]:
+    """What is moved, the first being the wheel travel; angles of both wheels are rigid ones."""
     yield "travel"
     if len(roles) == 2:
         yield "roll"
     if roles[0].slides(mech):
         yield "steer"
-        if len(roles) == 1 and roles[0].wheelbase:
+        if len(roles) == 1 and roles[0].wheelbase and not settle:
             yield "angles"
 
 
@@ -193,7 +194,7 @@ def _as_drawn(sheet: ReportPage, tables: Mapping[str, Kinematics]) -> None:
             continue
         values = [float(t.shown(name)[0][k]) for t in tables.values()]
         values += [values[1] - values[0]] if len(values) == 2 else []
-        unit, text = last.shown(name)[1], last.about[name].text
+        unit, text = last.shown(name)[1], re.sub(r" \[[^\]]*\]", "", last.about[name].text)
         rows.append([name.replace("_", " "), *map(_seen, values), unit or "–", text])
     head = ["before", "after", "change"] if len(tables) == 2 else ["value"]
     sheet.table(["characteristic", *head, "unit", ""], rows)

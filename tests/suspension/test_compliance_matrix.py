@@ -210,6 +210,22 @@ def test_what_is_held_is_told_and_held(found):
     assert float(told.coefficients()["lateral/single/y"][0]) > 1e-7
 
 
+def test_without_loads_it_is_that_of_the_drawing():
+    """Rounding is more than the balance there; next to nothing as load gives the same matrix."""
+    points = suspension.example_hardpoints("double_wishbone")
+
+    def found(gravity):
+        corner, roles = suspension.double_wishbone_corner(points, gravity=gravity)
+        soft = mbd.soften(corner, "lower_arm", (1e4, 5e6))
+        return suspension.compliance(soft, roles, travel=0.0), soft, roles
+
+    (none, soft, roles), (little, *_) = found(0.0), found(1e-3)
+    size = np.abs(little.matrix).max()
+    np.testing.assert_allclose(none.matrix, little.matrix, rtol=0, atol=1e-6 * size)
+    with pytest.raises(ValueError, match="give a wheel load, gravity or a preload"):
+        suspension.kinematics(soft, roles, travel=[0.0], observe=["toe"], settle=True)
+
+
 @pytest.mark.slow
 def test_an_axle_of_the_zoo_with_bushings_and_rods():
     """Four soft hinges, two rigid track rods, wheels that spin freely unless they are held."""

@@ -50,3 +50,14 @@ def test_an_axle_rolls_and_steers_and_plays(tmp_path):
     track = suspension.axle_kinematics(car, roles, heave=[0.0, 0.01], observe=["track"])["track"][0]
     found = {row[0]: row for row in rows(text, "As drawn")}
     assert float(found["track"][1]) == pytest.approx(1e3 * float(np.asarray(track)), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_soft_corner_settles(tmp_path):
+    points = suspension.example_hardpoints("double_wishbone")
+    corner, roles = suspension.double_wishbone_corner(points, spring_preload=3000.0)
+    soft = mbd.soften(corner, "lower_arm", (2e5, 1e7))
+    path = suspension_report(
+        tmp_path / "a.html", soft, roles, settle=True, travel=(-0.02, 0.02), animate=False
+    )
+    assert "Steering" in path.read_text()
