@@ -405,3 +405,17 @@ def test_a_twist_beam_that_hardly_bends_is_hinged():
     )
     for name in names:
         np.testing.assert_allclose(bent[name], hinged[name], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "cure"),
+    [
+        ({"camber": -1.0}, "one degree is 0.01745"),
+        ({"toe": 5.0}, "one degree is 0.01745"),
+        ({"tyre_radius": 325.0}, "330 mm is 0.33"),
+    ],
+)
+def test_numbers_in_another_unit_are_told(numbers, cure):
+    points = suspension.example_hardpoints("five_link")
+    with pytest.raises(ValueError, match=cure):
+        suspension.five_link_corner(points, **numbers)

@@ -34,6 +34,8 @@ Y = (0.0, 1.0, 0.0)
 GROUND = "ground"
 SPRING = ("spring_top", "spring_bottom")
 _MASSES = {"upright": 30.0, "arm": 30.0, "axle": 60.0, "rack": 3.0}
+_STEEP, _LARGE = 0.5, 2.0
+"""Static angles [rad] and radii [m] that are taken for another unit."""
 _SPINDLE = 0.1
 """Distance of a derived `axle_inboard` from the wheel centre [m]; it does not matter."""
 
@@ -94,6 +96,12 @@ class TemplateNumbers:
             x = getattr(found, name)
             if is_concrete(x) and not (x > 0.0 if kind else x >= 0.0):
                 wrong.append(f"{name}={x!r}; give a {kind or 'non-negative'} number")
+        for name in ("camber", "toe"):
+            x = getattr(found, name)
+            if is_concrete(x) and not abs(x) < _STEEP:
+                wrong.append(f"{name}={x!r} is in rad; one degree is 0.01745")
+        if is_concrete(found.tyre_radius) and found.tyre_radius > _LARGE:
+            wrong.append(f"tyre_radius={found.tyre_radius!r} is in m; 330 mm is 0.33")
         refuse(f"template {template!r}", wrong)
         return found
 
