@@ -11,16 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.common import (
-    FINDINGS,
-    FINE,
-    Printer,
-    add_command,
-    limits_of,
-    load_model,
-    roles_of,
-    set_up_jax,
-)
+from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
+from jaxmbd.cli.suspension_commands import report_on_suspension
 from jaxmbd.plumbing import optional
 
 
@@ -317,7 +309,7 @@ def _report(options: argparse.Namespace, printer: Printer) -> int:
     if path.exists() and not options.overwrite:
         raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
     if options.store.startswith("zoo:") or store.suffix == ".json":
-        return _suspension(options, path, printer)
+        return report_on_suspension(options, path, printer)
     if not store.is_dir():
         what = "is no store" if store.exists() else "is not there"
         raise ValueError(
@@ -332,33 +324,6 @@ def _report(options: argparse.Namespace, printer: Printer) -> int:
     status, about = outcome(StudyStore.open(store).dataset(), printer)
     printer.result({"report": path, "bytes": path.stat().st_size, **about})
     return status
-
-
-def _suspension(options: argparse.Namespace, path: Path, printer: Printer) -> int:
-    """A report on a corner or an axle."""
-    set_up_jax()
-    from jaxmbd.viz import suspension_report
-
-    mech, warned = load_model(options.store)
-    for text in warned:
-        printer.text(f"warning: {text}")
-    more: dict[str, Any] = {}
-    if options.before is not None:
-        more["before"] = load_model(options.before)[0]
-    if (travel := limits_of(options.travel)) is not None:
-        more["travel"] = travel
-    suspension_report(
-        path,
-        mech,
-        roles_of(options.store, mech),
-        settle=options.settle,
-        title=options.store.removeprefix("zoo:"),
-        overwrite=options.overwrite,
-        **more,
-    )
-    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    printer.result({"report": path, "bytes": path.stat().st_size})
-    return FINE
 
 
 def _add_demo(commands: Any) -> None:

@@ -294,3 +294,30 @@ def _table(mech: Any, corners: tuple[Any, ...], options: argparse.Namespace) -> 
         )
     moved = {event: values.tolist()}
     return kinematics(mech, corners[0], **moved, **wanted, settle=options.settle)
+
+
+def report_on_suspension(options: argparse.Namespace, path: Path, printer: Printer) -> int:
+    """``jaxmbd report`` of a corner or an axle."""
+    set_up_jax()
+    from jaxmbd.viz import suspension_report
+
+    mech, warned = load_model(options.store)
+    for text in warned:
+        printer.text(f"warning: {text}")
+    more: dict[str, Any] = {}
+    if options.before is not None:
+        more["before"] = load_model(options.before)[0]
+    if (travel := limits_of(options.travel)) is not None:
+        more["travel"] = travel
+    suspension_report(
+        path,
+        mech,
+        roles_of(options.store, mech),
+        settle=options.settle,
+        title=options.store.removeprefix("zoo:"),
+        overwrite=options.overwrite,
+        **more,
+    )
+    printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    printer.result({"report": path, "bytes": path.stat().st_size})
+    return FINE

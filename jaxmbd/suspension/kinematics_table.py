@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,20 @@ def meaning(name: str, text: str) -> str:
     text = re.sub(r" \[[^\]]*\]", "", text)
     words = "[_ -]".join(map(re.escape, name.split("_")))
     return re.sub(rf"^{words}(?![\w-])[,:]? *", "", text) or text
+
+
+def evenly(n: int, places: int | None) -> list[int]:
+    """Indices of some of n places, evenly chosen; of all for None."""
+    count = n if places is None else min(max(places, 2), n)
+    return sorted({round(k * (n - 1) / max(count - 1, 1)) for k in range(count)})
+
+
+def write_csv(path: str | os.PathLike[str], head: Iterable[str], rows: Iterable[Any]) -> None:
+    """Write a table with a row of titles."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        writer.writerows(rows)
 
 
 @dataclass(frozen=True)
@@ -116,10 +131,7 @@ class Kinematics:
             for label, values in self._parts(name).items():
                 head.append(f"{label} [{self.shown(name)[1]}]")
                 series.append(values)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(head)
-            writer.writerows(np.stack(series, axis=1).tolist())
+        write_csv(path, head, np.stack(series, axis=1).tolist())
 
     def table(self, columns: Iterable[str] | None = None, places: int | None = _PRINTED) -> str:
         """The table that is printed, whole or in part.
@@ -136,8 +148,7 @@ class Kinematics:
         if problems := [t for n in names for t in unknown("column", n, self.columns)]:
             raise ValueError("; ".join(problems))
         n = len(self.x)
-        count = n if places is None else min(max(places, 2), n)
-        chosen = sorted({round(k * (n - 1) / max(count - 1, 1)) for k in range(count)})
+        chosen = evenly(n, places)
         unit, factor = shown(self.unit)
         head = [self.axis, *(f"{factor * self.x[k]:+.5g}" for k in chosen), unit, ""]
         rows = []

@@ -11,7 +11,6 @@ All is statics: speeds and inertia are none, weights and loads of the mechanism 
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +57,7 @@ from jaxmbd.observe import (
 from jaxmbd.plumbing import refuse, text_table, unknown
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import name_list
-from jaxmbd.suspension.kinematics_table import number
+from jaxmbd.suspension.kinematics_table import number, write_csv
 from jaxmbd.suspension.motions import held_joints, wheel_key
 from jaxmbd.suspension.sensitivity_table import Sensitivities, sensitivities_of
 from jaxmbd.suspension.wheel_loads import WHEEL_LOADS, Cases, case_loads, wheel_loads
@@ -405,11 +404,9 @@ class LoadTable:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a row for each case, with names and units of the loads as titles."""
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["case", *(f"{n} [{self.about[n].unit}]" for n in self.columns)])
-            rows = np.stack([*self.columns.values()], axis=1).tolist()
-            writer.writerows([name, *row] for name, row in zip(self.cases, rows, strict=True))
+        head = ["case", *(f"{n} [{self.about[n].unit}]" for n in self.columns)]
+        rows = np.stack([*self.columns.values()], axis=1).tolist()
+        write_csv(path, head, ([name, *row] for name, row in zip(self.cases, rows, strict=True)))
 
     def table(self, columns: Iterable[str] | None = None) -> str:
         """The table that is printed: a line for each load, with its worst case last.

@@ -6,7 +6,6 @@ from its neighbour: one sweep, and so one compiled function.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from jaxmbd.plumbing import optional, text_table, unknown
 from jaxmbd.suspension.axle_table import axle_sweep
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import CornerSweep, kinematics_sweep, name_list, of_mechanism
-from jaxmbd.suspension.kinematics_table import meaning, number
+from jaxmbd.suspension.kinematics_table import evenly, meaning, number, write_csv
 from jaxmbd.suspension.motions import wheel_key
 from jaxmbd.suspension.wheel_characteristics import Characteristic
 from jaxmbd.suspension.wheel_reach import reach
@@ -80,10 +79,7 @@ class KinematicsMap:
             ends = [""] if values.ndim == 2 else ["_x", "_y", "_z"]
             head += [f"{name}{end} [{unit}]" for end in ends]
             series += list(values.reshape(-1, len(ends)).T)
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(head)
-            writer.writerows(np.stack(series, axis=1).tolist())
+        write_csv(path, head, np.stack(series, axis=1).tolist())
 
     def to_xarray(self) -> Any:
         """The map as an `xarray.Dataset` in SI units, with units and texts as attributes."""
@@ -115,7 +111,7 @@ class KinematicsMap:
             raise ValueError(problems[0])
         values, unit = self.shown(name)
         (down, (y, y_unit)), (along, (x, x_unit)) = ((n, self._axis(n)) for n in self.axes)
-        rows, columns = (_chosen(len(v), places) for v in (y, x))
+        rows, columns = (evenly(len(v), places) for v in (y, x))
         head = [f"{down} [{y_unit}] \\ {along} [{x_unit}]", *(f"{x[j]:+.5g}" for j in columns)]
         body = [[f"{y[i]:+.5g}", *(number(values[i, j]) for j in columns)] for i in rows]
         text = meaning(name, self.about[name].text)
@@ -208,12 +204,6 @@ def kinematics_map(
         columns[name][1::2] = columns[name][1::2, ::-1].copy()
     about = sweep.declare(mech).outputs
     return KinematicsMap({first: a, second: b}, columns, {n: about[n] for n in columns})
-
-
-def _chosen(n: int, places: int | None) -> list[int]:
-    """Indices of some of n places, evenly chosen."""
-    count = n if places is None else min(max(places, 2), n)
-    return sorted({round(k * (n - 1) / max(count - 1, 1)) for k in range(count)})
 
 
 def _corner_sweep(

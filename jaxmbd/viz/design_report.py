@@ -206,10 +206,8 @@ def _hardpoints(sheet: ReportPage, mech: Mechanism, before: Mechanism | None) ->
     rows = []
     for name in mech.structure.points:
         x = 1e3 * np.asarray(mech.points[name], float)
-        moved = (
-            [] if before is None else (x - 1e3 * np.asarray(before.points[name], float)).tolist()
-        )
-        rows.append([name, *x.tolist(), *moved])
+        moved = [] if before is None else x - 1e3 * np.asarray(before.points[name], float)
+        rows.append([name, *x.tolist(), *map(_seen, moved)])
     moved = [] if before is None else ["Δx", "Δy", "Δz"]
     sheet.table(["mm", "x", "y", "z", *moved], rows)
     sheet.note("x forward, y left, z up.")
@@ -226,7 +224,8 @@ def _curves(sheet: ReportPage, what: str, tables: Mapping[str, Kinematics]) -> N
     figure = kinematics_figure(tables, names or None)
     picture = io.StringIO()
     figure.savefig(picture, format="svg")
-    sheet.raw(picture.getvalue().partition("<svg")[1] + picture.getvalue().partition("<svg")[2])
+    text = picture.getvalue()
+    sheet.raw(text[text.index("<svg") :])
 
 
 def _what_moves(sheet: ReportPage, found: Sensitivities) -> None:
@@ -239,8 +238,8 @@ def _what_moves(sheet: ReportPage, found: Sensitivities) -> None:
     units = [f"{n} [{shown(found.about[n].unit)[0]}]" for n in found.outputs]
     rows = [[v, *(_seen(changes[n][v]) for n in found.outputs)] for v in chosen[:_LISTED]]
     sheet.table(["per mm", *(u.replace("_", " ") for u in units)], rows)
-    if rest := len(chosen) - _LISTED:
-        sheet.note(f"{max(rest, 0)} more have less effect; {len(weight) - len(chosen)} have none.")
+    rest, idle = max(len(chosen) - _LISTED, 0), len(weight) - len(chosen)
+    sheet.note(f"{rest} more have less effect; {idle} have none.")
 
 
 def _all_numbers(sheet: ReportPage, events: Mapping[str, Mapping[str, Kinematics]]) -> None:
