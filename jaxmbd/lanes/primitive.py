@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.core import InconclusiveDimensionOperation, ShapedArray
+from jax.core import ShapedArray
 from jax.extend import core
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
@@ -27,6 +27,11 @@ from jaxmbd.lanes.targets import cpu, lowering
 from jaxmbd.lanes.trace.content import Key
 from jaxmbd.lanes.trace.jaxprs import manual_axes, with_manual_axes
 from jaxmbd.lanes.trace.parts import Parts, parted, told
+
+try:
+    from jax.errors import InconclusiveDimensionOperation  # pyright: ignore[reportAttributeAccessIssue]
+except ImportError:  # before JAX 0.11
+    from jax.core import InconclusiveDimensionOperation
 
 call_p = core.Primitive("lanes")
 call_p.multiple_results = True
