@@ -30,6 +30,8 @@ ORACLES = {
     "Element": "lengths and laws in NumPy",
     "Reaction": "Newton-Euler equations in maximal coordinates by SVD",
     "DriveEffort": "Newton-Euler equations in maximal coordinates by SVD",
+    "ShakingForce": "masses and accelerations of rigid bodies in NumPy",
+    "ShakingMoment": "rates of angular momenta of rigid bodies in NumPy",
     "Function": "NumPy",
     "sum of observables": "NumPy",
     "magnitude of observables": "NumPy",
@@ -179,6 +181,15 @@ def dynamic(mech: mbd.Mechanism) -> list[Watched]:
         )
     ]
     found += [
+        Watched("ShakingForce", observe.ShakingForce(), lambda i: _shaking(i, p)[0], _inertia),
+        Watched(
+            "ShakingMoment",
+            observe.ShakingMoment(p, "z", weight=True),
+            lambda i: (_shaking(i, p)[1] + _weighing(i, p))[:, 2],
+            lambda i: _inertia(i) * _reach(i),
+        ),
+    ]
+    found += [
         Watched("DriveEffort", observe.DriveEffort(d), lambda i, d=d: _effort(i, d), _force)
         for d, _, _ in mech.structure.drives
     ]
@@ -273,6 +284,28 @@ def _acceleration(i: Instant, body: str, point: str) -> Any:
     return moving + np.cross(turning, arm) + np.cross(spin, np.cross(spin, arm))
 
 
+def _shaking(i: Instant, point: str) -> tuple[Any, Any]:
+    """Force and moment (samples, 3) of all inertia about a drawn point."""
+    twists, rates, place = i.r.twists(i.placed), i.acceleration, i.r.points[point]
+    force, moment = np.zeros((i.r.n, 3)), np.zeros((i.r.n, 3))
+    inertias = i.r.inertias(i.placed)
+    for k, body in enumerate(i.r.bodies):
+        arm = i.r.point(i.placed, body, i.r.com[body]).v - place
+        push = i.r.mass[:, k, None] * rates[:, k, 3:]
+        spin, turning = twists[:, k, :3], mul(inertias[:, k], rates[:, k, :3])
+        moment -= turning + np.cross(spin, mul(inertias[:, k], spin)) + np.cross(arm, push)
+        force -= push
+    return force, moment
+
+
+def _weighing(i: Instant, point: str) -> Any:
+    moment = np.zeros((i.r.n, 3))
+    for k, body in enumerate(i.r.bodies):
+        arm = i.r.point(i.placed, body, i.r.com[body]).v - i.r.points[point]
+        moment += np.cross(arm, i.r.mass[:, k, None] * i.r.gravity)
+    return moment
+
+
 def _wrench(i: Instant, joint: str) -> Any:
     """NaN where it is not determinate, which is not compared."""
     none = np.full(6, np.nan)
@@ -337,6 +370,11 @@ def _speed(i: Instant) -> Any:
 def _pull(i: Instant) -> Any:
     a = np.abs(i.acceleration)
     return np.max(np.maximum(a[..., :3] * _reach(i)[:, None, None], a[..., 3:]), axis=(1, 2))
+
+
+def _inertia(i: Instant) -> Any:
+    """The size of all inertia forces and weights."""
+    return np.sum(i.r.mass, axis=1) * (_pull(i) + np.linalg.norm(i.r.gravity, axis=-1))
 
 
 def _force(i: Instant) -> Any:

@@ -34,6 +34,8 @@ NUMBERS = {
     "DrivenMotion.tau": instants.MAXIMAL,
     "DrivenMotion.lam": "balance of generalised forces, by NumPy",
     "DrivenMotion.residual": "closure errors of rigid bodies in NumPy",
+    "Driven": instants.MAXIMAL,
+    "DrivingPower": instants.MAXIMAL,
     "Trajectory.x": "the values that were asked for",
     "Trajectory.q": "closure errors of rigid bodies in NumPy with the coordinate held",
     "Trajectory.curves": "rigid bodies in NumPy",
@@ -244,9 +246,13 @@ def judge_driven(b: mechanisms.Batch) -> Iterator[Judged]:
         known = {b.kind.hold: lambda t: amplitude * jnp.sin(3.0 * t)}
         found = mbd.simulate_driven(mech, known, t=TIMES, throw=False)
         rows = jnp.stack([mbd.constraint_jacobian(mech, found.q[k]) for k in range(len(TIMES))])
-        return found, rows
+        return found, rows, mbd.observe.Driven(known, TIMES, watched)(mech)
 
-    found, jacobians = _numpy(mbd.lanes.vmap(engine)(b.stacked))
+    observe = mbd.observe
+    watched = {f"force {n}": observe.Reaction(n) for n in b.mech.joints}
+    watched |= {f"moment {n}": observe.Reaction(n, "moment", "norm") for n in b.mech.joints}
+    watched["power"] = observe.DrivingPower(b.kind.hold)
+    found, jacobians, turn = _numpy(mbd.lanes.vmap(engine)(b.stacked))
     r = Dynamics(b.dicts, mbd.topology(b.mech))
     neutral = np.tile(np.asarray(mbd.neutral(b.mech), float), (r.n, 1))
     place = r.top.layout[b.kind.hold]
@@ -289,6 +295,17 @@ def judge_driven(b: mechanisms.Batch) -> Iterator[Judged]:
         yield from cases(
             "DrivenMotion.effort", found.effort[:, k, 0], effort, force * s.length, 1e-5
         )
+        whole = instants._Cases(b, ok & (turn["status"] == 0), s.near_rank | singular)
+        yield from whole(
+            "DrivingPower", turn["power"][:, k], effort * wanted[1], force * s.length, 1e-5
+        )
+        rate = r.convective(q, v) + np.einsum("skv,sv->sk", r.twist_columns(q), vdot)
+        at = observed.Instant(r, q, v, s.placed, rate.reshape(r.n, -1, 6), forces)
+        for name in b.mech.joints:
+            wrench = np.where(balanced[:, None], observed._wrench(at, name), np.nan)
+            yield from whole("Driven", turn[f"force {name}"][:, k], wrench[:, 3:], force, 1e-5)
+            size = np.linalg.norm(wrench[:, :3], axis=1)
+            yield from whole("Driven", turn[f"moment {name}"][:, k], size, force * s.length, 1e-5)
         tau = found.tau[:, k]
         yield from cases("DrivenMotion.tau", tau[:, place.v.start], effort, force * s.length, 1e-5)
         if r.top.nc:

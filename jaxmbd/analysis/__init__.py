@@ -4,7 +4,13 @@ from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, openi
 from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.dense_output import states_at
-from jaxmbd.analysis.driven import DrivenMotion, simulate_driven
+from jaxmbd.analysis.driven import (
+    DrivenCourse,
+    DrivenMotion,
+    driven_course,
+    simulate_driven,
+)
+from jaxmbd.analysis.drivers import parse_drivers
 from jaxmbd.analysis.freedoms import (
     REDUNDANT,
     Mobility,

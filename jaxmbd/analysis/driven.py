@@ -14,18 +14,26 @@ speed is taken as zero, and its acceleration is the one that needs no moment abo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from jaxmbd import lanes
-from jaxmbd.analysis.assembly import assemble, implicit_tangent, outcome, walk
+from jaxmbd.analysis.assembly import (
+    Attempt,
+    Opening,
+    assemble,
+    implicit_tangent,
+    opening,
+    outcome,
+    walk,
+)
+from jaxmbd.analysis.drivers import Driver, Drivers, held_at, led_by_drivers, parse_drivers
 from jaxmbd.analysis.freedoms import between_balls
 from jaxmbd.analysis.known import (
     AnyInputs,
@@ -35,7 +43,6 @@ from jaxmbd.analysis.known import (
     efforts_at,
     held_name,
     parse_inputs,
-    parse_known,
 )
 from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.status import Status, visible
@@ -62,139 +69,12 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import check_backend, guarded
 from jaxmbd.model import (
-    Drive,
     Mechanism,
-    PointRef,
-    Sampled,
-    changed,
-    function_and_numbers,
     prepared,
-    value_and_rates,
 )
 from jaxmbd.numerics import factor_rows, solution, tolerances
 from jaxmbd.plumbing import outline
 from jaxmbd.spatial import cross, unit
-
-Drivers = Mapping[Any, Any]
-"""Key of `assemble` to ``fn(t)``, ``(fn, params)`` for ``fn(t, params)``, `Sampled` or a number."""
-
-
-class Driver(eqx.Module):
-    """One driven key: a function of time, or of time and its parameters, as those of samples."""
-
-    key: Any = eqx.field(static=True)
-    function: Callable[..., Any] | None = eqx.field(static=True)
-    params: tuple[Any, ...] = ()
-
-    def __call__(self, t: Array) -> Array:
-        """The coordinate, or coordinates, at `t` [s]."""
-        if self.function is None:
-            return jnp.asarray(self.params[0], t.dtype) + 0.0 * t
-        return jnp.asarray(self.function(t, *self.params), t.dtype)
-
-
-class Held(NamedTuple):
-    """Held coordinates at an instant.
-
-    Attributes:
-        keys: keys of the coordinates, as in `assemble`.
-        values: values of the coordinates.
-        rate_keys: keys of the speeds, one for each.
-        rates, accelerations: values of the speeds and accelerations.
-    """
-
-    keys: tuple[Key, ...]
-    values: list[Any]
-    rate_keys: tuple[Key, ...]
-    rates: list[Any]
-    accelerations: list[Any]
-
-
-def parse_drivers(mech: Mechanism, known: Drivers | None) -> list[Driver]:
-    """The driven keys of `known`, as `Driver` objects.
-
-    Raises:
-        ValueError: a value is neither a function, a pair with one, nor a number; a key names an
-            unknown part, or a coordinate that a drive of the mechanism prescribes already; a
-            function returns the wrong number of coordinates.
-    """
-    drivers = []
-    own = {(d.joint, d.index): n for n, d in mech.drives.items() if isinstance(d, Drive)}
-    for key, value in (known or {}).items():
-        if (drive := own.get((key, 0) if isinstance(key, str) else key)) is not None:
-            raise ValueError(f"known: {key!r} is driven by the mechanism's drive '{drive}' already")
-        function, *params = value if isinstance(value, tuple) else (value,)
-        if isinstance(value, Sampled):
-            function, params = function_and_numbers(value, None)[0], [value]
-        if callable(function) and len(params) < 2:
-            drivers.append(Driver(key, function, tuple(params)))
-        elif isinstance(value, str) or not _is_number(value):
-            raise ValueError(
-                f"known: {key!r} is driven by {value!r}; give a function of t, a pair (function, "
-                "params) for function(t, params), a Sampled, or a number"
-            )
-        else:
-            drivers.append(Driver(key, None, (value,)))
-    jax.eval_shape(lambda t: held_at(mech, drivers, t)[1], jnp.zeros((), mech.dtype))
-    return drivers
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return jnp.issubdtype(jnp.asarray(value).dtype, jnp.number)
-    except TypeError:
-        return False
-
-
-def held_at(mech: Mechanism, drivers: list[Driver], t: Array) -> Held:
-    """Values, rates and accelerations of the driven coordinates at `t`, rates by `jax.jvp`."""
-    values, rates, accelerations = {}, {}, {}
-    for d in drivers:
-        values[d.key], rates[d.key], accelerations[d.key] = _driver_motion(mech, d, t)
-    rate_keys, rate = parse_known(mech, rates, rates=True)
-    return Held(
-        *parse_known(mech, values), rate_keys, rate, parse_known(mech, accelerations, rates=True)[1]
-    )
-
-
-def _driver_motion(mech: Mechanism, driver: Driver, t: Array) -> tuple[Array, Array, Array]:
-    """Coordinates, speeds and accelerations of one driven key."""
-    name = driver.key[0] if type(driver.key) is tuple and driver.key else driver.key
-    joint = mech.joint(name) if isinstance(name, str) and name in mech.joints else None
-    # `parse_known` rejects a wrong number of coordinates.
-    if joint is None or joint.scalar_coordinates or driver(t).shape != (joint.nq,):
-        return value_and_rates(lambda s, _: driver(s), t, None)
-
-    def speeds(s: Array) -> tuple[Array, Array]:
-        q, rate = jax.jvp(lambda u: joint.normalized(driver(u)), (s,), (jnp.ones_like(s),))
-        return q, joint.speeds_of_rate(q, rate)
-
-    (q, v), (_, vdot) = jax.jvp(speeds, (t,), (jnp.ones_like(t),))
-    return q, v, vdot
-
-
-def led_by_drivers(mech: Mechanism, drivers: list[Driver]) -> tuple[Mechanism, list[Driver]]:
-    """The mechanism without its own drives, and `drivers` extended by them.
-
-    So they too are followed in small steps. A drive on a centre of mass stays in the mechanism,
-    because no key names that point.
-    """
-    led, kept = list(drivers), []
-    for entry in mech.structure.drives:
-        drive = mech.drives[entry[0]]
-        key: Any = None
-        if isinstance(drive, Drive):
-            key = (drive.joint, drive.index)
-        elif isinstance(drive.at, PointRef):
-            key = PointCoordinate(drive.body, drive.at.name, drive.axis)
-        if key is None:
-            kept.append(entry)
-        else:
-            led.append(Driver(key, drive.function, (drive.params,)))
-    drives = {entry[0]: mech.drives[entry[0]] for entry in kept}
-    # Only the drives differ, so nothing is validated again.
-    structure = mech.structure._replace(drives=tuple(kept))
-    return changed(mech, drives=drives, structure=structure), led
 
 
 class Instant(NamedTuple):
@@ -426,11 +306,12 @@ def simulate_driven(
 
 
 class _Flags(NamedTuple):
-    """The failure flags of `Instant` at each time."""
+    """The failure flags of `Instant` at each time, and where the search for it ended."""
 
     open_freedoms: Array
     unmet: Array
     missing: Array
+    closest: Array
 
 
 def _motion(
@@ -449,7 +330,7 @@ def _motion(
     def one(carry: tuple[Array, Array, Array], t: Array) -> Any:
         guess, failed, before = carry
         place = held_at(mech, led, t)
-        q, residual, status, _ = _follow(place.keys, bare, led, before, t, guess)
+        q, residual, status, _, closest = _follow(place.keys, bare, led, before, t, guess)
         failed = jnp.asarray(jnp.where(failed == Status.OK, status, failed))
         ok = failed == Status.OK
         held = held_at(mech, drivers, t)
@@ -467,16 +348,51 @@ def _motion(
         parts: list[Any] = [jnp.where(moves, y, jnp.nan) for y in fields]
         q = jnp.asarray(jnp.where(ok, q, jnp.nan))
         found = DrivenMotion(*[t, q, *parts, residual, status])
-        return (q, failed, t), (found, _Flags(x.open_freedoms, x.unmet, x.missing))
+        return (q, failed, t), (found, _Flags(x.open_freedoms, x.unmet, x.missing, closest))
 
     first = q0, jnp.zeros((), jnp.int32), times[0]
     return lax.scan(one, first, times)[1]
 
 
+class DrivenCourse(NamedTuple):
+    """A driven motion while tracing, and how it ended.
+
+    Attributes:
+        motion: the motion, one row for each time.
+        keys: the coordinate of each effort of the motion; empty where joints are named as actuated.
+        status: the first `Status` that is not OK.
+        opening: what stayed open then (`places` of `keys`).
+        failed_at: the time [s]; NaN if nothing failed.
+    """
+
+    motion: DrivenMotion
+    keys: tuple[Key, ...]
+    status: Array
+    opening: Opening
+    failed_at: Array
+
+
+def driven_course(
+    mech: Mechanism, known: Drivers, t: Array, inputs: Any, actuated: tuple[Any, ...] | None
+) -> DrivenCourse:
+    """What `simulate_driven` computes from the drawn configuration, with the cause of a failure."""
+    drivers, q0 = parse_drivers(mech, known), jnp.asarray(neutral(mech), mech.dtype)
+    motion, flags = _motion(actuated, mech, drivers, t, q0, parse_inputs(mech, inputs))
+    k = jnp.argmax(motion.status != Status.OK)
+    status, held = motion.status[k], held_at(mech, drivers, t[k])
+    opened = opening(held.keys, mech, held.values, t[k], flags.closest[k])
+    shut = status != Status.NOT_ASSEMBLED
+    opened = Opening(jnp.where(shut, -1, opened.place), jnp.where(shut, jnp.nan, opened.distance))
+    failed_at = jnp.where(status == Status.OK, jnp.nan, t[k])
+    return DrivenCourse(
+        motion, held.rate_keys if actuated is None else (), status, opened, failed_at
+    )
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _follow(
     keys: tuple[Any, ...], mech: Mechanism, led: list[Driver], before: Array, t: Array, guess: Array
-) -> tuple[Array, Array, Array, Array]:
+) -> Attempt:
     """Assemble at `t`, following the drivers' functions from the solution at time `before`.
 
     If the guess does not satisfy them there (before the first time) the difference is reduced to
@@ -492,17 +408,19 @@ def _follow(
         ]
 
     values = held_at(mech, led, t).values
-    return outcome(mech, walk(Problem(keys, mech, values, t), guess, path))
+    done = walk(Problem(keys, mech, values, t), guess, path)
+    return Attempt(*outcome(mech, done), done.q)
 
 
 @_follow.defjvp
 def _follow_jvp(keys: tuple[Any, ...], primals: Any, tangents: Any) -> Any:
     (mech, led, _, t, _), (dmech, dled, _, dt, _) = primals, tangents
-    out = _follow(keys, *primals)
+    out: Attempt = _follow(keys, *primals)
     at, dot = (mech, led, t), (dmech, dled, dt)  # travels count from points of the mechanism
     values, dvalues = jax.jvp(lambda m, d, s: held_at(m, d, s).values, at, dot)
     dot = Problem(keys, dmech, dvalues, dt)
-    return out, implicit_tangent(out, Problem(keys, mech, values, t), dot)
+    q, *none = implicit_tangent(out[:4], Problem(keys, mech, values, t), dot)
+    return out, Attempt(q, none[0], none[1], none[2], jnp.zeros_like(out.closest))
 
 
 def _raise(

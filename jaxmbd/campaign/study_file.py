@@ -68,8 +68,8 @@ OBSERVABLES: dict[str, Callable[..., Any]] = {
     name: getattr(observe, name)
     for name in (
         "Position Travel Velocity Acceleration Distance DistanceRate Coordinate CoordinateRate "
-        "DirectionAngle Camber Toe AngleBetween Element Reaction DriveEffort HoldingEffort Energy "
-        "ClosureError"
+        "DirectionAngle Camber Toe AngleBetween Element Reaction DriveEffort HoldingEffort "
+        "DrivingPower ShakingForce ShakingMoment Energy ClosureError"
     ).split()
 }
 Problems = list[str]

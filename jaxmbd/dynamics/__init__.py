@@ -45,7 +45,7 @@ from jaxmbd.dynamics.reactions import (
     reactions_and_friction,
     rubbing_effort,
 )
-from jaxmbd.dynamics.total_momentum import centre_of_mass, momentum
+from jaxmbd.dynamics.total_momentum import centre_of_mass, momentum, momentum_rate
 
 __all__ = [
     "DeNOC",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.dynamics.inertia import world_inertias
-from jaxmbd.kinematics import MotionState, motion_state
+from jaxmbd.kinematics import Accelerations, MotionState, motion_state
 from jaxmbd.lanes import whole
 from jaxmbd.model import Mechanism
 from jaxmbd.spatial import cross
@@ -61,6 +61,20 @@ def momentum(mech: Mechanism, q: Array, v: Array, about: Any = None) -> Array:
     for body, inertia, x, w, u in zip(m.top.bodies, *motions, strict=True):
         push = mech.bodies[body].mass * u
         angular, linear = angular + inertia @ w + cross(x - c, push), linear + push
+    return jnp.concatenate([angular, linear])
+
+
+def momentum_rate(m: MotionState, acc: Accelerations, about: Array) -> Array:
+    """Rates (6,) ``[dh/dt; dp/dt]`` [N·m; N] of the `momentum` about a point at rest in the world.
+
+    ``dp/dt = Σ m a`` and ``dh/dt = Σ I α + ω × I ω + (x − c) × m a``.
+    """
+    angular = linear = jnp.zeros(3, m.q.dtype)
+    motions = world_inertias(m), m.pos.com, m.vel.angular, acc.angular, acc.linear
+    for body, inertia, x, w, alpha, a in zip(m.top.bodies, *motions, strict=True):
+        push = m.mech.bodies[body].mass * a
+        turn = inertia @ alpha + cross(w, inertia @ w)
+        angular, linear = angular + turn + cross(x - about, push), linear + push
     return jnp.concatenate([angular, linear])
 
 

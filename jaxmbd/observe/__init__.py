@@ -1,9 +1,10 @@
 """Outputs one can name: observables of an instant, and the experiments that observe them.
 
 An *observable* is a quantity at an instant (`Travel`, `Toe`, `Reaction`, `Element`, …): a small
-value with unit and meaning. An *experiment* (`Configuration`, `Settle`, `Sweep`, `Motion`, or
-several `Together`) is a function from a `Mechanism` to named arrays: observables over its axis, or
-reduced along it (``Toe("upright").span()``), with a status, and the reason of a failure.
+value with unit and meaning. An *experiment* (`Configuration`, `Settle`, `Sweep`, `Driven`,
+`Motion`, or several `Together`) is a function from a `Mechanism` to named arrays: observables over
+its axis, or reduced along it (``Toe("upright").span()``), with a status, and the reason of a
+failure.
 
 An experiment's ``declare(mech)`` has units, meanings, dimensions and coordinates of its outputs;
 ``problems(mech)`` is a list of everything that is wrong with it for a mechanism, ``check(mech)``
@@ -20,6 +21,7 @@ from jaxmbd.observe.angles import (
     wheel_axis,
 )
 from jaxmbd.observe.at_rest import Configuration, Settle, Sweep
+from jaxmbd.observe.driven import Driven, constant_speed
 from jaxmbd.observe.experiment import (
     REASONS,
     XYZ,
@@ -39,6 +41,7 @@ from jaxmbd.observe.forces import (
     AxialForce,
     ClosureError,
     DriveEffort,
+    DrivingPower,
     Element,
     Energy,
     Function,
@@ -65,6 +68,7 @@ from jaxmbd.observe.points import (
     Travel,
     Velocity,
 )
+from jaxmbd.observe.shaking import ShakingForce, ShakingMoment
 from jaxmbd.observe.snapshot import Snapshot, element_measures
 from jaxmbd.observe.unheld import Looked, degrees_not_held, unheld_joints
 
@@ -84,6 +88,8 @@ __all__ = [
     "Distance",
     "DistanceRate",
     "DriveEffort",
+    "Driven",
+    "DrivingPower",
     "Element",
     "Energy",
     "Experiment",
@@ -97,6 +103,8 @@ __all__ = [
     "Reaction",
     "Reduced",
     "Settle",
+    "ShakingForce",
+    "ShakingMoment",
     "Snapshot",
     "Sweep",
     "Together",
@@ -104,6 +112,7 @@ __all__ = [
     "Trajectory",
     "Travel",
     "Velocity",
+    "constant_speed",
     "described",
     "element_measures",
 ]

@@ -10,13 +10,21 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.analysis import Key, PointCoordinate, closure_error, held_name, is_angle, parse_known
+from jaxmbd.analysis import (
+    Key,
+    PointCoordinate,
+    closure_error,
+    held_name,
+    is_angle,
+    parse_known,
+    point_of,
+)
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model import Joint, Measure, Mechanism
+from jaxmbd.model import Joint, Measure, Mechanism, PointDrive
 from jaxmbd.observe.experiment import known_problems
 from jaxmbd.observe.observable import Observable, Output
-from jaxmbd.observe.points import axis_dims, axis_problems, component, of_axis
+from jaxmbd.observe.points import AXES, axis_dims, axis_problems, component, of_axis
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.plumbing import unknown
 
@@ -179,7 +187,7 @@ def single_key(mech: Mechanism, coordinate: Any) -> Key:
 
 @dataclass(frozen=True)
 class HoldingEffort(Observable):
-    """The effort [N·m or N] that holds a held coordinate of a sweep or pose, positive along it.
+    """The effort [N·m or N] that holds a held coordinate, or drives a driven one, along it.
 
     Attributes:
         coordinate: one of the experiment's: a joint, ``(joint, i)``, or a `PointCoordinate` or
@@ -205,6 +213,52 @@ class HoldingEffort(Observable):
 
     def problems(self, mech: Mechanism) -> list[str]:
         return known_problems(mech, {self.coordinate: 0.0})
+
+
+@dataclass(frozen=True)
+class DrivingPower(Observable):
+    """The power [W] of the effort that drives a coordinate, positive where it does work.
+
+    Attributes:
+        driven: a coordinate that the experiment drives, as of `HoldingEffort`, or the name of a
+            drive of the mechanism.
+
+    Example:
+        >>> from jaxmbd.observe import DrivingPower
+        >>> DrivingPower("crank").max().how
+        'max'
+    """
+
+    driven: Any
+
+    def value(self, at: Snapshot) -> Array:
+        if not self._is_drive(at.mech):
+            key = single_key(at.mech, self.driven)
+            return at.holding(key) * _rate(at, key)
+        drive = at.mech.drives[self.driven]
+        if isinstance(drive, PointDrive):
+            rate = at.motion.point(drive.body, drive.at)[1][drive.component]
+        else:
+            rate = _rate(at, single_key(at.mech, (drive.joint, drive.index)))
+        return at.effort(self.driven) * rate
+
+    def about(self, mech: Mechanism) -> Output:
+        if self._is_drive(mech):
+            return Output("W", f"power of {self.driven}")
+        return Output("W", f"power that drives {held_name(mech, single_key(mech, self.driven))}")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        return [] if self._is_drive(mech) else known_problems(mech, {self.driven: 0.0})
+
+    def _is_drive(self, mech: Mechanism) -> bool:
+        return isinstance(self.driven, str) and self.driven in mech.drives
+
+
+def _rate(at: Snapshot, key: Key) -> Array:
+    """The speed of a held or driven coordinate [rad/s or m/s]."""
+    if isinstance(key, PointCoordinate):
+        return at.motion.point(key.body, point_of(key))[1][AXES.index(key.axis)]
+    return at.v[topology(at.mech).layout[key.joint].v][key.index or 0]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -18,18 +19,20 @@ from jaxmbd.model import Drive, Measure, Mechanism, PointDrive, RubbingElement, 
 class Snapshot:
     """A mechanism at (t, q, v). What costs something is computed when it is first asked for.
 
-    In motion the accelerations are those of forward dynamics. At rest they are zero, and held
-    coordinates are held by efforts of their own. No inertia counts then: what is free and idle is
-    held by efforts that no output shows (`jaxmbd.analysis.balance`). Multipliers and reactions are
-    NaN where a load acts along a motion of the loops that nothing holds.
+    In motion the accelerations are those of forward dynamics, unless they are given. At rest they
+    are zero, and held coordinates are held by efforts of their own. No inertia counts then: what is
+    free and idle is held by efforts that no output shows (`jaxmbd.analysis.balance`). Multipliers
+    and reactions are NaN where a load acts along a motion of the loops that nothing holds.
 
     Attributes:
         mech: the mechanism.
         q, v, t: coordinates (nq,), speeds (nv,), time [s].
         inputs: efforts on joints by name.
-        keys, values: held coordinates, at rest.
+        keys, values: held coordinates.
         moving: whether it is in motion.
+        vdot: accelerations (nv,) where the motion is given, with `multipliers`.
         multipliers: λ (nc,) and the efforts that hold the held coordinates (nk,), where known.
+        driving: further efforts that `inputs` contain, by the coordinate that each drives.
         shared: what observables have found and other ones need too, by keys of their own.
 
     Example:
@@ -52,12 +55,15 @@ class Snapshot:
         keys: tuple[Key, ...] = (),
         values: list[Any] | None = None,
         moving: bool = True,
+        vdot: Array | None = None,
         multipliers: Array | None = None,
+        driving: Mapping[Key, Array] | None = None,
     ):
         self.mech, self.q, self.t = mech, jnp.asarray(q, mech.dtype), t
         self.v = jnp.zeros(topology(mech).nv, self.q.dtype) if v is None else v
         self.inputs, self.keys, self.values = inputs, keys, values or []
-        self.moving, self.multipliers = moving, multipliers
+        self.moving, self.multipliers, self._given = moving, multipliers, vdot
+        self.driving = dict(driving or {})
         self.shared: dict[Any, Any] = {}
 
     @property
@@ -82,7 +88,7 @@ class Snapshot:
         """The state with all that holds it, v̇ (nv,), and λ with the efforts of held coordinates."""
         m, still = self._held, jnp.zeros_like(self.v)
         if self.multipliers is not None:
-            return m, still, self.multipliers
+            return m, still if self._given is None else self._given, self.multipliers
         if self.moving:
             motion = m.mech, self.q, self.v, self.t, self.inputs
             return m, *forward_dynamics(*motion, backend="xla")
@@ -124,9 +130,12 @@ class Snapshot:
         return self.lam[rows][0]
 
     def holding(self, key: Key) -> Array:
-        """Effort that holds a held coordinate [N·m or N], positive along it."""
+        """Effort that holds or drives a coordinate [N·m or N], positive along it."""
+        if key in self.driving:
+            return self.driving[key]
         if key not in self.keys:
-            raise ValueError(f"HoldingEffort: {key} is not held here; held are {list(self.keys)}")
+            held = [*self.keys, *self.driving]
+            raise ValueError(f"HoldingEffort: {key} is not held here; held are {held}")
         return self._dynamics[2][self.motion.top.nc + self.keys.index(key)]
 
     def measures(self, element: str) -> dict[str, Measure]:
