@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.model.numbers import Units, number, point, vector_in_space
+from jaxmbd.model.numbers import PointRef, Units, changed, number, point, vector_in_space
 from jaxmbd.model.part import Part
 
 
@@ -23,6 +23,8 @@ class Body(Part):
         inertia: about the centre of mass in the global axes as drawn, (3, 3) [kg m²], or (3,)
             for a diagonal; positive semidefinite. One number is the inertia about every axis, in
             a planar mechanism about z. The default, zero, makes a point mass.
+        markers: names of points of the mechanism that are fixed to the body, beside those of its
+            joints and forces: coupler points, holes, sensors. They are drawn as part of it.
 
     Example:
         >>> import jaxmbd as mbd
@@ -35,11 +37,30 @@ class Body(Part):
     mass: Any = eqx.field(converter=number)
     com: Any = eqx.field(converter=point)
     inertia: Any
+    markers: Any
 
-    def __init__(self, mass: Any = 0.0, com: Any = (0.0, 0.0, 0.0), inertia: Any = 0.0):
+    def __init__(
+        self,
+        mass: Any = 0.0,
+        com: Any = (0.0, 0.0, 0.0),
+        inertia: Any = 0.0,
+        markers: Any = None,
+    ):
         self.mass = number(mass)
         self.com = point(com)
         self.inertia = _inertia_matrix(number(inertia))
+        self.markers = _references(markers)
+
+
+def _references(markers: Any) -> tuple[PointRef, ...] | None:
+    """References to points given by name, or None."""
+    names = (markers,) if isinstance(markers, str) else tuple(markers or ())
+    if wrong := [x for x in names if not isinstance(x, (str, PointRef))]:
+        raise ValueError(
+            f"markers of a Body are names of points, not {wrong[0]!r:.60}: give the coordinates to "
+            "the mechanism, points={name: (x, y, z)}, and the name here"
+        )
+    return tuple(map(point, names)) or None
 
 
 def _inertia_matrix(inertia: Any) -> Any:
@@ -53,7 +74,7 @@ def settled(body: Body, planar: bool) -> Body:
     """The body as a mechanism stores it: in space an inertia of one number becomes (3, 3)."""
     if planar or getattr(body.inertia, "shape", None) != ():
         return body
-    return Body(body.mass, body.com, body.inertia * np.eye(3, dtype=body.inertia.dtype))
+    return changed(body, inertia=body.inertia * np.eye(3, dtype=body.inertia.dtype))
 
 
 def inertia_in_space(inertia: Array) -> Array:

@@ -13,7 +13,15 @@ import numpy as np
 from jaxmbd.model.body import Body, settled
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
-from jaxmbd.model.numbers import ComRef, PointRef, Toward, is_concrete, lifted, vector_in_space
+from jaxmbd.model.numbers import (
+    ComRef,
+    PointRef,
+    Toward,
+    changed,
+    is_concrete,
+    lifted,
+    vector_in_space,
+)
 
 _PLANE = (
     "this mechanism is planar, as most of its points have 2 coordinates: give 2 numbers, or draw "
@@ -109,7 +117,7 @@ def drawn_in_space(given: Description) -> Description:
     """The same parts with three coordinates, axes along z and inertias equal about all axes."""
     return given._replace(
         bodies={
-            n: settled(Body(b.mass, vector_in_space(b.com), b.inertia), planar=False)
+            n: settled(changed(b, com=vector_in_space(b.com)), planar=False)
             if isinstance(b, Body)
             else b
             for n, b in given.bodies.items()

@@ -120,6 +120,8 @@ def _renamed_value(x: Any, parts: Mapping[str, str], points: Mapping[str, str]) 
         return Toward(points.get(x.start, x.start), points.get(x.end, x.end))
     if isinstance(x, Part) and _attached(x):
         return renamed(x, parts, points)
+    if isinstance(x, tuple) and x and all(isinstance(y, PointRef) for y in x):
+        return tuple(_renamed_value(y, parts, points) for y in x)
     return x
 
 

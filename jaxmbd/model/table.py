@@ -16,6 +16,8 @@ from jaxmbd.plumbing import text_table
 def mechanism_table(own: Description) -> str:
     """Bodies, joints, forces and hardpoints in the order of declaration."""
     bodies, joints, forces, drives, points, gravity, _, couplings = own
+    owner = {ref.name: n for n, b in bodies.items() for ref in b.markers or ()}
+    points_head = ("point", "as drawn [m]", *(["of body"] if owner else []))
     sections: dict[tuple[str, ...], list[tuple[str, ...]]] = {
         ("body", "mass [kg]", "COM as drawn [m]", "inertia about COM, diagonal [kg m²]"): [
             (n, _numbers(b.mass), _point(b.com), _numbers(_diagonal(b.inertia)))
@@ -35,7 +37,9 @@ def mechanism_table(own: Description) -> str:
         ("drive", "of", "function"): [
             (n, _driven(d), _name(d.function)) for n, d in drives.items()
         ],
-        ("point", "as drawn [m]"): [(n, _numbers(x)) for n, x in points.items()],
+        points_head: [
+            (n, _numbers(x), *([owner.get(n, "")] if owner else [])) for n, x in points.items()
+        ],
     }
     head = (
         f"Mechanism: {len(bodies)} bodies, {len(joints)} joints, {len(forces)} forces; "

@@ -14,7 +14,7 @@ from jaxmbd.model.forces import ForceElement, SoftJoint, SpringDamper
 from jaxmbd.model.forces.base import RubbingElement
 from jaxmbd.model.joints import Free, Joint
 from jaxmbd.model.mechanism import Mechanism, declared
-from jaxmbd.model.numbers import ComRef, PointRef, Reflection, number
+from jaxmbd.model.numbers import ComRef, PointRef, Reflection, changed, number
 from jaxmbd.model.points import CheckedPoints
 from jaxmbd.model.validation import reached_bodies
 from jaxmbd.plumbing import refuse
@@ -92,7 +92,7 @@ def mirror(mech: Mechanism, plane: str = "y") -> Mechanism:
 def _body(body: Body, reflection: Reflection) -> Body:
     com = body.com
     com = com if isinstance(com, (PointRef, ComRef)) else reflection.polar(com)
-    return Body(body.mass, com, reflection.tensor(body.inertia))
+    return changed(body, com=com, inertia=reflection.tensor(body.inertia))
 
 
 def _image(what: str, element: Any, reflection: Reflection) -> Any:

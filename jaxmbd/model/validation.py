@@ -249,6 +249,8 @@ def _body_problems(name: str, body: Any, given: Description) -> list[str]:
         return [f"{what} is a {type(body).__name__}; give a Body"]
     if not isinstance(body.com, ComRef):
         found += _point_problems(f"{what}: com", body.com, given)
+    for ref in body.markers or ():
+        found += _point_problems(f"{what}: markers", ref, given)
     if getattr(body.mass, "shape", None) != ():
         found.append(f"{what}: mass must be one number [kg]")
     elif is_concrete(body.mass) and not (body.mass >= 0.0 and np.isfinite(body.mass)):

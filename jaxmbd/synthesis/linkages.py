@@ -15,8 +15,8 @@ _RSSR = {
 }
 
 
-def _massless(at: str, planar: bool) -> Body:
-    return Body(0.0, com=at, inertia=0.0 if planar else (0.0, 0.0, 0.0))
+def _massless(at: str, planar: bool, markers: tuple[str, ...] = ()) -> Body:
+    return Body(0.0, com=at, inertia=0.0 if planar else (0.0, 0.0, 0.0), markers=markers)
 
 
 def massless_four_bar(points: dict[str, Any] | None = None) -> Mechanism:
@@ -39,9 +39,12 @@ def massless_four_bar(points: dict[str, Any] | None = None) -> Mechanism:
         "D": Revolute("ground", "rocker", at="D"),
         "C": Revolute("coupler", "rocker", at="C"),
     }
-    bodies = {"crank": "B", "coupler": "P", "rocker": "D"}
     return Mechanism(
-        bodies={name: _massless(at, True) for name, at in bodies.items()},
+        bodies={
+            "crank": _massless("B", True),
+            "coupler": _massless("C", True, markers=("P",)),
+            "rocker": _massless("D", True),
+        },
         joints=joints,
         points={**_FOUR_BAR, **(points or {})},
         gravity=(0.0, 0.0),

@@ -88,7 +88,10 @@ class Span(NamedTuple):
 
 
 def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
-    """Points (n, 3) [m] as drawn at which joints and forces act on each body, without repeats."""
+    """Points (n, 3) [m] of each body as drawn, without repeats.
+
+    Those at which joints and forces act on it, and those that it names as its own.
+    """
     found: dict[str, list[np.ndarray]] = {name: [] for name in (GROUND, *mech.structure.bodies)}
     for joint in drawn_joints(mech).values():
         if floats(mech, joint):
@@ -100,6 +103,8 @@ def attachments(mech: Mechanism) -> dict[str, np.ndarray]:
     for force in mech.forces.values():
         for body, ref in force.attachments:
             found[body].append(np.asarray(mech.point(ref)))
+    for name, body in mech.bodies.items():
+        found[name] += [np.asarray(mech.point(ref)) for ref in body.markers or ()]
     return {name: _distinct(points) for name, points in found.items()}
 
 

@@ -112,7 +112,7 @@ TYPES = [*JOINT_TYPES.values(), *FORCE_TYPES.values(), *COUPLING_TYPES.values(),
 def test_every_field_of_every_type_has_a_unit(cls):
     if not cls.__module__.startswith("jaxmbd."):
         pytest.skip("a type that another test registered")
-    known = {*cls.units, *getattr(cls, "directions", ()), "at", "at_a", "at_b", *FREE}
+    known = {*cls.units, *getattr(cls, "directions", ()), "at", "at_a", "at_b", "markers", *FREE}
     given = [f.name for f in dataclasses.fields(cls) if not f.metadata.get("static")]
     assert not [name for name in given if name not in known]
     assert not [name for name in cls.units if name not in given]
