@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from jaxmbd.analysis import (
         RK4,
+        Assemblies,
         Assembly,
         ClosureMargin,
         DormandPrince,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         assemble,
         assemble_acceleration,
         assemble_velocity,
+        assemblies,
         check_state,
         choose_method,
         closure_margin,
@@ -252,6 +254,8 @@ __all__ = [
     "PointTravel",
     "Assembly",
     "assemble",
+    "Assemblies",
+    "assemblies",
     "ClosureMargin",
     "closure_margin",
     "dead_centre",
@@ -347,10 +351,10 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion EnergyBalance "
-            "Equilibrium Event GeneralizedAlpha Linearization MethodChoice Mobility Modes "
-            "PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
-            "StateCheck Status Variational Verification assemble assemble_acceleration "
+            "Assemblies Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion "
+            "EnergyBalance Equilibrium Event GeneralizedAlpha Linearization MethodChoice Mobility "
+            "Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
+            "StateCheck Status Variational Verification assemblies assemble assemble_acceleration "
             "assemble_velocity check_state choose_method closure_margin dead_centre energy_balance "
             "equilibrium flexibility linearize mobility project redundancy simulate "
             "simulate_driven states_at verify"

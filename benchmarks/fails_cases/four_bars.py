@@ -21,6 +21,8 @@ _ANGLE = "sine of the angle between coupler and rocker, of two circles that meet
 NUMBERS = {
     "synthesis.transmission": _ANGLE,
     "synthesis.Transmission": _ANGLE,
+    "Assemblies.q": _MEETS,
+    "Assemblies.sign": "one of each sign, of two circles that meet",
     "synthesis.Followed.closed": "triangle inequality of the two links and what they span",
     "synthesis.Followed.q": _MEETS,
     "synthesis.Followed.closest": _MEETS,
@@ -153,6 +155,7 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
             mech = mechanism(bar)
             yield from _followed(bar, follow(mech), float(index(mech)), text)
             yield from _reported(rng, bar, mech, task, text)
+            yield from _assembled(rng, bar, mech, text)
             yield compare(
                 "synthesis.Transmission", abs(float(watched(mech))), bar.sine(TURN)[0],
                 limit=1e-9, scale=1.0, detail=text,
@@ -162,6 +165,28 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
         except Exception as error:
             said = f"{type(error).__name__}: {error}"[:250]
             yield Judged("synthesis.Followed.closed", CRASHED, math.nan, f"{said} | {text}")
+
+
+def _assembled(
+    rng: np.random.Generator, bar: Bar, mech: mbd.Mechanism, text: str
+) -> Iterator[Judged]:
+    """Both assemblies at a random angle of the crank, where there is room for them."""
+    turn = rng.uniform(-np.pi, np.pi)
+    room, at_b, at_c, _ = bar.at(np.array([turn]))
+    if room[0] < 1e-3 * sum(bar.lengths):
+        return
+    found = mbd.assemblies(mech, {"A": turn}, starts=48, seed=int(rng.integers(1 << 30)))
+    line = (bar.D - at_b[0]) / abs(bar.D - at_b[0])
+    other = at_b[0] + line * np.conj((at_c[0] - at_b[0]) / line)
+    wanted = [np.angle((x - bar.D) / (bar.C - bar.D)) for x in (at_c[0], other)]
+    place = mbd.topology(mech).layout["D"].q
+    turned = [complex(np.exp(1j * x)) for x in found.q[:, place][:, 0]]
+    count = len(turned) == 2
+    here = f"{text}, crank turned by {turn}"
+    for angle in wanted:
+        miss = min((abs(x - np.exp(1j * angle)) for x in turned), default=math.nan)
+        yield compare("Assemblies.q", miss, 0.0, limit=1e-6, scale=1.0, detail=here, ok=count)
+    yield compare("Assemblies.sign", sorted(found.sign), [-1, 1], limit=0.0, detail=here, ok=count)
 
 
 def _followed(bar: Bar, found: Any, drawn_index: float, text: str) -> Iterator[Judged]:

@@ -69,7 +69,8 @@ NO_RESULT = frozenset(
 
 NOT_ASKED = frozenset(
     "about program predictor information problem limits corner records fit noise name axis "
-    "unit_shape steps in_units seconds motion optimality what over iterations".split()
+    "unit_shape steps in_units seconds motion optimality what over iterations hits starts "
+    "unseen".split()
 )
 """Fields, properties and methods that are no numbers of the mechanism.
 
@@ -99,7 +100,7 @@ def _of_observe() -> list[str]:
         x = getattr(observe, name)
         if isinstance(x, type) and issubclass(x, base) and x not in base:
             found.append(name)
-        elif inspect.isfunction(x) and name != "described":
+        elif inspect.isfunction(x) and name not in ("constant_speed", "described"):
             found.append(name)
     found += ["sum of observables", "magnitude of observables"]
     found += [f"Snapshot.{n}" for n in _properties(observe.Snapshot)]

@@ -1,5 +1,6 @@
 """Analyses of a mechanism: mobility, assembly, simulation, equilibrium, linearisation."""
 
+from jaxmbd.analysis.all_assemblies import Assemblies, assemblies
 from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, opening, places
 from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
@@ -63,6 +64,7 @@ from jaxmbd.analysis.work_balance import EnergyBalance, energy_balance
 __all__ = [
     "RK4",
     "Agreement",
+    "Assemblies",
     "Assembly",
     "ClosureMargin",
     "Difference",
@@ -90,6 +92,7 @@ __all__ = [
     "Status",
     "Variational",
     "Verification",
+    "assemblies",
     "assemble",
     "assemble_acceleration",
     "assemble_velocity",

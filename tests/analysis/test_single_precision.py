@@ -26,6 +26,7 @@ TIGHT = 100 * float(np.finfo(np.float32).eps)
 G, RATE, TURN, SPEED = 9.81, 2.0, 0.7, 1.5
 SIN, COS = np.sin(TURN), np.cos(TURN)
 ELSEWHERE = {
+    "assemblies",
     "check_gradient",
     "closure_margin",
     "dead_centre",
