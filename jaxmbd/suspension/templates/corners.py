@@ -16,6 +16,7 @@ from jaxmbd.model import (
 )
 from jaxmbd.plumbing import unknown
 from jaxmbd.suspension.both_sides import axle, axle_corners
+from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.templates.hardpoints import checked
 from jaxmbd.suspension.templates.parts import (
@@ -58,6 +59,8 @@ def _made(
     named = {"spindle": _SPINDLE, "spring": "spring" if "spring" in mech.forces else None}
     corner = Corner(upright, "wheel_centre", **named, **n.roles(), **roles)
     corner.check(mech)
+    if n.wheel_load is not None:
+        mech = preloaded(mech, corner, n.wheel_load)
     return mech, corner
 
 
@@ -354,7 +357,8 @@ def template_axle(
     """The axle of a template's corner: both wheels on one rack, with a bar and a heave spring.
 
     The bar is a `TorsionBar` between the `bar_arm` of both sides: its arms and drop links move as
-    they are drawn. The heave spring joins the point `heave_spring` of both rockers.
+    they are drawn. The heave spring joins the point `heave_spring` of both rockers. Both are free
+    of load as drawn, so that a `wheel_load` of the corner is carried by the wheels' own springs.
 
     Args:
         corner: the left corner, from a template.
