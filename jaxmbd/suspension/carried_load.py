@@ -16,14 +16,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from jaxmbd.analysis import Key, asked_rows, equilibrium, parse_known
 from jaxmbd.dynamics import bias
 from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import motion_state, speed_units
+from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Mechanism, PointForce, Tyre, changed, is_concrete
 from jaxmbd.numerics import tolerances
 from jaxmbd.plumbing import refuse, warn_user
@@ -92,7 +95,7 @@ def preloaded(
         _refuse_idle(wheels, place.slopes, added)
         car = _tensioned(car, wheels, added)
     if not settle:
-        _refuse_elastic(car, wheels)
+        _refuse_elastic(_place(car, wheels, settle))
     return car
 
 
@@ -112,15 +115,19 @@ def _problems(mech: Mechanism, corner: Corner) -> list[str]:
 
 
 class _Place(NamedTuple):
-    """Where the springs are to balance.
+    """What the springs are to balance at a place.
 
     Attributes:
         slopes: ∂L_j/∂z_i (n, n) of n wheels.
         work: P_i (n,) [N].
+        efforts: h (nv,), in units of one length of the mechanism.
+        rows: of loops and held coordinates (k, nv), likewise.
     """
 
     slopes: Array
     work: Array
+    efforts: Array
+    rows: Array
 
 
 def _held(mech: Mechanism, wheels: tuple[Corner, ...]) -> dict[Any, float]:
@@ -132,20 +139,32 @@ def _held(mech: Mechanism, wheels: tuple[Corner, ...]) -> dict[Any, float]:
 
 
 def _place(mech: Mechanism, wheels: tuple[Corner, ...], settle: bool) -> _Place:
-    held = _held(mech, wheels)
-    keys = _keys(mech, held)
     q = jnp.asarray(neutral(mech), mech.dtype)
     if settle:
-        q = equilibrium(mech, known=held).q
+        q = equilibrium(mech, known=_held(mech, wheels)).q
+    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((mech, q))):
+        return _measured(wheels, settle, mech, q)
+    return _compiled(wheels, settle, mech, q)
+
+
+@host_jit
+def _compiled(wheels: tuple[Corner, ...], settle: bool, mech: Mechanism, q: Array) -> _Place:
+    return compiled("auto", lambda mech, q: _measured(wheels, settle, mech, q), mech, q)
+
+
+def _measured(wheels: tuple[Corner, ...], settle: bool, mech: Mechanism, q: Array) -> _Place:
+    keys, nc = _keys(mech, _held(mech, wheels)), topology(mech).nc
     m = motion_state(mech, q)
-    rates = np.zeros((len(wheels), topology(mech).nc + len(keys)))
-    rates[:, topology(mech).nc : topology(mech).nc + len(wheels)] = np.eye(len(wheels))
+    rates = np.zeros((len(wheels), nc + len(keys)))
+    rates[:, nc : nc + len(wheels)] = np.eye(len(wheels))
     speeds = speeds_at_rates(m, keys, Held(keys, settle), jnp.asarray(rates, mech.dtype))
     joints = {e.name: mech.joint(e.name) for e in mech.structure.joints}
     moved = [motion_state(mech, q, v) for v in speeds]
     springs = [mech.forces[str(c.spring)] for c in wheels]
-    slopes = [[s.measures(x, joints)["rate"].value for s in springs] for x in moved]
-    return _Place(jnp.asarray(slopes), -speeds @ bias(mech, q, jnp.zeros_like(speeds[0])))
+    slopes = [jnp.stack([s.measures(x, joints)["rate"].value for s in springs]) for x in moved]
+    h = bias(mech, q, jnp.zeros_like(speeds[0]))
+    units = jnp.asarray(speed_units(mech))
+    return _Place(jnp.stack(slopes), -speeds @ h, h * units, asked_rows(m, keys).matrix * units)
 
 
 def _keys(mech: Mechanism, held: Mapping[Any, float]) -> tuple[Key, ...]:
@@ -176,19 +195,13 @@ def _refuse_idle(wheels: tuple[Corner, ...], slopes: Array, added: Array) -> Non
     )
 
 
-def _refuse_elastic(mech: Mechanism, wheels: tuple[Corner, ...]) -> None:
+def _refuse_elastic(place: _Place) -> None:
     """A ValueError where a load is left on what gives way, as on a bushing as drawn."""
-    q = jnp.asarray(neutral(mech), mech.dtype)
-    m = motion_state(mech, q)
-    h = bias(mech, q, jnp.zeros(topology(mech).nv, mech.dtype))
-    if not is_concrete(h):
+    if not is_concrete(place.efforts):
         return
-    units = np.asarray(speed_units(mech))
-    rows = np.asarray(asked_rows(m, _keys(mech, _held(mech, wheels))).matrix) * units
-    load = np.asarray(h) * units
-    multipliers = np.linalg.lstsq(rows.T, load, rcond=None)[0]
-    left = np.linalg.norm(load - rows.T @ multipliers)
-    if not left <= tolerances.balance(mech.dtype) * np.linalg.norm(load):
+    rows, efforts = np.asarray(place.rows), np.asarray(place.efforts)
+    left = efforts - rows.T @ np.linalg.lstsq(rows.T, efforts, rcond=None)[0]
+    if not np.linalg.norm(left) <= tolerances.agreement(rows.dtype) * np.linalg.norm(efforts):
         raise ValueError(
             "preloaded: what gives way (bushings, springs that hold no wheel, a body that nothing "
             "holds) carries load where it is drawn; settle=True lets it come to rest"
