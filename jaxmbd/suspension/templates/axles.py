@@ -43,6 +43,7 @@ from jaxmbd.suspension.templates.parts import (
     wheel,
     with_wheel_axis,
 )
+from jaxmbd.suspension.templates.plausible import warn_of_doubts
 
 Pair = tuple[Mechanism, tuple[Corner, Corner]]
 SIDES = ("left", "right")
@@ -75,6 +76,7 @@ def _made(
         two.append(Parts((), forces={"anti_roll_bar": bar_}))
     mech = mechanism(template, [*two, *whole], placed, n)
     left, right = (_roles(mech, side, shared, n) for side in SIDES)
+    warn_of_doubts(p, n)
     left.check(mech)
     right.check(mech)
     if n.wheel_load is not None:

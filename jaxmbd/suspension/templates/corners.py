@@ -14,7 +14,7 @@ from jaxmbd.model import (
     SpringDamper,
     TorsionBar,
 )
-from jaxmbd.plumbing import unknown
+from jaxmbd.plumbing import unknown, warn_user
 from jaxmbd.suspension.both_sides import axle, axle_corners
 from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.corner import Corner
@@ -36,6 +36,7 @@ from jaxmbd.suspension.templates.parts import (
     wheel,
     with_wheel_axis,
 )
+from jaxmbd.suspension.templates.plausible import doubtful_rate, warn_of_doubts
 
 Made = tuple[Mechanism, Corner]
 LINKS = ("upper_front_link", "upper_rear_link", "lower_front_link", "lower_rear_link")
@@ -58,6 +59,7 @@ def _made(
     mech = mechanism(template, parts, p, n)
     named = {"spindle": _SPINDLE, "spring": "spring" if "spring" in mech.forces else None}
     corner = Corner(upright, "wheel_centre", **named, **n.roles(), **roles)
+    warn_of_doubts(p, n)
     corner.check(mech)
     if n.wheel_load is not None:
         mech = preloaded(mech, corner, n.wheel_load)
@@ -394,6 +396,8 @@ def template_axle(
         if "rocker" not in bodies or "heave_spring" not in corner.points:
             raise ValueError("heave_spring= needs a rocker with the hardpoint heave_spring")
         ends = [f"{side}_{x}" for x in ("rocker", "heave_spring") for side in ("left", "right")]
+        for text in doubtful_rate("heave_spring", heave_spring, roles.tyre_radius):
+            warn_user(text)
         between = SpringDamper(*ends, stiffness=heave_spring, damping=heave_damping)
         car = car.replace(forces={"heave_spring": between})
     return car, axle_corners(car, roles)
