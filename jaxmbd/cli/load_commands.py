@@ -197,8 +197,7 @@ def _add_loads(commands: Any) -> None:
 def _loads(options: argparse.Namespace, printer: Printer) -> int:
     refuse_to_replace(options.overwrite, options.out, options.example)
     set_up_jax()
-    from jaxmbd.suspension import WHEEL_LOADS, load_cases
-    from jaxmbd.suspension.kinematics_table import write_csv
+    from jaxmbd.suspension import WHEEL_LOADS, load_cases, write_csv
 
     if options.example is not None:
         write_csv(options.example, _EXAMPLE, zip(*_EXAMPLE.values(), strict=True))

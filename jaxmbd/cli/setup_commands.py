@@ -65,8 +65,7 @@ def _add_reach(commands: Any) -> None:
 def _reach(options: argparse.Namespace, printer: Printer) -> int:
     refuse_to_replace(options.overwrite, options.out)
     set_up_jax()
-    from jaxmbd.suspension import reach
-    from jaxmbd.suspension.kinematics_table import write_csv
+    from jaxmbd.suspension import reach, write_csv
     from jaxmbd.variables import in_si, shown
 
     mech, roles = suspension_of(options.model, printer)
@@ -125,8 +124,7 @@ def _add_setup(commands: Any) -> None:
 def _setup(options: argparse.Namespace, printer: Printer) -> int:
     refuse_to_replace(options.overwrite, options.out, options.table)
     set_up_jax()
-    from jaxmbd.suspension import AXLE_CHARACTERISTICS, CHARACTERISTICS, solve_setup
-    from jaxmbd.suspension.kinematics_table import write_csv
+    from jaxmbd.suspension import AXLE_CHARACTERISTICS, CHARACTERISTICS, solve_setup, write_csv
     from jaxmbd.variables import in_si, shown
 
     mech, roles = suspension_of(options.model, printer)
@@ -250,7 +248,7 @@ def _optimum(options: argparse.Namespace, printer: Printer) -> int:
     import numpy as np
 
     from jaxmbd.design import Within, minimize
-    from jaxmbd.suspension.kinematics_table import write_csv
+    from jaxmbd.suspension import write_csv
     from jaxmbd.variables import mirrored
 
     mech, roles = suspension_of(options.model, printer)

@@ -14,7 +14,7 @@ from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner, find_corner, zoo_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
-from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number
+from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number, write_csv
 from jaxmbd.suspension.load_table import (
     LoadSweep,
     LoadTable,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model import Mechanism, PointRef, Revolute, SpringDamper, Toward, distance
+from jaxmbd.model import Mechanism, PointRef, SpringDamper, Toward, distance
 from jaxmbd.observe import AxialForce, Element, Observable, Output, Reaction, Snapshot
 from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
@@ -130,7 +130,7 @@ def bracket_loads(mech: Mechanism) -> dict[str, Observable]:
     found: dict[str, Observable] = {}
     for edge in mech.structure.joints:
         joint: Any = mech.joints[edge.name]
-        if not isinstance(joint, Revolute) or (ends := _ends(joint)) is None:
+        if joint.speeds != ("angle",) or (ends := _ends(joint)) is None:
             continue
         for far in (False, True):
             name = f"{ends[far]}_force"
@@ -141,7 +141,7 @@ def bracket_loads(mech: Mechanism) -> dict[str, Observable]:
 
 def _ends(joint: Any) -> tuple[str, str] | None:
     """Names of the point that a hinge is declared at and of the other on its axis."""
-    at, axis = joint.points["at"], joint.axis
+    at, axis = joint.points.get("at"), getattr(joint, "axis", None)
     if not (isinstance(at, PointRef) and isinstance(axis, Toward)):
         return None
     ends = [axis.start, axis.end]

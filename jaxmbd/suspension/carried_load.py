@@ -22,10 +22,10 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from jaxmbd.analysis import Key, asked_rows, equilibrium, parse_known
+from jaxmbd.analysis import Key, asked_rows, assemble, equilibrium, parse_known
 from jaxmbd.dynamics import bias
 from jaxmbd.graph import neutral, topology
-from jaxmbd.kinematics import motion_state, speed_units
+from jaxmbd.kinematics import constraint_residual, mechanism_length, motion_state, speed_units
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import Mechanism, PointForce, Tyre, changed, is_concrete
 from jaxmbd.numerics import tolerances
@@ -60,7 +60,7 @@ def preloaded(
     they are, as in a car; calling this again sets them anew.
 
     Args:
-        mech: the corner or axle, assembled as drawn.
+        mech: the corner or axle.
         corners: roles of its wheel, or of the left and the right one.
         wheel_load: of the road on each wheel [N], one number or one for each.
         settle: whether what is not held, as bushings are not, comes to rest.
@@ -122,12 +122,14 @@ class _Place(NamedTuple):
         work: P_i (n,) [N].
         efforts: h (nv,), in units of one length of the mechanism.
         rows: of loops and held coordinates (k, nv), likewise.
+        open: the largest closure error there, over the mechanism's length.
     """
 
     slopes: Array
     work: Array
     efforts: Array
     rows: Array
+    open: Array
 
 
 def _held(mech: Mechanism, wheels: tuple[Corner, ...]) -> dict[Any, float]:
@@ -139,12 +141,16 @@ def _held(mech: Mechanism, wheels: tuple[Corner, ...]) -> dict[Any, float]:
 
 
 def _place(mech: Mechanism, wheels: tuple[Corner, ...], settle: bool) -> _Place:
-    q = jnp.asarray(neutral(mech), mech.dtype)
+    held, options = _held(mech, wheels), (wheels, settle, mech)
+    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
+        rest = equilibrium if settle else assemble
+        return _measured(*options, rest(mech, known=held, throw=False).q)
     if settle:
-        q = equilibrium(mech, known=_held(mech, wheels)).q
-    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((mech, q))):
-        return _measured(wheels, settle, mech, q)
-    return _compiled(wheels, settle, mech, q)
+        return _compiled(*options, equilibrium(mech, known=held).q)
+    place = _compiled(*options, jnp.asarray(neutral(mech), mech.dtype))
+    if float(place.open) <= tolerances.closing(mech.dtype):
+        return place
+    return _compiled(*options, assemble(mech, known=held).q)  # it is drawn with open loops
 
 
 @host_jit
@@ -164,7 +170,9 @@ def _measured(wheels: tuple[Corner, ...], settle: bool, mech: Mechanism, q: Arra
     slopes = [jnp.stack([s.measures(x, joints)["rate"].value for s in springs]) for x in moved]
     h = bias(mech, q, jnp.zeros_like(speeds[0]))
     units = jnp.asarray(speed_units(mech))
-    return _Place(jnp.stack(slopes), -speeds @ h, h * units, asked_rows(m, keys).matrix * units)
+    rows = asked_rows(m, keys).matrix * units
+    gap = jnp.max(jnp.abs(constraint_residual(mech, q)), initial=0.0) / mechanism_length(mech)
+    return _Place(jnp.stack(slopes), -speeds @ h, h * units, rows, gap)
 
 
 def _keys(mech: Mechanism, held: Mapping[Any, float]) -> tuple[Key, ...]:
