@@ -226,6 +226,20 @@ def assigned(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     return found
 
 
+def quantity(text: str, option: str) -> float:
+    """A length, an angle or a load of an option in SI units.
+
+    Raises:
+        ValueError: it is no quantity, or a number without a unit that is not zero.
+    """
+    from jaxmbd.variables import parsed
+
+    found = parsed(text, option)
+    if found.unitless and found.magnitude:
+        raise ValueError(f"{option}: {text!r} has no unit; write '60 mm', '2 deg' or '1 kN'")
+    return float(found.to_base_units().magnitude)
+
+
 def limits_of(texts: Sequence[str] | None, option: str = "--range") -> tuple[float, float] | None:
     """The two ends of an option, angles, lengths or loads, in SI units; None without them.
 
@@ -234,9 +248,7 @@ def limits_of(texts: Sequence[str] | None, option: str = "--range") -> tuple[flo
     """
     if texts is None:
         return None
-    from jaxmbd.variables import parsed
-
-    low, high = (float(parsed(x, option).to_base_units().magnitude) for x in texts)
+    low, high = (quantity(x, option) for x in texts)
     if not low < high:
         raise ValueError(f"{option}: {texts[0]} is not below {texts[1]}")
     return low, high

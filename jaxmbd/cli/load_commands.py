@@ -14,6 +14,7 @@ from jaxmbd.cli.common import (
     add_command,
     add_overwrite,
     assigned,
+    quantity,
     refuse_to_replace,
     set_up_jax,
     suspension_of,
@@ -128,10 +129,8 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
 
 
 def _place(options: argparse.Namespace) -> dict[str, Any]:
-    from jaxmbd.variables import in_si
-
-    travel = None if options.rest else in_si(options.travel, "m", "--travel")
-    return {"travel": travel, "steer": in_si(options.steer, "m", "--steer")}
+    travel = None if options.rest else quantity(options.travel, "--travel")
+    return {"travel": travel, "steer": quantity(options.steer, "--steer")}
 
 
 def _add_compliance(commands: Any) -> None:

@@ -15,6 +15,7 @@ from jaxmbd.cli.common import (
     add_command,
     add_overwrite,
     assigned,
+    quantity,
     refuse_to_replace,
     set_up_jax,
     suspension_of,
@@ -66,14 +67,14 @@ def _reach(options: argparse.Namespace, printer: Printer) -> int:
     refuse_to_replace(options.overwrite, options.out)
     set_up_jax()
     from jaxmbd.suspension import reach, write_csv
-    from jaxmbd.variables import in_si, shown
+    from jaxmbd.variables import shown
 
     mech, roles = suspension_of(options.model, printer)
     of_corner = not isinstance(roles, tuple)
     known = _OF_CORNER if of_corner else _OF_AXLE
     held = assigned(options.held, "--held", "MOTION=VALUE, as steer='10 mm'")
     refuse("--held", [text for n in held for text in unknown("motion", n, known)])
-    values = {n: in_si(x, "rad" if n == "roll" else "m", f"--held {n}") for n, x in held.items()}
+    values = {n: quantity(x, f"--held {n}") for n, x in held.items()}
     steered = (roles if of_corner else roles[0]).slides(mech)
     every = [n for n in known if n not in values and (n != "steer" or steered)]
     found = [reach(mech, roles, of=n, **values) for n in options.of or every]
@@ -125,7 +126,7 @@ def _setup(options: argparse.Namespace, printer: Printer) -> int:
     refuse_to_replace(options.overwrite, options.out, options.table)
     set_up_jax()
     from jaxmbd.suspension import AXLE_CHARACTERISTICS, CHARACTERISTICS, solve_setup, write_csv
-    from jaxmbd.variables import in_si, shown
+    from jaxmbd.variables import shown
 
     mech, roles = suspension_of(options.model, printer)
     known: Any = AXLE_CHARACTERISTICS if isinstance(roles, tuple) else CHARACTERISTICS
@@ -134,11 +135,11 @@ def _setup(options: argparse.Namespace, printer: Printer) -> int:
     found = solve_setup(
         mech,
         roles,
-        targets={n: in_si(x, known[n].unit, f"--target {n}") for n, x in targets.items()},
+        targets={n: _with_unit(x, known[n].unit, f"--target {n}") for n, x in targets.items()},
         by=_adjusters(options.by),
         observe=options.observe,
-        travel=None if options.rest else in_si(options.travel, "m", "--travel"),
-        steer=in_si(options.steer, "m", "--steer"),
+        travel=None if options.rest else quantity(options.travel, "--travel"),
+        steer=quantity(options.steer, "--steer"),
         settle=True if options.settle else None,
     )
     printer.text(found)
@@ -158,6 +159,15 @@ def _setup(options: argparse.Namespace, printer: Printer) -> int:
         write_suspension(options.out, found.mech, found.corners, printer)
     printer.result({"changes": found.changes, "turns": found.turns, "after": found.after})
     return FINE
+
+
+def _with_unit(text: str, unit: str, what: str) -> float:
+    """A value in SI units; its unit is needed, since 0.1 of an angle is rarely meant in rad."""
+    from jaxmbd.variables import in_si
+
+    if unit:
+        quantity(text, what)
+    return in_si(text, unit, what)
 
 
 def _adjusters(texts: list[str]) -> dict[str, Any]:
@@ -255,6 +265,10 @@ def _optimum(options: argparse.Namespace, printer: Printer) -> int:
     wanted = read_wanted(options.wanted, isinstance(roles, tuple))
     sweep = _sweep_of(mech, roles, wanted, options.settle)
     widths = assigned(options.vary, "--vary", "NAME=WIDTH, as tierod_inboard='10 mm'")
+    vary = {_path(mech, n): x for n, x in widths.items()}
+    for path, x in vary.items():
+        if path.startswith("points/"):
+            quantity(x, f"--vary {path}")
     scales = _tolerances(options.tolerance, wanted)
     asked = {n: np.isfinite(y) for n, y in wanted.columns.items()}
 
@@ -265,7 +279,7 @@ def _optimum(options: argparse.Namespace, printer: Printer) -> int:
     found = minimize(
         residuals,
         mirrored(mech) if isinstance(roles, tuple) else mech,
-        {_path(mech, n): Within(x) for n, x in widths.items()},
+        {path: Within(x) for path, x in vary.items()},
         observe=sweep,
         method="least-squares",
         steps=options.steps,
@@ -312,13 +326,11 @@ def _path(mech: Any, name: str) -> str:
 
 def _tolerances(texts: list[str], wanted: _Wanted) -> dict[str, float]:
     """What counts as one of each column [SI]."""
-    from jaxmbd.variables import in_si
-
     given = assigned(texts, "--tolerance", "COLUMN=VALUE, as toe='0.05 deg'")
     refuse("--tolerance", [t for n in given for t in unknown("column", n, wanted.columns)])
     found = {n: _LIKELY.get(wanted.units[n], 1.0) * wanted.factors[n] for n in wanted.columns}
     for n, text in given.items():
-        found[n] = in_si(text, wanted.si[n], f"--tolerance {n}")
+        found[n] = _with_unit(text, wanted.si[n], f"--tolerance {n}")
         if not found[n] > 0.0:
             raise ValueError(f"--tolerance {n}={text!r}; give a positive value")
     return found
@@ -356,7 +368,7 @@ def read_wanted(path: str, of_axle: bool) -> _Wanted:
     axis = names[0]
     problems += unknown("motion", axis, _OF_AXLE if of_axle else _OF_CORNER)
     known: Mapping[str, Any] = AXLE_CHARACTERISTICS if of_axle else CHARACTERISTICS
-    in_units = {axis: "rad" if axis == "roll" else "m"}
+    in_units = {axis: "rad" if axis == "roll" or units[0] in ("deg", "rad") else "m"}
     for n in names[1:]:
         base = n.removesuffix("_gradient")
         problems += unknown("column", base, known)

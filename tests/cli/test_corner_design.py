@@ -70,6 +70,8 @@ def test_a_setup_is_written_and_stands_as_wanted(corner, model, tmp_path, capsys
         (["--target", "to=1 deg", "--by", "tierod"], "did you mean 'toe'"),
         (["--target", "toe=1 deg", "--by", "upright:ball"], "BODY:POINT:y"),
         (["--target", "toe=1 mm", "--by", "tierod"], "--target toe"),
+        (["--target", "toe=0", "--by", "tierod", "--travel", "10"], "'10' has no unit"),
+        (["--target", "toe=0.1", "--by", "tierod"], "'0.1' has no unit"),
     ):
         assert main(["setup", model, *words]) == 1, words
         assert text in capsys.readouterr().err, words
