@@ -276,11 +276,16 @@ def _optimum(options: argparse.Namespace, printer: Printer) -> int:
         parts = [(seen[n][m] - wanted.columns[n][m]) / scales[n] for n, m in asked.items()]
         return jnp.concatenate(parts)
 
+    def curves(mech: Any) -> Any:
+        seen = sweep(mech)
+        return {n: seen[n] for n in wanted.columns}
+
+    of_axle = isinstance(roles, tuple)
     found = minimize(
         residuals,
-        mirrored(mech) if isinstance(roles, tuple) else mech,
+        mirrored(mech) if of_axle else mech,
         {path: Within(x) for path, x in vary.items()},
-        observe=sweep,
+        observe=curves if of_axle else sweep,
         method="least-squares",
         steps=options.steps,
     )

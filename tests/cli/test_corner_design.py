@@ -109,6 +109,23 @@ def test_an_optimum_finds_the_hardpoint_that_made_the_curve(corner, model, tmp_p
         assert main(words) == 1 and what in capsys.readouterr().err, text
 
 
+@pytest.mark.slow
+def test_both_sides_of_an_axle_are_designed_as_one(corner, tmp_path):
+    car, pair = suspension.template_axle(*corner)
+    model, wanted, out = (tmp_path / n for n in ("axle.json", "wanted.csv", "better.json"))
+    suspension.save_with_roles(car, model, *pair)
+    wanted.write_text("roll [deg],axle_steer [deg]\n-1,-0.1\n1,0.1\n")
+    vary = ["--vary", "left_tierod_inboard/z=20 mm"]
+    assert main(["optimum", str(model), str(wanted), *vary, "--out", str(out)]) == 0
+    mech, pair = suspension.load_with_roles(out)
+    ends = [np.asarray(mech.points[f"{side}_tierod_inboard"]) for side in ("left", "right")]
+    np.testing.assert_allclose(ends[0], ends[1] * [1.0, -1.0, 1.0], atol=1e-15)
+    table = suspension.axle_kinematics(
+        mech, pair, roll=np.deg2rad([-1.0, 1.0]), observe=["axle_steer"]
+    )
+    np.testing.assert_allclose(np.degrees(table["axle_steer"]), [-0.1, 0.1], atol=1e-9)
+
+
 def test_loads_are_those_of_a_table_of_cases(corner, model, tmp_path, capsys):
     cases, out = tmp_path / "cases.csv", tmp_path / "loads.csv"
     assert main(["loads", model, "--example", str(cases)]) == 0

@@ -138,35 +138,51 @@ def test_a_bar_and_a_heave_spring_load_the_pads_by_their_energy():
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * LOAD)
 
 
+SIDES = "left", "right"
+
+
+def of_sides(*names):
+    return [[f"{side}_{n}" for n in names] for side in SIDES]
+
+
+RIGID = of_sides(*WHEEL, "spring_bottom", "lower_link_outboard")
 AXLES = {
     "twist_beam": (
-        [*(f"{side}_{n}" for n in (*WHEEL, "spring_bottom", "arm_pivot")), "beam_centre", "on_beam"]
-        for side in ("left", "right")
+        [[*x, "beam_centre", "on_beam"] for x in of_sides(*WHEEL, "spring_bottom", "arm_pivot")],
+        [],
+        [(f"{s}_arm_pivot", k) for s in SIDES for k in (0, 2)] + [("beam_centre", 1)],
+    ),
+    "rigid_axle": (
+        [[*RIGID[0], *RIGID[1], "upper_link_outboard", "panhard_outboard"]],
+        [*of_sides("lower_link_inboard", "lower_link_outboard"), *ends("upper_link", "panhard")],
+        [],
     ),
 }
 
 
-def test_both_springs_of_a_twist_beam_carry_their_wheels():
+@pytest.mark.parametrize("template", AXLES)
+def test_both_springs_of_an_axle_carry_their_wheels(template):
     """Virtual work of each wheel's rise with the other one held, loads unequal."""
-    p = {n: x for n, x in example_hardpoints("twist_beam").items() if "bar" not in n}
+    p = {n: x for n, x in example_hardpoints(template).items() if "bar" not in n}
     p = {n: x for n, x in p.items() if "droplink" not in n}
-    plain, pair = suspension.twist_beam(p)
+    plain, pair = TEMPLATES[template](p)
     loads = np.array([3100.0, 2500.0])
     car = preloaded(plain, pair, loads)
     x = {n: np.array(y) for n, y in plain.points.items()}
-    x["on_beam"] = x["beam_centre"] + [0.0, 0.1, 0.0]
-    planes = [(f"{s}_arm_pivot", k) for s in ("left", "right") for k in (0, 2)]
-    points = Distances(x, [*AXLES["twist_beam"]], [], [], [*planes, ("beam_centre", 1)])
+    x["on_beam"] = x.get("beam_centre", np.zeros(3)) + [0.0, 0.1, 0.0]
+    bodies, rods, planes = AXLES[template]
+    fixed = [n for n in x if n.endswith(("_top", "link_inboard", "panhard_inboard"))]
+    points = Distances(x, bodies, rods, fixed, planes)
     z = x["left_wheel_centre"][2]
 
     def lengths(a, b):
         at = points.solve({("left_wheel_centre", 2): z + a, ("right_wheel_centre", 2): z + b})
-        ends = [(f"{s}_spring_bottom", f"{s}_spring_top") for s in ("left", "right")]
-        return np.array([np.linalg.norm(at[i] - x[j]) for i, j in ends])
+        springs = of_sides("spring_bottom", "spring_top")
+        return np.array([np.linalg.norm(at[i] - x[j]) for i, j in springs])
 
     stretched = np.stack([slope(lambda y: lengths(y, 0.0)), slope(lambda y: lengths(0.0, y))])
     tension = np.linalg.solve(stretched, loads - 30.0 * G)
-    found = [float(car.forces[f"{s}_spring"].preload) for s in ("left", "right")]
+    found = [float(car.forces[f"{s}_spring"].preload) for s in SIDES]
     np.testing.assert_allclose(found, tension, rtol=1e-8)
 
 
