@@ -25,7 +25,11 @@ from jaxmbd.observe import AxialForce
 PER_CASE = 40
 SHARE = 6.0
 _WHERE = "balance of free bodies in NumPy"
-NUMBERS = {"suspension.LoadTable.columns": _WHERE, "AxialForce": _WHERE}
+NUMBERS = {
+    "suspension.LoadTable.columns": _WHERE,
+    "AxialForce": _WHERE,
+    "suspension.preloaded": _WHERE,
+}
 GRAVITY = np.array([0.0, 0.0, -9.81])
 CASES, NEAR = 3, 4
 FORCES = "vertical", "lateral", "braking", "driving", "centre_x", "centre_y", "centre_z"
@@ -228,11 +232,14 @@ def _cases(b: corner_kinds.Batch, rng: Any) -> Iterator[Judged]:
         off = SHIFT * b.sizes[:, None] * (k > 0)
         points = {m: x + off * rng.normal(size=x.shape) for m, x in b.points.items()}
         near.append(Corners(b, points, z * np.ones(n), rack * np.ones(n)))
+    flat = np.zeros(n)
+    drawn = Corners(b, b.points, flat, flat)
     for i, mech in enumerate(b.mechs):
         if "hub" in mech.structure.bodies:  # it turns until its weight hangs below its axis
             mech = mech.replace(gravity=(0.0, 0.0, 0.0))
         there = near[0].miss[i] < 1e-9 * b.sizes[i] and near[0].worst[i] < 1e6
         cases = {f"case {k}": x for k, x in enumerate(values)}
+        yield from _carried(b, mech, drawn, i)
         try:
             table = suspension.load_cases(mech, b.corner, cases, travel=z, steer=rack)
         except ValueError as error:
@@ -243,6 +250,23 @@ def _cases(b: corner_kinds.Batch, rng: Any) -> Iterator[Judged]:
             yield Judged("suspension.LoadTable.columns", FLAGGED, np.nan, b.text(i))
             continue
         yield from _table(b, mech, near, values, table, i)
+
+
+def _carried(b: Any, mech: Any, at: Corners, i: int) -> Iterator[Judged]:
+    """The spring's tension where it carries a load on the wheel centre as drawn."""
+    members, weights = at.members(i, mech)
+    load = np.array([0.0, 0.0, 4e3])
+    want = balance(members, [*weights, ("upright", at.pose.m[i], load, 0.0)])["spring"][0]
+    if not abs(want) < 100.0 * load[2]:
+        return  # a spring that hardly works with the wheel
+    car = suspension.preloaded(mech, b.corner, load[2])
+    spring: Any = car.forces["spring"]
+    long = np.linalg.norm(at.p["top"][i] - members["spring"].at)
+    as_drawn = np.linalg.norm(at.p["top"][i] - at.p["bottom"][i])
+    free = as_drawn if spring.free_length is None else float(spring.free_length)
+    got = float(spring.preload) + float(spring.stiffness) * (long - free)
+    options: Any = dict(limit=1e-7, scale=1.0, detail=b.text(i))
+    yield compare("suspension.preloaded", got / want, 1.0, **options)
 
 
 def _expected(at: Corners, mech: Any, case: Any, i: int) -> dict[str, float]:

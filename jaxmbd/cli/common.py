@@ -147,6 +147,25 @@ def roles_of(name: str, mech: Any) -> tuple[Any, ...]:
     )
 
 
+def suspension_of(name: str, printer: Printer) -> tuple[Any, Any]:
+    """The mechanism of a corner or an axle, and its `Corner` or both; tells what was warned of."""
+    mech, warned = load_model(name)
+    for text in warned:
+        printer.text(f"warning: {text}")
+    corners = roles_of(name, mech)
+    return mech, corners[0] if len(corners) == 1 else corners
+
+
+def write_suspension(path: Path, mech: Any, roles: Any, printer: Printer) -> None:
+    """Write a corner or an axle with its roles."""
+    from jaxmbd.suspension import save_with_roles
+
+    if path.suffix != ".json":
+        raise ValueError(f"{path}: a model is written as .json")
+    save_with_roles(mech, path, *(roles if isinstance(roles, tuple) else (roles,)))
+    printer.text(f"wrote {path}")
+
+
 def _read(name: str) -> Any:
     from jaxmbd.io import load, load_mjcf, load_robot
 
@@ -171,17 +190,65 @@ def _from_zoo(kind: str) -> Any:
     return mech
 
 
-def limits_of(texts: Sequence[str] | None) -> tuple[float, float] | None:
-    """The two ends of ``--range``, angles or lengths, in SI units; None without them.
+def add_overwrite(parser: argparse.ArgumentParser, *more: str) -> None:
+    """``--overwrite``, and other spellings of it."""
+    parser.add_argument("--overwrite", *more, action="store_true", help="replace files that exist")
+
+
+def refuse_to_replace(overwrite: bool, *paths: str | Path | None) -> None:
+    """A ValueError if one of the files that are to be written exists.
+
+    Raises:
+        ValueError: one exists, and `overwrite` is False.
+    """
+    there = [str(path) for path in paths if path is not None and Path(path).exists()]
+    if there and not overwrite:
+        raise ValueError(
+            f"{' and '.join(there)} {'exist' if len(there) > 1 else 'exists'}; give another name, "
+            "or replace with --overwrite"
+        )
+
+
+def assigned(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
+    """Names and values of ``NAME=VALUE`` arguments.
+
+    Raises:
+        ValueError: an argument is not of this form, or a name is there twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise ValueError(f"{option} {text!r}: write {form}")
+        if name in found:
+            raise ValueError(f"{option}: {name} is given twice")
+        found[name] = value
+    return found
+
+
+def quantity(text: str, option: str) -> float:
+    """A length, an angle or a load of an option in SI units.
+
+    Raises:
+        ValueError: it is no quantity, or a number without a unit that is not zero.
+    """
+    from jaxmbd.variables import parsed
+
+    found = parsed(text, option)
+    if found.unitless and found.magnitude:
+        raise ValueError(f"{option}: {text!r} has no unit; write '60 mm', '2 deg' or '1 kN'")
+    return float(found.to_base_units().magnitude)
+
+
+def limits_of(texts: Sequence[str] | None, option: str = "--range") -> tuple[float, float] | None:
+    """The two ends of an option, angles, lengths or loads, in SI units; None without them.
 
     Raises:
         ValueError: a text is no quantity, or the first end is not below the second.
     """
     if texts is None:
         return None
-    from jaxmbd.variables import parsed
-
-    low, high = (float(parsed(x, "--range").to_base_units().magnitude) for x in texts)
+    low, high = (quantity(x, option) for x in texts)
     if not low < high:
-        raise ValueError(f"--range: {texts[0]} is not below {texts[1]}")
+        raise ValueError(f"{option}: {texts[0]} is not below {texts[1]}")
     return low, high

@@ -10,7 +10,14 @@ import warnings
 from typing import Any
 
 import jaxmbd
-from jaxmbd.cli import model_commands, study_commands, suspension_commands, view_commands
+from jaxmbd.cli import (
+    load_commands,
+    model_commands,
+    setup_commands,
+    study_commands,
+    suspension_commands,
+    view_commands,
+)
 from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Printer
 
 
@@ -78,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "of a mechanism.",
         epilog="begin:\n"
         "  jaxmbd demo                     a study of a suspension corner, with a figure\n"
+        "  jaxmbd corner                   a corner or an axle of one's own, by a template\n"
         "  jaxmbd check zoo:multi_link     what a mechanism is, and whether it closes\n"
         "  jaxmbd run study.toml           run a study; Ctrl-C or a power cut does no harm\n"
         "  jaxmbd resume study.toml        go on with it\n"
@@ -87,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     version = f"jaxmbd {jaxmbd.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (study_commands, model_commands, view_commands, suspension_commands):
+    modules = study_commands, model_commands, view_commands
+    for module in (*modules, suspension_commands, setup_commands, load_commands):
         module.add(commands)
     return parser

@@ -15,8 +15,10 @@ from jaxmbd.cli.common import (
     NAMES,
     Printer,
     add_command,
+    add_overwrite,
     load_model,
     open_model,
+    refuse_to_replace,
     set_up_jax,
 )
 
@@ -208,13 +210,13 @@ def _add_convert(commands: Any) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="write nothing if something would be left out"
     )
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    add_overwrite(parser, "--force")
 
 
 def _convert(options: argparse.Namespace, printer: Printer) -> int:
     set_up_jax()
     target: Path = options.target
-    _check_target(options.source, target, options.force)
+    _check_target(options.source, target, options.overwrite)
     model, told = open_model(options.source)
     if options.strict and told:
         raise ValueError(f"--strict, and of {options.source}: " + "; ".join(told))
@@ -236,13 +238,12 @@ def _convert(options: argparse.Namespace, printer: Printer) -> int:
     return FINDINGS if told or rows or states else FINE
 
 
-def _check_target(source: str, target: Path, force: bool) -> None:
+def _check_target(source: str, target: Path, overwrite: bool) -> None:
     if target.suffix.lower() not in FORMATS:
         raise ValueError(f"{target}: its ending says no format; give one of {', '.join(FORMATS)}")
     if target.exists() and os.path.exists(source) and target.samefile(source):
         raise ValueError(f"{target} is the file to read; give another name")
-    if target.exists() and not force:
-        raise ValueError(f"{target} exists; give another name, or --force to replace it")
+    refuse_to_replace(overwrite, target)
 
 
 def _not_written(model: Any, target: Path) -> tuple[list[str], list[str]]:

@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxmbd.cli.common import FINDINGS, FINE, Printer, add_command, set_up_jax
+from jaxmbd.cli.common import (
+    FINDINGS,
+    FINE,
+    Printer,
+    add_command,
+    add_overwrite,
+    refuse_to_replace,
+    set_up_jax,
+)
 from jaxmbd.cli.suspension_commands import report_on_suspension
 from jaxmbd.plumbing import optional
 
@@ -287,7 +295,7 @@ def _add_report(commands: Any) -> None:
         help="limits of an output in its SI unit, either of which may be left out: yield and Cpk; "
         "may be repeated",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    add_overwrite(parser)
 
 
 def limit(text: str) -> tuple[str, tuple[float | None, float | None]]:
@@ -306,8 +314,7 @@ def limit(text: str) -> tuple[str, tuple[float | None, float | None]]:
 def _report(options: argparse.Namespace, printer: Printer) -> int:
     store = Path(options.store)
     path = options.out or Path(options.store.removeprefix("zoo:")).with_suffix(".html")
-    if path.exists() and not options.overwrite:
-        raise ValueError(f"{path} exists; choose another --out, or replace it with --overwrite")
+    refuse_to_replace(options.overwrite, path)
     if options.store.startswith("zoo:") or store.suffix == ".json":
         return report_on_suspension(options, path, printer)
     if not store.is_dir():

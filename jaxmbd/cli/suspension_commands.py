@@ -13,10 +13,14 @@ from jaxmbd.cli.common import (
     NAMES,
     Printer,
     add_command,
+    add_overwrite,
     limits_of,
     load_model,
+    refuse_to_replace,
     roles_of,
     set_up_jax,
+    suspension_of,
+    write_suspension,
 )
 from jaxmbd.plumbing import unknown
 
@@ -36,6 +40,7 @@ UNITS = {
     "toe": "rad",
     "spring_rate": "N/m",
     "spring_preload": "N",
+    "wheel_load": "N",
     "damping": "N s/m",
     "gravity": "m/s²",
     "wheelbase": "m",
@@ -91,7 +96,7 @@ def _add_corner(commands: Any) -> None:
         metavar="NAME=VALUE",
         help="arguments of the template, numbers with units; masses as masses/upright='30 kg'",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    add_overwrite(parser)
 
 
 def _corner(options: argparse.Namespace, printer: Printer) -> int:
@@ -108,7 +113,7 @@ def _corner(options: argparse.Namespace, printer: Printer) -> int:
     own, of_axle = _arguments(name, options)
     mapping = {"units": options.units, "side": options.side}
     if options.example is not None:
-        _free(options.example, options.overwrite)
+        refuse_to_replace(options.overwrite, options.example)
         write_hardpoints(
             options.example, example_hardpoints(name, **own), options.mapping, **mapping
         )
@@ -121,7 +126,7 @@ def _corner(options: argparse.Namespace, printer: Printer) -> int:
         return FINE
     if options.out is None or options.out.suffix != ".json":
         raise ValueError("name the model that is to be written: --out corner.json")
-    _free(options.out, options.overwrite)
+    refuse_to_replace(options.overwrite, options.out)
     mech, roles = make(read_hardpoints(options.points, options.mapping, **mapping), **own)
     if options.axle and not isinstance(roles, tuple):
         mech, roles = template_axle(mech, roles, **of_axle)
@@ -130,13 +135,12 @@ def _corner(options: argparse.Namespace, printer: Printer) -> int:
 
 def _saved(name: str, mech: Any, roles: Any, out: Path, printer: Printer) -> int:
     from jaxmbd.analysis import mobility
-    from jaxmbd.suspension import save_with_roles
 
-    save_with_roles(mech, out, *roles)
+    write_suspension(out, mech, tuple(roles), printer)
     free = int(mobility(mech).dof)
     bodies = ", ".join(mech.structure.bodies)
     printer.text(
-        f"wrote {out}: {name}, {'an axle' if len(roles) == 2 else 'a corner'} with {free} degrees "
+        f"{name}, {'an axle' if len(roles) == 2 else 'a corner'} with {free} degrees "
         f"of freedom; bodies {bodies}",
         f"go on with  jaxmbd kinematics {out}  or  jaxmbd view {out}  or  jaxmbd explore {out}",
     )
@@ -163,11 +167,6 @@ def _common_numbers() -> str:
     from jaxmbd.suspension import TemplateNumbers
 
     return f"TemplateNumbers: {inspect.getdoc(TemplateNumbers)}"
-
-
-def _free(path: str | Path, overwrite: bool) -> None:
-    if Path(path).exists() and not overwrite:
-        raise ValueError(f"{path} exists; choose another name, or replace it with --overwrite")
 
 
 def _arguments(template: str, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -225,7 +224,8 @@ def _add_kinematics(commands: Any) -> None:
         "jaxmbd kinematics zoo:multi_link --out bump.csv\n"
         "jaxmbd kinematics corner.json --steer '-40 mm' '40 mm' --observe toe camber\n"
         "jaxmbd kinematics axle.json --roll '-3 deg' '3 deg' --figure roll.png\n"
-        "jaxmbd kinematics axle.json --lateral '-1 kN' '1 kN' --settle",
+        "jaxmbd kinematics axle.json --roll '-3 deg' '3 deg' --rest --gradients roll_moment\n"
+        "jaxmbd kinematics axle.json --lateral '-1 kN' '1 kN'",
     )
     parser.add_argument("model", help=NAMES)
     event = parser.add_mutually_exclusive_group()
@@ -236,19 +236,27 @@ def _add_kinematics(commands: Any) -> None:
     )
     parser.add_argument("--observe", nargs="+", metavar="NAME", help="columns; by default all")
     parser.add_argument(
+        "--gradients", nargs="+", metavar="NAME", help="columns whose derivatives are told, too"
+    )
+    parser.add_argument(
         "--settle", action="store_true", help="bushings come to rest; with loads they always do"
     )
+    parser.add_argument(
+        "--rest",
+        action="store_true",
+        help="of an axle: the body rises and sinks freely, at the load that it carries",
+    )
+    parser.add_argument("--tyre-rate", metavar="RATE", help="vertical rate of a tyre of an axle")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the whole table as CSV")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it: png, svg, pdf")
+    add_overwrite(parser)
 
 
 def _kinematics(options: argparse.Namespace, printer: Printer) -> int:
+    refuse_to_replace(options.overwrite, options.out, options.figure)
     set_up_jax()
-    mech, warned = load_model(options.model)
-    for text in warned:
-        printer.text(f"warning: {text}")
-    corners = roles_of(options.model, mech)
-    table = _table(mech, corners, options)
+    mech, roles = suspension_of(options.model, printer)
+    table = _table(mech, roles if isinstance(roles, tuple) else (roles,), options)
     printer.text(table)
     if options.out is not None:
         table.to_csv(options.out)
@@ -273,12 +281,15 @@ def _table(mech: Any, corners: tuple[Any, ...], options: argparse.Namespace) -> 
 
     asked = [n for n in EVENTS if getattr(options, n) is not None]
     event = asked[0] if asked else "travel"
-    low, high = limits_of(getattr(options, event)) or _TRAVEL
+    low, high = limits_of(getattr(options, event), f"--{event}") or _TRAVEL
     if options.places < 2:
         raise ValueError(f"--places {options.places}: give at least 2")
     values = np.linspace(low, high, options.places).round(15)
     wanted: dict[str, Any] = {"observe": options.observe}
+    if options.gradients is not None:
+        wanted["gradients"] = options.gradients
     if len(corners) == 2:
+        wanted |= _of_axle(options, event)
         if event == "travel":
             moved = {"heave": values}
         elif event == "opposite":
@@ -289,11 +300,27 @@ def _table(mech: Any, corners: tuple[Any, ...], options: argparse.Namespace) -> 
         return axle_kinematics(mech, corners, **moved, **wanted, settle=settle)
     if event not in ("travel", "steer"):
         raise ValueError(
-            f"--{event} is of an axle, and {options.model} is a corner; make one by "
-            "jaxmbd.suspension.axle, and write it with save_with_roles"
+            f"--{event} is of an axle, and {options.model} is a corner; make one by jaxmbd corner "
+            "--axle, or jaxmbd.suspension.axle and save_with_roles"
         )
+    if options.rest or options.tyre_rate is not None:
+        raise ValueError("--rest and --tyre-rate are of an axle; make one by jaxmbd corner --axle")
     moved = {event: values.tolist()}
     return kinematics(mech, corners[0], **moved, **wanted, settle=options.settle)
+
+
+def _of_axle(options: argparse.Namespace, event: str) -> dict[str, Any]:
+    """How an axle stands."""
+    from jaxmbd.variables import in_si
+
+    found: dict[str, Any] = {}
+    if options.rest:
+        if event == "travel":
+            raise ValueError("--rest lets the heave free, which --travel moves; leave one out")
+        found["heave"] = None
+    if options.tyre_rate is not None:
+        found["tyre_rate"] = in_si(options.tyre_rate, "N/m", "--tyre-rate")
+    return found
 
 
 def report_on_suspension(options: argparse.Namespace, path: Path, printer: Printer) -> int:
@@ -307,7 +334,7 @@ def report_on_suspension(options: argparse.Namespace, path: Path, printer: Print
     more: dict[str, Any] = {}
     if options.before is not None:
         more["before"] = load_model(options.before)[0]
-    if (travel := limits_of(options.travel)) is not None:
+    if (travel := limits_of(options.travel, "--travel")) is not None:
         more["travel"] = travel
     suspension_report(
         path,

@@ -12,9 +12,11 @@ from jaxmbd.cli.common import (
     NAMES,
     Printer,
     add_command,
+    add_overwrite,
     corners_of,
     limits_of,
     open_model,
+    refuse_to_replace,
     set_up_jax,
 )
 from jaxmbd.plumbing import unknown
@@ -83,7 +85,7 @@ def _add_view(commands: Any) -> None:
         metavar="FILE",
         help="write .html, .mp4, .gif, .png, .svg or .pdf; without it the browser shows the page",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+    add_overwrite(parser)
 
 
 def trace(text: str) -> tuple[str, str]:
@@ -96,8 +98,7 @@ def trace(text: str) -> tuple[str, str]:
 
 def _view(options: argparse.Namespace, printer: Printer) -> int:
     out = options.out
-    if out is not None and out.exists() and not options.overwrite:
-        raise ValueError(f"{out} exists; choose another --out, or replace it with --overwrite")
+    refuse_to_replace(options.overwrite, out)
     if out is not None and out.suffix not in (".html", ".mp4", ".gif", *_PICTURES):
         raise ValueError(f"--out {out}: name a .html, .mp4, .gif, .png, .svg or .pdf")
     set_up_jax()

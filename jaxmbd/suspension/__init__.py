@@ -10,10 +10,11 @@ from jaxmbd.suspension.axle_characteristics import (
 )
 from jaxmbd.suspension.axle_table import AxleSweep, axle_kinematics, axle_sweep
 from jaxmbd.suspension.both_sides import axle, axle_corners
+from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.compliance_matrix import Compliance, compliance
 from jaxmbd.suspension.corner import Corner, find_corner, zoo_corner
 from jaxmbd.suspension.corner_sweep import GRADIENTS, TRAVEL, CornerSweep, kinematics_sweep
-from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number
+from jaxmbd.suspension.kinematics_table import Kinematics, kinematics, number, write_csv
 from jaxmbd.suspension.load_table import (
     LoadSweep,
     LoadTable,
@@ -114,8 +115,8 @@ __all__ = [
     "read_load_cases",
     "macpherson_corner",
     "on_rig",
+    "preloaded",
     "rigid_axle",
-    "on_rig",
     "reach",
     "save_with_roles",
     "semi_trailing_arm_corner",

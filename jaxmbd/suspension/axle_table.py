@@ -25,6 +25,7 @@ from jaxmbd.suspension.axle_characteristics import (
     AxleCharacteristic,
     axle_names,
 )
+from jaxmbd.suspension.carried_load import warn_of_pull
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.kinematics_table import Kinematics, failure_text
 from jaxmbd.suspension.motions import held_joints
@@ -352,4 +353,7 @@ def axle_kinematics(
             "the hardpoints"
         )
     columns = {n: found[n] for n in sweep.observe}
-    return Kinematics(str(sweep.dim), np.asarray(axis.values), columns, about, unit=axis.unit)
+    table = Kinematics(str(sweep.dim), np.asarray(axis.values), columns, about, unit=axis.unit)
+    if heave is None:
+        warn_of_pull(car, sweep.corners, table)
+    return table

@@ -18,6 +18,7 @@ they are drawn.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from jaxmbd.model import Mechanism
 from jaxmbd.plumbing import text_table
 from jaxmbd.spatial import cross, skew
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.kinematics_table import write_csv
 from jaxmbd.suspension.motions import contact_point, drawn_wheel, held_joints, wheel_key
 from jaxmbd.variables import shown
 
@@ -119,6 +121,11 @@ class Compliance(eqx.Module):
                 for i, response in enumerate(RESPONSES):
                     found[f"{load}/{pattern}/{response}"] = jnp.stack([row[i] for row in rows])
         return found
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the printed table: a row for each wheel and response, a column for each load."""
+        head, rows = _rows(self)
+        write_csv(path, ["wheel", "response", "unit", *head], rows)
 
     def _arms(self) -> Array:
         return self.patch - self.centre
@@ -251,29 +258,40 @@ def _wheel(mech: Mechanism, q: Array, corner: Corner) -> tuple[Array, Array, Arr
     return centre, spin, contact_point(centre, spin, corner.tyre_radius)
 
 
-def _table(c: Compliance) -> str:
-    """The coefficients in the units of the trade, a block for each load and pattern."""
-    if isinstance(c.matrix, Tracer) or c.matrix.ndim != 2:
-        return repr(c)
+def _rows(c: Compliance) -> tuple[list[str], list[list[Any]]]:
+    """Names of loads with their patterns, and a row for each wheel and response: units of use."""
     found = {path: np.asarray(x) for path, x in c.coefficients().items()}
     cases = list(dict.fromkeys(path.rsplit("/", 1)[0] for path in found))
-    loads = [100.0 if case.startswith("aligning") else 1e3 for case in cases]
-    head = [f"{load[:5]}. {p[:4]}." for load, p in (x.split("/") for x in cases)]
-    rows = []
+    sizes = [100.0 if case.startswith("aligning") else 1e3 for case in cases]
+    per = [
+        f"{case} per {'100 N m' if x == 100.0 else 'kN'}"
+        for case, x in zip(cases, sizes, strict=True)
+    ]
+    rows: list[list[Any]] = []
     for k, side in enumerate(c.sides):
         for response in RESPONSES:
             unit, factor = shown("rad" if response in RESPONSES[:4] else "m")
-            values = [
-                f"{factor * load * found[f'{case}/{response}'][k]:.4f}"
-                for case, load in zip(cases, loads, strict=True)
-            ]
-            rows.append([f"{side} {response} [{unit}]", *values])
+            pairs = zip(cases, sizes, strict=True)
+            values = [factor * x * float(found[f"{case}/{response}"][k]) for case, x in pairs]
+            rows.append([side, response, unit, *values])
+    return per, rows
+
+
+def _table(c: Compliance) -> str:
+    """The coefficients in the units of the trade, a column for each load and pattern."""
+    if isinstance(c.matrix, Tracer) or c.matrix.ndim != 2:
+        return repr(c)
+    per, rows = _rows(c)
+    head = [f"{load[:5]}. {p[:4]}." for load, p in (x.split(" ")[0].split("/") for x in per)]
+    below = [
+        [f"{side} {response} [{unit}]", *(f"{x:.4f}" for x in values)]
+        for side, response, unit, *values in rows
+    ]
     unit, factor = shown("m")
     heights = ", ".join(
         f"{side} {factor * float(x):+.1f} {unit}" for side, x in zip(c.sides, c.rise, strict=True)
     )
     free = "" if "wheel centres" in c.held else "; wheel centres go against the springs"
     title = f"held: {', '.join(c.held) or 'nothing'}{free}; from where they are drawn: {heights}"
-    return "\n".join(
-        [title, text_table(["per kN (aligning: per 100 N·m)", *head], rows, left=(0,))]
-    )
+    head = ["per kN (aligning: per 100 N·m)", *head]
+    return "\n".join([title, text_table(head, below, left=(0,))])

@@ -20,7 +20,7 @@ _LARGEST = 2.0
 _LIKELY = 100.0
 """How far from the wheel centre a corner's points are believed to be, in radii of its tyre."""
 _SHORTEST = 1e-6
-"""Length that a spring is believed to have, in radii of the tyre."""
+"""Length that a spring or a spindle is believed to have, in radii of the tyre."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,13 @@ class Corner:
                 f"is positive to the left; give side={'right' if self.sign > 0.0 else 'left'!r}"
             )
         elif self.spindle is not None and len(self.spindle) == 2 and (ends := drawn(*self.spindle)):
-            if not self.sign * (ends[1] - ends[0])[1] > 0.0:
+            length = float(np.linalg.norm(ends[1] - ends[0]))
+            if not length > _SHORTEST * self.tyre_radius:
+                found.append(
+                    f"spindle={self.spindle}: both points are drawn at one place ({length:.3g} m "
+                    "apart), so the wheel has no axis; correct one of them, or give a direction"
+                )
+            elif not self.sign * (ends[1] - ends[0])[1] > 0.0:
                 found.append(
                     f"spindle={self.spindle}: it points inwards on the {self.side} side; give "
                     "(inner, outer)"

@@ -55,6 +55,7 @@ from jaxmbd.observe import (
     status_text,
 )
 from jaxmbd.plumbing import refuse, text_table, unknown
+from jaxmbd.suspension.bracket_loads import bracket_loads, mount_loads
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import name_list
 from jaxmbd.suspension.kinematics_table import number, write_csv
@@ -295,6 +296,11 @@ def member_loads(
     - another joint: ``<joint>_force`` and ``<joint>_moment``, the sizes of its reaction about its
       point, and their components ``<joint>_force_x``, …, world axes, on the joint's body b;
     - a bushing: the same, components in its own axes; of a softened joint those along its rows;
+    - a hinge through two named points: ``<point>_force`` and its components at either, with half of
+      the force along the axis, and ``<joint>_axial``, the whole of that, which statics does not
+      share out;
+    - where a joint and springs end at one point of the chassis: ``<point>_mount_force`` and its
+      components, on the chassis;
     - a rack or another held joint: ``<joint>_effort``, the force or moment that holds it.
 
     Args:
@@ -324,7 +330,7 @@ def member_loads(
             found[f"{joint}_effort_{index}"] = HoldingEffort((joint, index))
         if corner.slides(mech):
             found[f"{corner.steering}_effort"] = HoldingEffort(corner.steering)
-    return found
+    return bracket_loads(mech) | mount_loads(mech, wheels, locked) | found
 
 
 def _of_joint(name: str, kind: type[Joint]) -> dict[str, Observable]:

@@ -30,6 +30,7 @@ from jaxmbd.plumbing import refuse, text_table, unknown
 from jaxmbd.suspension.adjusters import Adjuster, adjusted, adjusted_roles, adjuster
 from jaxmbd.suspension.axle_characteristics import AXLE_CHARACTERISTICS
 from jaxmbd.suspension.axle_table import axle_sweep
+from jaxmbd.suspension.carried_load import missing_load
 from jaxmbd.suspension.corner import Corner, find_corner
 from jaxmbd.suspension.corner_sweep import kinematics_sweep, of_mechanism
 from jaxmbd.suspension.kinematics_table import number
@@ -41,6 +42,8 @@ from jaxmbd.variables import shown
 _STEPS = 60
 _LONGEST, _SHORTEST = 0.1, 1e-5
 """Steps, in lengths of the mechanism; a shorter one is not halved further."""
+_OF_LOADS = {"wheel_travel", "heave", "left_load", "right_load", "axle_load", "load_transfer"}
+"""Targets that ride on the springs' loads."""
 _WITHOUT_EFFECT = 1e-10
 """Change of a target by one length of the mechanism, over its unit, below which there is none."""
 
@@ -451,7 +454,8 @@ class _Search(NamedTuple):
         how = "they have no further effect there"
         if last.status != Status.OK:
             how = f"beyond, the mechanism does not assemble ({last.reason(self.about)})"
+        lost = missing_load(self.problem.mech) if _OF_LOADS & {*targets} else ""
         return (
             f"the targets are out of reach: at the nearest {'; '.join(nearest)} (with {turned}), "
-            f"and {how}. Give targets within reach, or other adjusters"
+            f"and {how}. Give targets within reach, or other adjusters{lost and '; ' + lost}"
         )

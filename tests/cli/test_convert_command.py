@@ -52,7 +52,7 @@ def test_what_is_refused(tmp_path, capsys):
     assert "forces of type Tyre" in capsys.readouterr().err and not model.exists()
     model.write_text("kept")
     assert main(["convert", "zoo:rssr", str(model)]) == 1
-    assert "--force" in capsys.readouterr().err and model.read_text() == "kept"
+    assert "--overwrite" in capsys.readouterr().err and model.read_text() == "kept"
     assert main(["convert", "zoo:rssr", str(model), "--force"]) == 0
     assert len(load_mjcf(model).mechanism.bodies) == 3
     assert main(["convert", str(model), str(model), "--force"]) == 1

@@ -25,7 +25,7 @@ def test_a_page_of_what_the_first_joint_can_do(tmp_path, capsys):
     assert found["file"] == str(out) and found["bytes"] == out.stat().st_size > 5e5
     assert "<title>four_bar</title>" in out.read_text("utf-8")
     assert main([*words]) == 1
-    assert "exists; choose another --out" in capsys.readouterr().err
+    assert "exists; give another name, or replace with --overwrite" in capsys.readouterr().err
 
 
 def test_what_is_held_is_told(tmp_path, capsys):

@@ -29,6 +29,14 @@ def weights(mech):
         yield name, com, float(mech.bodies[name].mass) * np.asarray(mech.gravity), np.zeros(3)
 
 
+BRACKETS = tuple(
+    f"{point}{part}"
+    for point in ("_front", "_rear")
+    for part in ("_force", "_force_x", "_force_y", "_force_z")
+)
+BRACKETS += ("_axial",)
+
+
 def check(table, mech, roles, members, rtol=1e-9):
     p = mech.points
     centre = np.asarray(p["axle_outboard"])
@@ -38,7 +46,7 @@ def check(table, mech, roles, members, rtol=1e-9):
         acting = [*weights(mech), *wheel(roles, loads, centre, spin, "upright")]
         right = columns(members, balance(members, acting))
         found = table.at(case)
-        assert set(right) == set(found)
+        assert set(right) == {n for n in found if not n.endswith(BRACKETS)}
         size = max(map(abs, right.values()))
         for name, value in right.items():
             assert abs(found[name] - value) < rtol * size, (case, name)

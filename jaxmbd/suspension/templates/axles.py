@@ -26,6 +26,7 @@ from jaxmbd.model import (
     TorsionSpring,
 )
 from jaxmbd.plumbing import unknown
+from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.templates.hardpoints import checked
 from jaxmbd.suspension.templates.parts import (
@@ -42,6 +43,7 @@ from jaxmbd.suspension.templates.parts import (
     wheel,
     with_wheel_axis,
 )
+from jaxmbd.suspension.templates.plausible import warn_of_doubts
 
 Pair = tuple[Mechanism, tuple[Corner, Corner]]
 SIDES = ("left", "right")
@@ -56,6 +58,7 @@ def _made(
     n: TemplateNumbers,
     shared: Sequence[str],
     anti_roll_bar: Any,
+    settle: bool = False,
 ) -> Pair:
     """The mechanism of two halves and of what is there once, and the roles of both wheels."""
     p = with_wheel_axis(checked(template, points, [*half, *whole], n.tyre_radius), n)
@@ -73,8 +76,11 @@ def _made(
         two.append(Parts((), forces={"anti_roll_bar": bar_}))
     mech = mechanism(template, [*two, *whole], placed, n)
     left, right = (_roles(mech, side, shared, n) for side in SIDES)
+    warn_of_doubts(p, n)
     left.check(mech)
     right.check(mech)
+    if n.wheel_load is not None:
+        mech = preloaded(mech, (left, right), n.wheel_load, settle=settle)
     return mech, (left, right)
 
 
@@ -164,7 +170,8 @@ def rigid_axle(
         whole.append(_watts())
     both = [f"{side}_wheel_centre" for side in SIDES]
     whole.append(Parts((), bodies={"axle": tuple(both)}))
-    return _made("rigid_axle", points, half, whole, n, ("axle",), anti_roll_bar)
+    soft_links = links == "four" and lateral is not None
+    return _made("rigid_axle", points, half, whole, n, ("axle",), anti_roll_bar, soft_links)
 
 
 def _watts() -> Parts:
@@ -237,7 +244,8 @@ def twist_beam(
     if spring_by is not None:
         half += spring("arm", n, points)
     beam = _beam(torsion_rate, bending_rate)
-    return _made("twist_beam", points, half, [beam], n, (), anti_roll_bar)
+    bends = bending_rate is not None
+    return _made("twist_beam", points, half, [beam], n, (), anti_roll_bar, bends)
 
 
 def _beam(torsion: Any, bending: Any) -> Parts:

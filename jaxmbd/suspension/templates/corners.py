@@ -14,8 +14,9 @@ from jaxmbd.model import (
     SpringDamper,
     TorsionBar,
 )
-from jaxmbd.plumbing import unknown
+from jaxmbd.plumbing import unknown, warn_user
 from jaxmbd.suspension.both_sides import axle, axle_corners
+from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.templates.hardpoints import checked
 from jaxmbd.suspension.templates.parts import (
@@ -35,6 +36,7 @@ from jaxmbd.suspension.templates.parts import (
     wheel,
     with_wheel_axis,
 )
+from jaxmbd.suspension.templates.plausible import doubtful_rate, warn_of_doubts
 
 Made = tuple[Mechanism, Corner]
 LINKS = ("upper_front_link", "upper_rear_link", "lower_front_link", "lower_rear_link")
@@ -57,7 +59,10 @@ def _made(
     mech = mechanism(template, parts, p, n)
     named = {"spindle": _SPINDLE, "spring": "spring" if "spring" in mech.forces else None}
     corner = Corner(upright, "wheel_centre", **named, **n.roles(), **roles)
+    warn_of_doubts(p, n)
     corner.check(mech)
+    if n.wheel_load is not None:
+        mech = preloaded(mech, corner, n.wheel_load)
     return mech, corner
 
 
@@ -354,7 +359,8 @@ def template_axle(
     """The axle of a template's corner: both wheels on one rack, with a bar and a heave spring.
 
     The bar is a `TorsionBar` between the `bar_arm` of both sides: its arms and drop links move as
-    they are drawn. The heave spring joins the point `heave_spring` of both rockers.
+    they are drawn. The heave spring joins the point `heave_spring` of both rockers. Both are free
+    of load as drawn, so that a `wheel_load` of the corner is carried by the wheels' own springs.
 
     Args:
         corner: the left corner, from a template.
@@ -390,6 +396,8 @@ def template_axle(
         if "rocker" not in bodies or "heave_spring" not in corner.points:
             raise ValueError("heave_spring= needs a rocker with the hardpoint heave_spring")
         ends = [f"{side}_{x}" for x in ("rocker", "heave_spring") for side in ("left", "right")]
+        for text in doubtful_rate("heave_spring", heave_spring, roles.tyre_radius):
+            warn_user(text)
         between = SpringDamper(*ends, stiffness=heave_spring, damping=heave_damping)
         car = car.replace(forces={"heave_spring": between})
     return car, axle_corners(car, roles)

@@ -55,6 +55,10 @@ class TemplateNumbers:
         toe: static toe [rad], positive: toe-in; likewise.
         spring_rate: [N/m].
         spring_preload: compression of the spring as drawn [N].
+        wheel_load: of the road on each wheel [N]; None: the corner carries no car. The spring is
+            preloaded so that it carries this load as drawn, with the weights of the bodies, and the
+            load acts on the wheel centre (`jaxmbd.suspension.preloaded`). The load under a wheel is
+            an axle's share of the car's weight by two, its unsprung part included.
         damping: of the damper [N·s/m].
         masses: [kg], by the names of bodies.
         gravity: [m/s²] along −z.
@@ -73,6 +77,7 @@ class TemplateNumbers:
     toe: Any = 0.0
     spring_rate: Any = 30e3
     spring_preload: Any = 0.0
+    wheel_load: Any = None
     damping: Any = 2e3
     masses: Mapping[str, Any] = field(default_factory=dict)
     gravity: Any = 9.81
@@ -96,6 +101,11 @@ class TemplateNumbers:
             x = getattr(found, name)
             if is_concrete(x) and not (x > 0.0 if kind else x >= 0.0):
                 wrong.append(f"{name}={x!r}; give a {kind or 'non-negative'} number")
+        load = found.wheel_load
+        if load is not None and is_concrete(load) and not load > 0.0:
+            wrong.append(f"wheel_load={load!r}; give a positive number [N], or None")
+        if load is not None and "spring_preload" in given:
+            wrong.append("wheel_load= sets the spring's preload; leave spring_preload= out")
         for name in ("camber", "toe"):
             x = getattr(found, name)
             if is_concrete(x) and not abs(x) < _STEEP:
