@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -87,7 +88,7 @@ class AxleInstant:
         pairs = zip(corners, state.wheels, strict=True)
         self.wheels = tuple(Instant(c, x, up=state.up) for c, x in pairs)
 
-    @property
+    @cached_property
     def line(self) -> tuple[Array, Array]:
         """Unit vectors (2,) in front view (y, z): along the ground line to the left, normal."""
         left, right = (w.contact[1:] for w in self.wheels)
@@ -95,12 +96,13 @@ class AxleInstant:
         along = along / jnp.sqrt(along @ along)
         return along, jnp.stack([-along[1], along[0]])
 
-    @property
+    @cached_property
     def origin(self) -> Array:
         """Where the ground line meets the body's middle plane (2,) [m]."""
         at, (along, _) = self.wheels[0].contact[1:], self.line
         return at - along * (at[0] / along[0])
 
+    @cached_property
     def contacts(self) -> list[tuple[Array, Array]]:
         """Place (η, ζ) of each contact and the velocity (η, ζ) of the upright's point there."""
         along, normal = self.line
@@ -183,13 +185,13 @@ def axle_steer(at: AxleInstant) -> Array:
 @_of_axle("m", "track [m]: distance of the contact points in front view")
 def track(at: AxleInstant) -> Array:
     """``η_L − η_R``."""
-    (left, _), (right, _) = at.contacts()
+    (left, _), (right, _) = at.contacts
     return left[0] - right[0]
 
 
 def _roll_centre(at: AxleInstant) -> Array:
     """(η, ζ) of the point where the normals to both velocities meet: ``u · (x − c) = 0``."""
-    (c_l, u_l), (c_r, u_r) = at.contacts()
+    (c_l, u_l), (c_r, u_r) = at.contacts
     det = u_l[0] * u_r[1] - u_l[1] * u_r[0]
     size = jnp.sqrt((u_l @ u_l) * (u_r @ u_r))
     parallel = jnp.abs(det) <= 1e2 * jnp.finfo(det.dtype).eps * size
@@ -215,7 +217,7 @@ def roll_centre_lateral(at: AxleInstant) -> Array:
 @_of_axle("m", "roll centre height [m] over the ground line, by equal side forces")
 def roll_centre_height_forces(at: AxleInstant) -> Array:
     """``½ Σ η u_η / u_ζ``."""
-    return 0.5 * sum(c[0] * u[0] / u[1] for c, u in at.contacts())  # pyright: ignore[reportReturnType]
+    return 0.5 * sum(c[0] * u[0] / u[1] for c, u in at.contacts)  # pyright: ignore[reportReturnType]
 
 
 @_of_axle("N", "load of the left pad [N], positive: up")
@@ -319,17 +321,17 @@ class AxleCharacteristic(Observable):
             return axle_state(self.corners, q, at)
 
         if self.corners not in at.shared:
-            at.shared[self.corners] = state(at.q)
+            at.shared[self.corners] = AxleInstant(self.corners, state(at.q))
         fn, now = AXLE_CHARACTERISTICS[self.name].fn, at.shared[self.corners]
         if self.along is None:
-            return fn(AxleInstant(self.corners, now))
+            return fn(now)
         found = self.corners, self.along
         if found not in at.shared:
             moving = {parse_known(at.mech, {n: 0.0})[0][0]: rate for n, rate in self.along}
             rates = coordinate_rates(at.mech, at.q, _speeds(at.motion, at, moving))
             at.shared[found] = jax.jvp(state, (at.q,), (rates,))[1]
         tangents = (at.shared[found],)
-        return jax.jvp(lambda s: fn(AxleInstant(self.corners, s)), (now,), tangents)[1]
+        return jax.jvp(lambda s: fn(AxleInstant(self.corners, s)), (now.state,), tangents)[1]
 
     def about(self, mech: Mechanism) -> Output:
         """Its unit and meaning."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -54,12 +55,12 @@ class Instant:
     ):
         self.corner, self.state, self.rates, self.up = corner, state, rates, up
 
-    @property
+    @cached_property
     def contact(self) -> Array:
         """The wheel's ground contact (3,) [m], `contact_point`."""
         return contact_point(self.state.centre, self.state.spin, self.corner.tyre_radius, self.up)
 
-    @property
+    @cached_property
     def drawn_contact(self) -> Array:
         """The same as drawn."""
         s = self.state
@@ -177,7 +178,7 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
     def rates(along: str) -> CornerState:
         key = corner, along
         if key not in found:
-            now = found[corner]
+            now = found[corner].state
             speeds = now.speeds if along == "travel" else now.steering
             if speeds is None:
                 raise ValueError("this corner has no steering; name its rack or rod: steering=")
@@ -185,8 +186,8 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
         return found[key]
 
     if corner not in found:
-        found[corner] = corner_state(at.mech, corner, at.q, held)
-    return Instant(corner, found[corner], rates)
+        found[corner] = Instant(corner, corner_state(at.mech, corner, at.q, held), rates)
+    return found[corner]
 
 
 @dataclass(frozen=True)
