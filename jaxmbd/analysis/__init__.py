@@ -2,7 +2,12 @@
 
 from jaxmbd.analysis.all_assemblies import Assemblies, assemblies
 from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, opening, places
-from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
+from jaxmbd.analysis.balance import (
+    balance_at_rest,
+    flexibility,
+    holding_efforts,
+    settled_speeds,
+)
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.dense_output import states_at
 from jaxmbd.analysis.driven import (

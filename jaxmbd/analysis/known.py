@@ -6,7 +6,7 @@ Efforts on joints are values, functions of time, or state feedback.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -338,6 +338,14 @@ def held_scale(top: Topology, keys: tuple[Key, ...], length: Array) -> Array:
         kinds = top.speed_kinds[_speeds(top, key)] if held else ("travel",)
         angles += [kind == "angle" for kind in kinds]
     return jnp.where(np.array(angles, bool), length, 1.0)
+
+
+def key_speeds(top: Topology, key: Key) -> Sequence[int]:
+    """The speeds that a held coordinate depends on."""
+    if isinstance(key, PointCoordinate):
+        return top.columns(key.body)
+    place = _speeds(top, key)
+    return range(place.start, place.stop)
 
 
 def _speeds(top: Topology, key: JointCoordinate) -> slice:

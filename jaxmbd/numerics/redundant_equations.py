@@ -48,11 +48,13 @@ class FactoredRows(NamedTuple):
         rows: `A` (n, nv), an array or its blocks.
         weight: the diagonal of `W` (nv,), or None for the identity.
         gram: the factors; None if there are no rows.
+        damping: what was added to its diagonal, None for nothing.
     """
 
     rows: AnyRows
     weight: Array | None
     gram: RankRevealed | BlockRankRevealed | None
+    damping: Array | None = None
 
     @property
     def rank(self) -> Array:
@@ -69,8 +71,34 @@ class FactoredRows(NamedTuple):
         """Least-norm x (nv,) or (nv, m) with ``A x = b`` in the kept rows; b is (n,) or (n, m)."""
         if self.gram is None:
             return jnp.zeros((self.rows.shape[1], *b.shape[1:]), self._dtype)
-        y = self.gram.solve(b.reshape(b.shape[0], -1))
-        x = (self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
+        y = self._multipliers(b.reshape(b.shape[0], -1))
+        return self._weighted(self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
+
+    def independent(self, rows: slice) -> Array:
+        """Whether none of some last rows is a combination of those before."""
+        return jnp.asarray(True) if self.gram is None else jnp.all(self.gram.kept[rows])
+
+    def balancing(self, f: Array) -> Array:
+        """Multipliers y (n,) of the kept rows with ``Aᵀ y = f`` (nv,), by weighted least squares.
+        """
+        if self.gram is None:
+            return jnp.zeros(0, self._dtype)
+        return self._multipliers((self.rows @ self._weighted(f))[:, None])[:, 0]
+
+    def _multipliers(self, b: Array) -> Array:
+        """``(A W Aᵀ)⁻¹ b`` (n, m); its derivatives are solutions too, not those of the factors."""
+        if self.damping is not None or isinstance(self.rows, BlockRows):
+            gram: Any = self.gram
+            return gram.solve(b)
+        gram = lax.stop_gradient(self.gram)
+
+        def times(y: Array) -> Array:
+            return self.rows @ self._weighted(self.rows.T @ y)
+
+        solved = lax.custom_linear_solve(times, b, lambda _, b: gram.solve(b), symmetric=True)
+        return jnp.asarray(solved)
+
+    def _weighted(self, x: Array) -> Array:
         return x if self.weight is None else (x.T * self.weight).T
 
     def consistent(self, b: Array) -> Array:
@@ -111,8 +139,9 @@ def factor_rows(
     gram = (rows if weight is None else rows * weight) @ rows.T
     if damping is not None:
         size = jnp.trace(gram) / gram.shape[0]
-        gram = gram + damping * size * np.eye(gram.shape[0], dtype=gram.dtype)
-    return FactoredRows(rows, weight, ldlt_rank_revealing(gram, doubt=doubt))
+        damping = jnp.asarray(damping * size)
+        gram = gram + damping * np.eye(gram.shape[0], dtype=gram.dtype)
+    return FactoredRows(rows, weight, ldlt_rank_revealing(gram, doubt=doubt), damping)
 
 
 def _factored_blocks(rows: BlockRows, weight: Array | None, doubt: Doubt) -> BlockRankRevealed:

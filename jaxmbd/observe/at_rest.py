@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -300,6 +301,8 @@ class Sweep(Experiment):
         def held(step: Array) -> list[Array]:
             return [x + step[i] if i < count else x for i, x in enumerate(zero)]
 
+        shapes: list[Any] = []  # of what is observed at one step, which are one row there
+
         def at(carry: Any, row: Any) -> Any:
             (guess, failed), (x, step, inputs) = carry, row
             values = held(step)
@@ -310,7 +313,10 @@ class Sweep(Experiment):
             failed = tuple(
                 jnp.where(failed[0] == Status.OK, a, b) for a, b in zip(now, failed, strict=True)
             )
-            found = placed.q, [what.value(snap) for what in every], snap.undetermined
+            seen = [jnp.asarray(what.value(snap), dtype) for what in every]
+            shapes[:] = [y.shape for y in seen]
+            row = jnp.concatenate([jnp.ravel(y) for y in seen] or [placed.q[:0]])
+            found = placed.q, row, snap.undetermined
             return (jnp.where(ok, placed.q, guess), failed), found
 
         start = jnp.asarray(neutral(mech), dtype)
@@ -325,6 +331,10 @@ class Sweep(Experiment):
         failure = settled_failure(mech, keys, held(step), status, closest, place_of)
         q, rows, undetermined = jax.tree_util.tree_map(lambda y: y[1:], found)
         v = jnp.zeros((q.shape[0], topology(mech).nv), dtype)
-        observed = dict(zip(every, rows, strict=True))
+        ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+        observed = {
+            what: jnp.reshape(rows[:, end - math.prod(shape) : end], (len(axis), *shape))
+            for what, shape, end in zip(every, shapes, ends, strict=True)
+        }
         failure = self.judged(failure, axis, observed, undetermined)
         return Curves(axis, q, v, observed, failure)

@@ -34,8 +34,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis import Key, parse_known
-from jaxmbd.kinematics import MotionState, coordinate_rates
+from jaxmbd.analysis import Key, holding_efforts, parse_known
+from jaxmbd.kinematics import MotionState, coordinate_rates, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Observable, Output, Snapshot
 from jaxmbd.plumbing import unknown
@@ -252,14 +252,14 @@ def roll_moment(at: AxleInstant) -> Array:
 
 def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleState:
     """The axle on its rig at assembled coordinates q (nq,), held and loaded as the snapshot is."""
-    given: Any = dict(keys=at.keys, values=at.values, inputs=at.inputs, moving=False)
-    now = Snapshot(at.mech, q, **given)
-    m = now.motion
+    m = motion_state(at.mech, q)
+    efforts = holding_efforts(m, at.keys, at.inputs)
     held = {name: parse_known(at.mech, {joint: 0.0})[0][0] for name, joint in RIG.items()}
     speeds = _speeds(m, at, {held["roll"]: 1.0})
 
     def effort(name: str) -> Array:
-        return now.holding(held[name]) if held[name] in at.keys else jnp.zeros((), q.dtype)
+        key = held[name]
+        return efforts[at.keys.index(key)] if key in at.keys else jnp.zeros((), q.dtype)
 
     def coordinate(name: str) -> Array:
         return q[m.top.layout[RIG[name]].q][0]
