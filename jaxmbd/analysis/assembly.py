@@ -342,7 +342,7 @@ def implicit_tangent(out: Any, p: Problem, dot: Problem) -> Any:
     ok = out[2] == Status.OK
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
     p, dot = finite_where(ok, p, dot)
-    _, rate = jax.jvp(lambda p: p.rows(q)[0], (p,), (dot,))
+    _, rate = jax.jvp(lambda p: p.residual(q), (p,), (dot,))
     residual, rows = p.rows(q)
     units = speed_units(p.mech)
     factors = factor_rows(rows * units)

@@ -295,6 +295,10 @@ class Problem(eqx.Module):
         check_shape("guess", q, topology(self.mech).nq)
         return q
 
+    def residual(self, q: Array) -> Array:
+        """`closing_residual` at q."""
+        return closing_residual(self.state(q), self.keys, self.values)
+
     def rows(self, q: Array) -> tuple[Array, Array]:
         """`closing_rows` at q."""
         return closing_rows(self.state(q), self.keys, self.values)

@@ -44,17 +44,17 @@ _FEW = 12
 class FactoredRows(NamedTuple):
     """Rows ``A`` with the factors of their Gram matrix ``A W Aᵀ``.
 
+    Factors of an array have no derivatives; solutions have those of the undamped equations.
+
     Attributes:
         rows: `A` (n, nv), an array or its blocks.
         weight: the diagonal of `W` (nv,), or None for the identity.
         gram: the factors; None if there are no rows.
-        damping: what was added to its diagonal, None for nothing.
     """
 
     rows: AnyRows
     weight: Array | None
     gram: RankRevealed | BlockRankRevealed | None
-    damping: Array | None = None
 
     @property
     def rank(self) -> Array:
@@ -79,18 +79,16 @@ class FactoredRows(NamedTuple):
         return jnp.asarray(True) if self.gram is None else jnp.all(self.gram.kept[rows])
 
     def balancing(self, f: Array) -> Array:
-        """Multipliers y (n,) of the kept rows with ``Aᵀ y = f`` (nv,), by weighted least squares.
-        """
+        """Multipliers y (n,) of the kept rows with ``Aᵀ y = f`` (nv,), by weighted least squares."""
         if self.gram is None:
             return jnp.zeros(0, self._dtype)
         return self._multipliers((self.rows @ self._weighted(f))[:, None])[:, 0]
 
     def _multipliers(self, b: Array) -> Array:
-        """``(A W Aᵀ)⁻¹ b`` (n, m); its derivatives are solutions too, not those of the factors."""
-        if self.damping is not None or isinstance(self.rows, BlockRows):
-            gram: Any = self.gram
+        """``(A W Aᵀ)⁻¹ b`` (n, m), whose derivatives are solutions too."""
+        gram: Any = self.gram
+        if isinstance(self.rows, BlockRows):
             return gram.solve(b)
-        gram = lax.stop_gradient(self.gram)
 
         def times(y: Array) -> Array:
             return self.rows @ self._weighted(self.rows.T @ y)
@@ -136,12 +134,12 @@ def factor_rows(
         return FactoredRows(rows, weight, None)
     if isinstance(rows, BlockRows):
         return FactoredRows(rows, weight, _factored_blocks(rows, weight, doubt))
-    gram = (rows if weight is None else rows * weight) @ rows.T
+    fixed, by = lax.stop_gradient((rows, weight))
+    gram = (fixed if by is None else fixed * by) @ fixed.T
     if damping is not None:
         size = jnp.trace(gram) / gram.shape[0]
-        damping = jnp.asarray(damping * size)
-        gram = gram + damping * np.eye(gram.shape[0], dtype=gram.dtype)
-    return FactoredRows(rows, weight, ldlt_rank_revealing(gram, doubt=doubt), damping)
+        gram = gram + damping * size * np.eye(gram.shape[0], dtype=gram.dtype)
+    return FactoredRows(rows, weight, ldlt_rank_revealing(gram, doubt=doubt))
 
 
 def _factored_blocks(rows: BlockRows, weight: Array | None, doubt: Doubt) -> BlockRankRevealed:
