@@ -40,6 +40,7 @@ from jaxmbd.analysis.known import (
     parse_inputs,
     parse_known,
     point_of,
+    single_rows,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
 from jaxmbd.analysis.method_choice import MethodChoice, choose_method
@@ -114,6 +115,7 @@ __all__ = [
     "redundancy",
     "simulate",
     "simulate_driven",
+    "single_rows",
     "states_at",
     "verify",
 ]

@@ -42,7 +42,15 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
-from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, key_speeds, problem
+from jaxmbd.analysis.known import (
+    Key,
+    Known,
+    Problem,
+    closing_rows,
+    key_speeds,
+    problem,
+    single_rows,
+)
 from jaxmbd.analysis.programs import program
 from jaxmbd.analysis.velocity import asked_rows, is_met
 from jaxmbd.dynamics import (
@@ -66,6 +74,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.model import GROUND, Mechanism, Torque
 from jaxmbd.numerics import (
     FactoredRows,
+    SplitRows,
     factor_rows,
     jacobian,
     ldlt_rank_revealing,
@@ -108,7 +117,7 @@ def holding_efforts(m: MotionState, keys: tuple[Key, ...], inputs: Inputs | None
 
     They are the last of the multipliers λ in ``Rᵀ λ = f``, with the rows R of loops and held
     coordinates: all that the balance says of the others is that they exist. NaN where a load acts
-    along a freedom that nothing holds, and where the coordinates follow from each other.
+    along a freedom that nothing holds. A coordinate that the loops hold too bears all of it.
 
     Args:
         m: the state at rest.
@@ -121,15 +130,13 @@ def holding_efforts(m: MotionState, keys: tuple[Key, ...], inputs: Inputs | None
     bound = np.isin(np.arange(m.top.nv), [*held, *(i for row in m.top.row_speeds for i in row)])
     needed = jnp.asarray(jnp.where(bound, required, 0.0))
     rows = jnp.concatenate([asked.matrix, jnp.where(bound, spin_rows(m, lines), 0.0)])
-    factors = factor_rows(rows, units**2)
-    lam = factors.balancing(needed)
+    lam = SplitRows(rows, units**2, single_rows(m.top, keys)).balancing(needed)
     efforts, spins = jnp.split(lam[m.top.nc :], [len(keys)])
     left, loads = jnp.abs(units * (needed - rows.T @ lam)), jnp.abs(units * needed)
     size = size + jnp.max(loads, initial=0.0)
     carried = jnp.all(left <= tolerances.carrying(m.q.dtype) * size)
     idle = jnp.all(mechanism_length(m.mech) * jnp.abs(spins) <= _IDLE * size)
-    known = carried & idle & factors.independent(slice(m.top.nc, m.top.nc + len(keys)))
-    return jnp.asarray(jnp.where(known, asked.held_scale * efforts, jnp.nan))
+    return jnp.asarray(jnp.where(carried & idle, asked.held_scale * efforts, jnp.nan))
 
 
 def _with_moments(m: MotionState, lines: list[SpinLine], moments: Array) -> Mechanism:

@@ -352,6 +352,19 @@ def key_speeds(top: Topology, key: Key) -> Sequence[int]:
     return range(place.start, place.stop)
 
 
+def single_rows(top: Topology, keys: tuple[Key, ...]) -> list[tuple[int, int]]:
+    """Row and speed of each held joint coordinate, in rows of which the first are the loops'."""
+    found: dict[int, int] = {}
+    row = top.nc
+    for key in keys:
+        speeds = [None] if isinstance(key, PointCoordinate) else key_speeds(top, key)
+        for speed in speeds:
+            if speed is not None:
+                found.setdefault(speed, row)
+            row += 1
+    return [(row, speed) for speed, row in found.items()]
+
+
 def _speeds(top: Topology, key: JointCoordinate) -> slice:
     """The speeds of a held joint coordinate."""
     place = top.layout[key.joint].v

@@ -74,12 +74,8 @@ class FactoredRows(NamedTuple):
         y = self._multipliers(b.reshape(b.shape[0], -1))
         return self._weighted(self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
 
-    def independent(self, rows: slice) -> Array:
-        """Whether none of some last rows is a combination of those before."""
-        return jnp.asarray(True) if self.gram is None else jnp.all(self.gram.kept[rows])
-
     def balancing(self, f: Array) -> Array:
-        """Multipliers y (n,) of the kept rows with ``Aᵀ y = f`` (nv,), by weighted least squares."""
+        """Multipliers y (n,) of kept rows with ``Aᵀ y = f`` (nv,), by weighted least squares."""
         if self.gram is None:
             return jnp.zeros(0, self._dtype)
         return self._multipliers((self.rows @ self._weighted(f))[:, None])[:, 0]
@@ -108,6 +104,44 @@ class FactoredRows(NamedTuple):
         if self.gram is None or b.shape[0] < 2:
             return b
         return rarely(~jnp.all(self.gram.kept), _without_null, b, self.gram, b)
+
+
+class SplitRows:
+    """Rows of which some have one element each: these are solved first, the others without them.
+
+    Solutions are those of `FactoredRows`, as long as the rows do not contradict each other.
+
+    Attributes:
+        rows: `A` (n, nv).
+        free: the other rows in the other columns.
+    """
+
+    def __init__(self, rows: Array, weight: Array, single: Sequence[tuple[int, int]]):
+        """Factor rows; `single` has row and column of each of those with one element."""
+        self.rows = rows
+        self._first, self._known = np.array(single, int).reshape(-1, 2).T
+        self._rest = np.delete(np.arange(rows.shape[0]), self._first)
+        self._open = np.delete(np.arange(rows.shape[1]), self._known)
+        self.free = factor_rows(rows[self._rest][:, self._open], weight[self._open])
+        self._sizes = rows[self._first, self._known]
+        self._beside = rows[self._rest][:, self._known]
+
+    def solve(self, b: Array) -> Array:
+        """Least-norm x (nv,) with ``A x = b``."""
+        known = b[self._first] / self._sizes
+        rest = self.free.solve(b[self._rest] - self._beside @ known)
+        return _joined(known, rest, self._known, self._open)
+
+    def balancing(self, f: Array) -> Array:
+        """Multipliers y (n,) with ``Aᵀ y = f``; zero in rows that are redundant."""
+        rest = self.free.balancing(f[self._open])
+        first = (f[self._known] - self._beside.T @ rest) / self._sizes
+        return _joined(first, rest, self._first, self._rest)
+
+
+def _joined(a: Array, b: Array, at_a: np.ndarray, at_b: np.ndarray) -> Array:
+    """A vector with a and b in their places."""
+    return jnp.concatenate([a, b])[np.argsort(np.concatenate([at_a, at_b]))]
 
 
 def _without_null(gram: RankRevealed | BlockRankRevealed, b: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -34,6 +34,8 @@ from jaxmbd.observe.experiment import (
     known_problems,
     named_observables,
     settled_failure,
+    split_fields,
+    with_fields,
 )
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.observe.unheld import warn_of_unheld
@@ -144,6 +146,12 @@ class Configuration(Experiment):
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         return parse_known(mech, self.known)[0]
 
+    def split(self) -> tuple[Any, Any]:
+        return split_fields(self, "known")
+
+    def with_numbers(self, numbers: Any) -> Any:
+        return with_fields(self, ("known",), numbers)
+
     def own_problems(self, mech: Mechanism) -> list[str]:
         return known_problems(mech, self.known)
 
@@ -176,6 +184,10 @@ def Settle(
         1.570796
     """
     return Configuration(known or {}, observe or {}, settle=True)
+
+
+_NUMBERS = ("over", "known", "inputs")
+"""Dictionaries of numbers of a `Sweep`."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +280,12 @@ class Sweep(Experiment):
     def _held(self) -> dict[Any, Any]:
         """The held coordinates, those that move first and at zero."""
         return dict.fromkeys(self.over, 0.0) | dict(self.known)
+
+    def split(self) -> tuple[Any, Any]:
+        return split_fields(replace(self, dim=self.axis), *_NUMBERS)
+
+    def with_numbers(self, numbers: Any) -> Any:
+        return with_fields(self, _NUMBERS, numbers)
 
     def describe(self) -> dict[str, Any]:
         found = super().describe()
