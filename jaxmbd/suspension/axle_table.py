@@ -127,11 +127,9 @@ class AxleSweep(Sweep):
         moved, rest = self._moved(given)
         rate = self.tyre_rate
         rates = None if rate is None else np.broadcast_to(np.asarray(rate, float), (2,))
-        axis = (
-            self.places
-            if self.places is not None
-            else next(iter((self.over or self.inputs).values()))
-        )
+        places = self.places
+        if places is None:
+            places = next(iter((self.over or self.inputs).values()))
         whole = replace(self, over=moved, known=rest, dim="", steer=0.0, places=None)
         blank, numbers = Sweep.split(whole)
         blank = replace(blank, tyre_rate=None if rate is None else (0.0, 0.0))
