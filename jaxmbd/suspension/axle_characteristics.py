@@ -112,6 +112,17 @@ class AxleInstant:
             found.append((axes @ (wheel.contact[1:] - self.origin), axes @ velocity[1:]))
         return found
 
+    @cached_property
+    def roll_centre(self) -> Array:
+        """(η, ζ) of the point where the normals to both velocities meet: ``u · (x − c) = 0``."""
+        (c_l, u_l), (c_r, u_r) = self.contacts
+        det = u_l[0] * u_r[1] - u_l[1] * u_r[0]
+        size = jnp.sqrt((u_l @ u_l) * (u_r @ u_r))
+        parallel = jnp.abs(det) <= 1e2 * jnp.finfo(det.dtype).eps * size
+        det = jnp.where(parallel, jnp.nan, det)
+        left, right = u_l @ c_l, u_r @ c_r
+        return jnp.stack([left * u_r[1] - right * u_l[1], right * u_l[0] - left * u_r[0]]) / det
+
 
 class AxleDefinition(NamedTuple):
     """What a characteristic of an axle is: its unit, text with sign, and function of an instant."""
@@ -189,28 +200,17 @@ def track(at: AxleInstant) -> Array:
     return left[0] - right[0]
 
 
-def _roll_centre(at: AxleInstant) -> Array:
-    """(η, ζ) of the point where the normals to both velocities meet: ``u · (x − c) = 0``."""
-    (c_l, u_l), (c_r, u_r) = at.contacts
-    det = u_l[0] * u_r[1] - u_l[1] * u_r[0]
-    size = jnp.sqrt((u_l @ u_l) * (u_r @ u_r))
-    parallel = jnp.abs(det) <= 1e2 * jnp.finfo(det.dtype).eps * size
-    det = jnp.where(parallel, jnp.nan, det)
-    left, right = u_l @ c_l, u_r @ c_r
-    return jnp.stack([left * u_r[1] - right * u_l[1], right * u_l[0] - left * u_r[0]]) / det
-
-
 @_of_axle("m", "roll centre height [m] over the ground line, by geometry")
 def roll_centre_height(at: AxleInstant) -> Array:
     """ζ of the point where the normals to both contacts' velocities meet; NaN if parallel."""
-    return _roll_centre(at)[1]
+    return at.roll_centre[1]
 
 
 @_of_axle("m", "roll centre [m], its distance from the body's middle plane, positive: to the left")
 def roll_centre_lateral(at: AxleInstant) -> Array:
     """Its y in the body's axes."""
     along, normal = at.line
-    place = _roll_centre(at)
+    place = at.roll_centre
     return at.origin[0] + place[0] * along[0] + place[1] * normal[0]
 
 

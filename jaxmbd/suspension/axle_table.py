@@ -178,7 +178,7 @@ class AxleSweep(Sweep):
 
     def warn(self, mech: Mechanism) -> None:
         """Warn of degrees of freedom that nothing holds."""
-        sweep, rig = self.on(mech)
+        sweep, rig = self._course(mech)
         sweep.warn(rig)
 
 

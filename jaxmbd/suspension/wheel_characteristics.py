@@ -35,6 +35,7 @@ class Instant:
         state: points, directions and twists.
         rates: function of "travel" or "steer" that gives the state's derivatives along that motion.
         up: normal of the ground (3,), a unit vector.
+        shared: what characteristics have found and other ones need too, by keys of their own.
 
     Example:
         >>> import jaxmbd as mbd
@@ -54,6 +55,7 @@ class Instant:
         up: Any = (0.0, 0.0, 1.0),
     ):
         self.corner, self.state, self.rates, self.up = corner, state, rates, up
+        self.shared: dict[Any, Any] = {}
 
     @cached_property
     def contact(self) -> Array:
