@@ -7,9 +7,10 @@ from scipy.spatial.transform import Rotation
 
 import jaxmbd as mbd
 from jaxmbd import suspension
-from jaxmbd.analysis import holding_efforts, parse_known
+from jaxmbd.analysis import holding_efforts, parse_known, single_rows
 from jaxmbd.observe import Snapshot
 from jaxmbd.suspension import axle_kinematics, axle_sweep, on_rig
+from jaxmbd.suspension.motions import wheel_key
 
 WISHBONES = mbd.zoo.double_wishbone_kinematic()
 CAR = suspension.axle(WISHBONES, shared=["rack"])
@@ -379,7 +380,10 @@ def test_holding_efforts_are_those_of_drives():
     known = {"rig_heave": 0.02, "rig_roll": 0.01, "rig_left": 0.0, "rig_right": 0.01}
     q = mbd.assemble(rig, known).q
     keys, values = parse_known(rig, known)
-    inputs = {"rig_left_lateral": 800.0}
+    top, inputs = mbd.topology(rig), {"rig_left_lateral": 800.0}
+    assert single_rows(top, (wheel_key(roles[0]).coordinate, keys[1])) == [
+        (top.nc + 1, top.layout["rig_roll"].v.start)
+    ]
     at = Snapshot(rig, q, keys=keys, values=values, moving=False, inputs=inputs)
     found = holding_efforts(at.motion, keys, inputs)
     drives = [at.holding(key) for key in keys]
